@@ -75,7 +75,7 @@ pub enum Verdict {
     NotKnown,
 }
 
-/// One candidate.
+/// One candidate with its values and its difference from the first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
     /// As the user named it.

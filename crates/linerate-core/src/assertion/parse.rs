@@ -4,9 +4,9 @@
 use super::{Compare, NONE, Name, Node, What, dimension};
 use crate::record::{Direction, METRICS, MetricId, Stat};
 
-/// Longest text.
+/// Longest text of an assertion, in characters.
 const CHARS_MAX: usize = 1000;
-/// Deepest nesting.
+/// Deepest nesting of brackets in an assertion.
 const DEPTH_MAX: usize = 32;
 
 /// Units of numbers: name, dimension, factor to the unit that is stored.

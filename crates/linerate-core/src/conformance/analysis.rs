@@ -87,7 +87,7 @@ impl Analysis {
         self.first_at_ns.is_some_and(|first| at_ns.saturating_sub(first) > span_ns)
     }
 
-    /// Meters a packet.
+    /// Meters a packet by every contract.
     pub fn push(&mut self, arrival: &Arrival) {
         let first = *self.first_at_ns.get_or_insert(arrival.at_ns);
         let since = arrival.at_ns.checked_sub(first).filter(|since| *since >= self.last_ns);

@@ -20,7 +20,7 @@ const DECADES: u32 = 9;
 /// A rate with the interval that needs the deepest bucket at it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Vertex {
-    /// The rate, bit/s.
+    /// Rate of the bucket, bit/s.
     pub rate_bps: f64,
     /// Depth of the smallest bucket, bytes.
     pub burst_bytes: f64,
@@ -42,7 +42,7 @@ pub struct Train {
     pub at_ns: f64,
     /// Number of cells, at least 1.
     pub count: u32,
-    /// Bytes of each.
+    /// Bytes of each cell.
     pub bytes: f64,
     /// Time from one to the next, ns.
     pub gap_ns: f64,

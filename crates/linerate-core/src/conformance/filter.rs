@@ -13,9 +13,9 @@ use thiserror::Error;
 pub struct Facts {
     /// Transport protocol, as IANA numbers it.
     pub protocol: u8,
-    /// Source address.
+    /// Source address of the packet.
     pub source: IpAddr,
-    /// Destination address.
+    /// Destination address of the packet.
     pub destination: IpAddr,
     /// Source and destination port, where there are ports.
     pub ports: Option<(u16, u16)>,
@@ -23,7 +23,7 @@ pub struct Facts {
     pub outgoing: Option<bool>,
 }
 
-/// One condition.
+/// One condition of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Term {
     Protocol(u8),
@@ -84,13 +84,13 @@ pub struct Filter {
 /// Reason why a text is no filter.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FilterError {
-    /// Not a term.
+    /// A word that is no term.
     #[error(
         "{0:?} is no term of a filter; the terms are tcp, udp, icmp, ip4, ip6, in, out, proto=N, \
          port=N, sport=N, dport=N, host=ADDRESS, src=ADDRESS and dst=ADDRESS"
     )]
     Term(String),
-    /// Not an address.
+    /// A value that is no address.
     #[error("{0:?} is no address such as 10.0.0.1, 10.0.0.0/8 or 2001:db8::1")]
     Address(String),
     /// Not a number, or too large.

@@ -41,14 +41,14 @@ impl fmt::Display for Layer {
     }
 }
 
-/// A traffic contract.
+/// A traffic contract and its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contract {
     /// A peak cell rate with its tolerance, and perhaps a sustainable rate with a largest burst.
     Gcra {
-        /// PCR.
+        /// Peak cell rate (PCR).
         peak: CellRate,
-        /// CDVT.
+        /// Cell delay variation tolerance (CDVT).
         tolerance: Duration,
         /// SCR and MBS in cells.
         sustained: Option<(CellRate, u64)>,
@@ -60,14 +60,14 @@ pub enum Contract {
         /// Depth of the bucket.
         burst: Bytes,
     },
-    /// RFC 2697.
+    /// Single-rate three-colour marker (RFC 2697).
     SrTcm {
-        /// CIR, CBS, EBS.
+        /// Rate and bursts: CIR, CBS, EBS.
         plan: SingleRate,
         /// True when packets keep at best the colour of their DSCP (colour-aware mode).
         aware: bool,
     },
-    /// RFC 2698.
+    /// Two-rate three-colour marker (RFC 2698).
     TrTcm {
         /// CIR, CBS, PIR, PBS.
         plan: TwoRate,
@@ -82,13 +82,13 @@ pub enum PlanError {
     /// Something that is not `key=value`.
     #[error("{0:?} is not KEY=VALUE; a contract is a list such as rate=10M,burst=64K")]
     NoPair(String),
-    /// A key twice.
+    /// A key that is given twice.
     #[error("{0} is given twice")]
     Twice(String),
     /// A key that the contract does not have.
     #[error("{key} is not among the parameters {keys}")]
     UnknownKey {
-        /// As given.
+        /// The key as it was given.
         key: String,
         /// The parameters that the contract knows.
         keys: &'static str,
@@ -96,7 +96,7 @@ pub enum PlanError {
     /// A key that is absent.
     #[error("{key} is missing; the parameters are {keys}")]
     Missing {
-        /// The absent one.
+        /// The key that is absent.
         key: &'static str,
         /// The parameters that the contract knows.
         keys: &'static str,
@@ -104,7 +104,7 @@ pub enum PlanError {
     /// A value that cannot be read.
     #[error("{key}: {error}")]
     Unit {
-        /// Its key.
+        /// Key of the value that cannot be read.
         key: &'static str,
         /// The error in its value.
         error: ParseUnitError,
@@ -112,9 +112,9 @@ pub enum PlanError {
     /// A number that cannot be read.
     #[error("{key}: {text:?} is not a number of cells")]
     Cells {
-        /// Its key.
+        /// Key of the value that cannot be read.
         key: &'static str,
-        /// As given.
+        /// The value as it was given.
         text: String,
     },
     /// Cell rates that cannot be.

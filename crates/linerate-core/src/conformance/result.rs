@@ -18,7 +18,7 @@ pub const SCHEMA: &str = "linerate.conform/2";
 pub struct Conformance {
     /// Always [`SCHEMA`] when written by this version.
     pub schema: String,
-    /// File or interface.
+    /// File or interface of the packets.
     pub source: String,
     /// The filter as given; `all` without one.
     pub only: String,
@@ -45,7 +45,7 @@ pub struct Conformance {
     pub contracts: Vec<ContractResult>,
     /// The smallest burst at each rate.
     pub inverse: Vec<BurstAtRate>,
-    /// The busiest windows.
+    /// The busiest windows of each length.
     pub peaks: Vec<Peak>,
     /// Straight stretches of the arrival curve's hull.
     pub stretches: Vec<Stretch>,
@@ -75,7 +75,7 @@ pub enum Ended {
     Limit,
     /// The user stopped it.
     Interrupted,
-    /// The source failed.
+    /// The source of packets failed.
     Failed,
 }
 
@@ -83,7 +83,7 @@ pub enum Ended {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Count {
-    /// Packets.
+    /// Number of packets counted.
     pub packets: u64,
     /// Bytes at the layer that counts.
     pub bytes: u64,
@@ -92,7 +92,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// Adds a packet.
+    /// Adds a packet of `bytes`.
     #[inline]
     pub fn add(&mut self, bytes: u32, cells: Option<u32>) {
         self.packets += 1;
@@ -111,7 +111,7 @@ pub struct Unused {
     pub without_ip: u64,
     /// Captured too short to tell their length or what the filter asks.
     pub cut: u64,
-    /// Without a time.
+    /// Packets without a time of arrival.
     pub without_time: u64,
     /// Left out by the filter.
     pub filtered: u64,
@@ -134,7 +134,7 @@ pub struct ContractResult {
     pub green: Count,
     /// Above it, within what the contract tolerates as excess; null for contracts without excess.
     pub yellow: Option<Count>,
-    /// Outside.
+    /// Packets outside of the contract.
     pub red: Count,
     /// Cells that conform; null when bytes count.
     pub cells_conforming: Option<u64>,
@@ -158,11 +158,11 @@ pub struct Violation {
     pub packet: u64,
     /// Arrival after the first metered packet, ns.
     pub at_ns: u64,
-    /// Its length, bytes.
+    /// Length of the packet, bytes.
     pub bytes: u32,
     /// Time or tokens that it lacked.
     pub lack: Lack,
-    /// Its colour.
+    /// Colour of the packet.
     pub colour: Colour,
 }
 
@@ -172,9 +172,9 @@ pub struct Violation {
 pub struct Run {
     /// The first of them, its place in the capture.
     pub first_packet: u64,
-    /// Number of packets.
+    /// Number of packets in the run.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of those packets.
     pub bytes: u64,
     /// From the first to the last, ns.
     pub span_ns: u64,
@@ -230,7 +230,7 @@ pub struct Peak {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stretch {
-    /// Its slope, bit/s.
+    /// Slope of the stretch, bit/s.
     pub rate_bps: f64,
     /// Its height at 0, bytes.
     pub burst_bytes: f64,

@@ -32,7 +32,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Trials and time of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TestTime {
-    /// Number of trials.
+    /// Number of trials that are expected.
     pub trials: u64,
     /// Sending and waiting, ns.
     pub time_ns: u64,

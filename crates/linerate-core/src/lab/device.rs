@@ -77,7 +77,7 @@ pub enum DeviceKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DevicePlan {
-    /// Unique among nodes.
+    /// Name, unique among the nodes.
     pub name: String,
     /// Kind of the device; all keys below but `placement` and `cpu` are of a planted one.
     pub kind: DeviceKind,

@@ -51,14 +51,14 @@ pub struct Node {
 /// Role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Sends and receives.
+    /// End system: sends and receives.
     Host,
-    /// Forwards packets.
+    /// Router: forwards packets by their addresses.
     Router {
         /// Rules that each forwarded packet is held against.
         filters: u32,
     },
-    /// Forwards frames.
+    /// Learning bridge: forwards frames.
     Switch,
     /// Hands frames from one of its two links to the other.
     Device,
@@ -92,7 +92,7 @@ pub struct Forwarding {
 pub struct Interface {
     /// Its name in the node.
     pub name: String,
-    /// Its link.
+    /// Index of the interface's link.
     pub link: usize,
     /// Its IPv4 address; none on a switch.
     pub ipv4: Option<Ipv4Addr>,
@@ -103,11 +103,11 @@ pub struct Interface {
 /// A link between two interfaces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
-    /// Its two ends.
+    /// The two ends of the link.
     pub ends: [End; 2],
-    /// Its segment.
+    /// Index of the link's segment.
     pub segment: usize,
-    /// Largest IP packet.
+    /// Largest IP packet on the link.
     pub mtu_bytes: u32,
     /// Rate in each direction; as fast as the machine when absent.
     pub rate: Option<BitRate>,
@@ -120,7 +120,7 @@ pub struct Link {
 /// An interface of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// The node.
+    /// Index of the node.
     pub node: usize,
     /// The interface among those of the node.
     pub interface: usize,
@@ -129,7 +129,7 @@ pub struct End {
 /// Ends that one frame can reach: a broadcast domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Its IPv4 network.
+    /// IPv4 network of the segment.
     pub ipv4: Ipv4Addr,
     /// Its IPv6 network, where the MTU allows one.
     pub ipv6: Option<Ipv6Addr>,
@@ -137,7 +137,7 @@ pub struct Segment {
     pub members: Vec<End>,
 }
 
-/// A static route.
+/// A static route of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The network it leads to.

@@ -14,7 +14,7 @@ pub struct Problem {
 /// One step into a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A key.
+    /// A key of a table.
     Key(&'static str),
     /// A key whose name was made while the plan was checked.
     Named(String),

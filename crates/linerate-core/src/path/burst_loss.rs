@@ -41,7 +41,7 @@ pub struct BurstLoss {
 }
 
 impl BurstLoss {
-    /// Loss by `settings`.
+    /// Loss of packets by the Markov chain of `settings`.
     pub const fn new(settings: BurstLossSettings, random: Random) -> Self {
         Self { settings, random, bad: false }
     }

@@ -9,14 +9,14 @@ use crate::time::MonoTime;
 /// Arrival process of the packets of a source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
-    /// One each `gap`.
+    /// One packet each `gap`.
     Constant {
         /// From packet to packet.
         gap: Duration,
     },
     /// Poisson: gaps are exponential with this mean.
     Poisson {
-        /// Mean gap.
+        /// Mean gap between packets.
         gap: Duration,
     },
     /// Bursts of constant gaps; the lengths of bursts and pauses are exponential.
@@ -30,7 +30,7 @@ pub enum Arrivals {
     },
 }
 
-/// A source.
+/// A source of other traffic on the path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CrossSettings {
     /// Length of its IP packets.

@@ -73,7 +73,7 @@ pub struct DualPi2 {
     limit: Limit,
     low: Side,
     classic: Side,
-    /// p'.
+    /// Base probability p' of the PI controller.
     base: f64,
     /// Delay of the classic queue at the last step.
     previous_s: f64,

@@ -50,7 +50,7 @@ pub trait Element: Send {
 /// Packets and bytes that wait in an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Packets.
+    /// Number of packets that wait.
     pub packets: u64,
     /// Bytes of IP packets.
     pub bytes: u64,

@@ -65,7 +65,7 @@ pub struct Duplication {
 }
 
 impl Duplication {
-    /// Duplicates with `probability`.
+    /// An element that duplicates packets with `probability`.
     pub const fn new(probability: f64, random: Random) -> Self {
         Self { probability, random }
     }
@@ -88,7 +88,7 @@ pub struct Corruption {
 }
 
 impl Corruption {
-    /// Corrupts with `probability`.
+    /// An element that corrupts packets with `probability`.
     pub const fn new(probability: f64, random: Random) -> Self {
         Self { probability, random }
     }

@@ -16,7 +16,7 @@ use crate::time::MonoTime;
 /// Queues, as RFC 8290 §5.2.3 suggests.
 pub const FLOW_QUEUES: usize = 1024;
 
-/// One flow's queue.
+/// Queue of one flow.
 #[derive(Debug, Default)]
 struct FlowQueue {
     fifo: Fifo,

@@ -22,9 +22,9 @@ pub enum Framing {
     Frame {
         /// Header and check sequence.
         header_bytes: u32,
-        /// Shortest frame.
+        /// Length of the shortest frame.
         frame_min_bytes: u32,
-        /// Preamble and gap.
+        /// Preamble and gap around a frame.
         outside_bytes: u32,
     },
     /// Cells of 53 bytes for 48 of the AAL5 frame: header, packet, trailer of 8, and padding.

@@ -12,19 +12,19 @@ use crate::time::MonoTime;
 pub enum Spread {
     /// Evenly over 0 … `most`.
     Uniform {
-        /// The longest.
+        /// The longest extra delay.
         most: Duration,
     },
     /// Exponentially: many short, few long.
     Exponential {
-        /// Its mean.
+        /// Mean of the extra delay.
         mean: Duration,
     },
     /// `extra` for a share of the packets, 0 for the others: they are overtaken.
     Some {
         /// Share of packets, 0 … 1.
         share: f64,
-        /// Their extra delay.
+        /// Extra delay of those packets.
         extra: Duration,
     },
 }

@@ -20,7 +20,7 @@ const RATE_MAX_BPS: u64 = 10_000_000_000;
 /// netem takes twice the jitter as 32 bits of nanoseconds.
 const JITTER_MAX: Duration = Duration::from_secs(2);
 
-/// One direction.
+/// Parameters of netem for one direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Netem {
     /// Delay of every packet; with jitter the mean.

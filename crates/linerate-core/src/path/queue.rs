@@ -48,7 +48,7 @@ impl Queue for Box<dyn Queue> {
 pub enum Limit {
     /// Bytes of IP packets.
     Bytes(u64),
-    /// Packets.
+    /// At most so many packets.
     Packets(u64),
 }
 

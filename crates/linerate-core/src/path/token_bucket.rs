@@ -9,7 +9,7 @@ use crate::theory::token_bucket::{BucketError, TokenBucket};
 use crate::time::MonoTime;
 use crate::units::{BitRate, Bytes};
 
-/// The contract.
+/// Rate and depth of a token bucket on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     /// Rate at which tokens come; not 0.

@@ -30,15 +30,15 @@ pub enum TraceError {
     /// A line is no whole number.
     #[error("line {line}: {text:?} is not a time in whole milliseconds")]
     NotATime {
-        /// Counted from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// Its beginning.
+        /// Beginning of the line.
         text: String,
     },
-    /// Times go back.
+    /// A time that is before the one of the line above.
     #[error("line {line}: the time is before the one above it")]
     GoesBack {
-        /// Counted from 1.
+        /// Number of the line, from 1.
         line: usize,
     },
     /// No line, or no time above 0, with which it could begin again.
@@ -47,7 +47,7 @@ pub enum TraceError {
     /// A time with which no link could be computed.
     #[error("line {line}: the time is beyond {TIME_MS_MAX} ms, which is a year")]
     TooLate {
-        /// Counted from 1.
+        /// Number of the line, from 1.
         line: usize,
     },
     /// The name of a file where its text is needed.
@@ -56,7 +56,7 @@ pub enum TraceError {
          them, and linerate path --plan alone reads files"
     )]
     FileName {
-        /// Its beginning.
+        /// Beginning of the text.
         name: String,
     },
     /// Longer than memory is meant for.

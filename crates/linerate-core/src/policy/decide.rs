@@ -33,11 +33,11 @@ pub enum Act {
 /// Request of a client: its address and token, the time, and the action.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
-    /// The client's address.
+    /// Address of the client.
     pub from: IpAddr,
     /// SHA-256 of the token that it shows.
     pub token: Option<TokenDigest>,
-    /// Now.
+    /// Time of the request.
     pub now: WallTime,
     /// The requested action.
     pub act: Act,

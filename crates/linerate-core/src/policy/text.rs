@@ -45,7 +45,7 @@ pub struct Keep {
     /// Results that are no older.
     #[serde(default)]
     pub time: Option<Span>,
-    /// So many results.
+    /// Largest number of results.
     #[serde(default)]
     pub count: Option<u64>,
     /// Results whose records take no more.
@@ -100,7 +100,7 @@ pub struct TokenRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TestKind {
-    /// Data over TCP.
+    /// Transfer of data over TCP.
     Tcp,
     /// Data over UDP, trains of datagrams among it.
     Udp,
@@ -123,13 +123,13 @@ impl TestKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Program {
-    /// This program.
+    /// The client of this program.
     Linerate,
     /// iperf 3.
     Iperf3,
     /// iperf 2 and ttcp.
     Iperf2,
-    /// nuttcp.
+    /// The client of nuttcp.
     Nuttcp,
     /// Browsers and other clients of HTTP.
     Http,
@@ -163,7 +163,7 @@ pub struct Rule {
     /// Kinds of tests; absent: all.
     #[serde(default)]
     pub tests: Option<Vec<TestKind>>,
-    /// Protocols; absent: all.
+    /// Programs whose tests are allowed; absent: all.
     #[serde(default)]
     pub programs: Option<Vec<Program>>,
     /// Highest rate of one direction, all streams together.

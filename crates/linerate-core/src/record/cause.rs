@@ -17,7 +17,7 @@ pub enum CauseCell {
 /// A row of the table of causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CauseRow {
-    /// The cause.
+    /// The cause of the row.
     pub cause: Cause,
     /// Its name in a sentence: `the receive window`.
     pub name: &'static str,

@@ -83,7 +83,7 @@ pub enum CaveatCode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Caveat {
-    /// The kind.
+    /// The kind of caveat.
     pub code: CaveatCode,
     /// The observation, with its figure.
     pub detail: String,

@@ -25,7 +25,7 @@ pub struct Ceiling {
     pub direction: Option<Direction>,
     /// The metric that the ceiling bounds.
     pub metric: MetricId,
-    /// At which layer.
+    /// Layer of the bounded rate.
     pub layer: Layer,
     /// The bound in the metric's unit; null when an input is unknown.
     pub value: Option<f64>,
@@ -52,7 +52,7 @@ pub struct Ceiling {
 pub struct LayerRate {
     /// Headers that the rate includes.
     pub layer: Layer,
-    /// Bits per second.
+    /// Rate at the layer, bit/s.
     pub bps: f64,
 }
 

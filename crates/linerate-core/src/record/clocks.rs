@@ -21,11 +21,11 @@ pub enum ClockState {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClockKeeper {
-    /// The kernel (adjtimex(2)).
+    /// The kernel itself (adjtimex(2)).
     Kernel,
-    /// chronyd.
+    /// The chrony daemon, chronyd.
     Chronyd,
-    /// ptp4l.
+    /// The PTP daemon, ptp4l.
     Ptp4l,
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SentDatagrams {
-    /// Payload of each.
+    /// Payload bytes of each datagram.
     pub size_bytes: u32,
     /// All of them, numbered from 0.
     pub count: u64,
@@ -82,7 +82,7 @@ pub struct PaceKept {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReceivedDatagrams {
-    /// Payload of each.
+    /// Payload bytes of each datagram.
     pub size_bytes: u32,
     /// Counts over all datagrams.
     pub all: DatagramTally,

@@ -56,7 +56,7 @@ pub struct DatagramCounts {
     pub reordered: u64,
     /// Datagrams that this host's own socket had no room for.
     pub lost_here: u64,
-    /// Smoothed jitter.
+    /// Smoothed jitter by RFC 3550.
     pub jitter_ns: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ pub struct DatagramsSent {
     pub direction: Direction,
     /// Stream number within its direction.
     pub flow: u16,
-    /// Datagrams.
+    /// Number of datagrams sent.
     pub datagrams: u64,
     /// Datagrams sent after the omitted span.
     pub measured: u64,

@@ -15,7 +15,7 @@ pub struct End {
     pub address: Option<String>,
     /// Kernel name and release.
     pub kernel: Option<String>,
-    /// CPU model.
+    /// Model of the CPU.
     pub cpu_model: Option<String>,
     /// CPUs that this process may use.
     pub cpus: Option<u32>,
@@ -107,7 +107,7 @@ pub struct Interface {
     pub name: String,
     /// `veth`, `loopback`, `bridge`, a driver's name.
     pub kind: Option<String>,
-    /// Largest IP packet.
+    /// Largest IP packet of the interface.
     pub mtu_bytes: Option<u32>,
     /// Negotiated speed; of the link under it, where the interface is a VLAN.
     pub speed_bps: Option<u64>,

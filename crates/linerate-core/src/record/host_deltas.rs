@@ -31,7 +31,7 @@ pub struct HostDeltas {
 pub struct CachedMetrics {
     /// Smoothed round-trip time.
     pub rtt_us: Option<u32>,
-    /// Its mean deviation.
+    /// Mean deviation of that time.
     pub rttvar_us: Option<u32>,
     /// Slow-start threshold, in segments: a new connection leaves slow start there.
     pub ssthresh: Option<u32>,

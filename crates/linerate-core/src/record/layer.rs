@@ -25,6 +25,6 @@ pub enum Better {
     Higher,
     /// Less is better.
     Lower,
-    /// Neither: it describes.
+    /// Neither: the metric describes, and is not judged.
     Neither,
 }

@@ -28,7 +28,7 @@ pub enum LimitedBy {
     Pace,
     /// The length of the test.
     Time,
-    /// No evidence says.
+    /// No evidence names a limit.
     #[default]
     NotKnown,
     /// Nothing limits what was measured: it is no rate.

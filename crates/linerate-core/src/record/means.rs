@@ -150,7 +150,7 @@ pub struct MultipathTcp {
 pub struct Trial {
     /// The calls and cores of the trial.
     pub means: Means,
-    /// Planned length.
+    /// Planned length of the trial.
     pub span_ns: u64,
     /// Payload that all streams of all directions received, over the span; null when it failed.
     pub goodput_bps: Option<f64>,

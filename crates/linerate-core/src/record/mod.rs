@@ -207,7 +207,7 @@ pub struct Record {
     /// Distributions from which the summary can be computed again.
     #[serde(default)]
     pub distributions: Vec<Distribution>,
-    /// The results.
+    /// Summary values of the measurement.
     pub summary: Vec<Summary>,
     /// Rate that theory allows in the test's first direction, and the share that was reached.
     #[serde(default)]
@@ -215,7 +215,7 @@ pub struct Record {
     /// The same for the way back of a test that goes both ways at once.
     #[serde(default)]
     pub ceiling_reverse: Option<Ceiling>,
-    /// Caveats.
+    /// Caveats about the measurement.
     #[serde(default)]
     pub caveats: Vec<Caveat>,
     /// The failure that ended the measurement early.
@@ -415,7 +415,7 @@ pub enum Status {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cell {
-    /// The study's name.
+    /// Name of the study.
     pub study: String,
     /// The run of that study, shared by all its records.
     pub run: String,
@@ -429,6 +429,6 @@ pub struct Cell {
     /// it is no part of the place.
     #[serde(default)]
     pub label: Option<String>,
-    /// Counted from 1.
+    /// Number of the repetition, from 1.
     pub repetition: u32,
 }

@@ -5,7 +5,7 @@
 macro_rules! named {
     ($choice:ident { $($variant:ident = $name:literal),+ $(,)? }) => {
         impl $choice {
-            /// Every one.
+            /// Every variant, in order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// Its name in flags, files and records.

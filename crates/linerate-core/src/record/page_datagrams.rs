@@ -13,7 +13,7 @@ pub struct PageDatagrams {
     pub phase: ProbePhase,
     /// Direction of these datagrams.
     pub direction: Direction,
-    /// Datagrams that left.
+    /// Number of datagrams that were sent.
     pub sent: u64,
     /// Datagrams that had not arrived a second after the last was sent (RFC 7680 §4.1).
     pub lost: u64,

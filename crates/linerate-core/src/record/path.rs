@@ -21,7 +21,7 @@ pub const PATH_SCHEMA: &str = "linerate.path/1";
 pub struct PathRun {
     /// Always [`PATH_SCHEMA`] when written by this version.
     pub schema: String,
-    /// The program.
+    /// The program that ran the path.
     pub tool: Tool,
     /// Civil time at the start, by the local clock.
     pub started_at: WallTime,
@@ -79,7 +79,7 @@ pub struct EmulatedPath {
     pub late: bool,
     /// The reasons for `late`, one line each; empty when the emulator kept to its plan.
     pub faults: Vec<String>,
-    /// Forward, then backward.
+    /// Results of the directions: forward, then backward.
     pub directions: Vec<PathDirection>,
 }
 
@@ -90,9 +90,9 @@ pub struct EmulatedPath {
 pub struct PathStops {
     /// Number of stops, each longer than 1 ms.
     pub count: u64,
-    /// All of them.
+    /// Length of all stops together.
     pub total_ns: u64,
-    /// The longest.
+    /// Length of the longest stop.
     pub longest_ns: u64,
     /// All of them over `conversed_ns`: the most of a rate that they can have cost.
     pub share: f64,
@@ -166,7 +166,7 @@ pub struct PathLoss {
 pub struct QueueSeries {
     /// Length of an interval.
     pub interval_ns: u64,
-    /// Packets that waited.
+    /// Most packets that waited in each interval.
     pub packets: Vec<u64>,
     /// Bytes of IP packets that waited.
     pub bytes: Vec<u64>,

@@ -96,7 +96,7 @@ pub struct PathPlan {
     /// Share of packets lost, independently: `1e-4`, `0.01%`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<String>,
-    /// Loss in bursts.
+    /// Loss of packets in bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_loss: Option<BurstLossPlan>,
     /// Share of bits in error.
@@ -185,7 +185,7 @@ pub enum PathEnd {
     Second,
 }
 
-/// A queue discipline.
+/// A queue discipline before the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -206,7 +206,7 @@ pub enum QueuePlan {
     Dualpi2,
 }
 
-/// Varying delay.
+/// Delay that varies from packet to packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -222,14 +222,14 @@ pub struct JitterPlan {
     pub reorder: bool,
 }
 
-/// Late packets.
+/// Reordering: a share of the packets is late.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReorderPlan {
-    /// Share of packets.
+    /// Share of the packets that are late.
     pub share: String,
-    /// Their extra delay.
+    /// Extra delay of those packets.
     pub extra: String,
 }
 
@@ -267,11 +267,11 @@ const fn one_cell() -> u32 {
 pub struct Outage {
     /// Its begin, from the start of the path.
     pub from: String,
-    /// Its end.
+    /// End of the outage.
     pub to: String,
 }
 
-/// A token bucket.
+/// A token bucket: policer or shaper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -282,7 +282,7 @@ pub struct BucketPlan {
     pub burst: String,
 }
 
-/// Other traffic.
+/// Traffic of other hosts on the path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -18,11 +18,11 @@ use crate::units::BitRate;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Plan {
-    /// TCP throughput.
+    /// Test of TCP throughput.
     Tcp(TcpPlan),
-    /// Round-trip times.
+    /// Measurement of round-trip times.
     Ping(PingPlan),
-    /// UDP throughput.
+    /// Test of UDP throughput.
     Udp(UdpPlan),
     /// TCP throughput by a model in virtual time: no packet is sent.
     Simulate(SimulatePlan),
@@ -103,7 +103,7 @@ impl Plan {
 }
 
 impl TcpDirections {
-    /// Each of them.
+    /// Each direction of the test.
     pub const fn each(self) -> &'static [Direction] {
         match self {
             Self::Up => &[Direction::Up],
@@ -206,7 +206,7 @@ impl Default for ServerPlan {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpPlan {
-    /// The server.
+    /// The server of the test.
     #[serde(flatten)]
     pub server: ServerPlan,
     /// The parameters that both ends have to know.
@@ -221,7 +221,7 @@ pub struct TcpPlan {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UdpPlan {
-    /// The server.
+    /// The server of the test.
     #[serde(flatten)]
     pub server: ServerPlan,
     /// The parameters that both ends have to know.
@@ -489,7 +489,7 @@ pub enum Ecn {
 named!(Ecn { Ect0 = "ect0", Ect1 = "ect1" });
 
 impl Ecn {
-    /// The two bits.
+    /// The two bits of the field.
     pub const fn bits(self) -> u8 {
         match self {
             Self::Ect0 => 2,
@@ -552,7 +552,7 @@ pub struct PingPlan {
     /// Probes go past the kernel's IP, by an AF_XDP socket.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub xdp: bool,
-    /// Forbid fragmentation.
+    /// Forbid fragmentation of the probes.
     pub dont_fragment: bool,
     /// Keep every sample in order, not only their distribution.
     pub keep_samples: bool,

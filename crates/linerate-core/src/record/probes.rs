@@ -12,7 +12,7 @@ use super::PingTransport;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProbePhase {
-    /// There was none.
+    /// There was no load.
     Idle,
     /// From the client to the server.
     Up,
@@ -31,7 +31,7 @@ pub struct ProbeSpan {
     pub phase: ProbePhase,
     /// Its begin since the start of the load; negative before that.
     pub from_ns: i64,
-    /// Its end, exclusive.
+    /// End of the span, exclusive.
     pub to_ns: i64,
 }
 
@@ -53,7 +53,7 @@ pub struct Probes {
     /// The reason why no probe was answered, in one line; null when one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent: Option<String>,
-    /// The phases.
+    /// Spans of the phases, in order.
     pub phases: Vec<ProbeSpan>,
     /// Time at which each was sent, since the start of the load; negative before that.
     pub sent_ns: Vec<i64>,
@@ -88,7 +88,7 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// None sent yet.
+    /// Probes of which none is sent yet.
     pub const fn new(transport: PingTransport, target: String, payload_bytes: u32) -> Self {
         Self {
             transport,

@@ -53,7 +53,7 @@ pub enum Stat {
     P999,
 }
 
-/// One result.
+/// One summary value of a metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {

@@ -67,11 +67,11 @@ pub enum SearchDelay {
 pub enum SearchStep {
     /// Several rows up: no congestion was confirmed yet.
     Fast,
-    /// One row up.
+    /// One row up in the table.
     Up,
     /// The delay is between its thresholds, or nothing is known of it.
     Hold,
-    /// One row down.
+    /// One row down in the table.
     Down,
     /// Congestion is confirmed: three times the rows of a fast step down, once.
     Back,
@@ -109,7 +109,7 @@ pub struct SearchTrial {
 pub struct SearchNews {
     /// Sub-intervals that have ended.
     pub spans: Vec<SearchSpan>,
-    /// Statuses that came.
+    /// Status messages that arrived since the last report.
     pub trials: Vec<SearchTrial>,
 }
 
@@ -124,7 +124,7 @@ impl SearchNews {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchSpan {
-    /// Counted from 0.
+    /// Index of the sub-interval, from 0.
     pub index: u32,
     /// Its length; all have the same.
     pub length_ns: u64,
@@ -138,7 +138,7 @@ pub struct SearchSpan {
     pub duplicates: u64,
     /// Smallest one-way delay in it above the smallest of the test until then.
     pub delay_min_ns: Option<u64>,
-    /// Its mean.
+    /// Mean of the delays in it.
     pub delay_mean_ns: Option<u64>,
     /// Its largest; largest less smallest is the range of RFC 9097 §6.
     pub delay_max_ns: Option<u64>,
@@ -160,7 +160,7 @@ pub struct SubInterval {
     pub offered_bps: Option<f64>,
     /// Smallest round-trip time of a status in it.
     pub rtt_min_ns: Option<u64>,
-    /// Largest.
+    /// Largest round trip in it.
     pub rtt_max_ns: Option<u64>,
 }
 

@@ -17,7 +17,7 @@ pub struct SimulatePlan {
     pub place: Option<String>,
     /// The TCP of all flows.
     pub tcp: SimulatedTcp,
-    /// Flows at once.
+    /// Number of flows at once.
     pub streams: u32,
     /// End of the test: after a time, or when all flows together have sent so many bytes, each its
     /// part, rounded up.
@@ -55,7 +55,7 @@ pub struct SimulatedTcp {
     /// Segments leave in pieces of a millisecond of the rate, as with segmentation offload.
     #[serde(default)]
     pub segmentation_offload: bool,
-    /// The receiver's window.
+    /// Window that the receiver offers.
     pub window_bytes: u64,
     /// The sender's buffer; null is one that never binds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,9 +73,9 @@ pub struct SimulatedTcp {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ControlName {
-    /// RFC 5681.
+    /// Reno as of RFC 5681.
     Reno,
-    /// RFC 9438.
+    /// CUBIC as of RFC 9438.
     Cubic,
     /// Version 1, as in Linux.
     Bbr,

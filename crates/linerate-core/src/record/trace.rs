@@ -25,7 +25,7 @@ pub struct Trace {
     /// The DSCP that probes for marks left with; null where none were sent.
     #[serde(default)]
     pub dscp_sent: Option<u8>,
-    /// Their ECN field.
+    /// ECN field of the probes.
     #[serde(default)]
     pub ecn_sent: Option<u8>,
     /// Largest packet that came to the end in one piece.
@@ -124,7 +124,7 @@ pub struct MplsLabel {
 pub struct HopSample {
     /// Time at which the probe was sent, since the start of the trace.
     pub at_ns: u64,
-    /// Its flow.
+    /// Number of the probe's flow.
     pub flow: u16,
     /// Index of the hop's node that answered; null for none.
     pub node: Option<u16>,
@@ -168,7 +168,7 @@ pub struct AddedDelay {
     pub median_ns: f64,
     /// Both ends of an interval that holds it with 95 % or more.
     pub low_ns: f64,
-    /// As above.
+    /// Upper end of its interval, as `low_ns`.
     pub high_ns: f64,
 }
 
@@ -188,7 +188,7 @@ pub enum Finding {
         ratio: f64,
         /// Both ends of its interval, 95 %.
         low: f64,
-        /// As above.
+        /// Upper end of its interval, as `low`.
         high: f64,
         /// Probes that it rests on.
         sent: u64,
@@ -210,7 +210,7 @@ pub enum Finding {
         ratio: f64,
         /// Both ends of its interval, 95 %.
         low: f64,
-        /// As above.
+        /// Upper end of its interval, as `low`.
         high: f64,
         /// Probes that it rests on.
         sent: u64,
@@ -219,7 +219,7 @@ pub enum Finding {
     Loop {
         /// Hop at which the router that comes again is seen first.
         at: u8,
-        /// Its address.
+        /// Address of the router.
         address: String,
     },
     /// Under load the round trip rises from here on: the queue stands between these hops.
@@ -235,13 +235,13 @@ pub enum Finding {
     },
     /// A router limits its answers: no loss.
     RateLimited {
-        /// The hop.
+        /// Number of the hop.
         at: u8,
         /// Answers per second that it keeps to, where a token bucket explains them.
         per_second: Option<f64>,
-        /// Probes and answers.
+        /// Number of probes sent to it.
         sent: u64,
-        /// As above.
+        /// Number of its answers.
         answered: u64,
     },
     /// Flows are spread over several routers.
@@ -263,9 +263,9 @@ pub enum Finding {
         after: u8,
         /// First hop with it.
         at: u8,
-        /// Before.
+        /// Value before the hop.
         from: u8,
-        /// After.
+        /// Value after the hop.
         to: u8,
     },
     /// The ECN field is changed.
@@ -274,9 +274,9 @@ pub enum Finding {
         after: u8,
         /// First hop with it.
         at: u8,
-        /// Before.
+        /// Value before the hop.
         from: u8,
-        /// After.
+        /// Value after the hop.
         to: u8,
     },
     /// Addresses or ports are changed.

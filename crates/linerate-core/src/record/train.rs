@@ -56,6 +56,6 @@ pub enum AboveMtu {
     Icmp,
     /// They vanish without a message: a black hole.
     Silent,
-    /// None were sent.
+    /// No larger packets were sent.
     Unknown,
 }

@@ -39,9 +39,9 @@ pub enum Finish {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TcpDirections {
-    /// Client to server.
+    /// From client to server.
     Up,
-    /// Server to client.
+    /// From server to client.
     Down,
     /// Both at once, on separate connections.
     Both,

@@ -118,7 +118,7 @@ pub struct OptionChange {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Handshake {
-    /// The client's.
+    /// The client's segment that opens the connection.
     Syn,
     /// The server's answer.
     SynAck,
@@ -146,7 +146,7 @@ pub enum TcpOption {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeLoss {
-    /// Probes sent.
+    /// Number of probes sent.
     pub sent: u64,
     /// Probes that never arrived.
     pub lost: u64,
@@ -250,7 +250,7 @@ pub struct GoalAnswer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reached {
-    /// It is met.
+    /// The criterion is met.
     Pass,
     /// Too little was measured to say.
     Inconclusive,
@@ -268,7 +268,7 @@ pub struct Criterion {
     pub measured: Option<f64>,
     /// The least that is needed.
     pub needed: f64,
-    /// `bit/s`, `bytes`, `packets`.
+    /// Unit of the values: `bit/s`, `bytes`, `packets`.
     pub unit: String,
     /// Result of the criterion.
     pub reached: Reached,
@@ -479,7 +479,7 @@ impl RemedyLine {
         Self { at, text: text.into(), is_command: true, tried: None }
     }
 
-    /// A sentence.
+    /// A remedy in words, without a command.
     pub fn advice(at: At, text: impl Into<String>) -> Self {
         Self { at, text: text.into(), is_command: false, tried: None }
     }

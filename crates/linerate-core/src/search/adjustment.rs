@@ -40,12 +40,12 @@ impl Adjustment {
         Self { plan, row: 0, row_max, bad: 0, confirmed: false }
     }
 
-    /// The present row.
+    /// Number of the present row of the table.
     pub const fn row(&self) -> u16 {
         self.row
     }
 
-    /// Its rate.
+    /// Rate of the present row.
     pub fn rate(&self) -> BitRate {
         rate(self.row)
     }

@@ -31,11 +31,11 @@ pub struct Arrival {
 /// Delays of some arrivals above the smallest of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayRange {
-    /// Smallest.
+    /// Smallest delay above the base.
     pub min_ns: u64,
     /// Mean, rounded down.
     pub mean_ns: u64,
-    /// Largest.
+    /// Largest delay above the base.
     pub max_ns: u64,
 }
 

@@ -15,7 +15,7 @@ pub const MTU_BYTES_MAX: u32 = 65_535;
 /// Most segments of a first flight.
 pub const INITIAL_WINDOW_MAX: u32 = 1000;
 
-/// Whose TCP.
+/// Operating system whose TCP is modelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Stack {
@@ -52,13 +52,13 @@ impl Stack {
 /// A TCP, with what is not as its stack has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TcpChoice {
-    /// Whose.
+    /// Operating system whose TCP is modelled.
     pub stack: Stack,
-    /// Congestion control.
+    /// Congestion control of the sender.
     pub congestion_control: Option<ControlName>,
     /// Algorithm that repairs losses.
     pub recovery: Option<LossRecovery>,
-    /// The receiver's window.
+    /// Window that the receiver offers.
     pub window_bytes: Option<u64>,
     /// Segments of the first flight.
     pub initial_window: Option<u32>,

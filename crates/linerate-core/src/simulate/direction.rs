@@ -37,7 +37,7 @@ impl DirectionResult {
     }
 }
 
-/// One direction.
+/// One direction of the path, with the packets in it.
 #[derive(Debug)]
 pub(super) struct Direction {
     pipeline: Pipeline,
@@ -123,7 +123,7 @@ impl Direction {
 
 /// Bits of a tag that hold a segment's number: 2^39 segments of 1448 bytes are 0.8 PB.
 const NUMBER_BITS: u32 = 39;
-/// Marks a retransmission.
+/// Bit of a tag that marks a retransmission.
 const AGAIN: u64 = 1 << NUMBER_BITS;
 /// The flow is above both.
 const FLOW_SHIFT: u32 = NUMBER_BITS + 1;

@@ -8,7 +8,7 @@ use crate::time::MonoTime;
 /// One connection of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowPlan {
-    /// Its TCP.
+    /// Parameters of the flow's TCP.
     pub tcp: TcpModel,
     /// Time at which it begins to send.
     pub start: MonoTime,
@@ -27,7 +27,7 @@ pub struct FlowResult {
     pub acked_bytes: u64,
     /// Segments sent, retransmissions among them.
     pub segments_sent: u64,
-    /// Retransmissions.
+    /// Number of segments sent again.
     pub retransmitted: u64,
     /// Times that the sender entered fast recovery: loss events.
     pub recoveries: u64,
@@ -37,6 +37,6 @@ pub struct FlowResult {
     pub finished_after: Option<Duration>,
     /// The largest congestion window.
     pub cwnd_bytes_max: u64,
-    /// Its time-sequence diagram.
+    /// Points of its time-sequence diagram.
     pub points: Vec<Point>,
 }

@@ -40,7 +40,7 @@ pub struct Simulation {
     events: u64,
 }
 
-/// A receiving end.
+/// A receiving end: TCP and the receiver's state.
 #[derive(Debug)]
 struct End {
     receiver: Receiver,

@@ -31,7 +31,7 @@ impl Ack {
     }
 }
 
-/// One receiver.
+/// State of one receiver.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Receiver {
     next: u64,
@@ -80,7 +80,7 @@ impl Receiver {
         None
     }
 
-    /// An acknowledgement now.
+    /// The acknowledgement of all that has arrived.
     pub(super) fn acknowledge(&mut self) -> Ack {
         self.unacknowledged = 0;
         self.ack_due = None;

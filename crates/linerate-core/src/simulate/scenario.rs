@@ -33,7 +33,7 @@ pub enum ScenarioError {
          and a delay"
     )]
     Timeless,
-    /// Nobody sends.
+    /// A simulation without flows.
     #[error("0 flows send nothing")]
     NoFlows,
     /// They do not fit.

@@ -29,7 +29,7 @@ impl Segment {
 /// (RFC 5681 §3.2, RFC 6675 §5).
 pub(super) const THRESHOLD: u64 = 3;
 
-/// Outstanding segments.
+/// Segments that are sent and not acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
     first: u64,

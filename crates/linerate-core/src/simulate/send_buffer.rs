@@ -15,7 +15,7 @@ const PIECE_BYTES_MAX: u64 = 65_535 - 320;
 /// A send buffer, counted in full segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SendBuffer {
-    /// Its size.
+    /// Size of the buffer, segments.
     room: f64,
     /// Segments that are taken at once.
     piece: u64,

@@ -24,7 +24,7 @@ const RTO_INITIAL: Duration = Duration::from_secs(1);
 /// Longest time-out (RFC 6298 §2.5 allows a limit of at least 60 s).
 const RTO_MAX: Duration = Duration::from_secs(60);
 
-/// One sender.
+/// State of one sender.
 #[derive(Debug)]
 pub(super) struct Sender {
     pub(super) plan: FlowPlan,

@@ -20,7 +20,7 @@ pub struct SimulationReport {
     pub rtt_ns: u64,
     /// The most payload that the link carries in full segments of the flows.
     pub ceiling_bps: Option<f64>,
-    /// The flows' TCP.
+    /// TCP of the flows.
     pub tcp: TcpSummary,
     /// Number of flows.
     pub flow_count: usize,
@@ -53,7 +53,7 @@ pub struct TcpSummary {
     pub segmentation_offload: bool,
     /// The window grows by what acknowledgements cover, not by their number.
     pub bytes_counted: bool,
-    /// The receiver's window.
+    /// Window that the receiver offers.
     pub window_bytes: u64,
     /// Segments after which an acknowledgement is sent.
     pub ack_every: u32,
@@ -98,7 +98,7 @@ pub struct RunSummary {
     pub transfer_ns: Option<u64>,
     /// Segments sent, retransmissions among them.
     pub segments_sent: u64,
-    /// Retransmissions.
+    /// Number of segments sent again.
     pub retransmitted: u64,
     /// Times that a sender entered fast recovery.
     pub recoveries: u64,
@@ -106,11 +106,11 @@ pub struct RunSummary {
     pub timeouts: u64,
     /// Data packets lost by any cause.
     pub lost_forward: u64,
-    /// Acknowledgements lost.
+    /// Number of acknowledgements lost.
     pub lost_backward: u64,
     /// Packets delivered and timers run.
     pub events: u64,
-    /// Each flow.
+    /// Figures of each flow.
     pub flows: Vec<FlowSummary>,
 }
 
@@ -121,13 +121,13 @@ pub struct FlowSummary {
     pub start_ns: u64,
     /// Payload acknowledged over its own time.
     pub goodput_bps: f64,
-    /// Payload acknowledged.
+    /// Payload bytes that were acknowledged.
     pub acked_bytes: u64,
     /// Until everything was acknowledged; absent without an end, or when it was not reached.
     pub transfer_ns: Option<u64>,
     /// Segments sent, retransmissions among them.
     pub segments_sent: u64,
-    /// Retransmissions.
+    /// Number of segments sent again.
     pub retransmitted: u64,
     /// Times that it entered fast recovery.
     pub recoveries: u64,

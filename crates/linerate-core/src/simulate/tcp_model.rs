@@ -24,7 +24,7 @@ pub struct TcpModel {
     pub hystart: bool,
     /// Segments leave in pieces of a millisecond (segmentation offload).
     pub offload: bool,
-    /// The receiver's window.
+    /// Window that the receiver offers.
     pub window_bytes: u64,
     /// The sender's buffer (SO_SNDBUF as the kernel has it); none is one that never binds.
     pub send_buffer_bytes: Option<u64>,
@@ -72,7 +72,7 @@ impl TcpModel {
     };
 }
 
-/// A congestion control.
+/// A congestion control with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CongestionControl {
     /// Additive increase of one segment each round trip, times `beta` on a loss (RFC 5681).
@@ -112,7 +112,7 @@ impl From<CongestionControl> for ControlName {
 }
 
 impl CongestionControl {
-    /// RFC 5681: half.
+    /// Reno as of RFC 5681, which keeps half of the window.
     pub const RENO: Self = Self::Reno { beta: 0.5 };
     /// RFC 9438 §4.6, §5: 0.7 and 0.4.
     pub const CUBIC: Self = Self::Cubic { beta: 0.7, scale: 0.4 };

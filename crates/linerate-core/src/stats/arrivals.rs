@@ -20,7 +20,7 @@ pub struct LossPeriod {
 /// A packet that arrived after one that was sent later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reordered {
-    /// Its number.
+    /// Number of the packet.
     pub sequence: u64,
     /// Arrival positions back to the earliest arrival with a larger number (RFC 4737 §4.2).
     pub extent: u64,

@@ -17,7 +17,7 @@ pub struct LineFit {
     pub intercept: f64,
     /// Two-sided interval of 95 % of the slope; `None` with two points, which any line fits.
     pub slope_95: Option<Interval>,
-    /// Points.
+    /// Number of points fitted.
     pub n: usize,
 }
 

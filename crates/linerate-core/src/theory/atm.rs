@@ -39,7 +39,7 @@ pub enum Aal5 {
 }
 
 impl Aal5 {
-    /// Every mapping.
+    /// All mappings, in order.
     pub const ALL: [Self; 8] = [
         Self::LlcSnap,
         Self::VcMux,
@@ -95,7 +95,7 @@ impl Aal5 {
 /// A packet in cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellTrain {
-    /// Cells.
+    /// Number of cells in the train.
     pub cells: u32,
     /// Bytes that fill the last cell up.
     pub padding_bytes: u32,

@@ -13,7 +13,7 @@ use super::name::ParseNameError;
 pub enum Carrier {
     /// Ethernet frames; on Wi-Fi the frames of 802.11.
     Ethernet,
-    /// ATM cells.
+    /// AAL5 frames in ATM cells.
     Aal5(Aal5),
     /// PPP on SONET/SDH, with octet stuffing (RFC 2615).
     Pos {
@@ -52,7 +52,7 @@ const NAMES: [(Carrier, &str, &str); 15] = [
 ];
 
 impl Carrier {
-    /// Every carrier.
+    /// All link-layer protocols, in order.
     pub const ALL: [Self; NAMES.len()] = {
         let mut all = [Self::Ethernet; NAMES.len()];
         let mut index = 0;

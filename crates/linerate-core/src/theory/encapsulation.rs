@@ -43,52 +43,52 @@ pub enum Encapsulation {
     Qinq,
     /// A stack of MPLS labels, beyond the MTU.
     Mpls {
-        /// 1 to [`MPLS_LABELS_MAX`].
+        /// Number of labels, 1 to [`MPLS_LABELS_MAX`].
         labels: u8,
     },
     /// PPPoE inside the MTU: 1500 leaves 1492.
     Pppoe,
     /// PPPoE beyond the MTU, on frames that may be longer (RFC 4638).
     PppoeBabyJumbo,
-    /// IP in IP.
+    /// IP packets in IP packets.
     IpIp {
-        /// IP version outside.
+        /// IP version of the outer header.
         outer: Family,
     },
-    /// GRE.
+    /// Generic routing encapsulation (RFC 2784).
     Gre {
-        /// IP version outside.
+        /// IP version of the outer header.
         outer: Family,
         /// With a key of 4 bytes.
         key: bool,
     },
     /// VXLAN, which carries Ethernet.
     Vxlan {
-        /// IP version outside.
+        /// IP version of the outer header.
         outer: Family,
     },
     /// Geneve, which carries Ethernet here.
     Geneve {
-        /// IP version outside.
+        /// IP version of the outer header.
         outer: Family,
         /// A multiple of 4 up to [`GENEVE_OPTIONS_MAX_BYTES`].
         options_bytes: u8,
     },
-    /// WireGuard.
+    /// WireGuard tunnel over UDP.
     WireGuard {
-        /// IP version outside.
+        /// IP version of the outer header.
         outer: Family,
     },
     /// An IPsec ESP tunnel.
     Esp(Esp),
     /// Nothing on the wire: the interface at this place has a smaller MTU than would fit.
     Mtu {
-        /// The interface's MTU.
+        /// MTU of the tunnel's interface.
         bytes: u32,
     },
     /// QUIC's short packets with one STREAM frame; last, for it takes from the UDP payload.
     Quic {
-        /// 0 to 20.
+        /// Length of the connection ID, 0 to 20.
         connection_id_bytes: u8,
     },
 }
@@ -158,7 +158,7 @@ impl Encapsulation {
         matches!(self, Self::Vxlan { .. } | Self::Geneve { .. })
     }
 
-    /// VLAN tags.
+    /// Number of VLAN tags in the frame.
     pub const fn tags(self) -> u8 {
         match self {
             Self::Vlan => 1,
@@ -215,7 +215,7 @@ impl Encapsulation {
         }
     }
 
-    /// The rule's source.
+    /// Standard that gives the bytes.
     pub const fn source(self) -> &'static str {
         match self {
             Self::Vlan | Self::Qinq => "IEEE 802.1Q §9",

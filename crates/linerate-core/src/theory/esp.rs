@@ -34,7 +34,7 @@ pub enum Cipher {
 }
 
 impl Cipher {
-    /// Initialisation vector, bytes.
+    /// Bytes of the initialisation vector.
     pub const fn iv_bytes(self) -> u32 {
         match self {
             Self::Gcm => 8,
@@ -59,14 +59,14 @@ impl Cipher {
     }
 }
 
-/// An ESP tunnel.
+/// An ESP tunnel and its cipher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Esp {
     /// Cipher and integrity check.
     pub cipher: Cipher,
     /// In UDP, to pass address translators (RFC 3948).
     pub nat_traversal: bool,
-    /// IP version outside.
+    /// IP version of the outer header.
     pub outer: Family,
 }
 

@@ -39,12 +39,12 @@ pub const TCP_TIMESTAMPS_BYTES: u32 = 12;
 /// UDP header, bytes (RFC 768).
 pub const UDP_HEADER_BYTES: u32 = 8;
 
-/// An Ethernet link.
+/// An Ethernet link: rate, MTU and VLAN tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EthernetLink {
     /// Rate at which bits leave, preamble and gap among them.
     pub rate: BitRate,
-    /// Largest IP packet.
+    /// Largest IP packet of the link.
     pub mtu_bytes: u32,
     /// VLAN tags on every frame: 1 for 802.1Q, 2 for 802.1ad.
     pub vlan_tags: u8,
@@ -56,7 +56,7 @@ pub struct EthernetLink {
 pub struct ShapedLink {
     /// Rate of the shaper.
     pub rate: BitRate,
-    /// Largest IP packet.
+    /// Largest IP packet of the link.
     pub mtu_bytes: u32,
 }
 
@@ -74,7 +74,7 @@ pub enum Transport {
 /// The headers of a flow's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// IP version.
+    /// IP version of the packets.
     pub family: Family,
     /// Transport header after the IP header.
     pub transport: Transport,
@@ -115,10 +115,10 @@ pub enum FramingError {
     /// A link without rate carries nothing.
     #[error("the link's rate is 0")]
     ZeroRate,
-    /// No payload fits.
+    /// An MTU in which no payload fits.
     #[error("an MTU of {mtu_bytes} bytes leaves no payload after {header_bytes} bytes of headers")]
     MtuTooSmall {
-        /// The MTU.
+        /// The MTU that was given.
         mtu_bytes: u32,
         /// IP and transport headers.
         header_bytes: u32,
@@ -126,7 +126,7 @@ pub enum FramingError {
     /// No packet is so long.
     #[error("an MTU of {mtu_bytes} bytes is above 65535, the longest IP packet")]
     MtuTooLarge {
-        /// The MTU.
+        /// The MTU that was given.
         mtu_bytes: u32,
     },
 }
@@ -134,9 +134,9 @@ pub enum FramingError {
 /// Highest rates of one flow on a link, in bit/s at each layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FramingCeiling {
-    /// Payload.
+    /// Rate of the payload.
     pub payload_bps: f64,
-    /// IP packets.
+    /// Rate of the IP packets.
     pub ip_bps: f64,
     /// Frames, header, tags and FCS included.
     pub frame_bps: f64,

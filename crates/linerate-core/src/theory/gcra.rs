@@ -193,12 +193,12 @@ pub enum ContractError {
          a bit rate such as 149.76 Mbit/s; a rate of 0 is none"
     )]
     NoCellRate(String),
-    /// SCR above PCR.
+    /// A sustainable rate (SCR) above the peak rate (PCR).
     #[error("the sustainable rate ({scr}) is above the peak rate ({pcr})")]
     SustainableAbovePeak {
-        /// SCR.
+        /// Sustainable cell rate (SCR).
         scr: CellRate,
-        /// PCR.
+        /// Peak cell rate (PCR).
         pcr: CellRate,
     },
     /// A burst of no cells.
@@ -207,7 +207,7 @@ pub enum ContractError {
     /// A burst at a rate that is not above the one that it exceeds.
     #[error("cells come no faster than the contract allows, so that a burst has no end")]
     EndlessBurst,
-    /// Beyond the arithmetic.
+    /// Rates and a tolerance with too many digits for the arithmetic.
     #[error("the rates and the tolerance together need too many digits; round them")]
     TooFine,
 }
@@ -285,11 +285,11 @@ impl Scale {
 /// A burst of at most `cells` at the peak rate within a sustainable rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sustained {
-    /// PCR.
+    /// Peak cell rate (PCR).
     pub peak: CellRate,
-    /// SCR.
+    /// Sustainable cell rate (SCR).
     pub sustainable: CellRate,
-    /// MBS, cells.
+    /// Maximum burst size (MBS), cells.
     pub burst_cells: u64,
 }
 

@@ -95,7 +95,7 @@ impl RungKind {
     }
 }
 
-/// One bound.
+/// One bound of the rate, with its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rung {
@@ -111,7 +111,7 @@ pub struct Rung {
     pub inputs: Vec<CeilingInput>,
     /// True for a rule that real paths miss by more than a tenth.
     pub estimate: bool,
-    /// Standard or paper.
+    /// Standard or paper of the formula.
     pub source: String,
 }
 
@@ -150,12 +150,12 @@ pub enum Statement {
     },
     /// As expected, from one rung.
     SingleFactor {
-        /// It.
+        /// The rung that binds.
         rung: RungKind,
     },
     /// As expected, from two rungs that lie close together.
     TwoFactors {
-        /// The lower.
+        /// The lower of the two rungs.
         first: RungKind,
         /// The bound that is lowest once the first is removed.
         then: RungKind,
@@ -167,7 +167,7 @@ pub enum Statement {
     },
     /// Less than expected, by no more than a quarter.
     BelowExpected {
-        /// The lowest rung.
+        /// The lowest rung of the ladder.
         rung: RungKind,
     },
     /// Nothing known explains it.
@@ -274,7 +274,7 @@ impl Ladder {
 }
 
 impl Binding {
-    /// The lowest rung.
+    /// The lowest of the rungs that bind.
     pub const fn first(self) -> RungKind {
         match self {
             Self::One(kind) | Self::Two(kind, _) => kind,

@@ -12,14 +12,14 @@ use super::name::ParseNameError;
 use super::sonet::{Pdh, Sonet, WAN_PHY_LINE_BPS};
 use crate::units::BitRate;
 
-/// A link.
+/// A link: its kind and rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Link {
     /// Ethernet at any rate.
     Ethernet(BitRate),
     /// 10GBASE-W: Ethernet frames in an OC-192 payload.
     WanPhy,
-    /// SONET/SDH.
+    /// Optical line of SONET/SDH.
     Sonet(Sonet),
     /// DS1, E1, E3 or DS3.
     Pdh(Pdh),
@@ -42,9 +42,9 @@ pub enum Link {
 pub struct NamedLink {
     /// As [`Link`] reads and prints it.
     pub name: &'static str,
-    /// For people.
+    /// Title of the link, for people.
     pub title: &'static str,
-    /// The link.
+    /// The link of this name.
     pub link: Link,
 }
 

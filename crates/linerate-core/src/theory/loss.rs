@@ -44,7 +44,7 @@ pub struct Path {
 /// Number of segments that one acknowledgement answers, b in the formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acks {
-    /// One each.
+    /// One acknowledgement for each segment.
     Every,
     /// One for two: delayed acknowledgements (RFC 1122 §4.2.3.2).
     EverySecond,
@@ -81,14 +81,14 @@ pub struct Pftk {
 pub struct RenoRange {
     /// One acknowledgement for two segments.
     pub low: f64,
-    /// One each.
+    /// Rate with an acknowledgement for each segment.
     pub high: f64,
 }
 
-/// CUBIC's mean window.
+/// Mean window of CUBIC, and the region it is in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CubicWindow {
-    /// Segments.
+    /// Mean window in segments.
     pub segments: f64,
     /// Reno would have as much or more, and so rules.
     pub reno_friendly: bool,
@@ -100,13 +100,13 @@ pub enum LossError {
     /// Every rate divides by it.
     #[error("a round trip of 0 sets no bound on the rate")]
     ZeroRtt,
-    /// No payload.
+    /// Segments of 0 bytes.
     #[error("segments of 0 bytes carry nothing")]
     ZeroMss,
     /// Nothing to wait for.
     #[error("a retransmission timeout of 0 does not exist")]
     ZeroRto,
-    /// No window.
+    /// A window of 0 bytes.
     #[error("a window of 0 bytes carries nothing")]
     ZeroWindow,
     /// No loss, no bound.
@@ -130,13 +130,13 @@ pub enum LossError {
     /// Less than about a segment in each round trip.
     #[error("{rate} is less than the formula gives at any loss; it sets no budget")]
     RateTooLow {
-        /// The rate wanted.
+        /// The rate that is wanted.
         rate: BitRate,
     },
     /// The window does not allow it.
     #[error("{rate} is no less than the window allows without loss")]
     RateAboveWindow {
-        /// The rate wanted.
+        /// The rate that is wanted.
         rate: BitRate,
     },
 }

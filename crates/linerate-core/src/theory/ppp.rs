@@ -34,7 +34,7 @@ impl Stuffing {
         FLAG_BYTES + ADDRESS_CONTROL_BYTES + PROTOCOL_BYTES + self.fcs_bytes()
     }
 
-    /// Frame check sequence.
+    /// Bytes of the frame check sequence.
     pub const fn fcs_bytes(self) -> u32 {
         match self {
             Self::Octets => FCS32_BYTES,

@@ -20,7 +20,7 @@ pub enum PropagationError {
     /// Negative, or not a number.
     #[error("a distance is 0 km or more")]
     Distance,
-    /// Bits never leave.
+    /// A rate of 0, at which bits never leave.
     #[error("the link's rate is 0")]
     ZeroRate,
 }

@@ -15,16 +15,16 @@ pub enum MetricError {
     /// Nothing to compare with.
     #[error("an ideal transfer of 0 s compares with nothing")]
     ZeroIdeal,
-    /// Not a rate.
+    /// A value that is no rate.
     #[error("an ideal rate of {bps} bit/s is not above 0")]
     NotARate {
-        /// The rate.
+        /// The value that was given.
         bps: f64,
     },
     /// Nothing to compare with.
     #[error("a base round trip of 0 compares with nothing")]
     ZeroBase,
-    /// Nothing to share.
+    /// No bytes sent, of which to take a share.
     #[error("0 bytes were sent")]
     NothingSent,
     /// The counters contradict each other.
@@ -32,7 +32,7 @@ pub enum MetricError {
     MoreRetransmitted {
         /// All bytes, first and again.
         sent: u64,
-        /// Bytes sent again.
+        /// Number of bytes sent again.
         retransmitted: u64,
     },
 }

@@ -20,9 +20,9 @@ pub struct Target {
     pub rate: BitRate,
     /// Round trip of the whole path.
     pub rtt: Duration,
-    /// Largest IP packet.
+    /// Largest IP packet of the path.
     pub mtu_bytes: u32,
-    /// Headers in it.
+    /// Bytes of headers in a packet.
     pub header_bytes: u32,
 }
 
@@ -57,15 +57,15 @@ pub enum SequentialError {
     /// Any path has it.
     #[error("a target rate of 0 asks nothing of a path")]
     ZeroRate,
-    /// No window.
+    /// A round trip of 0, with which no packet is in flight.
     #[error("with a round trip of 0 nothing is in flight")]
     ZeroRtt,
-    /// No payload fits.
+    /// An MTU in which no payload fits.
     #[error("an MTU of {mtu_bytes} bytes leaves no payload after {header_bytes} bytes of headers")]
     MtuTooSmall {
-        /// The MTU.
+        /// The MTU that was given.
         mtu_bytes: u32,
-        /// The headers.
+        /// Bytes of the headers.
         header_bytes: u32,
     },
     /// A path four times as bad would lose all.
@@ -77,15 +77,15 @@ pub enum SequentialError {
     /// Not a chance, or no better than a coin.
     #[error("a risk of {risk} is not above 0 and below 0.5")]
     RiskOutOfRange {
-        /// The chance.
+        /// The chance that was given.
         risk: f64,
     },
     /// The counters contradict each other.
     #[error("{lost} packets were lost of {sent} sent")]
     MoreLost {
-        /// Packets sent.
+        /// Number of packets sent.
         sent: u64,
-        /// Packets lost.
+        /// Number of packets lost.
         lost: u64,
     },
 }

@@ -35,13 +35,13 @@ pub enum Sonet {
 /// Columns of a SONET frame, by use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Columns {
-    /// All.
+    /// Number of all columns.
     pub total: u32,
     /// Section and line overhead, pointers among it.
     pub transport: u32,
-    /// Path overhead.
+    /// Columns of the path overhead.
     pub path: u32,
-    /// Fixed stuff.
+    /// Columns of fixed stuff.
     pub stuff: u32,
     /// Left for packets or cells.
     pub payload: u32,
@@ -52,7 +52,7 @@ impl Sonet {
     pub const ALL: [Self; 6] =
         [Self::Oc1, Self::Oc3, Self::Oc12, Self::Oc48, Self::Oc192, Self::Oc768];
 
-    /// N of OC-N.
+    /// The number N of OC-N.
     pub const fn n(self) -> u32 {
         match self {
             Self::Oc1 => 1,
@@ -142,7 +142,7 @@ pub struct Framing {
     pub total: u32,
     /// Name of the overhead that takes the others.
     pub taker: &'static str,
-    /// Standard.
+    /// Standard of the framing.
     pub source: &'static str,
 }
 

@@ -25,7 +25,7 @@ pub const VLAN_TAGS_MAX: u8 = 2;
 /// Link, encapsulations and packets of which the layers are computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackPlan {
-    /// The link.
+    /// The link that carries the packets.
     pub link: Link,
     /// Link-layer protocol that carries packets on it.
     pub carrier: Carrier,
@@ -55,12 +55,12 @@ pub struct Stack {
     pub estimate: bool,
 }
 
-/// One layer.
+/// One layer of the link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
     /// Name of the layer whose bytes the rate counts: `SONET payload`.
     pub name: String,
-    /// Rate of it.
+    /// Rate at the layer, bit/s.
     pub bps: f64,
     /// The same for each full packet of the flow.
     pub bytes_per_packet: f64,
@@ -81,39 +81,39 @@ pub enum StackError {
     /// The carrier does not run on the link.
     #[error("{carrier} does not run on {link}; the link's own is {}", .link.default_carrier())]
     Carrier {
-        /// The link.
+        /// The link that was given.
         link: Link,
-        /// The carrier.
+        /// The link-layer protocol that was given.
         carrier: Carrier,
     },
     /// A tag or PPPoE without Ethernet around it.
     #[error("{encapsulation} needs an Ethernet frame right outside of it, and there is none")]
     NoFrame {
-        /// The encapsulation.
+        /// The encapsulation that was given.
         encapsulation: Encapsulation,
     },
     /// More tags than 802.1ad knows.
     #[error("{tags} VLAN tags on one frame are more than {VLAN_TAGS_MAX}")]
     TooManyTags {
-        /// Tags.
+        /// Number of tags in the frame.
         tags: u32,
     },
     /// More encapsulations than anybody has.
     #[error("{count} encapsulations are more than {ENCAPSULATIONS_MAX}")]
     TooManyEncapsulations {
-        /// Encapsulations.
+        /// Number of the encapsulations given.
         count: usize,
     },
     /// A number in the encapsulation that its standard does not allow.
     #[error("{encapsulation} is not possible: its number is out of range")]
     Impossible {
-        /// The encapsulation.
+        /// The encapsulation that was given.
         encapsulation: Encapsulation,
     },
     /// No packet fits into the encapsulation.
     #[error("{encapsulation} does not fit into the {room_bytes} bytes that are left of the MTU")]
     NoRoom {
-        /// The encapsulation.
+        /// The encapsulation that was given.
         encapsulation: Encapsulation,
         /// Bytes of the MTU that are left for it.
         room_bytes: u32,
@@ -124,11 +124,11 @@ pub enum StackError {
     /// Longer than the carrier can frame.
     #[error("{carrier} carries packets of at most {max_bytes} bytes, and this one has {bytes}")]
     TooLong {
-        /// The carrier.
+        /// The link-layer protocol that was given.
         carrier: Carrier,
         /// With tags and labels.
         bytes: u32,
-        /// The carrier's limit.
+        /// Longest packet of that protocol.
         max_bytes: u32,
     },
     /// Not one of the eight rates.
@@ -136,7 +136,7 @@ pub enum StackError {
         "802.11a and g know 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s, and {link} is none of them"
     )]
     WifiRate {
-        /// The link.
+        /// The link that was given.
         link: Link,
     },
 }

@@ -23,7 +23,7 @@ pub enum Colour {
     Green,
     /// Above them, within the excess burst or the peak rate.
     Yellow,
-    /// Above both.
+    /// Above both rates or bursts.
     Red,
 }
 
@@ -36,12 +36,12 @@ pub enum BucketError {
     /// No packet ever fits.
     #[error("the burst is 0 bytes: no packet would ever fit")]
     ZeroBurst,
-    /// PIR below CIR.
+    /// A peak rate (PIR) below the committed one (CIR).
     #[error("the peak rate ({peak}) is below the committed rate ({committed})")]
     PeakBelowCommitted {
-        /// PIR.
+        /// Peak information rate (PIR).
         peak: BitRate,
-        /// CIR.
+        /// Committed information rate (CIR).
         committed: BitRate,
     },
     /// A burst on a line that is not faster than the bucket fills.
@@ -178,7 +178,7 @@ impl TokenBucket {
 /// from being worse than green.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marked {
-    /// The colour.
+    /// Colour of the packet.
     pub colour: Colour,
     /// Bytes missing from the bucket that decided; `None` for green, and where the packet came
     /// with its colour.
@@ -192,11 +192,11 @@ const fn marked(colour: Colour, missing: Option<MissingBytes>) -> Marked {
 /// Parameters of the single-rate three-colour marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SingleRate {
-    /// CIR.
+    /// Committed information rate (CIR).
     pub committed: BitRate,
-    /// CBS.
+    /// Committed burst size (CBS).
     pub committed_burst: Bytes,
-    /// EBS.
+    /// Excess burst size (EBS).
     pub excess_burst: Bytes,
 }
 
@@ -251,13 +251,13 @@ impl SrTcm {
 /// Parameters of the two-rate three-colour marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwoRate {
-    /// CIR.
+    /// Committed information rate (CIR).
     pub committed: BitRate,
-    /// CBS.
+    /// Committed burst size (CBS).
     pub committed_burst: Bytes,
-    /// PIR.
+    /// Peak information rate (PIR).
     pub peak: BitRate,
-    /// PBS.
+    /// Peak burst size (PBS).
     pub peak_burst: Bytes,
 }
 

@@ -42,10 +42,10 @@ pub enum WindowError {
         /// The window asked for.
         bytes: u64,
     },
-    /// Not a count.
+    /// A window too large to count.
     #[error("the bytes in flight at {rate} over {seconds} s are too many to count")]
     TooLarge {
-        /// The rate.
+        /// The rate that was given.
         rate: BitRate,
         /// The round trip, whole seconds.
         seconds: u64,

@@ -21,9 +21,9 @@ const ERROR_MIN: f64 = 0.005;
 /// A bucket that explains a router's answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bucket {
-    /// Tokens per second.
+    /// Tokens that come per second.
     pub per_second: f64,
-    /// Most tokens.
+    /// Most tokens in the bucket.
     pub burst: f64,
 }
 

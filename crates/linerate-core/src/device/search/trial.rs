@@ -76,7 +76,7 @@ pub enum Why {
     Between {
         /// Passed, or the bottom of the range.
         lower_fps: u64,
-        /// Load that failed.
+        /// Load that failed, frames/s.
         upper_fps: u64,
     },
     /// Without loss so far, but not for long enough.

@@ -3,7 +3,7 @@
 use super::{Label, NoCause};
 use crate::record::{Cause, FlowEnd, TcpInfo};
 
-/// A rule.
+/// A simple rule for the cause, to compare a diagnosis with.
 #[derive(Clone, Copy, Debug)]
 pub struct Baseline {
     /// Its name in tables.

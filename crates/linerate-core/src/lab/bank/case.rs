@@ -61,7 +61,7 @@ fn steady(record: &Record) -> Option<f64> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", content = "why")]
 pub enum Validity {
-    /// It does.
+    /// The case is scored.
     #[default]
     Valid,
     /// The planted cause does not limit the result, or the innocent condition does.
@@ -75,9 +75,9 @@ pub enum Validity {
 /// A measured scenario. Stored one a line, as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// The recipe's name.
+    /// Name of the case's recipe.
     pub recipe: String,
-    /// The family's.
+    /// Name of the recipe's family.
     pub family: String,
     /// Level of the parameters, from 0.
     pub level: u8,
@@ -94,11 +94,11 @@ pub struct Case {
     /// Labels that are right too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accept: Vec<Label>,
-    /// The values.
+    /// Values that were drawn for the recipe's parameters.
     pub drawn: BTreeMap<String, f64>,
     /// Validity: only a valid case is scored.
     pub validity: Validity,
-    /// With the plant.
+    /// Result with the plant.
     pub with: Reach,
     /// Without it; null where nothing is planted.
     pub without: Option<Reach>,

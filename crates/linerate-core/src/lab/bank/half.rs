@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Half {
-    /// For tuning.
+    /// The half for tuning rules.
     Development,
-    /// For scoring.
+    /// The half for scoring them.
     Other,
 }
 

@@ -39,9 +39,9 @@ pub enum NoCause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Label {
-    /// One cause.
+    /// One cause of the limit.
     Cause(Cause),
-    /// None.
+    /// No cause, by reason.
     None(NoCause),
 }
 

@@ -26,7 +26,7 @@ use super::half::hash;
 use super::{Half, Label, Scenario, Setting};
 use crate::path::Random;
 
-/// Levels of parameters.
+/// Number of levels of each parameter.
 pub(super) const LEVELS: u8 = 2;
 /// Rates of the path in Mbit/s, and delays each way in ms, by level: few, so that many scenarios
 /// share the path without its plant.
@@ -39,7 +39,7 @@ const DELAYS: [[f64; 2]; 2] = [[10.0, 15.0], [20.0, 25.0]];
 pub struct Family {
     /// Title of what the recipes have in common.
     pub title: String,
-    /// In order.
+    /// Recipes in the order of the file.
     #[serde(rename = "recipe")]
     pub recipes: Vec<Recipe>,
 }

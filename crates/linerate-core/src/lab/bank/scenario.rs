@@ -7,9 +7,9 @@ use super::{Case, Half, Label, Setting};
 /// A recipe at one level, with one congestion control and the values of one seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// The recipe's name.
+    /// Name of the scenario's recipe.
     pub recipe: String,
-    /// The family's.
+    /// Name of the recipe's family.
     pub family: String,
     /// Level of the parameters, from 0.
     pub level: u8,
@@ -23,7 +23,7 @@ pub struct Scenario {
     pub expect: Label,
     /// Labels that are right too.
     pub accept: Vec<Label>,
-    /// The values.
+    /// Values that were drawn for the recipe's parameters.
     pub drawn: BTreeMap<String, f64>,
     /// True when the path without the plant is another one.
     pub has_counterfactual: bool,

@@ -67,7 +67,7 @@ pub struct Access {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TestKeys {
-    /// Connections.
+    /// Number of connections at once.
     pub streams: Option<u16>,
     /// Both directions at once.
     pub both_directions: bool,
@@ -85,7 +85,7 @@ pub struct TestKeys {
     pub read_bytes: Option<u32>,
     /// Pace of the reads of each stream.
     pub read_pace_bps: Option<u64>,
-    /// No Nagle algorithm.
+    /// Nagle's algorithm is off (TCP_NODELAY).
     pub nodelay: bool,
     /// Rate of a flow against the test's direction.
     pub background_bps: Option<u64>,
@@ -97,7 +97,7 @@ pub struct TestKeys {
 pub enum Place {
     /// The host that sends.
     Sender,
-    /// Its router.
+    /// Router beside the sender.
     SenderRouter,
     /// The router of the host that receives.
     ReceiverRouter,
@@ -135,7 +135,7 @@ pub struct Rival {
     /// Number of competing streams.
     #[serde(default = "one_stream")]
     pub streams: u16,
-    /// Their congestion control.
+    /// Congestion control of those streams.
     pub congestion: String,
     /// Against the direction of the test.
     #[serde(default)]

@@ -14,7 +14,7 @@ const PROMISE_KEPT: f64 = 0.8;
 pub struct Score {
     /// Cases whose cause it named first.
     pub right: u64,
-    /// Cases that count.
+    /// Cases that are scored.
     pub cases: u64,
     /// Innocent cases that it accused.
     pub accused: u64,
@@ -40,7 +40,7 @@ impl Score {
 /// Scores over many cases.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
-    /// The diagnosis.
+    /// Score of the diagnosis.
     pub diagnosis: Score,
     /// The baselines, in their order.
     pub baselines: [Score; BASELINES.len()],
@@ -56,7 +56,7 @@ pub struct Tally {
     /// Scenarios that were measured more than once, and those of which the diagnosis said the same
     /// each time.
     pub repeated: u64,
-    /// See `repeated`.
+    /// Repeated scenarios with the same label each time.
     pub agreed: u64,
     /// Queues that were named on the axis of the delay, and cases: of deep buffers that were
     /// planted, and of innocent paths.

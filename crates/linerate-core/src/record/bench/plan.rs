@@ -86,7 +86,7 @@ impl Default for BenchPlan {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchPort {
-    /// Its name.
+    /// Name of the interface.
     pub interface: String,
     /// Host of the laboratory that has it; null is this program's own network namespace.
     #[serde(default)]
@@ -106,9 +106,9 @@ pub struct BenchPort {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BenchProtocol {
-    /// UDP in IPv4.
+    /// UDP packets in IPv4.
     Udp4,
-    /// UDP in IPv6.
+    /// UDP packets in IPv6.
     Udp6,
     /// A TCP segment in IPv4.
     Tcp4,
@@ -182,7 +182,7 @@ pub struct BenchFrames {
     /// Differentiated services code point.
     #[serde(default)]
     pub dscp: u8,
-    /// Different flows.
+    /// Number of different flows.
     pub flows: u32,
     /// Flows differ by addresses too, not by ports alone.
     #[serde(default)]
@@ -359,7 +359,7 @@ pub struct BenchTimes {
     pub trial_ns: u64,
     /// A trial of latency.
     pub latency_ns: u64,
-    /// A soak.
+    /// Length of a soak test.
     pub soak_ns: u64,
     /// Before each trial, after learning frames (RFC 2544 §23 has 2 s).
     pub before_ns: u64,
@@ -414,7 +414,7 @@ impl BenchTimes {
 pub enum GeneratorKind {
     /// Made by a program in the kernel and redirected to the interface (XDP live frames).
     Live,
-    /// AF_XDP socket.
+    /// AF_XDP socket at the interface.
     Xdp,
     /// Packet socket, sendmmsg(2).
     Packet,

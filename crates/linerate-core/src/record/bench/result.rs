@@ -39,7 +39,7 @@ pub struct BenchResult {
     /// From overload back to none.
     #[serde(default)]
     pub recovery: Option<Recovery>,
-    /// After restarts.
+    /// Time without forwarding after restarts.
     #[serde(default)]
     pub reset: Option<Reset>,
     /// Addresses that a bridge remembers.
@@ -58,10 +58,10 @@ pub struct BenchResult {
     /// Presence of head-of-line blocking, and of back pressure on the senders.
     #[serde(default)]
     pub congestion: Option<Congestion>,
-    /// The long run.
+    /// Losses of the long run.
     #[serde(default)]
     pub soak: Option<Soak>,
-    /// Policer or shaper.
+    /// Policer or shaper that was found.
     #[serde(default)]
     pub contract: Option<ContractFound>,
     /// Every trial, in order.
@@ -101,11 +101,11 @@ pub struct Tester {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RateFound {
-    /// The estimate.
+    /// The estimated rate, per second.
     pub value: f64,
     /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
@@ -125,9 +125,9 @@ pub struct LoadPoint {
     pub forwarded_fps: f64,
     /// Lost over sent, 0 … 1.
     pub loss_ratio: f64,
-    /// Frames sent.
+    /// Number of frames sent.
     pub sent: u64,
-    /// Frames received.
+    /// Number of frames received.
     pub received: u64,
 }
 
@@ -135,7 +135,7 @@ pub struct LoadPoint {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GoalFound {
-    /// The goal's name.
+    /// Name of the search goal.
     pub goal: String,
     /// Largest load that reached it, frames per second of one sending port; null when none did.
     #[serde(default)]
@@ -180,7 +180,7 @@ pub struct Scattered {
     pub loss_ratio: f64,
     /// Smallest with 95 %.
     pub low: f64,
-    /// Largest.
+    /// Upper end of the interval.
     pub high: f64,
     /// The largest load that lost no more than that, frames per second.
     #[serde(rename = "up_to_frames_per_sec")]
@@ -198,19 +198,19 @@ pub struct BenchLatency {
     pub offered_fps: f64,
     /// Every frame of all repetitions, ns, the tester's own delay included.
     pub distribution: Distribution,
-    /// Smallest.
+    /// Smallest delay of a frame.
     pub min_ns: u64,
-    /// Mean.
+    /// Mean delay of the frames.
     pub mean_ns: f64,
-    /// Median.
+    /// Median delay of the frames.
     pub p50_ns: f64,
-    /// 90th percentile.
+    /// 90th percentile of the delays.
     pub p90_ns: f64,
-    /// 99th percentile.
+    /// 99th percentile of the delays.
     pub p99_ns: f64,
-    /// 99.9th percentile.
+    /// 99.9th percentile of the delays.
     pub p999_ns: f64,
-    /// Largest.
+    /// Largest delay of a frame.
     pub max_ns: u64,
     /// 99.9th percentile less the smallest.
     pub pdv_ns: f64,
@@ -220,7 +220,7 @@ pub struct BenchLatency {
     /// Each repetition alone, as RFC 8219 §7.2 and §7.3.1 ask.
     #[serde(default)]
     pub repeated: Option<LatencyRepeats>,
-    /// Frames.
+    /// Number of frames with a delay.
     pub frames: u64,
 }
 
@@ -230,11 +230,11 @@ pub struct BenchLatency {
 pub struct BackToBack {
     /// Length of each repetition, frames.
     pub runs: Vec<BurstRun>,
-    /// Mean length.
+    /// Mean length of the bursts.
     pub mean_frames: f64,
-    /// Shortest.
+    /// Length of the shortest burst.
     pub min_frames: u64,
-    /// Longest.
+    /// Length of the longest burst.
     pub max_frames: u64,
     /// Standard deviation (n - 1).
     pub stddev_frames: f64,
@@ -270,7 +270,7 @@ pub struct Recovery {
     /// Load before the drop, frames per second of one sending port.
     #[serde(rename = "overload_frames_per_sec")]
     pub overload_fps: f64,
-    /// Load after it.
+    /// Load after the overload, frames/s.
     #[serde(rename = "after_frames_per_sec")]
     pub after_fps: f64,
     /// From the drop to the last frame that was lost, each repetition that recovered, ns; 0 where
@@ -354,7 +354,7 @@ pub struct Soak {
 pub struct WorstSecond {
     /// Its number, from 0, with seconds that do not count.
     pub number: u64,
-    /// Lost over sent.
+    /// Frames lost over frames sent.
     pub loss_ratio: f64,
 }
 
@@ -382,7 +382,7 @@ pub struct ContractFound {
     pub steps: Vec<LoadPoint>,
 }
 
-/// One trial.
+/// One trial: its load, and the frames of each port.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchTrial {
@@ -396,7 +396,7 @@ pub struct BenchTrial {
     #[serde(default)]
     #[serde(rename = "intended_frames_per_sec")]
     pub intended_fps: Option<f64>,
-    /// Each sending port.
+    /// Counts of each sending port.
     pub ports: Vec<TrialPort>,
     /// CPU time that the host of a virtual machine took meanwhile, ns of all CPUs.
     #[serde(default)]
@@ -419,7 +419,7 @@ pub struct BenchTrial {
 pub struct TrialPort {
     /// Number of the sending port, from 0.
     pub port: u8,
-    /// Frames sent.
+    /// Number of frames sent.
     pub sent: u64,
     /// From the first to the last frame, frames per second.
     #[serde(rename = "offered_frames_per_sec")]
@@ -456,14 +456,14 @@ pub struct TrialPort {
     /// Received frames longer or shorter than any that was sent; null when not counted.
     #[serde(default)]
     pub other_length: Option<u64>,
-    /// Copies of frames.
+    /// Copies of frames received before.
     #[serde(default)]
     pub duplicates: Option<u64>,
     /// Frames out of order.
     pub reordered: u64,
     /// Runs of missing frames at arrival.
     pub loss_runs: u64,
-    /// Median delay, ns.
+    /// Median delay of the frames, ns.
     #[serde(default)]
     pub latency_p50_ns: Option<u64>,
     /// Frames that the interface itself says it sent, where it counts them.
@@ -541,7 +541,7 @@ impl Invalid {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PortFacts {
-    /// Interface.
+    /// Name of the interface.
     pub interface: String,
     /// Driver, where the kernel names one.
     #[serde(default)]
@@ -549,9 +549,9 @@ pub struct PortFacts {
     /// Rate of its medium, bit/s.
     #[serde(default)]
     pub speed_bps: Option<u64>,
-    /// Largest packet.
+    /// Largest packet of the interface.
     pub mtu_bytes: u32,
-    /// Hardware address.
+    /// Hardware address of the interface.
     pub hardware_address: String,
     /// Notes on how its frames are sent and counted: placement, modes, settings asked for and
     /// refused.

@@ -67,7 +67,7 @@ pub struct Overload {
     pub at_largest_fps: f64,
     /// At the largest load over best.
     pub kept: f64,
-    /// The kind.
+    /// Kind of the overload's effect.
     pub kind: OverloadKind,
 }
 
@@ -77,9 +77,9 @@ pub struct Overload {
 pub struct Repeated {
     /// Median of the repetitions, ns.
     pub median_ns: f64,
-    /// Their 1st percentile.
+    /// 1st percentile of the repetitions.
     pub p1_ns: u64,
-    /// Their 99th percentile.
+    /// 99th percentile of the repetitions.
     pub p99_ns: u64,
 }
 
@@ -87,7 +87,7 @@ pub struct Repeated {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyRepeats {
-    /// Repetitions.
+    /// Number of repetitions.
     pub repeats: u64,
     /// Typical latency: the median of a repetition.
     pub typical: Repeated,
@@ -118,16 +118,16 @@ pub enum Holds {
 pub struct Compared {
     /// Its name: `cir`, `cbs`, `pcr`, `cdvt`, `scr`, `mbs`.
     pub parameter: String,
-    /// Its unit.
+    /// Unit of both values.
     pub unit: String,
     /// The ordered value, from the contract.
     pub ordered: f64,
     /// The measured value, from the trials.
     pub found: f64,
-    /// Smallest that fits.
+    /// Smallest value that fits.
     pub low: f64,
-    /// Largest that fits.
+    /// Largest value that fits.
     pub high: f64,
-    /// The verdict.
+    /// Comparison of both values.
     pub holds: Holds,
 }

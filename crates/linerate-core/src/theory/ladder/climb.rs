@@ -29,10 +29,10 @@ const SEND_BUFFER_BEYOND: u64 = 65_536;
 /// Reason why a ladder cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum LadderError {
-    /// Nobody sends.
+    /// A test of no flows.
     #[error("0 flows carry nothing")]
     ZeroFlows,
-    /// It carries nothing.
+    /// A rate of 0, at which nothing is carried.
     #[error("a {what} of 0 carries nothing")]
     ZeroRate {
         /// Name of the rate.
@@ -47,19 +47,19 @@ pub enum LadderError {
          RFC 7323)"
     )]
     WindowTooLarge {
-        /// The window.
+        /// Bytes of the window.
         bytes: u64,
     },
-    /// No payload.
+    /// A size of 0 bytes.
     #[error("a {what} of 0 bytes carries nothing")]
     ZeroBytes {
         /// Name of the size.
         what: &'static str,
     },
-    /// Nothing to count.
+    /// A test of no length.
     #[error("a test of 0 s carries nothing")]
     ZeroTime,
-    /// No path.
+    /// A distance of 0 km.
     #[error("a distance of 0 needs no time")]
     ZeroDistance,
     /// Nothing is so fast.

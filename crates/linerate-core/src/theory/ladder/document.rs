@@ -36,7 +36,7 @@ pub struct Question<'a> {
     pub measured: Option<BitRate>,
 }
 
-/// The answer.
+/// The answer of `linerate ceiling`: layers, rungs and what follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathCeiling {
@@ -93,11 +93,11 @@ pub struct Asked {
     pub congestion_control: Option<Response>,
 }
 
-/// One layer.
+/// One layer of the link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LayerRow {
-    /// Its name.
+    /// Name of the layer.
     pub name: String,
     /// Rate left at the layer, bit/s.
     pub rate_bps: f64,
@@ -107,7 +107,7 @@ pub struct LayerRow {
     pub bytes_per_packet: f64,
     /// Headers or bits that the layer takes.
     pub rule: String,
-    /// Standard or paper.
+    /// Standard or paper of the rule.
     pub source: String,
     /// True for a rule that real links miss by more than a tenth.
     pub estimate: bool,
@@ -139,7 +139,7 @@ pub struct Limits {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeasuredShare {
-    /// Payload, bit/s.
+    /// Measured payload rate, bit/s.
     pub goodput_bps: f64,
     /// Measured rate over the ceiling of the path.
     pub ceiling_ratio: Option<f64>,

@@ -14,7 +14,7 @@ use crate::units::{BitRate, Bytes, Fraction, PacketRate};
 /// A value and where it is known from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known<T> {
-    /// The value.
+    /// The value of the fact.
     pub value: T,
     /// `--window`, `SYN options`, `tbf qdisc on veth-a`.
     pub source: String,
@@ -34,7 +34,7 @@ pub struct Packet {
     pub payload_bytes: u32,
     /// The IP packet that carries them, without encapsulations.
     pub ip_bytes: u32,
-    /// Its headers.
+    /// Headers of the packet.
     pub segment: Segment,
 }
 
@@ -70,7 +70,7 @@ pub struct LinkFact {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Response {
-    /// Reno's (RFC 5681).
+    /// Response of Reno (RFC 5681).
     Reno,
     /// CUBIC's (RFC 9438), the default of Linux.
     #[default]
@@ -89,7 +89,7 @@ impl Response {
 pub enum Amount {
     /// So many bytes of payload.
     Bytes(Bytes),
-    /// For so long.
+    /// A transfer of this duration.
     Time(Duration),
 }
 
@@ -105,11 +105,11 @@ pub struct AckPath {
 /// All that is known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
-    /// A full packet.
+    /// Lengths of a full packet.
     pub packet: Packet,
     /// Connections that run beside each other; each has the windows and the loss below.
     pub flows: u32,
-    /// The sender's link.
+    /// Link of the sender.
     pub link: Option<LinkFact>,
     /// The narrowest link, as a rate of IP packets.
     pub capacity: Option<Known<BitRate>>,
@@ -139,7 +139,7 @@ pub struct Facts {
     pub growth: f64,
     /// Rate that the application offers or reads in each flow.
     pub application: Option<Known<BitRate>>,
-    /// The way back.
+    /// Path of the acknowledgements.
     pub acks: Option<Known<AckPath>>,
 }
 

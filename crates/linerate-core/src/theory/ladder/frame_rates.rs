@@ -21,7 +21,7 @@ pub const FRAME_RATES_SCHEMA: &str = "linerate.frame-rates/2";
 /// cells (RFC 2225).
 const OPTICAL_PACKETS_BYTES: [u32; 5] = [40, 576, 1500, 4470, 9180];
 
-/// Both tables.
+/// Packet rates of Ethernet and of SONET/SDH.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FrameRates {
@@ -37,28 +37,28 @@ pub struct FrameRates {
     pub optical: Vec<OpticalRow>,
 }
 
-/// An Ethernet.
+/// Frame rates of an Ethernet link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FrameRow {
-    /// Its name.
+    /// Name of the link.
     pub link: String,
-    /// Its rate.
+    /// Rate of the link.
     pub rate_bps: u64,
     /// Whole frames per second, one for each size.
     #[serde(rename = "frames_per_sec")]
     pub frames_per_s: Vec<u64>,
 }
 
-/// A SONET/SDH line.
+/// Cell and packet rates of a SONET/SDH line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OpticalRow {
-    /// Its name.
+    /// Name of the link.
     pub link: String,
-    /// For people.
+    /// Title of the line, for people.
     pub title: String,
-    /// Its rate.
+    /// Rate of the line.
     pub rate_bps: u64,
     /// Rate of the SONET payload.
     pub payload_bps: f64,
@@ -73,7 +73,7 @@ pub struct OpticalRow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OpticalColumn {
-    /// The carrier.
+    /// Name of the link-layer protocol.
     pub carrier: String,
     /// Packets per second, one for each size.
     #[serde(rename = "packets_per_sec")]

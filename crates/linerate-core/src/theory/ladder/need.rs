@@ -48,7 +48,7 @@ pub struct Needs {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LossBudget {
-    /// The congestion control.
+    /// Congestion control of the sender.
     pub response: Response,
     /// Loss events per packet.
     pub loss_ratio: f64,
@@ -64,7 +64,7 @@ pub struct LossBudget {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransferTime {
-    /// Payload.
+    /// Payload bytes of the transfer.
     pub size_bytes: u64,
     /// From the first byte sent to the last acknowledgement.
     pub time_ns: f64,
