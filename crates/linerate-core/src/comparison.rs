@@ -69,7 +69,7 @@ pub enum Verdict {
     Higher,
     /// Its value is lower.
     Lower,
-    /// No difference shows that is larger than what disturbs the measurement.
+    /// The difference is not larger than the noise of the measurement.
     NotDistinguishable,
     /// Too few rounds were measured, or some have no value.
     NotKnown,
@@ -96,7 +96,7 @@ impl Compared {
     }
 }
 
-/// A comparison as its record tells it.
+/// A comparison as computed from its record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// The metric that is compared.
@@ -112,7 +112,8 @@ pub struct Comparison {
     pub rounds: usize,
 }
 
-/// The smallest difference that would have shown, and what it is of the first one's value.
+/// The smallest difference that the rounds would have shown, and its share of the first one's
+/// value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Missed {
     /// In the metric's unit.
@@ -178,8 +179,8 @@ impl Comparison {
     }
 }
 
-/// The smallest step between values: what a clock that steps by 10 ns cannot tell apart, also
-/// where all else ties.
+/// The smallest step between values: the step of a clock with a tick of 10 ns, also where all other
+/// values are equal.
 fn step(rounds: &[Vec<f64>]) -> f64 {
     let mut values: Vec<f64> = rounds.iter().flatten().copied().collect();
     values.sort_unstable_by(f64::total_cmp);

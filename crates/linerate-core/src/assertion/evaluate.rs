@@ -23,7 +23,7 @@ pub struct Judged {
 /// One side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
-    /// As it was written, without spaces that say nothing.
+    /// Text of the side, without superfluous spaces.
     pub text: String,
     /// Value of the side; null where a fact is missing.
     pub value: Option<f64>,
@@ -88,7 +88,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// None is left out: a reader wants the values of all.
+    /// Evaluates all conditions: a reader wants the values of each.
     fn each_is_met(&mut self, nodes: &[Node]) -> Vec<bool> {
         nodes.iter().map(|node| self.is_met(node)).collect()
     }

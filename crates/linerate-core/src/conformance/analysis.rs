@@ -176,7 +176,7 @@ impl Analysis {
         .collect()
     }
 
-    /// Rates at which a bucket says something: from the last below the mean, where the burst still
+    /// Rates at which a burst is worth a row: from the last below the mean, where the burst still
     /// grows with the length of the capture, to the first where the largest packet is enough.
     fn inverse(&self, vertices: &[Vertex]) -> Vec<BurstAtRate> {
         let (Some(least), true) = (vertices.last(), self.last_ns > 0) else { return Vec::new() };
@@ -198,7 +198,7 @@ impl Analysis {
         vertices[first..=last].iter().map(row).collect()
     }
 
-    /// The most that comes at one moment: a packet, or a cell.
+    /// The most bytes that arrive at one moment: a packet, or a cell.
     fn largest(&self) -> f64 {
         let bytes = if self.plan.cells.is_some() { CELL_BYTES } else { self.packet_bytes_max };
         bytes.into()

@@ -29,7 +29,7 @@ pub struct Vertex {
 }
 
 impl Vertex {
-    /// Bytes that came in the interval.
+    /// Bytes that arrived in the interval.
     pub fn bytes(&self) -> f64 {
         self.burst_bytes + self.rate_bps / 8e9 * self.span_ns
     }
@@ -63,7 +63,7 @@ pub struct Envelope {
     live: usize,
     fresh: f64,
     last_ns: f64,
-    /// The most that ever came at one moment.
+    /// The most bytes that arrived at one moment.
     largest: f64,
     /// Cells that arrived and are not served yet, at most `batch` packets.
     waiting: Vec<Train>,
@@ -108,13 +108,13 @@ impl Envelope {
         }
     }
 
-    /// A packet comes; time does not go back.
+    /// Takes a packet that arrives; time does not go back.
     #[inline]
     pub fn arrive(&mut self, at_ns: f64, bytes: f64) {
         self.arrive_train(&Train { at_ns, count: 1, bytes, gap_ns: 0.0 });
     }
 
-    /// Cells of one packet come; time does not go back.
+    /// Takes the cells of one packet that arrive; time does not go back.
     #[inline]
     pub fn arrive_train(&mut self, train: &Train) {
         self.waiting.push(*train);
@@ -123,7 +123,7 @@ impl Envelope {
         }
     }
 
-    /// Serves what is waiting.
+    /// Serves the cells that wait.
     fn settle(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
         let Some(end_ns) = waiting.last().map(Train::end_ns) else { return };
@@ -141,8 +141,8 @@ impl Envelope {
         self.waiting.clear();
     }
 
-    /// Serves queues that do not empty meanwhile: each is what it was, and what came, less what
-    /// was served; its most is at a corner of the hull of what came.
+    /// Serves queues that do not empty meanwhile: each grows by the bytes that arrived, less the
+    /// bytes served; its maximum is at a corner of the hull of the arrivals.
     fn serve_at_once(&mut self, busy: usize, waiting: &[Train]) {
         let total = self.build_hull(waiting);
         let Some(mut at) = self.hull.len().checked_sub(1) else { return };
@@ -237,7 +237,7 @@ impl Envelope {
         self.live -= self.since[from..self.live].iter().rev().take_while(is_fresh).count();
     }
 
-    /// Serves the queues from `from` on while the second and further cells of a train come.
+    /// Serves the queues from `from` on while the second and further cells of a train arrive.
     fn take_more(&mut self, train: &Train, from: usize) {
         let Train { bytes, gap_ns, .. } = *train;
         let (end_ns, more) = (train.end_ns(), f64::from(train.count - 1));

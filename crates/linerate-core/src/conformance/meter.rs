@@ -16,11 +16,11 @@ use crate::theory::token_bucket::{Colour, MissingBytes, SrTcm, TokenBucket, TrTc
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Lack {
-    /// So many nanoseconds: its first cell outside came too early.
+    /// Nanoseconds by which its first cell outside was too early.
     EarlyNs(f64),
     /// So many bytes of tokens.
     MissingBytes(u64),
-    /// Nothing: the packet came with this colour.
+    /// No tokens: the packet arrived with this colour.
     Precoloured,
 }
 
@@ -58,9 +58,7 @@ impl ConformPlan {
 }
 
 impl Meter {
-    /// A meter that has seen nothing. The mapping to cells and the line come from `plan`.
-    /// # Errors
-    /// When the contract is impossible, or counts cells and nothing says how packets become them.
+    /// A meter before the first packet. The mapping to cells and the line come from `plan`.
     pub fn new(contract: &Contract, plan: &ConformPlan) -> Result<Self, PlanError> {
         Ok(Self(match contract {
             Contract::Gcra { .. } => {
@@ -104,7 +102,7 @@ impl Meter {
     }
 }
 
-/// One GCRA in its own ticks.
+/// One GCRA, with times in its own ticks.
 #[derive(Clone, Copy, Debug)]
 struct OnLine {
     scale: Scale,
@@ -174,7 +172,7 @@ impl CellMeter {
     }
 }
 
-/// Cells outside, and how early the first of them came.
+/// Number of cells outside, and time by which the first of them was too early.
 fn cells_outside(meter: &mut OnLine, at_ns: u64, count: u32) -> (u32, Option<f64>) {
     let mut at = meter.start(at_ns, count);
     let (mut outside, mut first) = (0, None);

@@ -31,7 +31,7 @@ pub use result::{
 use crate::theory::token_bucket::Colour;
 use stretch::{bucket, stretches};
 
-/// A packet as a meter sees it.
+/// Arrival of a packet, as a meter takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// Its place in the capture, from 1.
@@ -42,6 +42,6 @@ pub struct Arrival {
     pub bytes: u32,
     /// Length of its IP packet, from which cells are made.
     pub ip_bytes: u32,
-    /// The colour that it came with.
+    /// The colour that the packet arrived with.
     pub colour: Colour,
 }

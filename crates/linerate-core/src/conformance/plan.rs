@@ -55,7 +55,7 @@ pub enum Contract {
     },
     /// One rate and one burst.
     TokenBucket {
-        /// Rate at which tokens come.
+        /// Rate at which the bucket fills.
         rate: BitRate,
         /// Depth of the bucket.
         burst: Bytes,
@@ -300,13 +300,13 @@ impl fmt::Display for Contract {
 pub struct ConformPlan {
     /// Source of the packets, for the heading.
     pub source: String,
-    /// The contracts; none asks for the inverse alone.
+    /// The contracts; without one only the inverse is computed.
     pub contracts: Vec<Contract>,
     /// The layer that counts where cells do not.
     pub layer: Layer,
     /// Mapping of packets to cells; `None` when bytes count.
     pub cells: Option<CellMapping>,
-    /// Cells per second of the line over which they come.
+    /// Cells per second of the line on which they arrive.
     pub line: CellRate,
     /// Filter of the packets that count.
     pub filter: Filter,

@@ -103,13 +103,13 @@ impl Count {
     }
 }
 
-/// Packets that were seen and not metered, by reason; and two kinds that were metered with care.
+/// Packets that were not metered, by reason; and two kinds that were metered with reservations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unused {
     /// No IP packet, or one whose header is damaged.
     pub without_ip: u64,
-    /// Captured too short to tell their length or what the filter asks.
+    /// Captured too short to read their length or the fields of the filter.
     pub cut: u64,
     /// Packets without a time of arrival.
     pub without_time: u64,
@@ -225,8 +225,8 @@ pub struct Peak {
     pub bps: f64,
 }
 
-/// A straight stretch of the arrival curve: in no time t more than `burst_bytes` + `rate_bps` t
-/// came, and for times between the two limits that much did come.
+/// A straight stretch of the arrival curve: in no time t did more than `burst_bytes` + `rate_bps` t
+/// arrive, and for times between the two limits that much did arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stretch {
@@ -242,7 +242,7 @@ pub struct Stretch {
     pub bytes: f64,
 }
 
-/// A bucket that traffic seems to have come through with always something waiting.
+/// A bucket that seems to have shaped the traffic while packets always waited for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BucketFound {
@@ -252,6 +252,6 @@ pub struct BucketFound {
     pub burst_bytes: f64,
     /// The longest time over which the rate held, ns.
     pub held_ns: f64,
-    /// The share of the later packets that came when such a bucket is nearly empty, 0 to 1.
+    /// Share of the later packets that arrive when such a bucket is nearly empty, 0 to 1.
     pub empty_share: f64,
 }

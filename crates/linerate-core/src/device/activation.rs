@@ -36,7 +36,7 @@ pub struct Service {
     pub cir_bps: u64,
     /// Excess information rate, bit/s; 0 for none.
     pub eir_bps: u64,
-    /// Committed and excess burst together, bytes: they may come through on top of the rates.
+    /// Committed and excess burst together, bytes: they may be forwarded on top of the rates.
     pub burst_bytes: u64,
     /// True when a policer must hold the service to its rates.
     pub is_policed: bool,
@@ -82,7 +82,7 @@ pub struct ServiceCounts {
     pub service: usize,
     /// Frames of the service sent.
     pub sent: u64,
-    /// Frames that came out.
+    /// Frames received from the device.
     pub received: u64,
     /// Their bytes, as the contract counts.
     pub received_bytes: u64,
@@ -126,12 +126,12 @@ pub enum Broken {
         /// Delay variation that was measured, ns.
         ns: Option<u64>,
     },
-    /// Less than the committed rate came through.
+    /// Less than the committed rate was forwarded.
     BelowCommitted {
         /// Rate that was received, bit/s.
         bps: f64,
     },
-    /// More than both rates and the bursts came through: the policer is too lax.
+    /// More than both rates and the bursts was forwarded: the policer is too lax.
     AboveContract {
         /// Rate that was received, bit/s.
         bps: f64,
@@ -146,7 +146,7 @@ pub struct ServiceVerdict {
     pub service: usize,
     /// The part of the test.
     pub stage: ActivationStage,
-    /// Information rate that came through, bit/s.
+    /// Information rate that was forwarded, bit/s.
     pub received_bps: f64,
     /// Loss ratio of the service's frames.
     pub loss_ratio: f64,
@@ -336,8 +336,8 @@ fn check_committed(service: &Service, counts: &ServiceCounts, loss_ratio: f64) -
     loss.into_iter().chain(delay).chain(variation).collect()
 }
 
-/// Above it the committed rate still comes through, and with a policer no more than the contract.
-/// What was not sent while the tester was away could not come through.
+/// Checks a step above the committed rate: that rate is still forwarded, and with a policer no more
+/// than the contract. Frames that were not sent while the tester was away do not count.
 fn check_above_committed(
     service: &Service,
     stage: ActivationStage,

@@ -35,7 +35,7 @@ pub struct AddressTrial {
 pub struct AddressOutcome {
     /// The trial as it was asked for.
     pub trial: AddressTrial,
-    /// Test frames that came out of the port that is to stay silent.
+    /// Test frames received at the port that is to stay silent.
     pub flooded: u64,
     /// Test frames that did not reach the port of their address.
     pub lost: u64,

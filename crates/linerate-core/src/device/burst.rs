@@ -33,14 +33,14 @@ pub struct BurstOutcome {
     pub frames: u64,
     /// Frames put on the wire.
     pub sent: u64,
-    /// Different ones that came out.
+    /// Different frames received from the device.
     pub received: u64,
     /// The reason why the outcome does not count.
     pub invalid: Option<Invalid>,
 }
 
 impl BurstOutcome {
-    /// A burst that was sent shorter than asked says nothing about the longer one.
+    /// False for a burst that was sent shorter than asked: it says nothing about the longer one.
     fn counts(&self) -> bool {
         self.invalid.is_none() && self.sent == self.frames && self.received <= self.sent
     }
@@ -58,8 +58,8 @@ pub struct BurstSearch {
 }
 
 impl BurstSearch {
-    /// Bursts up to `max_frames` (what the medium carries in 2 s, for RFC 2544), each repetition
-    /// to within `resolution` frames.
+    /// Bursts up to `max_frames` (the frames that the medium carries in 2 s, for RFC 2544), each
+    /// repetition to within `resolution` frames.
     pub fn new(max_frames: u64, resolution: u64, repeats: u32) -> Self {
         Self {
             max_frames,
@@ -120,11 +120,12 @@ pub struct Burst {
     pub max_frames: f64,
     /// Standard deviation; `None` for one.
     pub stddev_frames: Option<f64>,
-    /// Implied buffer time: mean burst over the rate at which it came in, s (RFC 9004 §6).
+    /// Implied buffer time: mean burst over the rate at which it arrived, s (RFC 9004 §6).
     pub implied_s: f64,
-    /// The same less what went out meanwhile, s; `None` without a throughput below that rate.
+    /// The same less the frames forwarded meanwhile, s; `None` without a throughput below that
+    /// rate.
     pub corrected_s: Option<f64>,
-    /// The corrected time in frames of the rate at which they came in.
+    /// The corrected time in frames of the rate at which they arrived.
     pub corrected_frames: Option<f64>,
     /// The longest burst that could be sent passed: the buffer is larger than all this.
     pub is_at_max: bool,
@@ -133,7 +134,7 @@ pub struct Burst {
 /// Rates and limit that bursts were sent with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BurstLimits {
-    /// Rate within a burst: the medium's, or what the tester really does.
+    /// Rate within a burst: the medium's, or the tester's real one.
     pub rate_fps: f64,
     /// The device's throughput, if it was measured.
     pub throughput_fps: Option<f64>,

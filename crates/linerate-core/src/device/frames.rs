@@ -53,7 +53,7 @@ impl Signature {
     }
 }
 
-/// A frame to send again and again, with what differs from one to the next.
+/// A frame to send repeatedly, with the fields that differ from one to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameTemplate {
     /// From destination address to the end of the signature's place, without FCS. Checksums in it
@@ -63,7 +63,7 @@ pub struct FrameTemplate {
     pub varying: Vec<Varying>,
     /// Different flows that the fields together go through; 1 for one.
     pub flows: u32,
-    /// Flows in an order that looks random (RFC 4814) instead of one after another.
+    /// Flows in a pseudo-random order (RFC 4814) instead of one after another.
     pub shuffled: bool,
     /// Place of the network header's checksum, when a varying field is under it.
     pub header_sum: Option<HeaderSum>,
@@ -104,7 +104,7 @@ impl FrameTemplate {
 pub struct Varying {
     /// Offset of the field in the frame.
     pub at: u16,
-    /// 2 or 4 bytes; even offsets only within what a checksum covers.
+    /// Width in bytes, 2 or 4; even offsets only within the bytes that a checksum covers.
     pub width: u8,
     /// Value of flow 0.
     pub base: u32,
@@ -237,7 +237,7 @@ pub struct ReceiveCounts {
     pub frames: u64,
     /// Their bytes, without FCS.
     pub bytes: u64,
-    /// Copies of frames that had come already; `None` when numbers were too many to remember.
+    /// Copies of frames that had arrived before; `None` when numbers were too many to remember.
     pub duplicates: Option<u64>,
     /// Frames with a number below the largest so far (RFC 4737 §3.3), copies left out.
     pub reordered: u64,
@@ -278,7 +278,7 @@ pub struct ForeignFrames {
     pub pause: u64,
     /// Test frames of another trial, or of this program elsewhere.
     pub other_trial: u64,
-    /// Test frames of this trial that come in where they were sent from: a loop.
+    /// Test frames of this trial that arrive at the port that sent them: a loop.
     pub own: u64,
     /// Frames of any other kind.
     pub other: u64,

@@ -132,8 +132,8 @@ fn scattered_cause(near: &LossSums, least: u64, trials: &[FinishedTrial]) -> Opt
     Some(LossCause::Scattered { loss_ratio, low: interval.low, high: interval.high })
 }
 
-/// Larger loads than a goal's upper bound tell whether that one failed by overload: a device whose
-/// rate it exceeds loses at a load this much larger the difference, and not a tenth of it.
+/// Load over a goal's upper bound from which a trial tells whether that bound failed by overload: a
+/// device whose rate it exceeds loses the difference at such a load, and not a tenth of it.
 const ABOVE: f64 = 1.02;
 const SHARE_OF_OVERLOAD: f64 = 0.1;
 

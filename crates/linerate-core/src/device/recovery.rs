@@ -89,7 +89,7 @@ pub struct ResetTime {
     /// Sum of the outages from the last frame before to the first after, ns (the time-stamp
     /// method); `None` without an outage.
     pub by_stamps_ns: Option<u64>,
-    /// Outages: more than one means that the device came back and went away again.
+    /// Number of outages: more than one means that the device came back and went away again.
     pub outages: u64,
     /// The two methods differ by more than they can for outages of all frames: the device
     /// forwarded part of the frames meanwhile.

@@ -13,7 +13,7 @@ use super::problem::{Checked, Problem, Step};
 use super::{RouterPlan, SwitchPlan};
 use crate::units::parse_span;
 
-/// Most frames in a planted device's buffer: what its queue is made for.
+/// Most frames in a planted device's buffer: the size of its queue.
 pub const BUFFER_FRAMES_MAX: u32 = 65_536;
 /// Highest processor number that can be asked for (CPU_SETSIZE of the C library is 1024).
 const CPU_MAX: u32 = 1023;
@@ -53,11 +53,11 @@ pub enum FilterShape {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
-    /// On the CPU of whoever sends, as part of sending: it cannot be overloaded, and its cost adds
-    /// to the sender's.
+    /// The CPU of the sender, as part of sending: it cannot be overloaded, and its cost adds to the
+    /// sender's.
     #[default]
     Inline,
-    /// On kernel threads of its own (threaded NAPI): what comes too fast is lost.
+    /// Kernel threads of its own (threaded NAPI): frames that arrive too fast are lost.
     Threaded,
 }
 
@@ -126,7 +126,7 @@ pub struct StallPlan {
     pub lasting: String,
 }
 
-/// Frames that wait in a planted device whose plan says nothing.
+/// Frames that wait in a planted device whose plan names no buffer.
 pub const BUFFER_FRAMES_DEFAULT: u32 = 64;
 
 fn fault(at: &[Step], key: &'static str, message: impl Into<String>) -> Checked {
@@ -135,7 +135,7 @@ fn fault(at: &[Step], key: &'static str, message: impl Into<String>) -> Checked 
 }
 
 impl DevicePlan {
-    /// A device of this kind and name, with nothing else said.
+    /// A device of this kind and name, with defaults for all else.
     pub fn new(name: &str, kind: DeviceKind) -> Self {
         Self {
             name: name.to_owned(),

@@ -19,7 +19,7 @@ const BUFFER_BYTES_MAX: u64 = i32::MAX as u64;
 /// Bytes of a name of a congestion control (TCP_CA_NAME_MAX is 16 with its end).
 const NAME_BYTES_MAX: usize = 15;
 
-/// Settings of TCP on a host; what is absent stays as the kernel has it.
+/// Settings of TCP on a host; absent ones stay at the kernel's values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -72,8 +72,8 @@ pub struct HostTcp {
 }
 
 impl HostTcp {
-    /// The settings under /proc/sys/net/ipv4 with the values that they get, by the key of the
-    /// plan. Leaves out what is no plain value there: buffers and the initial windows.
+    /// The settings under /proc/sys/net/ipv4 with their values, by the key of the plan. Leaves out
+    /// those with no plain value there: buffers and the initial windows.
     pub fn sysctls(&self) -> Vec<(&'static str, &'static str, String)> {
         let flag = |value: Option<bool>| value.map(|on| u8::from(on).to_string());
         let number = |value: Option<u8>| value.map(|number| number.to_string());

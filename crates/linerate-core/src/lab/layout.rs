@@ -14,10 +14,10 @@ pub const IPV4_PREFIX_LEN: u8 = 24;
 /// Length of an IPv6 segment's prefix (RFC 4291 §2.5.1).
 pub const IPV6_PREFIX_LEN: u8 = 64;
 
-/// A laboratory with every choice made. Indexes point into its own lists.
+/// A laboratory with every default filled in. Indexes point into its own lists.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
-    /// Nothing on the links but what is sent.
+    /// No traffic on the links but the test's.
     pub quiet: bool,
     /// Hosts, then routers, then switches, then devices, each in the order of the plan.
     pub nodes: Vec<Node>,
@@ -87,7 +87,7 @@ pub struct Forwarding {
     pub device: Option<DevicePlan>,
 }
 
-/// One end of a link, as its node sees it.
+/// One end of a link, at its node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Its name in the node.
@@ -144,7 +144,7 @@ pub struct Route {
     pub network: IpAddr,
     /// Length of the network's prefix.
     pub prefix_len: u8,
-    /// The neighbour that knows the way.
+    /// Address of the next hop.
     pub gateway: IpAddr,
 }
 

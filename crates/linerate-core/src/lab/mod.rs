@@ -61,8 +61,8 @@ pub struct LabPlan {
     /// Name for messages; a file's stem where the file gives none.
     #[serde(default)]
     pub name: Option<String>,
-    /// Nothing on the links but what is sent: no neighbour is asked for while frames are counted,
-    /// nobody announces anything, no offloads. Benchmarks of devices need it.
+    /// No traffic on the links but the test's: no neighbour discovery while frames are counted, no
+    /// announcements, no offloads. Benchmarks of devices need it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub quiet: bool,
     /// End systems, which run programs.

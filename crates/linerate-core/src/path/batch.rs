@@ -9,7 +9,7 @@ use super::held::Held;
 use super::{Backlog, Departure, Element, Outlet, Packet};
 use crate::time::MonoTime;
 
-/// Releases what waits at every whole period after a start.
+/// Releases the packets that wait at every whole period after a start.
 #[derive(Debug)]
 pub struct Batch {
     start: MonoTime,

@@ -40,8 +40,8 @@ impl Bound {
 }
 
 impl KnownPath {
-    /// Packets of `ip_bytes` that the told link and the told capacity carry in a second; `None`
-    /// where neither is told.
+    /// Packets of `ip_bytes` that the link and the capacity of the plan carry in a second; `None`
+    /// where it has neither.
     ///
     /// 100 Mbit/s Ethernet carries 10^8 / (8 x 84) = 148,809 frames of 64 bytes, packets of 46.
     pub fn packets_per_s(&self, ip_bytes: u32) -> Option<f64> {

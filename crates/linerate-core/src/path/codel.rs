@@ -14,7 +14,7 @@ pub struct CodelSettings {
     pub target: Duration,
     /// Time for an end host to react; 100 ms in RFC 8289 §4.3.
     pub interval: Duration,
-    /// Mark packets that know ECN instead of dropping them.
+    /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
     /// A backlog of one packet of this length is never a standing queue (RFC 8289 §5.3).
     pub mtu_bytes: u32,
@@ -94,7 +94,7 @@ impl Control {
         settings.interval.div_f64(f64::from(self.count.max(1)).sqrt())
     }
 
-    /// The oldest packet, and whether the queue has stood above the target for an interval.
+    /// The oldest packet, and whether its delay has been above the target for an interval.
     fn next(
         &mut self,
         settings: &CodelSettings,

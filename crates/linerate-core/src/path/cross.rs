@@ -37,7 +37,7 @@ pub struct CrossSettings {
     pub ip_bytes: u32,
     /// Arrival process of the packets.
     pub arrivals: Arrivals,
-    /// Their flow, for queues and trunks that look at it.
+    /// Flow of the packets, for queues and trunks that tell flows apart.
     pub flow: u32,
 }
 

@@ -54,7 +54,7 @@ pub struct CellLoss {
     random: Random,
     /// Cells until the next burst begins.
     until_burst: u64,
-    /// Cells of the burst that are still to come.
+    /// Cells of the burst that are still to be lost.
     burst_left: u64,
     /// Cells lost so far.
     cells_lost: u64,

@@ -12,7 +12,7 @@ use crate::time::MonoTime;
 #[derive(Debug)]
 pub struct Delay {
     span: Duration,
-    /// Spans to come, the earliest last.
+    /// Further delays with their times, the earliest last.
     steps: Vec<(MonoTime, Duration)>,
     /// The latest departure so far.
     last: MonoTime,
@@ -26,7 +26,7 @@ impl Delay {
         Self { span, steps: Vec::new(), last, held: Held::new() }
     }
 
-    /// The same with other spans from given times on, for the packets that come then.
+    /// The same with other delays from given times on, for the packets that arrive then.
     pub fn with_steps(mut self, mut steps: Vec<(MonoTime, Duration)>) -> Self {
         steps.sort_unstable_by_key(|&(from, _)| std::cmp::Reverse(from));
         self.steps = steps;

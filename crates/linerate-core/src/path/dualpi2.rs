@@ -47,8 +47,8 @@ impl DualPi2Settings {
 const WEIGHT_LOW: i64 = 9;
 const WEIGHT_CLASSIC: i64 = 1;
 
-/// A queue with its sum of chances: an event comes each time the sum passes 1 (RFC 9332 figure 5,
-/// recur), evenly spaced instead of at random.
+/// A queue with the sum of its marking probabilities: a mark is due each time the sum passes 1 (RFC
+/// 9332 figure 5, recur), evenly spaced instead of at random.
 #[derive(Debug, Default)]
 struct Side {
     fifo: Fifo,

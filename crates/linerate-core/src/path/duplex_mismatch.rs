@@ -44,8 +44,8 @@ impl DuplexMismatch {
 }
 
 impl DuplexEnd {
-    /// Sends a frame that is ready at `at` and is over when `send` says; whether it is lost on
-    /// arrival is known of a full-duplex end's now.
+    /// Sends a frame that is ready at `at` and leaves until the time from `send`. A full-duplex
+    /// end's frame has its fate at once; a half-duplex end's from [`DuplexEnd::was_hit`].
     pub(super) fn begin(
         &self,
         at: MonoTime,

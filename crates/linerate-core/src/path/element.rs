@@ -5,10 +5,11 @@ use std::time::Duration;
 use super::Packet;
 use crate::time::MonoTime;
 
-/// One element of a path. The pipeline keeps the order: before [`Element::receive`] at a time it asks
-/// for what is [`Element::release`] at that time, and times never go back.
+/// One element of a path. The pipeline keeps the order: before [`Element::receive`] at a time it
+/// calls [`Element::release`] for that time, and times never go back.
 pub trait Element: Send {
-    /// Takes a packet that arrives at `at`. What leaves at once, and what is lost, goes to `out`.
+    /// Takes a packet that arrives at `at`. Packets that leave at once, and those lost, go to
+    /// `out`.
     fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet);
 
     /// Puts out every packet that leaves at or before `now`, in order of time, each with the time
@@ -23,8 +24,8 @@ pub trait Element: Send {
         None
     }
 
-    /// The shortest time that a packet spends here. What comes after it may be asked that far
-    /// ahead of what comes before it.
+    /// The shortest time that a packet spends here. Elements behind this one may be run ahead of
+    /// those before it by that time.
     fn transit_min(&self) -> Duration {
         Duration::ZERO
     }
@@ -93,7 +94,7 @@ pub enum LossCause {
     TooLong,
     /// The path was out.
     Outage,
-    /// The kernel's netem does not say why.
+    /// The kernel's netem gives no reason.
     Untold,
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::{Element, LossCause, Outlet, Packet, Random};
 use crate::time::MonoTime;
 
-/// Loses the packets whose numbers are listed, counted from 0 in this direction. What hosts send
-/// for themselves ([`Packet::UNNUMBERED`]) is not counted, and never lost here.
+/// Loses the packets whose numbers are listed, counted from 0 in this direction. Packets that hosts
+/// send for themselves ([`Packet::UNNUMBERED`]) are not counted, and never lost here.
 #[derive(Debug)]
 pub struct ListedLoss {
     numbers: Vec<u64>,
@@ -80,7 +80,7 @@ impl Element for Duplication {
     }
 }
 
-/// Changes bits of a share of the packets, which go on: an error that no frame check saw.
+/// Changes bits of a share of the packets, which go on: an error that no frame check detected.
 #[derive(Debug)]
 pub struct Corruption {
     probability: f64,
@@ -101,8 +101,8 @@ impl Element for Corruption {
     }
 }
 
-/// Loses packets that are longer than the MTU of a link further on. Whether the sender is told
-/// (RFC 1191, RFC 8201) is the caller's, which has the packet's bytes.
+/// Loses packets that are longer than the MTU of a link further on. The caller, which has the
+/// packet's bytes, sends the ICMP message (RFC 1191, RFC 8201).
 #[derive(Debug)]
 pub struct MtuLimit {
     mtu_bytes: u32,

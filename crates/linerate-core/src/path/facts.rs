@@ -12,7 +12,7 @@ use crate::units::{BitRate, Bytes, Fraction, parse_span};
 
 /// Packets that wait in a shaper, which has a queue of its own.
 pub(super) const SIDE_QUEUE_PACKETS: u64 = 1000;
-/// The least room that a link has when the plan does not say.
+/// Least buffer of a link whose plan names none, in packets.
 const BUFFER_PACKETS_MIN: u64 = 100;
 /// Packets are counted as full ones of Ethernet where a buffer's room is converted.
 pub(super) const PACKET_BYTES: u64 = 1500;
@@ -241,8 +241,7 @@ fn buffer(plan: &PathPlan, rate: Option<BitRate>, rtt: Duration) -> Result<Limit
 const SUFFIXES: [(&str, &str); 4] =
     [("-atm", "aal5-llcsnap"), ("-pos", "pos"), ("-hdlc", "hdlc"), ("-ppp", "hdlc")];
 
-/// The link that the plan names and what carries packets on it; an Ethernet link where it gives a
-/// rate alone.
+/// The plan's link and its link-layer protocol; an Ethernet link where it gives a rate alone.
 pub(super) fn named_line(plan: &PathPlan) -> Result<Option<(Link, Carrier)>, PathProblem> {
     let link = match (&plan.link, &plan.rate) {
         (Some(text), _) => link_of(text)?,

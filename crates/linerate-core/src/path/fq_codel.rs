@@ -97,13 +97,13 @@ impl FqCodel {
         self.waiting.bytes -= u64::from(packet.ip_bytes);
     }
 
-    /// The queue whose turn it is, and whether it is on the list of new ones.
+    /// Index of the queue that sends next, and whether it is on the list of new ones.
     fn next_queue(&self) -> Option<(usize, bool)> {
         let new = self.new.front().map(|&index| (index, true));
         new.or_else(|| self.old.front().map(|&index| (index, false)))
     }
 
-    /// Takes the queue whose turn it is off its list and puts it last among the old ones, or on
+    /// Removes the queue that sends next from its list and puts it last among the old ones, or on
     /// none.
     fn pass_on(&mut self, was_new: bool, keep: bool) {
         let list = if was_new { &mut self.new } else { &mut self.old };

@@ -62,7 +62,7 @@ impl Framing {
         }
     }
 
-    /// The rate at which a link sends what its framing counts, and the framing; `None` for a
+    /// Rate of the bytes that the framing counts on a link, and the framing; `None` for a
     /// combination that has none.
     pub fn from_link(link: Link, carrier: Carrier) -> Option<(BitRate, Self)> {
         if !link.takes(carrier) {

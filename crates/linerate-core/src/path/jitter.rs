@@ -84,7 +84,7 @@ impl Ord for Held {
 }
 
 impl Jitter {
-    /// Extra delay by `spread`. With `keep_order`, a packet never leaves before one that came
+    /// Extra delay by `spread`. With `keep_order`, a packet never leaves before one that arrived
     /// earlier; it waits for it.
     pub const fn new(spread: Spread, keep_order: bool, random: Random) -> Self {
         let held = BinaryHeap::new();

@@ -16,7 +16,7 @@ pub struct Link {
     line: Line,
     queue: Box<dyn Queue>,
     sending: Option<Sending>,
-    /// Rates to come, the earliest last.
+    /// Further rates with their times, the earliest last.
     steps: Vec<(MonoTime, BitRate)>,
     medium: Option<Medium>,
     mismatch: Option<DuplexEnd>,
@@ -29,7 +29,7 @@ pub struct Link {
 pub struct Medium(Arc<Mutex<MonoTime>>);
 
 impl Medium {
-    /// Begins at `at` or when the medium is free, and has it until what `send` says.
+    /// Begins at `at` or when the medium is free, and occupies it until the time from `send`.
     fn occupy(&self, at: MonoTime, send: impl FnOnce(MonoTime) -> MonoTime) -> MonoTime {
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *free = send(at.max(*free));
@@ -47,7 +47,7 @@ struct Sending {
 }
 
 impl Link {
-    /// A line of `rate`, which must not be 0, that counts what `framing` says.
+    /// A line of `rate`, which must not be 0, that counts the bytes of `framing`.
     pub fn new(rate: BitRate, framing: Framing, queue: impl Queue + 'static) -> Self {
         Self::from_line(Line::new(rate, framing), Box::new(queue))
     }
@@ -164,7 +164,7 @@ impl Line {
         MonoTime::from_nanos(at.nanos().saturating_add(work / self.per_s))
     }
 
-    /// The line was idle: the next packet begins at a time of its own.
+    /// Clears the remainder after an idle time: the next packet does not begin back to back.
     const fn clear_remainder(&mut self) {
         self.remainder = 0;
     }

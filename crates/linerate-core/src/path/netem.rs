@@ -13,9 +13,9 @@ use crate::record::{Datapath, PathPlan, QueuePlan};
 use crate::theory::atm::{AAL5_TRAILER_BYTES, CELL_BYTES, CELL_PAYLOAD_BYTES};
 use crate::theory::framing::HEADER_BYTES;
 
-/// Packets that netem holds at the least: what tc gives it.
+/// Least packets that netem holds: tc's default.
 const LIMIT_PACKETS_MIN: u64 = 1000;
-/// A direction without a rate holds what this carries in its delay.
+/// Rate whose packets a direction without a rate holds for its delay.
 const RATE_MAX_BPS: u64 = 10_000_000_000;
 /// netem takes twice the jitter as 32 bits of nanoseconds.
 const JITTER_MAX: Duration = Duration::from_secs(2);

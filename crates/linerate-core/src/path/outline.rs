@@ -19,7 +19,7 @@ pub struct Load {
     pub delay: Duration,
     /// Bytes of IP packets that all queues hold together.
     pub queue_bytes: u64,
-    /// The MTU that senders of longer packets are told; absent where nobody is told.
+    /// The MTU in messages to senders of longer packets; absent where none are sent.
     pub announced_mtu_bytes: Option<u32>,
 }
 

@@ -24,8 +24,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Number of a packet that the host sends for itself, at times of its own: it moves no place in
-    /// a list of packets.
+    /// Number of a packet that the host sends for itself: it is not counted in lists of packets.
     pub const UNNUMBERED: u64 = u64::MAX;
 
     /// Tag of cross traffic, which exists on the path alone and never leaves it.
@@ -40,7 +39,7 @@ impl Packet {
 /// The ECN field (RFC 3168 §5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
-    /// The sender does not know ECN.
+    /// The sender is not ECN-capable.
     #[default]
     NotCapable,
     /// ECN-capable, codepoint ECT(1).

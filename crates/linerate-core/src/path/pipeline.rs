@@ -10,9 +10,9 @@ use crate::time::MonoTime;
 pub struct Pipeline {
     stages: Vec<Stage>,
     taken: u64,
-    /// Scratch: what enters the next stage.
+    /// Scratch: packets that enter the next stage.
     entering: Outlet,
-    /// Scratch: what leaves the stage at work.
+    /// Scratch: packets that leave the present stage.
     leaving: Outlet,
 }
 
@@ -63,7 +63,7 @@ impl Pipeline {
         }
     }
 
-    /// Takes packets in order of time, when no other comes at or before `now`, and puts out all
+    /// Takes packets in order of time, when no other arrives at or before `now`, and puts out all
     /// that leaves until `now` and [`Pipeline::transit_min`], which is certain by then.
     pub fn take_ahead(
         &mut self,
@@ -92,8 +92,8 @@ impl Pipeline {
         self.stages.iter().filter_map(|stage| stage.next).min()
     }
 
-    /// A time before which nothing leaves the path, as far as is known now: what an element has
-    /// ready spends its time in those behind it.
+    /// A time before which nothing leaves the path, as far as is known now: a packet that an
+    /// element has ready still spends the transit time of those behind it.
     pub fn next_departure(&self) -> Option<MonoTime> {
         let mut rest = Duration::ZERO;
         let mut earliest: Option<MonoTime> = None;

@@ -75,7 +75,7 @@ impl Fifo {
         self.packets.push_back((at, packet));
     }
 
-    /// The oldest packet and when it came.
+    /// The oldest packet and its time of arrival.
     pub(super) fn pop(&mut self) -> Option<(MonoTime, Packet)> {
         let (at, packet) = self.packets.pop_front()?;
         self.bytes -= u64::from(packet.ip_bytes);
@@ -96,7 +96,7 @@ impl Fifo {
     }
 }
 
-/// First in, first out; what comes when the queue is full is lost.
+/// First in, first out; a packet that arrives when the queue is full is lost.
 #[derive(Debug)]
 pub struct TailDrop {
     limit: Limit,

@@ -15,7 +15,7 @@ use crate::time::MonoTime;
 pub struct RedSettings {
     /// Thresholds in bytes, the chance between them, and the weight of a new length.
     pub law: red::Red,
-    /// Mark packets that know ECN instead of dropping them (RFC 3168 §5).
+    /// Mark ECN-capable packets instead of dropping them (RFC 3168 §5).
     pub ecn: bool,
     /// Time that a typical packet takes on the line, for the average after an idle time.
     pub packet_time_ns: u64,

@@ -35,7 +35,7 @@ pub(crate) fn drive(element: &mut dyn Element, count: u64, ip_bytes: u32, gap_ns
     out
 }
 
-/// The numbers of what left, in the order in which it left.
+/// The numbers of the packets that left, in that order.
 pub(crate) fn numbers(departures: &[Departure]) -> Vec<u64> {
     departures.iter().map(|departure| departure.packet.number).collect()
 }

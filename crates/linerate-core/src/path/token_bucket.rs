@@ -12,7 +12,7 @@ use crate::units::{BitRate, Bytes};
 /// Rate and depth of a token bucket on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// Rate at which tokens come; not 0.
+    /// Rate at which the bucket fills; not 0.
     pub rate: BitRate,
     /// The most that the bucket holds; not 0.
     pub burst: Bytes,
@@ -45,7 +45,7 @@ impl Tokens {
     }
 }
 
-/// Loses what exceeds the contract. The bucket is full at first.
+/// Loses packets that exceed the contract. The bucket is full at first.
 #[derive(Debug)]
 pub struct Policer {
     tokens: Tokens,
@@ -70,7 +70,7 @@ impl Element for Policer {
     }
 }
 
-/// Lets what exceeds the contract wait in a queue. The bucket is full at first.
+/// Holds packets that exceed the contract in a queue. The bucket is full at first.
 pub struct Shaper {
     tokens: Tokens,
     queue: Box<dyn Queue>,

@@ -43,7 +43,7 @@ pub struct Ask {
     pub act: Act,
 }
 
-/// An answer, and what it rests on.
+/// A decision, and the rule that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision<'a> {
     /// The rule that decided; none where no rule has such clients.
@@ -67,8 +67,8 @@ impl Policy {
         })
     }
 
-    /// The name of a token that is known and not expired. Every row is compared in whole, so the
-    /// time tells nothing of them.
+    /// The name of a token that is known and not expired. Every row is compared in whole, so that
+    /// the time of the comparison is the same for all.
     fn token_of(&self, shown: &TokenDigest, now: WallTime) -> Option<&str> {
         self.tokens.iter().fold(None, |found, row| {
             let differ = row.sha256.iter().zip(shown).fold(0, |all, (a, b)| all | (a ^ b));

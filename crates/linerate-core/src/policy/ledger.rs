@@ -10,7 +10,7 @@ use crate::time::WallTime;
 
 /// Milliseconds of a day (UTC has no others).
 pub(super) const DAY_MS: u64 = 86_400_000;
-/// Networks that are told apart; those beyond share one count, which can only be too strict.
+/// Networks with a count of their own; those beyond share one count, which can only be too strict.
 const NETWORKS_MAX: usize = 65_536;
 
 /// A count of bytes that starts anew at 00:00 UTC.
@@ -55,7 +55,7 @@ impl Ledger {
         }
     }
 
-    /// Counts what a client's test moved.
+    /// Counts the bytes of a client's test.
     pub fn charge(&mut self, now: WallTime, client: IpAddr, bytes: u64) {
         self.start_day(now);
         self.all = self.all.saturating_add(bytes);
@@ -65,7 +65,7 @@ impl Ledger {
         *count = count.saturating_add(bytes);
     }
 
-    /// Counts to a client what is in the count of all already.
+    /// Counts bytes to a client that are in the count of all already.
     pub fn attribute(&mut self, now: WallTime, client: IpAddr, bytes: u64) {
         self.start_day(now);
         let all = self.all;

@@ -33,9 +33,7 @@ pub struct Reserved {
 }
 
 impl Ledger {
-    /// Reserves what a client's test may use beside the client's other tests and today's bytes.
-    /// # Errors
-    /// All limits that it would exceed, each in words.
+    /// Reserves the limits of a client's test beside the client's other tests and today's bytes.
     pub fn reserve(
         &mut self,
         policy: &Policy,
@@ -71,7 +69,7 @@ impl Ledger {
         Ok(Reserved { client: place, network, want })
     }
 
-    /// Gives back what a test did not use; what it moved is charged apart.
+    /// Releases a test's reservation; the bytes that it moved are charged apart.
     pub fn release(&mut self, reserved: Reserved) {
         let Reserved { client, network, want } = reserved;
         if let Some(in_use) = self.in_use.get_mut(&client) {

@@ -33,7 +33,7 @@ pub struct Policy {
     /// Clients that are known by a token.
     #[serde(default, rename = "token")]
     pub tokens: Vec<TokenRow>,
-    /// In their order: the first whose clients match decides.
+    /// Rules in their order: the first whose clients match decides.
     #[serde(default, rename = "rule")]
     pub rules: Vec<Rule>,
 }
@@ -48,14 +48,14 @@ pub struct Keep {
     /// Largest number of results.
     #[serde(default)]
     pub count: Option<u64>,
-    /// Results whose records take no more.
+    /// Largest sum of the records' bytes.
     #[serde(default, deserialize_with = "bytes")]
     pub bytes: Option<Bytes>,
 }
 
 impl Keep {
-    /// Results that began later than so long ago stay, whatever the limits: others of the same test
-    /// may still come.
+    /// Age up to which results are kept, whatever the limits: others of the same test may still
+    /// follow.
     pub const AT_LEAST: Duration = Duration::from_secs(3600);
 
     fn check(&self) -> Result<(), String> {
@@ -243,7 +243,7 @@ fn last_line_with(text: &str, word: &str) -> usize {
     text.rfind(&format!("\"{word}\"")).unwrap_or(0)
 }
 
-/// `line 5: rate: what is wrong`, with the key of that line.
+/// `line 5: rate: the problem`, with the key of that line.
 fn place(text: &str, offset: usize, say: &str) -> String {
     let (number, _) = line_and_column(text, offset);
     let line = text.lines().nth(number - 1).unwrap_or_default();

@@ -24,7 +24,7 @@ pub enum BuildPart {
 }
 
 impl BuildPart {
-    /// The part as its users know it.
+    /// Name of the part, for users.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tls => "TLS",

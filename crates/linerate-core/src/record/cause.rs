@@ -23,7 +23,7 @@ pub struct CauseRow {
     pub name: &'static str,
     /// Function that names it: module and name in `explain`.
     pub rule: CauseCell,
-    /// Function that says what to do: module and name in `explain`.
+    /// Function that gives the remedies: module and name in `explain`.
     pub remedy: CauseCell,
     /// Recipe of `studies/bank`, or test, that plants it.
     pub planted: CauseCell,
@@ -102,13 +102,13 @@ causes! {
     ReceivingHost = "the receiving host",
         Named("ends::busy_host"), Named("remedy::for_host"),
         Named("receiver-quota"), Named("small-reads"), Named("sending, receiving host");
-    /// The rate of a link: the result is what the path can give.
+    /// The rate of a link: the result is all that the path can carry.
     Link = "the bottleneck link",
         Named("trains::full_link"), Lacking("the path gives all that it can"),
         Named("slow-link"),
         Named("a_queue_at_less_than_the_path_s_rate_or_behind_a_full_window_is_no_full_link"),
         Named("bottleneck link");
-    /// A link below what its ends can do: a negotiation that fell back, a slow segment.
+    /// A link slower than its ends allow: a negotiation that fell back, a slow segment.
     LinkFallback = "a link that fell back to a lower rate",
         SLOW_OR_FELL_BACK, SLOW_OR_FELL_BACK, SLOW_OR_FELL_BACK, Named("fast-ethernet"),
         SLOW_OR_FELL_BACK;

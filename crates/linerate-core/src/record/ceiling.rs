@@ -34,7 +34,7 @@ pub struct Ceiling {
     pub layers: Vec<LayerRate>,
     /// Values from which it was computed.
     pub inputs: Vec<CeilingInput>,
-    /// Inputs that this host could not tell. Beside a value, the true bound may be lower.
+    /// Inputs that this host could not read. Beside a value, the true bound may be lower.
     pub unknown: Vec<String>,
     /// The reason why no link bounds this path, where that is known: it is loopback.
     #[serde(default)]
@@ -66,7 +66,7 @@ pub struct Rung {
     pub value: Option<f64>,
     /// Values from which it was computed.
     pub inputs: Vec<CeilingInput>,
-    /// Inputs that this host could not tell.
+    /// Inputs that this host could not read.
     #[serde(default)]
     pub unknown: Vec<String>,
     /// The rule, with its source.
@@ -96,7 +96,7 @@ pub struct Expected<'a> {
 }
 
 impl Ceiling {
-    /// A ceiling of goodput whose inputs are still to be found.
+    /// A ceiling of goodput without inputs, which the caller fills in.
     pub const fn of_goodput(direction: Direction) -> Self {
         Self {
             direction: Some(direction),

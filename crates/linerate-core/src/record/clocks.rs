@@ -34,7 +34,7 @@ pub enum ClockKeeper {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeCause {
-    /// A way became longer or shorter, for good or while a queue stood in it.
+    /// A path became longer or shorter, for good or while packets queued on it.
     Path,
     /// This host's clock was set, as its monotonic clock shows.
     LocalClock,
@@ -100,9 +100,9 @@ pub struct ClockAgreement {
     pub changes: Vec<DelayChange>,
 }
 
-/// An estimated offset makes the smallest delays of both directions half of the smallest round
-/// trip, with that half as their error: nothing that was not known before. A delay says more than
-/// that where it is so many times the error, as behind a queue that stands.
+/// Least delay in errors of the offset for it to be known. An estimated offset makes the smallest
+/// delays of both directions half of the smallest round trip, with that half as their error; larger
+/// delays, as behind a standing queue, are more than that.
 const ERRORS_MIN: f64 = 4.0;
 
 impl ClockAgreement {

@@ -94,7 +94,7 @@ pub struct ReceivedDatagrams {
     /// Datagrams that arrived with others in one buffer: never cut apart on the way, or joined
     /// again by this host (UDP_GRO).
     pub joined: u64,
-    /// The most in one buffer; 1 where each came alone, 0 where nothing came or nobody looked.
+    /// The most in one buffer; 1 where each arrived alone, 0 where none arrived or nobody looked.
     #[serde(default)]
     pub joined_max: u32,
     /// Buffers that the socket did not take for want of room, as the kernel counts them.

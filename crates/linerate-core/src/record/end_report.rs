@@ -15,7 +15,7 @@ pub struct EndReport {
     pub end: FlowEnd,
     /// The SYN that opened the stream, as it reached the server.
     pub syn: Option<SynOptions>,
-    /// The client's address as the server saw it.
+    /// Address of the client at the server.
     pub client_addr: String,
     /// The reason why the stream ended early.
     pub failure: Option<String>,

@@ -80,7 +80,7 @@ pub struct TcpSettings {
     pub window_scaling: Option<u64>,
     /// tcp_timestamps: 0 off, 1 with a random offset, 2 without.
     pub timestamps: Option<u64>,
-    /// tcp_ecn: 0 off, 1 asks and accepts, 2 accepts; more with accurate ECN.
+    /// tcp_ecn: 0 off, 1 requests and accepts, 2 accepts; more with accurate ECN.
     pub ecn: Option<u64>,
     /// tcp_slow_start_after_idle.
     pub slow_start_after_idle: Option<u64>,
@@ -115,7 +115,7 @@ pub struct Interface {
     /// for tbf).
     pub shaper_bps: Option<u64>,
     /// VLAN tags that its frames have on the wire: 1 for an 802.1Q interface, 2 for one on top of
-    /// another. Null in records that did not ask.
+    /// another. Null in records that do not have it.
     #[serde(default)]
     pub vlan_tags: Option<u8>,
     /// The interface under a VLAN, whose speed and shaper are reported.

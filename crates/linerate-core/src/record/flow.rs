@@ -13,7 +13,7 @@ use super::{
 pub struct Asked<T> {
     /// Null when nothing was asked for.
     pub asked: Option<T>,
-    /// Null when the kernel does not tell.
+    /// The granted value; null when the kernel does not report it.
     pub got: Option<T>,
 }
 

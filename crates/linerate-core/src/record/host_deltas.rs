@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct HostDeltas {
     /// Time between the two readings.
     pub span_ns: u64,
-    /// The interface that the route to the peer leaves by, whose counters are here.
+    /// Interface of the route to the peer, whose counters are here.
     pub interface: Option<String>,
     /// Growth by source and the kernel's own name: `TcpExt.TCPTimeouts` (/proc/net/netstat),
     /// `Udp.RcvbufErrors` (snmp), `Udp6RcvbufErrors` (snmp6), `softnet.dropped`,

@@ -15,8 +15,8 @@ pub struct Intervention {
     pub direction: Direction,
     /// The setting that was changed.
     pub change: Change,
-    /// Runs without the change, in the order made: each just before the run with the change that
-    /// has its place. How far they are apart is what two equal runs differ by here.
+    /// Runs without the change, in the order made: each just before the run with the change at the
+    /// same index. Their spread is the difference of equal runs here.
     pub plain: Vec<ShortRun>,
     /// Runs with the change.
     pub changed: Vec<ShortRun>,
@@ -60,7 +60,7 @@ pub struct ShortRun {
     /// Segments sent again over segments sent.
     #[serde(default)]
     pub retransmit_ratio: Option<f64>,
-    /// Median round trip that TCP saw.
+    /// Median round trip by TCP.
     #[serde(default)]
     pub rtt_ns: Option<f64>,
 }

@@ -13,7 +13,7 @@ pub enum Layer {
     Ip,
     /// Ethernet frames, header and FCS included.
     Frame,
-    /// Frames with preamble and inter-frame gap: what fills the line.
+    /// Frames with preamble and inter-frame gap: all bits of the line.
     Wire,
 }
 

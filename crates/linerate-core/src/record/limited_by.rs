@@ -31,12 +31,12 @@ pub enum LimitedBy {
     /// No evidence names a limit.
     #[default]
     NotKnown,
-    /// Nothing limits what was measured: it is no rate.
+    /// Nothing limits the measurement: it is of no rate.
     Nothing,
 }
 
 impl LimitedBy {
-    /// True when a host is the limit: that is said before the number.
+    /// True when a host is the limit: the headline names it before the number.
     pub const fn is_host(self) -> bool {
         matches!(self, Self::ThisHost | Self::OtherEnd)
     }
@@ -72,7 +72,7 @@ impl LimitedBy {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Quality {
-    /// Nothing speaks against it.
+    /// No caveat is against it.
     Good,
     /// Something had a part in it that is not the path's or the device's.
     Doubtful,

@@ -124,7 +124,7 @@ use crate::time::WallTime;
 /// The schema that [`Record`] is written in. Additions keep it; a rename or removal raises it.
 pub const SCHEMA: &str = "linerate.record/2";
 
-/// One measurement: what was asked, what was got, by whom, and what went wrong.
+/// One measurement: its plan, its results, both ends, and its failures and caveats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
@@ -159,8 +159,8 @@ pub struct Record {
     /// Short rounds before the test that chose how data is moved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<Trial>,
-    /// The flow that went against the test's direction while it ran. It is in no other list, and
-    /// in the summary by its own metric alone.
+    /// The flow against the test's direction while it ran. It is in no other list, and in the
+    /// summary by its own metric alone.
     #[serde(default)]
     pub background: Option<Flow>,
     /// Steps and result of a search for the capacity; none in other tests.
@@ -195,7 +195,7 @@ pub struct Record {
     /// Values over time.
     #[serde(default)]
     pub series: Vec<Series>,
-    /// The emulated paths that the packets went over, with what these really did.
+    /// The emulated paths that the packets crossed, with their counters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<EmulatedPath>,
     /// Agreement of the clocks of both ends while STAMP was measured, for each size.
@@ -272,8 +272,8 @@ impl Record {
         }
     }
 
-    /// The same without what was sampled: values over time, the fate of each packet. Summary,
-    /// distributions, route, caveats and failure stay, of the parts of a survey too.
+    /// The same without samples: values over time, the fate of each packet. Summary, distributions,
+    /// route, caveats and failure stay, of the parts of a survey too.
     #[must_use]
     pub fn without_samples(mut self) -> Self {
         self.series = Vec::new();

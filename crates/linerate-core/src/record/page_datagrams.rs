@@ -17,7 +17,7 @@ pub struct PageDatagrams {
     pub sent: u64,
     /// Datagrams that had not arrived a second after the last was sent (RFC 7680 §4.1).
     pub lost: u64,
-    /// Arrivals of one that had come before (RFC 5560).
+    /// Arrivals of datagrams that had arrived before (RFC 5560).
     pub duplicates: u64,
     /// Arrivals behind one that left later (RFC 4737 §3).
     pub reordered: u64,

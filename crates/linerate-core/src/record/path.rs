@@ -27,13 +27,13 @@ pub struct PathRun {
     pub started_at: WallTime,
     /// Devices at the ends: `path0`, `/run/netns/b:path1`.
     pub ends: Vec<String>,
-    /// The path and what it did.
+    /// The path with its counters.
     pub path: EmulatedPath,
     /// True when its thread had real-time priority.
     pub real_time: bool,
     /// True when its memory was locked.
     pub locked: bool,
-    /// CPU time of its thread; null where the kernel does not tell.
+    /// CPU time of its thread; null where the kernel does not report it.
     pub cpu_ns: Option<u64>,
     /// Time that its thread was ready to run and waited for a CPU.
     pub run_queue_wait_ns: Option<u64>,
@@ -111,7 +111,7 @@ pub struct PathDirection {
     pub backward: bool,
     /// The measurement's direction whose data it carries; null where there is no measurement.
     pub direction: Option<Direction>,
-    /// IP packets that came from the host; segments of super-packets each for itself.
+    /// IP packets received from the host; segments of super-packets each for itself.
     pub taken_packets: u64,
     /// Bytes of those packets.
     pub taken_bytes: u64,
@@ -218,12 +218,12 @@ impl PathDirection {
 }
 
 impl QueueSeries {
-    /// A series that looks at intervals of this length first.
+    /// A series whose intervals have this length at first.
     pub const fn new(interval_ns: u64) -> Self {
         Self { interval_ns, packets: Vec::new(), bytes: Vec::new() }
     }
 
-    /// Notes a backlog at a time since the begin. Intervals without a look repeat the last one.
+    /// Adds a backlog at a time since the begin. Intervals without a sample repeat the last one.
     pub fn note(&mut self, at_ns: u64, packets: u64, bytes: u64) {
         while at_ns / self.interval_ns.max(1) >= QUEUE_POINTS_MAX as u64 {
             self.halve();

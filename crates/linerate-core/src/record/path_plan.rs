@@ -15,7 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A path, or what one direction has of its own.
+/// A path, or the settings of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -61,7 +61,8 @@ pub struct PathPlan {
     pub half_duplex: Option<bool>,
 
     /// The end of the link that is half duplex while the other one is full duplex: it waits while
-    /// it hears the other, and what the other sends meanwhile collides. For the whole path.
+    /// it senses the other's carrier, and frames that the other sends meanwhile collide. For the
+    /// whole path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplex_mismatch: Option<PathEnd>,
 
@@ -72,7 +73,7 @@ pub struct PathPlan {
     /// The discipline of the queue; tail drop when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueuePlan>,
-    /// The queue marks packets that know ECN instead of dropping them early.
+    /// The queue marks ECN-capable packets instead of dropping them early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
 
@@ -112,10 +113,10 @@ pub struct PathPlan {
     /// Times during which nothing passes, from the start of the path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
-    /// Share of packets that come twice.
+    /// Share of packets that are duplicated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<String>,
-    /// Share of packets that come with a changed bit.
+    /// Share of packets in which a bit is changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corrupt: Option<String>,
 
@@ -126,10 +127,11 @@ pub struct PathPlan {
     /// Longer packets vanish without an ICMP message: a black hole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu_silent: Option<bool>,
-    /// Loses what exceeds a rate.
+    /// Policer: loses packets that exceed a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policer: Option<BucketPlan>,
-    /// Delays what exceeds a rate, in a queue of its own of 1000 packets (1.5 MB of full ones).
+    /// Shaper: delays packets that exceed a rate, in its own queue of 1000 packets (1.5 MB of full
+    /// ones).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaper: Option<BucketPlan>,
     /// A device on the way that handles so many packets per second.
@@ -179,9 +181,9 @@ pub struct DelayStep {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PathEnd {
-    /// The one whose packets go forward.
+    /// The end whose packets go forward.
     First,
-    /// The one whose packets go backward.
+    /// The end whose packets go backward.
     Second,
 }
 
@@ -233,7 +235,7 @@ pub struct ReorderPlan {
     pub extra: String,
 }
 
-/// Loss in bursts (Gilbert), by what is seen of it.
+/// Loss in bursts (Gilbert), by the observed rate and length of bursts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

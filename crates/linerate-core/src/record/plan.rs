@@ -86,7 +86,7 @@ impl Plan {
         }
     }
 
-    /// The names of the host that it measures to, as the user knows it best first: that of the
+    /// The names of the host measured, the one that the user knows best first: that of the
     /// configuration file, then the name or address that was connected to.
     pub fn host_names(&self) -> impl Iterator<Item = &str> {
         let (profile, host) = match self {
@@ -117,7 +117,7 @@ impl TcpDirections {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerPlan {
-    /// Whose protocol the server speaks; null is this program's own.
+    /// Protocol of the server; null is this program's own.
     #[serde(default)]
     pub via: Option<Via>,
     /// Name or address of the server.
@@ -179,7 +179,7 @@ pub struct ProbeKind {
 }
 
 impl ServerPlan {
-    /// A server that speaks a protocol at a port of a host, with defaults for the rest.
+    /// A server of a protocol at a port of a host, with defaults for the rest.
     pub fn new(via: Option<Via>, host: impl Into<String>, port: u16) -> Self {
         Self {
             via,
@@ -310,8 +310,8 @@ pub enum TraceProbes {
     Udp,
     /// ICMP echo requests: one flow, and an end that limits no answers.
     Icmp,
-    /// The first segment of a TCP connection (SYN), each flow from a port of its own: what filters
-    /// let pass, answered by an end that limits no answers, with SYN-ACK or RST.
+    /// The first segment of a TCP connection (SYN), each flow from a port of its own: packets that
+    /// filters let pass, answered by an end that limits no answers, with SYN-ACK or RST.
     Tcp,
 }
 
@@ -351,7 +351,7 @@ pub struct TracePlan {
     /// The test that loads the path for a second series of rounds; null for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Box<TcpPlan>>,
-    /// Port of `linerate serve` at the target, which is asked for the path back; null asks none.
+    /// Port of `linerate serve` at the target, which traces the path back; null for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<u16>,
     /// Access token that the target's policy checks; neither stored nor sent as it is.
@@ -416,7 +416,7 @@ pub enum PingTransport {
 pub struct StampPlan {
     /// Packets are signed; the key is no part of the plan.
     pub authenticated: bool,
-    /// DSCP that the answers are asked to have, 0 … 63; null asks for none.
+    /// DSCP that the answers should have, 0 … 63; null for the reflector's choice.
     pub reply_dscp: Option<u8>,
     /// Meeting of this host and the reflector through a hub, where both are behind NAT.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -441,7 +441,7 @@ pub struct Meeting {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MetWay {
-    /// From one to the other: each NAT lets through what answers its own host.
+    /// From one to the other: each NAT lets through answers to its own host.
     Hole,
     /// Through the third, which passes it on.
     Relay,
@@ -475,7 +475,7 @@ pub enum WaitMode {
 
 named!(WaitMode { Auto = "auto", Spin = "spin", Block = "block" });
 
-/// ECN bits by which a sender says that it understands congestion marks (RFC 3168 §5).
+/// ECN bits of an ECN-capable sender (RFC 3168 §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -529,7 +529,7 @@ pub struct PingPlan {
     pub warmup: u32,
     /// Way of waiting for an answer.
     pub wait: WaitMode,
-    /// Ask the kernel for its own send and receive times.
+    /// Use the kernel's send and receive timestamps.
     pub kernel_stamps: bool,
     /// Time to live of the probes.
     pub ttl: Option<u8>,

@@ -117,8 +117,8 @@ impl Probes {
         places.map(|place| self.rtt_ns[place])
     }
 
-    /// The share of the probes beside the load that came with congestion experienced, of those of
-    /// which it is known; of `ecn_there` or `ecn_back`.
+    /// The share of the probes beside the load that arrived with congestion experienced, of those
+    /// of which it is known; of `ecn_there` or `ecn_back`.
     pub fn ce_share(&self, seen: &[Option<u8>]) -> Option<f64> {
         let places = self.sent_in(|phase| phase != ProbePhase::Idle);
         let known: Vec<u8> =

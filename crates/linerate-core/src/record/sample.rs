@@ -124,7 +124,7 @@ pub struct Series {
     pub direction: Option<Direction>,
     /// Stream number, or null for all streams together.
     pub flow: Option<u16>,
-    /// The end that saw it.
+    /// The end that took the samples.
     pub side: Option<Side>,
     /// Ping payload, where the plan varies it.
     pub payload_bytes: Option<u32>,

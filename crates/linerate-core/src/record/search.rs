@@ -48,7 +48,7 @@ impl Default for SearchPlan {
     }
 }
 
-/// The delay that a search goes by; either is counted above the smallest of the test.
+/// The delay by which a search adjusts the rate; either is counted above the smallest of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -83,7 +83,8 @@ pub enum SearchStep {
 pub struct SearchTrial {
     /// Time at which the status came, since the sender's start.
     pub t_ns: u64,
-    /// Statuses before it that did not come; what they would have reported is in this one.
+    /// Status messages before it that were lost; the losses that they would have reported are in
+    /// this one.
     pub missed: u32,
     /// Numbers lost, reordered or duplicate since the status before.
     pub sequence_errors: u64,
@@ -130,7 +131,7 @@ pub struct SearchSpan {
     pub length_ns: u64,
     /// Different datagrams that arrived in it, by the kernel's time of arrival where it reported.
     pub received: u64,
-    /// Numbers that were passed over; negative when some of them came after all.
+    /// Numbers that were passed over; negative when some of them arrived after all.
     pub lost: i64,
     /// Arrivals below a number that had arrived before.
     pub reordered: u64,
@@ -156,7 +157,7 @@ pub struct SubInterval {
     pub ip_bps: f64,
     /// Lost over lost and received.
     pub loss_ratio: Option<f64>,
-    /// Mean rate offered, by the statuses that came in it; null where the sender reported nothing.
+    /// Mean rate offered, by the statuses of its time; null where the sender reported nothing.
     pub offered_bps: Option<f64>,
     /// Smallest round-trip time of a status in it.
     pub rtt_min_ns: Option<u64>,
@@ -164,7 +165,7 @@ pub struct SubInterval {
     pub rtt_max_ns: Option<u64>,
 }
 
-/// A search and what it found.
+/// A search for the capacity and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapacitySearch {

@@ -47,7 +47,7 @@ pub struct SimulatedTcp {
     pub header_bytes: u32,
     /// Segments in the first flight.
     pub initial_window_segments: u32,
-    /// Most segments that one acknowledgement counts for when the window grows; null is what it
+    /// Most segments that one acknowledgement counts for when the window grows; null is all that it
     /// covers.
     pub growth_per_ack_segments: Option<u32>,
     /// Slow start ends early, before it has filled the queue.
@@ -92,7 +92,7 @@ pub enum LossRecovery {
     Reno,
     /// One retransmission each round trip until all of a window is repaired (RFC 6582).
     NewReno,
-    /// Selective acknowledgements tell what is missing (RFC 2018, RFC 6675).
+    /// Selective acknowledgements report the missing segments (RFC 2018, RFC 6675).
     Sack,
     /// Losses are found by time, also those of retransmissions, and reordering is no loss: RACK-TLP
     /// (RFC 8985) with PRR (RFC 6937), as in Linux.

@@ -68,7 +68,7 @@ pub struct TcpInfo {
     pub segs_in: Option<u32>,
     /// Bytes written and not yet sent (4.6).
     pub notsent_bytes: Option<u32>,
-    /// Smallest round-trip time seen (4.6).
+    /// Smallest round-trip time of the connection (4.6).
     pub min_rtt_us: Option<u32>,
     /// Segments with data received (4.6).
     pub data_segs_in: Option<u32>,
@@ -92,7 +92,7 @@ pub struct TcpInfo {
     pub bytes_retrans: Option<u64>,
     /// Duplicate SACKs received: retransmissions that were not needed (4.19).
     pub dsack_dups: Option<u32>,
-    /// Reordering events seen (4.19).
+    /// Number of reordering events (4.19).
     pub reord_seen: Option<u32>,
     /// Segments that arrived out of order (5.4).
     pub rcv_ooopack: Option<u32>,

@@ -28,7 +28,7 @@ pub struct Trace {
     /// ECN field of the probes.
     #[serde(default)]
     pub ecn_sent: Option<u8>,
-    /// Largest packet that came to the end in one piece.
+    /// Largest packet that arrived at the end unfragmented.
     #[serde(default)]
     pub mtu_bytes: Option<u32>,
     /// Hops beyond which packets above a size do not go.
@@ -37,9 +37,9 @@ pub struct Trace {
     /// Step of the clock, or the noise of the kernel's stamps where that is more.
     #[serde(default)]
     pub floor_ns: Option<u64>,
-    /// Rounds of probes that were put off, whole or their rest, because this host came to them too
-    /// late: caught up with, they would have met routers that answer so many a second. Absent where
-    /// there were none.
+    /// Rounds of probes that were put off, whole or their rest, because this host was late: sent at
+    /// once, they would have met routers that limit their answers per second. Absent where there
+    /// were none.
     #[serde(default, skip_serializing_if = "super::path::is_zero")]
     pub late_rounds: u64,
     /// The path back, as the target traced it, where it runs `linerate serve`.
@@ -99,7 +99,7 @@ pub struct Hop {
 pub struct HopNode {
     /// The address that it answers from.
     pub address: String,
-    /// Flows that it was seen on.
+    /// Flows on which the node answered.
     pub flows: Vec<u16>,
     /// The label stack that a probe arrived with (RFC 4950).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -172,8 +172,8 @@ pub struct AddedDelay {
     pub high_ns: f64,
 }
 
-/// Something that a trace says of the path. `after` is the last hop without it (0 is this host),
-/// `at` the first with it.
+/// A finding about the path. `after` is the last hop without it (0 is this host), `at` the first
+/// with it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -222,7 +222,7 @@ pub enum Finding {
         /// Address of the router.
         address: String,
     },
-    /// Under load the round trip rises from here on: the queue stands between these hops.
+    /// Under load the round trip rises from here on: packets queue between these hops.
     Queue {
         /// Last hop without it.
         after: u8,

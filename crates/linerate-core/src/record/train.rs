@@ -52,7 +52,7 @@ pub struct PathMtu {
 pub enum AboveMtu {
     /// The sender's own link takes none: they never left.
     Link,
-    /// A router said that they are too big (ICMP), as in front of a tunnel: TCP learns it.
+    /// A router reported that they are too big (ICMP), as in front of a tunnel: TCP learns the MTU.
     Icmp,
     /// They vanish without a message: a black hole.
     Silent,

@@ -47,7 +47,7 @@ pub enum TcpDirections {
     Both,
 }
 
-/// Another program whose protocol this one speaks.
+/// Another program whose protocol is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -73,7 +73,7 @@ named!(Via {
 });
 
 impl Via {
-    /// The port where its servers listen unless told otherwise (of nuttcp, the control port).
+    /// The default port of its servers (of nuttcp, the control port).
     pub const fn default_port(self) -> u16 {
         match self {
             Self::Iperf3 => 5201,

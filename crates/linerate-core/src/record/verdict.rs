@@ -154,8 +154,8 @@ pub struct ProbeLoss {
     pub overflow: Option<LossMechanism>,
     /// Mechanism that loses probes at any load; null where none of that kind was seen.
     pub background: Option<LossMechanism>,
-    /// Every hidden state that was replayed, the one that foretells the fates best first; empty
-    /// with too few losses to say.
+    /// Every hidden state that was tested, the one that foretells the fates best first; empty with
+    /// too few losses.
     pub states: Vec<StateLikelihood>,
 }
 
@@ -252,7 +252,7 @@ pub struct GoalAnswer {
 pub enum Reached {
     /// The criterion is met.
     Pass,
-    /// Too little was measured to say.
+    /// Too few packets were measured for a result.
     Inconclusive,
     /// It is not met.
     Fail,
@@ -334,7 +334,7 @@ pub struct Sign {
     pub name: String,
     /// Value of the figure.
     pub value: f64,
-    /// `bit/s`, `bytes`, `ns`, `1` for a share, or what is counted.
+    /// Unit: `bit/s`, `bytes`, `ns`, `1` for a share, or the things counted.
     pub unit: String,
     /// Threshold with which it was compared; null for a figure without one.
     pub threshold: Option<Threshold>,

@@ -64,7 +64,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Follows a stream whose sub-intervals are so long.
+    /// Follows a stream with sub-intervals of this length.
     pub fn new(length_ns: u64) -> Self {
         Self {
             length_ns: length_ns.max(1),
@@ -84,7 +84,7 @@ impl Meter {
         self.end_ns().is_some_and(|end| at_ns >= end)
     }
 
-    /// Ends the present sub-interval. `tally` is what was counted in it and before.
+    /// Ends the present sub-interval. `tally` has the counts up to its end.
     pub fn close(&mut self, tally: Tally) -> SearchSpan {
         let lost = |tally: &Tally| {
             i64::try_from(tally.next.saturating_sub(tally.received)).unwrap_or(i64::MAX)

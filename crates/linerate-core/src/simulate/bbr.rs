@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::delivery::Rate;
 use crate::time::MonoTime;
 
-/// 2 / ln 2: what doubles the rate each round trip.
+/// Gain that doubles the rate each round trip: 2 / ln 2.
 const HIGH_GAIN: f64 = 2.885;
 const CWND_GAIN: f64 = 2.0;
 /// One round trip each: probing, draining, cruising.
@@ -112,7 +112,7 @@ struct Policer {
     used: bool,
 }
 
-/// Acknowledgements beyond what the bandwidth explains.
+/// Acknowledgements beyond the estimated bandwidth: aggregation.
 #[derive(Clone, Debug, Default)]
 struct Extra {
     largest: Largest,
@@ -360,8 +360,8 @@ impl Bbr {
         }
     }
 
-    /// In the first round trip of a recovery as many segments leave as arrive; after it the window
-    /// is what it was before.
+    /// Packet conservation: in the first round trip of a recovery as many segments leave as arrive;
+    /// after it the window is restored.
     fn conserves(&mut self, told: &AckReport, cwnd: &mut f64) -> bool {
         if told.lost > 0 {
             *cwnd = (*cwnd - told.lost as f64).max(1.0);

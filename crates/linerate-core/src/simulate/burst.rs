@@ -30,7 +30,7 @@ pub(super) struct Room {
     /// Time at which the oldest segment under way was sent.
     pub(super) oldest: Option<MonoTime>,
     pub(super) rtt: Duration,
-    /// Nothing is waited for: in a recovery, or where more room comes soon.
+    /// No waiting for a larger piece: in a recovery, or where more room comes soon.
     pub(super) at_once: bool,
 }
 

@@ -49,7 +49,7 @@ impl Stack {
     }
 }
 
-/// A TCP, with what is not as its stack has it.
+/// A TCP, with the settings that differ from its stack's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TcpChoice {
     /// Operating system whose TCP is modelled.
@@ -62,7 +62,7 @@ pub struct TcpChoice {
     pub window_bytes: Option<u64>,
     /// Segments of the first flight.
     pub initial_window: Option<u32>,
-    /// Payload of a full segment; what the path's MTU leaves when absent.
+    /// Payload of a full segment; the room in the path's MTU when absent.
     pub mss_bytes: Option<u32>,
     /// Slow start ends with the first loss only.
     pub without_hystart: bool,

@@ -5,7 +5,7 @@ use super::hystart::HyStart;
 use super::{CongestionControl, TcpModel};
 use crate::time::MonoTime;
 
-/// Growth in a round trip of CUBIC that knows of no loss: Linux probes by a twentieth at least
+/// Growth in a round trip of CUBIC before the first loss: Linux probes by a twentieth at least
 /// (`bictcp_update` in `net/ipv4/tcp_cubic.c`), where RFC 9438 has the cube alone.
 const GROWTH_BEFORE_LOSS: f64 = 1.05;
 
@@ -120,8 +120,8 @@ impl Window {
         self.epoch = None;
     }
 
-    /// The timer ran out: all is sent again from one segment on, and what the window was before
-    /// says nothing any more (RFC 9438 §4.8).
+    /// Restarts after a time-out: all is sent again from one segment on, and the former window is
+    /// forgotten (RFC 9438 §4.8).
     pub(super) fn restart(&mut self) {
         self.cwnd = 1.0;
         self.window_max = 0.0;

@@ -41,7 +41,7 @@ pub(super) struct Sent {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NewArrivals {
     pub(super) segments: u64,
-    /// The transmission that left last of those that it tells of.
+    /// The transmission that left last of those that arrived.
     pub(super) newest: Option<Sent>,
     /// The lowest segment of which the only transmission arrived.
     pub(super) lowest_original: Option<u64>,
@@ -93,7 +93,7 @@ impl Deliveries {
         Mark { delivered: self.total, delivered_at: self.at, first_sent: self.first_sent }
     }
 
-    /// Counts what an acknowledgement tells; the rate, when it spans a round trip.
+    /// Counts the arrivals of an acknowledgement; the rate, when it spans a round trip.
     pub(super) fn count(
         &mut self,
         now: MonoTime,

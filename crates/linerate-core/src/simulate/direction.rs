@@ -19,7 +19,7 @@ pub struct DirectionResult {
     pub delivered_bytes: u64,
     /// Packets of which the path made one more.
     pub copied_packets: u64,
-    /// Packets of the flows that were lost, by cause, in the order in which causes came up.
+    /// Packets of the flows that were lost, by cause, in the order of the first loss of each.
     pub lost: Vec<(LossCause, u64)>,
 }
 
@@ -69,8 +69,8 @@ impl Direction {
         !self.entry.is_empty()
     }
 
-    /// Takes what was sent, when nothing more comes at or before `now`. Tells the tags of what was
-    /// lost.
+    /// Takes the packets sent, when nothing more arrives at or before `now`. Reports the tags of
+    /// lost packets.
     pub(super) fn run_ahead(&mut self, now: MonoTime, lost: impl FnMut(u64)) {
         self.pipeline.take_ahead(now, self.entry.drain(..), &mut self.out);
         self.count_losses(lost);
@@ -149,9 +149,9 @@ pub(super) fn parts_of(tag: u64) -> (usize, Transmission) {
     (flow, Transmission { number: tag & (AGAIN - 1), again: tag & AGAIN > 0 })
 }
 
-/// Acknowledgements that say more than the next segment on their way. A tag is the place and, above
-/// it, how often the place was used before, so that a second copy is told from another
-/// acknowledgement.
+/// Acknowledgements on their way that carry more than the number of the next segment. A tag is the
+/// place and, above it, the number of earlier uses of the place, so that a second copy differs from
+/// another acknowledgement.
 #[derive(Debug, Default)]
 pub(super) struct Acks {
     entries: Vec<Entry>,
@@ -179,8 +179,8 @@ impl Acks {
         IN_SLAB | u64::from(entry.uses) << 32 | u64::from(place)
     }
 
-    /// Flow and acknowledgement of a tag; `None` for a second copy of one with blocks, which would
-    /// say nothing new.
+    /// Flow and acknowledgement of a tag; `None` for a second copy of one with blocks, which has
+    /// nothing new.
     pub(super) fn remove(&mut self, tag: u64) -> Option<(usize, Ack)> {
         if tag & IN_SLAB == 0 {
             let (flow, sent) = parts_of(tag);

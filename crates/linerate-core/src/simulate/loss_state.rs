@@ -21,7 +21,7 @@ pub(super) enum State {
 pub(super) struct Undo {
     pub(super) cwnd: f64,
     pub(super) ssthresh: f64,
-    /// Retransmissions of which no duplicate came back.
+    /// Retransmissions of which no duplicate was reported.
     pub(super) open: u64,
     pub(super) any: bool,
     /// Segments delivered and sent in this recovery (RFC 6937 §3).

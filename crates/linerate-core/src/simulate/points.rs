@@ -42,7 +42,7 @@ pub struct PointsPlan {
 impl PointsPlan {
     /// Round trips of a start: the slow start of 1999 took twelve over an OC-12.
     const ROUNDS_AT_START: u32 = 24;
-    /// Round trips of a recovery that are worth a look.
+    /// Round trips after a loss with close points.
     const ROUNDS_AT_LOSS: u32 = 6;
     /// Points of a round trip, where they are close.
     const POINTS_A_ROUND: u32 = 16;

@@ -30,7 +30,7 @@ pub(super) struct Rack {
     /// Width of the reordering window in quarters of the smallest round trip.
     steps: u32,
     persist: u32,
-    /// Duplicates of before so many deliveries say nothing new.
+    /// Deliveries until which duplicates are from before the last widening.
     widened_at: u64,
 }
 
@@ -58,7 +58,8 @@ impl Rack {
         self.order.push_back((now, number));
     }
 
-    /// An acknowledgement told of arrivals; `highest` was known to have arrived before.
+    /// Notes the arrivals that an acknowledgement reports; `highest` was known to have arrived
+    /// before.
     pub(super) fn note_arrivals(
         &mut self,
         now: MonoTime,
@@ -105,7 +106,7 @@ impl Rack {
         (rtts.smallest / 4 * self.steps).min(rtts.smoothed)
     }
 
-    /// Takes for lost what is late. Segments lost, and when to look again.
+    /// Takes late segments for lost. Number of segments lost, and time of the next check.
     pub(super) fn mark_lost(
         &mut self,
         now: MonoTime,
@@ -156,7 +157,7 @@ mod tests {
         (rack, board)
     }
 
-    /// Segments of one block arrive at `now`; those lost, and when to look again.
+    /// Segments of one block arrive at `now`; those lost, and the time of the next check.
     fn sack(
         (rack, board): (&mut Rack, &mut Scoreboard),
         now: MonoTime,

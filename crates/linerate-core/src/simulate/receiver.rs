@@ -18,14 +18,14 @@ pub(super) struct Ack {
     pub(super) next: u64,
     /// Arrived out of order: first and one past the last; empty blocks are 0..0.
     pub(super) blocks: [(u64, u64); BLOCKS],
-    /// The segment that moved `next` on was a retransmission, as its timestamp tells (RFC 7323).
+    /// The segment that moved `next` on was a retransmission, by its timestamp (RFC 7323).
     pub(super) again: bool,
     /// A segment that had arrived before (RFC 2883).
     pub(super) duplicate: Option<u64>,
 }
 
 impl Ack {
-    /// It says that all below `next` has arrived, and no more.
+    /// True when it reports only that all below `next` has arrived.
     pub(super) const fn is_plain(&self) -> bool {
         self.blocks[0].1 == 0 && !self.again && self.duplicate.is_none()
     }
@@ -37,8 +37,8 @@ pub(super) struct Receiver {
     next: u64,
     /// Ranges above a gap.
     ranges: BTreeMap<u64, u64>,
-    /// Starts of ranges, the latest change first (RFC 2018 §4): a few more than one
-    /// acknowledgement tells, as some of them grow together.
+    /// Starts of ranges, the latest change first (RFC 2018 §4): a few more than one acknowledgement
+    /// has room for, as some of them grow together.
     recent: Vec<u64>,
     unacknowledged: u32,
     /// True when the first segment since the last acknowledgement that moved `next` on was a

@@ -122,7 +122,7 @@ impl Sender {
         self.lost += self.board.lost() - before;
     }
 
-    /// The threshold falls; BBR keeps what the window was instead.
+    /// Lowers the threshold; BBR keeps the former window instead.
     fn reduce(&mut self, in_flight: f64) {
         match &mut self.bbr {
             Some(bbr) => bbr.recovery_begins(self.window.cwnd),
@@ -300,8 +300,8 @@ impl Sender {
         self.window.cwnd = in_flight + may.max(least);
     }
 
-    /// Two round trips after the last sending a probe goes out, if the time-out does not come
-    /// first.
+    /// Sets the timer of the tail probe to two round trips after the last sending, if the time-out
+    /// is not before that.
     pub(super) fn set_probe(&mut self, now: MonoTime) {
         let tail = self.state == State::Open && self.board.sacked() == 0 && !self.board.is_empty();
         if !self.is_rack() || !tail || self.probe.out.is_some() || self.rtt_min == Duration::MAX {

@@ -14,9 +14,9 @@ use crate::time::MonoTime;
 
 /// Samples of a run, for progress and a diagram of goodput.
 pub const SAMPLES: u32 = 400;
-/// Flows whose points are kept; more lines than this are not told apart.
+/// Most flows whose points are kept: more lines in a diagram cannot be distinguished.
 pub const FLOWS_WITH_POINTS: usize = 8;
-/// Stream of the seed for what belongs to flows; those of the path are counted from 1 and 1001.
+/// Stream of the seed for the flows; those of the path are counted from 1 and 1001.
 const FLOW_STREAM: u64 = 1_000_000;
 /// Time of a transfer over a path whose rate is not known, for samples.
 const TRANSFER_S: f64 = 60.0;
@@ -155,7 +155,7 @@ impl SimulatePlan {
     }
 
     /// The path with the background on the way of the acknowledgements: full packets at a constant
-    /// rate, beside what the plan has there.
+    /// rate, beside the plan's own elements.
     fn path_with_background(&self) -> PathPlan {
         let path = self.path.as_ref().clone();
         let Some(background) = self.background else { return path };

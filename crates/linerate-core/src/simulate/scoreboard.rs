@@ -48,7 +48,7 @@ pub(super) struct Scoreboard {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivered {
     pub(super) sent: MonoTime,
-    /// Its acknowledgement tells a round trip: it was sent once, and was not known to have arrived
+    /// Its acknowledgement gives a round trip: it was sent once, and was not known to have arrived
     /// before (RFC 6298 §3).
     pub(super) is_sample: bool,
 }
@@ -64,7 +64,7 @@ impl Scoreboard {
         self.first + self.segments.len() as u64
     }
 
-    /// Segments that are on the way as far as the sender knows (RFC 6675 §4, pipe).
+    /// Segments on the way by the sender's knowledge (RFC 6675 §4, pipe).
     pub(super) fn in_flight(&self) -> u64 {
         self.segments.len() as u64 - self.sacked - self.lost
     }
@@ -138,8 +138,8 @@ impl Scoreboard {
         self.highest_sacked = self.highest_sacked.max(to);
     }
 
-    /// The first segment from `number` on that is not known to have arrived. Halves the way for
-    /// the next who asks.
+    /// The first segment from `number` on that is not known to have arrived. Shortens the skips on
+    /// its way, as union-find does, for the next search.
     fn next_unsacked(&mut self, mut number: u64) -> u64 {
         let end = self.next();
         while number < end {
@@ -159,7 +159,7 @@ impl Scoreboard {
         end
     }
 
-    /// Takes for lost what has [`THRESHOLD`] arrived segments above it.
+    /// Takes for lost all segments with [`THRESHOLD`] arrived ones above them.
     pub(super) fn mark_lost(&mut self) {
         if self.sacked < THRESHOLD {
             return;
@@ -211,7 +211,7 @@ impl Scoreboard {
         self.judged = self.next();
     }
 
-    /// Nothing was lost after all: what was taken for lost is under way.
+    /// Undoes all losses: the segments taken for lost are under way.
     pub(super) fn lose_none(&mut self) {
         for segment in self.segments.iter_mut().filter(|segment| segment.lost) {
             segment.lost = false;

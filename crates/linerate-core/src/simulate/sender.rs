@@ -58,7 +58,7 @@ pub(super) struct Sender {
     pub(super) window_segments: u64,
     cwnd_max: f64,
     recorder: Option<Recorder>,
-    /// A segment that must go out whatever the window says.
+    /// A segment that must be sent whatever the window.
     pub(super) urgent: bool,
     pub(super) result: FlowResult,
 }
@@ -237,7 +237,7 @@ impl Sender {
         [self.rto_due, self.rack_due, self.probe.due, pace].into_iter().flatten().min()
     }
 
-    /// Something is due; what may leave then leaves.
+    /// Runs a timer that is due, and sends.
     pub(super) fn on_timer(&mut self, now: MonoTime) {
         let is_due = |due: Option<MonoTime>| due.is_some_and(|due| due <= now);
         if is_due(self.rack_due) {
@@ -285,7 +285,7 @@ impl Sender {
         self.keep_result(now);
     }
 
-    /// The round trip that an acknowledgement tells, if it tells one.
+    /// The round trip that an acknowledgement gives, if any.
     fn sample(
         &mut self,
         now: MonoTime,

@@ -51,7 +51,7 @@ pub struct TcpSummary {
     pub hystart: bool,
     /// Segments leave in pieces of a millisecond.
     pub segmentation_offload: bool,
-    /// The window grows by what acknowledgements cover, not by their number.
+    /// The window grows by the bytes that acknowledgements cover, not by their number.
     pub bytes_counted: bool,
     /// Window that the receiver offers.
     pub window_bytes: u64,
@@ -119,7 +119,7 @@ pub struct RunSummary {
 pub struct FlowSummary {
     /// Time at which it began.
     pub start_ns: u64,
-    /// Payload acknowledged over its own time.
+    /// Payload acknowledged over the flow's time.
     pub goodput_bps: f64,
     /// Payload bytes that were acknowledged.
     pub acked_bytes: u64,

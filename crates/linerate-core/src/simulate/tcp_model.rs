@@ -18,7 +18,7 @@ pub struct TcpModel {
     /// Segments in the first flight (10 in RFC 6928, 2 in RFC 2581).
     pub initial_window: u32,
     /// Most segments that one acknowledgement counts for when the window grows: 1 counts
-    /// acknowledgements (RFC 5681 §3.1), more counts what they cover (RFC 3465).
+    /// acknowledgements (RFC 5681 §3.1), more counts the segments that they cover (RFC 3465).
     pub growth_per_ack: u32,
     /// Slow start ends early, before it has filled the queue.
     pub hystart: bool,

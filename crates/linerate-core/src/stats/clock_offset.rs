@@ -12,7 +12,7 @@ use crate::record::ClockState;
 /// Errors that both ends claim for their clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockClaim {
-    /// Largest error of both together, where both say that they are synchronised.
+    /// Largest error of both together, where both claim to be synchronised.
     pub error_ns: Option<u64>,
     /// Both are one clock, for both ends are one host.
     pub one_clock: bool,
@@ -169,7 +169,7 @@ fn rounded_up(ns: f64) -> u64 {
 
 /// Readings on either side of a step of the local clock that have it.
 const READINGS: usize = 5;
-/// A smaller difference is what interrupts between two readings make.
+/// Smaller differences are due to interrupts between two readings.
 const STEP_MIN_NS: i64 = 20_000;
 
 /// Takes the steps of the local clock out of `probes`, as if it had not been set: `civil_ns` is

@@ -13,19 +13,19 @@ const AFTER: usize = 16;
 /// Points before a change that it is compared with.
 const BEFORE_MIN: usize = 24;
 const BEFORE_MAX: usize = 64;
-/// Groups of points: their smallest delays differ by what queues do, which is no change.
+/// Number of groups of points, whose smallest delays differ by queues, which is no change.
 const GROUPS: usize = 8;
 const GROUP_MIN: usize = 4;
 /// A change is beyond so many times these differences, and beyond `LEAST_NS`.
 const BEYOND: f64 = 5.0;
-/// Smaller changes are what caches, interrupts and sleeping processors do.
+/// Least change of a delay: smaller ones are due to caches, interrupts and sleeping processors.
 const LEAST_NS: f64 = 20_000.0;
 /// Changes that are named of one series.
 const CHANGES_MAX: usize = 64;
 /// Drift of a clock beyond which it is no drift: crystals are within 100 ppm, and NTP slews by
 /// 500 ppm at most.
 pub(super) const DRIFT_MAX: f64 = 600e-6;
-/// A drift is taken for one where it moves the delays by so many times what queues do.
+/// Least growth of the delays by a drift, over the differences that queues make.
 const DRIFT_BEYOND: f64 = 2.0;
 /// And by more than clocks' steps may.
 const DRIFT_LEAST_NS: f64 = 100.0;
@@ -35,9 +35,9 @@ const DRIFT_LEAST_NS: f64 = 100.0;
 pub struct Change {
     /// The first probe after it, by its place in the series.
     pub first: usize,
-    /// Growth of T2 − T1; 0 where it is within what queues do.
+    /// Growth of T2 − T1; 0 where it is within the differences that queues make.
     pub there_ns: f64,
-    /// Growth of T4 − T3; 0 where it is within what queues do.
+    /// Growth of T4 − T3; 0 where it is within the differences that queues make.
     pub back_ns: f64,
     /// Both moved by as much in opposite directions: the remote clock moved by `there_ns` against
     /// the local one.
@@ -112,7 +112,7 @@ pub(super) fn steepness(points: &[Point]) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// The drift where there is one beyond what queues do; else `None`.
+/// The drift where it is beyond the differences that queues make; else `None`.
 pub(super) fn drift(points: &[Point]) -> Option<f64> {
     let (first, last) = (points.first()?, points.last()?);
     let slope = steepness(points);

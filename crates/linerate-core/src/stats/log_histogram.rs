@@ -55,7 +55,7 @@ impl LogHistogram {
         self.max = self.max.max(other.max);
     }
 
-    /// The samples that came after `earlier`, a former state of this histogram.
+    /// The samples added after `earlier`, a former state of this histogram.
     pub fn since(&self, earlier: &Self) -> Self {
         let mut since = Self::default();
         for (value, count) in self.raw_bins() {

@@ -98,7 +98,7 @@ impl Sketch {
     }
 
     /// Samples at or below a value, of those bins that lie there as a whole; it never falls when
-    /// samples come.
+    /// samples are added.
     pub fn at_most(&self, value: u64) -> u64 {
         let below = self.bins.iter().take_while(|(bin, _)| highest(**bin) <= value);
         below.fold(0, |sum, (_, times)| sum.saturating_add(*times))

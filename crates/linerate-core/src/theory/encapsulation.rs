@@ -94,7 +94,7 @@ pub enum Encapsulation {
 }
 
 impl Encapsulation {
-    /// Bytes that it adds to any packet; padding comes on top.
+    /// Bytes that it adds to any packet; padding is not counted.
     pub const fn fixed_bytes(self) -> u32 {
         match self {
             Self::Vlan => VLAN_TAG_BYTES,
@@ -153,7 +153,7 @@ impl Encapsulation {
         matches!(self, Self::Vlan | Self::Qinq | Self::Pppoe | Self::PppoeBabyJumbo)
     }
 
-    /// True when it carries an Ethernet frame of its own.
+    /// True when it carries an Ethernet frame inside.
     pub const fn carries_frame(self) -> bool {
         matches!(self, Self::Vxlan { .. } | Self::Geneve { .. })
     }

@@ -44,7 +44,7 @@ pub struct VirtualScheduling {
 }
 
 impl VirtualScheduling {
-    /// A meter that has seen no cell.
+    /// A meter before the first cell.
     pub const fn new(rule: Gcra) -> Self {
         Self { rule, theoretical: None }
     }
@@ -223,7 +223,7 @@ pub struct Scale {
     pub line_cell: i128,
 }
 
-/// Times up to 2^53 ns (104 days) after the first packet are told apart.
+/// Bits of the times that are exact: up to 2^53 ns (104 days) after the first packet.
 const SPAN_BITS: u32 = 53;
 /// Times, increments and limits stay below 2^124 ticks, so that sums of them fit 127 bits.
 const TICK_BITS: u32 = 124;

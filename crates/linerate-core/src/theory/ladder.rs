@@ -53,9 +53,9 @@ pub enum RungKind {
     PacketRate,
     /// The receiver's window, once each round trip.
     ReceiveWindow,
-    /// The sender's buffer, which holds what is not acknowledged.
+    /// The sender's buffer, which holds bytes that are not acknowledged.
     SendBuffer,
-    /// Loss, and what the congestion control makes of it.
+    /// Loss, and the congestion control's response to it.
     Loss,
     /// The sending host's CPUs.
     SenderHost,
@@ -188,7 +188,7 @@ impl Ladder {
         lowest(self.rungs.iter().filter(|rung| rung.kind.is_path()))
     }
 
-    /// The least of all rungs, in payload bit/s: what to expect.
+    /// The expected rate: the least of all rungs, in payload bit/s.
     pub fn expected_bps(&self) -> Option<f64> {
         lowest(self.rungs.iter()).map(|rung| rung.payload_bps)
     }

@@ -17,10 +17,10 @@ pub const CUBIC_C: f64 = 0.4;
 pub const CUBIC_BETA: f64 = 0.7;
 /// Share of its window that Reno keeps at a loss (RFC 5681 §3.1).
 pub const RENO_BETA: f64 = 0.5;
-/// Above this share of lost segments BBR version 1 takes the rate to be its own fault and yields
-/// (N. Cardwell et al., "BBR: congestion-based congestion control", ACM Queue 14(5), 2016).
+/// Share of lost segments above which BBR version 1 takes the rate to be too high and yields (N.
+/// Cardwell et al., "BBR: congestion-based congestion control", ACM Queue 14(5), 2016).
 pub const BBR1_LOSS_MAX: f64 = 0.2;
-/// Above this share of segments lost in a round BBR version 3 bounds what it has in flight
+/// Share of segments lost in a round above which BBR version 3 bounds its data in flight
 /// (draft-ietf-ccwg-bbr, BBR.LossThresh).
 pub const BBR3_LOSS_MAX: f64 = 0.02;
 /// Share of its bound that BBR version 3 keeps then (draft-ietf-ccwg-bbr, BBR.Beta).
@@ -32,7 +32,7 @@ pub const RTO_MIN_LINUX: Duration = Duration::from_millis(200);
 /// and their waits count (Mathis et al. 1997, §4; Padhye et al. 1998, §3).
 pub const MATHIS_LOSS_MAX: f64 = 0.01;
 
-/// A path as a congestion control sees it.
+/// Round trip and segment size of a path, for the loss formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Payload of a full segment.
@@ -76,7 +76,7 @@ pub struct Pftk {
     pub window: Option<Bytes>,
 }
 
-/// The two ends of what a Reno flow may get, or bear.
+/// The two ends of the range of a Reno flow's rate or loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RenoRange {
     /// One acknowledgement for two segments.

@@ -74,7 +74,7 @@ mod tests {
         assert!((Stuffing::Bits.expected_bytes(1500) - 1502.0 / 62.0).abs() < 1e-12);
     }
 
-    /// Inserts a zero after five ones and says how many were inserted.
+    /// Inserts a zero after five ones and returns the number inserted.
     fn stuffed_bits(bits: impl Iterator<Item = bool>) -> u32 {
         let (mut ones, mut stuffed) = (0, 0);
         for bit in bits {

@@ -10,7 +10,7 @@ use thiserror::Error;
 /// Share of the samples, the smallest, that the trimmed mean keeps, percent
 /// (draft-ietf-ippm-responsiveness, TMP).
 pub const TRIMMED_MEAN_PERCENT: usize = 95;
-/// A minute, in milliseconds: what a round trip is divided into.
+/// A minute in milliseconds, which is divided by the round trip.
 const MINUTE_MS: f64 = 60_000.0;
 
 /// Mean round trips under load: of new ("foreign") connections and of the loaded one.

@@ -47,7 +47,7 @@ pub enum Decision {
     Pass,
     /// The path loses too much.
     Fail,
-    /// Too early to say: send more.
+    /// Too early for a decision: send more.
     GoOn,
 }
 
@@ -181,10 +181,8 @@ impl Sprt {
         })
     }
 
-    /// Counts `lost` of `sent` further packets and says what is known now. After a decision
-    /// nothing is counted.
-    /// # Errors
-    /// More lost than sent.
+    /// Counts `lost` of `sent` further packets and returns the decision. After a decision nothing
+    /// is counted.
     pub fn count(&mut self, sent: u64, lost: u64) -> Result<Decision, SequentialError> {
         if lost > sent {
             return Err(SequentialError::MoreLost { sent, lost });

@@ -92,7 +92,7 @@ pub enum StackError {
         /// The encapsulation that was given.
         encapsulation: Encapsulation,
     },
-    /// More tags than 802.1ad knows.
+    /// More tags than 802.1ad allows.
     #[error("{tags} VLAN tags on one frame are more than {VLAN_TAGS_MAX}")]
     TooManyTags {
         /// Number of tags in the frame.
@@ -347,7 +347,7 @@ fn payload_rows(segment: Segment, wraps: &[Encapsulation], sizes: &Sizes) -> Vec
     rows
 }
 
-/// Rates for rows whose first is the line.
+/// Stack of rows whose first is the line.
 fn from_rows(line_bps: f64, rows: Vec<Row>, sizes: &Sizes) -> Stack {
     let line_bytes = rows.first().map_or(1.0, |row| row.bytes);
     let share = |bytes: f64| line_bps * (bytes / line_bytes);

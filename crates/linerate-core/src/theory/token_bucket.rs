@@ -30,7 +30,7 @@ pub enum Colour {
 /// Reason why parameters are no bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BucketError {
-    /// No tokens ever come.
+    /// A rate at which no tokens ever come.
     #[error("the rate is 0: no token would ever come")]
     ZeroRate,
     /// No packet ever fits.
@@ -144,7 +144,8 @@ impl TokenBucket {
         Ok(Self { rate_bps, tokens: Tokens::full(burst), since: Since::default() })
     }
 
-    /// A packet arrives: `None` when it conforms and takes its tokens, otherwise what is missing.
+    /// Takes the tokens of a packet that arrives and conforms (`None`); otherwise the bytes
+    /// missing.
     pub fn arrive(&mut self, at_ns: u64, bytes: u32) -> Option<MissingBytes> {
         self.tokens.add(brought(self.since.step(at_ns), self.rate_bps));
         let lack = self.tokens.missing_tokens(bytes);
@@ -174,13 +175,12 @@ impl TokenBucket {
     }
 }
 
-/// A colour with what a packet that is not green lacks of the bucket that would have kept it
-/// from being worse than green.
+/// A colour, with the bytes that a packet which is not green lacks in the bucket that made it so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marked {
     /// Colour of the packet.
     pub colour: Colour,
-    /// Bytes missing from the bucket that decided; `None` for green, and where the packet came
+    /// Bytes missing from the bucket that decided; `None` for green, and where the packet arrived
     /// with its colour.
     pub missing: Option<MissingBytes>,
 }

@@ -30,7 +30,7 @@ pub enum WindowError {
     /// Any window allows it.
     #[error("a rate of 0 needs no window")]
     ZeroRate,
-    /// No host may ask for more.
+    /// A window scale above that of RFC 7323.
     #[error("a window scale of {scale} is above 14, the largest (RFC 7323)")]
     ScaleTooLarge {
         /// The shift asked for.

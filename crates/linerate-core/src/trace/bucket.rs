@@ -8,7 +8,7 @@
 
 /// Least gain in the log-likelihood of the answers by a bucket, over random loss: 20 to 1.
 const BETTER: f64 = 3.0;
-/// Fewer probes say nothing.
+/// Least number of probes for a fit.
 const PROBES_MIN: usize = 8;
 /// Rates that are tried, answers per second, with steps of a tenth.
 const RATE_MIN: f64 = 0.05;
@@ -77,7 +77,7 @@ fn best_of(
     equals.get(equals.len() / 2).map(|equal| **equal)
 }
 
-/// Probes of which the bucket says the opposite. A token goes with each answer that really came.
+/// Probes whose fate the bucket gets wrong. Each real answer takes a token.
 fn wrong_guesses(probes: &[(u64, bool)], bucket: Bucket) -> usize {
     let mut tokens = bucket.burst;
     let mut before = probes.first().map_or(0, |probe| probe.0);

@@ -12,14 +12,14 @@ use crate::stats::{median, median_interval};
 const CONFIDENCE: f64 = 0.975;
 /// A difference counts above so many times the floor.
 const FLOORS: f64 = 3.0;
-/// A round trip that rises by less under load stands in no queue that anybody minds.
+/// Least rise of a round trip under load that counts as a queue.
 const RISE_NS_MIN: f64 = 1e6;
-/// A router whose answers rise by so many times more than the end's is slow itself.
+/// Rise of a router's answers over the end's, above which the router itself is slow.
 const OWN_SLOWNESS: f64 = 1.5;
 /// Answers under load that a hop must give.
 const LOADED_MIN: usize = 3;
 
-/// Fills in what each hop adds to the one before that answers.
+/// Fills in the delay of each hop beyond the one before that answers.
 pub(super) fn add_differences(trace: &mut Trace) {
     let tick = trace.floor_ns.unwrap_or(0) as f64;
     let mut before: Option<Measured> = None;

@@ -16,7 +16,7 @@ use crate::stats::{Z_95, wilson_interval};
 const Z: f64 = 3.290_5;
 /// Groups of flows with a loss of their own.
 const GROUPS_MAX: usize = 4;
-/// Fewer probes of a flow to a hop say nothing.
+/// Least probes of a flow to a hop.
 const PROBES_MIN: u64 = 5;
 
 /// Losses of the flows of a trace at its hops.
@@ -29,7 +29,7 @@ struct Table {
     sure: bool,
 }
 
-/// Flows that lose while others do not, by what hops at `ttls` answered.
+/// Flows that lose packets while others do not, by the answers of the hops at `ttls`.
 pub(super) fn find(trace: &Trace, ttls: Vec<u8>) -> Vec<Finding> {
     let mut table = Table::from_trace(trace, ttls);
     let of = u16::try_from(table.flows.len()).unwrap_or(u16::MAX);
@@ -124,7 +124,8 @@ impl Split {
         later_show(&hops.collect::<Vec<_>>(), self.lossy, table.sure)
     }
 
-    /// `rest` has the flows that are left; what these lose too is no loss of the group's own.
+    /// Builds the finding. `rest` has the flows that are left; losses that these have too are not
+    /// the group's own.
     fn finding(mut self, trace: &Trace, rest: &Table, of: u16) -> Option<Finding> {
         self.flows.sort_unstable();
         let base = share(rest.losses_from(rest.flows.keys(), self.index)).unwrap_or(0.0);

@@ -12,8 +12,8 @@ use crate::stats::{Z_95, wilson_interval};
 /// Fewer rounds make no witness.
 const ROUNDS_MIN: u64 = 5;
 
-/// The losses, and the routers that limit their answers. Where some flows lose on their own,
-/// what is told of all flows is what the others lose too.
+/// The losses, and the routers that limit their answers. Where some flows lose packets on their
+/// own, losses of all flows are those that the others have too.
 pub(super) fn find(trace: &Trace) -> (Vec<Finding>, Vec<Finding>) {
     let mut all = Witnesses::from_trace(trace, &[]);
     let mut losses = flow_loss::find(trace, all.own.clone());
@@ -102,7 +102,8 @@ fn bucket_of(samples: &[HopSample]) -> Option<bucket::Bucket> {
     bucket::fit(&probes)
 }
 
-/// A hop beyond which more comes back than from itself loses nothing: it answers less.
+/// Removes hops with a lower share of answers than a hop behind them: they limit their answers and
+/// lose nothing.
 fn drop_those_that_answer_less(
     witnesses: &mut Vec<Witness>,
     limited: &mut Vec<(Witness, Option<f64>)>,

@@ -16,9 +16,9 @@ mod witness;
 
 use crate::record::{Direction, Finding, HopSample, Trace, TracePhase};
 
-/// Judges a trace by its samples, and replaces what an earlier judgement found. `load` is the way
-/// that the load went, where there was one. Findings come in the order in which a reader wants
-/// them: loss and queue first.
+/// Fills in a trace's findings from its samples, in place of earlier ones. `load` is the direction
+/// of the load, where there was one. Findings are in the order in which a reader wants them: loss
+/// and queue first.
 pub fn judge(trace: &mut Trace, load: Option<Direction>) {
     delay::add_differences(trace);
     let (losses, limited) = loss::find(trace);

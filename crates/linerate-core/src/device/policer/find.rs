@@ -19,9 +19,9 @@ use crate::units::{BitRate, Bytes};
 const DOUBLINGS_MAX: u32 = 7;
 /// So many mean gaps between two frames are a pause of the sender.
 const PAUSE_GAPS: f64 = 2.0;
-/// A bucket may have filled again where so much of what it lacked at most came back.
+/// Share of its largest lack that a bucket must have regained for it to count as refilled.
 const REFILLED: f64 = 0.9;
-/// Halvings of a rate: more than a double can tell apart.
+/// Halvings of a rate: beyond the precision of a double.
 const HALVINGS: u32 = 80;
 
 /// A frame of a train.
@@ -31,11 +31,11 @@ pub struct TrainFrame {
     pub sent_ns: u64,
     /// Its length as the contract counts.
     pub bytes: u32,
-    /// True when the frame came out of the device.
+    /// True when the frame arrived at the other port.
     pub arrived: bool,
 }
 
-/// A train of equal frames at an even pace, with the numbers of those that came out.
+/// A train of equal frames at an even pace, with the numbers of those that arrived.
 pub fn even_train(
     frames: u64,
     frames_per_sec: u64,

@@ -137,7 +137,7 @@ pub fn frames_for_second(frames: &[TrainFrame], first: &BucketEstimate) -> (Vec<
     (kept, spent_bytes)
 }
 
-/// A bucket, none where more than one is at work, or why nothing can be said of any.
+/// A bucket, none where more than one is at work, or the reason why none can be told.
 fn bucket_unless_several(
     found: Result<BucketEstimate, FindError>,
 ) -> Result<Option<BucketEstimate>, FindError> {

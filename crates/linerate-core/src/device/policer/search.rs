@@ -22,7 +22,7 @@ pub struct TrainTrial {
     pub idle_before_ns: u64,
 }
 
-/// The machine. Its outcome is what [`super::find_bucket`] says of the train.
+/// The search, step by step. Its outcome is that of [`super::find_bucket`] for the train.
 #[derive(Clone, Debug)]
 pub struct PolicerSearch {
     max_fps: u64,

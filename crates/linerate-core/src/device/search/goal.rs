@@ -117,8 +117,8 @@ impl Goal {
         Self::from_seconds("verified", 60, 120, 0.0, 0.5)
     }
 
-    /// Half of 21 trials of 1 s without loss: what the device does when nothing disturbs it
-    /// (FD.io's CSIT for a ratio of 0).
+    /// Half of 21 trials of 1 s without loss: the rate of an undisturbed device (FD.io's CSIT for a
+    /// ratio of 0).
     pub fn typical() -> Self {
         Self::from_seconds("typical", 1, 21, 0.0, 0.5)
     }

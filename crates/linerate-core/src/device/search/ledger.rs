@@ -8,7 +8,7 @@ use super::trial::LoadBound;
 use super::trial::{EARLY_STOP_MIN_NS, FinishedTrial, Invalid, LoadTrial, TrialOutcome, Why};
 use super::{INVALID_MAX, Range};
 
-/// The trials and what they say.
+/// Trials of a search, with the bounds that follow from them.
 #[derive(Clone, Debug)]
 pub(super) struct TrialLedger {
     pub(super) goals: Vec<Goal>,

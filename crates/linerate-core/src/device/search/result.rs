@@ -40,8 +40,8 @@ pub struct GoalResult {
     pub conditional_fps: Option<f64>,
     /// Load really offered at the lower bound: the mean of its trials (RFC 2285 §3.5.2).
     pub offered_fps: Option<f64>,
-    /// Frames of the trials without loss at the lower bound; with `zero_loss_bound` they say how
-    /// much "no loss" means.
+    /// Frames of the trials without loss at the lower bound; with `zero_loss_bound` they show the
+    /// precision of "no loss".
     pub clean_frames: u64,
     /// The upper bound failed because the tester did not send what was asked, and not because of
     /// lost frames: the limit is the tester's.

@@ -55,7 +55,7 @@ pub(super) fn frames(load_fps: u64, duration_ns: u64) -> u64 {
 pub enum Why {
     /// To fill caches and settle clocks; not counted.
     WarmUp,
-    /// The largest load comes first.
+    /// The largest load, which is tried first.
     Maximum,
     /// Rate that the device forwarded at a load that was too much.
     Forwarded {
@@ -102,11 +102,11 @@ pub enum Invalid {
     ReceiverDropped,
     /// The generator got no processor time and sent in bursts or late.
     GeneratorStarved,
-    /// Frames came back to where they were sent from.
+    /// Frames arrived at the port that sent them.
     Loop,
     /// Frames of this size do not fit a link.
     FrameTooLong,
-    /// More different frames came than were sent.
+    /// More different frames arrived than were sent.
     MoreReceivedThanSent,
     /// Anything else, in one line.
     Other(String),
@@ -122,7 +122,7 @@ pub struct TrialOutcome {
     pub duration_ns: u64,
     /// Frames put on the wire. Over `elapsed_ns` it is the offered load (RFC 2285 §3.5.2).
     pub sent: u64,
-    /// Different frames of the trial that came out where they should.
+    /// Different frames of the trial that arrived at the right port.
     pub received: u64,
     /// Time of sending, ns: less than the duration after an early stop.
     pub elapsed_ns: u64,
@@ -167,7 +167,7 @@ impl TrialOutcome {
         (self.elapsed_ns > 0).then(|| self.sent as f64 * 1e9 / self.elapsed_ns as f64)
     }
 
-    /// Frames sent that did not come back.
+    /// Frames sent that were not received.
     pub const fn lost_frames(&self) -> u64 {
         self.sent.saturating_sub(self.received)
     }
@@ -188,7 +188,7 @@ impl TrialOutcome {
         expected.saturating_sub(self.received) as f64 / expected as f64
     }
 
-    /// Trial forwarding rate: the load times what came through (RFC 9971), frames per second.
+    /// Trial forwarding rate: the load times the share received (RFC 9971), frames per second.
     pub fn forwarding_fps(&self) -> f64 {
         self.load_fps as f64 * (1.0 - self.loss_ratio())
     }

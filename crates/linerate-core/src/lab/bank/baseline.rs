@@ -22,8 +22,8 @@ pub const BASELINES: [Baseline; 4] = [
 
 const UNDETERMINED: Label = Label::None(NoCause::Undetermined);
 
-/// Shares of a transfer's time by what limited it, as the kernel counts (tcp_info, Linux 4.10):
-/// the busy time includes both others.
+/// Shares of a transfer's time by its limit, as the kernel counts (tcp_info, Linux 4.10): the busy
+/// time includes both others.
 struct Shares {
     receive_window: f64,
     send_buffer: f64,
@@ -47,7 +47,8 @@ fn counters_of(end: Option<&FlowEnd>) -> Option<(&FlowEnd, &TcpInfo, Shares)> {
     Some((end, info, shares(end, info)?))
 }
 
-/// The counter with the most time; what only the network limited is at its ceiling.
+/// Label of the counter with the most time; a sender that only the network limited is at its
+/// ceiling.
 fn largest_counter(end: Option<&FlowEnd>) -> Label {
     let Some((.., shares)) = counters_of(end) else { return UNDETERMINED };
     let all = [

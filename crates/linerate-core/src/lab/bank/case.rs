@@ -134,7 +134,7 @@ pub struct Judged {
     pub said: Option<Label>,
     /// Confidence in the cause that it named.
     pub confidence: Option<Confidence>,
-    /// Payload rate that it said the path could carry, over what it carried without the plant.
+    /// Payload rate of the path by the verdict, over the rate without the plant.
     pub ceiling_ratio: Option<f64>,
     /// Rate of the path without the plant, over the next limit that the verdict promised.
     pub next_ratio: Option<f64>,
@@ -150,7 +150,7 @@ impl Case {
         format!("{}/{}/{}", self.recipe, self.level + 1, self.congestion)
     }
 
-    /// Takes the run with the plant: its record loses what only the laboratory knows.
+    /// Adds the run with the plant: its record loses the laboratory's own data.
     pub fn add_planted_run(&mut self, mut record: Record) {
         self.with = Reach::from_record(&record);
         if let Some(late) = record.paths.iter().find(|path| path.late) {
@@ -163,7 +163,8 @@ impl Case {
         self.record = Some(Box::new(record));
     }
 
-    /// Takes what the path without the plant reached, and judges by it whether the case counts.
+    /// Compares with the result of the path without the plant, and decides whether the case is
+    /// scored.
     pub fn compare(&mut self, without: Reach) {
         self.without = Some(without);
         if self.validity != Validity::Valid {
@@ -289,7 +290,7 @@ fn emulator_fault(path: &EmulatedPath) -> String {
     }
 }
 
-/// Takes from a record what the emulator told: a diagnosis has to do without.
+/// Removes the emulator's own report from a record: a diagnosis does not have it either.
 fn remove_emulator(record: &mut Record) {
     record.paths.clear();
     record.parts.iter_mut().for_each(remove_emulator);

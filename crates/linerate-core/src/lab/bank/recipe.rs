@@ -79,9 +79,7 @@ fn cubic() -> Vec<String> {
 }
 
 impl Family {
-    /// Reads a family and draws each recipe once, so that what does not fit is found at once.
-    /// # Errors
-    /// What does not fit, on one line.
+    /// Reads a family and draws each recipe once, so that errors are found at once.
     pub fn from_toml(text: &str) -> Result<Self, String> {
         let family: Self = crate::tree::from_toml(text).map_err(|error| one_line(&error))?;
         for recipe in &family.recipes {
@@ -156,7 +154,7 @@ impl Recipe {
     }
 }
 
-/// The path of which nothing is said.
+/// Path of a recipe that names none.
 fn default_path(drawn: &BTreeMap<String, f64>) -> Map<String, Value> {
     let (rate, delay) = (drawn["rate"], drawn["delay"]);
     let path = json!({ "rate": format!("{rate} Mbit/s"), "delay": format!("{delay} ms") });

@@ -27,7 +27,7 @@ pub struct Scenario {
     pub drawn: BTreeMap<String, f64>,
     /// True when the path without the plant is another one.
     pub has_counterfactual: bool,
-    /// The path with what is planted.
+    /// The path with the plant.
     pub planted: Setting,
     /// The same path without.
     pub without: Setting,

@@ -117,7 +117,7 @@ impl Place {
     }
 }
 
-/// A command of the shell on one node, for what the laboratory has no key for: rules of a
+/// A command of the shell on one node, for settings without a key of their own: rules of a
 /// middlebox, a queue discipline of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -128,7 +128,7 @@ pub struct HostCommand {
     pub run: String,
 }
 
-/// A TCP flow between hosts of its own, over the same path.
+/// A TCP flow between other hosts, over the same path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rival {

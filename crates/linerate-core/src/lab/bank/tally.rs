@@ -12,7 +12,7 @@ const PROMISE_KEPT: f64 = 0.8;
 /// Counts of right labels and false accusations of one judge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Score {
-    /// Cases whose cause it named first.
+    /// Cases whose cause the judge named first.
     pub right: u64,
     /// Cases that are scored.
     pub cases: u64,
@@ -46,15 +46,14 @@ pub struct Tally {
     pub baselines: [Score; BASELINES.len()],
     /// Right verdicts with a cause, and all verdicts with a cause, by their confidence.
     pub by_confidence: BTreeMap<Confidence, (u64, u64)>,
-    /// Ceilings that right verdicts stated, over what the path carried, the lowest first.
+    /// Ceilings that right verdicts stated, over the path's rate, the lowest first.
     pub ceiling_ratios: Vec<f64>,
     /// Rate of the path without the cause that was rightly named, over the next limit that the
     /// verdict promised, the lowest first.
     pub next_ratios: Vec<f64>,
     /// Number of times that each label (inner key) was given where each (outer key) was planted.
     pub confusion: BTreeMap<Label, BTreeMap<Label, u64>>,
-    /// Scenarios that were measured more than once, and those of which the diagnosis said the same
-    /// each time.
+    /// Scenarios that were measured more than once.
     pub repeated: u64,
     /// Repeated scenarios with the same label each time.
     pub agreed: u64,
@@ -70,7 +69,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// The median of how far stated ceilings are from what the path carried, as a share.
+    /// Median distance of stated ceilings from the path's rate, as a share.
     pub fn ceiling_error(&self) -> Option<f64> {
         let mut errors: Vec<f64> =
             self.ceiling_ratios.iter().map(|ratio| (ratio - 1.0).abs()).collect();

@@ -43,7 +43,7 @@ impl Subject {
         self.check(measured, expected, (measured - expected) / error)
     }
 
-    /// Counts of classes beside their probabilities, whose means are told.
+    /// Counts of classes beside their probabilities, with the means of both.
     pub(super) fn classes(self, counts: &[u64], shares: &[f64], means: [f64; 2]) -> Check {
         self.check(means[0], means[1], chi_square_score(counts, shares))
     }

@@ -87,7 +87,7 @@ fn reordering(packets: u64, seed: u64) -> Vec<Check> {
     ]
 }
 
-/// Flows of random hashes over three members, told apart by how long a packet takes on them.
+/// Flows of random hashes over three members, which differ in the time that a packet takes.
 fn trunk(packets: u64, seed: u64) -> Check {
     let member = |mbps: u64| -> Box<dyn Element> {
         let rate = BitRate::from_bits_per_sec(mbps * 1_000_000);

@@ -30,8 +30,8 @@ pub struct BenchPlan {
     /// Facility that counts frames; null is the fastest that a probe shows to work.
     #[serde(default)]
     pub counter: Option<CounterKind>,
-    /// Rate of the medium, which gives the theoretical frame rate; null is what the interfaces
-    /// tell, and no medium where they tell nothing (virtual links).
+    /// Rate of the medium, which gives the theoretical frame rate; null is the interfaces' rate,
+    /// and no medium where they report none (virtual links).
     #[serde(default)]
     pub line: Option<BitRate>,
     /// The rate that the user gives for the slowest link that the frames cross; null where none is
@@ -51,14 +51,14 @@ pub struct BenchPlan {
     #[serde(default)]
     pub cell_contract: Option<CellContract>,
     /// Command of the shell that restarts the device, for the test of it; null restarts the link of
-    /// the port where frames come out.
+    /// the receiving port.
     #[serde(default)]
     pub reset_command: Option<String>,
     /// Seed of everything random: trial numbers, order of flows.
     pub seed: u64,
 }
 
-/// Nothing is measured yet: ports and tests are those of whoever asks.
+/// A plan before its ports and tests are known, which the caller fills in.
 impl Default for BenchPlan {
     fn default() -> Self {
         Self {
@@ -187,7 +187,7 @@ pub struct BenchFrames {
     /// Flows differ by addresses too, not by ports alone.
     #[serde(default)]
     pub many_hosts: bool,
-    /// Flows come in an order that looks random (RFC 4814).
+    /// Flows follow each other in a pseudo-random order (RFC 4814).
     #[serde(default)]
     pub shuffled: bool,
     /// Frames back to back at a time (RFC 2544 §21).
@@ -264,7 +264,7 @@ pub enum BenchTest {
     Blocking,
     /// A long run at the typical throughput.
     Soak,
-    /// The policer or shaper against what was ordered.
+    /// The policer or shaper against the ordered contract.
     Contract,
 }
 
@@ -339,7 +339,8 @@ impl BenchGoal {
         }
     }
 
-    /// The same goal with trials `divisor` times as short, for a quick look; the name says so.
+    /// The same goal with trials `divisor` times as short, for a quick look, and with that in its
+    /// name.
     pub fn quick(self, divisor: u64) -> Self {
         let divisor = divisor.max(1);
         Self {
@@ -387,7 +388,7 @@ impl Default for BenchTimes {
 }
 
 impl BenchTimes {
-    /// Seconds of a soak, each with its own count.
+    /// Seconds of a soak, each counted apart.
     pub fn soak_seconds(&self) -> u64 {
         self.soak_ns.div_ceil(1_000_000_000).max(1)
     }

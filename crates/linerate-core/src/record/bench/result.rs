@@ -24,7 +24,7 @@ pub struct BenchResult {
     #[serde(default)]
     pub goals: Vec<GoalFound>,
     /// Events per second at which the device (or the tester's host) lost frames below the typical
-    /// throughput, with its interval of 95 %: what pulls strict below typical.
+    /// throughput, with its interval of 95 %: the reason for a strict result below the typical one.
     #[serde(default)]
     pub stalls_per_sec: Option<RateFound>,
     /// From the largest load down.
@@ -82,8 +82,7 @@ pub struct Tester {
     pub counter: CounterKind,
     /// Frames per second of one port that an independent counter took in whole.
     pub frames_per_sec: f64,
-    /// It was measured over a cable of this program's own because the device stands between the
-    /// ports.
+    /// It was measured over a cable of this program because the device is between the ports.
     pub over_own_cable: bool,
     /// Median delay of that cable with the counter, ns: it is printed beside the device's, and not
     /// taken off.
@@ -153,18 +152,18 @@ pub struct GoalFound {
     pub trials: u32,
     /// Time of these trials without waits.
     pub spent_ns: u64,
-    /// It is within 10 % of what the tester itself can do, or was ended by it.
+    /// It is within 10 % of the tester's own rate, or was ended by it.
     pub tester_limited: bool,
     /// Upper bound of the loss ratio with 95 % where nothing was lost: 3 over the frames sent.
     #[serde(default)]
     pub loss_ratio_below: Option<f64>,
     /// Frames that the device held when it lost the first of an overload; null where the buffer
-    /// does not matter at this length of trials. Both bounds are less by what it makes of a trial:
-    /// these frames over the trial's time.
+    /// does not matter at this length of trials. Both bounds are corrected for these frames: less
+    /// by them over the trial's time.
     #[serde(default)]
     pub held_frames: Option<f64>,
-    /// Single frames are lost at every load, and that is what the goal fails by above the lower
-    /// bound, not what the device can forward.
+    /// Single frames are lost at every load: that is why the goal fails above the lower bound, and
+    /// not the device's rate.
     #[serde(default)]
     pub scattered: Option<Scattered>,
     /// The reason for no result, or for a lower bound only.
@@ -217,7 +216,7 @@ pub struct BenchLatency {
     /// Median over each repetition, smallest and largest of them.
     #[serde(default)]
     pub p50_range_ns: Option<(f64, f64)>,
-    /// Each repetition alone, as RFC 8219 §7.2 and §7.3.1 ask.
+    /// Figures of each repetition alone (RFC 8219 §7.2 and §7.3.1).
     #[serde(default)]
     pub repeated: Option<LatencyRepeats>,
     /// Number of frames with a delay.
@@ -245,7 +244,7 @@ pub struct BackToBack {
     pub burst_fps: f64,
     /// Mean length over that rate (RFC 9004 §6.4).
     pub implied_buffer_ns: f64,
-    /// The same less what was forwarded while the burst arrived.
+    /// The same less the frames forwarded while the burst arrived.
     #[serde(default)]
     pub corrected_buffer_ns: Option<f64>,
     /// The corrected one at the throughput: frames that the buffer holds.
@@ -401,8 +400,8 @@ pub struct BenchTrial {
     /// CPU time that the host of a virtual machine took meanwhile, ns of all CPUs.
     #[serde(default)]
     pub stolen_ns: Option<u64>,
-    /// PAUSE and priority flow control frames that came in at all ports; null when not counted.
-    /// An interface that obeys them keeps them to itself.
+    /// PAUSE and priority flow control frames received at all ports; null when not counted. An
+    /// interface that obeys them does not report them.
     #[serde(default)]
     pub pause_frames: Option<u64>,
     /// The reason why the trial says nothing about the device; null when it is valid.
@@ -413,7 +412,7 @@ pub struct BenchTrial {
     pub why: Option<String>,
 }
 
-/// One sending port in one trial, with what its counters saw.
+/// One sending port in one trial, with its counters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialPort {
@@ -451,7 +450,7 @@ pub struct TrialPort {
     /// Frames that the driver refused. Over a veth from a program in the kernel these are frames
     /// for which the ring of its other end had no room: sent, and lost by the device.
     pub refused: u64,
-    /// Different frames that came in at all other ports.
+    /// Different frames received at all other ports.
     pub received: u64,
     /// Received frames longer or shorter than any that was sent; null when not counted.
     #[serde(default)]
@@ -466,16 +465,16 @@ pub struct TrialPort {
     /// Median delay of the frames, ns.
     #[serde(default)]
     pub latency_p50_ns: Option<u64>,
-    /// Frames that the interface itself says it sent, where it counts them.
+    /// Frames sent by the interface's own count, where it has one.
     #[serde(default)]
     pub interface_sent: Option<u64>,
-    /// Frames that the receiving interfaces say came in.
+    /// Frames received by the interfaces' own count, where they have one.
     #[serde(default)]
     pub interface_received: Option<u64>,
 }
 
 impl TrialPort {
-    /// Frames that did not come; 0 when more came than were sent.
+    /// Frames that were not received; 0 when more were received than sent.
     pub const fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.received)
     }
@@ -506,7 +505,7 @@ pub enum Invalid {
         /// The observation, with its figures.
         detail: String,
     },
-    /// More frames came than were sent, or a port received its own.
+    /// More frames were received than sent, or a port received its own.
     Loop {
         /// The observation, with its figures.
         detail: String,

@@ -11,7 +11,7 @@ pub struct PortCounts {
     pub intended: u64,
     /// Frames that it could send: fewer when the device held it back.
     pub sent: u64,
-    /// Frames that came out there.
+    /// Frames received there from the device.
     pub received: u64,
 }
 
@@ -21,8 +21,8 @@ pub struct PortCounts {
 pub struct Congestion {
     /// Frames to the free port were lost: head-of-line blocking.
     pub has_head_of_line_blocking: bool,
-    /// More was meant for the congested port than it can send, and none of what was sent was lost:
-    /// the device held the senders back.
+    /// The load for the congested port exceeded its rate, and no frame that was sent was lost: the
+    /// device held the senders back.
     pub has_back_pressure: bool,
     /// The congested port was offered no more than it can carry, or carried more than that: the
     /// test says nothing about it.
@@ -95,7 +95,7 @@ pub struct LatencyRepeats {
     pub worst: Repeated,
     /// Packet delay variation: worst less smallest.
     pub pdv: Repeated,
-    /// 20 repetitions of 500 frames or more, as RFC 8219 asks.
+    /// 20 repetitions of 500 frames or more (RFC 8219).
     pub is_complete: bool,
 }
 
@@ -106,7 +106,7 @@ pub struct LatencyRepeats {
 pub enum Holds {
     /// The ordered value, within the tolerance, is among the values that fit.
     Kept,
-    /// The device grants less: it drops what the order allows.
+    /// The device grants less: it drops frames that the contract allows.
     Less,
     /// The device grants more than was ordered.
     More,

@@ -188,7 +188,7 @@ fn packet_rate(facts: &Facts) -> Result<Option<Rung>, LadderError> {
     Ok(Some(exact(RungKind::PacketRate, payload_bps, formula, inputs, "RFC 2544 §26.1")))
 }
 
-/// The window that is known; else the largest that TCP has, where the path asks for more.
+/// The known window; else the largest of TCP, where the path needs more.
 fn receive_window(facts: &Facts, path_bps: Option<f64>) -> Result<Option<Rung>, LadderError> {
     let Some(rtt) = tcp_rtt(facts) else { return Ok(None) };
     let flows = f64::from(facts.flows);

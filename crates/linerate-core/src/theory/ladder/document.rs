@@ -26,7 +26,7 @@ pub struct Question<'a> {
     pub stack: &'a Stack,
     /// Further facts of the path, hosts and test.
     pub facts: &'a Facts,
-    /// Transfers whose time is wanted.
+    /// Transfers whose time is computed.
     pub transfers: &'a [Bytes],
     /// Flows that share the bottleneck, where the queue is to serve many.
     pub queue_flows: Option<u64>,
@@ -129,7 +129,7 @@ pub struct Limits {
     pub without_lowest_bps: Option<f64>,
     /// Kind of that next rung.
     pub without_lowest_rung: Option<RungKind>,
-    /// Kinds of which nothing was said.
+    /// Kinds for which no fact was given.
     pub missing: Vec<RungKind>,
     /// True when the lowest rung is an estimate.
     pub estimate: bool,

@@ -21,7 +21,7 @@ pub struct Known<T> {
 }
 
 impl<T> Known<T> {
-    /// A value that `source` tells.
+    /// A value from the source `source`.
     pub fn new(value: T, source: impl Into<String>) -> Self {
         Self { value, source: source.into() }
     }

@@ -36,7 +36,7 @@ pub struct Needs {
     pub send_buffer_bytes: Option<u64>,
     /// Queue at the bottleneck that keeps it full behind one flow, or flows that lose together.
     pub queue_bytes: u64,
-    /// Flows that were said to share the bottleneck.
+    /// Flows that share the bottleneck, as given.
     pub queue_flows: Option<u64>,
     /// Queue that keeps it full behind so many flows that do not lose together.
     pub queue_shared_bytes: Option<u64>,
@@ -76,7 +76,7 @@ pub struct TransferTime {
     pub rounds: Option<u32>,
 }
 
-/// A round trip beside what light needs.
+/// A round trip beside the time of light.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Propagation {
@@ -149,8 +149,8 @@ fn loss_budgets(facts: &Facts, payload_bps: f64) -> Result<Vec<LossBudget>, Ladd
     Ok(budgets)
 }
 
-/// A budget; none where a segment in each round trip is more than the rate, so that the formulas
-/// do not speak.
+/// A loss budget; none where a segment in each round trip is more than the rate, so that the
+/// formulas do not hold.
 fn within_formula<T>(budget: Result<T, LossError>) -> Result<Option<T>, LadderError> {
     match budget {
         Ok(p) => Ok(Some(p)),
@@ -225,7 +225,7 @@ pub fn propagation(
     }))
 }
 
-/// The next whole number; 0 for what is negative.
+/// The next whole number; 0 for a negative one.
 fn next_whole(bytes: f64) -> u64 {
     // A product such as 541.1e6 x 0.045 / 8 may miss a whole number by a rounding error.
     #[expect(

@@ -7,7 +7,7 @@ use super::facts::{Facts, Known, Response};
 use crate::theory::window::WINDOW_MAX_BYTES;
 use crate::units::{Bytes, Fraction};
 
-/// Points of a curve: enough that a bend looks like one.
+/// Points of a curve: enough for a smooth bend.
 const POINTS: u32 = 160;
 
 /// One curve of a plot.
