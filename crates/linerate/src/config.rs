@@ -25,7 +25,7 @@ pub(crate) struct Config {
     defaults: Defaults,
     /// Hosts by the name that the user gives them.
     #[serde(default)]
-    hosts: BTreeMap<String, Host>,
+    hosts: BTreeMap<String, HostEntry>,
     /// Path of the file that was read.
     #[serde(skip)]
     path: PathBuf,
@@ -43,7 +43,7 @@ struct Defaults {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Host {
+struct HostEntry {
     address: Option<String>,
     port: Option<u16>,
     link: Option<String>,

@@ -1,7 +1,7 @@
 //! Holds an assertion against a record. A figure that the record lacks makes its comparison not
 //! met, and is named.
 
-use super::{Assertion, Compare, NONE, Name, Node, What, dimension};
+use super::{AssertedValue, Assertion, Compare, Condition, NONE, Name, dimension};
 use crate::record::{Direction, Plan, Record, Stat};
 
 /// Statistics in the order in which one is taken where none is named.
@@ -78,33 +78,36 @@ struct Evaluation<'a> {
 
 impl Evaluation<'_> {
     /// Evaluates a condition; both sides of all its comparisons are noted.
-    fn is_met(&mut self, node: &Node) -> bool {
+    fn is_met(&mut self, node: &Condition) -> bool {
         match node {
-            Node::All(nodes) => !self.each_is_met(nodes).contains(&false),
-            Node::Any(nodes) => self.each_is_met(nodes).contains(&true),
-            Node::Compared(left, compare, right) => self.compared(left, *compare, right),
+            Condition::All(nodes) => !self.each_is_met(nodes).contains(&false),
+            Condition::Any(nodes) => self.each_is_met(nodes).contains(&true),
+            Condition::Compared(left, compare, right) => self.compared(left, *compare, right),
             // The parser lets no quantity stand for a truth.
-            Node::Number(_) | Node::Name(_) | Node::Negated(_) | Node::Sum(..) => false,
+            Condition::Number(_)
+            | Condition::Name(_)
+            | Condition::Negated(_)
+            | Condition::Sum(..) => false,
         }
     }
 
     /// Evaluates all conditions: a reader wants the values of each.
-    fn each_is_met(&mut self, nodes: &[Node]) -> Vec<bool> {
+    fn each_is_met(&mut self, nodes: &[Condition]) -> Vec<bool> {
         nodes.iter().map(|node| self.is_met(node)).collect()
     }
 
-    fn compared(&mut self, left: &Node, compare: Compare, right: &Node) -> bool {
+    fn compared(&mut self, left: &Condition, compare: Compare, right: &Condition) -> bool {
         let (one, other) = (self.value(left), self.value(right));
         let unit = unit(left).or_else(|| unit(right)).unwrap_or(NONE);
-        let side = |node: &Node, value| Side { text: written(node), value, unit };
+        let side = |node: &Condition, value| Side { text: written(node), value, unit };
         self.comparisons.push((side(left, one), compare.sign(), side(right, other)));
         one.zip(other).is_some_and(|(one, other)| compare.holds(one, other))
     }
 
-    fn value(&mut self, node: &Node) -> Option<f64> {
+    fn value(&mut self, node: &Condition) -> Option<f64> {
         Some(match node {
-            Node::Number(value) => *value,
-            Node::Name(name) => {
+            Condition::Number(value) => *value,
+            Condition::Name(name) => {
                 let found = self.figure_of(name);
                 if found.is_none() {
                     let missing = self.missing_reason(name);
@@ -112,8 +115,8 @@ impl Evaluation<'_> {
                 }
                 found?
             }
-            Node::Negated(node) => -self.value(node)?,
-            Node::Sum(left, sign, right) => {
+            Condition::Negated(node) => -self.value(node)?,
+            Condition::Sum(left, sign, right) => {
                 // Both are looked at, so that all that is missing is named.
                 let (left, right) = (self.value(left), self.value(right));
                 let (left, right) = (left?, right?);
@@ -124,13 +127,13 @@ impl Evaluation<'_> {
                     _ => left / right,
                 }
             }
-            Node::Compared(..) | Node::All(_) | Node::Any(_) => return None,
+            Condition::Compared(..) | Condition::All(_) | Condition::Any(_) => return None,
         })
     }
 
     fn figure_of(&self, name: &Name) -> Option<f64> {
         let direction = name.direction.or(self.direction);
-        let What::Metric(metrics) = &name.what else {
+        let AssertedValue::Metric(metrics) = &name.what else {
             return match direction {
                 Some(direction) => self.record.ceiling_of(direction)?.value,
                 None => self.record.ceiling.as_ref()?.value,
@@ -151,7 +154,7 @@ impl Evaluation<'_> {
     /// The reason why a figure is missing from the record, as a sentence for the user.
     fn missing_reason(&self, name: &Name) -> String {
         let text = &name.text;
-        if name.what != What::Ceiling {
+        if name.what != AssertedValue::Ceiling {
             let failure = self.record.failure.as_ref();
             let why = failure.map_or_else(String::new, |failure| format!(": {}", failure.reason));
             return format!("the result has no {text}{why}");
@@ -168,33 +171,35 @@ impl Evaluation<'_> {
 }
 
 /// The unit of a quantity that has one.
-fn unit(node: &Node) -> Option<&'static str> {
+fn unit(node: &Condition) -> Option<&'static str> {
     match node {
-        Node::Name(name) => match &name.what {
-            What::Ceiling => Some("bit/s"),
-            What::Metric(metrics) => {
+        Condition::Name(name) => match &name.what {
+            AssertedValue::Ceiling => Some("bit/s"),
+            AssertedValue::Metric(metrics) => {
                 let unit = metrics.first()?.row().unit;
                 let is_share = unit == "1";
                 (is_share || dimension(unit) != NONE).then_some(unit)
             }
         },
-        Node::Negated(node) => unit(node),
-        Node::Sum(left, '/', right) => {
+        Condition::Negated(node) => unit(node),
+        Condition::Sum(left, '/', right) => {
             // Of two quantities a share comes out.
             let pair = unit(left).zip(unit(right));
             if pair.is_some() { None } else { unit(left) }
         }
-        Node::Sum(left, _, right) => unit(left).or_else(|| unit(right)),
-        Node::Number(_) | Node::Compared(..) | Node::All(_) | Node::Any(_) => None,
+        Condition::Sum(left, _, right) => unit(left).or_else(|| unit(right)),
+        Condition::Number(_) | Condition::Compared(..) | Condition::All(_) | Condition::Any(_) => {
+            None
+        }
     }
 }
 
-fn written(node: &Node) -> String {
+fn written(node: &Condition) -> String {
     match node {
-        Node::Number(value) => value.to_string(),
-        Node::Name(name) => name.text.clone(),
-        Node::Negated(node) => format!("-{}", written(node)),
-        Node::Sum(left, sign, right) => format!("{} {sign} {}", written(left), written(right)),
-        Node::Compared(..) | Node::All(_) | Node::Any(_) => String::new(),
+        Condition::Number(value) => value.to_string(),
+        Condition::Name(name) => name.text.clone(),
+        Condition::Negated(node) => format!("-{}", written(node)),
+        Condition::Sum(left, sign, right) => format!("{} {sign} {}", written(left), written(right)),
+        Condition::Compared(..) | Condition::All(_) | Condition::Any(_) => String::new(),
     }
 }

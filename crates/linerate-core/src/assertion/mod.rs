@@ -25,12 +25,12 @@ use crate::record::{Direction, MetricId, Stat};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assertion {
     text: String,
-    root: Node,
+    root: Condition,
 }
 
 /// A piece of an assertion.
 #[derive(Clone, Debug, PartialEq)]
-enum Node {
+enum Condition {
     Number(f64),
     Name(Name),
     Negated(Box<Self>),
@@ -43,7 +43,7 @@ enum Node {
 /// A figure of the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Name {
-    what: What,
+    what: AssertedValue,
     direction: Option<Direction>,
     stat: Option<Stat>,
     /// As it was written.
@@ -51,7 +51,7 @@ struct Name {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum What {
+enum AssertedValue {
     /// The first of these that the record has.
     Metric(Vec<MetricId>),
     /// The most that theory allows.

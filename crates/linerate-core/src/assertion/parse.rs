@@ -1,7 +1,7 @@
 //! Text to an assertion: words, then the grammar, then whether the units agree. Bounded in length
 //! and depth, so that no text takes long or overflows the stack.
 
-use super::{Compare, NONE, Name, Node, What, dimension};
+use super::{AssertedValue, Compare, Condition, NONE, Name, dimension};
 use crate::record::{Direction, METRICS, MetricId, Stat};
 
 /// Longest text of an assertion, in characters.
@@ -56,10 +56,10 @@ const STATS: [(&str, Stat); 10] = [
 ];
 
 /// A piece with its dimension; `None` is a truth and no quantity.
-type Typed = (Node, Option<&'static str>);
+type Typed = (Condition, Option<&'static str>);
 
 /// Reads the whole text.
-pub(super) fn parse(text: &str) -> Result<Node, String> {
+pub(super) fn parse(text: &str) -> Result<Condition, String> {
     if text.chars().count() > CHARS_MAX {
         return Err(format!("an assertion has at most {CHARS_MAX} characters"));
     }
@@ -85,18 +85,18 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn parse_any(&mut self) -> Result<Typed, String> {
-        self.joined("or", Self::parse_all, Node::Any)
+        self.joined("or", Self::parse_all, Condition::Any)
     }
 
     fn parse_all(&mut self) -> Result<Typed, String> {
-        self.joined("and", Self::test, Node::All)
+        self.joined("and", Self::test, Condition::All)
     }
 
     fn joined(
         &mut self,
         word: &str,
         part: fn(&mut Self) -> Result<Typed, String>,
-        make: fn(Vec<Node>) -> Node,
+        make: fn(Vec<Condition>) -> Condition,
     ) -> Result<Typed, String> {
         let (first, kind) = part(self)?;
         let mut nodes = vec![first];
@@ -122,7 +122,7 @@ impl<'a> Parser<'a> {
         };
         let (right, right_kind) = self.sum()?;
         alike(sign, left_kind, right_kind)?;
-        Ok((Node::Compared(Box::new(left), compare, Box::new(right)), None))
+        Ok((Condition::Compared(Box::new(left), compare, Box::new(right)), None))
     }
 
     fn sum(&mut self) -> Result<Typed, String> {
@@ -130,7 +130,7 @@ impl<'a> Parser<'a> {
         while let Some(sign) = ["+", "-"].into_iter().find(|sign| self.accept_sign(sign)) {
             let (right, right_kind) = self.term()?;
             kind = Some(alike(sign, kind, right_kind)?);
-            left = Node::Sum(Box::new(left), first_char(sign), Box::new(right));
+            left = Condition::Sum(Box::new(left), first_char(sign), Box::new(right));
         }
         Ok((left, kind))
     }
@@ -140,7 +140,7 @@ impl<'a> Parser<'a> {
         while let Some(sign) = ["*", "/"].into_iter().find(|sign| self.accept_sign(sign)) {
             let (right, right_kind) = self.part()?;
             kind = Some(product(sign, kind, right_kind)?);
-            left = Node::Sum(Box::new(left), first_char(sign), Box::new(right));
+            left = Condition::Sum(Box::new(left), first_char(sign), Box::new(right));
         }
         Ok((left, kind))
     }
@@ -167,7 +167,7 @@ impl<'a> Parser<'a> {
         if self.accept_sign("-") {
             let (node, kind) = self.part()?;
             let kind = quantity("-", kind)?;
-            return Ok((Node::Negated(Box::new(node)), Some(kind)));
+            return Ok((Condition::Negated(Box::new(node)), Some(kind)));
         }
         if self.rest.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
             return self.number();
@@ -203,7 +203,7 @@ impl<'a> Parser<'a> {
         let Some((unit, dimension, factor)) = longest else {
             let end = self.rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(self.rest.len());
             return match &self.rest[..end] {
-                "" | "and" | "or" => Ok((Node::Number(value), Some(NONE))),
+                "" | "and" | "or" => Ok((Condition::Number(value), Some(NONE))),
                 strange => {
                     let known: Vec<&str> = UNITS.iter().map(|(unit, ..)| *unit).collect();
                     Err(format!("{strange:?} is not a unit; there are {}", known.join(", ")))
@@ -211,7 +211,7 @@ impl<'a> Parser<'a> {
             };
         };
         self.accept_sign(unit);
-        Ok((Node::Number(value * factor), Some(dimension)))
+        Ok((Condition::Number(value * factor), Some(dimension)))
     }
 
     fn name(&mut self) -> Result<Typed, String> {
@@ -241,7 +241,7 @@ impl<'a> Parser<'a> {
                 }
             }
         }
-        Ok((Node::Name(name), Some(unit)))
+        Ok((Condition::Name(name), Some(unit)))
     }
 
     /// Takes a sign, and the space behind it.
@@ -266,9 +266,9 @@ fn first_char(sign: &str) -> char {
 }
 
 /// Quantity that a name stands for, with its dimension.
-fn quantity_of(name: &str) -> Result<(What, &'static str), String> {
+fn quantity_of(name: &str) -> Result<(AssertedValue, &'static str), String> {
     if name == "ceiling" {
-        return Ok((What::Ceiling, "bit/s"));
+        return Ok((AssertedValue::Ceiling, "bit/s"));
     }
     let short =
         |key: &'static str| ENDS.iter().find_map(|end| key.strip_suffix(end)).unwrap_or(key);
@@ -289,7 +289,7 @@ fn quantity_of(name: &str) -> Result<(What, &'static str), String> {
         return Err(format!("{name:?} is not a metric; {hint}"));
     };
     let unit = dimension(metric.row().unit);
-    Ok((What::Metric(found), unit))
+    Ok((AssertedValue::Metric(found), unit))
 }
 
 /// The dimension of a quantity.

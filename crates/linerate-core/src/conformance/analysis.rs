@@ -26,7 +26,7 @@ const JUMBO_BYTES: u32 = 9216;
 #[derive(Clone, Debug)]
 pub struct Analysis {
     plan: ConformPlan,
-    meters: Vec<(Meter, Tally)>,
+    meters: Vec<(Meter, MeterCounts)>,
     envelope: Envelope,
     peaks: [Peaks; WINDOWS_NS.len()],
     follower: Follower,
@@ -49,7 +49,7 @@ impl Analysis {
         let meters = plan
             .contracts
             .iter()
-            .map(|contract| Ok((Meter::new(contract, plan)?, Tally::default())));
+            .map(|contract| Ok((Meter::new(contract, plan)?, MeterCounts::default())));
         let rates: Vec<f64> = plan.contracts.iter().flat_map(Contract::rates_bps).collect();
         Ok(Self {
             meters: meters.collect::<Result<_, PlanError>>()?,
@@ -222,7 +222,7 @@ impl Analysis {
 
 /// Verdicts of a meter so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct MeterCounts {
     counts: [Count; 3],
     /// All cells, and those outside.
     cells: Option<(u64, u64)>,
@@ -233,7 +233,7 @@ struct Tally {
     longest: Option<Run>,
 }
 
-impl Tally {
+impl MeterCounts {
     #[inline]
     fn add(&mut self, arrival: &Arrival, verdict: &Verdict) {
         let count = &mut self.counts[verdict.colour as usize];

@@ -37,10 +37,10 @@ pub struct Verdict {
 
 /// A contract with its state.
 #[derive(Clone, Debug)]
-pub struct Meter(Kind);
+pub struct Meter(MeterKind);
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum MeterKind {
     Cells(CellMeter),
     Bucket(TokenBucket),
     Single { meter: SrTcm, aware: bool },
@@ -63,14 +63,16 @@ impl Meter {
         Ok(Self(match contract {
             Contract::Gcra { .. } => {
                 let mapping = plan.cells.ok_or(PlanError::NoCells)?;
-                Kind::Cells(CellMeter::new(contract, plan.line, mapping)?)
+                MeterKind::Cells(CellMeter::new(contract, plan.line, mapping)?)
             }
-            Contract::TokenBucket { rate, burst } => Kind::Bucket(TokenBucket::new(*rate, *burst)?),
+            Contract::TokenBucket { rate, burst } => {
+                MeterKind::Bucket(TokenBucket::new(*rate, *burst)?)
+            }
             Contract::SrTcm { plan, aware } => {
-                Kind::Single { meter: SrTcm::new(plan)?, aware: *aware }
+                MeterKind::Single { meter: SrTcm::new(plan)?, aware: *aware }
             }
             Contract::TrTcm { plan, aware } => {
-                Kind::Double { meter: TrTcm::new(plan)?, aware: *aware }
+                MeterKind::Double { meter: TrTcm::new(plan)?, aware: *aware }
             }
         }))
     }
@@ -80,16 +82,16 @@ impl Meter {
         let Arrival { at_ns, bytes, ip_bytes, colour, .. } = *arrival;
         let was = |aware| if aware { colour } else { Colour::Green };
         let (colour, missing) = match &mut self.0 {
-            Kind::Cells(meter) => return meter.arrive(at_ns, ip_bytes),
-            Kind::Bucket(bucket) => match bucket.arrive(at_ns, bytes) {
+            MeterKind::Cells(meter) => return meter.arrive(at_ns, ip_bytes),
+            MeterKind::Bucket(bucket) => match bucket.arrive(at_ns, bytes) {
                 None => (Colour::Green, None),
                 missing => (Colour::Red, missing),
             },
-            Kind::Single { meter, aware } => {
+            MeterKind::Single { meter, aware } => {
                 let marked = meter.arrive(at_ns, bytes, was(*aware));
                 (marked.colour, marked.missing)
             }
-            Kind::Double { meter, aware } => {
+            MeterKind::Double { meter, aware } => {
                 let marked = meter.arrive(at_ns, bytes, was(*aware));
                 (marked.colour, marked.missing)
             }

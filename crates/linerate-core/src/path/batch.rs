@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::held::Held;
+use super::held::HeldPackets;
 use super::{Backlog, Departure, Element, Outlet, Packet};
 use crate::time::MonoTime;
 
@@ -14,14 +14,14 @@ use crate::time::MonoTime;
 pub struct Batch {
     start: MonoTime,
     period_ns: u64,
-    held: Held,
+    held: HeldPackets,
 }
 
 impl Batch {
     /// Releases at `start` and each `period`, which is not 0, after it.
     pub fn new(start: MonoTime, period: Duration) -> Self {
         let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
-        Self { start, period_ns, held: Held::new() }
+        Self { start, period_ns, held: HeldPackets::new() }
     }
 
     /// The first release at or after `at`.

@@ -24,9 +24,9 @@ impl PathPlan {
     /// The first key that cannot be built, with the reason.
     pub fn build(&self, start: MonoTime) -> Result<[Pipeline; 2], PathProblem> {
         let [there, back] = self.facts()?;
-        let shared = Shared::default();
-        let forward = Builder::new(self, false, &there, start, &shared).build();
-        let backward = Builder::new(self, true, &back, start, &shared).build();
+        let shared = SharedLink::default();
+        let forward = PathBuilder::new(self, false, &there, start, &shared).build();
+        let backward = PathBuilder::new(self, true, &back, start, &shared).build();
         Ok([
             forward.map_err(|problem| self.placed(problem, false))?,
             backward.map_err(|problem| self.placed(problem, true))?,
@@ -42,17 +42,17 @@ const RED_CHANCE_MAX: f64 = 0.1;
 
 /// State that the two directions share.
 #[derive(Default)]
-struct Shared {
+struct SharedLink {
     medium: Medium,
     mismatch: DuplexMismatch,
 }
 
 /// Collects the elements of one direction in the order in which a packet meets them.
-struct Builder<'a> {
+struct PathBuilder<'a> {
     plan: PathPlan,
     facts: &'a DirectionFacts,
     start: MonoTime,
-    shared: &'a Shared,
+    shared: &'a SharedLink,
     backward: bool,
     seed: u64,
     /// Streams of randomness: those of the two directions do not meet.
@@ -60,13 +60,13 @@ struct Builder<'a> {
     elements: Vec<Box<dyn Element>>,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> PathBuilder<'a> {
     fn new(
         plan: &PathPlan,
         backward: bool,
         facts: &'a DirectionFacts,
         start: MonoTime,
-        shared: &'a Shared,
+        shared: &'a SharedLink,
     ) -> Self {
         Self {
             plan: plan.direction(backward),

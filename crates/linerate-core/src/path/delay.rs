@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::element::Backlog;
-use super::held::Held;
+use super::held::HeldPackets;
 use super::{Departure, Element, Outlet, Packet};
 use crate::time::MonoTime;
 
@@ -16,14 +16,14 @@ pub struct Delay {
     steps: Vec<(MonoTime, Duration)>,
     /// The latest departure so far.
     last: MonoTime,
-    held: Held,
+    held: HeldPackets,
 }
 
 impl Delay {
     /// A delay of `span`.
     pub const fn new(span: Duration) -> Self {
         let last = MonoTime::from_nanos(0);
-        Self { span, steps: Vec::new(), last, held: Held::new() }
+        Self { span, steps: Vec::new(), last, held: HeldPackets::new() }
     }
 
     /// The same with other delays from given times on, for the packets that arrive then.

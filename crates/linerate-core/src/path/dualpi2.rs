@@ -50,12 +50,12 @@ const WEIGHT_CLASSIC: i64 = 1;
 /// A queue with the sum of its marking probabilities: a mark is due each time the sum passes 1 (RFC
 /// 9332 figure 5, recur), evenly spaced instead of at random.
 #[derive(Debug, Default)]
-struct Side {
+struct SideQueue {
     fifo: Fifo,
     sum: f64,
 }
 
-impl Side {
+impl SideQueue {
     fn recurs(&mut self, chance: f64) -> bool {
         self.sum += chance;
         let full = self.sum > 1.0;
@@ -71,8 +71,8 @@ impl Side {
 pub struct DualPi2 {
     settings: DualPi2Settings,
     limit: Limit,
-    low: Side,
-    classic: Side,
+    low: SideQueue,
+    classic: SideQueue,
     /// Base probability p' of the PI controller.
     base: f64,
     /// Delay of the classic queue at the last step.
@@ -88,8 +88,8 @@ impl DualPi2 {
         Self {
             settings,
             limit,
-            low: Side::default(),
-            classic: Side::default(),
+            low: SideQueue::default(),
+            classic: SideQueue::default(),
             base: 0.0,
             previous_s: 0.0,
             next_update: MonoTime::default() + settings.update,

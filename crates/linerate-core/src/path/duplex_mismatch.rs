@@ -11,10 +11,10 @@ use crate::time::MonoTime;
 
 /// Times of the frames on a link whose ends disagree on duplex, shared by its two directions.
 #[derive(Clone, Debug, Default)]
-pub struct DuplexMismatch(Arc<Mutex<Turns>>);
+pub struct DuplexMismatch(Arc<Mutex<FrameTimes>>);
 
 #[derive(Debug, Default)]
-struct Turns {
+struct FrameTimes {
     /// Until when the full-duplex end sends.
     full_until: MonoTime,
     /// The last frame of the half-duplex end: its begin, and when it is over.

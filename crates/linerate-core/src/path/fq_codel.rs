@@ -31,9 +31,9 @@ struct FlowQueue {
 
 /// Number of flows of each host that are on the lists.
 #[derive(Debug)]
-struct Hosts([Vec<u32>; 2]);
+struct HostFlowCounts([Vec<u32>; 2]);
 
-impl Hosts {
+impl HostFlowCounts {
     fn change(&mut self, hosts: [u32; 2], change: impl Fn(u32) -> u32) {
         for (counts, host) in self.0.iter_mut().zip(hosts) {
             let count = &mut counts[host as usize % FLOW_QUEUES];
@@ -59,7 +59,7 @@ pub struct FqCodel {
     old: VecDeque<usize>,
     waiting: Backlog,
     /// Flows of each host, where hosts share the line before flows do.
-    hosts: Option<Hosts>,
+    hosts: Option<HostFlowCounts>,
 }
 
 impl FqCodel {
@@ -72,7 +72,7 @@ impl FqCodel {
 
     /// The same with equal shares for hosts.
     pub fn fair_to_hosts(mut self) -> Self {
-        self.hosts = Some(Hosts([vec![0; FLOW_QUEUES], vec![0; FLOW_QUEUES]]));
+        self.hosts = Some(HostFlowCounts([vec![0; FLOW_QUEUES], vec![0; FLOW_QUEUES]]));
         self
     }
 

@@ -8,12 +8,12 @@ use crate::time::MonoTime;
 
 /// Departures in order of time: none is before the one that was put in last.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct HeldPackets {
     departures: VecDeque<Departure>,
     bytes: u64,
 }
 
-impl Held {
+impl HeldPackets {
     pub(super) const fn new() -> Self {
         Self { departures: VecDeque::new(), bytes: 0 }
     }

@@ -51,7 +51,7 @@ pub struct Jitter {
     spread: Spread,
     keep_order: bool,
     random: Random,
-    held: BinaryHeap<Reverse<Held>>,
+    held: BinaryHeap<Reverse<JitteredPacket>>,
     bytes: u64,
     /// The latest departure so far, where order is kept.
     last: MonoTime,
@@ -60,24 +60,24 @@ pub struct Jitter {
 
 /// A packet that waits, ordered by departure and then by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Held {
+struct JitteredPacket {
     departure: Departure,
     arrival: u64,
 }
 
-impl Held {
+impl JitteredPacket {
     const fn key(&self) -> (MonoTime, u64) {
         (self.departure.at, self.arrival)
     }
 }
 
-impl PartialOrd for Held {
+impl PartialOrd for JitteredPacket {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Held {
+impl Ord for JitteredPacket {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.key().cmp(&other.key())
     }
@@ -102,7 +102,7 @@ impl Element for Jitter {
         }
         self.bytes += u64::from(packet.ip_bytes);
         let departure = Departure { at: leaves, packet };
-        self.held.push(Reverse(Held { departure, arrival: self.taken }));
+        self.held.push(Reverse(JitteredPacket { departure, arrival: self.taken }));
         self.taken += 1;
     }
 

@@ -13,9 +13,9 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// A line with a rate and a queue before it. The packet that is being sent does not count as
 /// waiting.
 pub struct Link {
-    line: Line,
+    line: LineClock,
     queue: Box<dyn Queue>,
-    sending: Option<Sending>,
+    sending: Option<FrameOnLine>,
     /// Further rates with their times, the earliest last.
     steps: Vec<(MonoTime, BitRate)>,
     medium: Option<Medium>,
@@ -39,7 +39,7 @@ impl Medium {
 
 /// The packet on the line and the time at which its last bit leaves.
 #[derive(Clone, Copy, Debug)]
-struct Sending {
+struct FrameOnLine {
     packet: Packet,
     until: MonoTime,
     /// It collides, and arrives damaged.
@@ -49,15 +49,18 @@ struct Sending {
 impl Link {
     /// A line of `rate`, which must not be 0, that counts the bytes of `framing`.
     pub fn new(rate: BitRate, framing: Framing, queue: impl Queue + 'static) -> Self {
-        Self::from_line(Line::new(rate, framing), Box::new(queue))
+        Self::from_line(LineClock::new(rate, framing), Box::new(queue))
     }
 
     /// A device that handles `packets_per_s`, which must not be 0, however long they are.
     pub fn of_packets(packets_per_s: u64, queue: impl Queue + 'static) -> Self {
-        Self::from_line(Line { per_s: packets_per_s, framing: None, remainder: 0 }, Box::new(queue))
+        Self::from_line(
+            LineClock { per_s: packets_per_s, framing: None, remainder: 0 },
+            Box::new(queue),
+        )
     }
 
-    fn from_line(line: Line, queue: Box<dyn Queue>) -> Self {
+    fn from_line(line: LineClock, queue: Box<dyn Queue>) -> Self {
         Self { line, queue, sending: None, steps: Vec::new(), medium: None, mismatch: None }
     }
 
@@ -93,7 +96,7 @@ impl Link {
             (None, Some(end)) => end.begin(at, send),
             (None, None) => (send(at), false),
         };
-        self.sending = Some(Sending { packet, until, collides });
+        self.sending = Some(FrameOnLine { packet, until, collides });
     }
 }
 
@@ -137,7 +140,7 @@ impl Element for Link {
 
 /// A line's clock: how long each packet takes on it.
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct LineClock {
     /// Bits, or packets, in a second.
     per_s: u64,
     /// Bytes of a packet that the rate counts; none counts packets.
@@ -147,7 +150,7 @@ struct Line {
     remainder: u64,
 }
 
-impl Line {
+impl LineClock {
     const fn new(rate: BitRate, framing: Framing) -> Self {
         Self { per_s: rate.bits_per_sec(), framing: Some(framing), remainder: 0 }
     }

@@ -8,7 +8,7 @@ use crate::time::MonoTime;
 /// One direction of a path. An empty one forwards at once.
 #[derive(Default)]
 pub struct Pipeline {
-    stages: Vec<Stage>,
+    stages: Vec<PipelineStage>,
     taken: u64,
     /// Scratch: packets that enter the next stage.
     entering: Outlet,
@@ -17,13 +17,13 @@ pub struct Pipeline {
 }
 
 /// An element, and when it has something due. The copy spares a call for each packet.
-struct Stage {
+struct PipelineStage {
     element: Box<dyn Element>,
     next: Option<MonoTime>,
     transit_min: Duration,
 }
 
-impl Stage {
+impl PipelineStage {
     fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         if self.next.is_some_and(|next| next <= now) {
             self.element.release(now, out);
@@ -41,7 +41,7 @@ impl Stage {
 impl Pipeline {
     /// The elements in the order in which a packet meets them.
     pub fn new(elements: Vec<Box<dyn Element>>) -> Self {
-        let stage = |element: Box<dyn Element>| Stage {
+        let stage = |element: Box<dyn Element>| PipelineStage {
             next: element.next(),
             transit_min: element.transit_min(),
             element,

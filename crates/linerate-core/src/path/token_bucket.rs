@@ -22,12 +22,12 @@ pub struct Bucket {
 
 /// A bucket with its tokens, full until the first packet.
 #[derive(Clone, Copy, Debug)]
-struct Tokens {
+struct PacketTokens {
     bucket: TokenBucket,
     framing: Framing,
 }
 
-impl Tokens {
+impl PacketTokens {
     fn full(bucket: Bucket) -> Result<Self, BucketError> {
         let Bucket { rate, burst, framing } = bucket;
         Ok(Self { bucket: TokenBucket::new(rate, burst)?, framing })
@@ -48,7 +48,7 @@ impl Tokens {
 /// Loses packets that exceed the contract. The bucket is full at first.
 #[derive(Debug)]
 pub struct Policer {
-    tokens: Tokens,
+    tokens: PacketTokens,
 }
 
 impl Policer {
@@ -56,7 +56,7 @@ impl Policer {
     /// # Errors
     /// When the rate or the burst is 0.
     pub fn new(bucket: Bucket) -> Result<Self, BucketError> {
-        Ok(Self { tokens: Tokens::full(bucket)? })
+        Ok(Self { tokens: PacketTokens::full(bucket)? })
     }
 }
 
@@ -72,7 +72,7 @@ impl Element for Policer {
 
 /// Holds packets that exceed the contract in a queue. The bucket is full at first.
 pub struct Shaper {
-    tokens: Tokens,
+    tokens: PacketTokens,
     queue: Box<dyn Queue>,
     /// The packet at the head and when the bucket has enough for it.
     head: Option<(MonoTime, Packet)>,
@@ -83,7 +83,7 @@ impl Shaper {
     /// # Errors
     /// When the rate or the burst is 0.
     pub fn new(bucket: Bucket, queue: impl Queue + 'static) -> Result<Self, BucketError> {
-        Ok(Self { tokens: Tokens::full(bucket)?, queue: Box::new(queue), head: None })
+        Ok(Self { tokens: PacketTokens::full(bucket)?, queue: Box::new(queue), head: None })
     }
 
     /// Makes `packet` the head of the line at `at`.

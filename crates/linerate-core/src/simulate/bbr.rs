@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::delivery::Rate;
+use super::delivery::DeliveryRate;
 use crate::time::MonoTime;
 
 /// Gain that doubles the rate each round trip: 2 / ln 2.
@@ -28,7 +28,7 @@ const EXTRA_MAX: Duration = Duration::from_millis(100);
 const EXTRA_ROUNDS: u64 = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+enum BbrMode {
     Startup,
     Drain,
     ProbeBandwidth,
@@ -39,7 +39,7 @@ enum Mode {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AckReport {
     pub(super) now: MonoTime,
-    pub(super) rate: Option<Rate>,
+    pub(super) rate: Option<DeliveryRate>,
     /// Segments newly delivered, and newly taken for lost.
     pub(super) delivered: u64,
     pub(super) lost: u64,
@@ -75,7 +75,7 @@ impl Largest {
 /// One sender's BBR; rates in segments per second.
 #[derive(Clone, Debug)]
 pub(super) struct Bbr {
-    mode: Mode,
+    mode: BbrMode,
     bandwidth: Largest,
     round: u64,
     round_end: u64,
@@ -96,13 +96,13 @@ pub(super) struct Bbr {
     repairing: bool,
     conserving: bool,
     initial: f64,
-    policer: Policer,
-    extra: Extra,
+    policer: PolicerEstimate,
+    extra: AckAggregation,
 }
 
 /// The rate that a policer leaves, once two intervals agree on it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Policer {
+struct PolicerEstimate {
     sampling: bool,
     rounds: u32,
     delivered: u64,
@@ -114,7 +114,7 @@ struct Policer {
 
 /// Acknowledgements beyond the estimated bandwidth: aggregation.
 #[derive(Clone, Debug, Default)]
-struct Extra {
+struct AckAggregation {
     largest: Largest,
     begin: MonoTime,
     acked: f64,
@@ -124,7 +124,7 @@ impl Bbr {
     /// `phase` tells flows apart: the first phase of each is drawn in Linux.
     pub(super) fn new(initial_window: f64, start: MonoTime, phase: u32) -> Self {
         Self {
-            mode: Mode::Startup,
+            mode: BbrMode::Startup,
             bandwidth: Largest::default(),
             round: 0,
             round_end: 0,
@@ -146,8 +146,8 @@ impl Bbr {
             repairing: false,
             conserving: false,
             initial: initial_window,
-            policer: Policer::default(),
-            extra: Extra { begin: start, ..Extra::default() },
+            policer: PolicerEstimate::default(),
+            extra: AckAggregation { begin: start, ..AckAggregation::default() },
         }
     }
 
@@ -173,7 +173,7 @@ impl Bbr {
     }
 
     fn save(&mut self, cwnd: f64) {
-        let fresh = !self.repairing && self.mode != Mode::ProbeRtt;
+        let fresh = !self.repairing && self.mode != BbrMode::ProbeRtt;
         self.prior_cwnd = if fresh { cwnd } else { self.prior_cwnd.max(cwnd) };
     }
 
@@ -196,7 +196,7 @@ impl Bbr {
 
     fn with_room(&self, segments: f64, piece: f64) -> f64 {
         let even = ((segments + 3.0 * piece) / 2.0).ceil() * 2.0;
-        let probing = self.mode == Mode::ProbeBandwidth && self.phase == 0;
+        let probing = self.mode == BbrMode::ProbeBandwidth && self.phase == 0;
         if probing { even + 2.0 } else { even }
     }
 
@@ -229,24 +229,24 @@ impl Bbr {
 
     const fn pacing_gain(&self) -> f64 {
         match self.mode {
-            Mode::Startup => HIGH_GAIN,
-            Mode::Drain => 1.0 / HIGH_GAIN,
-            Mode::ProbeBandwidth if self.policer.used => 1.0,
-            Mode::ProbeBandwidth => CYCLE[self.phase],
-            Mode::ProbeRtt => 1.0,
+            BbrMode::Startup => HIGH_GAIN,
+            BbrMode::Drain => 1.0 / HIGH_GAIN,
+            BbrMode::ProbeBandwidth if self.policer.used => 1.0,
+            BbrMode::ProbeBandwidth => CYCLE[self.phase],
+            BbrMode::ProbeRtt => 1.0,
         }
     }
 
     const fn cwnd_gain(&self) -> f64 {
         match self.mode {
-            Mode::Startup | Mode::Drain => HIGH_GAIN,
-            Mode::ProbeBandwidth => CWND_GAIN,
-            Mode::ProbeRtt => 1.0,
+            BbrMode::Startup | BbrMode::Drain => HIGH_GAIN,
+            BbrMode::ProbeBandwidth => CWND_GAIN,
+            BbrMode::ProbeRtt => 1.0,
         }
     }
 
     fn next_phase(&mut self, told: &AckReport, piece: f64) {
-        if self.mode != Mode::ProbeBandwidth {
+        if self.mode != BbrMode::ProbeBandwidth {
             return;
         }
         let long = told.now.since(self.phase_at) > self.rtt_min;
@@ -280,17 +280,17 @@ impl Bbr {
     }
 
     fn drain(&mut self, told: &AckReport, piece: f64) {
-        if self.mode == Mode::Startup && self.is_full {
-            self.mode = Mode::Drain;
+        if self.mode == BbrMode::Startup && self.is_full {
+            self.mode = BbrMode::Drain;
         }
         let level = self.in_flight_at(self.bandwidth.get(), 1.0, piece);
-        if self.mode == Mode::Drain && told.in_flight <= level {
+        if self.mode == BbrMode::Drain && told.in_flight <= level {
             self.cruise(told.now);
         }
     }
 
     fn cruise(&mut self, now: MonoTime) {
-        self.mode = Mode::ProbeBandwidth;
+        self.mode = BbrMode::ProbeBandwidth;
         self.phase_at = now;
     }
 
@@ -299,12 +299,12 @@ impl Bbr {
         if let Some(rtt) = told.rtt.filter(|rtt| *rtt < self.rtt_min || expired) {
             (self.rtt_min, self.rtt_min_at) = (rtt, told.now);
         }
-        if expired && self.mode != Mode::ProbeRtt {
+        if expired && self.mode != BbrMode::ProbeRtt {
             self.save(*cwnd);
-            self.mode = Mode::ProbeRtt;
+            self.mode = BbrMode::ProbeRtt;
             self.probe_rtt_until = None;
         }
-        if self.mode != Mode::ProbeRtt {
+        if self.mode != BbrMode::ProbeRtt {
             return;
         }
         let Some(until) = self.probe_rtt_until else {
@@ -322,7 +322,7 @@ impl Bbr {
             if self.is_full {
                 self.cruise(told.now);
             } else {
-                self.mode = Mode::Startup;
+                self.mode = BbrMode::Startup;
             }
         }
     }
@@ -355,7 +355,7 @@ impl Bbr {
             }
             *cwnd = cwnd.max(CWND_MIN);
         }
-        if self.mode == Mode::ProbeRtt {
+        if self.mode == BbrMode::ProbeRtt {
             *cwnd = cwnd.min(CWND_MIN);
         }
     }
@@ -389,10 +389,10 @@ impl Bbr {
 
     fn sample_policer(&mut self, told: &AckReport) {
         if self.policer.used {
-            if self.mode == Mode::ProbeBandwidth && self.round_began {
+            if self.mode == BbrMode::ProbeBandwidth && self.round_began {
                 self.policer.rounds += 1;
                 if self.policer.rounds >= 48 {
-                    self.policer = Policer::default();
+                    self.policer = PolicerEstimate::default();
                     self.cruise(told.now);
                 }
             }
@@ -410,7 +410,7 @@ impl Bbr {
             return;
         }
         if self.policer.rounds > 16 {
-            self.policer = Policer::default();
+            self.policer = PolicerEstimate::default();
             return;
         }
         if told.lost > 0 {

@@ -11,7 +11,7 @@ const GROWTH_BEFORE_LOSS: f64 = 1.05;
 
 /// The congestion window of one sender.
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub(super) struct CongestionWindow {
     control: CongestionControl,
     /// Most segments that one acknowledgement counts for.
     growth_per_ack: f64,
@@ -41,7 +41,7 @@ struct Epoch {
     reno: f64,
 }
 
-impl Window {
+impl CongestionWindow {
     pub(super) fn new(tcp: &TcpModel) -> Self {
         Self {
             control: tcp.congestion_control,
@@ -143,8 +143,8 @@ mod tests {
         Acked { now, segments, first: 0, next: 0, sample_ns: None, rtt_s: 0.1 }
     }
 
-    fn window(congestion_control: CongestionControl, initial_window: u32) -> Window {
-        Window::new(&TcpModel { congestion_control, initial_window, ..TcpModel::TODAY })
+    fn window(congestion_control: CongestionControl, initial_window: u32) -> CongestionWindow {
+        CongestionWindow::new(&TcpModel { congestion_control, initial_window, ..TcpModel::TODAY })
     }
 
     #[test]

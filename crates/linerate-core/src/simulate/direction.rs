@@ -39,7 +39,7 @@ impl DirectionResult {
 
 /// One direction of the path, with the packets in it.
 #[derive(Debug)]
-pub(super) struct Direction {
+pub(super) struct DirectionState {
     pipeline: Pipeline,
     /// Packets that were sent since the pipeline was last run, in order of time.
     entry: Vec<Departure>,
@@ -49,7 +49,7 @@ pub(super) struct Direction {
     pub(super) done: DirectionResult,
 }
 
-impl Direction {
+impl DirectionState {
     pub(super) fn new(pipeline: Pipeline) -> Self {
         let (out, done) = (Outlet::default(), DirectionResult::default());
         Self { pipeline, entry: Vec::new(), out, handed: 0, done }
@@ -153,25 +153,25 @@ pub(super) fn parts_of(tag: u64) -> (usize, Transmission) {
 /// place and, above it, the number of earlier uses of the place, so that a second copy differs from
 /// another acknowledgement.
 #[derive(Debug, Default)]
-pub(super) struct Acks {
-    entries: Vec<Entry>,
+pub(super) struct AcksOnPath {
+    entries: Vec<AckEntry>,
     free: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct AckEntry {
     uses: u32,
     flow: usize,
     ack: Ack,
 }
 
-impl Acks {
+impl AcksOnPath {
     pub(super) fn insert(&mut self, flow: usize, ack: Ack) -> u64 {
         if ack.is_plain() {
             return tag_of(flow, ack.next);
         }
         let place = self.free.pop().unwrap_or_else(|| {
-            self.entries.push(Entry { uses: 0, flow, ack });
+            self.entries.push(AckEntry { uses: 0, flow, ack });
             u32::try_from(self.entries.len() - 1).expect("fewer packets than 2^32 are under way")
         });
         let entry = &mut self.entries[place as usize];

@@ -31,7 +31,7 @@ pub(super) struct Undo {
 
 /// The probe of a tail (RFC 8985 §7).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Probe {
+pub(super) struct TailProbe {
     pub(super) due: Option<MonoTime>,
     /// Until this segment is acknowledged no other probe is sent; whether the one that was is a
     /// retransmission.

@@ -8,10 +8,12 @@
 use std::time::Duration;
 
 use super::TcpModel;
-use super::direction::{Acks, Direction, DirectionResult, FLOWS_MAX, parts_of, tag_of_sent};
+use super::direction::{
+    AcksOnPath, DirectionResult, DirectionState, FLOWS_MAX, parts_of, tag_of_sent,
+};
 use super::flow::{FlowPlan, FlowResult};
-use super::receiver::{Ack, BLOCKS, Receiver};
-use super::sender::Sender;
+use super::receiver::{Ack, BLOCKS, TcpReceiver};
+use super::sender::TcpSender;
 use super::timers::Timers;
 use crate::path::{Ecn, Packet, Pipeline};
 use crate::time::MonoTime;
@@ -22,11 +24,11 @@ const BLOCK_BYTES: u32 = 8;
 /// TCP flows over one path.
 #[derive(Debug)]
 pub struct Simulation {
-    senders: Vec<Sender>,
-    receivers: Vec<End>,
-    forward: Direction,
-    backward: Direction,
-    acks: Acks,
+    senders: Vec<TcpSender>,
+    receivers: Vec<ReceivingEnd>,
+    forward: DirectionState,
+    backward: DirectionState,
+    acks: AcksOnPath,
     /// Starts and retransmission timers.
     send_timers: Timers,
     ack_timers: Timers,
@@ -42,8 +44,8 @@ pub struct Simulation {
 
 /// A receiving end: TCP and the receiver's state.
 #[derive(Debug)]
-struct End {
-    receiver: Receiver,
+struct ReceivingEnd {
+    receiver: TcpReceiver,
     tcp: TcpModel,
     hash: u32,
 }
@@ -78,18 +80,21 @@ impl Simulation {
     /// With more flows than [`Simulation::FLOWS_MAX`].
     pub fn new(flows: &[FlowPlan], forward: Pipeline, backward: Pipeline) -> Self {
         assert!(flows.len() <= FLOWS_MAX, "{} flows are too many", flows.len());
-        let end =
-            |plan: &FlowPlan| End { receiver: Receiver::default(), tcp: plan.tcp, hash: plan.hash };
+        let end = |plan: &FlowPlan| ReceivingEnd {
+            receiver: TcpReceiver::default(),
+            tcp: plan.tcp,
+            hash: plan.hash,
+        };
         let mut send_timers = Timers::new(flows.len());
         for (index, plan) in flows.iter().enumerate() {
             send_timers.set(index, plan.start);
         }
         Self {
-            senders: flows.iter().map(|plan| Sender::new(*plan)).collect(),
+            senders: flows.iter().map(|plan| TcpSender::new(*plan)).collect(),
             receivers: flows.iter().map(end).collect(),
-            forward: Direction::new(forward),
-            backward: Direction::new(backward),
-            acks: Acks::default(),
+            forward: DirectionState::new(forward),
+            backward: DirectionState::new(backward),
+            acks: AcksOnPath::default(),
             send_timers,
             ack_timers: Timers::new(flows.len()),
             started: vec![false; flows.len()],
@@ -108,7 +113,7 @@ impl Simulation {
 
     /// Goes on until `end`; whether flows are left that have not reached their own.
     pub fn advance(&mut self, end: MonoTime) -> bool {
-        let [forward, backward] = [&self.forward, &self.backward].map(Direction::pipeline);
+        let [forward, backward] = [&self.forward, &self.backward].map(DirectionState::pipeline);
         let [there, back] = [forward.transit_min(), backward.transit_min()];
         if forward.is_shared() || backward.is_shared() || (there + back).is_zero() {
             return self.advance_by_event(end);
@@ -161,7 +166,7 @@ impl Simulation {
 
     /// Payload of all flows that was acknowledged so far.
     pub fn acked_bytes(&self) -> u64 {
-        self.senders.iter().map(Sender::acked_bytes).sum()
+        self.senders.iter().map(TcpSender::acked_bytes).sum()
     }
 
     /// Result up to now.
@@ -169,7 +174,7 @@ impl Simulation {
         SimulationResult {
             span: self.now.since(MonoTime::default()),
             events: self.events,
-            flows: self.senders.iter().map(Sender::result).collect(),
+            flows: self.senders.iter().map(TcpSender::result).collect(),
             lost_forward: self.forward.done.lost_packets(),
             lost_backward: self.backward.done.lost_packets(),
             directions: [self.forward.done.clone(), self.backward.done.clone()],
@@ -213,7 +218,7 @@ impl Simulation {
     fn deliver_data(&mut self, at: MonoTime, tag: u64) {
         self.events += 1;
         let (index, sent) = parts_of(tag);
-        let End { receiver, tcp, .. } = &mut self.receivers[index];
+        let ReceivingEnd { receiver, tcp, .. } = &mut self.receivers[index];
         if let Some(ack) = receiver.receive(at, sent, tcp) {
             self.send_ack(at, index, ack);
         } else if let Some(due) = receiver.ack_due {
@@ -236,7 +241,7 @@ impl Simulation {
     }
 
     fn send_ack(&mut self, at: MonoTime, index: usize, ack: Ack) {
-        let End { tcp, hash, .. } = &self.receivers[index];
+        let ReceivingEnd { tcp, hash, .. } = &self.receivers[index];
         let blocks = ack.blocks.iter().filter(|(from, to)| from < to).count();
         // The duplicate is told in the first block (RFC 2883).
         let blocks = (blocks + usize::from(ack.duplicate.is_some())).min(BLOCKS);

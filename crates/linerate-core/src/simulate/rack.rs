@@ -138,7 +138,7 @@ impl Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::delivery::Mark;
+    use crate::simulate::delivery::SendMark;
 
     const RTTS: RoundTrips =
         RoundTrips { smallest: Duration::from_millis(40), smoothed: Duration::from_millis(40) };
@@ -151,7 +151,7 @@ mod tests {
     fn sent() -> (Rack, Scoreboard) {
         let (mut rack, mut board) = (Rack::new(), Scoreboard::default());
         for n in 0..10 {
-            let number = board.send_new(ms(n), Mark::default());
+            let number = board.send_new(ms(n), SendMark::default());
             rack.sent(ms(n), number);
         }
         (rack, board)
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(sack((&mut rack, &mut board), ms(42), (2, 3)), (0, Some(ms(52))));
         assert_eq!(sack((&mut rack, &mut board), ms(43), (3, 4)), (0, Some(ms(53))));
         assert_eq!(sack((&mut rack, &mut board), ms(44), (4, 5)), (1, None));
-        assert_eq!(board.retransmit(ms(44), Mark::default()), Some(1));
+        assert_eq!(board.retransmit(ms(44), SendMark::default()), Some(1));
     }
 
     #[test]
@@ -204,13 +204,13 @@ mod tests {
     fn a_retransmission_that_is_lost_is_found_by_what_was_sent_after_it() {
         let (mut rack, mut board) = sent();
         assert_eq!(sack((&mut rack, &mut board), ms(44), (1, 5)).0, 1);
-        let number = board.retransmit(ms(44), Mark::default()).expect("the first is lost");
+        let number = board.retransmit(ms(44), SendMark::default()).expect("the first is lost");
         rack.sent(ms(44), number);
-        let next = board.send_new(ms(45), Mark::default());
+        let next = board.send_new(ms(45), SendMark::default());
         rack.sent(ms(45), next);
         // 5 to 9 were sent before the retransmission, and say nothing about it.
         assert_eq!(sack((&mut rack, &mut board), ms(49), (5, 10)).0, 0);
         assert_eq!(sack((&mut rack, &mut board), ms(85), (10, 11)).0, 1);
-        assert_eq!(board.retransmit(ms(85), Mark::default()), Some(0));
+        assert_eq!(board.retransmit(ms(85), SendMark::default()), Some(0));
     }
 }

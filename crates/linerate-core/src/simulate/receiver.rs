@@ -33,7 +33,7 @@ impl Ack {
 
 /// State of one receiver.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Receiver {
+pub(super) struct TcpReceiver {
     next: u64,
     /// Ranges above a gap.
     ranges: BTreeMap<u64, u64>,
@@ -48,7 +48,7 @@ pub(super) struct Receiver {
     pub(super) ack_due: Option<MonoTime>,
 }
 
-impl Receiver {
+impl TcpReceiver {
     /// A segment arrives; the acknowledgement that it makes at once.
     pub(super) fn receive(
         &mut self,
@@ -135,7 +135,7 @@ mod tests {
     fn every_second_segment_is_acknowledged_and_a_gap_at_once() {
         let tcp = TcpModel::TODAY;
         let now = MonoTime::from_nanos(0);
-        let mut receiver = Receiver::default();
+        let mut receiver = TcpReceiver::default();
         assert_eq!(receiver.receive(now, original(0), &tcp), None);
         assert_eq!(receiver.ack_due, Some(now + tcp.ack_delay));
         assert_eq!(receiver.receive(now, original(1), &tcp).map(|ack| ack.next), Some(2));
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn what_arrives_twice_and_what_filled_a_gap_is_told() {
         let (tcp, now) = (TcpModel::TODAY, MonoTime::from_nanos(0));
-        let mut receiver = Receiver::default();
+        let mut receiver = TcpReceiver::default();
         let mut take = |number, again| receiver.receive(now, Transmission { number, again }, &tcp);
         assert_eq!(take(0, false), None);
         assert_eq!(take(2, false).map(|ack| (ack.duplicate, ack.again)), Some((None, false)));

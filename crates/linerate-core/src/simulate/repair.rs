@@ -5,17 +5,17 @@
 use std::time::Duration;
 
 use super::delivery::NewArrivals;
-use super::loss_state::{Probe, State, Undo};
+use super::loss_state::{State, TailProbe, Undo};
 use super::receiver::Ack;
 use super::scoreboard::{Delivered, THRESHOLD};
-use super::sender::Sender;
+use super::sender::TcpSender;
 use crate::record::LossRecovery;
 use crate::time::MonoTime;
 
 /// Added to two round trips before a probe, for clocks (two jiffies of 4 ms in Linux).
 const PROBE_MARGIN: Duration = Duration::from_millis(8);
 
-impl Sender {
+impl TcpSender {
     /// An acknowledgement under RFC 5681, RFC 6582 or RFC 6675.
     pub(super) fn repair(
         &mut self,
@@ -156,7 +156,7 @@ impl Sender {
         let before = self.board.lost();
         self.board.lose_all();
         self.lost += self.board.lost() - before;
-        (self.rack_due, self.probe) = (None, Probe::default());
+        (self.rack_due, self.probe) = (None, TailProbe::default());
         self.duplicates = 0;
         self.backoff += 1;
         self.rto_due = Some(now + self.rto());

@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
-use super::delivery::{Mark, NewArrivals, Sent};
+use super::delivery::{NewArrivals, SendMark, SentSegment};
 use crate::time::MonoTime;
 
 /// One outstanding segment.
 #[derive(Clone, Copy, Debug)]
-struct Segment {
+struct OutstandingSegment {
     sent: MonoTime,
     /// Deliveries at the time when it was sent.
-    mark: Mark,
+    mark: SendMark,
     /// 0 until it is known to have arrived; then all that are less than this far above it are
     /// known to have arrived, too, so that a long run is passed in a few steps.
     skip: u32,
@@ -19,9 +19,9 @@ struct Segment {
     lost: bool,
 }
 
-impl Segment {
-    const fn as_sent(&self, number: u64) -> Sent {
-        Sent { at: self.sent, number, again: self.retransmitted, mark: self.mark }
+impl OutstandingSegment {
+    const fn as_sent(&self, number: u64) -> SentSegment {
+        SentSegment { at: self.sent, number, again: self.retransmitted, mark: self.mark }
     }
 }
 
@@ -33,7 +33,7 @@ pub(super) const THRESHOLD: u64 = 3;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
     first: u64,
-    segments: VecDeque<Segment>,
+    segments: VecDeque<OutstandingSegment>,
     sacked: u64,
     lost: u64,
     /// One above the highest segment that is known to have arrived.
@@ -97,9 +97,10 @@ impl Scoreboard {
         segment.skip == 0 && !segment.lost && segment.sent == sent
     }
 
-    pub(super) fn send_new(&mut self, now: MonoTime, mark: Mark) -> u64 {
+    pub(super) fn send_new(&mut self, now: MonoTime, mark: SendMark) -> u64 {
         let number = self.next();
-        let segment = Segment { sent: now, mark, skip: 0, retransmitted: false, lost: false };
+        let segment =
+            OutstandingSegment { sent: now, mark, skip: 0, retransmitted: false, lost: false };
         self.segments.push_back(segment);
         number
     }
@@ -220,7 +221,7 @@ impl Scoreboard {
     }
 
     /// Sends the first lost segment again.
-    pub(super) fn retransmit(&mut self, now: MonoTime, mark: Mark) -> Option<u64> {
+    pub(super) fn retransmit(&mut self, now: MonoTime, mark: SendMark) -> Option<u64> {
         if self.lost == 0 {
             return None;
         }
@@ -240,7 +241,7 @@ impl Scoreboard {
         Some(number)
     }
 
-    fn at(&mut self, number: u64) -> &mut Segment {
+    fn at(&mut self, number: u64) -> &mut OutstandingSegment {
         let index = usize::try_from(number - self.first).expect("a window fits into memory");
         &mut self.segments[index]
     }
@@ -252,7 +253,7 @@ mod tests {
 
     fn sent(count: u64) -> Scoreboard {
         let mut board = Scoreboard::default();
-        (0..count).for_each(|_| _ = board.send_new(MonoTime::default(), Mark::default()));
+        (0..count).for_each(|_| _ = board.send_new(MonoTime::default(), SendMark::default()));
         board
     }
 
@@ -267,7 +268,8 @@ mod tests {
         // Three above 0 … 4; 7 and 8 have one.
         assert_eq!(board.in_flight(), 20 - 3 - 5);
         let again: Vec<u64> =
-            std::iter::from_fn(|| board.retransmit(MonoTime::default(), Mark::default())).collect();
+            std::iter::from_fn(|| board.retransmit(MonoTime::default(), SendMark::default()))
+                .collect();
         assert_eq!(again, [0, 1, 2, 3, 4]);
         assert_eq!(board.in_flight(), 20 - 3);
     }

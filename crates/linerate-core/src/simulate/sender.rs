@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::acked::Acked;
 use super::bbr::{AckReport, Bbr};
 use super::burst::{Bursts, Room, piece_segments, truncated};
-use super::congestion::Window;
+use super::congestion::CongestionWindow;
 use super::delivery::{Deliveries, NewArrivals, Transmission};
 use super::flow::{FlowPlan, FlowResult};
-use super::loss_state::{Probe, State, Undo};
+use super::loss_state::{State, TailProbe, Undo};
 use super::points::Recorder;
 use super::rack::{Rack, RoundTrips};
 use super::receiver::Ack;
@@ -26,10 +26,10 @@ const RTO_MAX: Duration = Duration::from_secs(60);
 
 /// State of one sender.
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(super) struct TcpSender {
     pub(super) plan: FlowPlan,
     pub(super) board: Scoreboard,
-    pub(super) window: Window,
+    pub(super) window: CongestionWindow,
     pub(super) bbr: Option<Bbr>,
     pub(super) state: State,
     pub(super) duplicates: u64,
@@ -43,7 +43,7 @@ pub(super) struct Sender {
     pub(super) rack: Rack,
     /// Time at which RACK looks again at segments that are not late yet.
     pub(super) rack_due: Option<MonoTime>,
-    pub(super) probe: Probe,
+    pub(super) probe: TailProbe,
     pub(super) undo: Option<Undo>,
     pub(super) deliveries: Deliveries,
     /// Segments taken for lost.
@@ -70,10 +70,10 @@ struct RoundTrip {
     variation: f64,
 }
 
-impl Sender {
+impl TcpSender {
     pub(super) fn new(plan: FlowPlan) -> Self {
         let mss = u64::from(plan.tcp.mss_bytes.max(1));
-        let window = Window::new(&plan.tcp);
+        let window = CongestionWindow::new(&plan.tcp);
         let bbr = plan.tcp.congestion_control == CongestionControl::Bbr;
         Self {
             board: Scoreboard::default(),
@@ -88,7 +88,7 @@ impl Sender {
             rto_due: None,
             rack: Rack::new(),
             rack_due: None,
-            probe: Probe::default(),
+            probe: TailProbe::default(),
             undo: None,
             deliveries: Deliveries::default(),
             lost: 0,

@@ -69,12 +69,12 @@ const WINDOWS_MAX: usize = 8;
 
 /// Range of offsets that the probes of a time allow, once a drift is taken out.
 #[derive(Clone, Copy, Debug)]
-struct Bounds {
+struct OffsetBounds {
     low: f64,
     high: f64,
 }
 
-impl Bounds {
+impl OffsetBounds {
     fn from_probes(probes: &[FourStamps], first_ns: u64, drift: f64) -> Self {
         let all = Self { low: f64::MIN, high: f64::MAX };
         probes.iter().fold(all, |bounds, probe| {
@@ -101,7 +101,7 @@ pub fn clock_offset(probes: &[FourStamps], claim: ClockClaim) -> Option<Offset> 
     let changes = delay_changes(probes);
     let set = || changes.iter().filter(|change| change.clock);
     let agreed = claim.ns().filter(|claimed| {
-        let all = Bounds::from_probes(probes, 0, 0.0);
+        let all = OffsetBounds::from_probes(probes, 0, 0.0);
         let claimed = *claimed as f64;
         let kept = set().all(|change| change.there_ns.abs() <= 2.0 * claimed);
         kept && all.low <= claimed && all.high >= -claimed
@@ -143,8 +143,8 @@ impl Piece {
         let forced = || [0.0, delay_changes::steepness(&points)].into_iter();
         let drifts = seen.into_iter().chain(forced()).filter(|drift| drift.abs() < DRIFT_MAX);
         drifts.into_iter().find_map(|drift| {
-            let bounds: Vec<Bounds> = windows(probes)
-                .map(|window| Bounds::from_probes(window, first_ns, drift))
+            let bounds: Vec<OffsetBounds> = windows(probes)
+                .map(|window| OffsetBounds::from_probes(window, first_ns, drift))
                 .collect();
             let low = bounds.iter().map(|b| b.low).fold(f64::MIN, f64::max);
             let high = bounds.iter().map(|b| b.high).fold(f64::MAX, f64::min);

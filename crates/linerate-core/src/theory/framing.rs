@@ -197,7 +197,7 @@ pub fn whole_frame_rate(rate: BitRate, len: FrameLen) -> u64 {
 /// IEEE 802.3; RFC 6349 gives 8127 frames/s and 94.9 Mbit/s of TCP at 100 Mbit/s.
 pub fn ceiling(link: &EthernetLink, segment: &Segment) -> Result<FramingCeiling, FramingError> {
     let frame = frame_bytes(link.mtu_bytes, link.vlan_tags);
-    let sizes = Sizes {
+    let sizes = PacketSizes {
         payload: segment.payload_bytes(link.mtu_bytes)?,
         ip: link.mtu_bytes,
         frame,
@@ -220,7 +220,7 @@ pub fn shaped_ceiling(
     link: &ShapedLink,
     segment: &Segment,
 ) -> Result<FramingCeiling, FramingError> {
-    let sizes = Sizes {
+    let sizes = PacketSizes {
         payload: segment.payload_bytes(link.mtu_bytes)?,
         ip: link.mtu_bytes,
         frame: frame_bytes(link.mtu_bytes, 0),
@@ -230,7 +230,7 @@ pub fn shaped_ceiling(
 }
 
 /// One full packet, in bytes at each layer.
-struct Sizes {
+struct PacketSizes {
     payload: u32,
     ip: u32,
     frame: u32,
@@ -238,7 +238,7 @@ struct Sizes {
     counted: u32,
 }
 
-impl Sizes {
+impl PacketSizes {
     fn at(&self, rate: BitRate) -> Result<FramingCeiling, FramingError> {
         if rate.bits_per_sec() == 0 {
             return Err(FramingError::ZeroRate);

@@ -237,7 +237,7 @@ const fn is_wifi(link: Link) -> bool {
 }
 
 /// One full packet, in bytes at each place.
-struct Sizes {
+struct StackSizes {
     /// Bytes that the link-layer protocol carries.
     outside: u32,
     /// Just inside of each encapsulation.
@@ -250,7 +250,7 @@ struct Sizes {
     payload: u32,
 }
 
-fn sizes(plan: &StackPlan, wraps: &[Encapsulation]) -> Result<Sizes, StackError> {
+fn sizes(plan: &StackPlan, wraps: &[Encapsulation]) -> Result<StackSizes, StackError> {
     let room = rooms(plan.mtu_bytes, wraps)?;
     let packet = room.last().copied().unwrap_or(plan.mtu_bytes);
     let datagram = plan.segment.payload_bytes(packet)?;
@@ -269,7 +269,7 @@ fn sizes(plan: &StackPlan, wraps: &[Encapsulation]) -> Result<Sizes, StackError>
         }
         _ => datagram,
     };
-    Ok(Sizes { outside, inside, packet, datagram, payload })
+    Ok(StackSizes { outside, inside, packet, datagram, payload })
 }
 
 const fn is_mtu(wrap: Encapsulation) -> bool {
@@ -296,7 +296,7 @@ fn rooms(mtu_bytes: u32, wraps: &[Encapsulation]) -> Result<Vec<u32>, StackError
     Ok(rooms)
 }
 
-fn wrap_rows(wraps: &[Encapsulation], sizes: &Sizes) -> Vec<Row> {
+fn wrap_rows(wraps: &[Encapsulation], sizes: &StackSizes) -> Vec<Row> {
     let mut outside = sizes.outside;
     let mut rows = Vec::new();
     for (wrap, inside) in wraps.iter().zip(&sizes.inside) {
@@ -315,7 +315,7 @@ fn wrap_rows(wraps: &[Encapsulation], sizes: &Sizes) -> Vec<Row> {
     rows
 }
 
-fn payload_rows(segment: Segment, wraps: &[Encapsulation], sizes: &Sizes) -> Vec<Row> {
+fn payload_rows(segment: Segment, wraps: &[Encapsulation], sizes: &StackSizes) -> Vec<Row> {
     let ip = match segment.family {
         Family::V4 => "IPv4 20",
         Family::V6 => "IPv6 40",
@@ -348,7 +348,7 @@ fn payload_rows(segment: Segment, wraps: &[Encapsulation], sizes: &Sizes) -> Vec
 }
 
 /// Stack of rows whose first is the line.
-fn from_rows(line_bps: f64, rows: Vec<Row>, sizes: &Sizes) -> Stack {
+fn from_rows(line_bps: f64, rows: Vec<Row>, sizes: &StackSizes) -> Stack {
     let line_bytes = rows.first().map_or(1.0, |row| row.bytes);
     let share = |bytes: f64| line_bps * (bytes / line_bytes);
     let layers: Vec<Layer> = rows

@@ -22,10 +22,11 @@ const LOADED_MIN: usize = 3;
 /// Fills in the delay of each hop beyond the one before that answers.
 pub(super) fn add_differences(trace: &mut Trace) {
     let tick = trace.floor_ns.unwrap_or(0) as f64;
-    let mut before: Option<Measured> = None;
+    let mut before: Option<MedianDelay> = None;
     for hop in &mut trace.hops {
         hop.added = None;
-        let Some(here) = Measured::from_round_trips(&round_trips(&hop.samples, TracePhase::Idle))
+        let Some(here) =
+            MedianDelay::from_round_trips(&round_trips(&hop.samples, TracePhase::Idle))
         else {
             continue;
         };
@@ -44,7 +45,7 @@ pub(super) fn add_differences(trace: &mut Trace) {
 }
 
 #[derive(Clone, Copy)]
-struct Measured {
+struct MedianDelay {
     median: f64,
     low: f64,
     high: f64,
@@ -52,7 +53,7 @@ struct Measured {
     floor: f64,
 }
 
-impl Measured {
+impl MedianDelay {
     fn from_round_trips(round_trips: &[f64]) -> Option<Self> {
         let interval = median_interval(round_trips, CONFIDENCE)?;
         let half = |odd| {

@@ -20,7 +20,7 @@ const GROUPS_MAX: usize = 4;
 const PROBES_MIN: u64 = 5;
 
 /// Losses of the flows of a trace at its hops.
-struct Table {
+struct FlowTable {
     /// Hops that answer all they get, in order.
     ttls: Vec<u8>,
     /// Probes and losses of each flow at each of these hops.
@@ -31,7 +31,7 @@ struct Table {
 
 /// Flows that lose packets while others do not, by the answers of the hops at `ttls`.
 pub(super) fn find(trace: &Trace, ttls: Vec<u8>) -> Vec<Finding> {
-    let mut table = Table::from_trace(trace, ttls);
+    let mut table = FlowTable::from_trace(trace, ttls);
     let of = u16::try_from(table.flows.len()).unwrap_or(u16::MAX);
     let mut found = Vec::new();
     while let Some(split) = table.best_split().filter(|_| found.len() < GROUPS_MAX) {
@@ -43,7 +43,7 @@ pub(super) fn find(trace: &Trace, ttls: Vec<u8>) -> Vec<Finding> {
     found
 }
 
-impl Table {
+impl FlowTable {
     fn from_trace(trace: &Trace, ttls: Vec<u8>) -> Self {
         let mut flows: BTreeMap<u16, Vec<Witness>> = BTreeMap::new();
         let end = trace.hops.last().filter(|hop| hop.is_end).map(|hop| hop.ttl);
@@ -75,14 +75,14 @@ impl Table {
     }
 
     /// The place and the flows that explain all losses best, where flows differ at all.
-    fn best_split(&self) -> Option<Split> {
+    fn best_split(&self) -> Option<FlowSplit> {
         let least_later = if self.sure { 1 } else { 2 };
         let places = (0..self.ttls.len()).filter(|at| self.ttls.len() - at >= least_later);
         let splits = places.filter(|&index| self.differ(index)).flat_map(|index| {
             let mut order: Vec<u16> = self.flows.keys().copied().collect();
             let lost = |flow: &u16| share(self.losses_from([flow], index)).unwrap_or(0.0);
             order.sort_by(|one, other| lost(other).total_cmp(&lost(one)));
-            (1..order.len()).map(move |count| Split::from_table(self, index, &order[..count]))
+            (1..order.len()).map(move |count| FlowSplit::from_table(self, index, &order[..count]))
         });
         let best = splits.max_by(|one, other| one.gain.total_cmp(&other.gain))?;
         (best.gain > STEP_MIN && best.shows_later(self)).then_some(best)
@@ -99,15 +99,15 @@ impl Table {
 }
 
 /// Some flows that lose from a hop on.
-struct Split {
+struct FlowSplit {
     index: usize,
     flows: Vec<u16>,
     lossy: Witness,
     gain: f64,
 }
 
-impl Split {
-    fn from_table(table: &Table, index: usize, flows: &[u16]) -> Self {
+impl FlowSplit {
+    fn from_table(table: &FlowTable, index: usize, flows: &[u16]) -> Self {
         let lossy = table.losses_from(flows, index);
         let all = table.losses_from(table.flows.keys(), 0);
         let rest = Witness { sent: all.sent - lossy.sent, lost: all.lost - lossy.lost, ..all };
@@ -117,7 +117,7 @@ impl Split {
         Self { index, flows: flows.to_vec(), lossy, gain }
     }
 
-    fn shows_later(&self, table: &Table) -> bool {
+    fn shows_later(&self, table: &FlowTable) -> bool {
         let hops = (self.index..table.ttls.len()).map(|index| {
             sum(self.flows.iter().filter_map(|flow| table.flows.get(flow)?.get(index)))
         });
@@ -126,7 +126,7 @@ impl Split {
 
     /// Builds the finding. `rest` has the flows that are left; losses that these have too are not
     /// the group's own.
-    fn finding(mut self, trace: &Trace, rest: &Table, of: u16) -> Option<Finding> {
+    fn finding(mut self, trace: &Trace, rest: &FlowTable, of: u16) -> Option<Finding> {
         self.flows.sort_unstable();
         let base = share(rest.losses_from(rest.flows.keys(), self.index)).unwrap_or(0.0);
         let interval = wilson_interval(self.lossy.lost, self.lossy.sent, Z_95)?;

@@ -12,21 +12,21 @@ const SPAN: Quantity = Quantity {
 };
 
 /// A unit of time and the names that a text may give it.
-struct Unit {
+struct TimeUnit {
     name: &'static str,
     other_names: &'static [&'static str],
     ns: u64,
 }
 
 /// Units, largest first.
-const UNITS: [Unit; 6] = [
-    Unit { name: "h", other_names: &[], ns: 3_600_000_000_000 },
-    Unit { name: "m", other_names: &["min"], ns: 60_000_000_000 },
-    Unit { name: "s", other_names: &["sec"], ns: 1_000_000_000 },
-    Unit { name: "ms", other_names: &[], ns: 1_000_000 },
+const UNITS: [TimeUnit; 6] = [
+    TimeUnit { name: "h", other_names: &[], ns: 3_600_000_000_000 },
+    TimeUnit { name: "m", other_names: &["min"], ns: 60_000_000_000 },
+    TimeUnit { name: "s", other_names: &["sec"], ns: 1_000_000_000 },
+    TimeUnit { name: "ms", other_names: &[], ns: 1_000_000 },
     // U+00B5 is the micro sign, U+03BC the Greek letter.
-    Unit { name: "us", other_names: &["\u{b5}s", "\u{3bc}s"], ns: 1_000 },
-    Unit { name: "ns", other_names: &[], ns: 1 },
+    TimeUnit { name: "us", other_names: &["\u{b5}s", "\u{3bc}s"], ns: 1_000 },
+    TimeUnit { name: "ns", other_names: &[], ns: 1 },
 ];
 
 /// Reads a span: a bare number is seconds, otherwise numbers with units, largest first. The
@@ -56,12 +56,12 @@ fn parse(text: &str) -> Result<u64, Reason> {
         let (number, after) = split_unit(rest)?;
         let end = after.find(|c: char| c.is_ascii_digit() || c == '.' || c.is_whitespace());
         let (unit, tail) = after.split_at(end.unwrap_or(after.len()));
-        let is_it = |row: &&Unit| row.name == unit || row.other_names.contains(&unit);
+        let is_it = |row: &&TimeUnit| row.name == unit || row.other_names.contains(&unit);
         if !UNITS.iter().any(|row| is_it(&row)) {
             return Err(Reason::unknown_unit(unit));
         }
         // The iterator has moved past every unit that is as large as the last one.
-        let Some(Unit { ns, .. }) = units.find(is_it) else {
+        let Some(TimeUnit { ns, .. }) = units.find(is_it) else {
             return Err(Reason::Other(format!("{unit:?} comes after a unit that is not larger")));
         };
         total = total.checked_add(number.times(*ns)?).ok_or(Reason::TooLarge)?;

@@ -1,6 +1,6 @@
 //! Queues under Poisson arrivals: the wait of M/D/1, the loss of M/M/1/K.
 
-use super::score::Subject;
+use super::score::CheckSubject;
 use super::{Check, packet};
 use crate::path::{Element, Framing, Limit, Link, Outlet, Random, TailDrop};
 use crate::time::MonoTime;
@@ -54,7 +54,7 @@ fn wait(packets: u64, seed: u64, name: &'static str, load: f64) -> Check {
         }
     }
     let expected = load * SERVICE_NS / 1000.0 / (2.0 * (1.0 - load));
-    Subject { name, closed_form: "ρS/(2(1-ρ))", packets }.batches(&waits, expected)
+    CheckSubject { name, closed_form: "ρS/(2(1-ρ))", packets }.batches(&waits, expected)
 }
 
 /// Exponential lengths and K places, one of them on the line: (1 − ρ) ρ^K / (1 − ρ^(K+1)).
@@ -74,5 +74,5 @@ fn loss(packets: u64, seed: u64, name: &'static str, load: f64, places: i32) -> 
         out.departures.clear();
     }
     let expected = (1.0 - load) * load.powi(places) / (1.0 - load.powi(places + 1));
-    Subject { name, closed_form: "(1-ρ)ρ^K/(1-ρ^(K+1))", packets }.batches(&losses, expected)
+    CheckSubject { name, closed_form: "(1-ρ)ρ^K/(1-ρ^(K+1))", packets }.batches(&losses, expected)
 }

@@ -5,13 +5,13 @@ use crate::stats::Moments;
 
 /// Quantity that is checked, and the formula that foretells it.
 #[derive(Clone, Copy)]
-pub(super) struct Subject {
+pub(super) struct CheckSubject {
     pub(super) name: &'static str,
     pub(super) closed_form: &'static str,
     pub(super) packets: u64,
 }
 
-impl Subject {
+impl CheckSubject {
     const fn check(self, measured: f64, expected: f64, score: f64) -> Check {
         let Self { name, closed_form, packets } = self;
         Check { name, closed_form, packets, measured, expected, score }

@@ -18,7 +18,7 @@ const TRANSFERS: [Bytes; 3] =
     [Bytes::new(100_000_000), Bytes::new(1_000_000_000), Bytes::new(10_000_000_000)];
 
 /// Link, facts and transfers that the flags give.
-pub(super) struct Asked {
+pub(super) struct CeilingQuestion {
     plan: StackPlan,
     stack: Stack,
     pub(super) facts: Facts,
@@ -28,7 +28,7 @@ pub(super) struct Asked {
     measured: Option<BitRate>,
 }
 
-impl Asked {
+impl CeilingQuestion {
     /// # Errors
     /// When the layers do not go together, or a window does not fit its scale.
     pub(super) fn of(args: &Args) -> Result<Self, Failure> {

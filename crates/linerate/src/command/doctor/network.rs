@@ -115,7 +115,7 @@ pub(super) fn tcp_options(facts: &Facts) -> Check {
 
 /// Fate of new packets to a port by the filter rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Fate {
+enum FilterFate {
     Open,
     /// A set or another chain decides.
     Unclear,
@@ -140,12 +140,12 @@ pub(super) fn firewall(facts: &Facts, port: u16) -> Check {
     });
     let worst = fates.max_by_key(|(fate, ..)| *fate);
     match worst {
-        Some((Fate::Closed, protocol, chain)) => {
+        Some((FilterFate::Closed, protocol, chain)) => {
             let (at, rules) = open(chain);
             let found = format!("{at} drops {protocol} to port {port}");
             Check::ok(name, found).but(State::Bad, rules)
         }
-        Some((Fate::Unclear, protocol, chain)) => {
+        Some((FilterFate::Unclear, protocol, chain)) => {
             let (at, rules) = open(chain);
             let found = format!("{at} may drop {protocol} to port {port}");
             Check::ok(name, found).but(State::Warn, rules)
@@ -160,13 +160,13 @@ pub(super) fn firewall(facts: &Facts, port: u16) -> Check {
 }
 
 /// The first rule that decides, else the chain's policy.
-fn fate(chain: &InputChain, protocol: u8, port: u16) -> Fate {
+fn fate(chain: &InputChain, protocol: u8, port: u16) -> FilterFate {
     let mut unclear = false;
     for rule in &chain.rules {
         match (matched(rule, protocol, port), rule.verdict) {
-            (Some(true), Verdict::Accept) => return Fate::Open,
-            (Some(true), Verdict::Drop) if unclear => return Fate::Unclear,
-            (Some(true), Verdict::Drop) => return Fate::Closed,
+            (Some(true), Verdict::Accept) => return FilterFate::Open,
+            (Some(true), Verdict::Drop) if unclear => return FilterFate::Unclear,
+            (Some(true), Verdict::Drop) => return FilterFate::Closed,
             (Some(true) | None, Verdict::Elsewhere) => unclear = true,
             (None, Verdict::Accept) => unclear = true,
             // A set of ports, or a map with verdicts.
@@ -179,9 +179,9 @@ fn fate(chain: &InputChain, protocol: u8, port: u16) -> Fate {
         }
     }
     match (chain.drops, unclear) {
-        (false, _) => Fate::Open,
-        (true, true) => Fate::Unclear,
-        (true, false) => Fate::Closed,
+        (false, _) => FilterFate::Open,
+        (true, true) => FilterFate::Unclear,
+        (true, false) => FilterFate::Closed,
     }
 }
 

@@ -23,7 +23,7 @@ use crate::output;
 /// Exit code of an interrupted run, as in the table of the manual.
 const INTERRUPTED: u8 = 130;
 /// Simulation that is run once for each seed.
-struct Task<'a> {
+struct SeedRun<'a> {
     args: &'a Args,
     plan: SimulatePlan,
     facts: [DirectionFacts; 2],
@@ -39,7 +39,7 @@ struct Drawn {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Outcome {
-    let task = Task::new(args)?;
+    let task = SeedRun::new(args)?;
     if let Some(folder) = &args.svg {
         std::fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
     }
@@ -75,7 +75,7 @@ fn exit_code(report: &SimulationReport, stop: &Stop) -> u8 {
     }
 }
 
-impl<'a> Task<'a> {
+impl<'a> SeedRun<'a> {
     fn new(args: &'a Args) -> anyhow::Result<Self> {
         let plan = args.simulation()?;
         let facts = plan.facts().map_err(refused)?;

@@ -13,20 +13,20 @@ use linerate_sys::stop::Stop;
 
 use super::enhanced::{self, Sender};
 use super::lines::{self, Format, HEAD, RULER, RowSpan};
-use super::{Asked, Ways, server};
+use super::{DataWays, Iperf2Options, server};
 use crate::command::measure::tool;
 use crate::output;
 use crate::personality::{listening, together};
 
 /// Measures and prints.
-pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
+pub(super) fn run(asked: &Iperf2Options) -> Result<(), Failure> {
     let plan = plan(asked);
     let stop = listening::until_interrupted()?;
-    let printer = Mutex::new(Printer { asked, streams: Vec::new(), headed: None });
+    let printer = Mutex::new(TcpPrinter { asked, streams: Vec::new(), headed: None });
     let mut watch = |event: &Event| lock(&printer).event(event);
     let mut context = Context { tool: tool(), stop: stop.clone(), watch: &mut watch };
     let record = match asked.ways {
-        Ways::Dual | Ways::TradeOff => with_return(asked, &plan, &mut context)?,
+        DataWays::Dual | DataWays::TradeOff => with_return(asked, &plan, &mut context)?,
         _ => throughput::run_tcp(&plan, &mut context),
     };
     lock(&printer).end(&record);
@@ -35,12 +35,12 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
 
 /// The test there, and the server's connection back.
 fn with_return(
-    asked: &Asked,
+    asked: &Iperf2Options,
     plan: &TcpPlan,
     context: &mut Context<'_>,
 ) -> Result<Record, Failure> {
     let port = asked.listen_port.unwrap_or(asked.port);
-    let back = Return { at_once: asked.ways == Ways::Dual, port };
+    let back = Return { at_once: asked.ways == DataWays::Dual, port };
     let listener = listening::listen(asked.bind, port, asked.window)?;
     let (stop, listening) = (context.stop.clone(), Stop::new());
     let giving_up = listening.clone();
@@ -65,7 +65,7 @@ fn with_return(
     })
 }
 
-fn plan(asked: &Asked) -> TcpPlan {
+fn plan(asked: &Iperf2Options) -> TcpPlan {
     let streams = u64::from(asked.streams);
     // iperf's -n is of each stream.
     let finish = match asked.bytes {
@@ -93,14 +93,14 @@ fn plan(asked: &Asked) -> TcpPlan {
 }
 
 /// Prints a test as it goes.
-struct Printer<'a> {
-    asked: &'a Asked,
+struct TcpPrinter<'a> {
+    asked: &'a Iperf2Options,
     streams: Vec<StreamOpened>,
     /// The head above the last row.
     headed: Option<&'static str>,
 }
 
-impl Printer<'_> {
+impl TcpPrinter<'_> {
     fn event(&mut self, event: &Event) {
         match event {
             Event::Stream(stream) => self.stream(stream),
@@ -121,8 +121,8 @@ impl Printer<'_> {
             return;
         }
         let how = match self.asked.ways {
-            Ways::Reverse => "reverse",
-            Ways::FullDuplex => "full-duplex",
+            DataWays::Reverse => "reverse",
+            DataWays::FullDuplex => "full-duplex",
             _ => "",
         };
         let id = (stream.flow + 1).to_string();
@@ -134,7 +134,7 @@ impl Printer<'_> {
             return;
         }
         let window = match self.asked.ways {
-            Ways::Reverse => stream.rcvbuf_bytes,
+            DataWays::Reverse => stream.rcvbuf_bytes,
             _ => stream.sndbuf_bytes,
         };
         let window = window.map_or_else(|| "-".to_owned(), Format::size);

@@ -9,14 +9,14 @@ use linerate_engine::flow::Sample;
 use linerate_engine::foreign::{Seen, Serving, iperf2};
 use linerate_sys::stop::Stop;
 
-use super::Asked;
+use super::Iperf2Options;
 use super::enhanced::{self, Sender};
 use super::lines::{self, Format, HEAD, RULER, RowSpan};
 use crate::output;
 use crate::personality::listening;
 
 /// Serves until the user stops it.
-pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
+pub(super) fn run(asked: &Iperf2Options) -> Result<(), Failure> {
     let listener = listening::listen(asked.bind, asked.port, asked.window)?;
     let stop = listening::until_interrupted()?;
     if !asked.csv {
@@ -35,16 +35,22 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
 }
 
 /// Longest time of a connection back.
-pub(super) fn span(asked: &Asked) -> Duration {
+pub(super) fn span(asked: &Iperf2Options) -> Duration {
     Duration::try_from_secs_f64(asked.time_s).unwrap_or_default() + Duration::from_secs(15)
 }
 
 /// Serves one connection; `star` stands before its number.
-pub(super) fn answer(stream: TcpStream, asked: &Asked, stop: &Stop, star: &str) {
+pub(super) fn answer(stream: TcpStream, asked: &Iperf2Options, stop: &Stop, star: &str) {
     static NUMBERS: AtomicU32 = AtomicU32::new(1);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-    let mut client =
-        Client { asked, number, star, streams: Vec::new(), before: Vec::new(), headed: None };
+    let mut client = TcpServerClient {
+        asked,
+        number,
+        star,
+        streams: Vec::new(),
+        before: Vec::new(),
+        headed: None,
+    };
     let interval = asked.interval_s.map(Duration::try_from_secs_f64).and_then(Result::ok);
     let mut watch = |seen: &Seen<'_>| client.see(seen);
     let mut serving = Serving {
@@ -59,8 +65,8 @@ pub(super) fn answer(stream: TcpStream, asked: &Asked, stop: &Stop, star: &str) 
 }
 
 /// One client, as its rows are printed.
-struct Client<'a> {
-    asked: &'a Asked,
+struct TcpServerClient<'a> {
+    asked: &'a Iperf2Options,
     number: u32,
     star: &'a str,
     /// Direction, own address, the client's.
@@ -70,7 +76,7 @@ struct Client<'a> {
     headed: Option<&'static str>,
 }
 
-impl Client<'_> {
+impl TcpServerClient<'_> {
     fn see(&mut self, seen: &Seen<'_>) {
         match seen {
             Seen::Stream(socket, direction, _) => {

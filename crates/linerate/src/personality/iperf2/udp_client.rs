@@ -18,7 +18,7 @@ use linerate_sys::stop::Stop;
 
 use super::lines::{self, Format, RULER, RowSpan};
 use super::udp_lines::{Received, csv_received, csv_sent};
-use super::{Asked, Ways, server, udp_server};
+use super::{DataWays, Iperf2Options, server, udp_server};
 use crate::command::measure::tool;
 use crate::output;
 use crate::personality::listening::{Everybody, until_interrupted};
@@ -27,15 +27,15 @@ use crate::personality::listening::{Everybody, until_interrupted};
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Measures and prints.
-pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
+pub(super) fn run(asked: &Iperf2Options) -> Result<(), Failure> {
     let plan = plan(asked);
     let stop = until_interrupted()?;
-    let printer = Mutex::new(Printer { asked, streams: Vec::new(), headed: None });
+    let printer = Mutex::new(UdpClientPrinter { asked, streams: Vec::new(), headed: None });
     let mut watch = |event: &Event| lock(&printer).event(event);
     let mut context = Context { tool: tool(), stop: stop.clone(), watch: &mut watch };
     let trip_times = asked.trip_times;
     let (record, reports) = match asked.ways {
-        Ways::Dual | Ways::TradeOff => with_return(asked, &plan, &mut context)?,
+        DataWays::Dual | DataWays::TradeOff => with_return(asked, &plan, &mut context)?,
         _ => run_udp(&plan, UdpExtras { back: None, trip_times }, &mut context),
     };
     lock(&printer).end(&record, &reports);
@@ -44,15 +44,15 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
 
 /// The test there, and the server's stream back.
 fn with_return(
-    asked: &Asked,
+    asked: &Iperf2Options,
     plan: &UdpPlan,
     context: &mut Context<'_>,
 ) -> Result<(Record, Vec<UdpReport>), Failure> {
     let port = asked.listen_port.unwrap_or(asked.port);
-    let back = Some(Return { at_once: asked.ways == Ways::Dual, port });
+    let back = Some(Return { at_once: asked.ways == DataWays::Dual, port });
     let listener = UdpPort::bind(udp_server::local(asked, port), asked.window)?;
     let (listening, finished) = (Stop::new(), AtomicBool::new(false));
-    let printer = udp_server::Printer::new(asked, "*");
+    let printer = udp_server::UdpClientPrinter::new(asked, "*");
     let watch = |peer, seen: &UdpSeen<'_>| {
         printer.see(peer, seen);
         if matches!(seen, UdpSeen::Done(_) | UdpSeen::Failed(_)) {
@@ -86,7 +86,7 @@ fn with_return(
     })
 }
 
-fn plan(asked: &Asked) -> UdpPlan {
+fn plan(asked: &Iperf2Options) -> UdpPlan {
     let streams = u64::from(asked.streams);
     // iperf's -n is of each stream.
     let finish = match asked.bytes {
@@ -119,21 +119,21 @@ fn plan(asked: &Asked) -> UdpPlan {
 }
 
 /// Prints a test as it goes.
-struct Printer<'a> {
-    asked: &'a Asked,
+struct UdpClientPrinter<'a> {
+    asked: &'a Iperf2Options,
     streams: Vec<StreamOpened>,
     /// True when the last rows were a receiver's, false when a sender's; none before the first.
     headed: Option<bool>,
 }
 
 /// Counts of a row: sent datagrams or received ones.
-enum Row {
+enum UdpRow {
     /// Bytes and datagrams, and whether it is of the whole test.
     Sent(u64, u64, bool),
     Received(Received),
 }
 
-impl Printer<'_> {
+impl UdpClientPrinter<'_> {
     fn event(&mut self, event: &Event) {
         match event {
             Event::Stream(stream) => self.stream(stream),
@@ -153,8 +153,8 @@ impl Printer<'_> {
             return;
         }
         let mut how = match self.asked.ways {
-            Ways::Reverse => "reverse".to_owned(),
-            Ways::FullDuplex => "full-duplex) (no-udp-fin".to_owned(),
+            DataWays::Reverse => "reverse".to_owned(),
+            DataWays::FullDuplex => "full-duplex) (no-udp-fin".to_owned(),
             _ => String::new(),
         };
         if self.asked.trip_times {
@@ -193,9 +193,9 @@ impl Printer<'_> {
         let what = match row.datagrams {
             None => {
                 let datagrams = row.bytes / u64::from(self.asked.datagram_bytes());
-                Row::Sent(row.bytes, datagrams, false)
+                UdpRow::Sent(row.bytes, datagrams, false)
             }
-            Some(counts) => Row::Received(Received {
+            Some(counts) => UdpRow::Received(Received {
                 bytes: row.bytes,
                 lost: counts.lost,
                 total: counts.received.saturating_add_signed(counts.lost),
@@ -207,12 +207,12 @@ impl Printer<'_> {
         self.row(row.direction, flow, span, &what);
     }
 
-    fn row(&mut self, direction: Direction, flow: Option<u16>, span: RowSpan, what: &Row) {
+    fn row(&mut self, direction: Direction, flow: Option<u16>, span: RowSpan, what: &UdpRow) {
         if self.asked.csv {
             self.csv_row(direction, flow, span, what);
             return;
         }
-        let received = matches!(what, Row::Received(_));
+        let received = matches!(what, UdpRow::Received(_));
         let style = self.asked.style();
         if self.headed.replace(received) != Some(received) {
             output::line(style.head(received));
@@ -220,16 +220,16 @@ impl Printer<'_> {
         let star = if direction == Direction::Down { "*" } else { "" };
         let id = flow.map_or_else(|| "SUM".to_owned(), |flow| format!("{star}{}", flow + 1));
         match what {
-            Row::Sent(bytes, datagrams, _) => {
+            UdpRow::Sent(bytes, datagrams, _) => {
                 output::line(&style.sent(&id, span, *bytes, *datagrams));
             }
-            Row::Received(received) => {
+            UdpRow::Received(received) => {
                 style.received(&id, span, received).iter().for_each(|line| output::line(line));
             }
         }
     }
 
-    fn csv_row(&self, direction: Direction, flow: Option<u16>, span: RowSpan, what: &Row) {
+    fn csv_row(&self, direction: Direction, flow: Option<u16>, span: RowSpan, what: &UdpRow) {
         let Some(flow) = flow else { return };
         let same = |stream: &&StreamOpened| (stream.direction, stream.flow) == (direction, flow);
         let Some(stream) = self.streams.iter().find(same) else { return };
@@ -241,10 +241,10 @@ impl Printer<'_> {
         let (date, id) = (lines::date(span), u32::from(flow) + 1);
         let row = |bytes| lines::csv(&date, id, sender, receiver, span, bytes);
         output::line(&match what {
-            Row::Sent(bytes, datagrams, whole) => {
+            UdpRow::Sent(bytes, datagrams, whole) => {
                 csv_sent(row(*bytes), (!whole).then_some(*datagrams))
             }
-            Row::Received(received) => csv_received(row(received.bytes), received),
+            UdpRow::Received(received) => csv_received(row(received.bytes), received),
         });
     }
 
@@ -270,7 +270,7 @@ impl Printer<'_> {
             let Some(sent) = &end.sent_datagrams else { continue };
             let count = sent.count + 1;
             let span = RowSpan::from_zero(end.span_ns as f64 / 1e9);
-            self.row(Direction::Up, Some(*flow), span, &Row::Sent(count * size, count, true));
+            self.row(Direction::Up, Some(*flow), span, &UdpRow::Sent(count * size, count, true));
             if !self.asked.csv {
                 output::line(&format!("[{:>3}] Sent {count} datagrams", flow + 1));
             }
@@ -278,7 +278,7 @@ impl Printer<'_> {
         }
         if all.len() > 1 {
             let count: u64 = all.iter().sum();
-            let row = Row::Sent(count * size, count, true);
+            let row = UdpRow::Sent(count * size, count, true);
             self.row(Direction::Up, None, RowSpan::from_zero(longest_s(&ends)), &row);
         }
         all
@@ -300,7 +300,7 @@ impl Printer<'_> {
                 transit: None,
             };
             let span = RowSpan::from_zero(end.span_ns as f64 / 1e9);
-            self.row(Direction::Down, Some(*flow), span, &Row::Received(one));
+            self.row(Direction::Down, Some(*flow), span, &UdpRow::Received(one));
             streams += 1;
             sum = Received {
                 bytes: sum.bytes + one.bytes,
@@ -313,7 +313,7 @@ impl Printer<'_> {
         }
         if streams > 1 {
             let span = RowSpan::from_zero(longest_s(&ends));
-            self.row(Direction::Down, None, span, &Row::Received(sum));
+            self.row(Direction::Down, None, span, &UdpRow::Received(sum));
         }
     }
 

@@ -13,7 +13,7 @@ use linerate_engine::foreign::iperf2::{
 use linerate_proto::iperf2::{ClientHeader, Mode, UdpReport};
 use linerate_sys::clock::monotonic;
 
-use super::Asked;
+use super::Iperf2Options;
 use super::lines::{self, Format, RULER, RowSpan};
 use super::udp_lines::{Received, Style, csv_received, csv_sent};
 use crate::output;
@@ -23,7 +23,7 @@ use crate::personality::listening;
 const ENDED: Duration = Duration::from_millis(500);
 
 /// Serves until the user stops it.
-pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
+pub(super) fn run(asked: &Iperf2Options) -> Result<(), Failure> {
     let listener = UdpPort::bind(local(asked, asked.port), asked.window)?;
     let stop = listening::until_interrupted()?;
     if !asked.csv {
@@ -35,7 +35,7 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
         output::line(&format!("UDP buffer size: {buffer} ({how})"));
         output::line(RULER);
     }
-    let printer = Printer::new(asked, "");
+    let printer = UdpServerPrinter::new(asked, "");
     // A client whose report is lost says its end again.
     let over = || {
         let (clients, last) = *printer.done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +57,7 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
 }
 
 /// Address to listen on: all addresses, or the one of `-B`.
-pub(super) fn local(asked: &Asked, port: u16) -> SocketAddr {
+pub(super) fn local(asked: &Iperf2Options, port: u16) -> SocketAddr {
     let any = if std::path::Path::new("/proc/net/if_inet6").exists() {
         IpAddr::V6(Ipv6Addr::UNSPECIFIED)
     } else {
@@ -67,29 +67,29 @@ pub(super) fn local(asked: &Asked, port: u16) -> SocketAddr {
 }
 
 /// Time between rows.
-pub(super) fn interval(asked: &Asked) -> Option<Duration> {
+pub(super) fn interval(asked: &Iperf2Options) -> Option<Duration> {
     asked.interval_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
 }
 
 /// Prints what clients do, each under a number of its own.
-pub(super) struct Printer<'a> {
-    asked: &'a Asked,
+pub(super) struct UdpServerPrinter<'a> {
+    asked: &'a Iperf2Options,
     /// Before the numbers.
     star: &'static str,
-    clients: Mutex<Clients>,
+    clients: Mutex<UdpServerClients>,
     /// Clients that were served to their end, and when the last was.
     done: Mutex<(u32, Option<MonoTime>)>,
 }
 
 #[derive(Default)]
-struct Clients {
+struct UdpServerClients {
     last_number: u32,
-    by_address: HashMap<SocketAddr, Client>,
+    by_address: HashMap<SocketAddr, UdpServerClient>,
     headed: Option<bool>,
 }
 
 /// A client as it was at the last row.
-struct Client {
+struct UdpServerClient {
     number: u32,
     local: String,
     mode: Mode,
@@ -98,8 +98,8 @@ struct Client {
     sent: UdpSentBack,
 }
 
-impl<'a> Printer<'a> {
-    pub(super) fn new(asked: &'a Asked, star: &'static str) -> Self {
+impl<'a> UdpServerPrinter<'a> {
+    pub(super) fn new(asked: &'a Iperf2Options, star: &'static str) -> Self {
         Self { asked, star, clients: Mutex::default(), done: Mutex::default() }
     }
 
@@ -115,7 +115,7 @@ impl<'a> Printer<'a> {
 
     fn begin(
         &self,
-        clients: &mut Clients,
+        clients: &mut UdpServerClients,
         peer: SocketAddr,
         local: Option<SocketAddr>,
         header: Option<&ClientHeader>,
@@ -138,37 +138,37 @@ impl<'a> Printer<'a> {
             output::line(&lines::connected(&id, &local, &peer.to_string(), &how));
         }
         let (received, sent) = (UdpReport::default(), UdpSentBack::default());
-        let client = Client { number, local, mode, span_s: 0.0, received, sent };
+        let client = UdpServerClient { number, local, mode, span_s: 0.0, received, sent };
         clients.by_address.insert(peer, client);
     }
 
-    fn interval(&self, clients: &mut Clients, peer: SocketAddr, moved: &UdpMoved) {
-        let Clients { by_address, headed, .. } = clients;
+    fn interval(&self, clients: &mut UdpServerClients, peer: SocketAddr, moved: &UdpMoved) {
+        let UdpServerClients { by_address, headed, .. } = clients;
         let Some(client) = by_address.get_mut(&peer) else { return };
         let span = RowSpan { begin_s: client.span_s, end_s: moved.span_ns as f64 / 1e9 };
         if let Some(UdpCounted::Iperf(now)) = moved.received {
-            let mut lines = Lines { printer: self, peer, client, headed };
+            let mut lines = ClientLines { printer: self, peer, client, headed };
             lines.received(span, &Received::between(&client.received, &now));
             client.received = now;
         }
         if let Some(now) = moved.sent {
             let bytes = now.bytes.saturating_sub(client.sent.bytes);
             let datagrams = now.datagrams.saturating_sub(client.sent.datagrams);
-            let mut lines = Lines { printer: self, peer, client, headed };
+            let mut lines = ClientLines { printer: self, peer, client, headed };
             lines.sent(span, bytes, datagrams, false);
             client.sent = now;
         }
         client.span_s = span.end_s;
     }
 
-    fn done(&self, clients: &mut Clients, peer: SocketAddr, moved: &UdpMoved) {
-        let Clients { by_address, headed, .. } = clients;
+    fn done(&self, clients: &mut UdpServerClients, peer: SocketAddr, moved: &UdpMoved) {
+        let UdpServerClients { by_address, headed, .. } = clients;
         let Some(client) = by_address.remove(&peer) else { return };
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         *done = (done.0 + 1, Some(monotonic()));
         drop(done);
         let span = RowSpan::from_zero(moved.span_ns as f64 / 1e9);
-        let mut lines = Lines { printer: self, peer, client: &client, headed };
+        let mut lines = ClientLines { printer: self, peer, client: &client, headed };
         match moved.received {
             Some(UdpCounted::Iperf(counts)) => {
                 lines.received(span, &Received::from_report(&counts))
@@ -199,14 +199,14 @@ impl<'a> Printer<'a> {
 }
 
 /// The rows of one client.
-struct Lines<'a> {
-    printer: &'a Printer<'a>,
+struct ClientLines<'a> {
+    printer: &'a UdpServerPrinter<'a>,
     peer: SocketAddr,
-    client: &'a Client,
+    client: &'a UdpServerClient,
     headed: &'a mut Option<bool>,
 }
 
-impl Lines<'_> {
+impl ClientLines<'_> {
     fn style(&mut self, received: bool) -> Style {
         let style = self.printer.asked.style();
         if !style.csv && self.headed.replace(received) != Some(received) {

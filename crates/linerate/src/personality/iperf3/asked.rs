@@ -41,7 +41,7 @@ pub(super) enum Mistake {
 
 /// Task of the program: client, server, version or help.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum ProgramRole {
     /// Measure with the server on this host.
     Client(String),
     /// Be the server.
@@ -54,7 +54,7 @@ pub(super) enum Role {
 
 /// A pace and how unevenly it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pace {
+pub(super) struct PaceOption {
     /// Bit/s; 0 is none.
     pub(super) rate_bps: u64,
     /// Blocks that leave at once; none is an even pace.
@@ -64,8 +64,8 @@ pub(super) struct Pace {
 /// A command line as it was meant.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of iperf3")]
-pub(super) struct Asked {
-    pub(super) role: Option<Role>,
+pub(super) struct Iperf3Options {
+    pub(super) role: Option<ProgramRole>,
     pub(super) port: u16,
     pub(super) unit: Option<Unit>,
     pub(super) interval: Duration,
@@ -95,7 +95,7 @@ pub(super) struct Asked {
     pub(super) public_key: Option<PathBuf>,
     pub(super) udp: bool,
     pub(super) connect_timeout: Option<Duration>,
-    pub(super) pace: Option<Pace>,
+    pub(super) pace: Option<PaceOption>,
     pub(super) fq_rate_bps: Option<u64>,
     pub(super) time_s: Option<u64>,
     pub(super) bytes: u64,
@@ -124,7 +124,7 @@ pub(super) struct Asked {
     pub(super) warnings: Vec<String>,
 }
 
-impl Asked {
+impl Iperf3Options {
     /// Reads a command line; words that are no flags are left alone, as iperf3 does.
     pub(super) fn read(words: &[String]) -> Result<Self, Mistake> {
         let parts = read_flags(words)?;
@@ -135,7 +135,8 @@ impl Asked {
         let mut length = 0.0;
         for (flag, value) in &parts {
             if matches!(flag.name, "version" | "help") {
-                let role = if flag.name == "help" { Role::Help } else { Role::Version };
+                let role =
+                    if flag.name == "help" { ProgramRole::Help } else { ProgramRole::Version };
                 return Ok(Self { role: Some(role), ..asked });
             }
             asked.take(flag.name, value, &mut length).map_err(Mistake::Parameter)?;
@@ -207,15 +208,15 @@ impl Asked {
 
     fn take_role(&mut self, name: &str, value: &str) -> Result<(), String> {
         let role = match (name, &self.role) {
-            ("client", Some(Role::Server)) | ("server", Some(Role::Client(_))) => {
+            ("client", Some(ProgramRole::Server)) | ("server", Some(ProgramRole::Client(_))) => {
                 return Err("cannot be both server and client".to_owned());
             }
             ("client", _) => {
                 let (host, device) = with_device(value, self.device.take());
                 self.device = device;
-                Role::Client(host.unwrap_or_default())
+                ProgramRole::Client(host.unwrap_or_default())
             }
-            _ => Role::Server,
+            _ => ProgramRole::Server,
         };
         self.role = Some(role);
         Ok(())
@@ -307,8 +308,8 @@ impl Asked {
 
     /// Checks that the flags go together, in the order in which iperf3 does.
     fn check(&mut self, of_client: bool, of_server: bool, length: f64) -> Result<(), &'static str> {
-        let is_client = matches!(self.role, Some(Role::Client(_)));
-        let is_server = self.role == Some(Role::Server);
+        let is_client = matches!(self.role, Some(ProgramRole::Client(_)));
+        let is_server = self.role == Some(ProgramRole::Server);
         let key_and_name = (self.username.is_some(), self.public_key.is_some());
         let key_and_users = (self.private_key.is_some(), self.users.is_some());
         let sends = !self.reverse && !self.bidir;
@@ -434,13 +435,13 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 /// `10M`, `1G/32`: bit/s, and the blocks of a burst.
-fn pace(text: &str) -> Result<Pace, String> {
+fn pace(text: &str) -> Result<PaceOption, String> {
     let (rate_text, burst) = split(text);
     let burst = burst.map(|burst| match integer(burst) {
         count @ 1..=BURST_MAX => Ok(count.unsigned_abs()),
         _ => Err(format!("invalid burst count (maximum = {BURST_MAX})")),
     });
-    Ok(Pace { burst: burst.transpose()?, rate_bps: rate(rate_text)? as u64 })
+    Ok(PaceOption { burst: burst.transpose()?, rate_bps: rate(rate_text)? as u64 })
 }
 
 /// `100M`, `100M/10`: bit/s, and the seconds that they are averaged over; whether it is a limit.
@@ -491,9 +492,9 @@ fn keepalive(text: &str) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Asked, Mistake> {
+    fn read(line: &str) -> Result<Iperf3Options, Mistake> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        Asked::read(&words)
+        Iperf3Options::read(&words)
     }
 
     #[test]
@@ -503,9 +504,9 @@ mod tests {
                           --linux-congestion y --rev -i 2 --int 0.5 stray -c b -4 -6",
         )
         .expect("iperf3 takes it");
-        assert_eq!(asked.role, Some(Role::Client("b".to_owned())));
+        assert_eq!(asked.role, Some(ProgramRole::Client("b".to_owned())));
         assert_eq!((asked.time_s, asked.length_bytes), (Some(5), Some(2048)));
-        assert_eq!(asked.pace, Some(Pace { rate_bps: 7_000_000, burst: Some(3) }));
+        assert_eq!(asked.pace, Some(PaceOption { rate_bps: 7_000_000, burst: Some(3) }));
         assert_eq!(asked.congestion.as_deref(), Some("y"));
         assert!(asked.reverse && asked.ipv6 && !asked.ipv4);
         assert_eq!(asked.interval, Duration::from_millis(500));
@@ -519,7 +520,7 @@ mod tests {
             ("--bind-dev lo -c h", "h", Some("lo")),
         ] {
             let asked = read(line).expect("iperf3 takes it");
-            assert_eq!(asked.role, Some(Role::Client(host.to_owned())), "{line}");
+            assert_eq!(asked.role, Some(ProgramRole::Client(host.to_owned())), "{line}");
             assert_eq!(asked.device.as_deref(), device, "{line}");
         }
         let asked = read("-s -B 10.0.0.1%eth1").expect("iperf3 takes it");
@@ -531,7 +532,7 @@ mod tests {
 
     #[test]
     fn help_and_version_end_the_line() {
-        assert_eq!(read("-c h -v -p 0").map(|asked| asked.role), Ok(Some(Role::Version)));
-        assert_eq!(read("--he").map(|asked| asked.role), Ok(Some(Role::Help)));
+        assert_eq!(read("-c h -v -p 0").map(|asked| asked.role), Ok(Some(ProgramRole::Version)));
+        assert_eq!(read("--he").map(|asked| asked.role), Ok(Some(ProgramRole::Help)));
     }
 }

@@ -15,7 +15,7 @@ use linerate_report::iperf3::{Document, ENDLESS_NS, Lines, Role, Sheet, VERSION,
 use linerate_sys::clock::wall;
 use linerate_sys::stop::Stop;
 
-use super::asked::Asked;
+use super::asked::Iperf3Options;
 use super::paper::Paper;
 use super::said::words;
 use super::{NO_ROWS_NS, login, surroundings};
@@ -24,7 +24,7 @@ use crate::command::measure::tool;
 use crate::output;
 
 /// Measures and prints as iperf3 does; 1 when it fails.
-pub(super) fn run(asked: &Asked, host: &str, paper: &Paper) -> Result<u8, Failure> {
+pub(super) fn run(asked: &Iperf3Options, host: &str, paper: &Paper) -> Result<u8, Failure> {
     let plan = plan(asked, host);
     let udp = asked.udp.then(|| udp_plan(asked, &plan));
     let sheet = match &udp {
@@ -32,7 +32,7 @@ pub(super) fn run(asked: &Asked, host: &str, paper: &Paper) -> Result<u8, Failur
         None => Sheet::new(Role::Client, plan.clone()),
     };
     let login = login::login(asked)?;
-    let mut page = Page::new(asked, sheet, paper);
+    let mut page = ClientPage::new(asked, sheet, paper);
     let extras = Extras {
         title: asked.title.clone(),
         extra_data: asked.extra_data.clone(),
@@ -71,7 +71,7 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Bytes of a block where `-l` says nothing.
 const BLOCK_BYTES: u32 = 128 << 10;
 
-fn plan(asked: &Asked, host: &str) -> TcpPlan {
+fn plan(asked: &Iperf3Options, host: &str) -> TcpPlan {
     let finish = match (asked.bytes, asked.blocks) {
         (0, 0) => Finish::TimeNs(match asked.time_s {
             Some(0) => ENDLESS_NS,
@@ -121,7 +121,7 @@ fn whole(rate_bps: NonZeroU64) -> BitRate {
 }
 
 /// The same over UDP: datagrams that fit an Ethernet packet and 1 Mbit/s unless told otherwise.
-fn udp_plan(asked: &Asked, plan: &TcpPlan) -> UdpPlan {
+fn udp_plan(asked: &Iperf3Options, plan: &TcpPlan) -> UdpPlan {
     UdpPlan {
         server: plan.server.clone(),
         test: UdpTest {
@@ -166,7 +166,7 @@ pub(super) fn name(stop: &Stop) -> String {
 }
 
 /// Output of a test, in one of three forms.
-struct Page<'a> {
+struct ClientPage<'a> {
     paper: &'a Paper,
     lines: Option<Lines>,
     document: Document,
@@ -179,8 +179,8 @@ struct Page<'a> {
     time: Option<String>,
 }
 
-impl<'a> Page<'a> {
-    fn new(asked: &Asked, sheet: Sheet, paper: &'a Paper) -> Self {
+impl<'a> ClientPage<'a> {
+    fn new(asked: &Iperf3Options, sheet: Sheet, paper: &'a Paper) -> Self {
         let around = surroundings(wall());
         let lines = (!asked.json)
             .then(|| Lines::new(sheet.clone(), asked.unit.unwrap_or_default(), asked.verbose));

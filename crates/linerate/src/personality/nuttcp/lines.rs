@@ -3,7 +3,7 @@
 use linerate_core::record::{Direction, FlowEnd, IntervalRow, MetricId, Record, Side, Stat};
 use linerate_proto::nuttcp::{Interval, Summary, Timed};
 
-use super::asked::Asked;
+use super::asked::NuttcpOptions;
 use crate::personality::together;
 
 /// A row of `-i` of a test in which this end receives.
@@ -34,7 +34,7 @@ pub(super) fn told(interval: &Interval, line: &str) -> String {
 }
 
 /// The line of the whole test; `told` is what the server told of its end.
-pub(super) fn result(asked: &Asked, record: &Record, told: Option<&Summary>) -> String {
+pub(super) fn result(asked: &NuttcpOptions, record: &Record, told: Option<&Summary>) -> String {
     let direction = if asked.receives { Direction::Down } else { Direction::Up };
     let value = |metric, stat| record.value(metric, stat, Some(direction));
     let (bytes, seconds) = match asked.receives && !asked.udp {
@@ -65,7 +65,7 @@ pub(super) fn result(asked: &Asked, record: &Record, told: Option<&Summary>) -> 
 }
 
 /// Columns of jitter and delay from the server's summary.
-fn times(asked: &Asked, told: Option<&Summary>) -> String {
+fn times(asked: &NuttcpOptions, told: Option<&Summary>) -> String {
     let Some(told) = told else { return String::new() };
     let both =
         [(told.jitter, Timed::Jitter, asked.jitter), (told.delay, Timed::Delay, asked.delay)];
@@ -75,7 +75,7 @@ fn times(asked: &Asked, told: Option<&Summary>) -> String {
     shown.collect()
 }
 
-fn losses(asked: &Asked, record: &Record, direction: Direction) -> String {
+fn losses(asked: &NuttcpOptions, record: &Record, direction: Direction) -> String {
     let value = |metric| record.value(metric, Stat::Value, Some(direction)).unwrap_or(0.0);
     let lost = value(MetricId::DatagramsLost);
     let all = value(MetricId::DatagramsReceived) + lost;
@@ -97,7 +97,7 @@ fn losses(asked: &Asked, record: &Record, direction: Direction) -> String {
 }
 
 fn retransmits(
-    asked: &Asked,
+    asked: &NuttcpOptions,
     record: &Record,
     direction: Direction,
     told: Option<&Summary>,

@@ -29,7 +29,7 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
     // Before anything that could start a thread.
     enter_user_namespace_if_needed()?;
     let stop = Stop::on_signals()?;
-    let mut session = Session {
+    let mut session = BankSession {
         args,
         bank: Bank::new(measure::tool(), stop.clone(), Arc::new(study::serve)),
         stop,
@@ -80,7 +80,7 @@ fn bar(count: usize) -> ProgressBar {
     bar
 }
 
-struct Session<'a> {
+struct BankSession<'a> {
     args: &'a RunArgs,
     bank: Bank,
     stop: Stop,
@@ -88,7 +88,7 @@ struct Session<'a> {
     without: HashMap<String, Reach>,
 }
 
-impl Session<'_> {
+impl BankSession<'_> {
     /// A scenario, measured again once where this machine disturbed it; none when it was stopped.
     fn case(&mut self, scenario: &Scenario, run: u32) -> Option<Case> {
         let mut case = self.measured(scenario, run)?;
