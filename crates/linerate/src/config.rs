@@ -72,13 +72,17 @@ fn some_rate(text: &str) -> Result<BitRate, String> {
 
 impl KnownFlags {
     /// The known link or capacity, if a flag gives one.
-    pub(crate) fn told(&self) -> Option<KnownPath> {
+    pub(crate) fn known_path(&self) -> Option<KnownPath> {
         let flag = if self.link.is_some() { "--link" } else { "--capacity" };
-        given(self.link.clone(), self.capacity, flag.to_owned())
+        known_path_of(self.link.clone(), self.capacity, flag.to_owned())
     }
 }
 
-fn given(link: Option<String>, capacity_bps: Option<BitRate>, source: String) -> Option<KnownPath> {
+fn known_path_of(
+    link: Option<String>,
+    capacity_bps: Option<BitRate>,
+    source: String,
+) -> Option<KnownPath> {
     let told = link.is_some() || capacity_bps.is_some();
     told.then_some(KnownPath { link, capacity_bps, source })
 }
@@ -116,23 +120,25 @@ impl Config {
 
     fn read(path: &Path) -> Result<Self, Failure> {
         let text = paths::read(path)?;
-        Self::of(&text, path).map_err(|reason| {
+        Self::from_toml(&text, path).map_err(|reason| {
             Failure::new(Fault::Usage, "read", path.display().to_string(), reason)
                 .advise("linerate help config lists the keys")
         })
     }
 
-    fn of(text: &str, path: &Path) -> Result<Self, String> {
+    fn from_toml(text: &str, path: &Path) -> Result<Self, String> {
         let mut config: Self =
             linerate_core::tree::from_toml(text).map_err(|error| mistake(text, &error))?;
         config.path = path.to_owned();
         let hosts = config.hosts.iter().map(|(name, host)| (name.as_str(), host));
         for (name, host) in hosts {
             let place = |key: &str, error: String| format!("hosts.{name}.{key}: {error}");
-            known(&host.link, &host.capacity).map_err(|(key, error)| place(key, error))?;
+            check_known_path(&host.link, &host.capacity)
+                .map_err(|(key, error)| place(key, error))?;
         }
         let Defaults { link, capacity, .. } = &config.defaults;
-        known(link, capacity).map_err(|(key, error)| format!("defaults.{key}: {error}"))?;
+        check_known_path(link, capacity)
+            .map_err(|(key, error)| format!("defaults.{key}: {error}"))?;
         Ok(config)
     }
 
@@ -142,16 +148,17 @@ impl Config {
         let file = self.path.display();
         let by_host = found.and_then(|entry| {
             let capacity = entry.capacity.as_ref().and_then(|rate| rate.parse().ok());
-            given(entry.link.clone(), capacity, format!("hosts.{host} of {file}"))
+            known_path_of(entry.link.clone(), capacity, format!("hosts.{host} of {file}"))
         });
         let capacity = self.defaults.capacity.as_ref().and_then(|rate| rate.parse().ok());
-        let by_default = given(self.defaults.link.clone(), capacity, format!("defaults of {file}"));
+        let by_default =
+            known_path_of(self.defaults.link.clone(), capacity, format!("defaults of {file}"));
         let address = found.and_then(|entry| entry.address.clone());
         Profile {
             host: address.unwrap_or_else(|| host.to_owned()),
             name: found.map(|_| host.to_owned()),
             port: found.and_then(|entry| entry.port).or(self.defaults.port),
-            known: flags.told().or(by_host).or(by_default),
+            known: flags.known_path().or(by_host).or(by_default),
         }
     }
 
@@ -170,7 +177,10 @@ impl Config {
 }
 
 /// Checks that a link and a capacity can be read; a refusal names the key and the reason.
-fn known(link: &Option<String>, capacity: &Option<String>) -> Result<(), (&'static str, String)> {
+fn check_known_path(
+    link: &Option<String>,
+    capacity: &Option<String>,
+) -> Result<(), (&'static str, String)> {
     let link = link.as_deref().map_or(Ok(()), |link| known_link(link).map(drop));
     link.map_err(|error| ("link", error))?;
     let rate = capacity.as_deref().map_or(Ok(()), |rate| rate.parse::<BitRate>().map(drop));
@@ -220,7 +230,7 @@ mod tests {
         [hosts.c]\ncapacity = \"50M\"\nport = 5999\n";
 
     fn config(text: &str) -> Result<Config, String> {
-        Config::of(text, Path::new("/c.toml"))
+        Config::from_toml(text, Path::new("/c.toml"))
     }
 
     #[test]

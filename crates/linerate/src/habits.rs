@@ -176,7 +176,7 @@ fn rewritten(words: &[OsString], flag: &str, habit: Habit) -> Result<Vec<OsStrin
         return Err(hint.to_owned());
     }
     let lost = || "write it apart from other flags".to_owned();
-    let (at, before, attached) = place(words, flag).ok_or_else(lost)?;
+    let (at, before, attached) = place_of_flag(words, flag).ok_or_else(lost)?;
     let takes_value = matches!(habit, Argument | TypeOfService)
         || matches!(habit, Value(ours) if !ours.contains('='));
     let mut rest = words[at + 1..].iter().cloned();
@@ -202,7 +202,7 @@ fn rewritten(words: &[OsString], flag: &str, habit: Habit) -> Result<Vec<OsStrin
 }
 
 /// Place of a flag: the index of its word, the letters before it, and the value attached to it.
-fn place(words: &[OsString], flag: &str) -> Option<(usize, String, String)> {
+fn place_of_flag(words: &[OsString], flag: &str) -> Option<(usize, String, String)> {
     let place_in = |at: usize, word: &OsString| {
         let word = word.to_str()?;
         if flag.starts_with("--") {

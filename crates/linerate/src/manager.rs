@@ -11,8 +11,8 @@ static ENDS: AtomicBool = AtomicBool::new(false);
 /// Time between two looks whether the program is to end.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Tells the service manager, where one started this program and waits for it.
-pub(crate) fn tell(state: &str) {
+/// Sends a state to the service manager, where one started this program and waits for it.
+pub(crate) fn notify(state: &str) {
     let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
     if let Err(error) = service::notify(&socket, state) {
         tracing::warn!("the service manager was not told {state}: {error}");
@@ -22,7 +22,7 @@ pub(crate) fn tell(state: &str) {
 /// The program has begun; that its end has begun is told as soon as it is asked to end, for what
 /// runs may take longer.
 pub(crate) fn tell_of_begin_and_end(stop: &Stop) {
-    tell("READY=1");
+    notify("READY=1");
     let stop = stop.clone();
     std::thread::spawn(move || tell_of_the_end(&stop));
 }
@@ -38,6 +38,6 @@ pub(crate) fn tell_of_the_end(stop: &Stop) {
 /// The program ends: whoever is quicker tells, this or the thread that waits for it.
 pub(crate) fn ends(stop: &Stop) {
     if stop.asked() && !ENDS.swap(true, Ordering::SeqCst) {
-        tell("STOPPING=1");
+        notify("STOPPING=1");
     }
 }

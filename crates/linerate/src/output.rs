@@ -14,17 +14,17 @@ static TROUBLE: OnceLock<io::Error> = OnceLock::new();
 
 /// One line of results.
 pub(crate) fn line(text: &str) {
-    note_trouble(writeln!(io::stdout().lock(), "{}", shown(text)));
+    note_trouble(writeln!(io::stdout().lock(), "{}", for_terminal(text)));
 }
 
 /// Results that bring their own line ends.
 pub(crate) fn text(text: &str) {
     let mut out = io::stdout().lock();
-    note_trouble(out.write_all(shown(text).as_bytes()).and_then(|()| out.flush()));
+    note_trouble(out.write_all(for_terminal(text).as_bytes()).and_then(|()| out.flush()));
 }
 
-/// The text as the terminal has letters for it: one whose locale is not of UTF-8 gets ASCII.
-fn shown(text: &str) -> Cow<'_, str> {
+/// The text in the letters of the terminal: ASCII where its locale is not UTF-8.
+fn for_terminal(text: &str) -> Cow<'_, str> {
     if text.is_ascii() || !io::stdout().is_terminal() || is_utf8(|name| std::env::var(name).ok()) {
         return Cow::Borrowed(text);
     }

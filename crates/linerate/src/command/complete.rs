@@ -42,7 +42,7 @@ const RESULTS: usize = 9;
 pub(crate) fn candidates(what: Candidates) -> String {
     let (sender, receiver) = mpsc::channel();
     // It ends with the process.
-    std::thread::spawn(move || sender.send(found(what)));
+    std::thread::spawn(move || sender.send(candidates(what)));
     let found = receiver.recv_timeout(PATIENCE).unwrap_or_default();
     let mut lines: Vec<String> = Vec::new();
     for (word, about) in found {
@@ -58,7 +58,7 @@ pub(crate) fn candidates(what: Candidates) -> String {
 }
 
 /// Words with what they are.
-fn found(what: Candidates) -> Vec<(String, String)> {
+fn candidates(what: Candidates) -> Vec<(String, String)> {
     let store = default_path().and_then(|path| Store::look(&path)).ok();
     let known = |what| store.as_ref().and_then(|store| store.known(what).ok()).unwrap_or_default();
     let mut words = match what {

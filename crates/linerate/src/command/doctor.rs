@@ -73,8 +73,8 @@ pub(crate) fn run(args: Args) -> Outcome {
         Some(Part::Clock) => {
             let line = Block::Text(calibration(&clock.calibration(), clock.tick_ns));
             let facts = [line, Block::Facts(clock_facts(&clock))].into_iter();
-            let civil_time = civil_time::blocks(&civil_time::found());
-            facts.chain(civil_time).chain(stamping::blocks(&stamping::found())).collect()
+            let civil_time = civil_time::blocks(&civil_time::query_services());
+            facts.chain(civil_time).chain(stamping::blocks(&stamping::interfaces())).collect()
         }
         None => checks::tables(&checks).into_iter().map(Block::Table).collect(),
     };

@@ -416,7 +416,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     if let Some(policy) = policy {
         server.set_policy(policy);
     }
-    manager::tell("READY=1");
+    manager::notify("READY=1");
     std::thread::scope(|scope| {
         #[cfg(feature = "web")]
         keep_up(scope, certificate.as_ref(), mesh.as_ref(), &stop);

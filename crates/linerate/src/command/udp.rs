@@ -94,5 +94,5 @@ fn pace(args: &Args) -> Option<BitRate> {
 fn search(args: &Args) -> SearchPlan {
     let rate_max = args.bitrate.filter(|rate| rate.bits_per_sec() > 0);
     let plan = SearchPlan { rate_max, ..SearchPlan::default() };
-    args.search_with.iter().fold(plan, |plan, setting| setting.set(plan))
+    args.search_with.iter().fold(plan, |plan, setting| setting.apply_to(plan))
 }

@@ -65,7 +65,7 @@ pub(crate) fn text(root: Command, words: &[OsString]) -> String {
     let (command, page) = (command.clone(), page(&path));
     match (path.contains(' '), long) {
         (false, _) => all_commands(&command, page, long),
-        (true, true) => whole(command, page),
+        (true, true) => full_help(command, page),
         (true, false) => brief(command, page),
     }
 }
@@ -193,8 +193,8 @@ fn beginning(text: &str, room: usize) -> String {
     cut.map_or_else(|| text.to_owned(), |(at, dots)| format!("{}{dots}", &text[..at]))
 }
 
-/// `--help`: everything.
-fn whole(command: Command, page: &Page) -> String {
+/// The full help of `--help`.
+fn full_help(command: Command, page: &Page) -> String {
     let command = under_headings(command).mut_args(in_full);
     let name = command.get_bin_name().unwrap_or_default().to_owned();
     let after = format!(

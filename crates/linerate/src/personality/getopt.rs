@@ -117,7 +117,7 @@ pub(super) fn scan<'a, F: Known>(
                 (flag, format!("option requires an argument -- '{letter}'"), false)
             }
             Arg::Long(name) => {
-                let flag = named(name, flags)?;
+                let flag = find_long(name, flags)?;
                 (flag, format!("option '--{}' requires an argument", flag.long()), true)
             }
         };

@@ -13,9 +13,9 @@ use super::flags::Args;
 /// The flags alone.
 pub(super) fn flags(args: &Args) -> Result<(), Failure> {
     ports(args)?;
-    made(args)?;
+    check_made_device(args)?;
     frames(args)?;
-    what(args)
+    check_tests(args)
 }
 
 fn refused(object: impl Into<String>, reason: impl std::fmt::Display, advice: &str) -> Failure {
@@ -93,7 +93,7 @@ const fn is_ip(protocol: BenchProtocol) -> bool {
 }
 
 /// Checks flags that need a device made here.
-fn made(args: &Args) -> Result<(), Failure> {
+fn check_made_device(args: &Args) -> Result<(), Failure> {
     let flags = &args.made;
     let Some(device) = &flags.device else {
         if !flags.filters.is_empty() {
@@ -206,7 +206,7 @@ fn lengths(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn what(args: &Args) -> Result<(), Failure> {
+fn check_tests(args: &Args) -> Result<(), Failure> {
     let what = &args.what;
     let mut seen = BTreeSet::new();
     if let Some(again) = what.tests.iter().find(|test| !seen.insert(test.name())) {

@@ -35,7 +35,7 @@ pub(super) fn check(plan: &StudyPlan, force: bool) -> Result<(), Failure> {
             return Err(in_use(name));
         }
         usable(link)?;
-        fits(link, *bytes, *tags)?;
+        check_frame_fits(link, *bytes, *tags)?;
     }
     Ok(())
 }
@@ -102,8 +102,9 @@ fn longest_bytes(plan: &BenchPlan) -> u32 {
     lengths.chain([plan.frames.size_bytes]).max().unwrap_or(0)
 }
 
-/// An interface takes a packet of its MTU, a header of 14 bytes and tags before it, an FCS after.
-fn fits(link: &LinkFacts, frame_bytes: u32, tags: usize) -> Result<(), Failure> {
+/// Checks that an interface carries the frame: a packet of its MTU, a header of 14 bytes and tags before
+/// it, an FCS after.
+fn check_frame_fits(link: &LinkFacts, frame_bytes: u32, tags: usize) -> Result<(), Failure> {
     let around = 18 + 4 * u32::try_from(tags).unwrap_or(0);
     let packet = frame_bytes.saturating_sub(around);
     if packet <= link.mtu_bytes {
@@ -172,9 +173,9 @@ mod tests {
     #[test]
     fn a_frame_fits_by_what_the_mtu_counts() {
         let link = LinkFacts { name: "p".to_owned(), mtu_bytes: 1500, ..LinkFacts::default() };
-        assert_eq!(fits(&link, 1518, 0), Ok(()));
-        assert_eq!(fits(&link, 1522, 1), Ok(()));
-        let line = fits(&link, 1519, 0).expect_err("a byte too long").to_string();
+        assert_eq!(check_frame_fits(&link, 1518, 0), Ok(()));
+        assert_eq!(check_frame_fits(&link, 1522, 1), Ok(()));
+        let line = check_frame_fits(&link, 1519, 0).expect_err("a byte too long").to_string();
         assert!(line.contains("carries 1501") && line.contains("mtu 1501"), "{line}");
     }
 }

@@ -12,7 +12,7 @@ use crate::command::study::{lines, show, write};
 use crate::{output, paths};
 
 /// Prints the run and writes the files that were asked for.
-pub(super) fn put(args: &Args, results: &Results) -> Result<(), Failure> {
+pub(super) fn print_results(args: &Args, results: &Results) -> Result<(), Failure> {
     let flags = &args.output;
     if flags.json {
         output::line(&array(&results.records)?);

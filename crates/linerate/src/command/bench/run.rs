@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let stop = Stop::on_signals()?;
     let session = shelf.session(begun, plan)?;
     if args.output.live() {
-        output::note(&opening::text(&session.plan, &left(&session)));
+        output::note(&opening::text(&session.plan, &cells_left(&session)));
     }
     let ending = measure(args, &session, &mut shelf, &stop);
     shelf.finish(&session, ending.as_ref().map_or(StudyState::Failed, run_state))?;
@@ -62,7 +62,7 @@ fn wanted(args: &Args) -> Result<Option<StudyPlan>, Failure> {
     if args.resume.is_some() && args.ports.is_empty() && made.device.is_none() {
         return Ok(None);
     }
-    suite::of(args).map(Some)
+    suite::from_flags(args).map(Some)
 }
 
 /// The shipped study of `--demo`.
@@ -93,7 +93,7 @@ fn stored(plan: &StudyPlan) -> Result<StudyPlan, Failure> {
 }
 
 /// Cells that a session has not measured.
-fn left(session: &Session) -> Vec<CellPlan> {
+fn cells_left(session: &Session) -> Vec<CellPlan> {
     let mut cells = session.plan.cells();
     cells.retain(|cell| !session.options.done.contains(&CellKey::of(&cell.cell)));
     cells
@@ -221,7 +221,7 @@ fn close(args: &Args, session: &Session, shelf: &Shelf, ending: &Ending) -> Outc
     if ending.measured + ending.found > 0
         || results.records.iter().any(|record| record.bench.is_some())
     {
-        result::put(args, &results)?;
+        result::print_results(args, &results)?;
     }
     let again = match &shelf.store {
         Some(_) => format!("; resume with: {}", resume_command(args, session)),

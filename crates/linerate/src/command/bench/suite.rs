@@ -24,7 +24,7 @@ const QUICK_OF_MINUTES: u64 = 100;
 const QUICK: u64 = 10;
 
 /// Study that the flags ask for: a topology for each state of the device, a test with the lengths.
-pub(super) fn of(args: &Args) -> Result<StudyPlan, Failure> {
+pub(super) fn from_flags(args: &Args) -> Result<StudyPlan, Failure> {
     check::flags(args)?;
     let plan = plan(args, frames(args));
     let topologies = match &args.made.device {
@@ -143,7 +143,7 @@ fn plan(args: &Args, frames: BenchFrames) -> BenchPlan {
         generator: args.tester.generator,
         counter: args.tester.counter,
         line: args.tester.line_rate,
-        known: args.tester.known.told().map(Box::new),
+        known: args.tester.known.known_path().map(Box::new),
         // Checked to be one or more.
         frames_per_sec_max: args.tester.rate_max.map(|rate| rate.per_sec().round() as u64),
         filters: None,

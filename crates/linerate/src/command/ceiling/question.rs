@@ -31,7 +31,7 @@ pub(super) struct CeilingQuestion {
 impl CeilingQuestion {
     /// # Errors
     /// When the layers do not go together, or a window does not fit its scale.
-    pub(super) fn of(args: &Args) -> Result<Self, Failure> {
+    pub(super) fn from_flags(args: &Args) -> Result<Self, Failure> {
         let plan = plan(&args.path, &args.flow)?;
         let stack = layers(&plan)?;
         let facts = facts(args, &plan, &stack)?;

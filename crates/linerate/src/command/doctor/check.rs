@@ -32,13 +32,13 @@ impl Check {
         Self { name, state: State::Ok, found, good: true, remedy: None }
     }
 
-    /// The same, not fit.
-    pub(super) fn but(self, state: State, remedy: impl Into<String>) -> Self {
+    /// The same check with a worse state and its remedy.
+    pub(super) fn with_state(self, state: State, remedy: impl Into<String>) -> Self {
         Self { state, good: state == State::Ok, remedy: Some(remedy.into()), ..self }
     }
 
     /// The same, doubtful unless it is good.
     pub(super) fn or_warn(self, good: bool, remedy: impl Into<String>) -> Self {
-        if good { self } else { self.but(State::Warn, remedy) }
+        if good { self } else { self.with_state(State::Warn, remedy) }
     }
 }

@@ -34,7 +34,7 @@ struct Chronyd {
 }
 
 /// Asks chronyd, ptp4l and the kernel.
-pub(super) fn found() -> TimeServices {
+pub(super) fn query_services() -> TimeServices {
     let asked = CivilTime::ask();
     let chronyd = asked.tracking().map(|tracking| Chronyd {
         source: tracking.source,

@@ -52,19 +52,25 @@ fn interface(of: &Interface) -> Option<Check> {
         .filter_map(|it| letters(it).map(|it| format!("{it} on")))
         .collect();
     Some(if facts.link.carrier == Some(false) {
-        check.but(State::Warn, "no carrier: plug in the cable, or set the other end up")
+        check.with_state(State::Warn, "no carrier: plug in the cable, or set the other end up")
     } else if facts.full_duplex == Some(false) {
-        check.but(State::Bad, format!("ethtool -s {name} autoneg on (at both ends)"))
+        check.with_state(State::Bad, format!("ethtool -s {name} autoneg on (at both ends)"))
     } else if let Some(bps) = of.shaper_bps {
         let rate = BitRate::from_bits_per_sec(bps);
         let remedy = format!("shaped to {rate}; if not on purpose: tc qdisc del dev {name} root");
-        check.but(State::Warn, remedy)
+        check.with_state(State::Warn, remedy)
     } else if hardware && facts.speed_bps.is_some_and(|bps| bps < RATE_BPS) {
-        check.but(State::Warn, "slow for its age: look at the cable and at the other end's port")
+        check.with_state(
+            State::Warn,
+            "slow for its age: look at the cable and at the other end's port",
+        )
     } else if hardware && facts.link.mtu_bytes < 1500 {
-        check.but(State::Warn, format!("if the path carries it: ip link set dev {name} mtu 1500"))
+        check.with_state(
+            State::Warn,
+            format!("if the path carries it: ip link set dev {name} mtu 1500"),
+        )
     } else if hardware && !off.is_empty() {
-        check.but(State::Warn, format!("ethtool -K {name} {}", off.join(" ")))
+        check.with_state(State::Warn, format!("ethtool -K {name} {}", off.join(" ")))
     } else {
         check
     })
@@ -78,7 +84,7 @@ pub(super) fn autotuning(facts: &Facts, name: &'static str, setting: &'static st
     };
     if setting.ends_with("rmem") && facts.number("net/ipv4/tcp_moderate_rcvbuf") == Some(0) {
         return Check::ok(name, "switched off")
-            .but(State::Bad, "sysctl -w net.ipv4.tcp_moderate_rcvbuf=1");
+            .with_state(State::Bad, "sysctl -w net.ipv4.tcp_moderate_rcvbuf=1");
     }
     let speeds =
         facts.interfaces.iter().filter_map(|interface| interface.facts.as_ref()?.speed_bps);
@@ -110,7 +116,7 @@ pub(super) fn tcp_options(facts: &Facts) -> Check {
     };
     let set: Vec<String> = off.iter().map(|(name, _)| format!("net.ipv4.tcp_{name}=1")).collect();
     Check::ok("TCP options", format!("{} off", names(&off)))
-        .but(worst, format!("sysctl -w {}", set.join(" ")))
+        .with_state(worst, format!("sysctl -w {}", set.join(" ")))
 }
 
 /// Fate of new packets to a port by the filter rules.
@@ -132,7 +138,7 @@ pub(super) fn firewall(facts: &Facts, port: u16) -> Check {
     };
     let Some(Ok(chains)) = &facts.filter else {
         return Check::ok(name, "rules not visible to this user")
-            .but(State::Warn, format!("sudo {} doctor", facts.program));
+            .with_state(State::Warn, format!("sudo {} doctor", facts.program));
     };
     let fates = chains.iter().flat_map(|chain| {
         let families = PROTOCOLS.map(|(number, protocol)| (fate(chain, number, port), protocol));
@@ -143,16 +149,19 @@ pub(super) fn firewall(facts: &Facts, port: u16) -> Check {
         Some((FilterFate::Closed, protocol, chain)) => {
             let (at, rules) = open(chain);
             let found = format!("{at} drops {protocol} to port {port}");
-            Check::ok(name, found).but(State::Bad, rules)
+            Check::ok(name, found).with_state(State::Bad, rules)
         }
         Some((FilterFate::Unclear, protocol, chain)) => {
             let (at, rules) = open(chain);
             let found = format!("{at} may drop {protocol} to port {port}");
-            Check::ok(name, found).but(State::Warn, rules)
+            Check::ok(name, found).with_state(State::Warn, rules)
         }
         _ if facts.legacy_filter => {
             Check::ok(name, format!("legacy iptables is loaded; port {port} may be closed"))
-                .but(State::Warn, format!("iptables -I INPUT -p tcp --dport {port} -j ACCEPT"))
+                .with_state(
+                    State::Warn,
+                    format!("iptables -I INPUT -p tcp --dport {port} -j ACCEPT"),
+                )
         }
         Some(_) => Check::ok(name, format!("lets port {port} in")),
         None => Check::ok(name, "no rules for incoming packets"),
@@ -221,10 +230,10 @@ pub(super) fn ports(facts: &Facts, port: u16) -> Check {
         (true, true) => Check::ok(name, format!("a server listens on {port}, TCP and UDP{others}")),
         (false, false) => Check::ok(name, format!("{port} is free, TCP and UDP{others}")),
         (true, false) => Check::ok(name, format!("{port} is taken over TCP, not over UDP{others}"))
-            .but(State::Warn, format!("ss -lntp sport = {port} (who has it?)")),
+            .with_state(State::Warn, format!("ss -lntp sport = {port} (who has it?)")),
         (false, true) => {
             Check::ok(name, format!("{port} is taken over UDP, so there is no UDP echo{others}"))
-                .but(State::Warn, format!("ss -lnup sport = {port} (who has it?)"))
+                .with_state(State::Warn, format!("ss -lnup sport = {port} (who has it?)"))
         }
     }
 }

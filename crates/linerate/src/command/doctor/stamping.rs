@@ -21,7 +21,7 @@ pub(super) struct Interface {
 }
 
 /// Timestamping of each interface that is set up.
-pub(super) fn found() -> Vec<Interface> {
+pub(super) fn interfaces() -> Vec<Interface> {
     let links = RouteSocket::open().and_then(|mut socket| socket.links()).unwrap_or_default();
     let names = links.into_iter().filter(|link| link.up).map(|link| link.name);
     names.take(INTERFACES_MAX).filter_map(interface).collect()

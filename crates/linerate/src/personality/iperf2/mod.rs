@@ -294,7 +294,7 @@ fn read(words: &[String]) -> Result<Option<Iperf2Options>, String> {
             'P' => parallel = Some(getopt::number(letter, &value)?),
             _ => {}
         }
-        take(&mut asked, letter, &value)?;
+        set_option(&mut asked, letter, &value)?;
     }
     if !asked.serves && asked.host.is_none() {
         return Err("one of -s and -c is needed".to_owned());
@@ -307,7 +307,7 @@ fn read(words: &[String]) -> Result<Option<Iperf2Options>, String> {
     Ok(Some(asked))
 }
 
-fn take(asked: &mut Iperf2Options, letter: char, value: &str) -> Result<(), String> {
+fn set_option(asked: &mut Iperf2Options, letter: char, value: &str) -> Result<(), String> {
     let seconds = || {
         let value: f64 = getopt::number(letter, value)?;
         let fits = (0.001..=1e6).contains(&value);

@@ -52,7 +52,7 @@ pub(super) fn answer(stream: TcpStream, asked: &Iperf2Options, stop: &Stop, star
         headed: None,
     };
     let interval = asked.interval_s.map(Duration::try_from_secs_f64).and_then(Result::ok);
-    let mut watch = |seen: &Seen<'_>| client.see(seen);
+    let mut watch = |seen: &Seen<'_>| client.show_event(seen);
     let mut serving = Serving {
         admission: &listening::Everybody,
         stop,
@@ -77,7 +77,7 @@ struct TcpServerClient<'a> {
 }
 
 impl TcpServerClient<'_> {
-    fn see(&mut self, seen: &Seen<'_>) {
+    fn show_event(&mut self, seen: &Seen<'_>) {
         match seen {
             Seen::Stream(socket, direction, _) => {
                 let text = |address: std::io::Result<std::net::SocketAddr>| {
@@ -99,7 +99,7 @@ impl TcpServerClient<'_> {
             }
             Seen::Interval(samples) if self.asked.interval_s.is_some() => self.interval(samples),
             Seen::Interval(_) => {}
-            Seen::Done(reports) => reports.iter().for_each(|report| self.done(report)),
+            Seen::Done(reports) => reports.iter().for_each(|report| self.show_report(report)),
             Seen::Bounced(done) => output::line(&format!("[{:>3}] {done}", self.number)),
         }
     }
@@ -129,7 +129,7 @@ impl TcpServerClient<'_> {
         self.before = samples.to_vec();
     }
 
-    fn done(&mut self, report: &EndReport) {
+    fn show_report(&mut self, report: &EndReport) {
         let span = RowSpan::from_zero(report.end.span_ns as f64 / 1e9);
         let (sender, reads) = (Sender::of_end(&report.end), Some(report.end.io_calls));
         self.row(report.direction, span, report.end.bytes, sender, reads);

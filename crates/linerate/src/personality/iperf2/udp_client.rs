@@ -54,7 +54,7 @@ fn with_return(
     let (listening, finished) = (Stop::new(), AtomicBool::new(false));
     let printer = udp_server::UdpClientPrinter::new(asked, "*");
     let watch = |peer, seen: &UdpSeen<'_>| {
-        printer.see(peer, seen);
+        printer.show_event(peer, seen);
         if matches!(seen, UdpSeen::Done(_) | UdpSeen::Failed(_)) {
             finished.store(true, Ordering::Release);
         }

@@ -46,7 +46,7 @@ pub(super) fn run(asked: &Iperf2Options) -> Result<(), Failure> {
         listener.run(&UdpServing {
             admission: &listening::Everybody,
             stop: &stop,
-            watch: &|peer, seen| printer.see(peer, seen),
+            watch: &|peer, seen| printer.show_event(peer, seen),
             interval: interval(asked),
             aside: &|_, _| false,
             trust: &AddressValidation::default().and(&asked.trusted),
@@ -103,12 +103,12 @@ impl<'a> UdpServerPrinter<'a> {
         Self { asked, star, clients: Mutex::default(), done: Mutex::default() }
     }
 
-    pub(super) fn see(&self, peer: SocketAddr, seen: &UdpSeen<'_>) {
+    pub(super) fn show_event(&self, peer: SocketAddr, seen: &UdpSeen<'_>) {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         match seen {
             UdpSeen::Begin(local, header) => self.begin(&mut clients, peer, *local, *header),
             UdpSeen::Interval(moved) => self.interval(&mut clients, peer, moved),
-            UdpSeen::Done(moved) => self.done(&mut clients, peer, moved),
+            UdpSeen::Done(moved) => self.show_end(&mut clients, peer, moved),
             UdpSeen::Failed(failure) => output::note(&format!("iperf: {peer}: {failure}")),
         }
     }
@@ -161,7 +161,7 @@ impl<'a> UdpServerPrinter<'a> {
         client.span_s = span.end_s;
     }
 
-    fn done(&self, clients: &mut UdpServerClients, peer: SocketAddr, moved: &UdpMoved) {
+    fn show_end(&self, clients: &mut UdpServerClients, peer: SocketAddr, moved: &UdpMoved) {
         let UdpServerClients { by_address, headed, .. } = clients;
         let Some(client) = by_address.remove(&peer) else { return };
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);

@@ -139,7 +139,7 @@ impl Iperf3Options {
                     if flag.name == "help" { ProgramRole::Help } else { ProgramRole::Version };
                 return Ok(Self { role: Some(role), ..asked });
             }
-            asked.take(flag.name, value, &mut length).map_err(Mistake::Parameter)?;
+            asked.set_option(flag.name, value, &mut length).map_err(Mistake::Parameter)?;
             let with_comma = flag.name == "affinity" && value.contains(',');
             of_client |= flag.side == Side::Client || with_comma;
             of_server |= flag.side == Side::Server;
@@ -151,7 +151,7 @@ impl Iperf3Options {
     }
 
     /// Takes one flag.
-    fn take(&mut self, name: &str, value: &str, length: &mut f64) -> Result<(), String> {
+    fn set_option(&mut self, name: &str, value: &str, length: &mut f64) -> Result<(), String> {
         let text = || Some(value.to_owned());
         let path = || Some(PathBuf::from(value));
         match name {

@@ -59,7 +59,7 @@ pub(super) fn run(asked: &Iperf3Options, host: &str, paper: &Paper) -> Result<u8
         Some(udp) => run_udp(udp, extras, &mut context),
         None => measure(&plan, extras, &mut context),
     };
-    let error = said(&record, &signal);
+    let error = failure_line(&record, &signal);
     page.end(&record, server_output.as_ref(), error.as_deref());
     Ok(u8::from(record.failure.is_some()))
 }
@@ -115,8 +115,8 @@ fn plan(asked: &Iperf3Options, host: &str) -> TcpPlan {
     }
 }
 
-/// A pace that is one.
-fn whole(rate_bps: NonZeroU64) -> BitRate {
+/// The pace as a bit rate.
+fn pace_of(rate_bps: NonZeroU64) -> BitRate {
     BitRate::from_bits_per_sec(rate_bps.get())
 }
 
@@ -146,8 +146,8 @@ fn udp_plan(asked: &Iperf3Options, plan: &TcpPlan) -> UdpPlan {
 /// Payload of a datagram where `-l` says nothing: it fits a packet of 1500 bytes over IPv6 as well.
 const DATAGRAM_BYTES: u32 = 1448;
 
-/// The last line of a test that did not come to its own end.
-fn said(record: &Record, stop: &Stop) -> Option<String> {
+/// The last line of a test that failed or was interrupted.
+fn failure_line(record: &Record, stop: &Stop) -> Option<String> {
     match (&record.failure, record.status) {
         (Some(failure), _) => Some(words(failure)),
         (None, Status::Interrupted) => {

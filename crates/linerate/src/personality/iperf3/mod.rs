@@ -68,7 +68,7 @@ fn run_asked(asked: &Iperf3Options, paper: &Paper) -> Result<u8, Failure> {
         }
         _ => {}
     }
-    if asked.daemon && daemon::leave()? {
+    if asked.daemon && daemon::start_in_background()? {
         return Ok(0);
     }
     let held = asked.affinity.map(Pinned::to);

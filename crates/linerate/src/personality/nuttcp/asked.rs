@@ -162,7 +162,7 @@ pub(super) fn read(words: &[String]) -> Result<NuttcpRequest, String> {
             Word::Operand(host) => asked.host = Some(host),
             Word::Flag('h', _) => return Ok(NuttcpRequest::Help),
             Word::Flag('V', _) => return Ok(NuttcpRequest::Version),
-            Word::Flag(letter, value) => take(&mut asked, letter, &value)?,
+            Word::Flag(letter, value) => set_option(&mut asked, letter, &value)?,
         }
     }
     match (asked.serves, &asked.host) {
@@ -174,13 +174,13 @@ pub(super) fn read(words: &[String]) -> Result<NuttcpRequest, String> {
 
 /// Columns that `-jmax` or `-oa` shows: least, mean, most, and for jitter whether neighbours alone
 /// count.
-fn shown(value: &str, usual: u8) -> u8 {
+fn columns_shown(value: &str, usual: u8) -> u8 {
     let of = |letter, bit| if value.contains(letter) { bit } else { 0 };
     let three = of('m', 1) | of('a', 2) | of('x', 4);
     if three == 0 { usual } else { three }
 }
 
-fn take(asked: &mut NuttcpOptions, letter: char, value: &str) -> Result<(), String> {
+fn set_option(asked: &mut NuttcpOptions, letter: char, value: &str) -> Result<(), String> {
     let seconds = || {
         let time = value.trim_end_matches('s');
         let (digits, factor) = match (time.strip_suffix('m'), time.strip_suffix('h')) {
@@ -250,9 +250,9 @@ fn take_newer(asked: &mut NuttcpOptions, letter: char, value: &str) -> Result<()
     match letter {
         'j' => {
             let in_order = if value.contains('o') { IN_ORDER } else { 0 };
-            (asked.udp, asked.jitter) = (true, shown(value, MOST) | in_order);
+            (asked.udp, asked.jitter) = (true, columns_shown(value, MOST) | in_order);
         }
-        'o' => asked.delay = shown(value, 2),
+        'o' => asked.delay = columns_shown(value, 2),
         'x' if value.starts_with('t') => return Err("-xt: use traceroute itself".to_owned()),
         'm' => return Err("-m: multicast is not here".to_owned()),
         's' => return Err("-s: no data of standard streams, leave it out".to_owned()),

@@ -19,8 +19,8 @@ pub(super) fn interval(row: &IntervalRow, parse: bool) -> String {
     interval.to_line(parse)
 }
 
-/// A row that the server told, for programs: what stands behind the usual columns too.
-pub(super) fn told(interval: &Interval, line: &str) -> String {
+/// A row of the server, for programs: with the columns behind the usual ones too.
+pub(super) fn server_row(interval: &Interval, line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let mut row = interval.to_line(true);
     for pair in words.windows(2) {

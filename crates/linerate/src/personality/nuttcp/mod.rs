@@ -62,7 +62,7 @@ fn measure(asked: &NuttcpOptions) -> Result<(), Failure> {
         output::line(line);
     };
     let mut told = |interval: &Interval, line: &str| match asked.parse {
-        true => print(&lines::told(interval, line)),
+        true => print(&lines::server_row(interval, line)),
         false => print(line),
     };
     let mut watch = |event: &Event| {

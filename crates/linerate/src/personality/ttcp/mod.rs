@@ -204,7 +204,7 @@ fn receive_udp(asked: &TtcpOptions) -> Result<FlowEnd, Failure> {
     let stop: Stop = listening::until_interrupted()?;
     let bind =
         |address| UdpListener::bind(SocketAddr::new(address, asked.port), asked.socket_buffer);
-    let listener = match any(asked.family) {
+    let listener = match unspecified_address(asked.family) {
         Some(address) => bind(address),
         // A host without IPv6 has IPv4 alone.
         None => bind(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| bind(Ipv4Addr::UNSPECIFIED.into())),
@@ -216,7 +216,7 @@ fn receive_udp(asked: &TtcpOptions) -> Result<FlowEnd, Failure> {
 }
 
 /// Address on which a receiver of one family listens.
-fn any(family: Option<Family>) -> Option<IpAddr> {
+fn unspecified_address(family: Option<Family>) -> Option<IpAddr> {
     family.map(|family| match family {
         Family::V4 => Ipv4Addr::UNSPECIFIED.into(),
         Family::V6 => Ipv6Addr::UNSPECIFIED.into(),
@@ -225,7 +225,8 @@ fn any(family: Option<Family>) -> Option<IpAddr> {
 
 fn receive(asked: &TtcpOptions) -> Result<FlowEnd, Failure> {
     let stop = listening::until_interrupted()?;
-    let listener = listening::listen(any(asked.family), asked.port, asked.socket_buffer)?;
+    let listener =
+        listening::listen(unspecified_address(asked.family), asked.port, asked.socket_buffer)?;
     let result = std::sync::Mutex::new(Err(nothing()));
     listening::serve(&listener, &stop, Some(1), &|stream, peer| {
         output::note(&format!("ttcp-r: accept from {}", peer.ip()));
