@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// A span as a person says it: `0.4 s`, `42 s`, `3 min 35 s`, `2 h 5 min`.
+/// A span in everyday words: `0.4 s`, `42 s`, `3 min 35 s`, `2 h 5 min`.
 pub(crate) fn spoken(ns: u64) -> String {
     let seconds = (ns + 500_000_000) / 1_000_000_000;
     match seconds {

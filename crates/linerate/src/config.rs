@@ -16,11 +16,11 @@ use crate::paths;
 /// Path below the directory of configuration files.
 const BELOW_CONFIG: &str = "linerate/config.toml";
 
-/// The whole file.
+/// The whole configuration file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// For every host.
+    /// Settings for every host.
     #[serde(default)]
     defaults: Defaults,
     /// Hosts by the name that the user gives them.
@@ -87,14 +87,14 @@ fn known_path_of(
     told.then_some(KnownPath { link, capacity_bps, source })
 }
 
-/// A host as a command line names it, with what the file says of it.
+/// Settings of a host that a command line names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Profile {
     /// Name or address to connect to.
     pub(crate) host: String,
     /// Its name in the file, where it is there.
     pub(crate) name: Option<String>,
-    /// Its port, where the file says.
+    /// Port of the host, where the file gives one.
     pub(crate) port: Option<u16>,
     /// Known link or capacity of the path.
     pub(crate) known: Option<KnownPath>,
@@ -187,7 +187,7 @@ fn check_known_path(
     rate.map_err(|error| ("capacity", error.to_string()))
 }
 
-/// A link whose framing is known.
+/// Reads a link whose framing is known.
 fn known_link(text: &str) -> Result<String, String> {
     rate_text(text)?;
     let plan = PathPlan { link: Some(text.to_owned()), ..PathPlan::default() };
@@ -204,7 +204,7 @@ fn known_link(text: &str) -> Result<String, String> {
     }
 }
 
-/// A mistake in the file on one line: where, what, and the key that was meant.
+/// A mistake in the file on one line: its place, the problem, and the key that was probably meant.
 fn mistake(text: &str, error: &linerate_core::tree::Error) -> String {
     let at = error.offset().unwrap_or(0);
     let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;

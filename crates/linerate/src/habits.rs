@@ -27,7 +27,7 @@ enum Habit {
 
 use Habit::{Argument, Dropped, Flag, Hint, TypeOfService, Value};
 
-/// A command, the other programs' names of a flag, and what it means here.
+/// A command, the other programs' names of a flag, and the translation.
 type Row = (&'static str, &'static [&'static str], Habit);
 
 const FLOW: &str = "tcp udp";
@@ -150,7 +150,7 @@ pub(crate) fn read<T>(
     parse(&words).map_err(|error| (error, None))
 }
 
-/// The flag that clap does not know.
+/// Name of a flag that clap does not know.
 fn unknown(error: &clap::Error) -> Option<String> {
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(flag))) => {

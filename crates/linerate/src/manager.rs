@@ -8,7 +8,7 @@ use linerate_sys::stop::Stop;
 
 /// True once the service manager was told that the program stops.
 static ENDS: AtomicBool = AtomicBool::new(false);
-/// Time between two looks whether the program is to end.
+/// Interval at which the stop flag is read.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Sends a state to the service manager, where one started this program and waits for it.
@@ -19,8 +19,8 @@ pub(crate) fn notify(state: &str) {
     }
 }
 
-/// The program has begun; that its end has begun is told as soon as it is asked to end, for what
-/// runs may take longer.
+/// Reports that the program has begun, and its end as soon as it is stopped, for running tests may
+/// take longer.
 pub(crate) fn tell_of_begin_and_end(stop: &Stop) {
     notify("READY=1");
     let stop = stop.clone();
@@ -35,7 +35,7 @@ pub(crate) fn tell_of_the_end(stop: &Stop) {
     ends(stop);
 }
 
-/// The program ends: whoever is quicker tells, this or the thread that waits for it.
+/// Reports the end of the program once, from this thread or from the one that waits for it.
 pub(crate) fn ends(stop: &Stop) {
     if stop.asked() && !ENDS.swap(true, Ordering::SeqCst) {
         notify("STOPPING=1");

@@ -48,7 +48,7 @@ fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     })
 }
 
-/// A line that a terminal's width breaks between words, and what follows is set in.
+/// Prints a line that is broken between words at the terminal's width, with further lines indented.
 pub(crate) fn folded(text: &str) {
     self::text(&linerate_report::folded(text, width()));
 }
@@ -88,8 +88,8 @@ pub(crate) fn error_line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "linerate: {text}");
 }
 
-/// Columns that results may take: those of the environment variable COLUMNS, else of the terminal;
-/// `None` for files and pipes, whose reader wraps nothing.
+/// Columns of results: those of the environment variable COLUMNS, else of the terminal; `None` for
+/// files and pipes, whose reader wraps nothing.
 pub(crate) fn width() -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     asked.filter(|columns| *columns > 0).or_else(linerate_sys::terminal::columns)

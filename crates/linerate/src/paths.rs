@@ -14,10 +14,8 @@ pub(crate) fn open_store(flag: Option<&Path>) -> Result<Store, Failure> {
     flag.map_or_else(Store::open_default, Store::open)
 }
 
-/// The store that a flag names, else this user's, to read from it. Nothing is made: without a
-/// result so far this user has no store, and its path comes back instead.
-/// # Errors
-/// One line when it cannot be opened, or when the named one is not there.
+/// The store that a flag names, else this user's, opened for reading. Nothing is made: a user
+/// without results has no store, and gets its path instead.
 pub(crate) fn stored(flag: Option<&Path>) -> Result<Result<Store, PathBuf>, Failure> {
     if let Some(named) = flag {
         return Store::open_existing(named).map(Ok);

@@ -32,7 +32,7 @@ const TCP_MAX: Duration = Duration::from_secs(1);
 /// Shortest time for the probes of a round.
 const PROBES_MIN: Duration = Duration::from_millis(20);
 
-/// Flags that say nothing of a TCP test.
+/// Flags that have no effect on a TCP test.
 const PROBES_ONLY: [&str; 6] =
     ["timeout", "wait", "no_kernel_stamps", "samples", "ecn", "real_time"];
 

@@ -38,7 +38,8 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// Results that are offered by `@-N` and by their IDs.
 const RESULTS: usize = 9;
 
-/// The candidates, one a line, some with a tab and what they are; none when they cannot be had.
+/// The candidates as text, one a line, some with a tab and a description; none when they cannot be
+/// read.
 pub(crate) fn candidates(what: Candidates) -> String {
     let (sender, receiver) = mpsc::channel();
     // It ends with the process.
@@ -57,7 +58,7 @@ pub(crate) fn candidates(what: Candidates) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Words with what they are.
+/// Candidates with their descriptions.
 fn candidates(what: Candidates) -> Vec<(String, String)> {
     let store = default_path().and_then(|path| Store::look(&path)).ok();
     let known = |what| store.as_ref().and_then(|store| store.known(what).ok()).unwrap_or_default();
@@ -129,9 +130,9 @@ const ASKED: [(&str, &str); 5] = [
     ("ASK-STUDIES", "studies"),
 ];
 
-/// bash splits words at `@`, `:` and `=`, too (COMP_WORDBREAKS, bash(1)), which results and
-/// addresses have: the words are taken from the line, and what bash already has of the last one is
-/// cut from the candidates.
+/// The bash script. bash splits words at `@`, `:` and `=`, too (COMP_WORDBREAKS, bash(1)), which
+/// results and addresses have: the words are taken from the line, and the part of the last one that
+/// bash has already is cut from the candidates.
 fn bash(script: &str) -> String {
     let asking = ASKED.iter().fold(script.to_owned(), |script, (mark, what)| {
         script.replace(mark, &format!("$(_linerate_candidates {what})"))
@@ -155,7 +156,7 @@ _linerate_words() {
 "#
 }
 
-/// zsh shows what each candidate is, in the order given.
+/// The zsh script, in which candidates have descriptions and keep their order.
 fn zsh(script: &str) -> String {
     let asking = ASKED.iter().fold(script.to_owned(), |script, (mark, what)| {
         script.replace(&format!("({mark})"), &format!("{{_linerate_candidates {what}}}"))
@@ -191,7 +192,7 @@ fn fish(script: &str) -> String {
 }
 
 /// The command with the values that a shell may offer where the program itself takes more: names
-/// beside files, what the user has.
+/// beside files, names of the user's results.
 fn with_values(command: clap::Command, path: &str) -> clap::Command {
     let own = path.to_owned();
     let command = command.mut_args(|arg| match values(&own, arg.get_id().as_str()) {

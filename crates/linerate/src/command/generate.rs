@@ -86,7 +86,7 @@ pub(crate) fn described() -> clap::Command {
     crate::Cli::command().mut_subcommand("iperf3", crate::personality::iperf3::described)
 }
 
-/// The command as a user sees it: without the hidden parts, each command with its full name.
+/// The command with its visible parts, each command with its full name.
 fn visible() -> clap::Command {
     let mut root = described().term_width(100).disable_help_subcommand(true);
     root.build();
@@ -124,7 +124,7 @@ fn commands(root: &clap::Command) -> Vec<(String, clap::Command)> {
     all
 }
 
-/// The schema as it stands in spec/, which a test holds to the types: the code that makes schemas
+/// The schema stored in spec/, which a test compares with the types: the code that makes schemas
 /// stays out of the program.
 const fn schema(document: Document) -> &'static str {
     match document {

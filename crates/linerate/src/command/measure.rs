@@ -88,8 +88,8 @@ impl Output {
         record.tags.extend(self.tags.iter().cloned());
     }
 
-    /// Keeps a record in the store; whether it is there now. A result that cannot be kept is shown
-    /// all the same: the line says why, and the measurement stays what it was.
+    /// Keeps a record in the store; true when it is there now. A result that cannot be kept is
+    /// shown all the same: a line gives the reason, and the result is not changed.
     pub(crate) fn keep(&self, record: &Record) -> bool {
         if self.no_save || is_mistake(record) {
             return false;
@@ -121,7 +121,7 @@ fn advise_help(record: &mut Record) {
     }
 }
 
-/// A label.
+/// A label in the form KEY=VALUE.
 pub(super) fn parse_tag(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or_else(|| "a tag is KEY=VALUE".to_owned())?;
     Ok((key.to_owned(), value.to_owned()))

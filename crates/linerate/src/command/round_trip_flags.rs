@@ -16,7 +16,7 @@ fn parse_wait(text: &str) -> Result<WaitMode, String> {
     if text == "poll" { Ok(WaitMode::Block) } else { text.parse() }
 }
 
-/// Probes to send.
+/// Number of probes to send.
 fn count(text: &str) -> Result<u64, String> {
     let count = text.parse().map_err(|_| "it is a number from 1".to_owned())?;
     if count == 0 {
@@ -25,7 +25,7 @@ fn count(text: &str) -> Result<u64, String> {
     Ok(count)
 }
 
-/// `74565` or `0x12345`.
+/// Reads an IPv6 flow label: `74565` or `0x12345`.
 fn parse_flow_label(text: &str) -> Result<u32, String> {
     let number = match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16),

@@ -231,7 +231,7 @@ fn page_lines(page: bool, local: SocketAddr, own: &[IpAddr]) -> Vec<String> {
     lines
 }
 
-/// Lets hosts behind NAT meet here, where that is asked for, and says so.
+/// Lets hosts behind NAT meet here, with --meet, and prints a line.
 fn let_meet(server: &mut Server, asked: bool) -> Result<(), Failure> {
     if asked {
         server.let_meet()?;
@@ -241,7 +241,7 @@ fn let_meet(server: &mut Server, asked: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Puts the reflector of echo requests on an interface and says so.
+/// Puts the reflector of echo requests on an interface and prints a line.
 fn reflect_echo(interface: &str) -> Result<EchoReflector, Failure> {
     let failed = |reason: linerate_sys::Error| {
         Failure::new(Fault::System, "answer pings by XDP on", interface, reason.source)
@@ -266,7 +266,7 @@ fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
     PossibleValuesParser::new(log::LEVELS).try_map(|level| level.parse::<LevelFilter>())
 }
 
-/// Answers HTTP where that is not forbidden, and says what a browser finds.
+/// Answers HTTP unless it is switched off, and prints the addresses of the page.
 #[cfg(feature = "web")]
 fn answer_browsers(
     server: &mut Server,
@@ -327,7 +327,7 @@ fn read_again(certificate: Option<&Certificate>, mesh: Option<&Mesh>) {
     mesh.into_iter().for_each(Mesh::read_plan_again);
 }
 
-/// Does what is to be done whenever SIGHUP comes.
+/// Runs `work` at each SIGHUP.
 fn on_hang_up(hang_up: &HangUp, stop: &Stop, work: impl Fn()) {
     while !stop.asked() {
         linerate_sys::clock::sleep(LOOK);
@@ -460,7 +460,7 @@ fn bind(handed_over: Option<TcpListener>, options: &ServeOptions) -> Result<Serv
     }
 }
 
-/// Time between two looks whether the server is to end.
+/// Interval at which the stop flag is read.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Addresses that are listed; a host of containers has hundreds.
@@ -510,7 +510,7 @@ const fn is_reachable(addr: IpAddr, listener: IpAddr) -> bool {
     }
 }
 
-/// `iperf2,nuttcp:6000`, or `none`.
+/// Reads a list of programs and ports, `iperf2,nuttcp:6000`, or `none`.
 fn parse_foreign(text: &str) -> Result<Foreign, String> {
     if text == "none" {
         return Ok(Foreign::none());

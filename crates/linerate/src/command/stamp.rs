@@ -100,7 +100,7 @@ fn rendezvous(third: &Target, args: &Args) -> Result<Rendezvous, Failure> {
     Rendezvous::at((&profile.host, port), args.prober.round_trip.family(), word, wait)
 }
 
-/// Reflects for one that comes to the same third; 1 where it was stopped before.
+/// Reflects the probes of the other host of the rendezvous; 1 where it was stopped before.
 fn reflect(at: &Rendezvous, key: Option<Key>, stop: &Stop) -> Outcome {
     output::note(&format!("waits at {} for the one that measures", at.third));
     let options = ReflectorOptions { key, ..ReflectorOptions::default() };

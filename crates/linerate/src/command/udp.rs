@@ -83,7 +83,7 @@ fn plan(args: &Args) -> Result<UdpPlan, Failure> {
     })
 }
 
-/// The pace; none for a search, or where zero asks for none.
+/// Pace of the sender; none for a search, or where the flag is zero.
 fn pace(args: &Args) -> Option<BitRate> {
     let usual = || UdpPlan::default().test.pace;
     let asked = args.bitrate.map_or_else(usual, Some);

@@ -8,7 +8,7 @@ use linerate_core::record::{SearchDelay, SearchPlan};
 use crate::command::flags::nanos;
 use crate::command::quantity::time_with_unit;
 
-/// One parameter: `low=5ms`.
+/// One parameter of the search: `low=5ms`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SearchSetting {
     Feedback(Duration),

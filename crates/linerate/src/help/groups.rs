@@ -11,7 +11,7 @@ pub(super) fn is_in_line(group: &str) -> bool {
     [MORE_DELAY, THEORY, THIS_HOST, OTHER_PROGRAMS].contains(&group)
 }
 
-/// The commands by what they are for.
+/// The commands, grouped by their purpose.
 pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     ("Between two hosts", &["serve", "test", "tcp", "udp", "ping", "trace", "compare"]),
     (MORE_DELAY, &["rrul", "stamp"]),

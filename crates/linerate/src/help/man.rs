@@ -90,7 +90,7 @@ fn see_also(path: &str) -> String {
     all.into_iter().map(with_section).collect::<Vec<_>>().join(",\n")
 }
 
-/// A sentence for a page, of what stands behind a `#` in help.
+/// A sentence for a page, from the text behind a `#` in help.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();

@@ -47,10 +47,10 @@ linerate -h lists the commands, linerate COMMAND -h its flags.";
 /// Columns of the narrowest screen.
 const COLUMNS: usize = 80;
 
-/// Flags that stand in the table of no heading.
+/// Heading of flags that have none.
 const OTHERS: &str = "Options";
 
-/// The help that the words ask for, of `root` as parsed.
+/// The help for a command line, of `root` as parsed.
 pub(crate) fn text(root: Command, words: &[OsString]) -> String {
     let asked_long = |word: &OsString| word == "--help" || word == "help";
     let long = words.iter().any(asked_long);
@@ -70,8 +70,8 @@ pub(crate) fn text(root: Command, words: &[OsString]) -> String {
     }
 }
 
-/// The command that the words name, the program among them, for mistakes of which clap does not say
-/// where they were.
+/// The command of a command line, with the program's name, for mistakes whose place clap does not
+/// give.
 pub(crate) fn asked(command: &Command, words: &[OsString]) -> String {
     let (mut at, mut named) = (command, command.get_name().to_owned());
     for word in words.iter().skip(1) {
@@ -102,7 +102,7 @@ pub(crate) fn page(path: &str) -> &'static Page {
     pages().find(|page| page.command == name).unwrap_or(&Page::NONE)
 }
 
-/// The heading of a flag in `--help` and man pages: its own, else that of the table.
+/// Gives each flag the heading of `--help` and man pages: its own, else that of the table.
 pub(crate) fn under_headings(command: Command) -> Command {
     command.mut_args(|arg| {
         if arg.is_positional() || arg.get_help_heading().is_some() {
@@ -114,7 +114,7 @@ pub(crate) fn under_headings(command: Command) -> Command {
     })
 }
 
-/// `-h`: one screen.
+/// The short help of `-h`: one screen.
 fn brief(command: Command, page: &Page) -> String {
     let shown = |arg: &Arg| {
         arg.is_positional() || page.shown.iter().any(|name| arg.get_long() == Some(*name))
@@ -223,7 +223,7 @@ fn in_full(arg: Arg) -> Arg {
     arg.help(text).hide_possible_values(listed_all)
 }
 
-/// The commands of the program, by what they are for.
+/// The commands of the program, grouped by their purpose.
 fn all_commands(root: &Command, page: &Page, long: bool) -> String {
     let visible = || root.get_subcommands().filter(|child| !child.is_hide_set());
     let width = visible().map(|child| child.get_name().len()).max().unwrap_or(0);
@@ -266,7 +266,7 @@ fn all_commands(root: &Command, page: &Page, long: bool) -> String {
     text
 }
 
-/// Examples with what they do, in columns where they fit 80.
+/// Examples with their explanations, in columns where they fit 80.
 fn examples<'a>(rows: impl Iterator<Item = &'a (&'a str, &'a str)> + Clone) -> String {
     let width = rows.clone().map(|(line, _)| line.len()).max().unwrap_or(0);
     let example = |line: &str, what: &str| {

@@ -6,7 +6,7 @@ pub(crate) struct Page {
     pub(crate) command: &'static str,
     /// Long flags that `-h` shows; all where none is named.
     pub(crate) shown: &'static [&'static str],
-    /// A command line and what it does. `-h` shows the first two.
+    /// A command line and its explanation. `-h` shows the first two.
     pub(crate) examples: &'static [(&'static str, &'static str)],
     /// Related pages beside the commands above and below: of ours by the command's name, of others
     /// with their section.

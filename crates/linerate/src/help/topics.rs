@@ -11,7 +11,7 @@ const TOPICS: [(&str, &str); 6] = [
     ("study-plan", include_str!("../../../../docs/studies.md")),
 ];
 
-/// The page that `linerate help TOPIC` asks for, where the words are those.
+/// Page of the manual for `linerate help TOPIC`.
 pub(crate) fn topic(words: &[std::ffi::OsString]) -> Option<&'static str> {
     let [_, help, name] = words else { return None };
     if help != "help" {

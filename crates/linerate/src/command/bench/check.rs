@@ -10,7 +10,7 @@ use super::contract::Contract;
 use super::defaults::{self, longest_bytes, shortest_bytes};
 use super::flags::Args;
 
-/// The flags alone.
+/// Checks the flags, before any interface is opened.
 pub(super) fn flags(args: &Args) -> Result<(), Failure> {
     ports(args)?;
     check_made_device(args)?;
@@ -180,7 +180,7 @@ fn cells(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Lengths within what the headers leave.
+/// Checks that the lengths leave room for the headers.
 fn lengths(args: &Args) -> Result<(), Failure> {
     let (protocol, tags) = (args.frames.protocol, args.frames.vlan.len());
     let (least, most) = (shortest_bytes(protocol, tags), longest_bytes(protocol, tags));

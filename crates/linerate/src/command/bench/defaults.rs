@@ -7,8 +7,8 @@ use super::contract::Contract;
 use super::flags::Args;
 use super::mix::MixArg;
 
-/// The tests of RFC 2544 §26 that need nobody at the device, in an order in which each has what it
-/// builds on.
+/// The tests of RFC 2544 §26 that need nobody at the device, each after the tests whose results it
+/// needs.
 const TESTS_RFC2544: [BenchTest; 5] = [
     BenchTest::Throughput,
     BenchTest::Latency,
@@ -73,7 +73,7 @@ pub(super) fn sizes(args: &Args) -> Vec<u32> {
     SIZES.into_iter().map(|size| with_tags(size).max(shortest(args))).collect()
 }
 
-/// The longest frame.
+/// Length of the longest frame that is sent.
 pub(super) fn longest(args: &Args) -> u32 {
     let mixed = mix(args).and_then(|mix| mix.lengths().max());
     mixed.or_else(|| sizes(args).into_iter().max()).unwrap_or(0)

@@ -123,7 +123,7 @@ fn one_in(key: &str, text: &str) -> Result<Option<u32>, String> {
 }
 
 impl Device {
-    /// Its name.
+    /// Name of the kind of device.
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Cable => "cable",

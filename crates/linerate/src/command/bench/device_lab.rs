@@ -24,7 +24,7 @@ const SENDER: &str = "sender";
 const RECEIVER: &str = "receiver";
 const DEVICE: &str = "device";
 
-/// A device, and what the flags say of its surroundings.
+/// A device to make, with the flags for the networks around it.
 pub(super) struct DeviceLab<'a> {
     pub(super) device: &'a Device,
     pub(super) args: &'a Args,

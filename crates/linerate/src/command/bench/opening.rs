@@ -54,7 +54,7 @@ fn longest_more_ns(cell: &CellPlan) -> u64 {
     }
 }
 
-/// From here on the reader is told that there is a shorter way.
+/// Expected time of a benchmark from which the reader is told of `--quick`.
 const LONG_NS: u64 = 600_000_000_000;
 
 fn tests(plan: &BenchPlan) -> String {

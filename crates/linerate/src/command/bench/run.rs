@@ -68,7 +68,7 @@ fn wanted(args: &Args) -> Result<Option<StudyPlan>, Failure> {
 /// The shipped study of `--demo`.
 const DEMO: &str = "bench-demo";
 
-/// A study without anything: stands where a run is asked for and none is there, which is an error
+/// A study without cells, in place of a run to resume that does not exist, which is an error
 /// before.
 fn nothing() -> StudyPlan {
     StudyPlan {
@@ -84,7 +84,8 @@ fn nothing() -> StudyPlan {
     }
 }
 
-/// A plan as the store gives it back: fractions lose what their text does not hold.
+/// The plan as it is read back from the store: fractions lose the digits that their text leaves
+/// out.
 fn stored(plan: &StudyPlan) -> Result<StudyPlan, Failure> {
     let there = linerate_core::tree::to_value(plan).map(|value| value.to_string());
     there
@@ -215,7 +216,7 @@ fn measure(
     ending
 }
 
-/// Shows what there is, says what is left to do, and gives the exit code.
+/// Shows the results, names the cells that are left, and gives the exit code.
 fn close(args: &Args, session: &Session, shelf: &Shelf, ending: &Ending) -> Outcome {
     let results = shelf.results(session)?;
     if ending.measured + ending.found > 0

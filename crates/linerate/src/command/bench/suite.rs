@@ -78,7 +78,7 @@ fn test(args: &Args, plan: BenchPlan) -> study::FramesSweep {
     }
 }
 
-/// Interfaces of this host, with a device between them that nobody here knows.
+/// Interfaces of this host, with a device between them of which nothing is known.
 fn outside(plan: &BenchPlan) -> Topology {
     let name = |at: usize| plan.ports.get(at).map_or("", |port| &port.interface).to_owned();
     let names: Vec<_> = plan.ports.iter().map(|port| port.interface.as_str()).collect();
@@ -95,7 +95,7 @@ fn outside(plan: &BenchPlan) -> Topology {
     }
 }
 
-/// `Benchmark of the router made here, a quick look`.
+/// Title of the study: `Benchmark of the router made here, a quick look`.
 fn title(args: &Args) -> String {
     let what = match &args.made.device {
         Some(Device::Planted(_)) => "a planted device".to_owned(),
@@ -109,9 +109,9 @@ fn title(args: &Args) -> String {
     format!("Benchmark of {what}{quick}")
 }
 
-/// The ports as the user named them. Where no address is told and no router is on the way, each
-/// has one of those for tests (RFC 2544 appendix C.2.2, RFC 5180 §5.2.2): a bridge looks at none,
-/// and the interfaces need none.
+/// The ports of the flags. Where no address is given and no router is on the way, each has one of
+/// the test addresses (RFC 2544 appendix C.2.2, RFC 5180 §5.2.2): a bridge reads none, and the
+/// interfaces need none.
 fn ports_of(args: &Args, frames: &BenchFrames) -> Vec<BenchPort> {
     let mut ports: Vec<BenchPort> = args.ports.iter().map(|port| port.plan()).collect();
     let network = match frames.protocol {

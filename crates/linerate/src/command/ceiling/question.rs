@@ -13,7 +13,7 @@ use linerate_core::units::{BitRate, Bytes, Distance};
 
 use super::flags::{Args, Congestion, FlowFlags, PathFlags};
 
-/// Transfers whose time is told when none is asked for, bytes.
+/// Sizes of the transfers whose time is printed by default, bytes.
 const TRANSFERS: [Bytes; 3] =
     [Bytes::new(100_000_000), Bytes::new(1_000_000_000), Bytes::new(10_000_000_000)];
 

@@ -6,15 +6,15 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
-    /// Fit.
+    /// The host is fit.
     Ok,
-    /// Limits some measurements.
+    /// Some measurements are limited.
     Warn,
-    /// Spoils them.
+    /// Measurements are spoiled.
     Bad,
 }
 
-/// One checked thing.
+/// One check, its finding and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Check {
     pub(super) name: String,
@@ -26,7 +26,7 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// Fit.
+    /// A check whose finding is fit.
     pub(super) fn ok(name: impl Into<String>, found: impl Into<String>) -> Self {
         let (name, found) = (name.into(), found.into());
         Self { name, state: State::Ok, found, good: true, remedy: None }

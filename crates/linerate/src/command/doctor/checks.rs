@@ -19,7 +19,8 @@ const CAP_NET_RAW: u32 = 13;
 const STOLEN_WARN: f64 = 0.02;
 const STOLEN_BAD: f64 = 0.05;
 
-/// A row a check, and the lines that mend what is not fit, unbroken so that they can be pasted.
+/// A row for each check, and the remedies on lines of their own, unbroken so that they can be
+/// pasted.
 pub(super) fn tables(checks: &[Check]) -> Vec<Table> {
     let rows = checks.iter().map(|check| {
         let state = match check.state {

@@ -8,8 +8,8 @@ use linerate_proto::ptp4l::{PortState, Ptp4l, Stamping};
 use linerate_report::Align::Left;
 use linerate_report::{Block, Fact, Table};
 
-/// Polls of 32 s and less keep the drift between them small: `minpoll 5`. Operators of public
-/// servers ask for no more than one in 16 s.
+/// Longest interval of polls that keeps the drift between two small, with a margin: `minpoll 5`
+/// polls each 32 s. Operators of public servers ask for no more than one in 16 s.
 const POLL_S: f64 = 40.0;
 
 /// Time services that answered, and the kernel's own state.
@@ -19,7 +19,7 @@ pub(super) struct TimeServices {
     chronyd: Option<Chronyd>,
     /// State of ptp4l, where one answers.
     ptp4l: Option<Ptp4l>,
-    /// The kernel was told that civil time is right.
+    /// The kernel's clock is marked as synchronised.
     kernel: bool,
 }
 

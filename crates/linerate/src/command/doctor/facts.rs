@@ -30,7 +30,7 @@ const SETTINGS: [&str; 15] = [
     "net/ipv4/ping_group_range",
 ];
 
-/// All of it.
+/// Settings and state of the host, for the checks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
     /// Name and release of the kernel.
@@ -43,7 +43,7 @@ pub(super) struct Facts {
     pub(super) governor: Option<String>,
     /// Interfaces that are set up, loopback left out.
     pub(super) interfaces: Vec<Interface>,
-    /// Chains at the input hook, or why they cannot be seen.
+    /// Chains at the input hook, or the reason why they cannot be read.
     pub(super) filter: Option<Result<Vec<InputChain>, String>>,
     /// True when rules of legacy iptables are loaded.
     pub(super) legacy_filter: bool,
@@ -55,13 +55,13 @@ pub(super) struct Facts {
     pub(super) groups: Vec<u64>,
     /// The groups that may open ICMP sockets.
     pub(super) ping_groups: Option<(u64, u64)>,
-    /// The program nft.
+    /// Path of the program nft.
     pub(super) nft: Option<String>,
     /// True when this user may make network namespaces without a user namespace.
     pub(super) makes_networks: bool,
 }
 
-/// An interface.
+/// An interface with its facts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Interface {
     pub(super) facts: Option<InterfaceFacts>,

@@ -12,8 +12,8 @@ use super::facts::{Facts, Interface, letters};
 /// this round trip.
 const RATE_BPS: u64 = 1_000_000_000;
 const RTT_MS: u64 = 100;
-/// The kernel counts a buffer's bookkeeping, too: half of it is payload (tcp_adv_win_scale of 1,
-/// Documentation/networking/ip-sysctl.rst; what it is found to be since Linux 6.6).
+/// Size of a buffer over its payload: the kernel counts its bookkeeping, too (tcp_adv_win_scale of
+/// 1, Documentation/networking/ip-sysctl.rst; since Linux 6.6 the kernel estimates the factor).
 const PAYLOAD_SHARE: u64 = 2;
 /// TCP and UDP as IP numbers them.
 const PROTOCOLS: [(u8, &str); 2] = [(6, "TCP"), (17, "UDP")];

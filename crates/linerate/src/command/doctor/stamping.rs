@@ -10,7 +10,7 @@ use linerate_sys::stamp_abilities::{HardwareReceive, StampAbilities, Stamping};
 /// Interfaces that are looked at; a host of containers has hundreds.
 const INTERFACES_MAX: usize = 16;
 
-/// One interface.
+/// One interface with its timestamping.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Interface {
     name: String,

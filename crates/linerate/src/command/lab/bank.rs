@@ -155,7 +155,7 @@ fn replay(args: &ReplayArgs) -> Outcome {
     Ok(0)
 }
 
-/// A case with what the diagnosis says of its record.
+/// A case with the diagnosis of its record.
 fn judge(case: Case) -> (Case, Judged, Vec<Verdict>) {
     let verdicts = case.record.as_deref().map(diagnose).unwrap_or_default();
     let judged = case.judged(&verdicts);
@@ -182,8 +182,8 @@ impl Choice {
     }
 }
 
-/// Keeps what is asked for, by half, name, family and cause. A pattern that is the whole name of
-/// one is no part of another's.
+/// Keeps the chosen items, by half, name, family and cause. A pattern that is the whole name of one
+/// is no part of another's.
 fn choose<T>(
     all: &mut Vec<T>,
     only: &[String],

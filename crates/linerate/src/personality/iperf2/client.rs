@@ -18,7 +18,7 @@ use crate::command::measure::tool;
 use crate::output;
 use crate::personality::{listening, together};
 
-/// Measures and prints.
+/// Runs the client and prints its rows.
 pub(super) fn run(asked: &Iperf2Options) -> Result<(), Failure> {
     let plan = plan(asked);
     let stop = listening::until_interrupted()?;
@@ -159,7 +159,7 @@ impl TcpPrinter<'_> {
         self.row(row.direction, flow, span, row.bytes, Sender::of_row(row), None);
     }
 
-    /// A row, with what `-e` adds to it.
+    /// Prints a row, with the columns of `-e`.
     fn row(
         &mut self,
         direction: Direction,

@@ -2,7 +2,7 @@
 
 /// A ruler above and below the head.
 pub(super) const RULER: &str = "------------------------------------------------------------";
-/// Above the rows.
+/// Line above the rows.
 pub(super) const HEAD: &str = "[ ID] Interval       Transfer     Bandwidth";
 
 /// Unit and scale of rates by `-f`.

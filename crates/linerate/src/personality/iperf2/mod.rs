@@ -29,7 +29,7 @@ const UDP_REVERSE_TO: char = '\u{4}';
 /// Flags that change nothing here.
 const IGNORED: char = '\u{5}';
 const IGNORED_VALUE: char = '\u{6}';
-/// Flags whose work is not done here.
+/// Mark of flags that this program does not implement.
 const MISSING: char = '\u{7}';
 const MISSING_VALUE: char = '\u{8}';
 const BOUNCE_BACK: char = '\u{e}';
@@ -158,7 +158,7 @@ struct Iperf2Options {
     udp: bool,
     enhanced: bool,
     trip_times: bool,
-    /// Networks whose clients of `-u -R` are believed.
+    /// Networks whose clients may ask for `-u -R` without a check of their address.
     trusted: Vec<TrustedNetwork>,
 }
 
@@ -273,7 +273,7 @@ pub(super) fn run(words: &[String]) -> Outcome {
     ))
 }
 
-/// The command line; none when it asks for help or the version.
+/// Reads the command line; none when it asks for help or the version.
 fn read(words: &[String]) -> Result<Option<Iperf2Options>, String> {
     let mut asked = Iperf2Options::default();
     let (mut time, mut parallel) = (false, None);

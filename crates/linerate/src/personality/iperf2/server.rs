@@ -39,7 +39,7 @@ pub(super) fn span(asked: &Iperf2Options) -> Duration {
     Duration::try_from_secs_f64(asked.time_s).unwrap_or_default() + Duration::from_secs(15)
 }
 
-/// Serves one connection; `star` stands before its number.
+/// Serves one connection; `star` is printed before its number.
 pub(super) fn answer(stream: TcpStream, asked: &Iperf2Options, stop: &Stop, star: &str) {
     static NUMBERS: AtomicU32 = AtomicU32::new(1);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
@@ -135,7 +135,7 @@ impl TcpServerClient<'_> {
         self.row(report.direction, span, report.end.bytes, sender, reads);
     }
 
-    /// A row, with what `-e` adds to it.
+    /// Prints a row, with the columns of `-e`.
     fn row(
         &mut self,
         direction: Direction,

@@ -26,7 +26,7 @@ use crate::personality::listening::{Everybody, until_interrupted};
 /// Interval at which the client looks for the end of the server's stream.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Measures and prints.
+/// Runs the client and prints its rows.
 pub(super) fn run(asked: &Iperf2Options) -> Result<(), Failure> {
     let plan = plan(asked);
     let stop = until_interrupted()?;

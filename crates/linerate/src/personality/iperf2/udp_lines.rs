@@ -112,7 +112,8 @@ pub(super) fn csv_received(row: String, of: &Received) -> String {
     format!("{row},{jitter:.3},{lost},{total},{percent:.3},{late}")
 }
 
-/// The same of a sender, who knows of no losses: in the row of the whole test no number either.
+/// The columns of a sender's row of `-y C`, with no losses: in the row of the whole test no count
+/// either.
 pub(super) fn csv_sent(row: String, datagrams: Option<u64>) -> String {
     match datagrams {
         Some(count) => format!("{row},0.000,0,{count},0.000,0"),

@@ -19,7 +19,7 @@ use super::udp_lines::{Received, Style, csv_received, csv_sent};
 use crate::output;
 use crate::personality::listening;
 
-/// A client that was served may say its end again for this long.
+/// Time for which a client that was served may repeat the end of its stream.
 const ENDED: Duration = Duration::from_millis(500);
 
 /// Serves until the user stops it.
@@ -66,15 +66,15 @@ pub(super) fn local(asked: &Iperf2Options, port: u16) -> SocketAddr {
     SocketAddr::new(asked.bind.unwrap_or(any), port)
 }
 
-/// Time between rows.
+/// Interval between two rows.
 pub(super) fn interval(asked: &Iperf2Options) -> Option<Duration> {
     asked.interval_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
 }
 
-/// Prints what clients do, each under a number of its own.
+/// Prints the rows of clients, each under its number.
 pub(super) struct UdpServerPrinter<'a> {
     asked: &'a Iperf2Options,
-    /// Before the numbers.
+    /// Star before the numbers of some clients.
     star: &'static str,
     clients: Mutex<UdpServerClients>,
     /// Clients that were served to their end, and when the last was.

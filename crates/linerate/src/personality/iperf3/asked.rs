@@ -21,7 +21,7 @@ const BLOCK_MAX_BYTES: f64 = 1_048_576.0;
 const DATAGRAM_BYTES: std::ops::RangeInclusive<f64> = 16.0..=65_507.0;
 /// The largest socket buffer.
 const WINDOW_MAX_BYTES: f64 = 536_870_912.0;
-/// The largest segment.
+/// Largest segment that `-M` may set.
 const MSS_MAX_BYTES: i64 = 32_767;
 /// Blocks of a burst.
 const BURST_MAX: i64 = 1000;
@@ -44,11 +44,11 @@ pub(super) enum Mistake {
 pub(super) enum ProgramRole {
     /// Measure with the server on this host.
     Client(String),
-    /// Be the server.
+    /// Run as the server.
     Server,
-    /// Print the version.
+    /// Print the version only.
     Version,
-    /// Print the help.
+    /// Print the help only.
     Help,
 }
 
@@ -150,7 +150,7 @@ impl Iperf3Options {
         Ok(asked)
     }
 
-    /// Takes one flag.
+    /// Sets the option of one flag.
     fn set_option(&mut self, name: &str, value: &str, length: &mut f64) -> Result<(), String> {
         let text = || Some(value.to_owned());
         let path = || Some(PathBuf::from(value));
@@ -222,7 +222,7 @@ impl Iperf3Options {
         Ok(())
     }
 
-    /// Takes a flag whose value is a number.
+    /// Sets the option of a flag whose value is a number.
     fn take_number(&mut self, name: &str, value: &str, length: &mut f64) -> Result<(), String> {
         match name {
             "format" => self.unit = Some(unit(value)?),
@@ -259,8 +259,8 @@ impl Iperf3Options {
         Ok(())
     }
 
-    /// Takes a flag whose value is a time; what is left says nothing that this program would do
-    /// otherwise.
+    /// Sets the option of a flag whose value is a time; the other flags change nothing in this
+    /// program.
     fn take_time(&mut self, name: &str, value: &str) -> Result<(), String> {
         let within = |most: i64, said: &str| match integer(value) {
             number @ 0.. if number <= most => Ok(number.unsigned_abs()),
@@ -475,7 +475,7 @@ fn processors(text: &str) -> Result<(Option<u32>, Option<u32>), String> {
     Ok((valid(any_base(text))?, server.transpose()?.flatten()))
 }
 
-/// Keepalive is always on with the kernel's times; its own are only looked at.
+/// Checks the keepalive times: keepalive is always on, with the kernel's times.
 fn keepalive(text: &str) -> Result<(), String> {
     let mut parts = text.split('/').map(integer);
     let mut next = || parts.next().unwrap_or(0);

@@ -68,7 +68,7 @@ pub(super) fn run(asked: &Iperf3Options, host: &str, paper: &Paper) -> Result<u8
 const RECEIVE_MAX: Duration = Duration::from_secs(120);
 /// Time to wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// Bytes of a block where `-l` says nothing.
+/// Bytes of a block without `-l`.
 const BLOCK_BYTES: u32 = 128 << 10;
 
 fn plan(asked: &Iperf3Options, host: &str) -> TcpPlan {
@@ -120,7 +120,7 @@ fn pace_of(rate_bps: NonZeroU64) -> BitRate {
     BitRate::from_bits_per_sec(rate_bps.get())
 }
 
-/// The same over UDP: datagrams that fit an Ethernet packet and 1 Mbit/s unless told otherwise.
+/// The plan over UDP: datagrams that fit an Ethernet packet and 1 Mbit/s by default.
 fn udp_plan(asked: &Iperf3Options, plan: &TcpPlan) -> UdpPlan {
     UdpPlan {
         server: plan.server.clone(),
@@ -143,7 +143,7 @@ fn udp_plan(asked: &Iperf3Options, plan: &TcpPlan) -> UdpPlan {
     }
 }
 
-/// Payload of a datagram where `-l` says nothing: it fits a packet of 1500 bytes over IPv6 as well.
+/// Payload of a datagram without `-l`: it fits a packet of 1500 bytes over IPv6 as well.
 const DATAGRAM_BYTES: u32 = 1448;
 
 /// The last line of a test that failed or was interrupted.
@@ -175,7 +175,7 @@ struct ClientPage<'a> {
     full: bool,
     /// A stream is there, and the server with it.
     connected: bool,
-    /// The line of `-V` that says when.
+    /// The line of `-V` with the time.
     time: Option<String>,
 }
 

@@ -3,14 +3,14 @@
 
 use super::super::getopt::{Known, Takes};
 
-/// The end at which a flag may stand.
+/// End at which a flag is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// Either.
+    /// At either end.
     Both,
-    /// With `-s` alone.
+    /// With `-s` only.
     Server,
-    /// With `-c` alone.
+    /// With `-c` only.
     Client,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Flag {
     pub(super) side: Side,
     /// One line; another name of a flag has none.
     help: &'static str,
-    /// The long name by which the program knows it.
+    /// Name of the flag in the program, its long name.
     pub(super) name: &'static str,
 }
 

@@ -11,7 +11,7 @@ use super::asked::Iperf3Options;
 /// Environment variable with the password; without it the program asks for one.
 const PASSWORD_VARIABLE: &str = "IPERF3_PASSWORD";
 
-/// The login of a client that has to say who it is, where it does.
+/// The login of a client, where the flags give a user.
 pub(super) fn login(asked: &Iperf3Options) -> Result<Option<Login>, Failure> {
     let (Some(user), Some(key)) = (&asked.username, &asked.public_key) else { return Ok(None) };
     let padding = if asked.pkcs1_padding { Padding::Pkcs1 } else { Padding::Oaep };
@@ -25,7 +25,7 @@ pub(super) fn login(asked: &Iperf3Options) -> Result<Option<Login>, Failure> {
     Login::new((user.clone(), password), key, padding).map(Some)
 }
 
-/// The guard of a server that asks, where it does.
+/// The guard of a server that asks for logins, where the flags give its files.
 pub(super) fn guard(asked: &Iperf3Options) -> Result<Option<Guard>, Failure> {
     let (Some(key), Some(users)) = (&asked.private_key, &asked.users) else { return Ok(None) };
     let skew_s = asked.skew_s.unwrap_or(SKEW_DEFAULT_S);

@@ -85,7 +85,7 @@ fn run_asked(asked: &Iperf3Options, paper: &Paper) -> Result<u8, Failure> {
     code
 }
 
-/// The line of `--version` that says what this build has.
+/// The line of `--version` with the features of this build.
 const FEATURES: &str = "Optional features available: CPU affinity setting, TCP congestion \
                         algorithm setting, sendfile / zerocopy, socket pacing, authentication, \
                         bind to device, GSO/GRO support";
@@ -102,7 +102,7 @@ fn surroundings(now: WallTime) -> Surroundings {
     Surroundings { system: system_info(), time: now.http_date(), time_ms: now.unix_millis() }
 }
 
-/// The interval that stands for none: a day.
+/// The interval without rows: a day.
 const NO_ROWS_NS: u64 = 86_400_000_000_000;
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ pub(super) fn run(args: &Iperf3Options, paper: &Paper) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The interval that stands for none: a day.
+/// The interval without rows: a day.
 const NO_ROWS: Duration = Duration::from_nanos(NO_ROWS_NS);
 
 fn bind(args: &Iperf3Options) -> Result<Iperf3Server, Failure> {

@@ -101,7 +101,7 @@ impl Default for NuttcpOptions {
     }
 }
 
-/// A pace.
+/// Rate of the sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum SendRate {
     Unlimited,
@@ -154,7 +154,7 @@ pub(super) enum NuttcpRequest {
     Test(Box<NuttcpOptions>),
 }
 
-/// The command line.
+/// Reads the command line.
 pub(super) fn read(words: &[String]) -> Result<NuttcpRequest, String> {
     let mut asked = NuttcpOptions::default();
     for word in getopt::parse(words, &flags())? {

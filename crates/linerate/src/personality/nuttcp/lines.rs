@@ -33,7 +33,7 @@ pub(super) fn server_row(interval: &Interval, line: &str) -> String {
     row
 }
 
-/// The line of the whole test; `told` is what the server told of its end.
+/// The line of the whole test; `told` is the server's summary at its end.
 pub(super) fn result(asked: &NuttcpOptions, record: &Record, told: Option<&Summary>) -> String {
     let direction = if asked.receives { Direction::Down } else { Direction::Up };
     let value = |metric, stat| record.value(metric, stat, Some(direction));

@@ -156,7 +156,7 @@ fn udp_plan(asked: &NuttcpOptions) -> UdpPlan {
     }
 }
 
-/// The largest power of two below what a TCP segment of the route holds, 8192 at most.
+/// The largest power of two below the payload of a TCP segment on the route, 8192 at most.
 fn usual_length(asked: &NuttcpOptions) -> u32 {
     let host = asked.host.as_deref().unwrap_or_default();
     let mut addresses = (host, asked.port).to_socket_addrs().into_iter().flatten();

@@ -5,7 +5,7 @@ use linerate_core::record::FlowEnd;
 
 use super::TtcpOptions;
 
-/// `ttcp-t` or `ttcp-r`.
+/// Name of the program in its lines: `ttcp-t` or `ttcp-r`.
 pub(super) const fn name(asked: &TtcpOptions) -> &'static str {
     if asked.transmit { "ttcp-t" } else { "ttcp-r" }
 }

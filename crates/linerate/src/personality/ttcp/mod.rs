@@ -109,7 +109,7 @@ pub(super) fn run(words: &[String]) -> Outcome {
     }
 }
 
-/// The command line; none when it asks for help.
+/// Reads the command line; none when it asks for help.
 fn read(words: &[String]) -> Result<Option<TtcpOptions>, String> {
     let mut asked = TtcpOptions::default();
     let flags = letters(&PLAIN, false).chain(letters(&VALUED, true)).chain([('h', "help", false)]);
