@@ -17,8 +17,8 @@ use crate::stats::{Interval, median, median_interval};
 
 /// Confidence of all intervals here.
 pub const CONFIDENCE: f64 = 0.95;
-/// With fewer rounds the smallest and the largest difference do not make an interval of that
-/// confidence.
+/// Least rounds: with fewer, the smallest and the largest difference do not make an interval of
+/// that confidence.
 pub const ROUNDS_MIN: u32 = 6;
 
 /// The order in which a round measures `count` candidates: a permutation of 0 … count − 1, drawn
@@ -65,9 +65,9 @@ impl Difference {
 /// Verdict on a candidate beside the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Its value is higher than the first one's.
+    /// The value is higher than the first one's.
     Higher,
-    /// Its value is lower.
+    /// The value is lower than the first one's.
     Lower,
     /// The difference is not larger than the noise of the measurement.
     NotDistinguishable,
@@ -78,11 +78,11 @@ pub enum Verdict {
 /// One candidate with its values and its difference from the first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
-    /// As the user named it.
+    /// Name as the user gave it.
     pub name: String,
     /// Median of its value over the rounds.
     pub value: Option<f64>,
-    /// To the first one; of the first one, to itself.
+    /// Difference to the first one; of the first one, to itself.
     pub difference: Option<Difference>,
     /// Verdict on each candidate but the first.
     pub verdict: Verdict,
@@ -116,7 +116,7 @@ pub struct Comparison {
 /// value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Missed {
-    /// In the metric's unit.
+    /// Value of the difference in the metric's unit.
     pub value: f64,
     /// Over the first one's value.
     pub share: f64,
@@ -152,7 +152,7 @@ impl Comparison {
         Some(Self { metric, stat, ..Self::between(names, &rounds) })
     }
 
-    /// From the values of each round: one for each name, then another one of the first.
+    /// Comparison from the values of each round: one for each name, then another one of the first.
     fn between<'a>(names: impl Iterator<Item = &'a str>, rounds: &[Vec<f64>]) -> Self {
         let names: Vec<&str> = names.collect();
         let of = |index: usize| rounds.iter().map(|round| round[index]).collect::<Vec<f64>>();

@@ -46,7 +46,7 @@ struct Name {
     what: AssertedValue,
     direction: Option<Direction>,
     stat: Option<Stat>,
-    /// As it was written.
+    /// Text of the name as it was written.
     text: String,
 }
 

@@ -251,7 +251,7 @@ impl<'a> Parser<'a> {
         true
     }
 
-    /// The same for a word, which no letter follows.
+    /// Takes a word and the space behind it, where no letter follows.
     fn take_word(&mut self, word: &str) -> bool {
         let after = self.rest.strip_prefix(word);
         let is_whole = |after: &&str| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_');

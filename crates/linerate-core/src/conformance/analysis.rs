@@ -224,7 +224,7 @@ impl Analysis {
 #[derive(Clone, Copy, Debug, Default)]
 struct MeterCounts {
     counts: [Count; 3],
-    /// All cells, and those outside.
+    /// Numbers of all cells, and of those outside.
     cells: Option<(u64, u64)>,
     first: Option<Violation>,
     worst: Option<Violation>,

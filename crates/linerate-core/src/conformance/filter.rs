@@ -74,7 +74,7 @@ impl FromStr for Net {
     }
 }
 
-/// All of its terms must hold; none lets every packet pass.
+/// A filter of packets: all of its terms must hold; none lets every packet pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     terms: Vec<Term>,

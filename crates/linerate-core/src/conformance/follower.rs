@@ -54,7 +54,7 @@ pub(super) struct Follower {
     /// Bytes per ns, and bytes.
     bucket: Option<(f64, f64)>,
     level: f64,
-    /// Since this bucket showed first.
+    /// Counts since this bucket showed first.
     seen: LevelCounts,
 }
 

@@ -18,7 +18,7 @@ use crate::theory::token_bucket::{Colour, MissingBytes, SrTcm, TokenBucket, TrTc
 pub enum Lack {
     /// Nanoseconds by which its first cell outside was too early.
     EarlyNs(f64),
-    /// So many bytes of tokens.
+    /// Bytes of tokens that were missing.
     MissingBytes(u64),
     /// No tokens: the packet arrived with this colour.
     Precoloured,
@@ -191,7 +191,7 @@ fn cells_outside(meter: &mut OnLine, at_ns: u64, count: u32) -> (u32, Option<f64
     (outside, first.map(|early| meter.scale.nanos(early)))
 }
 
-/// As [`cells_outside`] with two rules at once.
+/// Cells outside under two rules at once, as [`cells_outside`] counts them under one.
 fn cells_outside_both(meters: [&mut OnLine; 2], at_ns: u64, count: u32) -> (u32, Option<f64>) {
     let [a, b] = meters;
     let (mut at_a, mut at_b) = (a.start(at_ns, count), b.start(at_ns, count));

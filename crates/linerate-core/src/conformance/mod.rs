@@ -34,11 +34,11 @@ use stretch::{bucket, stretches};
 /// Arrival of a packet, as a meter takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Its place in the capture, from 1.
+    /// Number of the packet in the capture, from 1.
     pub number: u64,
     /// Time of arrival, in nanoseconds of any clock.
     pub at_ns: u64,
-    /// Its length at the layer that counts.
+    /// Length at the layer that counts, bytes.
     pub bytes: u32,
     /// Length of its IP packet, from which cells are made.
     pub ip_bytes: u32,

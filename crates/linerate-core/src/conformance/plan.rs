@@ -53,7 +53,7 @@ pub enum Contract {
         /// SCR and MBS in cells.
         sustained: Option<(CellRate, u64)>,
     },
-    /// One rate and one burst.
+    /// Token bucket of one rate and one burst.
     TokenBucket {
         /// Rate at which the bucket fills.
         rate: BitRate,

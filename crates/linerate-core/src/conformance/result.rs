@@ -29,19 +29,19 @@ pub struct Conformance {
     /// Cells per second of their line; null when bytes count.
     #[serde(rename = "line_cells_per_sec")]
     pub line_cells_per_s: Option<f64>,
-    /// All that was metered.
+    /// Count of all packets that were metered.
     pub total: Count,
     /// Packets that were not metered, by reason.
     pub unused: Unused,
     /// Time of the first packet, ns since 1970; null without packets.
     pub first_at_ns: Option<u64>,
-    /// From the first packet to the last, ns.
+    /// Time from the first packet to the last, ns.
     pub span_ns: u64,
     /// Bytes over that span; null for a single moment.
     pub mean_bps: Option<f64>,
     /// Longest packet at the layer that counts, bytes.
     pub packet_bytes_max: u32,
-    /// One for each contract, in their order.
+    /// Results of the contracts, in their order.
     pub contracts: Vec<ContractResult>,
     /// The smallest burst at each rate.
     pub inverse: Vec<BurstAtRate>,
@@ -69,9 +69,9 @@ impl Conformance {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// At the end of the capture.
+    /// The capture came to its end.
     Complete,
-    /// After the packets or the time asked for.
+    /// The limit of packets or time was reached.
     Limit,
     /// The user stopped it.
     Interrupted,
@@ -132,7 +132,8 @@ pub struct ContractResult {
     pub contract: String,
     /// Within the committed rate; of cells contracts, packets of which every cell conforms.
     pub green: Count,
-    /// Above it, within what the contract tolerates as excess; null for contracts without excess.
+    /// Packets above it, within what the contract tolerates as excess; null for contracts without
+    /// excess.
     pub yellow: Option<Count>,
     /// Packets outside of the contract.
     pub red: Count,
@@ -154,7 +155,7 @@ pub struct ContractResult {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Violation {
-    /// Its place in the capture, from 1.
+    /// Number of the packet in the capture, from 1.
     pub packet: u64,
     /// Arrival after the first metered packet, ns.
     pub at_ns: u64,
@@ -176,7 +177,7 @@ pub struct Run {
     pub packets: u64,
     /// Bytes of those packets.
     pub bytes: u64,
-    /// From the first to the last, ns.
+    /// Time from the first packet to the last, ns.
     pub span_ns: u64,
 }
 
@@ -184,13 +185,13 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Needed {
-    /// As contracts name it: `burst`, `cbs`, `pbs`, `cdvt`, `mbs`.
+    /// Name of the parameter in contracts: `burst`, `cbs`, `pbs`, `cdvt`, `mbs`.
     pub parameter: String,
     /// The rate that it goes with, bit/s.
     pub rate_bps: f64,
     /// The value that was needed.
     pub value: f64,
-    /// Its unit: `bytes`, `ns` or `cells`.
+    /// Unit of the values: `bytes`, `ns` or `cells`.
     pub unit: String,
     /// The value that the contract grants.
     pub granted: f64,
@@ -221,7 +222,7 @@ pub struct Peak {
     pub window_ns: u64,
     /// The most bytes in one.
     pub bytes: u64,
-    /// The same as a rate.
+    /// Those bytes as a rate over the window.
     pub bps: f64,
 }
 
@@ -232,7 +233,7 @@ pub struct Peak {
 pub struct Stretch {
     /// Slope of the stretch, bit/s.
     pub rate_bps: f64,
-    /// Its height at 0, bytes.
+    /// Height of the stretch's line at 0, bytes.
     pub burst_bytes: f64,
     /// Start of the stretch, ns.
     pub from_ns: f64,
@@ -246,7 +247,7 @@ pub struct Stretch {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BucketFound {
-    /// Its rate (CIR), bit/s.
+    /// Rate of the bucket (CIR), bit/s.
     pub rate_bps: f64,
     /// The burst that passed (CBS), bytes; the bucket is deeper when it was not full before.
     pub burst_bytes: f64,

@@ -58,7 +58,7 @@ pub enum ActivationStage {
     Excess,
     /// Load above CIR + EIR.
     Policing,
-    /// All services together at CIR.
+    /// Performance test: all services together at CIR.
     Performance,
 }
 
@@ -84,7 +84,7 @@ pub struct ServiceCounts {
     pub sent: u64,
     /// Frames received from the device.
     pub received: u64,
-    /// Their bytes, as the contract counts.
+    /// Bytes of those frames, as the contract counts.
     pub received_bytes: u64,
     /// Frame transfer delay, ns, in the statistic of the order; `None` when not measured.
     pub delay_ns: Option<u64>,
@@ -96,7 +96,7 @@ pub struct ServiceCounts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceOutcome {
-    /// Each service of the trial.
+    /// Counts of each service of the trial.
     pub counts: Vec<ServiceCounts>,
     /// Time of sending, ns.
     pub elapsed_ns: u64,
@@ -174,9 +174,9 @@ pub enum ActivationError {
 /// Times of the two parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActivationTimes {
-    /// Each step, ns: 1 to 60 s.
+    /// Length of each step, ns: 1 to 60 s.
     pub step_ns: u64,
-    /// All services together, ns: 15 min, 2 h or 24 h.
+    /// Length of the test of all services together, ns: 15 min, 2 h or 24 h.
     pub performance_ns: u64,
 }
 
@@ -213,7 +213,7 @@ impl Activation {
         Ok(Self { services, plan, done: 0, invalid: 0, goes_on, verdicts: Vec::new() })
     }
 
-    /// All trials, in their order.
+    /// All trials in the order made.
     pub fn trials(&self) -> &[ServiceTrial] {
         &self.plan
     }
@@ -286,7 +286,7 @@ fn plan_trials(services: &[Service], times: ActivationTimes) -> Vec<ServiceTrial
     plan
 }
 
-/// So many percent of a rate.
+/// The given percentage of a rate.
 fn percent_of(bps: u64, percent: u64) -> u64 {
     u64::try_from(u128::from(bps) * u128::from(percent) / 100).unwrap_or(u64::MAX)
 }
@@ -320,7 +320,7 @@ fn judge_service(
     ServiceVerdict { service: counts.service, stage, received_bps, loss_ratio, broken }
 }
 
-/// At or below the committed rate all limits hold.
+/// Checks a step at or below the committed rate: all limits hold.
 fn check_committed(service: &Service, counts: &ServiceCounts, loss_ratio: f64) -> Vec<Broken> {
     let Criteria { loss_ratio: most, delay_ns, variation_ns } = service.criteria;
     let is_above = |got: Option<u64>, most: Option<u64>| match (got, most) {

@@ -12,7 +12,7 @@ use crate::stats::Moments;
 /// Longest burst that is tried, frames.
 pub const BURST_MAX: u64 = 65_536;
 
-/// To so many frames each repetition is searched.
+/// Frames to which each repetition is searched.
 pub const BURST_STEP: u64 = 1;
 
 /// One burst to send.
@@ -114,7 +114,7 @@ pub struct Burst {
     pub repeats: u64,
     /// Shortest of the longest bursts, frames.
     pub min_frames: f64,
-    /// Their mean, which is the benchmark.
+    /// Mean of the longest bursts, which is the benchmark.
     pub mean_frames: f64,
     /// Longest of the longest bursts, frames.
     pub max_frames: f64,
@@ -122,7 +122,7 @@ pub struct Burst {
     pub stddev_frames: Option<f64>,
     /// Implied buffer time: mean burst over the rate at which it arrived, s (RFC 9004 §6).
     pub implied_s: f64,
-    /// The same less the frames forwarded meanwhile, s; `None` without a throughput below that
+    /// Buffer time less the frames forwarded meanwhile, s; `None` without a throughput below that
     /// rate.
     pub corrected_s: Option<f64>,
     /// The corrected time in frames of the rate at which they arrived.

@@ -19,7 +19,7 @@ pub struct Signature {
     pub trial: u32,
     /// Number of the generator that sent it.
     pub stream: u8,
-    /// Its number in the stream, from 0; 56 bits.
+    /// Number of the frame in the stream, from 0; 56 bits.
     pub sequence: u64,
     /// The low 32 bits of the monotonic clock in ns just before it was sent; differences are good
     /// up to 4.29 s.
@@ -56,8 +56,8 @@ impl Signature {
 /// A frame to send repeatedly, with the fields that differ from one to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameTemplate {
-    /// From destination address to the end of the signature's place, without FCS. Checksums in it
-    /// are right for all varying fields at their `base` and a signature of zeros.
+    /// Bytes from destination address to the end of the signature's place, without FCS. Checksums
+    /// in it are right for all varying fields at their `base` and a signature of zeros.
     pub bytes: Vec<u8>,
     /// Fields that take another value with each flow; at most [`FrameTemplate::VARYING_MAX`].
     pub varying: Vec<Varying>,
@@ -112,9 +112,9 @@ pub struct Varying {
     pub divisor: u32,
     /// Different values; 1 or more.
     pub count: u32,
-    /// It is under the checksum of the network header.
+    /// The field is under the checksum of the network header.
     pub in_header_sum: bool,
-    /// It is under the checksum of the transport (the pseudo-header included).
+    /// The field is under the checksum of the transport (the pseudo-header included).
     pub in_transport_sum: bool,
 }
 
@@ -137,7 +137,7 @@ pub struct HeaderSum {
 /// Times at which a generator sends its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FramePace {
-    /// As fast as the generator can.
+    /// Frames as fast as the generator can send.
     Flood,
     /// Frame n is due n / `frames_per_sec` after the start, to the nanosecond.
     Rate {
@@ -192,7 +192,7 @@ pub struct FrameLoad {
 pub struct SendCounts {
     /// Frames handed to the interface and taken by it.
     pub frames: u64,
-    /// Their bytes, without FCS.
+    /// Bytes of the frames, without FCS.
     pub bytes: u64,
     /// Frames that the interface or its driver refused.
     pub refused: u64,
@@ -235,7 +235,7 @@ pub struct TimeHistogram {
 pub struct ReceiveCounts {
     /// Different frames of the stream: copies are not in it where they are known.
     pub frames: u64,
-    /// Their bytes, without FCS.
+    /// Bytes of the frames, without FCS.
     pub bytes: u64,
     /// Copies of frames that had arrived before; `None` when numbers were too many to remember.
     pub duplicates: Option<u64>,

@@ -23,7 +23,7 @@ const ALIKE_MAX: f64 = 10.0;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "cause")]
 pub enum LossCause {
-    /// It is not, within the widths of the goals.
+    /// The strict result is not below the typical one, within the widths of the goals.
     None,
     /// Now and then the device stops for a moment.
     Stalls {

@@ -45,7 +45,7 @@ pub struct LoadDrop {
 /// System recovery, in the order from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Recovery {
-    /// Nothing was lost at all: there was no overload.
+    /// No frame was lost at all: there was no overload.
     NoOverload,
     /// The last lost frame was sent so many ns after the drop; 0 when nothing was lost after it.
     Recovered(u64),

@@ -39,7 +39,7 @@ pub struct TestTime {
 }
 
 impl TestTime {
-    /// So many trials of one length, each with waits.
+    /// Time of trials of one length, each with waits.
     pub const fn from_trials(trials: u64, duration_ns: u64, waits_ns: u64) -> Self {
         Self { trials, time_ns: trials.saturating_mul(duration_ns.saturating_add(waits_ns)) }
     }
@@ -127,8 +127,8 @@ fn test_time(plan: &BenchPlan, test: BenchTest, waits_ns: u64) -> TestTime {
     }
 }
 
-/// Each number of addresses is learnt and asked for; the largest is halved, down to a quarter of
-/// it. Learning rates are tried with as many addresses as were found.
+/// Time of the address test: each number of addresses is learnt and tested; the largest is halved,
+/// down to a quarter of it. Learning rates are tried with as many addresses as were found.
 fn address_test_time(plan: &BenchPlan, waits_ns: u64) -> TestTime {
     let max = if plan.frames.flows > 1 { plan.frames.flows } else { ADDRESSES_MAX };
     let max = u64::from(max);

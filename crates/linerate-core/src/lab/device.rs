@@ -68,7 +68,7 @@ pub enum Placement {
 pub enum DeviceKind {
     /// Every frame goes out on the other link, unchanged.
     Forwarder,
-    /// The same with a capacity, a buffer, a latency and losses that are known.
+    /// Forwards frames with a given capacity, buffer, latency and losses.
     Planted,
 }
 
@@ -94,8 +94,8 @@ pub struct DevicePlan {
     /// Delay of every frame beside its waiting: `1us`. None when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<String>,
-    /// It begins to send before a frame is in as a whole: the time of the frame itself is no part
-    /// of its delay.
+    /// The device begins to send before a frame is in as a whole: the time of the frame itself is
+    /// no part of its delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_through: Option<bool>,
     /// One frame of so many is lost, at random; none when absent.
@@ -120,7 +120,7 @@ pub struct DevicePlan {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StallPlan {
-    /// From the begin of one to the begin of the next: `20s`.
+    /// Time from the begin of one to the begin of the next: `20s`.
     pub every: String,
     /// Length of each stall: `50ms`.
     pub lasting: String,
@@ -153,7 +153,7 @@ impl DevicePlan {
         }
     }
 
-    /// Its delay beside waiting.
+    /// Delay of a frame in the device, without queueing.
     pub fn latency(&self) -> Duration {
         let told = self.latency.as_deref().map(parse_span);
         told.and_then(Result::ok).unwrap_or_default()
@@ -218,8 +218,8 @@ impl DevicePlan {
 }
 
 impl StallPlan {
-    /// From the begin of one to the begin of the next, and how long each is; none where a text is
-    /// no time, which the check rules out.
+    /// Time from the begin of one to the begin of the next, and length of each; none where a text
+    /// is no time, which the check rules out.
     pub fn times(&self) -> Option<(Duration, Duration)> {
         Some((parse_span(&self.every).ok()?, parse_span(&self.lasting).ok()?))
     }

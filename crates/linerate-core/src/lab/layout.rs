@@ -30,7 +30,7 @@ pub struct Layout {
 /// A host, router, switch or device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name in the plan.
+    /// Name of the node in the plan.
     pub name: String,
     /// Role of the node: host, router, switch, device.
     pub role: Role,
@@ -42,7 +42,7 @@ pub struct Node {
     pub tcp: HostTcp,
     /// Engine, rules and placement of its forwarding.
     pub forwarding: Forwarding,
-    /// Its interfaces in the order of the links: `eth0`, `eth1`, …
+    /// Interfaces in the order of the links: `eth0`, `eth1`, …
     pub interfaces: Vec<Interface>,
     /// One static route for each segment that it reaches over a router.
     pub routes: Vec<Route>,
@@ -90,13 +90,13 @@ pub struct Forwarding {
 /// One end of a link, at its node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name in the node.
+    /// Name of the interface in the node.
     pub name: String,
     /// Index of the interface's link.
     pub link: usize,
-    /// Its IPv4 address; none on a switch.
+    /// IPv4 address; none on a switch.
     pub ipv4: Option<Ipv4Addr>,
-    /// Its IPv6 address; none on a switch and where the MTU is below 1280 bytes.
+    /// IPv6 address; none on a switch and where the MTU is below 1280 bytes.
     pub ipv6: Option<Ipv6Addr>,
 }
 
@@ -131,7 +131,7 @@ pub struct End {
 pub struct Segment {
     /// IPv4 network of the segment.
     pub ipv4: Ipv4Addr,
-    /// Its IPv6 network, where the MTU allows one.
+    /// IPv6 network of the segment, where the MTU allows one.
     pub ipv6: Option<Ipv6Addr>,
     /// Interfaces with addresses in it, in the order of their addresses.
     pub members: Vec<End>,

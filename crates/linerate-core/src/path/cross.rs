@@ -11,7 +11,7 @@ use crate::time::MonoTime;
 pub enum Arrivals {
     /// One packet each `gap`.
     Constant {
-        /// From packet to packet.
+        /// Time from packet to packet.
         gap: Duration,
     },
     /// Poisson: gaps are exponential with this mean.
@@ -21,7 +21,7 @@ pub enum Arrivals {
     },
     /// Bursts of constant gaps; the lengths of bursts and pauses are exponential.
     OnOff {
-        /// From packet to packet within a burst.
+        /// Time from packet to packet within a burst.
         gap: Duration,
         /// Mean length of a burst.
         on: Duration,

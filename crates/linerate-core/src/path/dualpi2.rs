@@ -78,7 +78,7 @@ pub struct DualPi2 {
     /// Delay of the classic queue at the last step.
     previous_s: f64,
     next_update: MonoTime,
-    /// Above 0 it is the classic queue's turn.
+    /// Scheduler's credit: above 0 it is the classic queue's turn.
     credit: i64,
 }
 

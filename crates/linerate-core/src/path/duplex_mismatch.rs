@@ -15,7 +15,7 @@ pub struct DuplexMismatch(Arc<Mutex<FrameTimes>>);
 
 #[derive(Debug, Default)]
 struct FrameTimes {
-    /// Until when the full-duplex end sends.
+    /// Time until which the full-duplex end sends.
     full_until: MonoTime,
     /// The last frame of the half-duplex end: its begin, and when it is over.
     half: (MonoTime, MonoTime),

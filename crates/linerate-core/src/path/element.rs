@@ -115,7 +115,7 @@ impl Outlet {
         self.departures.push(Departure { at, packet });
     }
 
-    /// One more of a packet leaves at `at`.
+    /// A copy of a packet leaves at `at`.
     pub fn copy(&mut self, at: MonoTime, packet: Packet) {
         self.copied.push(packet);
         self.forward(at, packet);

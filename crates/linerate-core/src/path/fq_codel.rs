@@ -23,7 +23,7 @@ struct FlowQueue {
     control: Control,
     /// Bytes that it may still send in this turn.
     credit: i64,
-    /// On one of the two lists.
+    /// True when the queue is on one of the two lists.
     listed: bool,
     /// Hosts of the packet that put the flow on a list.
     hosts: [u32; 2],

@@ -16,7 +16,7 @@ use crate::units::BitRate;
 /// Bytes that a packet takes on the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// Nothing: the rate counts IP packets.
+    /// No framing: the rate counts IP packets.
     Ip,
     /// A frame of the packet and some more, of a least length, and bytes around it.
     Frame {

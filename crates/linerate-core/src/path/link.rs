@@ -42,7 +42,7 @@ impl Medium {
 struct FrameOnLine {
     packet: Packet,
     until: MonoTime,
-    /// It collides, and arrives damaged.
+    /// The frame collides, and arrives damaged.
     collides: bool,
 }
 

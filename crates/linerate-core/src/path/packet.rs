@@ -3,7 +3,7 @@
 /// One IP packet on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Its place among the packets that this direction took, from 0; the pipeline gives it.
+    /// Number of the packet among those that entered this direction, from 0; the pipeline gives it.
     /// [`Packet::UNNUMBERED`] stays: the packet is not counted.
     pub number: u64,
     /// Length of the IP packet.

@@ -24,7 +24,7 @@ pub enum Act {
         /// Streams of both directions.
         streams: usize,
     },
-    /// To see a list of stored results.
+    /// Lists the stored results.
     Results,
     /// A measurement from this host to another.
     MeasureTo(IpAddr),

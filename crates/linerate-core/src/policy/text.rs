@@ -91,7 +91,7 @@ pub struct TokenRow {
     /// SHA-256 of the token.
     #[serde(deserialize_with = "digest")]
     pub sha256: TokenDigest,
-    /// It is refused from then on.
+    /// Time from which the token is refused.
     #[serde(default, deserialize_with = "time_of_day")]
     pub expires: Option<WallTime>,
 }
@@ -157,7 +157,7 @@ pub struct Rule {
     /// Networks of its clients; empty: everybody.
     #[serde(default)]
     pub from: Vec<Prefix>,
-    /// Its clients show this token.
+    /// Token that the rule's clients show.
     #[serde(default)]
     pub token: Option<String>,
     /// Kinds of tests; absent: all.

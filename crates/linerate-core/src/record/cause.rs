@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum CauseCell {
     /// Name of a function, a recipe, a test or a row.
     Named(&'static str),
-    /// Nothing, and the reason.
+    /// No function, and the reason.
     Lacking(&'static str),
 }
 
@@ -19,7 +19,7 @@ pub enum CauseCell {
 pub struct CauseRow {
     /// The cause of the row.
     pub cause: Cause,
-    /// Its name in a sentence: `the receive window`.
+    /// Name of the cause in a sentence: `the receive window`.
     pub name: &'static str,
     /// Function that names it: module and name in `explain`.
     pub rule: CauseCell,
@@ -47,7 +47,7 @@ macro_rules! causes {
         }
 
         impl Cause {
-            /// Its name in a sentence.
+            /// Name of the cause in a sentence.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }

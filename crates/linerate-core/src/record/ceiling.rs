@@ -29,7 +29,7 @@ pub struct Ceiling {
     pub layer: Layer,
     /// The bound in the metric's unit; null when an input is unknown.
     pub value: Option<f64>,
-    /// The same bound at every layer, from the payload down to the wire; empty without a value.
+    /// The bound at every layer, from the payload down to the wire; empty without a value.
     #[serde(default)]
     pub layers: Vec<LayerRate>,
     /// Values from which it was computed.
@@ -80,7 +80,7 @@ pub struct CeilingInput {
     /// Name of the value: `link_rate_bps`, `mtu_bytes`, `packet_bytes`, `header_bytes`,
     /// `rtt_min_ns`.
     pub name: String,
-    /// Its value in the unit that the name ends in.
+    /// Value in the unit that the name ends in.
     pub value: f64,
     /// Source of the value: `tbf qdisc on veth-a`, `ethtool speed of eth0`, `SYN options`.
     pub source: String,
@@ -91,7 +91,7 @@ pub struct CeilingInput {
 pub struct Expected<'a> {
     /// The rung's kind; [`LINK`] is the ceiling itself.
     pub kind: &'a str,
-    /// In the metric's unit.
+    /// Value in the metric's unit.
     pub value: f64,
 }
 

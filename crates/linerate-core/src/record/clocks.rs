@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClockState {
-    /// Both are kept right by something, or are one clock, and the packets do not contradict it.
+    /// Both clocks are kept right by something, or are one clock, and the packets do not contradict
+    /// it.
     Synchronised,
     /// Not synchronised, but of a constant offset or drift. It was estimated from the smallest
     /// delays of both directions and subtracted, as if these were equal.
@@ -36,10 +37,10 @@ pub enum ClockKeeper {
 pub enum ChangeCause {
     /// A path became longer or shorter, for good or while packets queued on it.
     Path,
-    /// This host's clock was set, as its monotonic clock shows.
+    /// A step of this host's clock, as its monotonic clock shows.
     LocalClock,
-    /// Both directions changed by as much in opposite directions: the remote clock was set, or
-    /// runs at another rate since then.
+    /// The remote clock: both directions changed by as much in opposite directions, so it was set,
+    /// or runs at another rate since then.
     RemoteClock,
 }
 
@@ -67,7 +68,7 @@ pub struct ClockAgreement {
     pub payload_bytes: u32,
     /// State of the offset between both clocks.
     pub state: ClockState,
-    /// One-way delays may be wrong by this much, and by no more; null where there are none.
+    /// Largest error of one-way delays; null where there are none.
     pub error_ns: Option<u64>,
     /// Remote clock less local clock at the first probe, as it was subtracted; null where nothing
     /// was.

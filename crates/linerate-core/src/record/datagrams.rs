@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct SentDatagrams {
     /// Payload bytes of each datagram.
     pub size_bytes: u32,
-    /// All of them, numbered from 0.
+    /// Number of all datagrams, numbered from 0.
     pub count: u64,
     /// Datagrams sent after the omitted span.
     pub measured: u64,
@@ -107,7 +107,7 @@ pub struct ReceivedDatagrams {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DatagramTally {
-    /// As the sender reported at its end; null when it did not.
+    /// Datagrams sent, as the sender reported at its end; null when it did not.
     pub sent: Option<u64>,
     /// Different ones that arrived.
     pub received: u64,

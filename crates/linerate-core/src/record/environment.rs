@@ -63,7 +63,7 @@ pub struct Calibration {
     pub oversleep_ns: Option<u64>,
     /// Stop-and-wait ICMP echo on loopback, median; null where this host may not be pinged.
     pub floor_ns: Option<f64>,
-    /// Its sample standard deviation.
+    /// Sample standard deviation of that time.
     pub floor_stddev_ns: Option<f64>,
     /// Largest difference that the two halves of those echoes may show by chance (A/A, 95 %).
     pub floor_difference_ns: Option<f64>,
@@ -103,7 +103,7 @@ pub struct TcpSettings {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interface {
-    /// Its name in its namespace.
+    /// Name of the interface in its namespace.
     pub name: String,
     /// `veth`, `loopback`, `bridge`, a driver's name.
     pub kind: Option<String>,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{BenchTrial, Caveat, Direction, Plan, SubInterval};
 
-/// One thing that happened during a measurement.
+/// An event during a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", content = "data", rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant, reason = "there is one plan, and events are borrowed")]

@@ -13,7 +13,7 @@ use super::one_line;
 pub enum Fault {
     /// The caller: a flag, a file, a name.
     Usage,
-    /// This host: privilege, memory, a missing facility.
+    /// A fault of this host: privilege, memory, a missing facility.
     System,
     /// The other end could not be reached, or went away.
     Unreachable,

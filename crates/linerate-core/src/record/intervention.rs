@@ -29,7 +29,7 @@ pub struct Intervention {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// So many streams instead of one.
+    /// So many streams in place of one.
     Streams(u16),
     /// Another congestion control at the sender.
     CongestionControl(String),

@@ -76,7 +76,7 @@ pub enum Quality {
     Good,
     /// Something had a part in it that is not the path's or the device's.
     Doubtful,
-    /// It is wrong, or there is none.
+    /// The result is wrong, or there is none.
     Bad,
 }
 

@@ -136,7 +136,7 @@ pub struct ZeroCopySends {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MultipathTcp {
-    /// Both ends spoke it until the end.
+    /// True when both ends spoke it until the end.
     pub used: bool,
     /// Subflows beside the first one (mptcpi_subflows).
     pub subflows_more: Option<u32>,

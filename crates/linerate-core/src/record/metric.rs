@@ -8,9 +8,9 @@ use super::layer::{Better, Layer};
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Metric {
-    /// Its identifier, which ends in its unit.
+    /// Identifier of the metric, which ends in its unit.
     pub id: MetricId,
-    /// For headings and legends.
+    /// Title for headings and legends.
     pub title: &'static str,
     /// Unit of stored values.
     pub unit: &'static str,

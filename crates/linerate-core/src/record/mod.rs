@@ -147,7 +147,7 @@ pub struct Record {
     pub cell: Option<Cell>,
     /// Civil time at the start, by the local clock.
     pub started_at: WallTime,
-    /// From start to end, by the local monotonic clock.
+    /// Duration from start to end, by the local monotonic clock.
     pub duration_ns: u64,
     /// The plan as asked for, every default filled in.
     pub plan: Plan,
@@ -212,7 +212,8 @@ pub struct Record {
     /// Rate that theory allows in the test's first direction, and the share that was reached.
     #[serde(default)]
     pub ceiling: Option<Ceiling>,
-    /// The same for the way back of a test that goes both ways at once.
+    /// Rate that theory allows on the way back of a test that goes both ways at once, and the share
+    /// that was reached.
     #[serde(default)]
     pub ceiling_reverse: Option<Ceiling>,
     /// Caveats about the measurement.
@@ -272,8 +273,8 @@ impl Record {
         }
     }
 
-    /// The same without samples: values over time, the fate of each packet. Summary, distributions,
-    /// route, caveats and failure stay, of the parts of a survey too.
+    /// The record without samples: values over time, the fate of each packet. Summary,
+    /// distributions, route, caveats and failure stay, of the parts of a survey too.
     #[must_use]
     pub fn without_samples(mut self) -> Self {
         self.series = Vec::new();
@@ -401,7 +402,7 @@ pub struct Tool {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// All of it was measured.
+    /// The whole plan was measured.
     Ok,
     /// Part of it was measured; `failure` says why not all.
     Partial,

@@ -8,7 +8,7 @@ macro_rules! named {
             /// Every variant, in order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// Its name in flags, files and records.
+            /// Name in flags, files and records.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name),+

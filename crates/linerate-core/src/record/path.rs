@@ -45,7 +45,7 @@ pub struct PathRun {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EmulatedPath {
-    /// Its place: `r1 eth1 - r2 eth0`.
+    /// Place of the path: `r1 eth1 - r2 eth0`.
     pub name: String,
     /// Facility that carried the packets: `tun` for IP packets, `tap` for Ethernet frames, `netem`
     /// for the kernel's, which says less: no reasons of losses, no schedule.
@@ -94,7 +94,7 @@ pub struct PathStops {
     pub total_ns: u64,
     /// Length of the longest stop.
     pub longest_ns: u64,
-    /// All of them over `conversed_ns`: the most of a rate that they can have cost.
+    /// Share of the stops in `conversed_ns`: the most of a rate that they can have cost.
     pub share: f64,
     /// Time that was watched in which packets of programs came, each at most 1 s after another;
     /// all that was watched when none came. Absent where nothing was watched, and in older

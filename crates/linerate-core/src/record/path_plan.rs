@@ -159,7 +159,7 @@ pub enum Datapath {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RateStep {
-    /// From the start of the path.
+    /// Time from the start of the path.
     pub at: String,
     /// The link's rate from then on.
     pub rate: String,
@@ -170,7 +170,7 @@ pub struct RateStep {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DelayStep {
-    /// From the start of the path.
+    /// Time from the start of the path.
     pub at: String,
     /// The propagation delay from then on, one way.
     pub delay: String,
@@ -267,7 +267,7 @@ const fn one_cell() -> u32 {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Outage {
-    /// Its begin, from the start of the path.
+    /// Begin of the outage, from the start of the path.
     pub from: String,
     /// End of the outage.
     pub to: String,
@@ -289,7 +289,7 @@ pub struct BucketPlan {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CrossPlan {
-    /// Its mean rate of IP packets, within bursts for `on` and `off`.
+    /// Mean rate of IP packets, within bursts for `on` and `off`.
     pub rate: String,
     /// Length of its IP packets; 1500 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -303,7 +303,7 @@ pub struct CrossPlan {
     /// Mean length of its pauses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<String>,
-    /// Its flow hash: on a trunk of n members it takes member `flow` modulo n.
+    /// Flow hash of the packets: on a trunk of n members they take member `flow` modulo n.
     #[serde(default)]
     pub flow: u32,
 }

@@ -122,7 +122,7 @@ pub struct ServerPlan {
     pub via: Option<Via>,
     /// Name or address of the server.
     pub host: String,
-    /// Its port for the control connection.
+    /// Port of the server for the control connection.
     pub port: u16,
     /// Only this address family.
     pub family: Option<Family>,
@@ -155,12 +155,12 @@ pub struct ProbePlan {
     /// Time between two probes before the load; null is 10 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_interval_ns: Option<u64>,
-    /// Their differentiated services code point; null is that of the load.
+    /// DSCP of the probes; null is that of the load.
     pub dscp: Option<u8>,
-    /// Their ECN field; null is 0, and nothing is reported of it.
+    /// ECN field of the probes; null is 0, and nothing is reported of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<u8>,
-    /// Others that go at the same times, to be compared with these.
+    /// Probes that are sent at the same times, to be compared with these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<ProbeKind>,
 }
@@ -171,9 +171,9 @@ pub struct ProbePlan {
 pub struct ProbeKind {
     /// Transport of these probes; null is UDP where linerate serve answers, else ICMP.
     pub transport: Option<PingTransport>,
-    /// Their differentiated services code point; null is that of the load.
+    /// DSCP of the probes; null is that of the load.
     pub dscp: Option<u8>,
-    /// Their ECN field (RFC 3168 §5): 0 is not ECT, 1 ECT(1), 2 ECT(0); null is 0.
+    /// ECN field of the probes (RFC 3168 §5): 0 is not ECT, 1 ECT(1), 2 ECT(0); null is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<u8>,
 }
@@ -268,7 +268,7 @@ pub struct GoalPlan {
 pub struct ComparePlan {
     /// The candidates; the others are compared with the first.
     pub candidates: Vec<Candidate>,
-    /// Each candidate is measured once in each, the first one twice.
+    /// Number of rounds; each candidate is measured once in each, the first one twice.
     pub rounds: u32,
     /// Seed of the order within each round.
     pub seed: u64,
@@ -278,7 +278,7 @@ pub struct ComparePlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Candidate {
-    /// As the user named it.
+    /// Name as the user gave it.
     pub name: String,
     /// The measurement made in each round.
     pub plan: Plan,
@@ -291,7 +291,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// One that is measured over the network of this host.
+    /// A candidate that is measured over the network of this host.
     pub fn new(name: impl Into<String>, plan: Plan) -> Self {
         Self { name: name.into(), plan, topology: None, result: None }
     }
@@ -340,7 +340,7 @@ pub struct TracePlan {
     pub flows: u16,
     /// Time between the starts of rounds.
     pub interval_ns: u64,
-    /// After this long a probe counts as unanswered.
+    /// Time after which a probe counts as unanswered.
     pub timeout_ns: u64,
     /// Largest time to live.
     pub hops_max: u8,
@@ -441,7 +441,7 @@ pub struct Meeting {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MetWay {
-    /// From one to the other: each NAT lets through answers to its own host.
+    /// Directly from one to the other: each NAT lets through answers to its own host.
     Hole,
     /// Through the third, which passes it on.
     Relay,
@@ -452,11 +452,11 @@ pub enum MetWay {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PingMode {
-    /// One every `interval_ns`, whether or not the last was answered.
+    /// A probe every `interval_ns`, whether or not the last was answered.
     Paced,
-    /// As soon as the last was answered or given up (stop and wait).
+    /// A probe as soon as the last was answered or given up (stop and wait).
     Flood,
-    /// As soon as fewer than this many are unanswered.
+    /// A probe as soon as fewer than this many are unanswered.
     Window(u16),
 }
 
@@ -520,9 +520,9 @@ pub struct PingPlan {
     pub interval_ns: u64,
     /// Time at which the next probe leaves.
     pub mode: PingMode,
-    /// After this long a probe counts as lost.
+    /// Time after which a probe counts as lost.
     pub timeout_ns: u64,
-    /// Each size ends after this long, whatever its count; null has no such end.
+    /// Time after which a size ends, whatever its count; null has no such end.
     #[serde(default)]
     pub deadline_ns: Option<u64>,
     /// Probes sent and thrown away first, so that address resolution is not measured.

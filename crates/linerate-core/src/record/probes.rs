@@ -29,7 +29,7 @@ pub enum ProbePhase {
 pub struct ProbeSpan {
     /// Directions of the load.
     pub phase: ProbePhase,
-    /// Its begin since the start of the load; negative before that.
+    /// Begin of the span since the start of the load; negative before that.
     pub from_ns: i64,
     /// End of the span, exclusive.
     pub to_ns: i64,
@@ -41,7 +41,7 @@ pub struct ProbeSpan {
 pub struct Probes {
     /// Transport of the probes.
     pub transport: PingTransport,
-    /// Their target: an address, with its port for UDP.
+    /// Target of the probes: an address, with its port for UDP.
     pub target: String,
     /// Payload of each, the ICMP or UDP header not counted.
     pub payload_bytes: u32,
@@ -64,15 +64,15 @@ pub struct Probes {
     /// stamps before and behind it. Empty where the kernel gave none, as are those below.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_queue_ns: Vec<Option<u64>>,
-    /// From leaving this host to the arrival of the answer, by the kernel's stamps, less the time
-    /// at the other end where that is reported.
+    /// Time from leaving this host to the arrival of the answer, by the kernel's stamps, less the
+    /// time at the other end where that is reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path_ns: Vec<Option<u64>>,
     /// The way there alone. It holds the difference of both hosts' clocks: only its changes mean
     /// something.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub there_ns: Vec<Option<i64>>,
-    /// From arrival to answer at the other end, by its own clock.
+    /// Time from arrival to answer at the other end, by its own clock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub peer_ns: Vec<Option<u64>>,
     /// The way back alone, with the same reserve as the way there.

@@ -61,7 +61,7 @@ pub struct Summary {
     pub metric: MetricId,
     /// The statistic over the samples.
     pub stat: Stat,
-    /// In the metric's unit.
+    /// Value in the metric's unit.
     pub value: f64,
     /// Number of samples behind it.
     pub n: Option<u64>,
@@ -79,22 +79,22 @@ impl Summary {
         Self { metric, stat, value, n: None, direction: None, flow: None, payload_bytes: None }
     }
 
-    /// The same row with its sample count.
+    /// The row with its sample count.
     pub const fn with_n(self, n: u64) -> Self {
         Self { n: Some(n), ..self }
     }
 
-    /// The same row for one direction.
+    /// The row for one direction.
     pub const fn in_direction(self, direction: Direction) -> Self {
         Self { direction: Some(direction), ..self }
     }
 
-    /// The same row for one stream.
+    /// The row for one stream.
     pub const fn of_flow(self, flow: u16) -> Self {
         Self { flow: Some(flow), ..self }
     }
 
-    /// The same row for one ping payload size.
+    /// The row for one ping payload size.
     pub const fn at_payload(self, payload_bytes: u32) -> Self {
         Self { payload_bytes: Some(payload_bytes), ..self }
     }
@@ -108,7 +108,7 @@ pub struct LostStretch {
     pub payload_bytes: u32,
     /// Time at which the first of them was sent, since the first probe of that size.
     pub start_ns: u64,
-    /// From there to the sending of the next probe that was answered, or of the last one.
+    /// Time from there to the sending of the next probe that was answered, or of the last one.
     pub length_ns: u64,
     /// Number of probes lost.
     pub probes_lost: u64,

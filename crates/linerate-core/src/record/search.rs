@@ -13,13 +13,13 @@ use crate::units::BitRate;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchPlan {
-    /// Between statuses of the receiver, 5 to 250 ms.
+    /// Interval of the receiver's status messages, 5 to 250 ms.
     pub feedback_ns: u64,
     /// Delay that is compared with the two thresholds.
     pub delay: SearchDelay,
-    /// Below this delay above the smallest one, the rate may rise.
+    /// Delay above the smallest one below which the rate may rise.
     pub delay_low_ns: u64,
-    /// Above this one it falls.
+    /// Delay above the smallest one above which the rate falls.
     pub delay_high_ns: u64,
     /// Numbers lost, reordered or duplicate in a status that are still taken for none.
     pub sequence_errors_max: u32,
@@ -53,7 +53,7 @@ impl Default for SearchPlan {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SearchDelay {
-    /// From sending the newest datagram until its status is back, without the time that the
+    /// Time from sending the newest datagram until its status is back, without the time that the
     /// receiver held it (RFC 9097 appendix A).
     RoundTrip,
     /// Mean one-way delay of the datagrams since the last status; the way back does not matter.
@@ -100,7 +100,7 @@ pub struct SearchTrial {
     pub confirmed: bool,
     /// The row of the table from here on.
     pub row: u16,
-    /// Its rate in bit/s of IP packets.
+    /// Rate in bit/s of IP packets.
     pub offered_bps: u64,
 }
 
@@ -127,7 +127,7 @@ impl SearchNews {
 pub struct SearchSpan {
     /// Index of the sub-interval, from 0.
     pub index: u32,
-    /// Its length; all have the same.
+    /// Length of the sub-interval; all have the same.
     pub length_ns: u64,
     /// Different datagrams that arrived in it, by the kernel's time of arrival where it reported.
     pub received: u64,
@@ -141,7 +141,7 @@ pub struct SearchSpan {
     pub delay_min_ns: Option<u64>,
     /// Mean of the delays in it.
     pub delay_mean_ns: Option<u64>,
-    /// Its largest; largest less smallest is the range of RFC 9097 §6.
+    /// Largest delay; largest less smallest is the range of RFC 9097 §6.
     pub delay_max_ns: Option<u64>,
 }
 

@@ -26,7 +26,7 @@ pub struct SimulatePlan {
     pub omit_ns: u64,
     /// The flows begin at random times within this span.
     pub start_spread_ns: u64,
-    /// After this time a transfer is given up.
+    /// Time after which a transfer is given up.
     pub time_max_ns: u64,
     /// Payload bit/s of a constant flow of full packets against the data; null is none.
     #[serde(rename = "background_bps")]

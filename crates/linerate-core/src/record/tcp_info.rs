@@ -116,19 +116,19 @@ pub struct TcpInfo {
     /// Payload bytes that were delivered with ECT(1), by the peer's accurate ECN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivered_e1_bytes: Option<u32>,
-    /// The same with ECT(0).
+    /// Bytes delivered with ECT(0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivered_e0_bytes: Option<u32>,
-    /// The same with a congestion mark.
+    /// Bytes delivered with a congestion mark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivered_ce_bytes: Option<u32>,
     /// Payload bytes received with ECT(1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_e1_bytes: Option<u32>,
-    /// The same with ECT(0).
+    /// Bytes received with ECT(0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_e0_bytes: Option<u32>,
-    /// The same with a congestion mark.
+    /// Bytes received with a congestion mark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_ce_bytes: Option<u32>,
 }

@@ -139,7 +139,7 @@ pub struct HopSample {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TracePhase {
-    /// To find hops, paths, sizes: sent in bunches.
+    /// Finds hops, paths and sizes: sent in bunches.
     #[default]
     Search,
     /// A round without load.
@@ -166,7 +166,7 @@ pub struct ArrivedMarks {
 pub struct AddedDelay {
     /// Difference of the medians.
     pub median_ns: f64,
-    /// Both ends of an interval that holds it with 95 % or more.
+    /// Lower end of an interval that holds it with 95 % or more.
     pub low_ns: f64,
     /// Upper end of its interval, as `low_ns`.
     pub high_ns: f64,
@@ -186,7 +186,7 @@ pub enum Finding {
         at: u8,
         /// Share that is lost there and back.
         ratio: f64,
-        /// Both ends of its interval, 95 %.
+        /// Lower end of its interval, 95 %.
         low: f64,
         /// Upper end of its interval, as `low`.
         high: f64,
@@ -208,7 +208,7 @@ pub enum Finding {
         routers: Vec<String>,
         /// Share that these flows lose there and back.
         ratio: f64,
-        /// Both ends of its interval, 95 %.
+        /// Lower end of its interval, 95 %.
         low: f64,
         /// Upper end of its interval, as `low`.
         high: f64,

@@ -54,7 +54,7 @@ pub enum AboveMtu {
     Link,
     /// A router reported that they are too big (ICMP), as in front of a tunnel: TCP learns the MTU.
     Icmp,
-    /// They vanish without a message: a black hole.
+    /// Packets vanish without a message: a black hole.
     Silent,
     /// No larger packets were sent.
     Unknown,

@@ -26,11 +26,11 @@ pub enum Family {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// After this time (after the omitted span).
+    /// A time (after the omitted span).
     TimeNs(u64),
-    /// After this many payload bytes of all streams of a direction together.
+    /// A number of payload bytes of all streams of a direction together.
     Bytes(u64),
-    /// After this many buffers of `buffer_bytes`, all streams of a direction together.
+    /// A number of buffers of `buffer_bytes`, all streams of a direction together.
     Buffers(u64),
 }
 
@@ -43,7 +43,7 @@ pub enum TcpDirections {
     Up,
     /// From server to client.
     Down,
-    /// Both at once, on separate connections.
+    /// Both directions at once, on separate connections.
     Both,
 }
 

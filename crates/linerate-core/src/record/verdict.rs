@@ -106,10 +106,10 @@ pub struct OptionChange {
     pub segment: Handshake,
     /// TCP option that was changed.
     pub option: TcpOption,
-    /// Its value as sent: bytes of a segment size, shift of a window scale; null for an option
-    /// without one, and where it is not known.
+    /// Value as sent: bytes of a segment size, shift of a window scale; null for an option without
+    /// one, and where it is not known.
     pub sent: Option<u32>,
-    /// Its value as it arrived; null where the option was removed.
+    /// Value as it arrived; null where the option was removed.
     pub arrived: Option<u32>,
 }
 
@@ -165,7 +165,7 @@ pub struct ProbeLoss {
 pub struct LossMechanism {
     /// Kind of the mechanism.
     pub kind: LossKind,
-    /// Its room, rate or share of packets.
+    /// Room, rate or share of packets of the mechanism.
     pub size: f64,
     /// `bytes`, `packets`, `bit/s` of IP packets, `packets/s`, `1` for a share.
     pub unit: String,
@@ -184,7 +184,7 @@ pub enum LossKind {
     Policer,
     /// A device that forwards so many packets each second, however long they are.
     PacketRate,
-    /// Each packet alone, at any load.
+    /// Losses of single packets, at any load.
     Random,
     /// Several in a row, at any load.
     Bursts,
@@ -215,7 +215,7 @@ pub enum LossState {
     PacketService,
     /// Time since the last loss.
     PreviousLoss,
-    /// None: one chance for all.
+    /// No state: one chance for all packets.
     Nothing,
 }
 
@@ -241,7 +241,7 @@ pub struct GoalAnswer {
     pub rtt_ns: f64,
     /// The worst of the criteria.
     pub reached: Reached,
-    /// Each with the figure that was measured and the one that is needed.
+    /// Criteria, each with the figure that was measured and the one that is needed.
     pub criteria: Vec<Criterion>,
 }
 
@@ -254,11 +254,11 @@ pub enum Reached {
     Pass,
     /// Too few packets were measured for a result.
     Inconclusive,
-    /// It is not met.
+    /// The criterion is not met.
     Fail,
 }
 
-/// One thing that a goal needs of a path.
+/// A condition of a goal on the path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Criterion {
@@ -266,7 +266,7 @@ pub struct Criterion {
     pub name: String,
     /// The measured value.
     pub measured: Option<f64>,
-    /// The least that is needed.
+    /// The least value that is needed.
     pub needed: f64,
     /// Unit of the values: `bit/s`, `bytes`, `packets`.
     pub unit: String,
@@ -280,13 +280,13 @@ pub struct Criterion {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OnModel {
-    /// As measured, payload bit/s.
+    /// Rate on the model as measured, payload bit/s.
     pub reached_bps: f64,
     /// True when the model is within 15 % of the measured rate. Where it is not, the model promises
     /// nothing.
     pub agrees: bool,
-    /// Without the cause, payload bit/s; null without a promise, and for causes that the model does
-    /// not have.
+    /// Rate without the cause, payload bit/s; null without a promise, and for causes that the model
+    /// does not have.
     pub without_cause_bps: Option<f64>,
     /// Remedies that the model can take.
     pub remedies: Vec<RemedyOnModel>,
@@ -307,7 +307,7 @@ pub struct RemedyOnModel {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
-    /// Its signs are there, without a figure that agrees with the rate.
+    /// The signs of the cause are there, without a figure that agrees with the rate.
     Low,
     /// A figure computed from the cause agrees with the rate that was measured.
     Medium,
@@ -346,7 +346,7 @@ pub struct Sign {
 pub struct Threshold {
     /// Side of the threshold on which the figure is.
     pub against: Against,
-    /// In the figure's unit.
+    /// Value in the figure's unit.
     pub value: f64,
 }
 
@@ -375,7 +375,7 @@ pub enum At {
     Test,
 }
 
-/// One thing to do.
+/// One step of a remedy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RemedyLine {
@@ -400,7 +400,7 @@ pub struct Tried {
     pub after_bps: f64,
 }
 
-/// Something that is there and costs nothing.
+/// A condition that is present and costs no throughput.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Innocent {

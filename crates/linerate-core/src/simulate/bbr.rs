@@ -13,7 +13,7 @@ use crate::time::MonoTime;
 /// Gain that doubles the rate each round trip: 2 / ln 2.
 const HIGH_GAIN: f64 = 2.885;
 const CWND_GAIN: f64 = 2.0;
-/// One round trip each: probing, draining, cruising.
+/// Gains of the cycle, one round trip each: probing, draining, cruising.
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// Pacing stays this much below the rate, to keep queues short.
 const PACING_SHARE: f64 = 0.99;

@@ -15,9 +15,9 @@ const PIECE_BYTES_MAX: f64 = 65_536.0;
 const PIECE_S: f64 = 1.0 / 1024.0;
 /// Round trips for which a piece is larger, by halves: 2^9 µs (`tcp_tso_rtt_log`).
 const NEAR_US: u128 = 512;
-/// Without a window's third free a sender waits for more.
+/// Divisor of the window for the room below which a sender waits for more.
 const ROOM_DIVISOR: f64 = 3.0;
-/// It waits when it sent something less than this ago.
+/// Time since the last sending within which a sender waits.
 const WAIT: Duration = Duration::from_millis(1);
 
 /// State of a sender that is about to begin a piece.
@@ -76,7 +76,7 @@ impl Bursts {
         recent && old && little && !room.at_once
     }
 
-    /// The piece is at its end, or was given up.
+    /// Ends the present piece, complete or not.
     pub(super) const fn end(&mut self) {
         self.left = 0;
     }

@@ -29,7 +29,7 @@ pub enum Stack {
 }
 
 impl Stack {
-    /// Its name, as in plans.
+    /// Name of the stack, as in plans.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Today => "today",

@@ -18,7 +18,7 @@ pub(super) struct CongestionWindow {
     hystart: Option<HyStart>,
     /// The window in segments.
     pub(super) cwnd: f64,
-    /// Below it, slow start; infinite at first.
+    /// Threshold below which the window grows by slow start; infinite at first.
     pub(super) ssthresh: f64,
     /// The window before the last reduction, or less of it: where CUBIC's curve is flat. It stays
     /// until the next reduction; 0 without one, or after a time-out (RFC 9438 §4.8).

@@ -32,7 +32,7 @@ pub(super) struct Transmission {
 pub(super) struct SentSegment {
     pub(super) at: MonoTime,
     pub(super) number: u64,
-    /// It was a retransmission.
+    /// True for a retransmission.
     pub(super) again: bool,
     pub(super) mark: SendMark,
 }

@@ -76,7 +76,7 @@ impl DirectionState {
         self.count_losses(lost);
     }
 
-    /// The same, no further than `now`.
+    /// Runs the pipeline, no further than `now`.
     pub(super) fn run(&mut self, now: MonoTime, lost: impl FnMut(u64)) {
         for departure in self.entry.drain(..) {
             self.pipeline.receive(departure.at, departure.packet, &mut self.out);

@@ -33,7 +33,8 @@ pub struct FlowResult {
     pub recoveries: u64,
     /// Times that the timer ran out.
     pub timeouts: u64,
-    /// From its start until all was acknowledged; absent when it has no end or did not reach it.
+    /// Time from its start until all was acknowledged; absent when it has no end or did not reach
+    /// it.
     pub finished_after: Option<Duration>,
     /// The largest congestion window.
     pub cwnd_bytes_max: u64,

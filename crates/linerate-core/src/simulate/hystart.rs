@@ -12,7 +12,7 @@ use crate::theory::slow_start::{
 };
 use crate::time::MonoTime;
 
-/// Below this window slow start goes on (`hystart_low_window`).
+/// Least window for an end of slow start (`hystart_low_window`).
 const WINDOW_MIN: f64 = 16.0;
 /// Acknowledgements this close together are of one train (`hystart_ack_delta_us`).
 const TRAIN_GAP_NS: u64 = 2_000_000;

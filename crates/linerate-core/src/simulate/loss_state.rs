@@ -10,7 +10,7 @@ pub(super) enum State {
     Recovery {
         until: u64,
     },
-    /// After a time-out, until this segment is acknowledged.
+    /// Recovery after a time-out, until this segment is acknowledged.
     Timeout {
         until: u64,
     },
@@ -33,7 +33,7 @@ pub(super) struct Undo {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TailProbe {
     pub(super) due: Option<MonoTime>,
-    /// Until this segment is acknowledged no other probe is sent; whether the one that was is a
+    /// Segment until whose acknowledgement no other probe is sent, and whether the probe is a
     /// retransmission.
     pub(super) out: Option<(u64, bool)>,
 }

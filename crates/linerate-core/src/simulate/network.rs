@@ -53,7 +53,7 @@ struct ReceivingEnd {
 /// Result of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimulationResult {
-    /// One result a flow, in the order of the plans.
+    /// Results of the flows, in the order of the plans.
     pub flows: Vec<FlowResult>,
     /// Virtual time that passed: until the end asked for, or until the last flow had reached its
     /// own.
@@ -132,7 +132,7 @@ impl Simulation {
         self.running > 0
     }
 
-    /// The same, every event by itself: the plain way, that works on every path.
+    /// Advances event by event: the plain way, that works on every path.
     pub fn advance_by_event(&mut self, end: MonoTime) -> bool {
         while self.running > 0 {
             let Some(now) = self.next().filter(|next| *next <= end) else {

@@ -24,12 +24,12 @@ pub struct Point {
 /// Rule for the times at which points are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointsPlan {
-    /// From point to point where nothing happens.
+    /// Time from point to point where nothing happens.
     pub every: Duration,
     /// Most such points. With one more, every second one goes, and from then on they are twice as
     /// far apart.
     pub most: usize,
-    /// From point to point at the start and after each loss event.
+    /// Time from point to point at the start and after each loss event.
     pub close: Duration,
     /// Time for which points are close at the start.
     pub at_start: Duration,
@@ -75,7 +75,7 @@ pub(super) struct Recorder {
     due: MonoTime,
     /// Points are close until then.
     close_until: MonoTime,
-    /// Each with whether it counts as a close one.
+    /// Kept points, each with whether it counts as a close one.
     kept: Vec<(Point, bool)>,
     close_count: usize,
 }

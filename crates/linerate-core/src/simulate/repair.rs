@@ -89,7 +89,7 @@ impl TcpSender {
         }
     }
 
-    /// With selective acknowledgements: enters recovery as soon as a segment is lost.
+    /// Enters recovery as soon as a segment is lost, with selective acknowledgements.
     fn begin_recovery_if_lost(&mut self, now: MonoTime) {
         let sack = self.plan.tcp.recovery == LossRecovery::Sack;
         if sack && self.board.has_lost() {

@@ -36,7 +36,7 @@ pub enum ScenarioError {
     /// A simulation without flows.
     #[error("0 flows send nothing")]
     NoFlows,
-    /// They do not fit.
+    /// More flows than the tags have room for.
     #[error("{0} flows; the most is {max}", max = Simulation::FLOWS_MAX)]
     TooManyFlows(u32),
 }
@@ -79,7 +79,7 @@ impl SimulatePlan {
         self.path.seed.unwrap_or(1)
     }
 
-    /// The same with the seed of a repetition, counted from 1: the plan's, and on from there.
+    /// The plan with the seed of a repetition, counted from 1: the plan's, and on from there.
     pub fn repeat(&mut self, repetition: u32) {
         let seed = self.seed().wrapping_add(u64::from(repetition).saturating_sub(1));
         self.path.seed = Some(seed);
@@ -105,7 +105,7 @@ impl SimulatePlan {
         MonoTime::from_nanos(ns)
     }
 
-    /// From sample to sample: a part of the run, or of a transfer at the path's rate.
+    /// Time from sample to sample: a part of the run, or of a transfer at the path's rate.
     pub fn step(&self, facts: &[DirectionFacts; 2]) -> Duration {
         let end = self.end().since(MonoTime::default());
         let model = self.model();

@@ -38,7 +38,7 @@ pub(super) struct Scoreboard {
     lost: u64,
     /// One above the highest segment that is known to have arrived.
     highest_sacked: u64,
-    /// All below it were judged.
+    /// Segment below which all were judged.
     judged: u64,
     /// No lost segment is below it.
     repair_from: u64,

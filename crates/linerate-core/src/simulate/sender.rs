@@ -49,7 +49,7 @@ pub(super) struct TcpSender {
     /// Segments taken for lost.
     pub(super) lost: u64,
     bursts: Bursts,
-    /// It waits for its pace.
+    /// True while the sender waits for its pace.
     paced: bool,
     /// The window of congestion held the sender back when it last sent.
     limited: bool,

@@ -26,9 +26,9 @@ pub struct SimulationReport {
     pub flow_count: usize,
     /// Bytes that each of them sends; without an end when absent.
     pub flow_bytes: Option<u64>,
-    /// They begin at random times within this span.
+    /// Span within which the flows begin at random times.
     pub start_spread_ns: u64,
-    /// One summary for each seed.
+    /// Summaries of the runs, one for each seed.
     pub runs: Vec<RunSummary>,
     /// Speed of this machine in the simulation.
     pub speed: Option<Speed>,
@@ -94,7 +94,7 @@ pub struct RunSummary {
     pub share_of_ceiling: Option<f64>,
     /// Jain's index of the flows' goodputs; absent for one flow.
     pub fairness: Option<f64>,
-    /// From the first start until the last flow had reached its end.
+    /// Time from the first start until the last flow had reached its end.
     pub transfer_ns: Option<u64>,
     /// Segments sent, retransmissions among them.
     pub segments_sent: u64,
@@ -123,7 +123,7 @@ pub struct FlowSummary {
     pub goodput_bps: f64,
     /// Payload bytes that were acknowledged.
     pub acked_bytes: u64,
-    /// Until everything was acknowledged; absent without an end, or when it was not reached.
+    /// Time until everything was acknowledged; absent without an end, or when it was not reached.
     pub transfer_ns: Option<u64>,
     /// Segments sent, retransmissions among them.
     pub segments_sent: u64,

@@ -117,7 +117,7 @@ impl CongestionControl {
     /// RFC 9438 §4.6, §5: 0.7 and 0.4.
     pub const CUBIC: Self = Self::Cubic { beta: 0.7, scale: 0.4 };
 
-    /// Its name, as in plans and records.
+    /// Name of the congestion control, as in plans and records.
     pub fn name(self) -> &'static str {
         ControlName::from(self).name()
     }

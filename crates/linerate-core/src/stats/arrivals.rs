@@ -38,7 +38,7 @@ pub struct Arrivals {
     duplicates: u64,
     /// First arrival of each number, in the order of arrival.
     in_order_of_arrival: Vec<Arrival>,
-    /// The same, by number.
+    /// Arrivals in the order of their numbers.
     in_order_of_sending: Vec<Arrival>,
 }
 

@@ -14,7 +14,7 @@ use crate::record::ClockState;
 pub struct ClockClaim {
     /// Largest error of both together, where both claim to be synchronised.
     pub error_ns: Option<u64>,
-    /// Both are one clock, for both ends are one host.
+    /// True when both clocks are one, for both ends are one host.
     pub one_clock: bool,
 }
 
@@ -43,11 +43,11 @@ pub struct Offset {
 /// Remote less local clock while neither was set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Piece {
-    /// Its first probe, by its place in the series.
+    /// First probe of the piece, by its place in the series.
     pub first: usize,
     /// The offset at that probe: to be taken from forward delays and added to backward ones.
     pub offset_ns: f64,
-    /// Its growth in ns per ns.
+    /// Growth of the offset in ns per ns.
     pub drift: f64,
     error_ns: f64,
     first_ns: u64,

@@ -39,8 +39,8 @@ pub struct Change {
     pub there_ns: f64,
     /// Growth of T4 − T3; 0 where it is within the differences that queues make.
     pub back_ns: f64,
-    /// Both moved by as much in opposite directions: the remote clock moved by `there_ns` against
-    /// the local one.
+    /// Both delays moved by as much in opposite directions: the remote clock moved by `there_ns`
+    /// against the local one.
     pub clock: bool,
 }
 

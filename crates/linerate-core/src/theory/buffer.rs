@@ -16,7 +16,7 @@ pub enum BufferError {
     /// A rate of 0, at which a queue never drains.
     #[error("at a rate of 0 a queue never drains")]
     ZeroRate,
-    /// Nothing to divide by.
+    /// A round trip of 0, by which nothing can be divided.
     #[error("a round trip of 0 sets no bound on bursts")]
     ZeroRtt,
     /// No flow that fills the buffer.

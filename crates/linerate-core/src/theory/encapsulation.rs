@@ -59,7 +59,7 @@ pub enum Encapsulation {
     Gre {
         /// IP version of the outer header.
         outer: Family,
-        /// With a key of 4 bytes.
+        /// True for a key of 4 bytes.
         key: bool,
     },
     /// VXLAN, which carries Ethernet.
@@ -81,7 +81,7 @@ pub enum Encapsulation {
     },
     /// An IPsec ESP tunnel.
     Esp(Esp),
-    /// Nothing on the wire: the interface at this place has a smaller MTU than would fit.
+    /// No header: the interface at this place has a smaller MTU than would fit.
     Mtu {
         /// MTU of the tunnel's interface.
         bytes: u32,

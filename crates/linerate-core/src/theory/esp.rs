@@ -64,7 +64,7 @@ impl Cipher {
 pub struct Esp {
     /// Cipher and integrity check.
     pub cipher: Cipher,
-    /// In UDP, to pass address translators (RFC 3948).
+    /// True for ESP in UDP, to pass address translators (RFC 3948).
     pub nat_traversal: bool,
     /// IP version of the outer header.
     pub outer: Family,

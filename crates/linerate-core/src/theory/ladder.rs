@@ -35,7 +35,7 @@ pub const AT_CEILING: f64 = 0.95;
 pub const AGREES_WITHIN: f64 = 0.15;
 /// Two rungs bind together when the upper is below this multiple of the lower.
 pub const APART: f64 = 1.25;
-/// Below this share of the expected rate nothing on the ladder explains the measured one.
+/// Share of the expected rate below which nothing on the ladder explains the measured one.
 pub const UNEXPLAINED_BELOW: f64 = 0.75;
 
 /// Kind of a bound on the rate, in the order of the table.
@@ -120,7 +120,7 @@ pub struct Rung {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Ladder {
-    /// At most one of a kind.
+    /// The rungs, at most one of a kind.
     pub rungs: Vec<Rung>,
 }
 
@@ -148,12 +148,12 @@ pub enum Statement {
         /// The rung of the path that was reached.
         rung: RungKind,
     },
-    /// As expected, from one rung.
+    /// The rate is as expected from one rung.
     SingleFactor {
         /// The rung that binds.
         rung: RungKind,
     },
-    /// As expected, from two rungs that lie close together.
+    /// The rate is as expected from two rungs that lie close together.
     TwoFactors {
         /// The lower of the two rungs.
         first: RungKind,
@@ -170,7 +170,7 @@ pub enum Statement {
         /// The lowest rung of the ladder.
         rung: RungKind,
     },
-    /// Nothing known explains it.
+    /// No known bound explains the rate.
     Unexplained {
         /// Rungs that would have allowed at least a quarter more than was measured.
         ruled_out: Vec<RungKind>,

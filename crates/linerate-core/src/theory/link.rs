@@ -40,7 +40,7 @@ pub enum Link {
 /// A link with its name and title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedLink {
-    /// As [`Link`] reads and prints it.
+    /// Name that [`Link`] reads and prints.
     pub name: &'static str,
     /// Title of the link, for people.
     pub title: &'static str,

@@ -46,7 +46,7 @@ pub struct Path {
 pub enum Acks {
     /// One acknowledgement for each segment.
     Every,
-    /// One for two: delayed acknowledgements (RFC 1122 §4.2.3.2).
+    /// One acknowledgement for two segments: delayed acknowledgements (RFC 1122 §4.2.3.2).
     EverySecond,
 }
 
@@ -79,7 +79,7 @@ pub struct Pftk {
 /// The two ends of the range of a Reno flow's rate or loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RenoRange {
-    /// One acknowledgement for two segments.
+    /// Rate with one acknowledgement for two segments.
     pub low: f64,
     /// Rate with an acknowledgement for each segment.
     pub high: f64,
@@ -103,7 +103,7 @@ pub enum LossError {
     /// Segments of 0 bytes.
     #[error("segments of 0 bytes carry nothing")]
     ZeroMss,
-    /// Nothing to wait for.
+    /// A timeout of 0, which does not exist.
     #[error("a retransmission timeout of 0 does not exist")]
     ZeroRto,
     /// A window of 0 bytes.
@@ -321,7 +321,7 @@ impl Path {
         Ok(f64::from(self.mss_bytes) * 8.0)
     }
 
-    /// One segment in each round trip, bit/s.
+    /// Rate of one segment in each round trip, bit/s.
     fn segment_bps(&self) -> Result<f64, LossError> {
         Ok(self.segment_bits()? / seconds(self.rtt)?)
     }

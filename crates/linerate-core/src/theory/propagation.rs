@@ -25,7 +25,7 @@ pub enum PropagationError {
     ZeroRate,
 }
 
-/// One way through `km` of fibre, in seconds: t = n d / c, 4.897 µs a kilometre.
+/// Time of light through `km` of fibre, one way, in seconds: t = n d / c, 4.897 µs a kilometre.
 ///
 /// ```
 /// # use linerate_core::theory::propagation::fibre_delay_s;

@@ -29,10 +29,10 @@ pub struct LoadedRoundTrips {
 /// Reason why responsiveness cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ResponsivenessError {
-    /// It would be infinite.
+    /// A round trip of 0, whose count would be infinite.
     #[error("a round trip of 0 gives no count of round trips per minute")]
     ZeroRoundTrip,
-    /// Nothing would be left.
+    /// No samples, of which none would be left.
     #[error("no round trip was measured")]
     NoSamples,
 }

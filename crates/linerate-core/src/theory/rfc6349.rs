@@ -12,7 +12,7 @@ use crate::units::Bytes;
 /// Reason why a metric cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum MetricError {
-    /// Nothing to compare with.
+    /// An ideal time of 0, with which nothing compares.
     #[error("an ideal transfer of 0 s compares with nothing")]
     ZeroIdeal,
     /// A value that is no rate.
@@ -21,7 +21,7 @@ pub enum MetricError {
         /// The value that was given.
         bps: f64,
     },
-    /// Nothing to compare with.
+    /// A base round trip of 0, with which nothing compares.
     #[error("a base round trip of 0 compares with nothing")]
     ZeroBase,
     /// No bytes sent, of which to take a share.
@@ -30,7 +30,7 @@ pub enum MetricError {
     /// The counters contradict each other.
     #[error("{retransmitted} bytes were sent again of {sent} in all")]
     MoreRetransmitted {
-        /// All bytes, first and again.
+        /// All bytes sent, first and again.
         sent: u64,
         /// Number of bytes sent again.
         retransmitted: u64,

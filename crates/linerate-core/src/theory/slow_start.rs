@@ -57,7 +57,7 @@ pub struct Transfer {
     pub filled: bool,
     /// Segments sent in those rounds.
     pub segments_before: f64,
-    /// From the first byte sent to the last acknowledgement.
+    /// Time from the first byte sent to the last acknowledgement.
     pub time_s: f64,
     /// Size over that time.
     pub mean_bps: f64,
@@ -74,7 +74,7 @@ pub enum SlowStartError {
     /// A rate of 0, at which a transfer never ends.
     #[error("at a rate of 0 a transfer never ends")]
     ZeroRate,
-    /// Nothing to wait for.
+    /// A round trip of 0, without rounds to count.
     #[error("with a round trip of 0 there are no rounds to count")]
     ZeroRtt,
     /// Segments of 0 bytes.

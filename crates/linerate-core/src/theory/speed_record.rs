@@ -17,7 +17,7 @@ pub enum SpeedRecordError {
     /// A rate of 0, which scores nothing.
     #[error("a rate of 0 scores nothing")]
     ZeroRate,
-    /// Nothing moved, or no time passed.
+    /// A transfer of 0 bytes or in no time.
     #[error("a transfer of 0 bytes or in no time has no rate")]
     NoTransfer,
     /// A value that is no distance.

@@ -41,7 +41,7 @@ pub struct StackPlan {
 /// Rates at each layer of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
-    /// From the line's rate down to the payload; no layer has more than the one before it.
+    /// Layers from the line's rate down to the payload; no layer has more than the one before it.
     pub layers: Vec<Layer>,
     /// Full packets per second.
     pub packets_per_s: f64,
@@ -62,7 +62,7 @@ pub struct Layer {
     pub name: String,
     /// Rate at the layer, bit/s.
     pub bps: f64,
-    /// The same for each full packet of the flow.
+    /// Bytes of the layer for each full packet of the flow.
     pub bytes_per_packet: f64,
     /// Part of the layer before that was taken: `5 of every 53 bytes: cell header`.
     pub rule: String,
@@ -126,7 +126,7 @@ pub enum StackError {
     TooLong {
         /// The link-layer protocol that was given.
         carrier: Carrier,
-        /// With tags and labels.
+        /// Length of the packet with tags and labels.
         bytes: u32,
         /// Longest packet of that protocol.
         max_bytes: u32,
@@ -240,7 +240,7 @@ const fn is_wifi(link: Link) -> bool {
 struct StackSizes {
     /// Bytes that the link-layer protocol carries.
     outside: u32,
-    /// Just inside of each encapsulation.
+    /// Bytes just inside of each encapsulation.
     inside: Vec<u32>,
     /// The flow's own IP packet.
     packet: u32,

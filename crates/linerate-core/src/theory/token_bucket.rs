@@ -211,9 +211,7 @@ pub struct SrTcm {
 }
 
 impl SrTcm {
-    /// Both buckets full.
-    /// # Errors
-    /// When the rate or both bursts are 0.
+    /// A marker with both buckets full.
     pub fn new(plan: &SingleRate) -> Result<Self, BucketError> {
         check_rate(plan.committed)?;
         if plan.committed_burst.count() == 0 && plan.excess_burst.count() == 0 {
@@ -273,9 +271,7 @@ pub struct TrTcm {
 }
 
 impl TrTcm {
-    /// Both buckets full.
-    /// # Errors
-    /// When a rate or a burst is 0, or PIR is below CIR.
+    /// A marker with both buckets full.
     pub fn new(plan: &TwoRate) -> Result<Self, BucketError> {
         check_rate(plan.committed)?;
         if plan.committed_burst.count() == 0 || plan.peak_burst.count() == 0 {

@@ -42,7 +42,7 @@ pub struct Exchange {
     pub frame_bytes: u32,
     /// Symbols of the frame.
     pub symbols: u32,
-    /// From the end of one acknowledgement to the end of the next, µs.
+    /// Time from the end of one acknowledgement to the end of the next, µs.
     pub cycle_us: f64,
 }
 

@@ -24,7 +24,7 @@ pub enum WindowError {
     /// Every rate divides by it.
     #[error("a round trip of 0 sets no bound on the rate")]
     ZeroRtt,
-    /// Nothing is ever in flight.
+    /// A window of 0 bytes, with which nothing is ever in flight.
     #[error("a window of 0 bytes carries nothing")]
     ZeroWindow,
     /// Any window allows it.

@@ -42,7 +42,7 @@ pub(super) fn marks(trace: &Trace) -> Vec<Finding> {
     found
 }
 
-/// Each run of hops at which flows meet several routers.
+/// Runs of hops at which flows meet several routers.
 pub(super) fn spread(trace: &Trace) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut open: Option<(u8, u8, u16)> = None;

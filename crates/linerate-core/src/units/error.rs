@@ -40,7 +40,7 @@ impl Reason {
 /// Name of a type's quantity and the texts that it accepts, for its messages.
 #[derive(Clone, Copy)]
 pub(super) struct Quantity {
-    /// With its article: `a rate`.
+    /// Name with its article: `a rate`.
     pub(super) name: &'static str,
     /// Examples: `155.52 Mbit/s, 10G or 64kbps`.
     pub(super) accepted: &'static str,

@@ -17,7 +17,7 @@ use crate::units::{BitRate, Bytes};
 
 /// Times that the tolerance is doubled before there is no bucket.
 const DOUBLINGS_MAX: u32 = 7;
-/// So many mean gaps between two frames are a pause of the sender.
+/// Mean gaps between two frames that make a pause of the sender.
 const PAUSE_GAPS: f64 = 2.0;
 /// Share of its largest lack that a bucket must have regained for it to count as refilled.
 const REFILLED: f64 = 0.9;
@@ -29,7 +29,7 @@ const HALVINGS: u32 = 80;
 pub struct TrainFrame {
     /// Time of sending, ns since any fixed moment.
     pub sent_ns: u64,
-    /// Its length as the contract counts.
+    /// Length of the frame as the contract counts.
     pub bytes: u32,
     /// True when the frame arrived at the other port.
     pub arrived: bool,
@@ -89,8 +89,8 @@ pub struct BucketEstimate {
     pub burst_low_bytes: f64,
     /// Largest depth that fits, bytes.
     pub burst_high_bytes: f64,
-    /// It may have filled up between two frames of a train, which wastes tokens: its rate may be
-    /// higher. A frame and what comes in until the next one do not fit in it; send faster.
+    /// The bucket may have filled up between two frames of a train, which wastes tokens: its rate
+    /// may be higher. A frame and what comes in until the next one do not fit in it; send faster.
     pub is_shallow: bool,
     /// Largest distance of frames from their times at which the bucket still fits, ns.
     pub tolerance_ns: u64,
@@ -116,7 +116,7 @@ impl BucketEstimate {
         }
     }
 
-    /// The same where it may be so many bytes deeper.
+    /// The same estimate with a depth that may be larger by so many bytes.
     #[must_use]
     pub fn maybe_deeper(self, bytes: f64) -> Self {
         let burst_high_bytes = self.burst_high_bytes + bytes;

@@ -7,7 +7,7 @@
 
 use super::find::{BucketEstimate, FindError, TrainFrame, find_bucket};
 
-/// So many mean gaps between two frames are a pause of the sender.
+/// Mean gaps between two frames that make a pause of the sender.
 const PAUSE_GAPS: u64 = 4;
 
 /// The bucket of the longest first part of a train that one explains, and the length of that part

@@ -73,7 +73,7 @@ pub enum GoalError {
 }
 
 impl BenchGoal {
-    /// As a search takes it.
+    /// The goal in the form that a search takes.
     pub fn search_goal(&self) -> Goal {
         Goal {
             name: self.name.clone(),
@@ -123,7 +123,7 @@ impl Goal {
         Self::from_seconds("typical", 1, 21, 0.0, 0.5)
     }
 
-    /// As typical, with 0.5 % of loss: the partial drop rate of FD.io's CSIT.
+    /// The typical goal with 0.5 % of loss: the partial drop rate of FD.io's CSIT.
     pub fn partial_drop() -> Self {
         Self::from_seconds("partial drop", 1, 21, 0.005, 0.5)
     }

@@ -12,7 +12,7 @@ use super::trial::{Invalid, TrialOutcome};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Both bounds, within the goal's width.
+    /// Both bounds were found, within the goal's width.
     Regular,
     /// The largest load passes: the device may be able to do more.
     AtMaximum,

@@ -18,10 +18,8 @@ pub struct StepDown {
 }
 
 impl StepDown {
-    /// From the top of `range` in steps of `step_share` of it, down to the bottom of the range or
+    /// Steps from the top of `range` by `step_share` of it, down to the bottom of the range or
     /// until `clean_needed` trials in a row lost nothing (2 for RFC 2544, 1 for Bradner's way).
-    /// # Errors
-    /// An empty range, a duration of 0, a step that is no share of the maximum.
     pub fn new(
         range: Range,
         step_share: f64,

@@ -53,7 +53,7 @@ pub(super) fn frames(load_fps: u64, duration_ns: u64) -> u64 {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "reason")]
 pub enum Why {
-    /// To fill caches and settle clocks; not counted.
+    /// Fills caches and settles clocks; not counted.
     WarmUp,
     /// The largest load, which is tried first.
     Maximum,
@@ -62,30 +62,30 @@ pub enum Why {
         /// Load that was too much.
         at_fps: u64,
     },
-    /// Below the smallest load that failed, further down each time.
+    /// A load below the smallest that failed, further down each time.
     Lower {
         /// Smallest load that failed.
         than_fps: u64,
     },
-    /// Above the largest load that passed, further up each time.
+    /// A load above the largest that passed, further up each time.
     Higher {
         /// Largest load that passed.
         than_fps: u64,
     },
-    /// Between a load that passed and one that failed.
+    /// A load between one that passed and one that failed.
     Between {
         /// Passed, or the bottom of the range.
         lower_fps: u64,
         /// Load that failed, frames/s.
         upper_fps: u64,
     },
-    /// Without loss so far, but not for long enough.
+    /// A load without loss so far, but not for long enough.
     Verify,
     /// Not decided yet: the goal asks for more trials at this load.
     Repeat,
     /// The next of a fixed list of loads.
     Listed,
-    /// Nothing asked for it; it counts all the same.
+    /// A trial that the search did not ask for; it counts all the same.
     Unasked,
 }
 
@@ -199,9 +199,9 @@ impl TrialOutcome {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LoadBound {
-    /// It reaches the goal.
+    /// The load reaches the goal.
     Lower,
-    /// It fails the goal.
+    /// The load fails the goal.
     Upper,
     /// More trials could make it either.
     Undecided,

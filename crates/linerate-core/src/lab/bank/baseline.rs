@@ -6,7 +6,7 @@ use crate::record::{Cause, FlowEnd, TcpInfo};
 /// A simple rule for the cause, to compare a diagnosis with.
 #[derive(Clone, Copy, Debug)]
 pub struct Baseline {
-    /// Its name in tables.
+    /// Name of the rule in tables.
     pub name: &'static str,
     /// The rule: a label from the sender's counters, if there was a sender.
     pub says: fn(Option<&FlowEnd>) -> Label,

@@ -66,9 +66,9 @@ pub enum Validity {
     Valid,
     /// The planted cause does not limit the result, or the innocent condition does.
     Void(String),
-    /// This machine spoilt the measurement.
+    /// A disturbance of this machine spoilt the measurement.
     Disturbed(String),
-    /// It could not be built or measured.
+    /// The path could not be built or measured.
     Failed(String),
 }
 
@@ -87,7 +87,7 @@ pub struct Case {
     pub seed: u64,
     /// Number of the run of several, from 1.
     pub run: u32,
-    /// Its half of the bank.
+    /// Half of the bank that the case belongs to.
     pub half: Half,
     /// The label that a diagnosis should give.
     pub expect: Label,
@@ -100,7 +100,7 @@ pub struct Case {
     pub validity: Validity,
     /// Result with the plant.
     pub with: Reach,
-    /// Without it; null where nothing is planted.
+    /// Result without the plant; null where nothing is planted.
     pub without: Option<Reach>,
     /// The record as the diagnosis gets it: without the emulator's own report.
     pub record: Option<Box<Record>>,
@@ -145,7 +145,7 @@ pub struct Judged {
 }
 
 impl Case {
-    /// Its name: recipe, level from 1, congestion control.
+    /// Name of the case: recipe, level from 1, congestion control.
     pub fn name(&self) -> String {
         format!("{}/{}/{}", self.recipe, self.level + 1, self.congestion)
     }
@@ -256,7 +256,7 @@ impl Case {
         }
     }
 
-    /// The same with less to store: values of series with four digits.
+    /// The case with less to store: values of series with four digits.
     #[must_use]
     pub fn thinned(mut self) -> Self {
         if let Some(record) = &mut self.record {

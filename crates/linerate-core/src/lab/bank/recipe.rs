@@ -48,7 +48,7 @@ pub struct Family {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
-    /// Its name, unique in the bank.
+    /// Name of the recipe, unique in the bank.
     pub id: String,
     /// Title of the planted cause, in a few words.
     pub title: String,
@@ -185,7 +185,7 @@ fn merged(mut base: Map<String, Value>, over: &Map<String, Value>) -> Map<String
     base
 }
 
-/// The same with drawn values in place of words.
+/// The value with drawn numbers in place of words.
 fn filled(value: Value, drawn: &BTreeMap<String, f64>) -> Result<Value, String> {
     Ok(match value {
         Value::Object(table) => {

@@ -17,7 +17,7 @@ pub struct Scenario {
     pub congestion: String,
     /// Seed of the values.
     pub seed: u64,
-    /// Its half of the bank.
+    /// Half of the bank that the scenario belongs to.
     pub half: Half,
     /// The label that a diagnosis should give.
     pub expect: Label,
@@ -29,12 +29,12 @@ pub struct Scenario {
     pub has_counterfactual: bool,
     /// The path with the plant.
     pub planted: Setting,
-    /// The same path without.
+    /// The path without the plant.
     pub without: Setting,
 }
 
 impl Scenario {
-    /// Its name: recipe, level from 1, congestion control.
+    /// Name of the scenario: recipe, level from 1, congestion control.
     pub fn name(&self) -> String {
         format!("{}/{}/{}", self.recipe, self.level + 1, self.congestion)
     }

@@ -55,9 +55,9 @@ pub struct Setting {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Access {
-    /// Its rate, by the token bucket of both ends; as fast as the machine when absent.
+    /// Rate of the link, by the token bucket of both ends; as fast as the machine when absent.
     pub rate: Option<String>,
-    /// Its largest IP packet.
+    /// Largest IP packet of the link.
     pub mtu_bytes: Option<u32>,
     /// Segmentation offload at both ends; on when absent.
     pub offload: Option<bool>,
@@ -69,7 +69,7 @@ pub struct Access {
 pub struct TestKeys {
     /// Number of connections at once.
     pub streams: Option<u16>,
-    /// Both directions at once.
+    /// Data in both directions at once.
     pub both_directions: bool,
     /// Bytes to send, instead of a time.
     pub bytes: Option<u64>,
@@ -106,7 +106,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Its name in the laboratory.
+    /// Name of the node in the laboratory.
     pub const fn node(self) -> &'static str {
         match self {
             Self::Sender => "a",
@@ -140,7 +140,7 @@ pub struct Rival {
     /// Against the direction of the test.
     #[serde(default)]
     pub backward: bool,
-    /// Each flow has so many seconds, with as long a pause after it; all the time when absent.
+    /// Seconds of each flow, with as long a pause after it; all the time when absent.
     #[serde(default)]
     pub on_s: Option<f64>,
 }

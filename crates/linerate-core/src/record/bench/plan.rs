@@ -47,7 +47,8 @@ pub struct BenchPlan {
     /// The traffic contract that was ordered, for the test of it.
     #[serde(default)]
     pub contract: Option<BenchContract>,
-    /// The same in cells: frames of the plan's length. Of both, this one is compared.
+    /// Ordered contract in cells: frames of the plan's length. Of both contracts, this one is
+    /// compared.
     #[serde(default)]
     pub cell_contract: Option<CellContract>,
     /// Command of the shell that restarts the device, for the test of it; null restarts the link of
@@ -235,7 +236,7 @@ impl BenchWay {
     }
 }
 
-/// One thing that is measured.
+/// One measurement of a benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -250,7 +251,7 @@ pub enum BenchTest {
     Latency,
     /// The longest burst that loses nothing (§26.4, RFC 9004).
     BackToBack,
-    /// From overload back to no loss (§26.5).
+    /// Time from overload back to no loss (§26.5).
     Recovery,
     /// Time without forwarding after the link or the device restarts (§26.6, RFC 6201).
     Reset,
@@ -287,11 +288,11 @@ named!(BenchTest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchGoal {
-    /// For tables: `strict`, `typical`.
+    /// Name for tables: `strict`, `typical`.
     pub name: String,
     /// Length of a trial that counts in full.
     pub final_trial_ns: u64,
-    /// Such trials at one load, added up, that decide.
+    /// Sum of the lengths of such trials at one load that decides.
     pub duration_sum_ns: u64,
     /// Share of frames that a trial may lose, 0 … 1.
     pub loss_ratio: f64,
@@ -362,11 +363,11 @@ pub struct BenchTimes {
     pub latency_ns: u64,
     /// Length of a soak test.
     pub soak_ns: u64,
-    /// Before each trial, after learning frames (RFC 2544 §23 has 2 s).
+    /// Wait before each trial, after learning frames (RFC 2544 §23 has 2 s).
     pub before_ns: u64,
-    /// After each trial, for frames still in flight (2 s).
+    /// Wait after each trial, for frames still in flight (2 s).
     pub after_ns: u64,
-    /// After that, for the device to restabilize (5 s).
+    /// Wait after that, for the device to restabilize (5 s).
     pub settle_ns: u64,
     /// Repetitions of latency (§26.2 has 20) and bursts (50).
     pub repetitions: u32,

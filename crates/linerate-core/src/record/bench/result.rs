@@ -20,23 +20,23 @@ pub struct BenchResult {
     /// Frames forwarded while all ports sent as fast as they could.
     #[serde(default)]
     pub flood: Option<LoadPoint>,
-    /// One for each goal of the plan.
+    /// Results of the plan's goals, in order.
     #[serde(default)]
     pub goals: Vec<GoalFound>,
     /// Events per second at which the device (or the tester's host) lost frames below the typical
     /// throughput, with its interval of 95 %: the reason for a strict result below the typical one.
     #[serde(default)]
     pub stalls_per_sec: Option<RateFound>,
-    /// From the largest load down.
+    /// Loss at loads from the largest down.
     #[serde(default)]
     pub loss_curve: Vec<LoadPoint>,
-    /// At one or more loads; the first is the throughput.
+    /// Latency at one or more loads; the first is the throughput.
     #[serde(default)]
     pub latency: Vec<BenchLatency>,
     /// Longest burst without loss.
     #[serde(default)]
     pub back_to_back: Option<BackToBack>,
-    /// From overload back to none.
+    /// Time from overload back to no loss.
     #[serde(default)]
     pub recovery: Option<Recovery>,
     /// Time without forwarding after restarts.
@@ -45,7 +45,7 @@ pub struct BenchResult {
     /// Addresses that a bridge remembers.
     #[serde(default)]
     pub caching: Option<Caching>,
-    /// Beyond the throughput, rising.
+    /// Forwarding at loads beyond the throughput, rising.
     #[serde(default)]
     pub overload: Vec<LoadPoint>,
     /// Forwarding above the highest rate without loss, judged from all loads that were tried.
@@ -244,7 +244,7 @@ pub struct BackToBack {
     pub burst_fps: f64,
     /// Mean length over that rate (RFC 9004 §6.4).
     pub implied_buffer_ns: f64,
-    /// The same less the frames forwarded while the burst arrived.
+    /// Buffer time less the frames forwarded while the burst arrived.
     #[serde(default)]
     pub corrected_buffer_ns: Option<f64>,
     /// The corrected one at the throughput: frames that the buffer holds.
@@ -262,7 +262,7 @@ pub struct BurstRun {
     pub trials: u32,
 }
 
-/// From overload back to no loss.
+/// Recovery from overload back to no loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recovery {
@@ -272,10 +272,10 @@ pub struct Recovery {
     /// Load after the overload, frames/s.
     #[serde(rename = "after_frames_per_sec")]
     pub after_fps: f64,
-    /// From the drop to the last frame that was lost, each repetition that recovered, ns; 0 where
-    /// nothing was lost after the drop.
+    /// Times from the drop to the last frame that was lost, each repetition that recovered, ns; 0
+    /// where nothing was lost after the drop.
     pub times_ns: Vec<u64>,
-    /// The same of repetitions that lost frames to the end: recovery takes longer.
+    /// Those times of repetitions that lost frames to the end: recovery takes longer.
     #[serde(default)]
     pub not_recovered_ns: Vec<u64>,
     /// Repetitions in which nothing was lost at all: there was no overload to recover from.
@@ -283,7 +283,7 @@ pub struct Recovery {
     pub without_overload: u32,
 }
 
-/// After restarts of the link or the device.
+/// Time without forwarding after restarts of the link or the device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reset {
@@ -291,8 +291,8 @@ pub struct Reset {
     pub what: String,
     /// Frames lost over the rate (RFC 6201, frame-loss method), ns.
     pub by_loss_ns: Vec<u64>,
-    /// From the last frame before to the first after (RFC 6201, time-stamp method), all outages of
-    /// a repetition together, ns.
+    /// Times from the last frame before to the first after (RFC 6201, time-stamp method), all
+    /// outages of a repetition together, ns.
     pub by_stamps_ns: Vec<u64>,
     /// Outages of each repetition; where single frames are not distinguished, the longest alone.
     #[serde(default)]
@@ -351,7 +351,7 @@ pub struct Soak {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorstSecond {
-    /// Its number, from 0, with seconds that do not count.
+    /// Number of the second, from 0, with seconds that do not count.
     pub number: u64,
     /// Frames lost over frames sent.
     pub loss_ratio: f64,
@@ -370,7 +370,7 @@ pub struct ContractFound {
     /// Each parameter as ordered and as found, with its interval and its verdict.
     #[serde(default)]
     pub compared: Vec<Compared>,
-    /// As ordered, within the intervals; null when nothing was ordered.
+    /// True when all is as ordered, within the intervals; null when nothing was ordered.
     #[serde(default)]
     pub as_ordered: Option<bool>,
     /// One line for each thing that was compared with the order.
@@ -387,7 +387,7 @@ pub struct ContractFound {
 pub struct BenchTrial {
     /// The test that the trial belongs to.
     pub test: BenchTest,
-    /// Since the start of the benchmark, ns.
+    /// Start of the trial since that of the benchmark, ns.
     pub at_ns: u64,
     /// Planned time of sending, ns.
     pub duration_ns: u64,
@@ -420,7 +420,7 @@ pub struct TrialPort {
     pub port: u8,
     /// Number of frames sent.
     pub sent: u64,
-    /// From the first to the last frame, frames per second.
+    /// Rate from the first to the last frame, frames per second.
     #[serde(rename = "offered_frames_per_sec")]
     pub offered_fps: f64,
     /// Frames that left late.

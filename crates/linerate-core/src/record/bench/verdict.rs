@@ -44,9 +44,9 @@ pub struct Congestion {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OverloadKind {
-    /// It goes on at 95 % of its best or more.
+    /// It forwards at 95 % of its best or more.
     Holds,
-    /// It forwards clearly less.
+    /// It forwards less than 95 % of its best.
     Sags,
     /// It forwards less than half of its best: receive livelock.
     Collapses,
@@ -65,7 +65,7 @@ pub struct Overload {
     /// Forwarding rate at it (RFC 2285 §3.6.2).
     #[serde(rename = "at_largest_frames_per_sec")]
     pub at_largest_fps: f64,
-    /// At the largest load over best.
+    /// Forwarding rate at the largest load over the best one.
     pub kept: f64,
     /// Kind of the overload's effect.
     pub kind: OverloadKind,
@@ -116,7 +116,7 @@ pub enum Holds {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compared {
-    /// Its name: `cir`, `cbs`, `pcr`, `cdvt`, `scr`, `mbs`.
+    /// Name of the parameter: `cir`, `cbs`, `pcr`, `cdvt`, `scr`, `mbs`.
     pub parameter: String,
     /// Unit of both values.
     pub unit: String,

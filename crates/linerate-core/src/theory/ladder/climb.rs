@@ -62,7 +62,7 @@ pub enum LadderError {
     /// A distance of 0 km.
     #[error("a distance of 0 needs no time")]
     ZeroDistance,
-    /// Nothing is so fast.
+    /// A round trip shorter than that of light.
     #[error(
         "{distance} there and back take light {least_ms:.3} ms in a vacuum; the round trip is \
          shorter"

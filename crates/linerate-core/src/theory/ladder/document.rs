@@ -44,7 +44,7 @@ pub struct PathCeiling {
     pub schema: String,
     /// The parameters as asked for, every default filled in.
     pub asked: Asked,
-    /// From the line's rate down to the payload.
+    /// Layers from the line's rate down to the payload.
     pub layers: Vec<LayerRow>,
     /// Full packets per second on the link.
     #[serde(rename = "packets_per_sec")]

@@ -53,7 +53,7 @@ impl Packet {
 /// Rates of the sender's link at each layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkFact {
-    /// Its name: `oc12`, `1 Gbit/s`.
+    /// Name of the link: `oc12`, `1 Gbit/s`.
     pub name: String,
     /// Rate of the line, bit/s.
     pub line_bps: f64,
@@ -87,7 +87,7 @@ impl Response {
 /// Size or duration of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// So many bytes of payload.
+    /// A transfer of so many bytes of payload.
     Bytes(Bytes),
     /// A transfer of this duration.
     Time(Duration),
@@ -102,7 +102,7 @@ pub struct AckPath {
     pub segments_per_ack: f64,
 }
 
-/// All that is known.
+/// All known facts of a path and its ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
     /// Lengths of a full packet.
@@ -144,7 +144,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Nothing but the packet: one flow, CUBIC, today's initial window.
+    /// Facts of the packet alone: one flow, CUBIC, today's initial window.
     pub const fn from_packet(packet: Packet) -> Self {
         Self {
             packet,

@@ -29,11 +29,11 @@ pub struct FrameRates {
     pub schema: String,
     /// Sizes of frames, FCS included: the columns of `ethernet`.
     pub frame_bytes: Vec<u32>,
-    /// One row a link, slowest first.
+    /// Rows of the Ethernet links, slowest first.
     pub ethernet: Vec<FrameRow>,
     /// Sizes of IP packets: the columns of `optical`.
     pub packet_bytes: Vec<u32>,
-    /// One row a line, slowest first.
+    /// Rows of the optical lines, slowest first.
     pub optical: Vec<OpticalRow>,
 }
 
@@ -65,7 +65,7 @@ pub struct OpticalRow {
     /// Cells per second that fill it.
     #[serde(rename = "cells_per_sec")]
     pub cells_per_s: f64,
-    /// One for each carrier.
+    /// Columns of the carriers, one for each.
     pub carriers: Vec<OpticalColumn>,
 }
 

@@ -66,7 +66,7 @@ pub struct LossBudget {
 pub struct TransferTime {
     /// Payload bytes of the transfer.
     pub size_bytes: u64,
-    /// From the first byte sent to the last acknowledgement.
+    /// Time from the first byte sent to the last acknowledgement.
     pub time_ns: f64,
     /// Size over that time.
     pub mean_bps: f64,

@@ -13,7 +13,7 @@ const POINTS: u32 = 160;
 /// One curve of a plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// Its name beside it.
+    /// Name beside the curve.
     pub label: String,
     /// Points in the order in which they are joined.
     pub points: Vec<(f64, f64)>,
