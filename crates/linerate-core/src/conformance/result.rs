@@ -222,7 +222,7 @@ pub struct Peak {
     pub window_ns: u64,
     /// The most bytes in one.
     pub bytes: u64,
-    /// Those bytes as a rate over the window.
+    /// Rate of those bytes over the window, bit/s.
     pub bps: f64,
 }
 

@@ -275,7 +275,7 @@ pub struct Recovery {
     /// Times from the drop to the last frame that was lost, each repetition that recovered, ns; 0
     /// where nothing was lost after the drop.
     pub times_ns: Vec<u64>,
-    /// Those times of repetitions that lost frames to the end: recovery takes longer.
+    /// Times of repetitions that lost frames to the end: recovery takes longer.
     #[serde(default)]
     pub not_recovered_ns: Vec<u64>,
     /// Repetitions in which nothing was lost at all: there was no overload to recover from.
