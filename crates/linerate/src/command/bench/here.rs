@@ -102,8 +102,8 @@ fn longest_bytes(plan: &BenchPlan) -> u32 {
     lengths.chain([plan.frames.size_bytes]).max().unwrap_or(0)
 }
 
-/// Checks that an interface carries the frame: a packet of its MTU, a header of 14 bytes and tags before
-/// it, an FCS after.
+/// Checks that an interface carries the frame: a packet of its MTU, a header of 14 bytes and tags
+/// before it, an FCS after.
 fn check_frame_fits(link: &LinkFacts, frame_bytes: u32, tags: usize) -> Result<(), Failure> {
     let around = 18 + 4 * u32::try_from(tags).unwrap_or(0);
     let packet = frame_bytes.saturating_sub(around);
