@@ -43,7 +43,7 @@ const RESULTS: usize = 9;
 pub(crate) fn candidates(what: Candidates) -> String {
     let (sender, receiver) = mpsc::channel();
     // It ends with the process.
-    std::thread::spawn(move || sender.send(candidates(what)));
+    std::thread::spawn(move || sender.send(candidates_of(what)));
     let found = receiver.recv_timeout(PATIENCE).unwrap_or_default();
     let mut lines: Vec<String> = Vec::new();
     for (word, about) in found {
@@ -59,7 +59,7 @@ pub(crate) fn candidates(what: Candidates) -> String {
 }
 
 /// Candidates with their descriptions.
-fn candidates(what: Candidates) -> Vec<(String, String)> {
+fn candidates_of(what: Candidates) -> Vec<(String, String)> {
     let store = default_path().and_then(|path| Store::look(&path)).ok();
     let known = |what| store.as_ref().and_then(|store| store.known(what).ok()).unwrap_or_default();
     let mut words = match what {
