@@ -140,7 +140,7 @@ fn text(word: OsString) -> String {
 }
 
 /// The flag of a long name, or of its only beginning.
-fn named<'a, F: Known>(name: &str, flags: &'a [F]) -> Result<&'a F, String> {
+fn find_long<'a, F: Known>(name: &str, flags: &'a [F]) -> Result<&'a F, String> {
     let long = || flags.iter().filter(|known| !known.long().is_empty());
     if let Some(exact) = long().find(|known| known.long() == name) {
         return Ok(exact);

@@ -52,7 +52,7 @@ fn with_return(
     let back = Some(Return { at_once: asked.ways == DataWays::Dual, port });
     let listener = UdpPort::bind(udp_server::local(asked, port), asked.window)?;
     let (listening, finished) = (Stop::new(), AtomicBool::new(false));
-    let printer = udp_server::UdpClientPrinter::new(asked, "*");
+    let printer = udp_server::UdpServerPrinter::new(asked, "*");
     let watch = |peer, seen: &UdpSeen<'_>| {
         printer.show_event(peer, seen);
         if matches!(seen, UdpSeen::Done(_) | UdpSeen::Failed(_)) {
@@ -161,8 +161,8 @@ impl UdpClientPrinter<'_> {
             let between = if how.is_empty() { "" } else { ") (" };
             how.push_str(&format!("{between}trip-times"));
         }
-        let places = (stream.local_addr.as_str(), stream.remote_addr.as_str());
-        output::line(&lines::connected(&(stream.flow + 1).to_string(), places, &how));
+        let id = (stream.flow + 1).to_string();
+        output::line(&lines::connected(&id, &stream.local_addr, &stream.remote_addr, &how));
     }
 
     fn head(&self, stream: &StreamOpened) {

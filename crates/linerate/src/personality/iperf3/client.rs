@@ -105,7 +105,7 @@ fn plan(asked: &Iperf3Options, host: &str) -> TcpPlan {
             mss_bytes: asked.mss_bytes,
             nodelay: asked.no_delay,
             congestion_control: asked.congestion.clone(),
-            pace: asked.pace.map_or(0, |pace| pace.rate_bps).try_into().ok().map(whole),
+            pace: asked.pace.map_or(0, |pace| pace.rate_bps).try_into().ok().map(pace_of),
             dscp: (asked.tos >> 2 > 0).then_some(asked.tos >> 2),
             zero_copy: asked.zerocopy,
             means: Means { mptcp: asked.mptcp, ..Means::default() },
@@ -133,7 +133,7 @@ fn udp_plan(asked: &Iperf3Options, plan: &TcpPlan) -> UdpPlan {
             size_bytes: Some(asked.length_bytes.unwrap_or(DATAGRAM_BYTES)),
             pace: match asked.pace {
                 None => UdpPlan::default().test.pace,
-                Some(pace) => pace.rate_bps.try_into().ok().map(whole),
+                Some(pace) => pace.rate_bps.try_into().ok().map(pace_of),
             },
             window_bytes: plan.test.window_bytes,
             dscp: plan.test.dscp,
