@@ -231,7 +231,7 @@ mod tests {
     fn study(flags: &[&str]) -> StudyPlan {
         let words = ["bench"].iter().chain(flags);
         let cli = Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{flags:?}: {error}"));
-        of(&cli.args).unwrap_or_else(|failure| panic!("{flags:?}: {failure}"))
+        from_flags(&cli.args).unwrap_or_else(|failure| panic!("{flags:?}: {failure}"))
     }
 
     fn plans(study: &StudyPlan) -> Vec<BenchPlan> {

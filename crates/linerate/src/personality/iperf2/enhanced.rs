@@ -90,11 +90,11 @@ mod tests {
             rtt_var_us: Some(260),
         };
         let bytes = 51 * 131_072;
-        let columns = sent(of, (bytes, 131_072), 1.03128);
+        let columns = sent(of, bytes, 131_072, 1.03128);
         assert_eq!(columns, "  51/0          0     1151K/225(260) us  28809");
         let sum = Sender { retransmits: Some(0), ..Sender::default() };
-        assert_eq!(sent(sum, (2 * bytes, 131_072), 1.0), "  102/0         0");
-        assert_eq!(sent(Sender::default(), (1, 0), 0.0), "  1/0           -");
+        assert_eq!(sent(sum, 2 * bytes, 131_072, 1.0), "  102/0         0");
+        assert_eq!(sent(Sender::default(), 1, 0, 0.0), "  1/0           -");
         assert_eq!((received(Some(55)), received(None)), ("  55".to_owned(), "  -".to_owned()));
     }
 }

@@ -163,7 +163,7 @@ mod tests {
             ..Received::default()
         };
         assert_eq!(
-            PLAIN.received("1", (0.0, 0.5161), &late),
+            PLAIN.received("1", RowSpan::from_zero(0.5161), &late),
             [
                 "[  1] 0.0000-0.5161 sec  70.3 KBytes  1.12 Mbits/sec   0.004 ms 0/48 (0%)",
                 "[  1] 0.0000-0.5161 sec  1 datagrams received out-of-order",
@@ -177,7 +177,7 @@ mod tests {
             ..Received::default()
         };
         assert_eq!(
-            PLAIN.received("2", (0.0, 0.5048), &lost),
+            PLAIN.received("2", RowSpan::from_zero(0.5048), &lost),
             ["[  2] 0.0000-0.5048 sec  67.5 KBytes  1.09 Mbits/sec   0.001 ms 1/48 (2.1%)"]
         );
         let columns = csv_received("row".to_owned(), &lost);

@@ -148,7 +148,7 @@ mod tests {
         // nuttcp 7.3.3 -fparse.
         let parsed = "megabytes=0.5000 real_sec=0.50 rate_Mbps=8.3876 drop=0 pkt=64 \
             data_loss=0.00000 msmaxjitter=36.0314 msavgOWD=0.1651";
-        assert_eq!(told(&interval, line), parsed);
+        assert_eq!(server_row(&interval, line), parsed);
     }
 
     #[test]
