@@ -139,7 +139,7 @@ mod tests {
         };
         let mut known = SubIntervals::default();
         known.extend(&[span(0), span(1)], &trials);
-        known.found(Direction::Up, 1500)
+        known.capacity_search(Direction::Up, 1500)
     }
 
     fn codes(search: &CapacitySearch) -> Vec<CaveatCode> {
