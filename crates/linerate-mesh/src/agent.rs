@@ -105,8 +105,9 @@ impl Agent {
     /// When another program is an agent on this store, the store cannot be written, there is no
     /// token for the first time, or the hub refuses it.
     pub fn join(options: AgentOptions, stop: Stop) -> Result<Option<Self>, Failure> {
-        let lock = take_lock(&options.store, "agent")?;
+        // It makes the directory that the lock is in, too.
         let mut store = Store::open(&options.store)?;
+        let lock = take_lock(&options.store, "agent")?;
         let until = options.for_.map(|span| monotonic() + span);
         let me = known(&mut store, &options)?;
         (options.ready)();

@@ -27,6 +27,7 @@ impl SigningKey {
     pub fn make(path: &Path) -> Result<Self, Failure> {
         let failed = |reason: String| {
             Failure::new(Fault::Usage, "make key", path.display().to_string(), reason)
+                .advise("name a file that is not there, in a directory that is")
         };
         let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new())
             .map_err(|error| failed(error.to_string()))?;

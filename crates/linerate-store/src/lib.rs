@@ -49,7 +49,7 @@ pub use forget::{Forgotten, TAG_KEEP};
 pub use happened::HAPPENED_KEPT_S;
 pub use hub::{AgentRun, HubPlace, HubStore};
 pub use lines::{Line, LineFilter};
-pub use location::default_path;
+pub use location::{check_place, default_path};
 pub use mesh::{Joined, KeptPlan, MeshSelf, OutcomeCount};
 pub use newest::TaskState;
 pub use schedule::{Schedule, ScheduleEvent, SeriesValue};
@@ -88,8 +88,8 @@ impl Store {
         Self::open(&default_path()?)
     }
 
-    /// Opens the store in the file `path`, makes it and its directory when they are not there,
-    /// and brings an older one to this version's tables.
+    /// Opens the store in the file `path`, makes it when it is not there, and brings an older one
+    /// to this version's tables. Of directories it makes that of this user's stores alone.
     /// # Errors
     /// One line for a file that cannot be made, read or written, that is no store, or that a newer
     /// version has written.

@@ -3,8 +3,10 @@
 //! # Source
 //! XDG Base Directory Specification 0.8: data in `$XDG_DATA_HOME`, else `~/.local/share`; a
 //! relative path in the variable is ignored; a directory that is missing is made with mode 0700.
+//! None is made for a file that a user named: a missing one is more often a slip than a wish.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -21,29 +23,53 @@ pub fn default_path() -> Result<PathBuf, Failure> {
 }
 
 fn resolve(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Failure> {
-    let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    if let Some(file) = set("LINERATE_STORE") {
-        return Ok(file);
-    }
-    if let Some(data) = set("XDG_DATA_HOME").filter(|path| path.is_absolute()) {
-        return Ok(data.join(BELOW_DATA));
-    }
-    if let Some(home) = set("HOME").filter(|path| path.is_absolute()) {
-        return Ok(home.join(".local/share").join(BELOW_DATA));
-    }
-    Err(Failure::new(Fault::System, "find", "the store", "HOME is not set")
-        .advise("name a file with --store or LINERATE_STORE"))
+    let named = variable("LINERATE_STORE").filter(|value| !value.is_empty());
+    named.map(PathBuf::from).or_else(|| below_data(variable)).ok_or_else(|| {
+        Failure::new(Fault::System, "find", "the store", "HOME is not set")
+            .advise("name a file with --store or LINERATE_STORE")
+    })
 }
 
-/// Makes the directory that `path` is to be in.
+/// The store of this user where no variable names a file.
+fn below_data(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = absolute("XDG_DATA_HOME");
+    let data = data.or_else(|| absolute("HOME").map(|home| home.join(".local/share")));
+    data.map(|data| data.join(BELOW_DATA))
+}
+
+/// Makes the directory of this user's stores where `path` is to be in it.
+/// # Errors
+/// When it cannot be made, and where any other is not there.
 pub(super) fn make_parent(path: &Path) -> Result<(), Failure> {
-    let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else {
-        return Ok(());
-    };
+    check_place(path)?;
+    let Some(parent) = parent(path).filter(|parent| !parent.exists()) else { return Ok(()) };
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(|error| {
         Failure::new(Fault::System, "make directory", parent.display().to_string(), error)
             .advise("name another place with --store or LINERATE_STORE")
     })
+}
+
+/// Checks that a store can have its place at `path`, as far as directories tell.
+/// # Errors
+/// Where its directory is not there and is not that of this user's stores, which is made.
+pub fn check_place(path: &Path) -> Result<(), Failure> {
+    let Some(parent) = parent(path) else { return Ok(()) };
+    // What else is wrong, opening the file tells.
+    let known = std::fs::metadata(parent);
+    let missing = known.is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    let own = below_data(|name| std::env::var_os(name));
+    if !missing || own.is_some_and(|own| own.parent() == Some(parent)) {
+        return Ok(());
+    }
+    let reason = "no such file or directory";
+    Err(Failure::new(Fault::Usage, "open store", path.display().to_string(), reason)
+        .advise(format!("make {} first, or name another place with --store", parent.display())))
+}
+
+/// The directory of a file, where its name has one.
+fn parent(path: &Path) -> Option<&Path> {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty())
 }
 
 #[cfg(test)]

@@ -13,6 +13,14 @@ pub(crate) fn spoken(ns: u64) -> String {
     }
 }
 
+/// `2000-07-01T12:00:00.123Z` without its fraction.
+pub(crate) fn to_the_second(rfc3339: &str) -> String {
+    match rfc3339.split_once('.') {
+        Some((whole, _)) => format!("{whole}Z"),
+        None => rfc3339.to_owned(),
+    }
+}
+
 pub(crate) use linerate_report::headline::short_id;
 
 /// Number of characters that name each of these identifiers, from the point where [`short_id`]

@@ -34,6 +34,9 @@ fn written(code: u8) -> u8 {
     if code == 0 { failure.exit_code() } else { code }
 }
 
+/// What is said to a word that is no command: mostly somebody types a host.
+const TO_BEGIN: &str = "to measure to a host: linerate test HOST, linerate tcp HOST";
+
 /// Ends a command line that clap did not turn into flags: help and version go out as asked, a
 /// mistake is one line: `hint` where there is one, else clap's, with the nearest name.
 pub(crate) fn usage(error: &clap::Error, hint: Option<String>, command: clap::Command) -> ExitCode {
@@ -56,8 +59,15 @@ pub(crate) fn usage(error: &clap::Error, hint: Option<String>, command: clap::Co
                 let line = mistake(&error.render().to_string(), &asked(&command, &words));
                 let unknown =
                     error.kind() == ErrorKind::InvalidSubcommand && !line.contains("similar");
-                let hosts = "to measure to a host: linerate test HOST, linerate tcp HOST";
-                if unknown { format!("{line}; {hosts}") } else { line }
+                match words.get(1).and_then(|word| word.to_str()) {
+                    Some(name) if unknown && help::is_left_out(name) => {
+                        format!(
+                            "linerate {name} is not in this build; ./dev build makes one with it"
+                        )
+                    }
+                    _ if unknown => format!("{line}; {TO_BEGIN}"),
+                    _ => line,
+                }
             };
             output::error_line(&hint.unwrap_or_else(line));
         }

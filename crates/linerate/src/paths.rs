@@ -80,34 +80,42 @@ pub(crate) fn no_file(command: &str, name: &str) -> Failure {
         .advise("name one that is there: linerate history lists results")
 }
 
-/// Folder of reports when no flag names a place: `reports` beside the store.
-pub(crate) fn reports(store: Option<&Path>) -> Result<PathBuf, Failure> {
+/// Directory for the report of a run when no flag names one: its own in `reports` beside the store.
+/// # Errors
+/// When nothing tells where the store is, or `reports` cannot be made.
+pub(crate) fn report_of(name: &str, store: Option<&Path>) -> Result<PathBuf, Failure> {
     let store = store.map_or_else(default_path, |path| Ok(path.to_owned()))?;
-    Ok(store.parent().unwrap_or_else(|| Path::new("")).join("reports"))
+    let reports = store.parent().unwrap_or_else(|| Path::new("")).join("reports");
+    make_folder(&reports)?;
+    Ok(reports.join(name.replace('/', "-")))
 }
 
-/// Writes one file of a report.
+/// Writes one file of a report. No directory is made for it: one that is not there is more often a
+/// slip than a wish.
 /// # Errors
 /// One line when it cannot be written.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let failure = |error: std::io::Error| {
-        Failure::new(Fault::System, "write", path.display().to_string(), words_of(&error)).advise(
-            match error.kind() {
-                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                    "free some space, or name another place"
-                }
-                _ => "name a file that this user may write",
-            },
-        )
-    };
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(failure)?;
-    }
-    std::fs::write(path, text).map_err(failure)
+    write_bytes(path, text.as_bytes())
 }
 
-/// Tries whether a file that the user named can be written, and leaves it as it was. No directory
-/// is made for it: one that is not there is more often a slip than a wish.
+/// The same of a file that is no text.
+/// # Errors
+/// One line when it cannot be written.
+pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    std::fs::write(path, bytes).map_err(|error| unwritable("write", path, &error))
+}
+
+/// Makes the directory that a flag names where it is not there, but not the one that it is in.
+/// # Errors
+/// One line when it cannot be made.
+pub(crate) fn make_folder(path: &Path) -> Result<(), Failure> {
+    match std::fs::create_dir(path) {
+        Err(error) if !path.is_dir() => Err(unwritable("make directory", path, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// Tries whether a file that the user named can be written, and leaves it as it was.
 /// # Errors
 /// One line when it cannot be.
 pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
@@ -117,22 +125,25 @@ pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let opened = std::fs::File::options().append(true).create(true).open(path);
-    if let Err(error) = opened {
-        let folder =
-            path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
-        let failure = |object: &Path| {
-            Failure::new(Fault::Usage, "write", object.display().to_string(), words_of(&error))
-        };
-        return Err(match folder {
-            Some(folder) => failure(path).advise(format!("make {} first", folder.display())),
-            None => failure(path).advise("name a file that this user may write"),
-        });
-    }
+    opened.map_err(|error| unwritable("write", path, &error))?;
     if known.is_err() {
         // It was made by the trial.
         let _ = std::fs::remove_file(path);
     }
     Ok(())
+}
+
+/// The failure of an attempt to write a file, or to make a directory, that the user named.
+pub(crate) fn unwritable(attempt: &str, path: &Path, error: &std::io::Error) -> Failure {
+    let full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+    let fault = if full { Fault::System } else { Fault::Usage };
+    let failure = Failure::new(fault, attempt, path.display().to_string(), words_of(error));
+    match path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists()) {
+        Some(folder) => failure.advise(format!("make {} first", folder.display())),
+        None if full => failure.advise("free some space, or name another place"),
+        None if attempt == "write" => failure.advise("name a file that this user may write"),
+        None => failure.advise("name a directory that this user may write"),
+    }
 }
 
 /// Reads a text file that the user named.

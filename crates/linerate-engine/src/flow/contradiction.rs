@@ -156,6 +156,24 @@ pub(crate) const fn with_slack(elapsed_ns: u64) -> u64 {
     elapsed_ns.saturating_add(elapsed_ns / 100).saturating_add(CLOCK_SLACK_NS)
 }
 
+/// Datagrams that can have been sent between two that came, `elapsed_ns` one after the other: the
+/// first may have waited for a second longer on its way.
+pub(crate) fn datagrams_max(elapsed_ns: u64) -> u64 {
+    let elapsed_ns = u128::from(with_slack(elapsed_ns));
+    let most = u128::from(DATAGRAMS_PER_SECOND_MAX) * elapsed_ns / 1_000_000_000;
+    u64::try_from(most).unwrap_or(u64::MAX)
+}
+
+/// Why a sender cannot have sent `datagrams`, of which `came` had come `silent_ns` before; none
+/// where it can.
+pub(crate) fn of_jump(datagrams: u64, came: u64, silent_ns: u64) -> Option<String> {
+    let most = came.saturating_add(datagrams_max(silent_ns));
+    (datagrams > most).then(|| {
+        let silent = seconds(silent_ns);
+        format!("it sent {datagrams} datagrams, {came} of them {silent} before")
+    })
+}
+
 /// Payload that a stream can have sent in a time.
 fn sent_bytes_max(pace: Option<BitRate>, elapsed_ns: u64) -> u128 {
     let port = u128::from(PORT_BPS_MAX);
@@ -510,6 +528,19 @@ mod tests {
         let test = UdpTest { size_bytes: 32, ..test };
         let told = DatagramsSent { datagrams: 1 << 32, ..told };
         assert!(of_sender(&test, &told, SECOND).is_some());
+    }
+
+    #[test]
+    fn no_datagrams_are_sent_between_two_that_no_host_sends_in_the_time() {
+        // 150 million a second, and a second that the first may have waited.
+        assert_eq!(datagrams_max(SECOND), 301_500_000);
+        // After a minute a jump of 2^32 is none of the moment since the last arrival.
+        let came = 60_000;
+        assert_eq!(of_jump(came + 1, came, 0), None);
+        assert_eq!(of_jump(came + 100_000_000, came, SECOND), None);
+        let text = of_jump(came + (1 << 32), came, SECOND).expect("far too many");
+        assert_eq!(text, "it sent 4295027296 datagrams, 60000 of them 1.000 s before");
+        assert_eq!(of_jump(1 << 32, 0, 28 * SECOND), None, "nothing came for 28 s");
     }
 
     #[test]

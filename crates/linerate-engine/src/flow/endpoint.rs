@@ -48,6 +48,8 @@ pub(crate) struct Progress {
     /// Payload bytes written or read so far over TCP.
     pub(crate) bytes: AtomicU64,
     counts: Mutex<DatagramCounts>,
+    /// When a receiver last showed them, on the monotonic clock; 0 before.
+    shown_ns: AtomicU64,
     /// What the sender of datagrams has sent in all, by its own word or the other end's, and since
     /// when that is known here.
     sent: Mutex<Option<(DatagramsSent, MonoTime)>>,
@@ -72,6 +74,18 @@ impl Progress {
     /// Shows new counts of datagrams.
     pub(crate) fn show(&self, counts: DatagramCounts) {
         *lock(&self.counts) = counts;
+    }
+
+    /// Shows those of a receiver, to which some came by `now`.
+    pub(crate) fn show_received(&self, counts: DatagramCounts, now: MonoTime) {
+        self.show(counts);
+        self.shown_ns.store(now.nanos(), Ordering::Relaxed);
+    }
+
+    /// Time since a receiver last showed its counts, where it has.
+    pub(crate) fn silent_ns(&self, now: MonoTime) -> Option<u64> {
+        let shown_ns = self.shown_ns.load(Ordering::Relaxed);
+        (shown_ns > 0).then(|| now.nanos().saturating_sub(shown_ns))
     }
 
     /// What the sender has sent in all, once it is known.

@@ -134,6 +134,16 @@ fn a_recorded_report_is_read_and_the_same_figures_are_written_the_same() {
 }
 
 #[test]
+fn the_clients_own_end_is_no_report_where_a_server_sends_it_back() {
+    // By 2.1.8 at load 25, four and eight streams: its port 5001 and its 700 bytes were read as
+    // a span of 5001.0007 s.
+    let words = [0xFFFF_FF43, 1_700_000_000, 5, u32::MAX, 0, 4, 5001, 700, 0, 0, 0, 0, 0, 0];
+    let end: Vec<u8> = words.iter().flat_map(|word: &u32| word.to_be_bytes()).collect();
+    assert!(Stamp::parse(&end, Layout::Wide).is_some_and(|stamp| stamp.number == -189));
+    assert_eq!(UdpReport::parse(&end), None);
+}
+
+#[test]
 fn counts_beyond_32_bits_survive_the_wide_report() {
     let report = UdpReport {
         bytes: 1 << 40,

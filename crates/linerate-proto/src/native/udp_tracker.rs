@@ -48,6 +48,8 @@ pub struct UdpTracker {
     tallies: [DatagramTally; 2],
     /// The kernel's count of drops at the last arrival.
     drops: u32,
+    /// A number further ahead than this is not believed.
+    ahead_max: u64,
 }
 
 impl UdpTracker {
@@ -55,7 +57,14 @@ impl UdpTracker {
     pub fn new(omit_ns: u64) -> Self {
         let words = usize::try_from(WINDOW / WORD).expect("16,384 words");
         let tallies = [DatagramTally::default(); 2];
-        Self { came: vec![0; words], next: 0, omit_ns, first_counted: u64::MAX, tallies, drops: 0 }
+        let (first_counted, ahead_max) = (u64::MAX, AHEAD_MAX);
+        Self { came: vec![0; words], next: 0, omit_ns, first_counted, tallies, drops: 0, ahead_max }
+    }
+
+    /// Believes numbers from now on that are at most so far ahead: the datagrams that can have been
+    /// sent since the last arrival.
+    pub fn allow_ahead(&mut self, datagrams: u64) {
+        self.ahead_max = datagrams.min(AHEAD_MAX);
     }
 
     /// Takes in a datagram that was sent at `stamp_ns`.
@@ -140,7 +149,7 @@ impl UdpTracker {
 
     /// Whether a number can be of this stream: it is not too far ahead.
     pub const fn is_plausible(&self, number: u64) -> bool {
-        number.saturating_sub(self.next) <= AHEAD_MAX && number != u64::MAX
+        number.saturating_sub(self.next) <= self.ahead_max && number != u64::MAX
     }
 
     /// Numbers from `next` up to `number` have not come, whatever their bits said of older ones.

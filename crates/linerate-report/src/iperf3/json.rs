@@ -64,6 +64,7 @@ impl Document {
 
     /// A row has come; gives the interval once it is complete.
     pub fn row(&mut self, row: &IntervalRow) -> Option<Value> {
+        self.sheet.take(row);
         self.rows.push(row.clone());
         let last = self.sheet.directions().last();
         if row.flow.is_some() || last != Some(&row.direction) {

@@ -30,6 +30,9 @@ pub struct Sheet {
     pub udp: bool,
     /// The streams so far, in the order in which they were connected.
     pub streams: Vec<StreamOpened>,
+    /// Where the clock started anew: the start of the first row after the omitted span, which a
+    /// busy host ends late.
+    pub(super) counted_from_ns: Option<u64>,
 }
 
 /// What one end counted of one stream, or of several together.
@@ -83,7 +86,7 @@ impl Count {
 impl Sheet {
     /// A test without streams so far.
     pub const fn new(role: Role, plan: TcpPlan) -> Self {
-        Self { role, plan, udp: false, streams: Vec::new() }
+        Self { role, plan, udp: false, streams: Vec::new(), counted_from_ns: None }
     }
 
     /// A test over UDP without streams so far.
@@ -175,10 +178,16 @@ impl Sheet {
         }
     }
 
+    /// Takes note of a row before it is printed.
+    pub(super) fn take(&mut self, row: &IntervalRow) {
+        if self.plan.test.omit_ns > 0 && !row.omitted {
+            self.counted_from_ns.get_or_insert(row.start_ns);
+        }
+    }
+
     /// Start and end of a row in seconds: the clock starts anew after the omitted span.
     pub(super) fn seconds_of(&self, row: &IntervalRow) -> (f64, f64) {
-        // The thread that ends the omitted span may look a moment before it is over.
-        let begin = if row.omitted { 0 } else { self.plan.test.omit_ns.min(row.start_ns) };
+        let begin = self.counted_from_ns.filter(|_| !row.omitted).unwrap_or(0);
         let seconds = |t_ns: u64| t_ns.saturating_sub(begin) as f64 / 1e9;
         (seconds(row.start_ns), seconds(row.end_ns))
     }

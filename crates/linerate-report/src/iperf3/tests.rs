@@ -142,12 +142,14 @@ fn the_clock_starts_anew_after_the_omitted_span() {
         said.ends_with("0.00-1.00   sec  1.00 MBytes  8.39 Mbits/sec                  (omitted)\n"),
         "{said}"
     );
-    let next = IntervalRow {
-        start_ns: 1_000_000_000,
-        end_ns: 2_000_000_000,
+    // A busy host ended it 30 ms late, and no time is left out between the rows.
+    let next = |start_ms: u64| IntervalRow {
+        start_ns: start_ms * 1_000_000,
+        end_ns: (start_ms + 1000) * 1_000_000,
         ..row(Direction::Down, None, 1 << 20)
     };
-    assert!(lines.row(&next).starts_with("[  5]   0.00-1.00   sec"));
+    assert!(lines.row(&next(1030)).starts_with("[  5]   0.00-1.00   sec"));
+    assert!(lines.row(&next(2030)).starts_with("[  5]   1.00-2.00   sec"));
 }
 
 /// Every key of `theirs` is in `ours`, with a value of the same type or null.

@@ -84,6 +84,7 @@ impl Lines {
 
     /// An interval of a stream, or the sum of several.
     pub fn row(&mut self, row: &IntervalRow) -> String {
+        self.sheet.take(row);
         let mut lines = String::new();
         if !self.headed {
             self.headed = true;

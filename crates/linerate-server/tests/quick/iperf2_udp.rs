@@ -279,7 +279,7 @@ fn an_iperf_that_sends_itself_is_sent_data_without_proof_and_for_r_its_network_i
         let log = server.log(1);
         // 50 datagrams at 2 Mbit/s, the network's rate and not the 10 asked, take 0.196 s from the
         // first to the last; a busy host is later, never earlier.
-        let (_, rest) = log[0].split_once("sent 51.0 kB in ").expect("what was sent");
+        let (_, rest) = log[0].split_once("sent 51.00 kB in ").expect("what was sent");
         let span_s: f64 = rest.split(' ').next().and_then(|it| it.parse().ok()).expect("a span");
         assert!((0.18..30.0).contains(&span_s), "{log:?}");
     });
@@ -394,7 +394,7 @@ fn an_iperf_client_gets_what_it_asked_a_server_to_send() {
             }
             let printed = run("iperf", &[&fixed[..], &["-l", "1000", "-y", "C"], &flags].concat());
             let log = server.log(1);
-            let sent = "sent 51.0 kB in ";
+            let sent = "sent 51.00 kB in ";
             assert!(log.iter().any(|line| line.contains(sent)), "{mode}: {log:?}");
             let rows = csv(&printed);
             // With trip times 2.1.8 takes the first one for a header alone, and for lost, from its
@@ -404,7 +404,7 @@ fn an_iperf_client_gets_what_it_asked_a_server_to_send() {
             let both_report = matches!(mode, "-d" | "-r");
             let reported = log.iter().any(|line| line.contains(", 0 of 51 lost"));
             assert_eq!(reported, both_report, "{mode}: {log:?}");
-            let received = log.iter().any(|line| line.contains(": 51.0 kB in "));
+            let received = log.iter().any(|line| line.contains(": 51.00 kB in "));
             assert_eq!(received, !mode.starts_with("-R"), "{mode}: {log:?}");
         }
     });

@@ -1,9 +1,14 @@
 //! recvmsg(2) with its control messages (cmsg(3)), taken apart without pointers.
 //!
-//! Only what the probing sockets need; data sockets read with plain recv(2).
+//! Only what probing sockets, and others that need times of arrival, take.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
+
+use socket2::{SockAddr, SockAddrStorage};
+
+use crate::timestamps;
 
 /// Room for control messages: three timestamps, an extended error with its address, a TTL and a
 /// packet information need 48 + 44 + 4 + 20 octets and four headers of 16.
@@ -76,6 +81,38 @@ pub(crate) fn receive_named(
         return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
     }
     Ok(Some(Taken { len: len.cast_unsigned(), control_len: message.msg_controllen as usize }))
+}
+
+/// One datagram that was taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Noted {
+    /// Octets of it that the buffer has.
+    pub len: usize,
+    /// Its sender.
+    pub from: SocketAddr,
+    /// The kernel's time of arrival on CLOCK_REALTIME, where told.
+    pub arrived_ns: Option<u64>,
+}
+
+/// The same with the sender as an address, and the time of arrival.
+pub(crate) fn receive_noted(fd: BorrowedFd<'_>, data: &mut [u8]) -> io::Result<Option<Noted>> {
+    let mut storage = SockAddrStorage::zeroed();
+    let mut control = Control::new();
+    // SAFETY: the storage is as large as the type that it is viewed as.
+    let name = unsafe { storage.view_as::<libc::sockaddr_storage>() };
+    let Some(taken) = receive_named(fd, data, &mut control, 0, Some(name))? else {
+        return Ok(None);
+    };
+    let mut arrived_ns = None;
+    messages(&control.0[..taken.control_len], |level, kind, data| {
+        if (level, kind) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) {
+            arrived_ns = timestamps::software_stamp(data);
+        }
+    });
+    let size = storage.size_of();
+    // SAFETY: the kernel wrote an address into it, or left its family AF_UNSPEC.
+    let from = unsafe { SockAddr::new(storage, size) }.as_socket();
+    Ok(from.map(|from| Noted { len: taken.len, from, arrived_ns }))
 }
 
 /// Hands each control message to `each` as level, type and data.

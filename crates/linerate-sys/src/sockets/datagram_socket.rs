@@ -16,6 +16,8 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::control;
+pub use crate::control::Noted;
 pub use crate::datagram_batch::{Arrived, ReceiveBatch, SENDS_MAX, SendBatch};
 use crate::socket_option::{self, get_int, set_int, set_octets};
 pub use crate::socket_option::{ReceiveRoom, SendRoom};
@@ -342,6 +344,13 @@ impl DatagramSocket {
         self.received(buffer, rustix::net::RecvFlags::DONTWAIT)
     }
 
+    /// The same with its time of arrival, where [`Self::note_arrivals`] asked for that.
+    /// # Errors
+    /// The kernel's reason; errors of earlier sends are told here too.
+    pub fn receive_noted(&self, buffer: &mut [u8]) -> io::Result<Option<Noted>> {
+        control::receive_noted(self.socket.as_fd(), buffer)
+    }
+
     /// The same of a datagram that stays where it is (MSG_PEEK).
     /// # Errors
     /// The kernel's reason; errors of earlier sends are told here too.
@@ -465,6 +474,23 @@ mod tests {
             assert_eq!((&buffer[..length], from), (&b"known"[..], source));
             assert!(socket.receive_from(&mut buffer).expect("a call").is_none());
         }
+    }
+
+    #[test]
+    fn a_datagram_is_taken_with_its_sender_and_the_time_at_which_it_came() {
+        let (one, other) = pair();
+        other.note_arrivals();
+        // Stamps begin a moment after they were asked for.
+        crate::clock::sleep(timestamps::START_DELAY);
+        let mut buffer = [0; 16];
+        assert!(other.receive_noted(&mut buffer).expect("a call").is_none());
+        let before = crate::clock::realtime_ns();
+        one.send(b"datagram").expect("sent");
+        let noted = other.receive_noted(&mut buffer).expect("a call").expect("loopback loses none");
+        assert_eq!(&buffer[..noted.len], b"datagram");
+        assert_eq!(Some(noted.from), one.local_address());
+        let now = crate::clock::realtime_ns();
+        assert!(noted.arrived_ns.is_none_or(|ns| (before..=now).contains(&ns)), "{noted:?}");
     }
 
     /// The first bytes of `count` datagrams of 100 bytes, sent `joined` together and taken in.

@@ -52,6 +52,7 @@ fn print(args: &Args, ceiling: &PathCeiling) -> anyhow::Result<()> {
 
 fn plots(directory: &Path, facts: &Facts) -> Result<(), Failure> {
     let files = linerate_report::path_ceiling::svgs(facts).map_err(|error| refused(&error))?;
+    paths::make_folder(directory)?;
     for (name, svg) in files {
         let path = directory.join(name);
         paths::write(&path, &svg)?;

@@ -14,6 +14,9 @@ use linerate_store::default_path;
 #[cfg(feature = "web")]
 use linerate_sys::stop::Stop;
 
+#[cfg(feature = "web")]
+use crate::paths;
+
 /// Whose certificate clients see.
 #[derive(Debug, clap::Args)]
 pub(super) struct CertificateFlags {
@@ -68,7 +71,7 @@ impl Certificate {
             return Ok(None);
         }
         let folder = match &flags.acme_folder {
-            Some(folder) => folder.clone(),
+            Some(folder) => paths::make_folder(folder).map(|()| folder.clone())?,
             None => default_path()?.with_file_name("acme"),
         };
         let directory = flags.acme_directory.as_deref().unwrap_or(LETS_ENCRYPT);

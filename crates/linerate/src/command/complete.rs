@@ -97,7 +97,7 @@ fn results(store: &Store) -> Vec<(String, String)> {
     let about = |entry: &linerate_store::Entry| {
         let of = entry.study.clone().filter(|_| entry.is_run());
         let host = entry.host.as_ref().map(|host| format!(" to {host}"));
-        let at = super::history::to_the_second(&entry.started_at);
+        let at = crate::columns::to_the_second(&entry.started_at);
         format!("{}{}, {at}", of.as_ref().unwrap_or(&entry.kind), host.unwrap_or_default())
     };
     let ids = entries.iter().map(|entry| entry.id.as_str());

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use linerate_core::record::{Failure, Fault, Record};
-use linerate_engine::failure::words_of;
 use linerate_report::{csv, flent};
 
 use super::history::Filters;
@@ -69,6 +68,7 @@ pub(crate) fn run(args: Args) -> Outcome {
 
 /// One file for each record with series that flent plots, in a directory.
 fn all_for_flent(records: &[Record], directory: Option<&Path>) -> Outcome {
+    directory.map_or(Ok(()), paths::make_folder)?;
     let directory = directory.unwrap_or_else(|| Path::new("."));
     let records = records.iter().filter(|record| flent::document(record).is_some());
     for record in records {
@@ -94,7 +94,7 @@ pub(super) fn write_flent(path: &Path, record: &Record) -> Result<(), Failure> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(text.as_bytes()).map_err(|error| fail(&error))?;
     let packed = packed.finish().map_err(|error| fail(&error))?;
-    std::fs::write(path, packed).map_err(|error| fail(&words_of(&error)))?;
+    paths::write_bytes(path, &packed)?;
     output::note(&format!("wrote {name}"));
     Ok(())
 }

@@ -6,7 +6,6 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory;
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
 
@@ -73,7 +72,7 @@ enum Document {
 pub(crate) fn run(args: Args) -> Outcome {
     match args.what {
         What::Man { directory } => write_man_pages(&directory)?,
-        What::Completions { shell } => output::text(&complete::script(shell, described())),
+        What::Completions { shell } => output::text(&complete::script(shell, help::described())),
         What::Schema { document } => output::text(schema(document)),
         What::Flags => output::text(&flag_list()),
         What::Candidates { what } => output::text(&complete::candidates(what)),
@@ -81,14 +80,9 @@ pub(crate) fn run(args: Args) -> Outcome {
     Ok(0)
 }
 
-/// The command with the flags that other programs have and clap does not read.
-pub(crate) fn described() -> clap::Command {
-    crate::Cli::command().mut_subcommand("iperf3", crate::personality::iperf3::described)
-}
-
 /// The command with its visible parts, each command with its full name.
 fn visible() -> clap::Command {
-    let mut root = described().term_width(100).disable_help_subcommand(true);
+    let mut root = help::described().term_width(100).disable_help_subcommand(true);
     root.build();
     root
 }

@@ -182,11 +182,3 @@ fn line(store: &Store, entry: &Entry) -> Line {
         Err(failure) => bare(failure.reason, None),
     }
 }
-
-/// `2000-07-01T12:00:00.123Z` without its fraction.
-pub(super) fn to_the_second(rfc3339: &str) -> String {
-    match rfc3339.split_once('.') {
-        Some((whole, _)) => format!("{whole}Z"),
-        None => rfc3339.to_owned(),
-    }
-}

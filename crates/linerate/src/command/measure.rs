@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use linerate_core::record::{Event, Failure, FailureCode, Fault, Record, Status, Tool};
 use linerate_engine::context::Context;
 use linerate_report::Detail;
+use linerate_store::check_place;
 use linerate_sys::stop::Stop;
 use serde::Serialize;
 
@@ -62,11 +63,15 @@ impl Amount {
 }
 
 impl Output {
-    /// Tries the file of `-o` before anything is measured.
+    /// Tries the file of `-o`, and the place of the store, before anything is measured.
     /// # Errors
-    /// When it cannot be written.
-    pub(crate) fn check_file(&self) -> Result<(), Failure> {
-        self.output.as_deref().map_or(Ok(()), paths::check_writable)
+    /// When the file cannot be written, or the store's directory is not there.
+    pub(crate) fn check_files(&self) -> Result<(), Failure> {
+        self.output.as_deref().map_or(Ok(()), paths::check_writable)?;
+        match self.store.as_deref().filter(|_| !self.no_save) {
+            Some(named) => check_place(named),
+            None => Ok(()),
+        }
     }
 
     /// The stream for remarks beside the result: programs have standard output to themselves.
@@ -138,7 +143,7 @@ pub(crate) fn run(
     measure: impl FnOnce(&mut Context<'_>) -> Record,
     live: &mut dyn FnMut(&Event),
 ) -> Result<Record, anyhow::Error> {
-    flags.check_file()?;
+    flags.check_files()?;
     let stop = Stop::on_signals()?;
     let without_reader = stop.clone();
     let mut watch = |event: &Event| {

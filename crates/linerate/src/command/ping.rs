@@ -89,7 +89,7 @@ pub(crate) fn run(args: Args) -> Outcome {
 /// Probes several targets in turn: a line each in the end, and a table of all.
 fn several(plans: &[PingPlan], flags: &ProberFlags) -> Outcome {
     let output = &flags.output;
-    output.check_file()?;
+    output.check_files()?;
     let stop = Stop::on_signals()?;
     let mut lines = PingLines::new();
     let mut watch = |index: usize, event: &Event| {

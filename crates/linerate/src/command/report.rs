@@ -157,6 +157,7 @@ fn write_plots(args: &Args, document: &Document, wrote: &mut Vec<PathBuf>) -> Re
         return Err(Failure::new(Fault::Usage, "plot", "--svg", reason)
             .advise("measure with --samples, or use --html"));
     }
+    paths::make_folder(directory)?;
     for (name, svg) in plots {
         write(&directory.join(name), &svg, wrote)?;
     }

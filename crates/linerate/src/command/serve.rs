@@ -191,7 +191,9 @@ fn web_options(flags: &WebFlags) -> Result<Option<WebOptions>, Failure> {
     let opened = store.as_deref().map(settled);
     let store = match opened {
         Some(Err(failure)) if flags.store.is_some() => {
-            return Err(failure.advise("name another with --store, or --no-save"));
+            let way_out = failure.next_step.clone();
+            let way_out = way_out.unwrap_or_else(|| "name another with --store".to_owned());
+            return Err(failure.advise(format!("{way_out}, or --no-save")));
         }
         Some(Err(failure)) => {
             output::note(&format!("linerate: keeps no results of browsers: {failure}"));

@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use clap::{Arg, Command};
+use clap::{Arg, Command, CommandFactory as _};
 
 use crate::codes::CODES;
 pub(crate) use groups::GROUPS;
@@ -80,6 +80,17 @@ pub(crate) fn asked(command: &Command, words: &[OsString]) -> String {
         at = next;
     }
     named
+}
+
+/// The commands with the flags that other programs have and clap does not read.
+pub(crate) fn described() -> Command {
+    crate::Cli::command().mut_subcommand("iperf3", crate::personality::iperf3::described)
+}
+
+/// True for a command that builds with fewer features lack: `bench` in a core build.
+pub(crate) fn is_left_out(name: &str) -> bool {
+    let is_command = GROUPS.iter().any(|(_, names)| names.contains(&name));
+    is_command && described().find_subcommand(name).is_none()
 }
 
 /// All commands, for lines that name the one that was typed.
@@ -241,6 +252,9 @@ fn all_commands(root: &Command, page: &Page, long: bool) -> String {
     let groups = GROUPS.iter().copied().chain([("Others", others.as_slice())]);
     for (group, names) in groups.filter(|(_, names)| !names.is_empty()) {
         let children = names.iter().filter_map(|name| root.find_subcommand(name));
+        if children.clone().next().is_none() {
+            continue;
+        }
         // Some groups take a line each, so that all fits a screen.
         if !long && groups::is_in_line(group) {
             let names: Vec<&str> = children.map(Command::get_name).collect();

@@ -94,8 +94,9 @@ fn record(n: u8, plan: Plan) -> Record {
 /// A store at its usual place with one run of the tiny study, all measured, and one ping beside.
 fn filled() -> TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let path = directory.path().join("data/linerate/results.db");
-    let mut store = Store::open(&path).expect("a store");
+    let place = directory.path().join("data/linerate");
+    std::fs::create_dir_all(&place).expect("room");
+    let mut store = Store::open(&place.join("results.db")).expect("a store");
     let plan = StudyPlan::from_toml(PLAN).expect("a sound plan");
     let started_at = WallTime::from_unix_nanos(0);
     store

@@ -199,6 +199,66 @@ fn a_file_that_cannot_be_read_or_written_is_told_with_what_to_do() {
 }
 
 #[test]
+fn no_directory_is_made_for_an_output_whose_own_is_not_there() {
+    let place = Place::new();
+    let missing = place.0.path().join("none").to_string_lossy().into_owned();
+    let below = place.0.path().join("none/x").to_string_lossy().into_owned();
+    let store = place.store();
+    ends_with(0, &["ping", "127.0.0.1", "-c", "1", "-q", "--store", &store]);
+    let here = "127.0.0.1:1";
+    let serve = ["serve", "-p", "0", "--stamp-port", "none", "--foreign", "none"];
+    let [opened, written, made] = ["open store", "write", "make directory"];
+    for (attempt, line) in [
+        (opened, &["ping", "127.0.0.1", "-c", "1", "--store", &below][..]),
+        (opened, &["ping", "127.0.0.1", "127.0.0.2", "-c", "1", "--store", &below]),
+        (opened, &["tcp", here, "--store", &below]),
+        (opened, &["udp", here, "--store", &below]),
+        (opened, &["rrul", here, "--store", &below]),
+        (opened, &["test", here, "--store", &below]),
+        (opened, &["trace", "127.0.0.1", "--store", &below]),
+        (opened, &["compare", "127.0.0.1", "127.0.0.2", "--store", &below]),
+        (opened, &["study", "run", "pren", "--store", &below]),
+        (opened, &["bench", "--demo", "--store", &below]),
+        (opened, &[&serve[..], &["--store", &below]].concat()),
+        (opened, &["agent", "--join", "https://127.0.0.1:1", "--store", &below]),
+        (written, &["tcp", here, "-o", &below]),
+        (written, &["test", here, "--save-path", &below]),
+        (written, &["rrul", here, "--flent", &below]),
+        (written, &["bench", "--demo", "-o", &below, "--store", &store]),
+        (written, &["report", "--html", &below, "--store", &store]),
+        (written, &["report", "--md", &below, "--store", &store]),
+        (written, &["report", "--csv", &below, "--store", &store]),
+        (written, &["export", "-o", &below, "--store", &store]),
+        (written, &["lab", "bank", "run", "--report", &below]),
+        (written, &["path", "run", "--rate", "1M", "--svg", &below]),
+        (made, &["export", "--format", "flent", "-o", &below, "--store", &store]),
+        (made, &["lab", "bank", "run", "--save", &below]),
+        (made, &["study", "run", "pren", "--report", &below, "--store", &store]),
+        (made, &["bench", "--demo", "--report", &below, "--store", &store]),
+        (made, &["path", "simulate", "--rate", "1M", "--bytes", "1K", "--svg", &below]),
+        (made, &[&serve[..], &["--acme", "a.example.org", "--acme-folder", &below]].concat()),
+    ] {
+        let object = format!("{attempt} {below}: no such file or directory");
+        check_wrong_use(line, &[&object, &format!("make {missing} first")]);
+        assert!(!std::path::Path::new(&missing).exists(), "{line:?} made {missing}");
+    }
+    // The charts come after what is printed.
+    for line in [&["study", "milestones"][..], &["ceiling", "--link", "1g", "--rtt", "21ms"]] {
+        let output = linerate(&[line, &["--svg", &below]].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(&format!("make {missing} first")), "{}", stderr(&output));
+    }
+    check_wrong_use(&["mesh", "key", &below], &["make key", "in a directory that is"]);
+    // A result that is not kept asks for no place, and the directory of this user's is made.
+    let kept = linerate(&["ping", "127.0.0.1", "-c", "1", "--no-save", "--store", &below]);
+    assert_eq!(kept.status.code(), Some(0), "{}", stderr(&kept));
+    let mut command = crate::support::command(&["ping", "127.0.0.1", "-c", "1", "-q"]);
+    let own = command.env("XDG_DATA_HOME", place.0.path().join("own")).output();
+    assert!(own.is_ok_and(|it| it.status.success()), "the usual place");
+    assert!(place.0.path().join("own/linerate/results.db").exists(), "it was made");
+}
+
+#[test]
 fn a_command_that_makes_no_sense_is_no_result() {
     let place = Place::new();
     let store = place.store();

@@ -114,6 +114,59 @@ fn a_link_named_iperf_is_iperf() {
     std::fs::remove_dir_all(&link).expect("ours");
 }
 
+/// Per stream, as who sends to whom: the bytes and the end of its rows of intervals, and of its
+/// row of all, of a server's CSV.
+fn parts_and_whole(served: &str) -> Vec<[(u64, String); 2]> {
+    let mut streams: Vec<(String, Vec<(String, u64)>)> = Vec::new();
+    for line in served.lines() {
+        let fields: Vec<&str> = line.split(',').collect();
+        let (ends, row) = (fields[1..5].join(" "), (fields[6].to_owned(), fields[7]));
+        let row = (row.0, row.1.parse().expect("bytes"));
+        match streams.iter_mut().find(|(other, _)| *other == ends) {
+            Some((_, rows)) => rows.push(row),
+            None => streams.push((ends, vec![row])),
+        }
+    }
+    let end = |row: &(String, u64)| row.0.split('-').nth(1).expect("a span").to_owned();
+    let of = |(_, mut rows): (String, Vec<(String, u64)>)| {
+        let whole = rows.pop().expect("a row of all");
+        let bytes = rows.iter().map(|(_, bytes)| bytes).sum();
+        let last = rows.last().unwrap_or_else(|| panic!("no rows of intervals: {served}"));
+        [(bytes, end(last)), (whole.1, end(&whole))]
+    };
+    streams.into_iter().map(of).collect()
+}
+
+#[test]
+fn rows_of_an_iperf_server_add_up_to_its_sum_with_what_came_after_the_last_interval() {
+    for (udp, more, streams) in [
+        (false, None, 1),
+        (false, Some("-R"), 1),
+        (false, Some("--full-duplex"), 2),
+        (true, None, 1),
+    ] {
+        let words = [&["iperf", "-s", "-i", "0.2", "-y", "C"][..], &["-u"][..usize::from(udp)]];
+        let server = match udp {
+            false => Listening::start(&words.concat(), "-p"),
+            true => Listening::start_udp(&words.concat(), "-p"),
+        };
+        let port = server.port.clone();
+        let client = ["iperf", "-c", "127.0.0.1", "-p", &port, "-t", "0.5"];
+        let client = [&client[..], &["-u"][..usize::from(udp)], more.as_slice()].concat();
+        let output = linerate(&client);
+        assert!(output.status.success(), "{client:?}: {}", stderr(&output));
+        let served = server.end(true);
+        let found = parts_and_whole(&served);
+        assert_eq!(found.len(), streams, "{client:?}: {served}");
+        for [parts, whole] in found {
+            assert_eq!(parts.1, whole.1, "they end together: {client:?}: {served}");
+            // What a busy host read after a late row, although it came before, has no time left.
+            let late = udp && parts.0 < whole.0;
+            assert!(late || parts.0 == whole.0, "{client:?}: {served}");
+        }
+    }
+}
+
 #[test]
 fn iperf_both_ways_by_a_connection_back_has_rows_for_both() {
     for mode in ["-d", "-r"] {

@@ -82,8 +82,9 @@ fn tcp(n: u8, gbit: f64, name: &str) -> Record {
 /// A store with a ping, a fast TCP result and, after it, a slow one.
 fn filled() -> TempDir {
     let directory = empty();
-    let mut store =
-        Store::open(&directory.path().join("data/linerate/results.db")).expect("a store");
+    let place = directory.path().join("data/linerate");
+    std::fs::create_dir_all(&place).expect("room");
+    let mut store = Store::open(&place.join("results.db")).expect("a store");
     let records =
         [record(1, Plan::Ping(PingPlan::default())), tcp(2, 9.41, "fast"), tcp(3, 0.94, "slow")];
     for record in records {

@@ -193,6 +193,9 @@ impl Endpoint {
             };
             let Some(stream) = self.on_side(Side::Receiver).find(same) else { continue };
             let reason = contradiction::of_sender(&self.transport.request, told, elapsed_ns);
+            let silent_ns = stream.progress.silent_ns(now).unwrap_or(elapsed_ns);
+            let came = stream.progress.counts().next;
+            let reason = reason.or_else(|| contradiction::of_jump(told.datagrams, came, silent_ns));
             let known = match reason {
                 None => *told,
                 Some(_) => {

@@ -131,10 +131,16 @@ impl Receiver {
             receiving.calls += 1;
             match result {
                 Ok(()) => {
+                    // What a pace allows is told at the end.
+                    if !paced {
+                        let before = if receiving.came() { receiving.last } else { self.opened };
+                        let ahead_max = contradiction::datagrams_max(now.nanos_since(before));
+                        receiving.tracker.allow_ahead(ahead_max);
+                    }
                     for arrived in batch.arrived() {
                         receiving.take(&arrived, now, self);
                     }
-                    self.progress.show(receiving.counts());
+                    self.progress.show_received(receiving.counts(), now);
                     if !paced {
                         receiving.spare_stamps(&self.socket);
                     }
@@ -366,10 +372,14 @@ impl Receiving {
         }
     }
 
+    /// True once a datagram of the stream came.
+    fn came(&self) -> bool {
+        self.tracker.received() > 0
+    }
+
     /// The most datagrams that came in one buffer.
     fn joined_most(&self) -> u32 {
-        let came = self.tracker.received() > 0;
-        if came { u32::try_from(self.joined_max).unwrap_or(u32::MAX) } else { 0 }
+        if self.came() { u32::try_from(self.joined_max).unwrap_or(u32::MAX) } else { 0 }
     }
 
     fn counts(&self) -> DatagramCounts {

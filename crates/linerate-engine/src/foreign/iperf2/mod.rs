@@ -10,6 +10,7 @@ pub(crate) mod udp_client;
 mod udp_layout;
 mod udp_server;
 mod udp_session;
+mod udp_waiting;
 
 pub use address_validation::{AddressValidation, TrustedNetwork};
 pub use client::{Return, run_with_return};

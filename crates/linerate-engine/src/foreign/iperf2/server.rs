@@ -182,7 +182,13 @@ impl Flows for TcpServer<'_, '_> {
                 endpoint.start(now).map_err(|error| system(&error))?;
             }
             (Output::Sample, Some(endpoint)) => {
-                (self.serving.watch)(&Seen::Interval(&endpoint.sample(now)));
+                // What a stream that is over moved is told with its end.
+                let over = endpoint.streams.iter().map(|stream| stream.progress.is_done());
+                let over: Vec<bool> = over.collect();
+                let samples = endpoint.sample(now).into_iter().zip(over);
+                let samples: Vec<_> =
+                    samples.filter(|(_, over)| !over).map(|(sample, _)| sample).collect();
+                (self.serving.watch)(&Seen::Interval(&samples));
             }
             (Output::Halt, Some(endpoint)) => endpoint.halt(),
             (Output::Ended, endpoint) => {

@@ -13,11 +13,11 @@ use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Reason};
 use linerate_proto::iperf2::{UdpServer, UdpTally};
-use linerate_sys::clock::monotonic;
+use linerate_sys::clock::{monotonic, realtime_offset_ns};
 use linerate_sys::datagram_socket::{DatagramSocket, ReceiveBatch};
 use linerate_sys::poll::{any_readable, readable};
 
-use super::udp_layout::wall_us;
+use super::udp_layout::{arrived_at, wall_us};
 use crate::flow::{Net, Words};
 
 /// Room for what arrives while the thread does something else.
@@ -97,15 +97,16 @@ impl Net for Arrivals<'_> {
             self.refusals.set(self.refusals.get() + u32::from(refused));
             return;
         }
-        let now = monotonic();
+        let (now, offset_ns) = (monotonic(), realtime_offset_ns());
         let mut tally = locked(self.tally);
         for arrived in self.batch.arrived() {
+            let at = arrived_at(arrived.arrived_ns, offset_ns, now);
             let wall_us = arrived.arrived_ns.map_or_else(|| wall_us(now), |ns| ns / 1000);
             let size = arrived.joined_bytes.unwrap_or(arrived.bytes.len()).max(1);
             // An empty datagram is one, too: ttcp may mark by it.
             let none = arrived.bytes.is_empty().then_some(arrived.bytes);
             for datagram in arrived.bytes.chunks(size).chain(none) {
-                if let Some(report) = tally.take(datagram, now, wall_us) {
+                if let Some(report) = tally.take(datagram, at, wall_us) {
                     // The end comes again where the report is lost or finds no room.
                     let _ = self.socket.send(&report);
                 }

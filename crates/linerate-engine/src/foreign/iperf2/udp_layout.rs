@@ -2,6 +2,7 @@
 //! header of a client asks of a server that sends.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault, Finish, TcpDirections, UdpTest};
 use linerate_core::time::MonoTime;
@@ -17,6 +18,9 @@ pub(crate) const DATAGRAM_BYTES: u32 = 1470;
 
 /// Clients ask for as much where they have no pace: 2.1.8 has no word for that.
 pub(super) const UNPACED_BPS: u64 = 100_000_000_000;
+
+/// A datagram that waited longer to be read had a wall clock that was set meanwhile.
+const READ_LATE_MAX: Duration = Duration::from_secs(10);
 
 /// The pace of a client that names none: 1 Mbit/s of 2^20 (iperf 2).
 const PACE_BPS: u64 = 1 << 20;
@@ -50,6 +54,14 @@ fn read(datagram: &[u8], _tag: u16) -> Read {
 pub(super) fn wall_us(at: MonoTime) -> u64 {
     let ns = at.nanos().cast_signed().saturating_add(realtime_offset_ns());
     ns.cast_unsigned() / 1000
+}
+
+/// When a datagram arrived, by the monotonic clock: the kernel's time by the wall clock, which is
+/// `offset_ns` ahead, where that is plausible; else `now`, when it is read. A busy host reads late.
+pub(super) fn arrived_at(arrived_ns: Option<u64>, offset_ns: i64, now: MonoTime) -> MonoTime {
+    let at = |ns: u64| u64::try_from(ns.cast_signed().saturating_sub(offset_ns)).ok();
+    let kernel = arrived_ns.and_then(at).map(MonoTime::from_nanos);
+    kernel.filter(|at| *at <= now && now.since(*at) <= READ_LATE_MAX).unwrap_or(now)
 }
 
 /// The same, once for the datagrams of a batch, which leave at one time.
@@ -117,6 +129,17 @@ mod tests {
         assert_eq!(Stamp::parse(&datagram, Wire::Wide).map(|stamp| stamp.number), Some(5));
         assert_eq!(datagram[16..], vec![b'x'; 184]);
         assert!(matches!(read(&datagram, 0), Read::Data(Head { number: 4, .. })));
+    }
+
+    #[test]
+    fn a_datagram_that_is_read_late_came_when_the_kernel_says() {
+        let s = |seconds: u64| MonoTime::from_nanos(seconds * 1_000_000_000);
+        // The wall clock is 1000 s ahead, and it is 50 s.
+        let at = |wall_s: u64| arrived_at(Some(wall_s * 1_000_000_000), 1_000_000_000_000, s(50));
+        assert_eq!((at(1050), at(1049), at(1040)), (s(50), s(49), s(40)));
+        // One that was set since then tells nothing, as a kernel without stamps.
+        assert_eq!((at(1051), at(1039), at(3)), (s(50), s(50), s(50)));
+        assert_eq!(arrived_at(None, 0, s(50)), s(50));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! Until the kernel knows that socket, a client's datagrams come to the port and are passed on in
 //! their order; so do those of a client that has another of this host's addresses in mind.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread::Scope;
@@ -14,15 +14,16 @@ use std::time::Duration;
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf2::{UdpOpening, UdpTally};
-use linerate_sys::clock::monotonic;
-use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket};
+use linerate_sys::clock::{monotonic, realtime_offset_ns};
+use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket, Noted};
 use linerate_sys::poll::readable;
 
 use super::address_validation::Proof;
 use super::udp_arrivals::BUFFER_BYTES_MAX;
 use super::udp_candidates::{Candidates, Ready};
-use super::udp_layout::wall_us;
+use super::udp_layout::{arrived_at, wall_us};
 use super::udp_session::{Client, Place, UdpSeen, UdpServing};
+use super::udp_waiting::{BUFFERED_MAX, Datagram, Waiting, canonical};
 use crate::flow::admission::Permit;
 
 /// Clients at once.
@@ -35,10 +36,6 @@ const HANDOVER: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(100);
 /// Datagrams that are taken between two looks at the clock's other duties.
 const TAKEN_MAX: usize = 4096;
-/// Those of other clients that come while one gets its socket.
-const WAITING_MAX: usize = 1024;
-/// Those that reach a new socket before it is connected.
-const ASTRAY_MAX: usize = 256;
 
 /// The port.
 #[derive(Debug)]
@@ -62,6 +59,7 @@ impl UdpPort {
         let socket = DatagramSocket::open(&options)
             .and_then(|socket| socket.share().map(|()| socket))
             .map_err(|error| crate::failure::system(&error))?;
+        socket.note_arrivals();
         Ok(Self { socket })
     }
 
@@ -85,7 +83,7 @@ impl UdpPort {
                 clients: HashMap::new(),
                 candidates: Candidates::default(),
                 refused: HashMap::new(),
-                waiting: VecDeque::new(),
+                waiting: Waiting::default(),
             };
             let mut buffer = vec![0; 1 << 16];
             while !serving.stop.asked() {
@@ -106,7 +104,7 @@ struct UdpListener<'scope, 'env> {
     clients: HashMap<SocketAddr, Arc<Client>>,
     candidates: Candidates,
     refused: HashMap<SocketAddr, MonoTime>,
-    waiting: VecDeque<(SocketAddr, Vec<u8>)>,
+    waiting: Waiting,
 }
 
 impl UdpListener<'_, '_> {
@@ -114,25 +112,22 @@ impl UdpListener<'_, '_> {
     fn take(&mut self, buffer: &mut [u8]) {
         for _ in 0..TAKEN_MAX {
             // An error is that of an earlier answer: its address is gone.
-            let Ok(Some((length, from))) = self.listener.socket.receive_from(buffer) else {
-                return;
-            };
-            self.deliver(from, &buffer[..length]);
-            while let Some((from, datagram)) = self.waiting.pop_front() {
-                self.deliver(from, &datagram);
+            let Ok(Some(noted)) = self.listener.socket.receive_noted(buffer) else { return };
+            self.deliver(noted.from, &buffer[..noted.len], read_at(&noted));
+            while let Some(Datagram { from, bytes, at }) = self.waiting.next() {
+                self.deliver(from, &bytes, at);
             }
         }
     }
 
-    /// Gives a datagram to its client, who may be new.
-    fn deliver(&mut self, from: SocketAddr, datagram: &[u8]) {
-        let peer = SocketAddr::new(from.ip().to_canonical(), from.port());
+    /// Gives a datagram that came `at` a time to its client, who may be new.
+    fn deliver(&mut self, from: SocketAddr, datagram: &[u8], at: MonoTime) {
+        let peer = canonical(from);
         if (self.serving.aside)(peer, datagram) {
             return;
         }
-        let now = monotonic();
         if let Some(client) = self.clients.get(&peer).filter(|client| !client.is_over()) {
-            if let Some(answer) = client.take(datagram, now) {
+            if let Some(answer) = client.take(datagram, at) {
                 // The end comes again where the answer is lost or finds no room.
                 let _ = self.listener.socket.send_to(&answer, from);
             }
@@ -141,11 +136,11 @@ impl UdpListener<'_, '_> {
         if self.refused.contains_key(&peer) {
             return;
         }
-        let Some((ready, proven)) = self.ready((peer, from), datagram, now) else { return };
-        if let Err(failure) = self.open((peer, proven), ready, datagram, now) {
+        let Some((ready, proven)) = self.ready((peer, from), datagram, at) else { return };
+        if let Err(failure) = self.open((peer, proven), ready, datagram, at) {
             // Beyond them nobody is told, else each forged source would be a line of the log.
             if self.refused.len() < CLIENTS_MAX {
-                self.refused.insert(peer, now);
+                self.refused.insert(peer, monotonic());
                 (self.serving.watch)(peer, &UdpSeen::Failed(&failure));
             }
         }
@@ -157,10 +152,10 @@ impl UdpListener<'_, '_> {
         &mut self,
         (peer, from): (SocketAddr, SocketAddr),
         datagram: &[u8],
-        now: MonoTime,
+        at: MonoTime,
     ) -> Option<(Ready, bool)> {
-        let first = || Ready { tally: UdpTally::of(datagram, now), since: now };
-        match self.serving.trust.proof(peer.ip(), datagram, now) {
+        let first = || Ready { tally: UdpTally::of(datagram, at), since: at };
+        match self.serving.trust.proof(peer.ip(), datagram, monotonic()) {
             Proof::Ask(answer) => {
                 // The client asks again where it is lost or finds no room.
                 let _ = self.listener.socket.send_to(&answer, from);
@@ -169,7 +164,7 @@ impl UdpListener<'_, '_> {
             Proof::Given => Some((first(), true)),
             // It is sent nothing unless its network is trusted, or else refused.
             Proof::None if UdpOpening::asks_to_receive(datagram) => Some((first(), false)),
-            Proof::None => self.candidates.take(peer, datagram, now).map(|ready| (ready, false)),
+            Proof::None => self.candidates.take(peer, datagram, at).map(|ready| (ready, false)),
         }
     }
 
@@ -179,16 +174,16 @@ impl UdpListener<'_, '_> {
         (peer, proven): (SocketAddr, bool),
         mut ready: Ready,
         datagram: &[u8],
-        now: MonoTime,
+        at: MonoTime,
     ) -> Result<(), Failure> {
         if self.clients.len() >= CLIENTS_MAX {
             let reason = format!("{CLIENTS_MAX} clients are there");
             return Err(Failure::new(Fault::PeerRefused, "serve UDP of", peer.to_string(), reason));
         }
-        let answer = ready.tally.take(datagram, now, wall_us(now));
+        let answer = ready.tally.take(datagram, at, wall_us(at));
         let place = match Place::ask((&ready.tally, peer, proven), self.serving) {
             Ok(place) => place,
-            Err(refused) if refused.is_busy && !proven && now.since(ready.since) < HANDOVER => {
+            Err(refused) if refused.is_busy && !proven && at.since(ready.since) < HANDOVER => {
                 self.candidates.put_back(peer, ready);
                 return Ok(());
             }
@@ -215,19 +210,28 @@ impl UdpListener<'_, '_> {
     }
 
     /// What came to the port before the client's socket was connected goes to its client first,
-    /// then what came to that socket meanwhile, others' too.
+    /// then what came to that socket meanwhile; others' wait.
     fn sort(&mut self, client: &Client, peer: SocketAddr) {
+        let give = |datagram: &[u8], at: MonoTime| {
+            if let Some(answer) = client.take(datagram, at) {
+                let _ = client.socket().send(&answer);
+            }
+        };
+        self.waiting.take_of(peer).iter().for_each(|it| give(&it.bytes, it.at));
         let mut buffer = vec![0; 1 << 16];
-        let sockets = [(&self.listener.socket, TAKEN_MAX), (client.socket(), ASTRAY_MAX)];
+        let sockets = [(&self.listener.socket, TAKEN_MAX), (client.socket(), BUFFERED_MAX)];
         for (socket, most) in sockets {
             for _ in 0..most {
-                let Ok(Some((length, from))) = socket.receive_from(&mut buffer) else { break };
-                if SocketAddr::new(from.ip().to_canonical(), from.port()) == peer {
-                    if let Some(answer) = client.take(&buffer[..length], monotonic()) {
-                        let _ = client.socket().send(&answer);
-                    }
-                } else if self.waiting.len() < WAITING_MAX {
-                    self.waiting.push_back((from, buffer[..length].to_vec()));
+                let Ok(taken) = socket.receive_noted(&mut buffer) else {
+                    // That of an earlier answer: its address is gone.
+                    continue;
+                };
+                let Some(noted) = taken else { break };
+                let (datagram, at) = (&buffer[..noted.len], read_at(&noted));
+                if canonical(noted.from) == peer {
+                    give(datagram, at);
+                } else {
+                    self.waiting.add(noted.from, datagram, at);
                 }
             }
         }
@@ -247,4 +251,9 @@ impl UdpListener<'_, '_> {
         self.clients.retain(|_, client| !client.is_over());
         self.candidates.sweep(now);
     }
+}
+
+/// When a datagram that is read now came.
+fn read_at(noted: &Noted) -> MonoTime {
+    arrived_at(noted.arrived_ns, realtime_offset_ns(), monotonic())
 }

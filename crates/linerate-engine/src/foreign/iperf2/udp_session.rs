@@ -234,6 +234,7 @@ impl Client {
         let socket = DatagramSocket::open(&options)
             .and_then(|socket| socket.connect(peer).map(|()| socket))
             .map_err(|error| crate::failure::system(&error))?;
+        socket.note_arrivals();
         let over = AtomicBool::new(false);
         Ok((Self { tally: Mutex::new(tally), socket, peer, send_limit, stop, over }, permit))
     }
@@ -263,7 +264,6 @@ impl Client {
         let header = self.lock().header();
         let local = self.socket.local_address();
         (serving.watch)(self.peer, &UdpSeen::Begin(local, header.as_ref()));
-        self.socket.note_arrivals();
         let mut arrivals = Arrivals::of(&self.socket, &self.tally);
         let terms = UdpTerms {
             mode: header.map_or(Mode::Forward, |header| header.mode),

@@ -152,14 +152,15 @@ impl<'a> TcpServer<'a> {
         self.endpoint.add(socket, (direction, flow, side), client);
     }
 
-    /// The line of the interval that ends now. The rest after the last whole one is too short.
+    /// The line of the interval that ends now: a whole one, or what came after the last of them.
     fn sample(&mut self, now: MonoTime, about: &mut About<'_, '_, '_>) -> Option<String> {
         let samples = self.endpoint.sample(now);
         (about.serving.watch)(&Seen::Interval(&samples));
         let asked = self.parameters.interval()?;
         let now = (samples.first()?.t_ns, samples.iter().map(|sample| sample.bytes).sum::<u64>());
         let span_ns = now.0.saturating_sub(self.told.0);
-        if u128::from(span_ns) * 2 < asked.as_nanos() {
+        let is_rest = self.endpoint.is_done() && self.told.0 > 0 && now.1 > self.told.1;
+        if u128::from(span_ns) * 2 < asked.as_nanos() && !is_rest {
             return None;
         }
         let (_, bytes) = std::mem::replace(&mut self.told, now);

@@ -32,7 +32,7 @@ use super::layout::{NATIVE, wall_us};
 use super::served::{About, Served};
 use crate::failure::words_of;
 use crate::flow::admission::Demand;
-use crate::flow::contradiction::{left_out, of_sender};
+use crate::flow::contradiction::{left_out, of_jump, of_sender};
 use crate::flow::endpoint::Switches;
 use crate::flow::tcp::cost_since;
 use crate::flow::udp::endpoint::{Endpoint, StreamId, open_socket};
@@ -349,11 +349,17 @@ impl Count {
         }
     }
 
-    /// The line of the interval that ends now. A stall makes one long interval; the rest after the
-    /// last whole one is too short.
+    /// The line of the interval that ends now: a whole one, where a stall makes a long one, or what
+    /// came after the last of them.
     fn row(&mut self, now: MonoTime, asked: Duration, parse: bool) -> Option<String> {
-        let told = self.told.filter(|told| self.end.is_none() && now.since(told.0) * 2 >= asked)?;
         let (bytes, announced) = (self.receiver.bytes, self.receiver.announced);
+        let told = self.told.filter(|told| match self.end {
+            None => now.since(told.0) * 2 >= asked,
+            Some(_) => self.begin != Some(told.0) && bytes > told.1,
+        })?;
+        // What came before a late line and was read after it has the time of that.
+        let end = self.end.map_or(now, |end| end.max(self.last));
+        let now = if end > told.0 { end } else { now };
         let size = i64::from(self.size_bytes.max(1));
         let came = bytes.saturating_sub(told.1);
         let datagrams = announced.map(|announced| {
@@ -405,16 +411,17 @@ impl Count {
                 if self.begin.is_none() {
                     self.start(now);
                 }
-                self.last = now;
-                self.check_announced(announced, now);
+                let before = std::mem::replace(&mut self.last, now);
+                let silent_ns = now.nanos_since(before.max(self.since));
+                self.check_announced(announced, now, silent_ns);
                 self.time(datagram, announced, wall_ns);
             }
         }
     }
 
     /// Takes back what the last datagram announced, where that is more than can have been sent;
-    /// `before` is what was known until then.
-    fn check_announced(&mut self, before: Option<u64>, now: MonoTime) {
+    /// `before` is what was known until then, `silent_ns` after the one before it.
+    fn check_announced(&mut self, before: Option<u64>, now: MonoTime, silent_ns: u64) {
         let Some(bytes) = self.receiver.announced else { return };
         let size = u64::from(self.size_bytes);
         if bytes <= before.unwrap_or(0).saturating_add(size) {
@@ -423,6 +430,8 @@ impl Count {
         let (direction, flow, datagrams) = (Direction::Up, 0, bytes / size.max(1));
         let told = DatagramsSent { direction, flow, datagrams, measured: 0, span_ns: 0 };
         let wrong = of_sender(&self.request, &told, now.nanos_since(self.since));
+        let came = before.unwrap_or(0) / size.max(1);
+        let wrong = wrong.or_else(|| of_jump(datagrams, came, silent_ns));
         if let Some(reason) = wrong {
             self.receiver.announced = before;
             self.contradiction.get_or_insert(reason);

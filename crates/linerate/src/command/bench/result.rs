@@ -24,7 +24,7 @@ pub(super) fn print_results(args: &Args, results: &Results) -> Result<(), Failur
         None if flags.no_save => None,
         None => {
             let name = format!("{}-{}", results.plan.name, short_id(&results.run));
-            Some(paths::reports(flags.store.as_deref())?.join(name.replace('/', "-")))
+            Some(paths::report_of(&name, flags.store.as_deref())?)
         }
     };
     if flags.json || flags.jsonl {

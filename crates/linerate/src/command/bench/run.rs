@@ -27,7 +27,8 @@ const INTERRUPTED: u8 = 130;
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Outcome {
-    args.output.check_file()?;
+    args.output.check_files()?;
+    args.report.as_deref().map_or(Ok(()), paths::make_folder)?;
     let wanted = wanted(args)?;
     let mut shelf = Shelf::open(args)?;
     let begun = shelf.unfinished(args, wanted.as_ref())?;

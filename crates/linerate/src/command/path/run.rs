@@ -2,7 +2,6 @@
 //! it did.
 
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +10,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linerate_core::record::{Failure, Fault, PATH_SCHEMA, PathPlan, PathRun, QueueSeries};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_engine::failure::words_of;
 use linerate_engine::lab::{enter_user_namespace_if_needed, inside};
 use linerate_engine::path::pcap::Tap;
 use linerate_engine::path::witness::{
@@ -28,7 +26,7 @@ use super::run_flags::Args;
 use crate::command::flags::nanos;
 use crate::command::measure;
 use crate::exit::Outcome;
-use crate::output;
+use crate::{output, paths};
 
 /// Interval at which the backlog of the queues is sampled.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -46,6 +44,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             .advise("omit `emulator` here, or use linerate lab")
             .into());
     }
+    args.svg.as_deref().map_or(Ok(()), paths::check_writable)?;
     let ends = &args.ends.0;
     if ends.iter().all(|end| end.place == Namespace::New) {
         // Before anything that could start a thread.
@@ -174,6 +173,7 @@ impl Held<'_> {
     fn tap(&self) -> Result<Option<Tap>, Failure> {
         let end = usize::from(self.args.pcap_right);
         let start = |file: &std::path::PathBuf| {
+            paths::check_writable(file)?;
             Tap::start(self.netns[end].as_deref(), &self.args.ends.0[end].device, file)
         };
         self.args.pcap.as_ref().map(start).transpose()
@@ -236,7 +236,7 @@ impl Held<'_> {
 
 fn print(args: &Args, run: &PathRun) -> Result<(), Failure> {
     if let Some(file) = &args.svg {
-        write(file, &linerate_report::emulated::queue_svg(&run.path))?;
+        paths::write(file, &linerate_report::emulated::queue_svg(&run.path))?;
     }
     if args.json {
         output::line(&linerate_core::tree::to_json_pretty(run).unwrap_or_default());
@@ -244,12 +244,6 @@ fn print(args: &Args, run: &PathRun) -> Result<(), Failure> {
         output::document(&linerate_report::emulated::document(run));
     }
     Ok(())
-}
-
-fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(file, text).map_err(|error| {
-        Failure::new(Fault::Usage, "write", file.display().to_string(), words_of(&error))
-    })
 }
 
 /// The live line, on standard error when that is a terminal.

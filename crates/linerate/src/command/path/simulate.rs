@@ -1,15 +1,12 @@
 //! `linerate path simulate`: TCP flows over a path in virtual time.
 
-use std::path::Path;
-
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linerate_core::path::DirectionFacts;
-use linerate_core::record::{Failure, Fault, SimulatePlan};
+use linerate_core::record::SimulatePlan;
 use linerate_core::simulate::{
     FLOWS_WITH_POINTS, Point, RunSummary, SAMPLES, SimulationReport, Speed, ceiling_bps,
 };
 use linerate_core::time::MonoTime;
-use linerate_engine::failure::words_of;
 use linerate_engine::simulate::{Driven, drive};
 use linerate_report::simulate::{Sample, document, plots};
 use linerate_sys::clock;
@@ -18,7 +15,7 @@ use linerate_sys::stop::Stop;
 use super::simulate_flags::{Args, refused};
 use crate::command::flags::nanos;
 use crate::exit::Outcome;
-use crate::output;
+use crate::{output, paths};
 
 /// Exit code of an interrupted run, as in the table of the manual.
 const INTERRUPTED: u8 = 130;
@@ -41,7 +38,7 @@ struct Drawn {
 pub(super) fn run(args: &Args) -> Outcome {
     let task = SeedRun::new(args)?;
     if let Some(folder) = &args.svg {
-        std::fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
+        paths::make_folder(folder)?;
     }
     let stop = Stop::on_signals()?;
     let begin = clock::monotonic();
@@ -50,8 +47,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let report = task.report(runs, wall_ns);
     if let Some(folder) = &args.svg {
         for (name, svg) in plots(&drawn.points, &drawn.samples, report.ceiling_bps) {
-            let path = folder.join(name);
-            std::fs::write(&path, svg).map_err(|error| cannot_write(&path, &error))?;
+            paths::write(&folder.join(name), &svg)?;
         }
     }
     if args.json {
@@ -60,10 +56,6 @@ pub(super) fn run(args: &Args) -> Outcome {
         output::result(&document(&report), args.amount.detail());
     }
     Ok(exit_code(&report, &stop))
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(Fault::System, "write", path.display().to_string(), words_of(error))
 }
 
 /// 1 when a transfer did not end in its time.

@@ -8,7 +8,7 @@ use linerate_report::Align::{Left, Prose, Right};
 use linerate_report::{Document, Table};
 
 use crate::columns::short_id;
-use crate::command::history::to_the_second;
+use crate::columns::to_the_second;
 use crate::exit::Outcome;
 use crate::{output, paths};
 

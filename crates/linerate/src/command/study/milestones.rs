@@ -62,6 +62,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         output::document(&document(&milestones));
     }
     if let Some(directory) = &args.svg {
+        paths::make_folder(directory)?;
         for (name, svg) in svgs(&milestones) {
             let path = directory.join(name);
             paths::write(&path, &svg)?;

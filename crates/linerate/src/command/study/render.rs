@@ -51,6 +51,7 @@ pub(crate) fn show(results: &Results, directory: Option<&Path>) -> Result<(), Fa
 /// Writes the report of a run in every form.
 pub(crate) fn write(results: &Results, directory: &Path) -> Result<(), Failure> {
     let document = study::document(results);
+    paths::make_folder(directory)?;
     paths::write(&directory.join("index.html"), &document.html())?;
     paths::write(&directory.join("report.md"), &document.markdown())?;
     paths::write(&directory.join("results.csv"), &study::csv(results))?;

@@ -23,6 +23,7 @@ const INTERRUPTED: u8 = 130;
 
 /// Runs the command.
 pub(super) fn run(args: Args) -> Outcome {
+    args.report.as_deref().map_or(Ok(()), paths::make_folder)?;
     let mut store = paths::open_store(args.store.as_deref())?;
     if session::is_live(&args, &store) {
         // Before anything that could start a thread.
@@ -52,7 +53,7 @@ pub(super) fn run(args: Args) -> Outcome {
         Some(directory) => directory.clone(),
         None => {
             let name = format!("{}-{}", session.plan.name, short_id(&session.run));
-            paths::reports(args.store.as_deref())?.join(name.replace('/', "-"))
+            paths::report_of(&name, args.store.as_deref())?
         }
     };
     render::run(&store, &session.run, &directory)?;

@@ -110,29 +110,48 @@ impl TcpServerClient<'_> {
     }
 
     fn interval(&mut self, samples: &[Sample]) {
-        let mut rows = Vec::new();
         for sample in samples {
-            let same = |other: &&Sample| other.direction == sample.direction;
-            let before = self.before.iter().find(same);
-            let (t_ns, bytes) = before.map_or((0, 0), |before| (before.t_ns, before.bytes));
+            let before = self.before(sample.direction).cloned();
+            let (t_ns, bytes) =
+                before.as_ref().map_or((0, 0), |before| (before.t_ns, before.bytes));
             let span = RowSpan { begin_s: t_ns as f64 / 1e9, end_s: sample.t_ns as f64 / 1e9 };
-            // The rest after the last whole interval has no row.
+            // After a late row the next has what a short one would have.
             if span.seconds() * 2.0 < self.asked.interval_s.unwrap_or(0.0) {
                 continue;
             }
-            let sender = Sender::of_sample(sample, before);
-            rows.push((sample.direction, span, sample.bytes.saturating_sub(bytes), sender));
+            let sender = Sender::of_sample(sample, before.as_ref());
+            self.row(sample.direction, span, sample.bytes.saturating_sub(bytes), sender, None);
+            self.before.retain(|other| other.direction != sample.direction);
+            self.before.push(sample.clone());
         }
-        for (direction, span, bytes, sender) in rows {
-            self.row(direction, span, bytes, sender, None);
-        }
-        self.before = samples.to_vec();
     }
 
+    /// The sample of the last row of a direction.
+    fn before(&self, direction: Direction) -> Option<&Sample> {
+        self.before.iter().find(|other| other.direction == direction)
+    }
+
+    /// Prints the row of the data after the last interval, and that of the whole test.
     fn show_report(&mut self, report: &EndReport) {
-        let span = RowSpan::from_zero(report.end.span_ns as f64 / 1e9);
-        let (sender, reads) = (Sender::of_end(&report.end), Some(report.end.io_calls));
-        self.row(report.direction, span, report.end.bytes, sender, reads);
+        let end = &report.end;
+        let before = self.before(report.direction);
+        let (told_ns, told_bytes) = before.map_or((0, 0), |sample| (sample.t_ns, sample.bytes));
+        // A row may end a moment after the last byte; a rest without a time has no row.
+        let ended = end.span_ns.max(told_ns) as f64 / 1e9;
+        let rest = end.bytes.saturating_sub(told_bytes);
+        let last = Sender::of_end(end);
+        if let Some(before) =
+            self.before(report.direction).filter(|_| rest > 0 && end.span_ns > told_ns)
+        {
+            let sent_again = before.retransmits.unwrap_or(0);
+            let retransmits = last.retransmits.map(|all| all.saturating_sub(sent_again));
+            let sender = Sender { retransmits, ..last };
+            let span = RowSpan { begin_s: told_ns as f64 / 1e9, end_s: ended };
+            self.row(report.direction, span, rest, sender, None);
+        }
+        let span = RowSpan::from_zero(ended);
+        self.row(report.direction, span, end.bytes, last, Some(end.io_calls));
+        self.before.retain(|other| other.direction != report.direction);
     }
 
     /// Prints a row, with the columns of `-e`.

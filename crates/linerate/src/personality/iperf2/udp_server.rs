@@ -167,11 +167,19 @@ impl<'a> UdpServerPrinter<'a> {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         *done = (done.0 + 1, Some(monotonic()));
         drop(done);
-        let span = RowSpan::from_zero(moved.span_ns as f64 / 1e9);
         let mut lines = ClientLines { printer: self, peer, client: &client, headed };
+        // A row may end a moment after the last datagram; a rest without a time has no row.
+        let (told_s, has_rows) = (client.span_s, client.span_s > 0.0);
+        let ended = |span_ns: u64| (span_ns as f64 / 1e9).max(told_s);
+        let has_rest = |end_s: f64| has_rows && end_s > told_s;
+        let span = RowSpan::from_zero(ended(moved.span_ns));
         match moved.received {
             Some(UdpCounted::Iperf(counts)) => {
-                lines.received(span, &Received::from_report(&counts))
+                let rest = Received::between(&client.received, &counts);
+                if has_rest(span.end_s) && rest.total > 0 {
+                    lines.received(RowSpan { begin_s: told_s, ..span }, &rest);
+                }
+                lines.received(span, &Received::from_report(&counts));
             }
             Some(UdpCounted::Ttcp { bytes, datagrams }) => {
                 lines.sent(span, bytes, datagrams, true);
@@ -179,8 +187,14 @@ impl<'a> UdpServerPrinter<'a> {
             None => {}
         }
         let Some(sent) = moved.sent else { return };
-        let sent_span = RowSpan::from_zero(sent.span_ns as f64 / 1e9);
-        lines.sent(sent_span, sent.bytes, sent.datagrams, true);
+        let span = RowSpan::from_zero(ended(sent.span_ns));
+        let rest_bytes = sent.bytes.saturating_sub(client.sent.bytes);
+        let rest_datagrams = sent.datagrams.saturating_sub(client.sent.datagrams);
+        if has_rest(span.end_s) && rest_bytes > 0 {
+            let rest_span = RowSpan { begin_s: told_s, ..span };
+            lines.sent(rest_span, rest_bytes, rest_datagrams, false);
+        }
+        lines.sent(span, sent.bytes, sent.datagrams, true);
         if self.asked.csv {
             return;
         }

@@ -26,6 +26,8 @@ const QUICK_NS: u64 = 12_000_000_000;
 /// Runs the command.
 pub(super) fn run(args: &RunArgs) -> Outcome {
     let scenarios = args.choice.scenarios()?;
+    args.save.as_deref().map_or(Ok(()), paths::make_folder)?;
+    args.report.as_deref().map_or(Ok(()), paths::check_writable)?;
     // Before anything that could start a thread.
     enter_user_namespace_if_needed()?;
     let stop = Stop::on_signals()?;

@@ -20,7 +20,6 @@ pub(super) fn add(directory: &Path, case: &Case) -> Result<(), Failure> {
     let text = linerate_core::tree::to_json(case)
         .map_err(|error| failed(std::io::Error::other(error)))?
         + "\n";
-    std::fs::create_dir_all(directory).map_err(failed)?;
     let mut open = OpenOptions::new().create(true).append(true).open(&file).map_err(failed)?;
     open.write_all(text.as_bytes()).map_err(failed)
 }
