@@ -34,7 +34,7 @@ fn written(code: u8) -> u8 {
     if code == 0 { failure.exit_code() } else { code }
 }
 
-/// What is said to a word that is no command: mostly somebody types a host.
+/// Hint for a word that is no command: mostly somebody types a host.
 const TO_BEGIN: &str = "to measure to a host: linerate test HOST, linerate tcp HOST";
 
 /// Ends a command line that clap did not turn into flags: help and version go out as asked, a
