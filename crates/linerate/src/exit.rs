@@ -34,7 +34,7 @@ fn written(code: u8) -> u8 {
     if code == 0 { failure.exit_code() } else { code }
 }
 
-/// Hint for a word that is no command: mostly somebody types a host.
+/// The advice to a word that is no command: mostly somebody types a host.
 const TO_BEGIN: &str = "to measure to a host: linerate test HOST, linerate tcp HOST";
 
 /// Ends a command line that clap did not turn into flags: help and version go out as asked, a
@@ -60,7 +60,7 @@ pub(crate) fn usage(error: &clap::Error, hint: Option<String>, command: clap::Co
                 let unknown =
                     error.kind() == ErrorKind::InvalidSubcommand && !line.contains("similar");
                 match words.get(1).and_then(|word| word.to_str()) {
-                    Some(name) if unknown && help::is_left_out(name) => {
+                    Some(name) if unknown && help::is_left_out(&command, name) => {
                         format!(
                             "linerate {name} is not in this build; ./dev build makes one with it"
                         )

@@ -83,6 +83,11 @@ enum Command {
     BeyondCore(command::beyond_core::BeyondCore),
 }
 
+/// The commands with the flags that other programs have and clap does not read.
+pub(crate) fn described() -> clap::Command {
+    Cli::command().mut_subcommand("iperf3", personality::iperf3::described)
+}
+
 fn main() -> std::process::ExitCode {
     let words = personality::arguments(std::env::args_os());
     // A question of every script that picks a program: not worth the tree of all commands.
@@ -93,10 +98,10 @@ fn main() -> std::process::ExitCode {
     let asked = |words: &[OsString]| help::asked(&Cli::command(), words);
     let cli = match habits::read(words, |words| Cli::try_parse_from(words), asked) {
         Ok(cli) => cli,
-        Err((error, hint)) => return exit::usage(&error, hint, help::described()),
+        Err((error, hint)) => return exit::usage(&error, hint, described()),
     };
     output::choose_colour(cli.color);
-    help::keep_commands(help::described);
+    help::keep_commands(described);
     exit::code(match cli.command {
         Command::Tcp(args) => command::tcp::run(args),
         Command::Udp(args) => command::udp::run(args),

@@ -72,7 +72,7 @@ enum Document {
 pub(crate) fn run(args: Args) -> Outcome {
     match args.what {
         What::Man { directory } => write_man_pages(&directory)?,
-        What::Completions { shell } => output::text(&complete::script(shell, help::described())),
+        What::Completions { shell } => output::text(&complete::script(shell, crate::described())),
         What::Schema { document } => output::text(schema(document)),
         What::Flags => output::text(&flag_list()),
         What::Candidates { what } => output::text(&complete::candidates(what)),
@@ -82,7 +82,7 @@ pub(crate) fn run(args: Args) -> Outcome {
 
 /// The command with its visible parts, each command with its full name.
 fn visible() -> clap::Command {
-    let mut root = help::described().term_width(100).disable_help_subcommand(true);
+    let mut root = crate::described().term_width(100).disable_help_subcommand(true);
     root.build();
     root
 }

@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, Command};
 
 use crate::codes::CODES;
 pub(crate) use groups::GROUPS;
@@ -82,15 +82,10 @@ pub(crate) fn asked(command: &Command, words: &[OsString]) -> String {
     named
 }
 
-/// The commands with the flags that other programs have and clap does not read.
-pub(crate) fn described() -> Command {
-    crate::Cli::command().mut_subcommand("iperf3", crate::personality::iperf3::described)
-}
-
 /// True for a command that builds with fewer features lack: `bench` in a core build.
-pub(crate) fn is_left_out(name: &str) -> bool {
+pub(crate) fn is_left_out(root: &Command, name: &str) -> bool {
     let is_command = GROUPS.iter().any(|(_, names)| names.contains(&name));
-    is_command && described().find_subcommand(name).is_none()
+    is_command && root.find_subcommand(name).is_none()
 }
 
 /// All commands, for lines that name the one that was typed.
