@@ -26,10 +26,10 @@ pub(crate) fn run(bytes: &[u8]) {
     };
     let mut now = MonoTime::from_nanos(0);
     for _ in 0..3 {
-        link.take(now, packet, &mut out);
+        link.receive(now, packet, &mut out);
         let Some(next) = link.next() else { break };
         assert!(next >= now);
         now = next;
-        link.due(now, &mut out);
+        link.release(now, &mut out);
     }
 }

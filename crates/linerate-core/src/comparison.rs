@@ -17,8 +17,8 @@ use crate::stats::{Interval, median, median_interval};
 
 /// Confidence of all intervals here.
 pub const CONFIDENCE: f64 = 0.95;
-/// With fewer rounds the smallest and the largest difference do not make an interval of that
-/// confidence.
+/// Least rounds: with fewer, the smallest and the largest difference do not make an interval of
+/// that confidence.
 pub const ROUNDS_MIN: u32 = 6;
 
 /// The order in which a round measures `count` candidates: a permutation of 0 … count − 1, drawn
@@ -35,17 +35,17 @@ pub fn order(seed: u64, round: u32, count: usize) -> Vec<usize> {
     order
 }
 
-/// How a candidate differs from the first.
+/// Difference of a candidate from the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
     /// Median over the rounds.
     pub median: f64,
-    /// That covers the true median with [`CONFIDENCE`]; none with too few rounds.
+    /// Interval that covers the true median with [`CONFIDENCE`]; none with too few rounds.
     pub interval: Option<Interval>,
 }
 
 impl Difference {
-    fn of(values: &[f64]) -> Option<Self> {
+    fn from_values(values: &[f64]) -> Option<Self> {
         let interval = median_interval(values, CONFIDENCE);
         Some(Self { median: median(values)?, interval })
     }
@@ -62,29 +62,29 @@ impl Difference {
     }
 }
 
-/// What is said of a candidate.
+/// Verdict on a candidate beside the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Its value is higher than the first one's.
+    /// The value is higher than the first one's.
     Higher,
-    /// Its value is lower.
+    /// The value is lower than the first one's.
     Lower,
-    /// No difference shows that is larger than what disturbs the measurement.
+    /// The difference is not larger than the noise of the measurement.
     NotDistinguishable,
     /// Too few rounds were measured, or some have no value.
     NotKnown,
 }
 
-/// One candidate.
+/// One candidate with its values and its difference from the first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
-    /// As the user named it.
+    /// Name as the user gave it.
     pub name: String,
     /// Median of its value over the rounds.
     pub value: Option<f64>,
-    /// To the first one; of the first one, to itself.
+    /// Difference to the first one; of the first one, to itself.
     pub difference: Option<Difference>,
-    /// Of all but the first.
+    /// Verdict on each candidate but the first.
     pub verdict: Verdict,
 }
 
@@ -96,26 +96,27 @@ impl Compared {
     }
 }
 
-/// A comparison as its record tells it.
+/// A comparison as computed from its record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// What is compared.
+    /// The metric that is compared.
     pub metric: MetricId,
-    /// Which statistic of each measurement.
+    /// Statistic of each measurement.
     pub stat: Stat,
     /// The candidates, as planned.
     pub candidates: Vec<Compared>,
-    /// What the first candidate differs from itself at most (A/A), or the step of the clock where
+    /// Largest difference of the first candidate from itself (A/A), or the step of the clock where
     /// that is more; none with too few rounds.
     pub floor: Option<f64>,
     /// Whole rounds that were measured.
     pub rounds: usize,
 }
 
-/// The smallest difference that would have shown, and what it is of the first one's value.
+/// The smallest difference that the rounds would have shown, and its share of the first one's
+/// value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Missed {
-    /// In the metric's unit.
+    /// Value of the difference in the metric's unit.
     pub value: f64,
     /// Over the first one's value.
     pub share: f64,
@@ -132,9 +133,9 @@ impl Comparison {
         Some(Missed { value, share: value / first })
     }
 
-    /// That of a record's parts: round by round those of the candidates as planned, then the
+    /// Comparison of a record's parts: round by round those of the candidates as planned, then the
     /// second one of the first. None of another record.
-    pub fn of(record: &Record) -> Option<Self> {
+    pub fn from_record(record: &Record) -> Option<Self> {
         let Plan::Compare(plan) = &record.plan else { return None };
         let (metric, stat) = measure(plan, &record.parts);
         let value = |part: &Record| {
@@ -151,16 +152,16 @@ impl Comparison {
         Some(Self { metric, stat, ..Self::between(names, &rounds) })
     }
 
-    /// From the values of each round: one for each name, then another one of the first.
+    /// Comparison from the values of each round: one for each name, then another one of the first.
     fn between<'a>(names: impl Iterator<Item = &'a str>, rounds: &[Vec<f64>]) -> Self {
         let names: Vec<&str> = names.collect();
         let of = |index: usize| rounds.iter().map(|round| round[index]).collect::<Vec<f64>>();
         let to_first = |index: usize| {
             let each: Vec<f64> = rounds.iter().map(|round| round[index] - round[0]).collect();
-            Difference::of(&each)
+            Difference::from_values(&each)
         };
         let itself = to_first(names.len()).filter(|_| !rounds.is_empty());
-        let floor = itself.and_then(|itself| itself.reach()).map(|it| it.max(step(rounds)));
+        let floor = itself.and_then(|itself| itself.reach()).map(|reach| reach.max(step(rounds)));
         let candidates = names.iter().enumerate().map(|(index, name)| {
             let difference = if index == 0 { itself } else { to_first(index) };
             let interval = difference.and_then(|difference| difference.interval);
@@ -178,8 +179,8 @@ impl Comparison {
     }
 }
 
-/// The smallest step between values: what a clock that steps by 10 ns cannot tell apart, also
-/// where all else ties.
+/// The smallest step between values: the step of a clock with a tick of 10 ns, also where all other
+/// values are equal.
 fn step(rounds: &[Vec<f64>]) -> f64 {
     let mut values: Vec<f64> = rounds.iter().flatten().copied().collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -187,10 +188,10 @@ fn step(rounds: &[Vec<f64>]) -> f64 {
     steps.reduce(f64::min).unwrap_or(0.0)
 }
 
-/// What measurements of this kind are compared by: the kernel's round trip where every part has
-/// it, else that of the program; the goodput of a flow test.
+/// Metric and statistic that are compared: the kernel's round trip where every part has it, else
+/// that of the program; the goodput of a flow test.
 fn measure(plan: &ComparePlan, parts: &[Record]) -> (MetricId, Stat) {
-    let pings = plan.candidates.iter().all(|it| matches!(it.plan, Plan::Ping(_)));
+    let pings = plan.candidates.iter().all(|candidate| matches!(candidate.plan, Plan::Ping(_)));
     let kernel = |part: &Record| part.summary.iter().any(|row| row.metric == MetricId::RttKernel);
     match pings {
         true if !parts.is_empty() && parts.iter().all(kernel) => (MetricId::RttKernel, Stat::P50),

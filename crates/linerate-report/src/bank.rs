@@ -40,7 +40,7 @@ pub fn line(case: &Case, judged: &Judged) -> String {
 
 /// The scores over judged cases, with the labels that were said for each planted one.
 pub fn document(cases: &[(Case, Judged)]) -> Document {
-    let tally = Tally::of(cases.iter().map(|(case, judged)| (case, judged)));
+    let tally = Tally::from_cases(cases.iter().map(|(case, judged)| (case, judged)));
     let mut sections = vec![Section::apart("Scores", [Block::Table(scores(&tally))])];
     if !tally.confusion.is_empty() {
         sections.push(Section::apart("Planted and said", [Block::Table(confusion(&tally))]));

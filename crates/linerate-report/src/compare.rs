@@ -99,14 +99,16 @@ fn stored(record: &Record) -> Option<String> {
 
 /// What stands under the headline.
 pub(crate) fn brief(record: &Record) -> Vec<Block> {
-    Comparison::of(record).filter(|comparison| comparison.rounds > 0).map_or_else(Vec::new, |it| {
-        vec![Block::Table(table(&it)), Block::Facts(facts(record, &it))]
-    })
+    Comparison::from_record(record)
+        .filter(|comparison| comparison.rounds > 0)
+        .map_or_else(Vec::new, |it| {
+            vec![Block::Table(table(&it)), Block::Facts(facts(record, &it))]
+        })
 }
 
 /// The whole page.
 pub(crate) fn document(record: &Record) -> Document {
-    let comparison = Comparison::of(record).filter(|comparison| comparison.rounds > 0);
+    let comparison = Comparison::from_record(record).filter(|comparison| comparison.rounds > 0);
     let names = comparison.iter().flat_map(|it| &it.candidates).map(|it| it.name.clone());
     let title = format!("Comparison of {}", words::listed(&names.collect::<Vec<_>>()));
     let sections = comparison.map(|it| {

@@ -157,10 +157,10 @@ impl PolicyGuard {
         let ledger = if terms.is_proven { &self.ledger } else { &self.unproven };
         let reserve = |ledger: &mut Ledger| {
             // Tests over HTTP are ended by this host where the budget ends.
-            let left = ledger.left((&policy, rule), wall(), address).unwrap_or(u64::MAX);
+            let left = ledger.bytes_left(&policy, rule, wall(), address).unwrap_or(u64::MAX);
             let most = if program == Program::Http { left } else { u64::MAX };
             let want = Want { bytes: want.bytes.map(|bytes| bytes.min(most)), ..want };
-            ledger.reserve((&policy, rule), wall(), address, want)
+            ledger.reserve(&policy, rule, wall(), address, want)
         };
         let reserved = match terms.is_proven {
             true => self.with_ledger(reserve),

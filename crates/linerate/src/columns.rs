@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// A span as a person says it: `0.4 s`, `42 s`, `3 min 35 s`, `2 h 5 min`.
+/// A span in everyday words: `0.4 s`, `42 s`, `3 min 35 s`, `2 h 5 min`.
 pub(crate) fn spoken(ns: u64) -> String {
     let seconds = (ns + 500_000_000) / 1_000_000_000;
     match seconds {
@@ -23,7 +23,8 @@ pub(crate) fn to_the_second(rfc3339: &str) -> String {
 
 pub(crate) use linerate_report::headline::short_id;
 
-/// How many characters of these identifiers name each of them, from where [`short_id`] ends on.
+/// Number of characters that name each of these identifiers, from the point where [`short_id`]
+/// ends.
 pub(crate) fn short_id_len<'a>(ids: impl Iterator<Item = &'a str> + Clone) -> usize {
     let distinct = |len: usize| {
         let mut seen = BTreeSet::new();

@@ -16,17 +16,17 @@ use crate::paths;
 /// Path below the directory of configuration files.
 const BELOW_CONFIG: &str = "linerate/config.toml";
 
-/// The whole file.
+/// The whole configuration file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// For every host.
+    /// Settings for every host.
     #[serde(default)]
     defaults: Defaults,
     /// Hosts by the name that the user gives them.
     #[serde(default)]
-    hosts: BTreeMap<String, Host>,
-    /// Where it was read.
+    hosts: BTreeMap<String, HostEntry>,
+    /// Path of the file that was read.
     #[serde(skip)]
     path: PathBuf,
 }
@@ -43,7 +43,7 @@ struct Defaults {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Host {
+struct HostEntry {
     address: Option<String>,
     port: Option<u16>,
     link: Option<String>,
@@ -52,7 +52,7 @@ struct Host {
     tags: BTreeMap<String, String>,
 }
 
-/// What the user says of the path to a host.
+/// Link or capacity of the path to a host, which the user knows.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct KnownFlags {
     /// Slowest link of the path, for the ceiling: 1g, 10g, ds3, oc3-atm, vdsl2:50m, ... as for
@@ -71,28 +71,32 @@ fn some_rate(text: &str) -> Result<BitRate, String> {
 }
 
 impl KnownFlags {
-    /// What they say, if anything.
-    pub(crate) fn told(&self) -> Option<KnownPath> {
+    /// The known link or capacity, if a flag gives one.
+    pub(crate) fn known_path(&self) -> Option<KnownPath> {
         let flag = if self.link.is_some() { "--link" } else { "--capacity" };
-        given(self.link.clone(), self.capacity, flag.to_owned())
+        known_path_of(self.link.clone(), self.capacity, flag.to_owned())
     }
 }
 
-fn given(link: Option<String>, capacity_bps: Option<BitRate>, source: String) -> Option<KnownPath> {
+fn known_path_of(
+    link: Option<String>,
+    capacity_bps: Option<BitRate>,
+    source: String,
+) -> Option<KnownPath> {
     let told = link.is_some() || capacity_bps.is_some();
     told.then_some(KnownPath { link, capacity_bps, source })
 }
 
-/// A host as a command line names it, with what the file says of it.
+/// Settings of a host that a command line names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Profile {
-    /// What to connect to.
+    /// Name or address to connect to.
     pub(crate) host: String,
     /// Its name in the file, where it is there.
     pub(crate) name: Option<String>,
-    /// Its port, where the file says.
+    /// Port of the host, where the file gives one.
     pub(crate) port: Option<u16>,
-    /// What is known of the path.
+    /// Known link or capacity of the path.
     pub(crate) known: Option<KnownPath>,
 }
 
@@ -116,42 +120,45 @@ impl Config {
 
     fn read(path: &Path) -> Result<Self, Failure> {
         let text = paths::read(path)?;
-        Self::of(&text, path).map_err(|reason| {
+        Self::from_toml(&text, path).map_err(|reason| {
             Failure::new(Fault::Usage, "read", path.display().to_string(), reason)
                 .advise("linerate help config lists the keys")
         })
     }
 
-    fn of(text: &str, path: &Path) -> Result<Self, String> {
+    fn from_toml(text: &str, path: &Path) -> Result<Self, String> {
         let mut config: Self =
             linerate_core::tree::from_toml(text).map_err(|error| mistake(text, &error))?;
         config.path = path.to_owned();
         let hosts = config.hosts.iter().map(|(name, host)| (name.as_str(), host));
         for (name, host) in hosts {
             let place = |key: &str, error: String| format!("hosts.{name}.{key}: {error}");
-            known(&host.link, &host.capacity).map_err(|(key, error)| place(key, error))?;
+            check_known_path(&host.link, &host.capacity)
+                .map_err(|(key, error)| place(key, error))?;
         }
         let Defaults { link, capacity, .. } = &config.defaults;
-        known(link, capacity).map_err(|(key, error)| format!("defaults.{key}: {error}"))?;
+        check_known_path(link, capacity)
+            .map_err(|(key, error)| format!("defaults.{key}: {error}"))?;
         Ok(config)
     }
 
-    /// What the file says of a host, below what the flags say.
+    /// Settings of a host from the file, below those of the flags.
     pub(crate) fn profile(&self, host: &str, flags: &KnownFlags) -> Profile {
         let found = self.hosts.get(host);
         let file = self.path.display();
-        let by_host = found.and_then(|it| {
-            let capacity = it.capacity.as_ref().and_then(|rate| rate.parse().ok());
-            given(it.link.clone(), capacity, format!("hosts.{host} of {file}"))
+        let by_host = found.and_then(|entry| {
+            let capacity = entry.capacity.as_ref().and_then(|rate| rate.parse().ok());
+            known_path_of(entry.link.clone(), capacity, format!("hosts.{host} of {file}"))
         });
         let capacity = self.defaults.capacity.as_ref().and_then(|rate| rate.parse().ok());
-        let by_default = given(self.defaults.link.clone(), capacity, format!("defaults of {file}"));
-        let address = found.and_then(|it| it.address.clone());
+        let by_default =
+            known_path_of(self.defaults.link.clone(), capacity, format!("defaults of {file}"));
+        let address = found.and_then(|entry| entry.address.clone());
         Profile {
             host: address.unwrap_or_else(|| host.to_owned()),
             name: found.map(|_| host.to_owned()),
-            port: found.and_then(|it| it.port).or(self.defaults.port),
-            known: flags.told().or(by_host).or(by_default),
+            port: found.and_then(|entry| entry.port).or(self.defaults.port),
+            known: flags.known_path().or(by_host).or(by_default),
         }
     }
 
@@ -169,15 +176,18 @@ impl Config {
     }
 }
 
-/// Whether a link and a capacity can be read; else which one, and why not.
-fn known(link: &Option<String>, capacity: &Option<String>) -> Result<(), (&'static str, String)> {
+/// Checks that a link and a capacity can be read; a refusal names the key and the reason.
+fn check_known_path(
+    link: &Option<String>,
+    capacity: &Option<String>,
+) -> Result<(), (&'static str, String)> {
     let link = link.as_deref().map_or(Ok(()), |link| known_link(link).map(drop));
     link.map_err(|error| ("link", error))?;
     let rate = capacity.as_deref().map_or(Ok(()), |rate| rate.parse::<BitRate>().map(drop));
     rate.map_err(|error| ("capacity", error.to_string()))
 }
 
-/// A link whose framing is known.
+/// Reads a link whose framing is known.
 fn known_link(text: &str) -> Result<String, String> {
     rate_text(text)?;
     let plan = PathPlan { link: Some(text.to_owned()), ..PathPlan::default() };
@@ -194,7 +204,7 @@ fn known_link(text: &str) -> Result<String, String> {
     }
 }
 
-/// A mistake in the file on one line: where, what, and the key that was meant.
+/// A mistake in the file on one line: its place, the problem, and the key that was probably meant.
 fn mistake(text: &str, error: &linerate_core::tree::Error) -> String {
     let at = error.offset().unwrap_or(0);
     let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
@@ -220,7 +230,7 @@ mod tests {
         [hosts.c]\ncapacity = \"50M\"\nport = 5999\n";
 
     fn config(text: &str) -> Result<Config, String> {
-        Config::of(text, Path::new("/c.toml"))
+        Config::from_toml(text, Path::new("/c.toml"))
     }
 
     #[test]

@@ -10,7 +10,7 @@ use linerate_engine::failure::words_of;
 use crate::help::{self, asked};
 use crate::output;
 
-/// How a command ended: a code of the table, or a failure to print.
+/// Exit code of a command, or a failure to print.
 pub(crate) type Outcome = Result<u8, anyhow::Error>;
 
 /// Prints the failure, if any, as one line and returns its exit code.
@@ -75,8 +75,8 @@ pub(crate) fn usage(error: &clap::Error, hint: Option<String>, command: clap::Co
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
-/// Clap's paragraphs as one line: what is wrong, its tips, where to read on. `asked` is the
-/// command where clap's usage line does not name it.
+/// Clap's paragraphs as one line: the mistake, its tips, the help to read. `asked` is the command
+/// where clap's usage line does not name it.
 fn mistake(text: &str, asked: &str) -> String {
     let mut lines = text.lines().map(str::trim);
     let mut what: Vec<&str> = lines.by_ref().take_while(|line| !line.is_empty()).collect();

@@ -8,10 +8,10 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// What a flag of another program means here.
+/// Translation of a flag of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Habit {
-    /// What it asks for is so anyway.
+    /// Flag without effect: the program does so in any case.
     Dropped,
     /// Its value is an argument here: `-c HOST`.
     Argument,
@@ -21,13 +21,13 @@ enum Habit {
     Value(&'static str),
     /// The whole octet of IP's type of service, of which ours takes the upper six bits.
     TypeOfService,
-    /// What to use instead.
+    /// The flag to use instead.
     Hint(&'static str),
 }
 
 use Habit::{Argument, Dropped, Flag, Hint, TypeOfService, Value};
 
-/// A command, the other programs' names of a flag, and what it means here.
+/// A command, the other programs' names of a flag, and the translation.
 type Row = (&'static str, &'static [&'static str], Habit);
 
 const FLOW: &str = "tcp udp";
@@ -150,7 +150,7 @@ pub(crate) fn read<T>(
     parse(&words).map_err(|error| (error, None))
 }
 
-/// The flag that clap does not know.
+/// Name of a flag that clap does not know.
 fn unknown(error: &clap::Error) -> Option<String> {
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(flag))) => {
@@ -163,7 +163,7 @@ fn unknown(error: &clap::Error) -> Option<String> {
 fn habit_of(command: &str, flag: &str) -> Option<Habit> {
     let mut rows = HABITS.iter();
     let row = rows.find(|(commands, flags, _)| {
-        commands.split(' ').any(|it| it == command) && flags.contains(&flag)
+        commands.split(' ').any(|known| known == command) && flags.contains(&flag)
     });
     row.map(|(_, _, habit)| *habit)
 }
@@ -176,7 +176,7 @@ fn rewritten(words: &[OsString], flag: &str, habit: Habit) -> Result<Vec<OsStrin
         return Err(hint.to_owned());
     }
     let lost = || "write it apart from other flags".to_owned();
-    let (at, before, attached) = place(words, flag).ok_or_else(lost)?;
+    let (at, before, attached) = place_of_flag(words, flag).ok_or_else(lost)?;
     let takes_value = matches!(habit, Argument | TypeOfService)
         || matches!(habit, Value(ours) if !ours.contains('='));
     let mut rest = words[at + 1..].iter().cloned();
@@ -201,9 +201,9 @@ fn rewritten(words: &[OsString], flag: &str, habit: Habit) -> Result<Vec<OsStrin
     Ok(head.chain(further.map(OsString::from)).chain(rest).collect())
 }
 
-/// Where a flag stands: the index of its word, the letters before it, and what is attached to it.
-fn place(words: &[OsString], flag: &str) -> Option<(usize, String, String)> {
-    let of_word = |(at, word): (usize, &OsString)| {
+/// Place of a flag: the index of its word, the letters before it, and the value attached to it.
+fn place_of_flag(words: &[OsString], flag: &str) -> Option<(usize, String, String)> {
+    let place_in = |at: usize, word: &OsString| {
         let word = word.to_str()?;
         if flag.starts_with("--") {
             let attached = word.strip_prefix(flag)?;
@@ -217,7 +217,7 @@ fn place(words: &[OsString], flag: &str) -> Option<(usize, String, String)> {
         }
     };
     let mut places = words.iter().enumerate().skip(1).take_while(|(_, word)| *word != "--");
-    places.find_map(of_word)
+    places.find_map(|(at, word)| place_in(at, word))
 }
 
 /// The code point of an octet as iperf3 and ping read it: decimal, `0x` hexadecimal, `0` octal.
@@ -319,10 +319,10 @@ mod tests {
                 let command = root.find_subcommand(name).expect("a command");
                 let has = |flag: &str| {
                     let mut all = command.get_arguments();
-                    all.any(|it| match flag.strip_prefix("--") {
-                        Some(long) => it.get_long() == Some(long),
+                    all.any(|arg| match flag.strip_prefix("--") {
+                        Some(long) => arg.get_long() == Some(long),
                         None => {
-                            let letters = it.get_short_and_visible_aliases().unwrap_or_default();
+                            let letters = arg.get_short_and_visible_aliases().unwrap_or_default();
                             letters.contains(&flag.chars().nth(1).unwrap_or_default())
                         }
                     })

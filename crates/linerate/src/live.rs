@@ -11,10 +11,11 @@ use crate::output;
 /// More streams than this in a direction are shown as their sum.
 const STREAMS_MAX: u16 = 16;
 
-/// Prints the lines of a TCP test as they come.
+/// Prints the lines of a TCP test during the test.
 pub(crate) struct TcpLines(Lines);
 
-/// Prints the lines of a UDP test as they come: of its intervals, or of a search's sub-intervals.
+/// Prints the lines of a UDP test during the test: of its intervals, or of a search's
+/// sub-intervals.
 pub(crate) struct UdpLines {
     lines: Lines,
     searches: bool,
@@ -26,7 +27,7 @@ impl TcpLines {
         Self(Lines::new(flags, streams, Rows::tcp))
     }
 
-    /// Prints what an event says.
+    /// Prints the line of an event.
     pub(crate) fn event(&mut self, event: &Event) {
         self.0.event(event);
     }
@@ -43,7 +44,7 @@ impl UdpLines {
         Self { lines: Lines::new(flags, 1, Rows::search), searches: true }
     }
 
-    /// Prints what an event says.
+    /// Prints the line of an event.
     pub(crate) fn event(&mut self, event: &Event) {
         match event {
             Event::SubInterval(row) if self.lines.live => {
@@ -56,8 +57,8 @@ impl UdpLines {
     }
 }
 
-/// One trial of a benchmark in 80 columns: when, what for, the load and its length, what went out,
-/// and the verdict; why it does not count stands on a line of its own.
+/// One trial of a benchmark in 80 columns: time, test, load, length, frames forwarded, and the
+/// verdict; the reason why it does not count is on a line of its own.
 pub(crate) fn bench_line(trial: &BenchTrial) -> String {
     let sum = |of: fn(&TrialPort) -> u64| trial.ports.iter().map(of).sum::<u64>();
     let (sent, lost) = (sum(|port| port.sent), sum(TrialPort::lost));

@@ -16,11 +16,11 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::output;
 
-/// The levels as a flag names them. `error` is what a server cannot go on with, `warn` a client
+/// The levels by their names in flags. `error` is a fault that ends the server, `warn` a client
 /// that got no result, `info` a test, `debug` a decision, `trace` a message.
 pub(crate) const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
-/// How an event is written.
+/// Format of an event in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Form {
     /// A line for people

@@ -6,23 +6,23 @@ use std::time::Duration;
 use linerate_sys::service;
 use linerate_sys::stop::Stop;
 
-/// Whether it was told that the end has begun: once.
+/// True once the service manager was told that the program stops.
 static ENDS: AtomicBool = AtomicBool::new(false);
-/// Time between two looks whether the program is to end.
+/// Interval at which the stop flag is read.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Tells the service manager, where one started this program and waits for it.
-pub(crate) fn tell(state: &str) {
+/// Sends a state to the service manager, where one started this program and waits for it.
+pub(crate) fn notify(state: &str) {
     let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
     if let Err(error) = service::notify(&socket, state) {
         tracing::warn!("the service manager was not told {state}: {error}");
     }
 }
 
-/// The program has begun; that its end has begun is told as soon as it is asked to end, for what
-/// runs may take longer.
+/// Reports that the program has begun, and its end as soon as it is stopped, for running tests may
+/// take longer.
 pub(crate) fn tell_of_begin_and_end(stop: &Stop) {
-    tell("READY=1");
+    notify("READY=1");
     let stop = stop.clone();
     std::thread::spawn(move || tell_of_the_end(&stop));
 }
@@ -35,9 +35,9 @@ pub(crate) fn tell_of_the_end(stop: &Stop) {
     ends(stop);
 }
 
-/// The program ends: whoever is quicker tells, this or the thread that waits for it.
+/// Reports the end of the program once, from this thread or from the one that waits for it.
 pub(crate) fn ends(stop: &Stop) {
     if stop.asked() && !ENDS.swap(true, Ordering::SeqCst) {
-        tell("STOPPING=1");
+        notify("STOPPING=1");
     }
 }

@@ -14,17 +14,17 @@ static TROUBLE: OnceLock<io::Error> = OnceLock::new();
 
 /// One line of results.
 pub(crate) fn line(text: &str) {
-    note_trouble(writeln!(io::stdout().lock(), "{}", shown(text)));
+    note_trouble(writeln!(io::stdout().lock(), "{}", for_terminal(text)));
 }
 
 /// Results that bring their own line ends.
 pub(crate) fn text(text: &str) {
     let mut out = io::stdout().lock();
-    note_trouble(out.write_all(shown(text).as_bytes()).and_then(|()| out.flush()));
+    note_trouble(out.write_all(for_terminal(text).as_bytes()).and_then(|()| out.flush()));
 }
 
-/// The text as the terminal has letters for it: one whose locale is not of UTF-8 gets ASCII.
-fn shown(text: &str) -> Cow<'_, str> {
+/// The text in the letters of the terminal: ASCII where its locale is not UTF-8.
+fn for_terminal(text: &str) -> Cow<'_, str> {
     if text.is_ascii() || !io::stdout().is_terminal() || is_utf8(|name| std::env::var(name).ok()) {
         return Cow::Borrowed(text);
     }
@@ -37,8 +37,8 @@ fn shown(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(letter).collect())
 }
 
-/// Whether the locale's letters are UTF-8, by the first variable that is set (locale(7)); without
-/// one there is nothing to go by, and today's terminals are.
+/// True when the locale's letters are UTF-8, by the first variable that is set (locale(7)); without
+/// one UTF-8 is assumed, since today's terminals use it.
 fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(variable);
     let locale = set.into_iter().find(|value| !value.is_empty());
@@ -48,7 +48,7 @@ fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     })
 }
 
-/// A line that a terminal's width breaks between words, and what follows is set in.
+/// Prints a line that is broken between words at the terminal's width, with further lines indented.
 pub(crate) fn folded(text: &str) {
     self::text(&linerate_report::folded(text, width()));
 }
@@ -88,19 +88,19 @@ pub(crate) fn error_line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "linerate: {text}");
 }
 
-/// Columns that results may take: those of the environment variable COLUMNS, else of the terminal;
-/// `None` for files and pipes, whose reader wraps nothing.
+/// Columns of results: those of the environment variable COLUMNS, else of the terminal; `None` for
+/// files and pipes, whose reader wraps nothing.
 pub(crate) fn width() -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     asked.filter(|columns| *columns > 0).or_else(linerate_sys::terminal::columns)
 }
 
-/// Whether the reader of the results went away, so that going on has no purpose.
+/// True when the reader of the results went away, so that going on has no purpose.
 pub(crate) fn reader_left() -> bool {
     TROUBLE.get().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
-/// Why results are missing from standard output, unless nobody wanted them.
+/// Error that keeps results from standard output; none where the reader closed it.
 pub(crate) fn trouble() -> Option<&'static io::Error> {
     TROUBLE.get().filter(|error| error.kind() != ErrorKind::BrokenPipe)
 }

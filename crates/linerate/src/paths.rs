@@ -14,10 +14,8 @@ pub(crate) fn open_store(flag: Option<&Path>) -> Result<Store, Failure> {
     flag.map_or_else(Store::open_default, Store::open)
 }
 
-/// The store that a flag names, else this user's, to read from it. Nothing is made: without a
-/// result so far this user has no store, and its path comes back instead.
-/// # Errors
-/// One line when it cannot be opened, or when the named one is not there.
+/// The store that a flag names, else this user's, opened for reading. Nothing is made: a user
+/// without results has no store, and gets its path instead.
 pub(crate) fn stored(flag: Option<&Path>) -> Result<Result<Store, PathBuf>, Failure> {
     if let Some(named) = flag {
         return Store::open_existing(named).map(Ok);
@@ -60,7 +58,7 @@ pub(crate) fn find_result<T>(
 /// A name in the form of a file's: with a folder in it, or an ending.
 pub(crate) fn is_like_file(name: &str) -> bool {
     let ending = Path::new(name).extension();
-    name.contains('/') || ending.is_some_and(|it| ENDINGS.iter().any(|ending| it == *ending))
+    name.contains('/') || ending.is_some_and(|text| ENDINGS.iter().any(|ending| text == *ending))
 }
 
 /// Endings of files that have results.
@@ -82,8 +80,7 @@ pub(crate) fn no_file(command: &str, name: &str) -> Failure {
         .advise("name one that is there: linerate history lists results")
 }
 
-/// Where the report of a run goes when no flag names a place: its own directory in `reports`
-/// beside the store.
+/// Directory for the report of a run when no flag names one: its own in `reports` beside the store.
 /// # Errors
 /// When nothing tells where the store is, or `reports` cannot be made.
 pub(crate) fn report_of(name: &str, store: Option<&Path>) -> Result<PathBuf, Failure> {
@@ -124,7 +121,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), Failure> {
 pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
     let known = std::fs::metadata(path);
     // A device or a pipe may wait for its reader.
-    if known.as_ref().is_ok_and(|it| !it.is_file() && !it.is_dir()) {
+    if known.as_ref().is_ok_and(|path| !path.is_file() && !path.is_dir()) {
         return Ok(());
     }
     let opened = std::fs::File::options().append(true).create(true).open(path);

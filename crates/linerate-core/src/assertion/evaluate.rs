@@ -1,16 +1,16 @@
 //! Holds an assertion against a record. A figure that the record lacks makes its comparison not
 //! met, and is named.
 
-use super::{Assertion, Compare, NONE, Name, Node, What, dimension};
+use super::{AssertedValue, Assertion, Compare, Condition, NONE, Name, dimension};
 use crate::record::{Direction, Plan, Record, Stat};
 
 /// Statistics in the order in which one is taken where none is named.
 const STATS: [Stat; 6] = [Stat::Value, Stat::Mean, Stat::P50, Stat::Max, Stat::Min, Stat::P99];
 
-/// What came of an assertion.
+/// Result of an assertion, with the values that it compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// Whether it holds in every direction of the test.
+    /// True when it holds in every direction of the test.
     pub met: bool,
     /// The direction that is shown: one in which it is not met, else the first.
     pub direction: Option<Direction>,
@@ -23,9 +23,9 @@ pub struct Judged {
 /// One side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
-    /// As it was written, without spaces that say nothing.
+    /// Text of the side, without superfluous spaces.
     pub text: String,
-    /// What it came to; null where a fact is missing.
+    /// Value of the side; null where a fact is missing.
     pub value: Option<f64>,
     /// The unit of the value; empty of counts, shares and bare numbers.
     pub unit: &'static str,
@@ -62,7 +62,7 @@ impl Assertion {
     fn judge_one(&self, record: &Record, direction: Option<Direction>) -> Judged {
         let mut evaluation =
             Evaluation { record, direction, comparisons: Vec::new(), missing: Vec::new() };
-        let met = evaluation.holds(&self.root);
+        let met = evaluation.is_met(&self.root);
         let Evaluation { comparisons, mut missing, .. } = evaluation;
         missing.dedup();
         Judged { met, direction, comparisons, missing }
@@ -77,43 +77,46 @@ struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    /// Whether a truth holds; both sides of all its comparisons are noted.
-    fn holds(&mut self, node: &Node) -> bool {
+    /// Evaluates a condition; both sides of all its comparisons are noted.
+    fn is_met(&mut self, node: &Condition) -> bool {
         match node {
-            Node::All(nodes) => !self.each(nodes).contains(&false),
-            Node::Any(nodes) => self.each(nodes).contains(&true),
-            Node::Compared(left, compare, right) => self.compared(left, *compare, right),
+            Condition::All(nodes) => !self.each_is_met(nodes).contains(&false),
+            Condition::Any(nodes) => self.each_is_met(nodes).contains(&true),
+            Condition::Compared(left, compare, right) => self.compared(left, *compare, right),
             // The parser lets no quantity stand for a truth.
-            Node::Number(_) | Node::Name(_) | Node::Negated(_) | Node::Sum(..) => false,
+            Condition::Number(_)
+            | Condition::Name(_)
+            | Condition::Negated(_)
+            | Condition::Sum(..) => false,
         }
     }
 
-    /// None is left out: a reader wants the values of all.
-    fn each(&mut self, nodes: &[Node]) -> Vec<bool> {
-        nodes.iter().map(|node| self.holds(node)).collect()
+    /// Evaluates all conditions: a reader wants the values of each.
+    fn each_is_met(&mut self, nodes: &[Condition]) -> Vec<bool> {
+        nodes.iter().map(|node| self.is_met(node)).collect()
     }
 
-    fn compared(&mut self, left: &Node, compare: Compare, right: &Node) -> bool {
+    fn compared(&mut self, left: &Condition, compare: Compare, right: &Condition) -> bool {
         let (one, other) = (self.value(left), self.value(right));
         let unit = unit(left).or_else(|| unit(right)).unwrap_or(NONE);
-        let side = |node: &Node, value| Side { text: written(node), value, unit };
+        let side = |node: &Condition, value| Side { text: written(node), value, unit };
         self.comparisons.push((side(left, one), compare.sign(), side(right, other)));
         one.zip(other).is_some_and(|(one, other)| compare.holds(one, other))
     }
 
-    fn value(&mut self, node: &Node) -> Option<f64> {
+    fn value(&mut self, node: &Condition) -> Option<f64> {
         Some(match node {
-            Node::Number(value) => *value,
-            Node::Name(name) => {
-                let found = self.found(name);
+            Condition::Number(value) => *value,
+            Condition::Name(name) => {
+                let found = self.figure_of(name);
                 if found.is_none() {
-                    let missing = self.lack(name);
+                    let missing = self.missing_reason(name);
                     self.missing.push(missing);
                 }
                 found?
             }
-            Node::Negated(node) => -self.value(node)?,
-            Node::Sum(left, sign, right) => {
+            Condition::Negated(node) => -self.value(node)?,
+            Condition::Sum(left, sign, right) => {
                 // Both are looked at, so that all that is missing is named.
                 let (left, right) = (self.value(left), self.value(right));
                 let (left, right) = (left?, right?);
@@ -124,13 +127,13 @@ impl Evaluation<'_> {
                     _ => left / right,
                 }
             }
-            Node::Compared(..) | Node::All(_) | Node::Any(_) => return None,
+            Condition::Compared(..) | Condition::All(_) | Condition::Any(_) => return None,
         })
     }
 
-    fn found(&self, name: &Name) -> Option<f64> {
+    fn figure_of(&self, name: &Name) -> Option<f64> {
         let direction = name.direction.or(self.direction);
-        let What::Metric(metrics) = &name.what else {
+        let AssertedValue::Metric(metrics) = &name.what else {
             return match direction {
                 Some(direction) => self.record.ceiling_of(direction)?.value,
                 None => self.record.ceiling.as_ref()?.value,
@@ -148,10 +151,10 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Why a figure is not there.
-    fn lack(&self, name: &Name) -> String {
+    /// The reason why a figure is missing from the record, as a sentence for the user.
+    fn missing_reason(&self, name: &Name) -> String {
         let text = &name.text;
-        if name.what != What::Ceiling {
+        if name.what != AssertedValue::Ceiling {
             let failure = self.record.failure.as_ref();
             let why = failure.map_or_else(String::new, |failure| format!(": {}", failure.reason));
             return format!("the result has no {text}{why}");
@@ -168,33 +171,35 @@ impl Evaluation<'_> {
 }
 
 /// The unit of a quantity that has one.
-fn unit(node: &Node) -> Option<&'static str> {
+fn unit(node: &Condition) -> Option<&'static str> {
     match node {
-        Node::Name(name) => match &name.what {
-            What::Ceiling => Some("bit/s"),
-            What::Metric(metrics) => {
+        Condition::Name(name) => match &name.what {
+            AssertedValue::Ceiling => Some("bit/s"),
+            AssertedValue::Metric(metrics) => {
                 let unit = metrics.first()?.row().unit;
                 let is_share = unit == "1";
                 (is_share || dimension(unit) != NONE).then_some(unit)
             }
         },
-        Node::Negated(node) => unit(node),
-        Node::Sum(left, '/', right) => {
+        Condition::Negated(node) => unit(node),
+        Condition::Sum(left, '/', right) => {
             // Of two quantities a share comes out.
             let pair = unit(left).zip(unit(right));
             if pair.is_some() { None } else { unit(left) }
         }
-        Node::Sum(left, _, right) => unit(left).or_else(|| unit(right)),
-        Node::Number(_) | Node::Compared(..) | Node::All(_) | Node::Any(_) => None,
+        Condition::Sum(left, _, right) => unit(left).or_else(|| unit(right)),
+        Condition::Number(_) | Condition::Compared(..) | Condition::All(_) | Condition::Any(_) => {
+            None
+        }
     }
 }
 
-fn written(node: &Node) -> String {
+fn written(node: &Condition) -> String {
     match node {
-        Node::Number(value) => value.to_string(),
-        Node::Name(name) => name.text.clone(),
-        Node::Negated(node) => format!("-{}", written(node)),
-        Node::Sum(left, sign, right) => format!("{} {sign} {}", written(left), written(right)),
-        Node::Compared(..) | Node::All(_) | Node::Any(_) => String::new(),
+        Condition::Number(value) => value.to_string(),
+        Condition::Name(name) => name.text.clone(),
+        Condition::Negated(node) => format!("-{}", written(node)),
+        Condition::Sum(left, sign, right) => format!("{} {sign} {}", written(left), written(right)),
+        Condition::Compared(..) | Condition::All(_) | Condition::Any(_) => String::new(),
     }
 }

@@ -25,12 +25,12 @@ use crate::record::{Direction, MetricId, Stat};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assertion {
     text: String,
-    root: Node,
+    root: Condition,
 }
 
 /// A piece of an assertion.
 #[derive(Clone, Debug, PartialEq)]
-enum Node {
+enum Condition {
     Number(f64),
     Name(Name),
     Negated(Box<Self>),
@@ -43,22 +43,22 @@ enum Node {
 /// A figure of the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Name {
-    what: What,
+    what: AssertedValue,
     direction: Option<Direction>,
     stat: Option<Stat>,
-    /// As it was written.
+    /// Text of the name as it was written.
     text: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum What {
+enum AssertedValue {
     /// The first of these that the record has.
     Metric(Vec<MetricId>),
     /// The most that theory allows.
     Ceiling,
 }
 
-/// How two values are compared.
+/// Comparison operator between two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Compare {
     Least,
@@ -80,7 +80,7 @@ impl Compare {
     ];
 
     fn sign(self) -> &'static str {
-        Self::ALL.iter().find(|(_, it)| *it == self).map_or("", |(sign, _)| sign)
+        Self::ALL.iter().find(|(_, compare)| *compare == self).map_or("", |(sign, _)| sign)
     }
 
     fn holds(self, left: f64, right: f64) -> bool {

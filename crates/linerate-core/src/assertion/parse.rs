@@ -1,12 +1,12 @@
 //! Text to an assertion: words, then the grammar, then whether the units agree. Bounded in length
 //! and depth, so that no text takes long or overflows the stack.
 
-use super::{Compare, NONE, Name, Node, What, dimension};
+use super::{AssertedValue, Compare, Condition, NONE, Name, dimension};
 use crate::record::{Direction, METRICS, MetricId, Stat};
 
-/// Longest text.
+/// Longest text of an assertion, in characters.
 const CHARS_MAX: usize = 1000;
-/// Deepest nesting.
+/// Deepest nesting of brackets in an assertion.
 const DEPTH_MAX: usize = 32;
 
 /// Units of numbers: name, dimension, factor to the unit that is stored.
@@ -56,15 +56,15 @@ const STATS: [(&str, Stat); 10] = [
 ];
 
 /// A piece with its dimension; `None` is a truth and no quantity.
-type Typed = (Node, Option<&'static str>);
+type Typed = (Condition, Option<&'static str>);
 
 /// Reads the whole text.
-pub(super) fn parse(text: &str) -> Result<Node, String> {
+pub(super) fn parse(text: &str) -> Result<Condition, String> {
     if text.chars().count() > CHARS_MAX {
         return Err(format!("an assertion has at most {CHARS_MAX} characters"));
     }
     let mut parser = Parser { rest: text.trim(), depth: 0 };
-    let (node, dimension) = parser.any()?;
+    let (node, dimension) = parser.parse_any()?;
     if !parser.rest.is_empty() {
         return Err(format!("what is {:?} for? it stands behind a whole assertion", parser.rest));
     }
@@ -84,19 +84,19 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn any(&mut self) -> Result<Typed, String> {
-        self.joined("or", Self::all, Node::Any)
+    fn parse_any(&mut self) -> Result<Typed, String> {
+        self.joined("or", Self::parse_all, Condition::Any)
     }
 
-    fn all(&mut self) -> Result<Typed, String> {
-        self.joined("and", Self::test, Node::All)
+    fn parse_all(&mut self) -> Result<Typed, String> {
+        self.joined("and", Self::test, Condition::All)
     }
 
     fn joined(
         &mut self,
         word: &str,
         part: fn(&mut Self) -> Result<Typed, String>,
-        make: fn(Vec<Node>) -> Node,
+        make: fn(Vec<Condition>) -> Condition,
     ) -> Result<Typed, String> {
         let (first, kind) = part(self)?;
         let mut nodes = vec![first];
@@ -113,7 +113,7 @@ impl<'a> Parser<'a> {
 
     fn test(&mut self) -> Result<Typed, String> {
         let (left, left_kind) = self.sum()?;
-        let found = Compare::ALL.into_iter().find(|(sign, _)| self.take(sign));
+        let found = Compare::ALL.into_iter().find(|(sign, _)| self.accept_sign(sign));
         let Some((sign, compare)) = found else {
             if self.rest.starts_with('=') {
                 return Err("= compares nothing; write ==".to_owned());
@@ -122,25 +122,25 @@ impl<'a> Parser<'a> {
         };
         let (right, right_kind) = self.sum()?;
         alike(sign, left_kind, right_kind)?;
-        Ok((Node::Compared(Box::new(left), compare, Box::new(right)), None))
+        Ok((Condition::Compared(Box::new(left), compare, Box::new(right)), None))
     }
 
     fn sum(&mut self) -> Result<Typed, String> {
         let (mut left, mut kind) = self.term()?;
-        while let Some(sign) = ["+", "-"].into_iter().find(|sign| self.take(sign)) {
+        while let Some(sign) = ["+", "-"].into_iter().find(|sign| self.accept_sign(sign)) {
             let (right, right_kind) = self.term()?;
             kind = Some(alike(sign, kind, right_kind)?);
-            left = Node::Sum(Box::new(left), first(sign), Box::new(right));
+            left = Condition::Sum(Box::new(left), first_char(sign), Box::new(right));
         }
         Ok((left, kind))
     }
 
     fn term(&mut self) -> Result<Typed, String> {
         let (mut left, mut kind) = self.part()?;
-        while let Some(sign) = ["*", "/"].into_iter().find(|sign| self.take(sign)) {
+        while let Some(sign) = ["*", "/"].into_iter().find(|sign| self.accept_sign(sign)) {
             let (right, right_kind) = self.part()?;
             kind = Some(product(sign, kind, right_kind)?);
-            left = Node::Sum(Box::new(left), first(sign), Box::new(right));
+            left = Condition::Sum(Box::new(left), first_char(sign), Box::new(right));
         }
         Ok((left, kind))
     }
@@ -156,14 +156,18 @@ impl<'a> Parser<'a> {
     }
 
     fn part_within(&mut self) -> Result<Typed, String> {
-        if self.take("(") {
-            let inner = self.any()?;
-            return if self.take(")") { Ok(inner) } else { Err("a ) is missing".to_owned()) };
+        if self.accept_sign("(") {
+            let inner = self.parse_any()?;
+            return if self.accept_sign(")") {
+                Ok(inner)
+            } else {
+                Err("a ) is missing".to_owned())
+            };
         }
-        if self.take("-") {
+        if self.accept_sign("-") {
             let (node, kind) = self.part()?;
             let kind = quantity("-", kind)?;
-            return Ok((Node::Negated(Box::new(node)), Some(kind)));
+            return Ok((Condition::Negated(Box::new(node)), Some(kind)));
         }
         if self.rest.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
             return self.number();
@@ -199,15 +203,15 @@ impl<'a> Parser<'a> {
         let Some((unit, dimension, factor)) = longest else {
             let end = self.rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(self.rest.len());
             return match &self.rest[..end] {
-                "" | "and" | "or" => Ok((Node::Number(value), Some(NONE))),
+                "" | "and" | "or" => Ok((Condition::Number(value), Some(NONE))),
                 strange => {
                     let known: Vec<&str> = UNITS.iter().map(|(unit, ..)| *unit).collect();
                     Err(format!("{strange:?} is not a unit; there are {}", known.join(", ")))
                 }
             };
         };
-        self.take(unit);
-        Ok((Node::Number(value * factor), Some(dimension)))
+        self.accept_sign(unit);
+        Ok((Condition::Number(value * factor), Some(dimension)))
     }
 
     fn name(&mut self) -> Result<Typed, String> {
@@ -222,7 +226,7 @@ impl<'a> Parser<'a> {
         }
         self.rest = rest.trim_start();
         let mut words = text.split('.');
-        let (what, unit) = what(words.next().unwrap_or_default())?;
+        let (what, unit) = quantity_of(words.next().unwrap_or_default())?;
         let mut name = Name { what, direction: None, stat: None, text: text.to_owned() };
         for word in words {
             let stat = STATS.iter().find(|(known, _)| *known == word);
@@ -237,17 +241,17 @@ impl<'a> Parser<'a> {
                 }
             }
         }
-        Ok((Node::Name(name), Some(unit)))
+        Ok((Condition::Name(name), Some(unit)))
     }
 
     /// Takes a sign, and the space behind it.
-    fn take(&mut self, sign: &str) -> bool {
+    fn accept_sign(&mut self, sign: &str) -> bool {
         let Some(rest) = self.rest.strip_prefix(sign) else { return false };
         self.rest = rest.trim_start();
         true
     }
 
-    /// The same for a word, which no letter follows.
+    /// Takes a word and the space behind it, where no letter follows.
     fn take_word(&mut self, word: &str) -> bool {
         let after = self.rest.strip_prefix(word);
         let is_whole = |after: &&str| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_');
@@ -257,14 +261,14 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn first(sign: &str) -> char {
+fn first_char(sign: &str) -> char {
     sign.chars().next().unwrap_or(' ')
 }
 
-/// What a name means, with its dimension.
-fn what(name: &str) -> Result<(What, &'static str), String> {
+/// Quantity that a name stands for, with its dimension.
+fn quantity_of(name: &str) -> Result<(AssertedValue, &'static str), String> {
     if name == "ceiling" {
-        return Ok((What::Ceiling, "bit/s"));
+        return Ok((AssertedValue::Ceiling, "bit/s"));
     }
     let short =
         |key: &'static str| ENDS.iter().find_map(|end| key.strip_suffix(end)).unwrap_or(key);
@@ -285,7 +289,7 @@ fn what(name: &str) -> Result<(What, &'static str), String> {
         return Err(format!("{name:?} is not a metric; {hint}"));
     };
     let unit = dimension(metric.row().unit);
-    Ok((What::Metric(found), unit))
+    Ok((AssertedValue::Metric(found), unit))
 }
 
 /// The dimension of a quantity.

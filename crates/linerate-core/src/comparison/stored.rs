@@ -15,13 +15,13 @@ const ROUNDS_MAX: usize = 16;
 /// A result whose samples do not make the rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFew {
-    /// Which of the results, from 0.
+    /// Index of the result, from 0.
     pub index: usize,
-    /// What it should have samples of.
+    /// Metric whose samples are too few.
     pub metric: MetricId,
-    /// How many it has.
+    /// Number of its samples.
     pub has: usize,
-    /// How many it takes.
+    /// Number of samples that the rounds take.
     pub needs: usize,
 }
 
@@ -31,7 +31,8 @@ pub struct TooFew {
 /// When a result has too few samples.
 pub fn rounds_of(records: &[Record]) -> Result<Vec<Record>, TooFew> {
     let (metric, stat) = compared_by(records);
-    let samples: Vec<Samples<'_>> = records.iter().map(|it| Samples::of(it, metric)).collect();
+    let samples: Vec<Samples<'_>> =
+        records.iter().map(|record| Samples::from_record(record, metric)).collect();
     let mut rounds = ROUNDS_MAX;
     for (index, samples) in samples.iter().enumerate() {
         // The first one gives two blocks to each round.
@@ -43,7 +44,7 @@ pub fn rounds_of(records: &[Record]) -> Result<Vec<Record>, TooFew> {
         rounds = rounds.min(has / each);
     }
     let first = samples[0].blocks(2 * rounds);
-    let others: Vec<Vec<f64>> = samples[1..].iter().map(|it| it.blocks(rounds)).collect();
+    let others: Vec<Vec<f64>> = samples[1..].iter().map(|samples| samples.blocks(rounds)).collect();
     let part = |record: &Record, value: f64| {
         let (tool, plan) = (record.tool.clone(), record.plan.clone());
         let mut part = Record::begin(record.id, tool, plan, record.started_at);
@@ -63,8 +64,8 @@ pub fn rounds_of(records: &[Record]) -> Result<Vec<Record>, TooFew> {
 /// The kernel's round trip where all have samples of it, else that of the program; the goodput of
 /// flow tests.
 fn compared_by(records: &[Record]) -> (MetricId, Stat) {
-    let pings = records.iter().all(|it| matches!(it.plan, Plan::Ping(_)));
-    let kernel = |it: &Record| Samples::of(it, MetricId::RttKernel).count() > 0;
+    let pings = records.iter().all(|record| matches!(record.plan, Plan::Ping(_)));
+    let kernel = |record: &Record| Samples::from_record(record, MetricId::RttKernel).count() > 0;
     match pings {
         true if records.iter().all(kernel) => (MetricId::RttKernel, Stat::P50),
         true => (MetricId::Rtt, Stat::P50),
@@ -81,13 +82,13 @@ enum Samples<'a> {
 }
 
 impl<'a> Samples<'a> {
-    fn of(record: &'a Record, metric: MetricId) -> Self {
-        let first = record.series.iter().find(|it| it.metric == metric);
-        let same = |it: &&Series| {
+    fn from_record(record: &'a Record, metric: MetricId) -> Self {
+        let first = record.series.iter().find(|series| series.metric == metric);
+        let same = |series: &&Series| {
             first.is_some_and(|first| {
-                it.metric == metric
-                    && it.direction == first.direction
-                    && it.payload_bytes == first.payload_bytes
+                series.metric == metric
+                    && series.direction == first.direction
+                    && series.payload_bytes == first.payload_bytes
             })
         };
         let series: Vec<&Series> = record.series.iter().filter(same).collect();
@@ -99,7 +100,9 @@ impl<'a> Samples<'a> {
             };
             return Self::Intervals { streams: series, from_ns };
         }
-        Self::Single(series.iter().flat_map(|it| &it.values).filter_map(|value| *value).collect())
+        Self::Single(
+            series.iter().flat_map(|series| &series.values).filter_map(|value| *value).collect(),
+        )
     }
 
     fn count(&self) -> usize {
@@ -107,7 +110,7 @@ impl<'a> Samples<'a> {
             Self::Single(values) => values.len(),
             // A block has an interval of every stream.
             Self::Intervals { streams, from_ns } => {
-                streams.iter().map(|it| intervals(it, *from_ns).count()).min().unwrap_or(0)
+                streams.iter().map(|series| intervals(series, *from_ns).count()).min().unwrap_or(0)
             }
         }
     }
@@ -196,7 +199,7 @@ mod tests {
         let plan = ComparePlan { candidates, rounds: 0, seed: 0 };
         let mut whole = record(Plan::Compare(plan), Vec::new());
         whole.parts = rounds_of(records).expect("enough samples");
-        Comparison::of(&whole).expect("a comparison")
+        Comparison::from_record(&whole).expect("a comparison")
     }
 
     #[test]

@@ -26,7 +26,7 @@ const JUMBO_BYTES: u32 = 9216;
 #[derive(Clone, Debug)]
 pub struct Analysis {
     plan: ConformPlan,
-    meters: Vec<(Meter, Tally)>,
+    meters: Vec<(Meter, MeterCounts)>,
     envelope: Envelope,
     peaks: [Peaks; WINDOWS_NS.len()],
     follower: Follower,
@@ -35,7 +35,7 @@ pub struct Analysis {
     first_at_ns: Option<u64>,
     last_ns: u64,
     packet_bytes_max: u32,
-    /// When the line of the cells is free, ns.
+    /// Time from which the line of the cells is free, ns.
     free_ns: f64,
     /// Longer packets were joined by offload.
     mtu_bytes: u32,
@@ -49,7 +49,7 @@ impl Analysis {
         let meters = plan
             .contracts
             .iter()
-            .map(|contract| Ok((Meter::new(contract, plan)?, Tally::default())));
+            .map(|contract| Ok((Meter::new(contract, plan)?, MeterCounts::default())));
         let rates: Vec<f64> = plan.contracts.iter().flat_map(Contract::rates_bps).collect();
         Ok(Self {
             meters: meters.collect::<Result<_, PlanError>>()?,
@@ -67,7 +67,7 @@ impl Analysis {
         })
     }
 
-    /// What was not metered; the caller counts it.
+    /// Packets that were not metered; the caller counts them.
     pub const fn unused(&mut self) -> &mut Unused {
         &mut self.unused
     }
@@ -82,12 +82,12 @@ impl Analysis {
         self.last_ns
     }
 
-    /// Whether a packet at `at_ns` comes more than `span_ns` after the first one.
+    /// True when a packet at `at_ns` is more than `span_ns` after the first one.
     pub fn is_beyond(&self, at_ns: u64, span_ns: u64) -> bool {
         self.first_at_ns.is_some_and(|first| at_ns.saturating_sub(first) > span_ns)
     }
 
-    /// Meters a packet.
+    /// Meters a packet by every contract.
     pub fn push(&mut self, arrival: &Arrival) {
         let first = *self.first_at_ns.get_or_insert(arrival.at_ns);
         let since = arrival.at_ns.checked_sub(first).filter(|since| *since >= self.last_ns);
@@ -128,7 +128,7 @@ impl Analysis {
         self.envelope.arrive_train(&Train { at_ns, count, bytes, gap_ns });
     }
 
-    /// What was found so far.
+    /// Result over the packets so far.
     pub fn result(&mut self, ended: Ended, failure: Option<String>) -> Conformance {
         let vertices = self.envelope.vertices();
         let stretches = stretches(&vertices);
@@ -152,7 +152,7 @@ impl Analysis {
             inverse: self.inverse(&vertices),
             peaks: self.peaks(),
             bucket: bucket(&stretches, self.largest())
-                .and_then(|found| self.follower.judge(&found)),
+                .and_then(|found| self.follower.confirm(&found)),
             stretches,
             ended,
             failure,
@@ -176,7 +176,7 @@ impl Analysis {
         .collect()
     }
 
-    /// Rates at which a bucket says something: from the last below the mean, where the burst still
+    /// Rates at which a burst is worth a row: from the last below the mean, where the burst still
     /// grows with the length of the capture, to the first where the largest packet is enough.
     fn inverse(&self, vertices: &[Vertex]) -> Vec<BurstAtRate> {
         let (Some(least), true) = (vertices.last(), self.last_ns > 0) else { return Vec::new() };
@@ -198,7 +198,7 @@ impl Analysis {
         vertices[first..=last].iter().map(row).collect()
     }
 
-    /// The most that comes at one moment: a packet, or a cell.
+    /// The most bytes that arrive at one moment: a packet, or a cell.
     fn largest(&self) -> f64 {
         let bytes = if self.plan.cells.is_some() { CELL_BYTES } else { self.packet_bytes_max };
         bytes.into()
@@ -220,20 +220,20 @@ impl Analysis {
     }
 }
 
-/// What a meter said so far.
+/// Verdicts of a meter so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct MeterCounts {
     counts: [Count; 3],
-    /// All cells, and those outside.
+    /// Numbers of all cells, and of those outside.
     cells: Option<(u64, u64)>,
     first: Option<Violation>,
     worst: Option<Violation>,
-    /// When the present run began, and how far it has come.
+    /// Start of the present run of violations, and its length so far.
     run: Option<(u64, Run)>,
     longest: Option<Run>,
 }
 
-impl Tally {
+impl MeterCounts {
     #[inline]
     fn add(&mut self, arrival: &Arrival, verdict: &Verdict) {
         let count = &mut self.counts[verdict.colour as usize];

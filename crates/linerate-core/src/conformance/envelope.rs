@@ -20,7 +20,7 @@ const DECADES: u32 = 9;
 /// A rate with the interval that needs the deepest bucket at it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Vertex {
-    /// The rate, bit/s.
+    /// Rate of the bucket, bit/s.
     pub rate_bps: f64,
     /// Depth of the smallest bucket, bytes.
     pub burst_bytes: f64,
@@ -29,7 +29,7 @@ pub struct Vertex {
 }
 
 impl Vertex {
-    /// Bytes that came in the interval.
+    /// Bytes that arrived in the interval.
     pub fn bytes(&self) -> f64 {
         self.burst_bytes + self.rate_bps / 8e9 * self.span_ns
     }
@@ -40,9 +40,9 @@ impl Vertex {
 pub struct Train {
     /// Arrival of the first, ns.
     pub at_ns: f64,
-    /// How many, at least 1.
+    /// Number of cells, at least 1.
     pub count: u32,
-    /// Bytes of each.
+    /// Bytes of each cell.
     pub bytes: f64,
     /// Time from one to the next, ns.
     pub gap_ns: f64,
@@ -55,7 +55,7 @@ pub struct Envelope {
     /// Bytes per ns, ascending.
     rates: Vec<f64>,
     queue: Vec<f64>,
-    /// When the queue was last empty, ns.
+    /// Time at which the queue was last empty, ns.
     since: Vec<f64>,
     burst: Vec<f64>,
     span: Vec<f64>,
@@ -63,9 +63,9 @@ pub struct Envelope {
     live: usize,
     fresh: f64,
     last_ns: f64,
-    /// The most that ever came at one moment.
+    /// The most bytes that arrived at one moment.
     largest: f64,
-    /// What came and was not served yet, at most `batch`.
+    /// Cells that arrived and are not served yet, at most `batch` packets.
     waiting: Vec<Train>,
     batch: usize,
     hull: Vec<Corner>,
@@ -108,13 +108,13 @@ impl Envelope {
         }
     }
 
-    /// A packet comes; time does not go back.
+    /// Takes a packet that arrives; time does not go back.
     #[inline]
     pub fn arrive(&mut self, at_ns: f64, bytes: f64) {
         self.arrive_train(&Train { at_ns, count: 1, bytes, gap_ns: 0.0 });
     }
 
-    /// Cells of one packet come; time does not go back.
+    /// Takes the cells of one packet that arrive; time does not go back.
     #[inline]
     pub fn arrive_train(&mut self, train: &Train) {
         self.waiting.push(*train);
@@ -123,7 +123,7 @@ impl Envelope {
         }
     }
 
-    /// Serves what is waiting.
+    /// Serves the cells that wait.
     fn settle(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
         let Some(end_ns) = waiting.last().map(Train::end_ns) else { return };
@@ -135,14 +135,14 @@ impl Envelope {
             self.serve_at_once(busy, &waiting);
         }
         for train in &waiting {
-            self.take(train, busy);
+            self.serve_queues(train, busy);
         }
         self.waiting = waiting;
         self.waiting.clear();
     }
 
-    /// Serves queues that do not empty meanwhile: each is what it was, and what came, less what
-    /// was served; its most is at a corner of the hull of what came.
+    /// Serves queues that do not empty meanwhile: each grows by the bytes that arrived, less the
+    /// bytes served; its maximum is at a corner of the hull of the arrivals.
     fn serve_at_once(&mut self, busy: usize, waiting: &[Train]) {
         let total = self.build_hull(waiting);
         let Some(mut at) = self.hull.len().checked_sub(1) else { return };
@@ -182,7 +182,7 @@ impl Envelope {
     }
 
     /// Serves the queues from `from` on.
-    fn take(&mut self, train: &Train, from: usize) {
+    fn serve_queues(&mut self, train: &Train, from: usize) {
         let Train { at_ns, bytes, .. } = *train;
         let step = at_ns - self.last_ns;
         self.serve(from..self.live, step, at_ns, bytes);
@@ -237,7 +237,7 @@ impl Envelope {
         self.live -= self.since[from..self.live].iter().rev().take_while(is_fresh).count();
     }
 
-    /// Serves the queues from `from` on while the second and further cells of a train come.
+    /// Serves the queues from `from` on while the second and further cells of a train arrive.
     fn take_more(&mut self, train: &Train, from: usize) {
         let Train { bytes, gap_ns, .. } = *train;
         let (end_ns, more) = (train.end_ns(), f64::from(train.count - 1));

@@ -8,22 +8,22 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// What a filter asks about a packet.
+/// Header fields of a packet that a filter compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// Transport protocol, as IANA numbers it.
     pub protocol: u8,
-    /// Source address.
+    /// Source address of the packet.
     pub source: IpAddr,
-    /// Destination address.
+    /// Destination address of the packet.
     pub destination: IpAddr,
     /// Source and destination port, where there are ports.
     pub ports: Option<(u16, u16)>,
-    /// Whether the capturing host sent it, where that is known.
+    /// True when the capturing host sent it; none where that is not known.
     pub outgoing: Option<bool>,
 }
 
-/// One condition.
+/// One condition of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Term {
     Protocol(u8),
@@ -74,23 +74,23 @@ impl FromStr for Net {
     }
 }
 
-/// All of its terms must hold; none lets every packet pass.
+/// A filter of packets: all of its terms must hold; none lets every packet pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     terms: Vec<Term>,
     text: String,
 }
 
-/// Why a text is no filter.
+/// Reason why a text is no filter.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FilterError {
-    /// Not a term.
+    /// A word that is no term.
     #[error(
         "{0:?} is no term of a filter; the terms are tcp, udp, icmp, ip4, ip6, in, out, proto=N, \
          port=N, sport=N, dport=N, host=ADDRESS, src=ADDRESS and dst=ADDRESS"
     )]
     Term(String),
-    /// Not an address.
+    /// A value that is no address.
     #[error("{0:?} is no address such as 10.0.0.1, 10.0.0.0/8 or 2001:db8::1")]
     Address(String),
     /// Not a number, or too large.
@@ -138,12 +138,12 @@ fn term(text: &str) -> Result<Term, FilterError> {
 }
 
 impl Filter {
-    /// Whether every packet passes.
+    /// True when every packet passes.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Whether a term asks for ports.
+    /// True when a term compares ports.
     pub fn asks_ports(&self) -> bool {
         let is_port = |term: &Term| {
             matches!(term, Term::Port(_) | Term::SourcePort(_) | Term::DestinationPort(_))
@@ -151,7 +151,7 @@ impl Filter {
         self.terms.iter().any(is_port)
     }
 
-    /// Whether a packet counts. A term about what is not known of it does not hold.
+    /// True when a packet counts. A term about a field that is not known does not hold.
     #[inline]
     pub fn passes(&self, facts: &Facts) -> bool {
         let ports = |holds: &dyn Fn(u16, u16) -> bool| {

@@ -12,34 +12,34 @@ use super::result::{BucketFound, Stretch};
 
 /// Packets before the first bucket is looked for.
 const FIRST_LOOK: u64 = 128;
-/// From one look to the next the packets grow by this part of them.
+/// Packets so far over this are the packets until the next search for a bucket.
 const LOOK_PART: u64 = 4;
-/// The least share of all packets that a bucket must have been seen by: those from one look to the
-/// next.
+/// Least share of all packets that must have followed a bucket: those between two searches.
 const SEEN_SHARE: f64 = 0.2;
-/// Buckets whose rates differ by no more are one, known a little better.
+/// Largest difference of the rates of two results that count as one bucket.
 const SAME_RATE: f64 = 0.03;
 /// A bucket is nearly empty below this share of its depth, and some packets.
 const LOW_SHARE: f64 = 0.3;
-/// Those packets: the rounding of bursts and late timers.
+/// Number of those packets, for the rounding of bursts and late timers.
 const LOW_PACKETS: f64 = 3.0;
 /// The share of packets that must find it so; those of a first burst do not.
 const EMPTY_SHARE_MIN: f64 = 0.75;
-/// The most that they may ask beyond it, as a share of its depth, beside the same packets. Behind
-/// a bucket this is next to nothing; random traffic asks for half of the depth and more.
+/// Most bytes that packets may need beyond the bucket, as a share of its depth, beside the same
+/// packets. Behind a bucket this is next to nothing; random traffic asks for half of the depth and
+/// more.
 const OVER_SHARE: f64 = 0.1;
-/// The most that they may leave of what the bucket gives. Traffic that waits takes all of it; a
-/// twentieth covers the rounding of the rate.
+/// Most of the tokens that may be wasted while the bucket is full, as a share of all tokens.
+/// Traffic that waits takes all of it; a twentieth covers the rounding of the rate.
 const UNUSED_SHARE: f64 = 0.05;
 
-/// What packets found.
+/// Counts of packets by the level at which they found the bucket.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct LevelCounts {
     packets: u64,
     low: u64,
     /// Bytes that the bucket would not have let pass.
     over: f64,
-    /// Bytes that came into the bucket, and those for which it was too full.
+    /// Bytes of tokens that came into the bucket, and of those that found it full.
     given: f64,
     unused: f64,
 }
@@ -54,12 +54,12 @@ pub(super) struct Follower {
     /// Bytes per ns, and bytes.
     bucket: Option<(f64, f64)>,
     level: f64,
-    /// Since this bucket showed first.
-    seen: Seen,
+    /// Counts since this bucket showed first.
+    seen: LevelCounts,
 }
 
 impl Follower {
-    /// A packet comes. Says whether it is time to look for a bucket.
+    /// Counts a packet; true when it is time to look for a bucket.
     #[inline]
     pub(super) fn arrive(&mut self, at_ns: u64, bytes: u32) -> bool {
         let bytes = f64::from(bytes);
@@ -85,7 +85,7 @@ impl Follower {
     pub(super) fn follow(&mut self, found: Option<&Stretch>) {
         self.next_look = self.packets + self.packets / LOOK_PART;
         if !found.is_some_and(|found| self.follows(found)) {
-            (self.seen, self.level) = (Seen::default(), 0.0);
+            (self.seen, self.level) = (LevelCounts::default(), 0.0);
         }
         self.bucket = found.map(|found| (found.rate_bps / 8e9, found.burst_bytes));
     }
@@ -95,9 +95,9 @@ impl Follower {
         self.bucket.is_some_and(|(known, _)| (known - rate).abs() <= SAME_RATE * rate)
     }
 
-    /// The bucket `found` at the end, when what was seen bears it out.
-    pub(super) fn judge(&self, found: &Stretch) -> Option<BucketFound> {
-        let Seen { packets, low, over, given, unused } = self.seen;
+    /// The bucket `found` at the end, where the levels that packets met confirm it.
+    pub(super) fn confirm(&self, found: &Stretch) -> Option<BucketFound> {
+        let LevelCounts { packets, low, over, given, unused } = self.seen;
         let empty_share = low as f64 / packets.max(1) as f64;
         let is_borne_out = self.follows(found)
             && packets >= FIRST_LOOK

@@ -13,7 +13,7 @@ use crate::theory::link::Link;
 use crate::theory::name::ParseNameError;
 use crate::theory::sonet::Framing;
 
-/// How many cells a packet takes.
+/// Number of cells that a packet takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

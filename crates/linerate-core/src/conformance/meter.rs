@@ -11,25 +11,25 @@ use super::plan::{ConformPlan, Contract, PlanError};
 use crate::theory::gcra::{CellRate, ContractError, Gcra, Scale, Sustained, VirtualScheduling};
 use crate::theory::token_bucket::{Colour, MissingBytes, SrTcm, TokenBucket, TrTcm};
 
-/// What a packet outside its contract lacked.
+/// Time or tokens that a packet outside its contract lacked.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Lack {
-    /// So many nanoseconds: its first cell outside came too early.
+    /// Nanoseconds by which its first cell outside was too early.
     EarlyNs(f64),
-    /// So many bytes of tokens.
+    /// Bytes of tokens that were missing.
     MissingBytes(u64),
-    /// Nothing: the packet came with this colour.
+    /// No tokens: the packet arrived with this colour.
     Precoloured,
 }
 
-/// What a contract says of a packet.
+/// Verdict of a contract on a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
     /// Red is outside; with cells, when any of them is.
     pub colour: Colour,
-    /// What was lacking, unless it is green.
+    /// Time or tokens that were lacking, unless it is green.
     pub lack: Option<Lack>,
     /// Cells of the packet and how many of them are outside.
     pub cells: Option<(u32, u32)>,
@@ -37,10 +37,10 @@ pub struct Verdict {
 
 /// A contract with its state.
 #[derive(Clone, Debug)]
-pub struct Meter(Kind);
+pub struct Meter(MeterKind);
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum MeterKind {
     Cells(CellMeter),
     Bucket(TokenBucket),
     Single { meter: SrTcm, aware: bool },
@@ -48,9 +48,7 @@ enum Kind {
 }
 
 impl ConformPlan {
-    /// Whether the parts fit each other.
-    /// # Errors
-    /// When a contract in cells is given without a mapping, or its arithmetic does not fit.
+    /// Checks that the parts fit each other.
     pub fn check(&self) -> Result<(), PlanError> {
         for contract in &self.contracts {
             Meter::new(contract, self)?;
@@ -60,21 +58,21 @@ impl ConformPlan {
 }
 
 impl Meter {
-    /// A meter that has seen nothing. The mapping to cells and the line come from `plan`.
-    /// # Errors
-    /// When the contract is impossible, or counts cells and nothing says how packets become them.
+    /// A meter before the first packet. The mapping to cells and the line come from `plan`.
     pub fn new(contract: &Contract, plan: &ConformPlan) -> Result<Self, PlanError> {
         Ok(Self(match contract {
             Contract::Gcra { .. } => {
                 let mapping = plan.cells.ok_or(PlanError::NoCells)?;
-                Kind::Cells(CellMeter::new(contract, plan.line, mapping)?)
+                MeterKind::Cells(CellMeter::new(contract, plan.line, mapping)?)
             }
-            Contract::TokenBucket { rate, burst } => Kind::Bucket(TokenBucket::new(*rate, *burst)?),
+            Contract::TokenBucket { rate, burst } => {
+                MeterKind::Bucket(TokenBucket::new(*rate, *burst)?)
+            }
             Contract::SrTcm { plan, aware } => {
-                Kind::Single { meter: SrTcm::new(plan)?, aware: *aware }
+                MeterKind::Single { meter: SrTcm::new(plan)?, aware: *aware }
             }
             Contract::TrTcm { plan, aware } => {
-                Kind::Double { meter: TrTcm::new(plan)?, aware: *aware }
+                MeterKind::Double { meter: TrTcm::new(plan)?, aware: *aware }
             }
         }))
     }
@@ -84,16 +82,16 @@ impl Meter {
         let Arrival { at_ns, bytes, ip_bytes, colour, .. } = *arrival;
         let was = |aware| if aware { colour } else { Colour::Green };
         let (colour, missing) = match &mut self.0 {
-            Kind::Cells(meter) => return meter.arrive(at_ns, ip_bytes),
-            Kind::Bucket(bucket) => match bucket.arrive(at_ns, bytes) {
+            MeterKind::Cells(meter) => return meter.arrive(at_ns, ip_bytes),
+            MeterKind::Bucket(bucket) => match bucket.arrive(at_ns, bytes) {
                 None => (Colour::Green, None),
                 missing => (Colour::Red, missing),
             },
-            Kind::Single { meter, aware } => {
+            MeterKind::Single { meter, aware } => {
                 let marked = meter.arrive(at_ns, bytes, was(*aware));
                 (marked.colour, marked.missing)
             }
-            Kind::Double { meter, aware } => {
+            MeterKind::Double { meter, aware } => {
                 let marked = meter.arrive(at_ns, bytes, was(*aware));
                 (marked.colour, marked.missing)
             }
@@ -106,12 +104,12 @@ impl Meter {
     }
 }
 
-/// One GCRA in its own ticks.
+/// One GCRA, with times in its own ticks.
 #[derive(Clone, Copy, Debug)]
 struct OnLine {
     scale: Scale,
     state: VirtualScheduling,
-    /// When the line is free again, ticks.
+    /// Time from which the line is free, ticks.
     free: i128,
 }
 
@@ -121,7 +119,7 @@ impl OnLine {
         Self { scale, state, free: i128::MIN }
     }
 
-    /// When the first of `count` cells of a packet at `at_ns` comes, behind those before it.
+    /// Time of the first of `count` cells of a packet at `at_ns`, behind the cells before it.
     fn start(&mut self, at_ns: u64, count: u32) -> i128 {
         // The scale keeps 53 bits of nanoseconds; a capture beyond 104 days stands still there.
         let at_ns = at_ns.min((1 << 53) - 1);
@@ -165,8 +163,8 @@ impl CellMeter {
     fn arrive(&mut self, at_ns: u64, ip_bytes: u32) -> Verdict {
         let count = self.mapping.cells(ip_bytes);
         let (outside, early_ns) = match &mut self.sustained {
-            None => one(&mut self.peak, at_ns, count),
-            Some(sustained) => both([&mut self.peak, sustained], at_ns, count),
+            None => cells_outside(&mut self.peak, at_ns, count),
+            Some(sustained) => cells_outside_both([&mut self.peak, sustained], at_ns, count),
         };
         Verdict {
             colour: if outside == 0 { Colour::Green } else { Colour::Red },
@@ -176,12 +174,12 @@ impl CellMeter {
     }
 }
 
-/// Cells outside, and how early the first of them came.
-fn one(meter: &mut OnLine, at_ns: u64, count: u32) -> (u32, Option<f64>) {
+/// Number of cells outside, and time by which the first of them was too early.
+fn cells_outside(meter: &mut OnLine, at_ns: u64, count: u32) -> (u32, Option<f64>) {
     let mut at = meter.start(at_ns, count);
     let (mut outside, mut first) = (0, None);
     for _ in 0..count {
-        let early = meter.state.early(at);
+        let early = meter.state.ticks_early(at);
         if early <= 0 {
             meter.state.accept(at);
         } else {
@@ -193,13 +191,13 @@ fn one(meter: &mut OnLine, at_ns: u64, count: u32) -> (u32, Option<f64>) {
     (outside, first.map(|early| meter.scale.nanos(early)))
 }
 
-/// As [`one`] with two rules at once.
-fn both(meters: [&mut OnLine; 2], at_ns: u64, count: u32) -> (u32, Option<f64>) {
+/// Cells outside under two rules at once, as [`cells_outside`] counts them under one.
+fn cells_outside_both(meters: [&mut OnLine; 2], at_ns: u64, count: u32) -> (u32, Option<f64>) {
     let [a, b] = meters;
     let (mut at_a, mut at_b) = (a.start(at_ns, count), b.start(at_ns, count));
     let (mut outside, mut first) = (0, None);
     for _ in 0..count {
-        let (early_a, early_b) = (a.state.early(at_a), b.state.early(at_b));
+        let (early_a, early_b) = (a.state.ticks_early(at_a), b.state.ticks_early(at_b));
         if early_a <= 0 && early_b <= 0 {
             a.state.accept(at_a);
             b.state.accept(at_b);

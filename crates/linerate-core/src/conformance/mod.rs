@@ -31,17 +31,17 @@ pub use result::{
 use crate::theory::token_bucket::Colour;
 use stretch::{bucket, stretches};
 
-/// A packet as a meter sees it.
+/// Arrival of a packet, as a meter takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Its place in the capture, from 1.
+    /// Number of the packet in the capture, from 1.
     pub number: u64,
-    /// When it came, in nanoseconds of any clock.
+    /// Time of arrival, in nanoseconds of any clock.
     pub at_ns: u64,
-    /// Its length at the layer that counts.
+    /// Length at the layer that counts, bytes.
     pub bytes: u32,
     /// Length of its IP packet, from which cells are made.
     pub ip_bytes: u32,
-    /// The colour that it came with.
+    /// The colour that the packet arrived with.
     pub colour: Colour,
 }

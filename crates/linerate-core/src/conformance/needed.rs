@@ -14,7 +14,7 @@ pub(super) fn needed(contract: &Contract, vertices: &[Vertex]) -> Vec<Needed> {
         Needed {
             parameter: name.to_owned(),
             rate_bps,
-            value: burst_at(vertices, rate_bps).map_or(0.0, whole),
+            value: burst_at(vertices, rate_bps).map_or(0.0, next_whole_byte),
             unit: "bytes".to_owned(),
             granted: granted.count() as f64,
         }
@@ -69,6 +69,6 @@ fn rate_bps(rate: CellRate) -> f64 {
 }
 
 /// The next whole byte, unless rounding alone is above it.
-fn whole(bytes: f64) -> f64 {
+fn next_whole_byte(bytes: f64) -> f64 {
     (bytes - 1e-6).ceil()
 }

@@ -31,7 +31,7 @@ impl Peaks {
         self.most
     }
 
-    /// A packet comes; time starts at 0 and does not go back.
+    /// Takes a packet that arrives; time starts at 0 and does not go back.
     #[inline]
     pub fn arrive(&mut self, at_ns: u64, bytes: u32) {
         if at_ns >= self.part_end_ns {

@@ -41,80 +41,80 @@ impl fmt::Display for Layer {
     }
 }
 
-/// A traffic contract.
+/// A traffic contract and its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contract {
     /// A peak cell rate with its tolerance, and perhaps a sustainable rate with a largest burst.
     Gcra {
-        /// PCR.
+        /// Peak cell rate (PCR).
         peak: CellRate,
-        /// CDVT.
+        /// Cell delay variation tolerance (CDVT).
         tolerance: Duration,
         /// SCR and MBS in cells.
         sustained: Option<(CellRate, u64)>,
     },
-    /// One rate and one burst.
+    /// Token bucket of one rate and one burst.
     TokenBucket {
-        /// Rate at which tokens come.
+        /// Rate at which the bucket fills.
         rate: BitRate,
         /// Depth of the bucket.
         burst: Bytes,
     },
-    /// RFC 2697.
+    /// Single-rate three-colour marker (RFC 2697).
     SrTcm {
-        /// CIR, CBS, EBS.
+        /// Rate and bursts: CIR, CBS, EBS.
         plan: SingleRate,
-        /// Whether packets keep the colour of their DSCP at best.
+        /// True when packets keep at best the colour of their DSCP (colour-aware mode).
         aware: bool,
     },
-    /// RFC 2698.
+    /// Two-rate three-colour marker (RFC 2698).
     TrTcm {
         /// CIR, CBS, PIR, PBS.
         plan: TwoRate,
-        /// Whether packets keep the colour of their DSCP at best.
+        /// True when packets keep at best the colour of their DSCP (colour-aware mode).
         aware: bool,
     },
 }
 
-/// Why a text is no contract.
+/// Reason why a text is no contract.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
     /// Something that is not `key=value`.
     #[error("{0:?} is not KEY=VALUE; a contract is a list such as rate=10M,burst=64K")]
     NoPair(String),
-    /// A key twice.
+    /// A key that is given twice.
     #[error("{0} is given twice")]
     Twice(String),
     /// A key that the contract does not have.
     #[error("{key} is not among the parameters {keys}")]
     UnknownKey {
-        /// As given.
+        /// The key as it was given.
         key: String,
-        /// Those that there are.
+        /// The parameters that the contract knows.
         keys: &'static str,
     },
     /// A key that is absent.
     #[error("{key} is missing; the parameters are {keys}")]
     Missing {
-        /// The absent one.
+        /// The key that is absent.
         key: &'static str,
-        /// Those that there are.
+        /// The parameters that the contract knows.
         keys: &'static str,
     },
     /// A value that cannot be read.
     #[error("{key}: {error}")]
     Unit {
-        /// Its key.
+        /// Key of the value that cannot be read.
         key: &'static str,
-        /// What is wrong with it.
+        /// The error in its value.
         error: ParseUnitError,
     },
     /// A number that cannot be read.
     #[error("{key}: {text:?} is not a number of cells")]
     Cells {
-        /// Its key.
+        /// Key of the value that cannot be read.
         key: &'static str,
-        /// As given.
+        /// The value as it was given.
         text: String,
     },
     /// Cell rates that cannot be.
@@ -239,7 +239,7 @@ impl Contract {
         Ok(Self::TrTcm { plan, aware: pairs.find("aware").is_some() })
     }
 
-    /// Whether it has a colour between conforming and not.
+    /// True when it has a colour between conforming and not.
     pub const fn has_yellow(&self) -> bool {
         matches!(self, Self::SrTcm { .. } | Self::TrTcm { .. })
     }
@@ -295,20 +295,20 @@ impl fmt::Display for Contract {
     }
 }
 
-/// What a run is asked.
+/// Contracts, layer and filter of a run.
 #[derive(Clone, Debug)]
 pub struct ConformPlan {
-    /// Where packets come from, for the heading.
+    /// Source of the packets, for the heading.
     pub source: String,
-    /// The contracts; none asks for the inverse alone.
+    /// The contracts; without one only the inverse is computed.
     pub contracts: Vec<Contract>,
     /// The layer that counts where cells do not.
     pub layer: Layer,
-    /// How packets become cells; `None` when bytes count.
+    /// Mapping of packets to cells; `None` when bytes count.
     pub cells: Option<CellMapping>,
-    /// Cells per second of the line over which they come.
+    /// Cells per second of the line on which they arrive.
     pub line: CellRate,
-    /// Which packets count.
+    /// Filter of the packets that count.
     pub filter: Filter,
     /// Largest IP packet of the link, where it is known; longer ones were joined by offload.
     pub mtu_bytes: Option<u32>,

@@ -18,64 +18,64 @@ pub const SCHEMA: &str = "linerate.conform/2";
 pub struct Conformance {
     /// Always [`SCHEMA`] when written by this version.
     pub schema: String,
-    /// File or interface.
+    /// File or interface of the packets.
     pub source: String,
     /// The filter as given; `all` without one.
     pub only: String,
     /// The layer whose bytes count.
     pub layer: Layer,
-    /// How packets became cells; null when bytes count.
+    /// Mapping of packets to cells; null when bytes count.
     pub cells: Option<CellMapping>,
     /// Cells per second of their line; null when bytes count.
     #[serde(rename = "line_cells_per_sec")]
     pub line_cells_per_s: Option<f64>,
-    /// All that was metered.
+    /// Count of all packets that were metered.
     pub total: Count,
-    /// What was not, and why.
+    /// Packets that were not metered, by reason.
     pub unused: Unused,
     /// Time of the first packet, ns since 1970; null without packets.
     pub first_at_ns: Option<u64>,
-    /// From the first packet to the last, ns.
+    /// Time from the first packet to the last, ns.
     pub span_ns: u64,
     /// Bytes over that span; null for a single moment.
     pub mean_bps: Option<f64>,
     /// Longest packet at the layer that counts, bytes.
     pub packet_bytes_max: u32,
-    /// One for each contract, in their order.
+    /// Results of the contracts, in their order.
     pub contracts: Vec<ContractResult>,
     /// The smallest burst at each rate.
     pub inverse: Vec<BurstAtRate>,
-    /// The busiest windows.
+    /// The busiest windows of each length.
     pub peaks: Vec<Peak>,
     /// Straight stretches of the arrival curve's hull.
     pub stretches: Vec<Stretch>,
     /// The bucket that seems to have shaped the traffic.
     pub bucket: Option<BucketFound>,
-    /// How the run ended.
+    /// The way in which the run ended.
     pub ended: Ended,
-    /// Why it ended before its end, in one line.
+    /// The failure that ended it early, in one line.
     pub failure: Option<String>,
 }
 
 impl Conformance {
-    /// Whether every packet that was metered kept every contract.
+    /// True when every packet that was metered kept every contract.
     pub fn all_conform(&self) -> bool {
         self.contracts.iter().all(|contract| contract.red.packets == 0)
     }
 }
 
-/// How a run ended.
+/// The way in which a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// At the end of the capture.
+    /// The capture came to its end.
     Complete,
-    /// After the packets or the time asked for.
+    /// The limit of packets or time was reached.
     Limit,
-    /// By the user.
+    /// The user stopped it.
     Interrupted,
-    /// By a fault of the source.
+    /// The source of packets failed.
     Failed,
 }
 
@@ -83,7 +83,7 @@ pub enum Ended {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Count {
-    /// Packets.
+    /// Number of packets counted.
     pub packets: u64,
     /// Bytes at the layer that counts.
     pub bytes: u64,
@@ -92,7 +92,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// Adds a packet.
+    /// Adds a packet of `bytes`.
     #[inline]
     pub fn add(&mut self, bytes: u32, cells: Option<u32>) {
         self.packets += 1;
@@ -103,15 +103,15 @@ impl Count {
     }
 }
 
-/// Packets that were seen and not metered, by reason; and two kinds that were metered with care.
+/// Packets that were not metered, by reason; and two kinds that were metered with reservations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unused {
     /// No IP packet, or one whose header is damaged.
     pub without_ip: u64,
-    /// Captured too short to tell their length or what the filter asks.
+    /// Captured too short to read their length or the fields of the filter.
     pub cut: u64,
-    /// Without a time.
+    /// Packets without a time of arrival.
     pub without_time: u64,
     /// Left out by the filter.
     pub filtered: u64,
@@ -124,7 +124,7 @@ pub struct Unused {
     pub joined: u64,
 }
 
-/// What one contract came to.
+/// Counts and violations of one contract.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContractResult {
@@ -132,9 +132,10 @@ pub struct ContractResult {
     pub contract: String,
     /// Within the committed rate; of cells contracts, packets of which every cell conforms.
     pub green: Count,
-    /// Above it, within what the contract tolerates as excess; null for contracts without excess.
+    /// Packets above it, within what the contract tolerates as excess; null for contracts without
+    /// excess.
     pub yellow: Option<Count>,
-    /// Outside.
+    /// Packets outside of the contract.
     pub red: Count,
     /// Cells that conform; null when bytes count.
     pub cells_conforming: Option<u64>,
@@ -146,7 +147,7 @@ pub struct ContractResult {
     pub worst: Option<Violation>,
     /// The longest run of packets outside without one inside between them.
     pub longest_run: Option<Run>,
-    /// What all of this traffic would have needed at the contract's own rates.
+    /// Parameters that this traffic would have needed at the contract's own rates.
     pub needed: Vec<Needed>,
 }
 
@@ -154,15 +155,15 @@ pub struct ContractResult {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Violation {
-    /// Its place in the capture, from 1.
+    /// Number of the packet in the capture, from 1.
     pub packet: u64,
-    /// When it came after the first metered packet, ns.
+    /// Arrival after the first metered packet, ns.
     pub at_ns: u64,
-    /// Its length, bytes.
+    /// Length of the packet, bytes.
     pub bytes: u32,
-    /// What it lacked.
+    /// Time or tokens that it lacked.
     pub lack: Lack,
-    /// Its colour.
+    /// Colour of the packet.
     pub colour: Colour,
 }
 
@@ -172,11 +173,11 @@ pub struct Violation {
 pub struct Run {
     /// The first of them, its place in the capture.
     pub first_packet: u64,
-    /// How many.
+    /// Number of packets in the run.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of those packets.
     pub bytes: u64,
-    /// From the first to the last, ns.
+    /// Time from the first packet to the last, ns.
     pub span_ns: u64,
 }
 
@@ -184,15 +185,15 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Needed {
-    /// As contracts name it: `burst`, `cbs`, `pbs`, `cdvt`, `mbs`.
+    /// Name of the parameter in contracts: `burst`, `cbs`, `pbs`, `cdvt`, `mbs`.
     pub parameter: String,
     /// The rate that it goes with, bit/s.
     pub rate_bps: f64,
-    /// What was needed.
+    /// The value that was needed.
     pub value: f64,
-    /// Its unit: `bytes`, `ns` or `cells`.
+    /// Unit of the values: `bytes`, `ns` or `cells`.
     pub unit: String,
-    /// What the contract grants.
+    /// The value that the contract grants.
     pub granted: f64,
 }
 
@@ -221,37 +222,37 @@ pub struct Peak {
     pub window_ns: u64,
     /// The most bytes in one.
     pub bytes: u64,
-    /// The same as a rate.
+    /// Rate of those bytes over the window, bit/s.
     pub bps: f64,
 }
 
-/// A straight stretch of the arrival curve: in no time t more than `burst_bytes` + `rate_bps` t
-/// came, and for times between the two limits that much did come.
+/// A straight stretch of the arrival curve: in no time t did more than `burst_bytes` + `rate_bps` t
+/// arrive, and for times between the two limits that much did arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stretch {
-    /// Its slope, bit/s.
+    /// Slope of the stretch, bit/s.
     pub rate_bps: f64,
-    /// Its height at 0, bytes.
+    /// Height of the stretch's line at 0, bytes.
     pub burst_bytes: f64,
-    /// Where it begins, ns.
+    /// Start of the stretch, ns.
     pub from_ns: f64,
-    /// Where it ends, ns.
+    /// End of the stretch, ns.
     pub to_ns: f64,
     /// Bytes at its end.
     pub bytes: f64,
 }
 
-/// A bucket that traffic seems to have come through with always something waiting.
+/// A bucket that seems to have shaped the traffic while packets always waited for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BucketFound {
-    /// Its rate (CIR), bit/s.
+    /// Rate of the bucket (CIR), bit/s.
     pub rate_bps: f64,
     /// The burst that passed (CBS), bytes; the bucket is deeper when it was not full before.
     pub burst_bytes: f64,
     /// The longest time over which the rate held, ns.
     pub held_ns: f64,
-    /// The share of the later packets that came when such a bucket is nearly empty, 0 to 1.
+    /// Share of the later packets that arrive when such a bucket is nearly empty, 0 to 1.
     pub empty_share: f64,
 }

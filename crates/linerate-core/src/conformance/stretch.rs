@@ -11,10 +11,10 @@ use super::result::Stretch;
 
 /// Slopes that differ by less than this are one stretch: half the step between rates of the grid.
 const SAME_SLOPE: f64 = 0.06;
-/// A stretch is a bucket's when it is at least this many times as long as what comes before it:
-/// the first burst, or the time in which the bucket fills.
+/// Least length of a bucket's stretch over the time before it: the first burst, or the time in
+/// which the bucket fills.
 const LENGTH_RATIO_MIN: f64 = 10.0;
-/// And when this many times the largest packet came in it.
+/// Least bytes of a bucket's stretch, in the largest packets.
 const PACKETS_MIN: f64 = 100.0;
 
 /// A corner of the hull: so many bytes within so many ns.

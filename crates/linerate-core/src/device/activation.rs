@@ -36,7 +36,7 @@ pub struct Service {
     pub cir_bps: u64,
     /// Excess information rate, bit/s; 0 for none.
     pub eir_bps: u64,
-    /// Committed and excess burst together, bytes: they may come through on top of the rates.
+    /// Committed and excess burst together, bytes: they may be forwarded on top of the rates.
     pub burst_bytes: u64,
     /// True when a policer must hold the service to its rates.
     pub is_policed: bool,
@@ -58,7 +58,7 @@ pub enum ActivationStage {
     Excess,
     /// Load above CIR + EIR.
     Policing,
-    /// All services together at CIR.
+    /// Performance test: all services together at CIR.
     Performance,
 }
 
@@ -82,9 +82,9 @@ pub struct ServiceCounts {
     pub service: usize,
     /// Frames of the service sent.
     pub sent: u64,
-    /// Frames that came out.
+    /// Frames received from the device.
     pub received: u64,
-    /// Their bytes, as the contract counts.
+    /// Bytes of those frames, as the contract counts.
     pub received_bytes: u64,
     /// Frame transfer delay, ns, in the statistic of the order; `None` when not measured.
     pub delay_ns: Option<u64>,
@@ -96,13 +96,13 @@ pub struct ServiceCounts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceOutcome {
-    /// Each service of the trial.
+    /// Counts of each service of the trial.
     pub counts: Vec<ServiceCounts>,
     /// Time of sending, ns.
     pub elapsed_ns: u64,
     /// Part of `elapsed_ns` in which the tester was paused and sent nothing, ns.
     pub away_ns: u64,
-    /// Why it does not count.
+    /// The reason why the outcome does not count.
     pub invalid: Option<Invalid>,
 }
 
@@ -126,12 +126,12 @@ pub enum Broken {
         /// Delay variation that was measured, ns.
         ns: Option<u64>,
     },
-    /// Less than the committed rate came through.
+    /// Less than the committed rate was forwarded.
     BelowCommitted {
         /// Rate that was received, bit/s.
         bps: f64,
     },
-    /// More than both rates and the bursts came through: the policer is too lax.
+    /// More than both rates and the bursts was forwarded: the policer is too lax.
     AboveContract {
         /// Rate that was received, bit/s.
         bps: f64,
@@ -146,7 +146,7 @@ pub struct ServiceVerdict {
     pub service: usize,
     /// The part of the test.
     pub stage: ActivationStage,
-    /// Information rate that came through, bit/s.
+    /// Information rate that was forwarded, bit/s.
     pub received_bps: f64,
     /// Loss ratio of the service's frames.
     pub loss_ratio: f64,
@@ -154,7 +154,7 @@ pub struct ServiceVerdict {
     pub broken: Vec<Broken>,
 }
 
-/// Why there is no test.
+/// Reason why a test cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ActivationError {
     /// The list of services is empty.
@@ -174,9 +174,9 @@ pub enum ActivationError {
 /// Times of the two parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActivationTimes {
-    /// Each step, ns: 1 to 60 s.
+    /// Length of each step, ns: 1 to 60 s.
     pub step_ns: u64,
-    /// All services together, ns: 15 min, 2 h or 24 h.
+    /// Length of the test of all services together, ns: 15 min, 2 h or 24 h.
     pub performance_ns: u64,
 }
 
@@ -213,7 +213,7 @@ impl Activation {
         Ok(Self { services, plan, done: 0, invalid: 0, goes_on, verdicts: Vec::new() })
     }
 
-    /// All trials, in their order.
+    /// All trials in the order made.
     pub fn trials(&self) -> &[ServiceTrial] {
         &self.plan
     }
@@ -286,7 +286,7 @@ fn plan_trials(services: &[Service], times: ActivationTimes) -> Vec<ServiceTrial
     plan
 }
 
-/// So many percent of a rate.
+/// The given percentage of a rate.
 fn percent_of(bps: u64, percent: u64) -> u64 {
     u64::try_from(u128::from(bps) * u128::from(percent) / 100).unwrap_or(u64::MAX)
 }
@@ -320,7 +320,7 @@ fn judge_service(
     ServiceVerdict { service: counts.service, stage, received_bps, loss_ratio, broken }
 }
 
-/// At or below the committed rate all limits hold.
+/// Checks a step at or below the committed rate: all limits hold.
 fn check_committed(service: &Service, counts: &ServiceCounts, loss_ratio: f64) -> Vec<Broken> {
     let Criteria { loss_ratio: most, delay_ns, variation_ns } = service.criteria;
     let is_above = |got: Option<u64>, most: Option<u64>| match (got, most) {
@@ -336,8 +336,8 @@ fn check_committed(service: &Service, counts: &ServiceCounts, loss_ratio: f64) -
     loss.into_iter().chain(delay).chain(variation).collect()
 }
 
-/// Above it the committed rate still comes through, and with a policer no more than the contract.
-/// What was not sent while the tester was away could not come through.
+/// Checks a step above the committed rate: that rate is still forwarded, and with a policer no more
+/// than the contract. Frames that were not sent while the tester was away do not count.
 fn check_above_committed(
     service: &Service,
     stage: ActivationStage,

@@ -35,15 +35,15 @@ pub struct AddressTrial {
 pub struct AddressOutcome {
     /// The trial as it was asked for.
     pub trial: AddressTrial,
-    /// Test frames that came out of the port that is to stay silent.
+    /// Test frames received at the port that is to stay silent.
     pub flooded: u64,
     /// Test frames that did not reach the port of their address.
     pub lost: u64,
-    /// Why it does not count.
+    /// The reason why the outcome does not count.
     pub invalid: Option<Invalid>,
 }
 
-/// Which of the two is searched for.
+/// Quantity that is searched for, with the other one held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sought {
     Addresses { learning_fps: u64 },

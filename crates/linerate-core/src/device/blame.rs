@@ -10,15 +10,16 @@
 pub struct Pause {
     /// The number of the frame after it.
     pub sequence: u64,
-    /// How late that frame was.
+    /// Lateness of that frame, ns.
     pub late_ns: u64,
 }
 
 /// A device that was paused together with the sender resumes within this many times the pause.
 const SKEW: f64 = 2.0;
 
-/// Marks lost frames near a pause as arrived in `came`, so that they are not laid on the device: up
-/// to the length of the pause before it, and up to twice that after it. `fps` is the load.
+/// Marks lost frames near a pause as arrived in `came`, so that they do not count against the
+/// device: up to the length of the pause before it, and up to twice that after it. `fps` is the
+/// load.
 pub fn forgive_pauses(pauses: &[Pause], came: &mut [bool], fps: f64) {
     for pause in pauses {
         let (from, to) = around(pause, fps, came.len());
@@ -46,7 +47,7 @@ fn around(pause: &Pause, fps: f64, count: usize) -> (usize, usize) {
 pub enum Blame {
     /// Nothing was lost, or nothing that the send times do not explain frame by frame.
     Nobody,
-    /// The tester's send times can explain it: it says nothing about the device.
+    /// The loss may be due to the tester's send times: it says nothing about the device.
     MayBeTester,
     /// More than they explain.
     Device,

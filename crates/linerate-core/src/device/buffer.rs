@@ -62,7 +62,7 @@ pub struct OfferedLoad {
     pub pauses: Vec<Pause>,
 }
 
-/// Halvings of a rate: more than a double can tell apart.
+/// Halvings of a rate: beyond the precision of a double.
 const HALVINGS: u32 = 60;
 
 impl OfferedLoad {

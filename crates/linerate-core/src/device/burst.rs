@@ -12,7 +12,7 @@ use crate::stats::Moments;
 /// Longest burst that is tried, frames.
 pub const BURST_MAX: u64 = 65_536;
 
-/// To so many frames each repetition is searched.
+/// Frames to which each repetition is searched.
 pub const BURST_STEP: u64 = 1;
 
 /// One burst to send.
@@ -21,7 +21,7 @@ pub const BURST_STEP: u64 = 1;
 pub struct BurstTrial {
     /// Frames with the smallest legal gap, after the device was idle.
     pub frames: u64,
-    /// Which repetition, from 0.
+    /// Number of the repetition, from 0.
     pub repeat: u32,
 }
 
@@ -33,14 +33,14 @@ pub struct BurstOutcome {
     pub frames: u64,
     /// Frames put on the wire.
     pub sent: u64,
-    /// Different ones that came out.
+    /// Different frames received from the device.
     pub received: u64,
-    /// Why it does not count.
+    /// The reason why the outcome does not count.
     pub invalid: Option<Invalid>,
 }
 
 impl BurstOutcome {
-    /// A burst that was sent shorter than asked says nothing about the longer one.
+    /// False for a burst that was sent shorter than asked: it says nothing about the longer one.
     fn counts(&self) -> bool {
         self.invalid.is_none() && self.sent == self.frames && self.received <= self.sent
     }
@@ -58,8 +58,8 @@ pub struct BurstSearch {
 }
 
 impl BurstSearch {
-    /// Bursts up to `max_frames` (what the medium carries in 2 s, for RFC 2544), each repetition
-    /// to within `resolution` frames.
+    /// Bursts up to `max_frames` (the frames that the medium carries in 2 s, for RFC 2544), each
+    /// repetition to within `resolution` frames.
     pub fn new(max_frames: u64, resolution: u64, repeats: u32) -> Self {
         Self {
             max_frames,
@@ -114,17 +114,18 @@ pub struct Burst {
     pub repeats: u64,
     /// Shortest of the longest bursts, frames.
     pub min_frames: f64,
-    /// Their mean, which is the benchmark.
+    /// Mean of the longest bursts, which is the benchmark.
     pub mean_frames: f64,
     /// Longest of the longest bursts, frames.
     pub max_frames: f64,
     /// Standard deviation; `None` for one.
     pub stddev_frames: Option<f64>,
-    /// Implied buffer time: mean burst over the rate at which it came in, s (RFC 9004 §6).
+    /// Implied buffer time: mean burst over the rate at which it arrived, s (RFC 9004 §6).
     pub implied_s: f64,
-    /// The same less what went out meanwhile, s; `None` without a throughput below that rate.
+    /// Buffer time less the frames forwarded meanwhile, s; `None` without a throughput below that
+    /// rate.
     pub corrected_s: Option<f64>,
-    /// The corrected time in frames of the rate at which they came in.
+    /// The corrected time in frames of the rate at which they arrived.
     pub corrected_frames: Option<f64>,
     /// The longest burst that could be sent passed: the buffer is larger than all this.
     pub is_at_max: bool,
@@ -133,7 +134,7 @@ pub struct Burst {
 /// Rates and limit that bursts were sent with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BurstLimits {
-    /// Rate within a burst: the medium's, or what the tester really does.
+    /// Rate within a burst: the medium's, or the tester's real one.
     pub rate_fps: f64,
     /// The device's throughput, if it was measured.
     pub throughput_fps: Option<f64>,

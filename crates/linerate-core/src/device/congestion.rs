@@ -11,7 +11,7 @@ use crate::record::{Congestion, PortCounts};
 /// another one than was thought, as where links have no medium.
 const FULL_MAX: f64 = 1.001;
 
-/// Loss ratio on the free port up to which no blocking is said to be there: stragglers.
+/// Largest loss ratio on the free port without head-of-line blocking: stragglers.
 const LOSS_MAX: f64 = 1e-6;
 
 impl PortCounts {

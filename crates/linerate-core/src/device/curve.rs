@@ -16,9 +16,9 @@ pub const CURVE_CLEAN: usize = 2;
 /// Loads of the overload curve, as shares of the throughput in per cent.
 pub const OVERLOAD_PERCENT: [u64; 5] = [110, 125, 150, 200, 300];
 
-/// Share of the best forwarding rate that a device keeps at the largest load and is said to hold.
+/// Least share of the best forwarding rate at the largest load for a device that holds.
 const HOLDS_FROM: f64 = 0.95;
-/// And below which it is said to collapse.
+/// Share of the best forwarding rate below which a device collapses.
 const COLLAPSES_BELOW: f64 = 0.5;
 
 /// The series of trials of the loss curve: down by tenths from the largest load until two in a row

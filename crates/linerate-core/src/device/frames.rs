@@ -17,9 +17,9 @@ pub const SIGNATURE_BYTES: usize = 16;
 pub struct Signature {
     /// Chosen anew for each trial, so that frames left over from another are recognized.
     pub trial: u32,
-    /// Which generator sent it.
+    /// Number of the generator that sent it.
     pub stream: u8,
-    /// Its number in the stream, from 0; 56 bits.
+    /// Number of the frame in the stream, from 0; 56 bits.
     pub sequence: u64,
     /// The low 32 bits of the monotonic clock in ns just before it was sent; differences are good
     /// up to 4.29 s.
@@ -53,22 +53,22 @@ impl Signature {
     }
 }
 
-/// A frame to send again and again, with what differs from one to the next.
+/// A frame to send repeatedly, with the fields that differ from one to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameTemplate {
-    /// From destination address to the end of the signature's place, without FCS. Checksums in it
-    /// are right for all varying fields at their `base` and a signature of zeros.
+    /// Bytes from destination address to the end of the signature's place, without FCS. Checksums
+    /// in it are right for all varying fields at their `base` and a signature of zeros.
     pub bytes: Vec<u8>,
     /// Fields that take another value with each flow; at most [`FrameTemplate::VARYING_MAX`].
     pub varying: Vec<Varying>,
     /// Different flows that the fields together go through; 1 for one.
     pub flows: u32,
-    /// Flows in an order that looks random (RFC 4814) instead of one after another.
+    /// Flows in a pseudo-random order (RFC 4814) instead of one after another.
     pub shuffled: bool,
-    /// Where the checksum of the network header is, when a varying field is under it.
+    /// Place of the network header's checksum, when a varying field is under it.
     pub header_sum: Option<HeaderSum>,
-    /// Where a 16-bit word of the payload is, at an even distance from the start of what the
-    /// transport checksum covers, that takes up all differences so that the checksum in `bytes`
+    /// Place of a 16-bit word of the payload, at an even distance from the start of the bytes that
+    /// the transport checksum covers, that takes up all differences so that the checksum in `bytes`
     /// stays right (RFC 1624).
     pub balance_at: Option<u16>,
 }
@@ -77,7 +77,7 @@ impl FrameTemplate {
     /// Most varying fields of a template.
     pub const VARYING_MAX: usize = 4;
 
-    /// Where the signature starts.
+    /// Offset of the signature in the frame.
     pub const fn signature_at(&self) -> usize {
         self.bytes.len().saturating_sub(SIGNATURE_BYTES)
     }
@@ -102,9 +102,9 @@ impl FrameTemplate {
 /// order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Varying {
-    /// Where it starts in the frame.
+    /// Offset of the field in the frame.
     pub at: u16,
-    /// 2 or 4 bytes; even offsets only within what a checksum covers.
+    /// Width in bytes, 2 or 4; even offsets only within the bytes that a checksum covers.
     pub width: u8,
     /// Value of flow 0.
     pub base: u32,
@@ -112,9 +112,9 @@ pub struct Varying {
     pub divisor: u32,
     /// Different values; 1 or more.
     pub count: u32,
-    /// It is under the checksum of the network header.
+    /// The field is under the checksum of the network header.
     pub in_header_sum: bool,
-    /// It is under the checksum of the transport (the pseudo-header included).
+    /// The field is under the checksum of the transport (the pseudo-header included).
     pub in_transport_sum: bool,
 }
 
@@ -127,7 +127,7 @@ impl Varying {
     }
 }
 
-/// Where a network header's checksum is.
+/// Place of a network header's checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderSum {
     /// Offset of the checksum in the frame.
@@ -137,7 +137,7 @@ pub struct HeaderSum {
 /// Times at which a generator sends its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FramePace {
-    /// As fast as the generator can.
+    /// Frames as fast as the generator can send.
     Flood,
     /// Frame n is due n / `frames_per_sec` after the start, to the nanosecond.
     Rate {
@@ -182,7 +182,8 @@ pub struct FrameLoad {
     /// Frames that leave back to back at each due time (RFC 2544 §21); 1 for an even gap. Due
     /// times are `burst` times as far apart, so that the mean rate stays.
     pub burst: u32,
-    /// Which template frame n is of: entry n mod length. One entry of 0 for a single template.
+    /// Order of the templates: frame n is of entry n mod length. One entry of 0 for a single
+    /// template.
     pub mix: Vec<u8>,
 }
 
@@ -191,7 +192,7 @@ pub struct FrameLoad {
 pub struct SendCounts {
     /// Frames handed to the interface and taken by it.
     pub frames: u64,
-    /// Their bytes, without FCS.
+    /// Bytes of the frames, without FCS.
     pub bytes: u64,
     /// Frames that the interface or its driver refused.
     pub refused: u64,
@@ -219,7 +220,7 @@ impl SendCounts {
 /// Histogram of times of very many frames, with the exact extremes.
 #[derive(Clone, Debug, Default)]
 pub struct TimeHistogram {
-    /// How they spread, in the resolution of the counter (1.6 % or better).
+    /// Distribution of the times, in the resolution of the counter (1.6 % or better).
     pub bins: LogHistogram,
     /// Smallest time, exact, ns.
     pub min_ns: u64,
@@ -234,9 +235,9 @@ pub struct TimeHistogram {
 pub struct ReceiveCounts {
     /// Different frames of the stream: copies are not in it where they are known.
     pub frames: u64,
-    /// Their bytes, without FCS.
+    /// Bytes of the frames, without FCS.
     pub bytes: u64,
-    /// Copies of frames that had come already; `None` when numbers were too many to remember.
+    /// Copies of frames that had arrived before; `None` when numbers were too many to remember.
     pub duplicates: Option<u64>,
     /// Frames with a number below the largest so far (RFC 4737 §3.3), copies left out.
     pub reordered: u64,
@@ -277,7 +278,7 @@ pub struct ForeignFrames {
     pub pause: u64,
     /// Test frames of another trial, or of this program elsewhere.
     pub other_trial: u64,
-    /// Test frames of this trial that come in where they were sent from: a loop.
+    /// Test frames of this trial that arrive at the port that sent them: a loop.
     pub own: u64,
     /// Frames of any other kind.
     pub other: u64,

@@ -29,7 +29,7 @@ struct TrialLatency {
 }
 
 impl TrialLatency {
-    /// From a trial's histogram and its exact extremes; `None` without frames.
+    /// Latency from a trial's histogram and its exact extremes; `None` without frames.
     fn from_histogram(bins: &LogHistogram, min_ns: u64, max_ns: u64) -> Option<Self> {
         Some(Self {
             frames: bins.count(),

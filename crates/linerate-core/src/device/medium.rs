@@ -9,7 +9,7 @@ use crate::units::{BitRate, FrameLen};
 
 /// Overhead of a Token Ring frame beyond its length, bytes, as fits RFC 2544 appendix B.
 pub const TOKEN_RING_OVERHEAD_BYTES: u32 = 17;
-/// The same of FDDI.
+/// Bytes that FDDI adds to a frame.
 pub const FDDI_OVERHEAD_BYTES: u32 = 18;
 /// Bit rate of FDDI (ANSI X3.148), bit/s.
 pub const FDDI_BPS: u64 = 100_000_000;
@@ -60,7 +60,7 @@ impl Medium {
         }
     }
 
-    /// The same in whole frames, rounded down: the largest load to offer.
+    /// Largest load to offer: the frame rate in whole frames, rounded down.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -18,12 +18,12 @@ const STALL_FRAMES_MIN: f64 = 2.0;
 /// Times the expected loss up to which a trial lost frames in the same way, and not by overload.
 const ALIKE_MAX: f64 = 10.0;
 
-/// Why strict is below typical.
+/// Reason why the strict result is below the typical one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "cause")]
 pub enum LossCause {
-    /// It is not, within the widths of the goals.
+    /// The strict result is not below the typical one, within the widths of the goals.
     None,
     /// Now and then the device stops for a moment.
     Stalls {
@@ -132,8 +132,8 @@ fn scattered_cause(near: &LossSums, least: u64, trials: &[FinishedTrial]) -> Opt
     Some(LossCause::Scattered { loss_ratio, low: interval.low, high: interval.high })
 }
 
-/// Larger loads than a goal's upper bound tell whether that one failed by overload: a device whose
-/// rate it exceeds loses at a load this much larger the difference, and not a tenth of it.
+/// Load over a goal's upper bound from which a trial tells whether that bound failed by overload: a
+/// device whose rate it exceeds loses the difference at such a load, and not a tenth of it.
 const ABOVE: f64 = 1.02;
 const SHARE_OF_OVERLOAD: f64 = 0.1;
 

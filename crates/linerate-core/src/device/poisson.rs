@@ -6,16 +6,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Half of what lies outside a 95 % interval.
+/// Probability of each tail outside a 95 % interval.
 const TAIL: f64 = 0.025;
 
 /// A rate of events with its exact 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventRate {
-    /// Events that were seen.
+    /// Number of events that were observed.
     pub events: u64,
-    /// Time in which they were seen, s.
+    /// Time of the observation, s.
     pub seconds: f64,
     /// Events per second, the estimate.
     pub per_second: f64,

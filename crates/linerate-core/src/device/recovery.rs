@@ -45,7 +45,7 @@ pub struct LoadDrop {
 /// System recovery, in the order from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Recovery {
-    /// Nothing was lost at all: there was no overload.
+    /// No frame was lost at all: there was no overload.
     NoOverload,
     /// The last lost frame was sent so many ns after the drop; 0 when nothing was lost after it.
     Recovered(u64),
@@ -89,7 +89,7 @@ pub struct ResetTime {
     /// Sum of the outages from the last frame before to the first after, ns (the time-stamp
     /// method); `None` without an outage.
     pub by_stamps_ns: Option<u64>,
-    /// Outages: more than one means that the device came back and went away again.
+    /// Number of outages: more than one means that the device came back and went away again.
     pub outages: u64,
     /// The two methods differ by more than they can for outages of all frames: the device
     /// forwarded part of the frames meanwhile.

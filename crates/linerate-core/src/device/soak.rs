@@ -96,7 +96,8 @@ impl SoakIntervals {
     }
 }
 
-/// Frames that are missing at the end are in no run that the counter sees: there was one at least.
+/// Runs of losses. Frames missing at the end are in no run that the counter sees: there was one at
+/// least.
 fn loss_runs(interval: &SoakInterval) -> u64 {
     let is_errored = interval.point.received < interval.point.sent;
     interval.loss_runs.0.max(u64::from(is_errored))

@@ -10,13 +10,13 @@ use crate::record::{
 use crate::stats::median;
 
 impl GoalFound {
-    /// The forwarding rate at the lower bound, or that bound where no trial tells the rate; none
-    /// where the search came to no end.
+    /// The forwarding rate at the lower bound, or that bound where no trial has the rate; none
+    /// where the search did not end.
     pub fn throughput_fps(&self) -> Option<f64> {
         self.conditional_fps.or(self.lower_fps).filter(|_| self.unfinished.is_none())
     }
 
-    /// The goal's name without what was changed of it: `strict` of `strict / 10`, `typical` of
+    /// Name of the goal without the changes to it: `strict` of `strict / 10`, `typical` of
     /// `typical, 0.1 s`.
     pub fn base_name(&self) -> &str {
         self.goal.split(['/', ',']).next().unwrap_or(&self.goal).trim_end()
@@ -39,7 +39,7 @@ impl BenchResult {
         self.load_points().map(|point| point.forwarded_fps).reduce(f64::max)
     }
 
-    /// The rows of the record's summary; what was not measured has none.
+    /// The rows of the record's summary; quantities that were not measured have none.
     pub fn summary(&self) -> Vec<Summary> {
         let mut rows = Vec::new();
         let value =
@@ -92,7 +92,7 @@ fn tester_rows(tester: &Tester) -> impl Iterator<Item = Summary> {
     [Some(rate), latency].into_iter().flatten()
 }
 
-/// The goals with a name of their own; others stand in the result alone.
+/// Row of a goal that has a metric of its own; others are in the result only.
 fn goal_row(found: &GoalFound) -> Option<Summary> {
     let metric = match found.base_name() {
         "strict" => MetricId::ThroughputStrict,
@@ -146,8 +146,8 @@ fn repetition_rows(metric: MetricId, times_ns: &[u64]) -> Vec<Summary> {
     let most = times.iter().copied().reduce(f64::max);
     let stats = [(Stat::Min, least), (Stat::P50, median(&times)), (Stat::Max, most)];
     let n = times.len() as u64;
-    let row = |(stat, ns): (Stat, Option<f64>)| Some(Summary::of(metric, stat, ns?).with_n(n));
-    stats.into_iter().filter_map(row).collect()
+    let row = |stat, ns| Summary::of(metric, stat, ns).with_n(n);
+    stats.into_iter().filter_map(|(stat, ns)| Some(row(stat, ns?))).collect()
 }
 
 fn soak_rows(found: &Soak) -> [Summary; 2] {

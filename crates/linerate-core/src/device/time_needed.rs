@@ -32,14 +32,14 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Trials and time of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TestTime {
-    /// Number of trials.
+    /// Number of trials that are expected.
     pub trials: u64,
     /// Sending and waiting, ns.
     pub time_ns: u64,
 }
 
 impl TestTime {
-    /// So many trials of one length, each with waits.
+    /// Time of trials of one length, each with waits.
     pub const fn from_trials(trials: u64, duration_ns: u64, waits_ns: u64) -> Self {
         Self { trials, time_ns: trials.saturating_mul(duration_ns.saturating_add(waits_ns)) }
     }
@@ -51,12 +51,13 @@ impl TestTime {
     pub fn from_goals(goals: &[Goal], waits_ns: u64) -> Self {
         let mut goals: Vec<&Goal> = goals.iter().collect();
         goals.sort_by_key(|goal| goal.duration_sum_ns);
-        let of = |(at, goal): (usize, &&Goal)| {
+        let time_of = |index: usize, goal: &Goal| {
             let both = trials_to_decide(goal);
-            let trials = if at == 0 { 1 + both.max(halvings_to(goal.width)) } else { both + 2 };
+            let trials = if index == 0 { 1 + both.max(halvings_to(goal.width)) } else { both + 2 };
             Self::from_trials(trials, goal.final_duration_ns, waits_ns)
         };
-        goals.iter().enumerate().map(of).fold(Self::default(), Self::add)
+        let times = goals.iter().enumerate().map(|(index, goal)| time_of(index, goal));
+        times.fold(Self::default(), Self::add)
     }
 
     /// Time that a plan is expected to take, the self-test included.
@@ -126,8 +127,8 @@ fn test_time(plan: &BenchPlan, test: BenchTest, waits_ns: u64) -> TestTime {
     }
 }
 
-/// Each number of addresses is learnt and asked for; the largest is halved, down to a quarter of
-/// it. Learning rates are tried with as many addresses as were found.
+/// Time of the address test: each number of addresses is learnt and tested; the largest is halved,
+/// down to a quarter of it. Learning rates are tried with as many addresses as were found.
 fn address_test_time(plan: &BenchPlan, waits_ns: u64) -> TestTime {
     let max = if plan.frames.flows > 1 { plan.frames.flows } else { ADDRESSES_MAX };
     let max = u64::from(max);

@@ -54,7 +54,7 @@ fn path_facts(evidence: &Evidence, gone: Option<Cause>) -> Option<Facts> {
     let timestamps = evidence.syn.sender_agreed.is_none_or(|agreed| agreed.timestamps);
     let transport = if timestamps { Transport::TcpWithTimestamps } else { Transport::Tcp };
     let segment = Segment { family: Family::V4, transport };
-    let mut facts = Facts::of(Packet { payload_bytes, ip_bytes, segment });
+    let mut facts = Facts::from_packet(Packet { payload_bytes, ip_bytes, segment });
     facts.flows = evidence.flows.max(1);
     let speeds = [evidence.sender.speed_bps, evidence.receiver.speed_bps];
     let packet = f64::from(ip_bytes);

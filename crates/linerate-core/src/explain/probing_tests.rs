@@ -145,7 +145,7 @@ impl Tester {
             corrupted: false,
             tag,
         };
-        self.pipeline.take(at(self.now), packet, &mut self.out);
+        self.pipeline.receive(at(self.now), packet, &mut self.out);
     }
 
     /// Waits until nothing has arrived for 100 ms: what a train left in a queue is no part of the
@@ -154,7 +154,7 @@ impl Tester {
         for _ in 0..200 {
             let before = self.out.departures.len();
             self.now += 1e8;
-            self.pipeline.due(at(self.now), &mut self.out);
+            self.pipeline.release(at(self.now), &mut self.out);
             if self.out.departures.len() == before {
                 return;
             }

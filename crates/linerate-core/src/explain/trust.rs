@@ -120,14 +120,14 @@ fn nothing(record: &Record) -> Option<(Quality, Doubt)> {
 
 /// Whole rounds of a comparison; 0 for other measurements.
 fn compared_rounds(record: &Record) -> usize {
-    Comparison::of(record).map_or(0, |found| found.rounds)
+    Comparison::from_record(record).map_or(0, |found| found.rounds)
 }
 
 /// Too few rounds, a first candidate that differs from itself, and results of different times are
 /// reasons to doubt a comparison.
 fn of_comparison(record: &Record, limit_of_part: fn(&Record) -> Limitation) -> Option<Doubt> {
     let Plan::Compare(plan) = &record.plan else { return None };
-    let comparison = Comparison::of(record)?;
+    let comparison = Comparison::from_record(record)?;
     if comparison.rounds < ROUNDS_MIN as usize {
         return Some(Doubt::FewRounds(comparison.rounds));
     }

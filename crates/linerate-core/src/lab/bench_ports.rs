@@ -38,8 +38,8 @@ impl Layout {
             Ok(BenchPort {
                 interface: node.interfaces[end.interface].name.clone(),
                 host: Some(node.name.clone()),
-                address: address(end).map(|it| it.to_string()),
-                gateway: gateway.map(|it| it.to_string()),
+                address: address(end).map(|address| address.to_string()),
+                gateway: gateway.map(|gateway| gateway.to_string()),
             })
         };
         Ok(vec![port(from, to)?, port(to, from)?])
@@ -80,7 +80,8 @@ impl Layout {
         let (Some(first), Some(last)) = (way.first(), way.last()) else {
             return Err(format!("no way leads from `{client}` to `{server}`"));
         };
-        if let Some(crossed) = way.iter().find(|it| self.links[it.link].path.is_some()) {
+        if let Some(crossed) = way.iter().find(|crossing| self.links[crossing.link].path.is_some())
+        {
             let name = self.link_name(crossed.link);
             return Err(format!(
                 "the link {name} is an emulated path, which carries no raw frames"
@@ -112,7 +113,8 @@ impl Layout {
             })
         })?;
         let networks = [Some(IpAddr::V4(segment.ipv4)), segment.ipv6.map(IpAddr::V6)];
-        let network = networks.into_iter().flatten().find(|it| it.is_ipv4() == far.is_ipv4());
+        let network =
+            networks.into_iter().flatten().find(|address| address.is_ipv4() == far.is_ipv4());
         let routes = &self.nodes[end.node].routes;
         let route = routes.iter().find(|route| Some(route.network) == network)?;
         Some(route.gateway)

@@ -24,15 +24,13 @@ pub const MTU_BYTES_MIN: u32 = 576;
 pub const MTU_BYTES_MAX: u32 = 65_535;
 /// The kernel's own loopback MTU is one more than IPv4 can fill.
 const LOOPBACK_MTU_BYTES_MAX: u32 = 65_536;
-/// Names are read by people and stand in messages; interfaces have names of their own.
+/// Longest name of a node, which messages have; interfaces have names of their own.
 const NAME_BYTES_MAX: usize = 32;
 /// Slower than any modem; the kernel counts whole bytes per second.
 const RATE_BPS_MIN: u64 = 1_000;
 
 impl LabPlan {
-    /// Whether the plan can be built on a machine that allows it.
-    /// # Errors
-    /// The first problem, with its place.
+    /// Checks that the plan can be built on a machine that allows it.
     pub fn check(&self) -> Checked {
         self.check_counts()?;
         self.check_names()?;
@@ -112,7 +110,8 @@ impl LabPlan {
         Ok(())
     }
 
-    /// A device joins two links, and what works at an interface (XDP) meets neither queue nor path.
+    /// Checks the links of devices: a device joins two links, and a program at an interface (XDP)
+    /// meets neither queue nor path.
     fn check_device_links(&self) -> Checked {
         for (index, device) in self.devices.iter().enumerate() {
             let links = self.links.iter().filter(|link| link.ends.contains(&device.name)).count();
@@ -196,7 +195,7 @@ impl LinkPlan {
     }
 }
 
-/// Whether the path can be built; the place is that of the key that is wrong.
+/// Checks that the path can be built; the place is that of the key that is wrong.
 fn check_path(path: &PathPlan, at: &[Step]) -> Checked {
     // A trial build: the elements check what belongs to them.
     let built = path.build(MonoTime::default()).map(|_| ());

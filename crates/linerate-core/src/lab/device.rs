@@ -13,7 +13,7 @@ use super::problem::{Checked, Problem, Step};
 use super::{RouterPlan, SwitchPlan};
 use crate::units::parse_span;
 
-/// Most frames in a planted device's buffer: what its queue is made for.
+/// Most frames in a planted device's buffer: the size of its queue.
 pub const BUFFER_FRAMES_MAX: u32 = 65_536;
 /// Highest processor number that can be asked for (CPU_SETSIZE of the C library is 1024).
 const CPU_MAX: u32 = 1023;
@@ -24,19 +24,19 @@ const LATENCY_MAX: Duration = Duration::from_secs(1);
 /// Longest time from stall to stall.
 const STALL_EVERY_MAX: Duration = Duration::from_secs(86_400);
 
-/// How a router forwards.
+/// Forwarding engine of a router.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RouterHow {
-    /// By the kernel's network stack.
+    /// The kernel's network stack.
     #[default]
     Kernel,
-    /// By a program at the interface that asks the kernel's routes (XDP).
+    /// A program at the interface that asks the kernel's routes (XDP).
     Xdp,
 }
 
-/// How filter rules are kept.
+/// Form in which filter rules are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -48,27 +48,27 @@ pub enum FilterShape {
     Set,
 }
 
-/// Where a device does its work.
+/// Context in which a device forwards: softirq or a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
-    /// On the CPU of whoever sends, as part of sending: it cannot be overloaded, and its cost adds
-    /// to the sender's.
+    /// The CPU of the sender, as part of sending: it cannot be overloaded, and its cost adds to the
+    /// sender's.
     #[default]
     Inline,
-    /// On kernel threads of its own (threaded NAPI): what comes too fast is lost.
+    /// Kernel threads of its own (threaded NAPI): frames that arrive too fast are lost.
     Threaded,
 }
 
-/// What a device without a network stack is.
+/// Kind of a device without a network stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceKind {
     /// Every frame goes out on the other link, unchanged.
     Forwarder,
-    /// The same with a capacity, a buffer, a latency and losses that are known.
+    /// Forwards frames with a given capacity, buffer, latency and losses.
     Planted,
 }
 
@@ -77,9 +77,9 @@ pub enum DeviceKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DevicePlan {
-    /// Unique among nodes.
+    /// Name, unique among the nodes.
     pub name: String,
-    /// What it is; all keys below but `placement` and `cpu` are of a planted one.
+    /// Kind of the device; all keys below but `placement` and `cpu` are of a planted one.
     pub kind: DeviceKind,
     /// Frames that it forwards in a second, in each direction; no limit when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,20 +94,20 @@ pub struct DevicePlan {
     /// Delay of every frame beside its waiting: `1us`. None when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<String>,
-    /// It begins to send before a frame is in as a whole: the time of the frame itself is no part
-    /// of its delay.
+    /// The device begins to send before a frame is in as a whole: the time of the frame itself is
+    /// no part of its delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_through: Option<bool>,
     /// One frame of so many is lost, at random; none when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_one_in: Option<u32>,
-    /// Of the losses; 1 when absent.
+    /// Seed of the losses; 1 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Times in which it does nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall: Option<StallPlan>,
-    /// Where it does its work.
+    /// Context in which it forwards.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub placement: Placement,
     /// CPU of its kernel threads, where it has its own; the kernel's choice when absent.
@@ -115,18 +115,18 @@ pub struct DevicePlan {
     pub cpu: Option<u32>,
 }
 
-/// When a planted device stalls.
+/// Stalls of a planted device: period and length.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StallPlan {
-    /// From the begin of one to the begin of the next: `20s`.
+    /// Time from the begin of one to the begin of the next: `20s`.
     pub every: String,
-    /// How long each is: `50ms`.
+    /// Length of each stall: `50ms`.
     pub lasting: String,
 }
 
-/// Frames that wait in a planted device whose plan says nothing.
+/// Frames that wait in a planted device whose plan names no buffer.
 pub const BUFFER_FRAMES_DEFAULT: u32 = 64;
 
 fn fault(at: &[Step], key: &'static str, message: impl Into<String>) -> Checked {
@@ -135,7 +135,7 @@ fn fault(at: &[Step], key: &'static str, message: impl Into<String>) -> Checked 
 }
 
 impl DevicePlan {
-    /// A device of this kind and name, with nothing else said.
+    /// A device of this kind and name, with defaults for all else.
     pub fn new(name: &str, kind: DeviceKind) -> Self {
         Self {
             name: name.to_owned(),
@@ -153,7 +153,7 @@ impl DevicePlan {
         }
     }
 
-    /// Its delay beside waiting.
+    /// Delay of a frame in the device, without queueing.
     pub fn latency(&self) -> Duration {
         let told = self.latency.as_deref().map(parse_span);
         told.and_then(Result::ok).unwrap_or_default()
@@ -169,7 +169,7 @@ impl DevicePlan {
         }
         self.check_numbers(at)?;
         if let Some(text) = &self.latency {
-            let latency = parse_span(text).or_else(|error| bad(at, "latency", error))?;
+            let latency = parse_span(text).or_else(|error| invalid_key(at, "latency", error))?;
             if latency > LATENCY_MAX {
                 return fault(at, "latency", "a latency above 1 s; stamps of frames wrap at 4 s");
             }
@@ -218,16 +218,17 @@ impl DevicePlan {
 }
 
 impl StallPlan {
-    /// From the begin of one to the begin of the next, and how long each is; none where a text is
-    /// no time, which the check rules out.
+    /// Time from the begin of one to the begin of the next, and length of each; none where a text
+    /// is no time, which the check rules out.
     pub fn times(&self) -> Option<(Duration, Duration)> {
         Some((parse_span(&self.every).ok()?, parse_span(&self.lasting).ok()?))
     }
 
     fn check(&self, at: &[Step]) -> Checked {
         let at: Vec<Step> = at.iter().cloned().chain([Step::Key("stall")]).collect();
-        let every = parse_span(&self.every).or_else(|error| bad(&at, "every", error))?;
-        let lasting = parse_span(&self.lasting).or_else(|error| bad(&at, "lasting", error))?;
+        let every = parse_span(&self.every).or_else(|error| invalid_key(&at, "every", error))?;
+        let lasting =
+            parse_span(&self.lasting).or_else(|error| invalid_key(&at, "lasting", error))?;
         if lasting.is_zero() {
             return fault(&at, "lasting", "a stall of no time; leave stall out");
         }
@@ -241,7 +242,11 @@ impl StallPlan {
     }
 }
 
-fn bad<T>(at: &[Step], key: &'static str, error: impl std::fmt::Display) -> Result<T, Problem> {
+fn invalid_key<T>(
+    at: &[Step],
+    key: &'static str,
+    error: impl std::fmt::Display,
+) -> Result<T, Problem> {
     let path = at.iter().cloned().chain([Step::Key(key)]).collect();
     Err(Problem { path, message: error.to_string() })
 }

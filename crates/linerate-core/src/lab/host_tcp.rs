@@ -19,7 +19,7 @@ const BUFFER_BYTES_MAX: u64 = i32::MAX as u64;
 /// Bytes of a name of a congestion control (TCP_CA_NAME_MAX is 16 with its end).
 const NAME_BYTES_MAX: usize = 15;
 
-/// Settings of TCP on a host; what is absent stays as the kernel has it.
+/// Settings of TCP on a host; absent ones stay at the kernel's values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -72,8 +72,8 @@ pub struct HostTcp {
 }
 
 impl HostTcp {
-    /// The settings under /proc/sys/net/ipv4 with the values that they get, by the key of the
-    /// plan. Leaves out what is no plain value there: buffers and the initial windows.
+    /// The settings under /proc/sys/net/ipv4 with their values, by the key of the plan. Leaves out
+    /// those with no plain value there: buffers and the initial windows.
     pub fn sysctls(&self) -> Vec<(&'static str, &'static str, String)> {
         let flag = |value: Option<bool>| value.map(|on| u8::from(on).to_string());
         let number = |value: Option<u8>| value.map(|number| number.to_string());
@@ -93,8 +93,7 @@ impl HostTcp {
             ("recovery", "tcp_recovery", number(self.recovery)),
             ("mtu_probing", "tcp_mtu_probing", number(self.mtu_probing)),
         ];
-        let set = |(key, name, value): (_, _, Option<String>)| Some((key, name, value?));
-        all.into_iter().filter_map(set).collect()
+        all.into_iter().filter_map(|(key, name, value)| Some((key, name, value?))).collect()
     }
 
     /// The triples of buffers to set the last number of, by the key of the plan.
@@ -106,7 +105,7 @@ impl HostTcp {
         all.into_iter().filter_map(|(key, name, value)| Some((key, name, value?))).collect()
     }
 
-    /// Whether every value is one that the kernel can take.
+    /// Checks that the kernel can take every value.
     pub(super) fn check(&self, path: &[Step]) -> Result<(), Problem> {
         let within = |key, value: Option<u64>, low: u64, high: u64| match value {
             Some(value) if !(low..=high).contains(&value) => {
@@ -132,7 +131,7 @@ impl HostTcp {
     }
 }
 
-/// Whether the text can be the name of a congestion control; whether the kernel has it, it tells.
+/// True when the text can be the name of a congestion control; the kernel tells whether it has it.
 pub(crate) fn is_congestion_control(name: &str) -> bool {
     let fits =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);

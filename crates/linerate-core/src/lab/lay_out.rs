@@ -15,7 +15,7 @@ use crate::record::PathPlan;
 
 /// MTU of a link that names none (Ethernet, IEEE 802.3).
 const MTU_BYTES_DEFAULT: u32 = 1500;
-/// Below this MTU a link carries no IPv6 (RFC 8200 §5).
+/// Least MTU with which a link carries IPv6 (RFC 8200 §5).
 const IPV6_MTU_BYTES_MIN: u32 = 1280;
 
 impl Layout {

@@ -14,10 +14,10 @@ pub const IPV4_PREFIX_LEN: u8 = 24;
 /// Length of an IPv6 segment's prefix (RFC 4291 §2.5.1).
 pub const IPV6_PREFIX_LEN: u8 = 64;
 
-/// A laboratory with every choice made. Indexes point into its own lists.
+/// A laboratory with every default filled in. Indexes point into its own lists.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
-    /// Nothing on the links but what is sent.
+    /// No traffic on the links but the test's.
     pub quiet: bool,
     /// Hosts, then routers, then switches, then devices, each in the order of the plan.
     pub nodes: Vec<Node>,
@@ -30,87 +30,88 @@ pub struct Layout {
 /// A host, router, switch or device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name in the plan.
+    /// Name of the node in the plan.
     pub name: String,
-    /// What it does.
+    /// Role of the node: host, router, switch, device.
     pub role: Role,
     /// MTU of its loopback; the kernel's when absent.
     pub loopback_mtu_bytes: Option<u32>,
-    /// Whether its loopback carries segments larger than its MTU.
+    /// True when its loopback carries segments larger than its MTU.
     pub loopback_offload: bool,
     /// Settings of its TCP.
     pub tcp: HostTcp,
-    /// How and where it forwards.
+    /// Engine, rules and placement of its forwarding.
     pub forwarding: Forwarding,
-    /// Its interfaces in the order of the links: `eth0`, `eth1`, …
+    /// Interfaces in the order of the links: `eth0`, `eth1`, …
     pub interfaces: Vec<Interface>,
     /// One static route for each segment that it reaches over a router.
     pub routes: Vec<Route>,
 }
 
-/// What a node does.
+/// Role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Sends and receives.
+    /// End system: sends and receives.
     Host,
-    /// Forwards packets.
+    /// Router: forwards packets by their addresses.
     Router {
         /// Rules that each forwarded packet is held against.
         filters: u32,
     },
-    /// Forwards frames.
+    /// Learning bridge: forwards frames.
     Switch,
     /// Hands frames from one of its two links to the other.
     Device,
 }
 
 impl Role {
-    /// Whether it forwards frames as they are: without addresses, and one segment at all its links.
+    /// True when it forwards frames as they are: without addresses, and one segment at all its
+    /// links.
     pub const fn joins_links(self) -> bool {
         matches!(self, Self::Switch | Self::Device)
     }
 }
 
-/// How and where a node forwards; hosts do not.
+/// Engine, rules and placement of a node's forwarding; hosts do not forward.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forwarding {
-    /// What forwards in a router.
+    /// Forwarding engine of a router.
     pub how: RouterHow,
-    /// How a router keeps its rules.
+    /// Form in which a router keeps its rules.
     pub filter_shape: FilterShape,
-    /// Where the work is done.
+    /// Context in which it forwards.
     pub placement: Placement,
     /// Processor of the node's kernel threads.
     pub cpu: Option<u32>,
-    /// What a device is; none for other nodes.
+    /// Kind of the device; none for other nodes.
     pub device: Option<DevicePlan>,
 }
 
-/// One end of a link, as its node sees it.
+/// One end of a link, at its node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name in the node.
+    /// Name of the interface in the node.
     pub name: String,
-    /// Its link.
+    /// Index of the interface's link.
     pub link: usize,
-    /// Its IPv4 address; none on a switch.
+    /// IPv4 address; none on a switch.
     pub ipv4: Option<Ipv4Addr>,
-    /// Its IPv6 address; none on a switch and where the MTU is below 1280 bytes.
+    /// IPv6 address; none on a switch and where the MTU is below 1280 bytes.
     pub ipv6: Option<Ipv6Addr>,
 }
 
 /// A link between two interfaces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
-    /// Its two ends.
+    /// The two ends of the link.
     pub ends: [End; 2],
-    /// Its segment.
+    /// Index of the link's segment.
     pub segment: usize,
-    /// Largest IP packet.
+    /// Largest IP packet on the link.
     pub mtu_bytes: u32,
     /// Rate in each direction; as fast as the machine when absent.
     pub rate: Option<BitRate>,
-    /// Whether super-packets of many segments may travel on it.
+    /// True when super-packets of many segments may travel on it.
     pub offload: bool,
     /// The path that takes the place of the cable.
     pub path: Option<PathPlan>,
@@ -119,31 +120,31 @@ pub struct Link {
 /// An interface of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// The node.
+    /// Index of the node.
     pub node: usize,
     /// The interface among those of the node.
     pub interface: usize,
 }
 
-/// What one frame can reach.
+/// Ends that one frame can reach: a broadcast domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Its IPv4 network.
+    /// IPv4 network of the segment.
     pub ipv4: Ipv4Addr,
-    /// Its IPv6 network, where the MTU allows one.
+    /// IPv6 network of the segment, where the MTU allows one.
     pub ipv6: Option<Ipv6Addr>,
     /// Interfaces with addresses in it, in the order of their addresses.
     pub members: Vec<End>,
 }
 
-/// A static route.
+/// A static route of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The network it leads to.
     pub network: IpAddr,
     /// Length of the network's prefix.
     pub prefix_len: u8,
-    /// The neighbour that knows the way.
+    /// Address of the next hop.
     pub gateway: IpAddr,
 }
 

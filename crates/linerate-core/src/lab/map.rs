@@ -28,12 +28,12 @@ fn rows_of(layout: &Layout, index: usize, node: &Node) -> Vec<[String; 8]> {
     let lo = (lo || node.loopback_mtu_bytes.is_some()).then(loopback);
     let cells: Vec<[String; 6]> = of_links.chain(lo).collect();
     let cells = if cells.is_empty() { vec![std::array::from_fn(|_| String::new())] } else { cells };
-    let with_node = |(line, cells): (usize, [String; 6])| {
+    let with_node = |line: usize, cells: [String; 6]| {
         let (name, role) = if line == 0 { (node.name.as_str(), role.as_str()) } else { ("", "") };
         let [a, b, c, d, e, f] = cells;
         [name.to_owned(), role.to_owned(), a, b, c, d, e, f]
     };
-    cells.into_iter().enumerate().map(with_node).collect()
+    cells.into_iter().enumerate().map(|(line, cells)| with_node(line, cells)).collect()
 }
 
 fn role_of(node: &Node) -> String {
@@ -56,8 +56,10 @@ fn role_of(node: &Node) -> String {
         words.push("XDP".to_owned());
     }
     let device = how.device.as_ref();
-    words.extend(device.and_then(|it| it.frames_per_sec).map(|rate| format!("{rate} frames/s")));
-    let rate = device.and_then(|it| it.bits_per_sec).map(BitRate::from_bits_per_sec);
+    words.extend(
+        device.and_then(|device| device.frames_per_sec).map(|rate| format!("{rate} frames/s")),
+    );
+    let rate = device.and_then(|device| device.bits_per_sec).map(BitRate::from_bits_per_sec);
     words.extend(rate.map(|rate| rate.to_string()));
     match (how.placement, how.cpu) {
         (Placement::Inline, _) => {}

@@ -61,33 +61,33 @@ pub struct LabPlan {
     /// Name for messages; a file's stem where the file gives none.
     #[serde(default)]
     pub name: Option<String>,
-    /// Nothing on the links but what is sent: no neighbour is asked for while frames are counted,
-    /// nobody announces anything, no offloads. Benchmarks of devices need it.
+    /// No traffic on the links but the test's: no neighbour discovery while frames are counted, no
+    /// announcements, no offloads. Benchmarks of devices need it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub quiet: bool,
-    /// End systems.
+    /// End systems, which run programs.
     #[serde(default, rename = "host")]
     pub hosts: Vec<HostPlan>,
-    /// Learning bridges.
+    /// Learning bridges between the links.
     #[serde(default, rename = "switch")]
     pub switches: Vec<SwitchPlan>,
-    /// Forwarding hosts.
+    /// Hosts that forward packets.
     #[serde(default, rename = "router")]
     pub routers: Vec<RouterPlan>,
     /// Devices between two links, without a network stack.
     #[serde(default, rename = "device", skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DevicePlan>,
-    /// Cables.
+    /// Cables between two nodes.
     #[serde(default, rename = "link")]
     pub links: Vec<LinkPlan>,
 }
 
-/// An end system.
+/// An end system of the laboratory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HostPlan {
-    /// Unique among nodes.
+    /// Name, unique among the nodes.
     pub name: String,
     /// MTU of its loopback interface; the kernel's 65536 when absent.
     #[serde(default)]
@@ -101,14 +101,14 @@ pub struct HostPlan {
     pub tcp: HostTcp,
 }
 
-/// A learning bridge.
+/// A learning bridge of the laboratory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SwitchPlan {
-    /// Unique among nodes.
+    /// Name, unique among the nodes.
     pub name: String,
-    /// Where it does its work.
+    /// Context in which it forwards.
     #[serde(default, skip_serializing_if = "is_default")]
     pub placement: Placement,
     /// CPU of its kernel threads, where it has its own; the kernel's choice when absent.
@@ -121,18 +121,18 @@ pub struct SwitchPlan {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RouterPlan {
-    /// Unique among nodes.
+    /// Name, unique among the nodes.
     pub name: String,
     /// Filter rules that every forwarded packet is compared with and none matches.
     #[serde(default)]
     pub filters: u32,
-    /// How the rules are kept.
+    /// Form in which the rules are kept.
     #[serde(default, skip_serializing_if = "is_default")]
     pub filter_shape: FilterShape,
-    /// What forwards.
+    /// Forwarding engine of the router.
     #[serde(default, skip_serializing_if = "is_default")]
     pub how: RouterHow,
-    /// Where it does its work.
+    /// Context in which it forwards.
     #[serde(default, skip_serializing_if = "is_default")]
     pub placement: Placement,
     /// CPU of its kernel threads, where it has its own; the kernel's choice when absent.
@@ -149,7 +149,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LinkPlan {
-    /// The two nodes.
+    /// Names of the two nodes.
     pub ends: [String; 2],
     /// Largest IP packet at both ends; 1500 when absent, and what is usual for the path's link.
     #[serde(default)]

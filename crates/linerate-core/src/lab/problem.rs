@@ -5,16 +5,16 @@ use std::fmt;
 /// Something in a plan that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where: keys and indexes from the top of the plan, `link[2].ends[1]`.
+    /// Place of the problem: keys and indexes from the top of the plan, `link[2].ends[1]`.
     pub path: Vec<Step>,
-    /// What is wrong, and what would be right.
+    /// The problem, and a value that would be right.
     pub message: String,
 }
 
 /// One step into a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A key.
+    /// A key of a table.
     Key(&'static str),
     /// A key whose name was made while the plan was checked.
     Named(String),
@@ -41,7 +41,7 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Whether a part of a plan can be built.
+/// Result of a check that a part of a plan can be built.
 pub(super) type Checked = Result<(), Problem>;
 
 pub(super) fn problem<T>(path: &[Step], message: impl Into<String>) -> Result<T, Problem> {

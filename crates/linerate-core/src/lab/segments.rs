@@ -3,7 +3,7 @@
 use super::LabPlan;
 use super::problem::{Problem, Step};
 
-/// Checks what needs the segments: no loop of switches, one MTU, one link per node and segment.
+/// Checks the segments: no loop of switches, one MTU, one link per node and segment.
 pub(super) fn check_segments(plan: &LabPlan) -> Result<(), Problem> {
     let failed = |link, key, message| {
         let path = vec![Step::Key("link"), Step::Index(link), Step::Key(key)];

@@ -9,9 +9,9 @@ use super::layout::{End, Layout};
 /// A link on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crossing {
-    /// The link.
+    /// Index of the link.
     pub link: usize,
-    /// Whether it is crossed from its second end to its first.
+    /// True when it is crossed from its second end to its first.
     pub backward: bool,
 }
 

@@ -5,38 +5,38 @@
 
 use std::time::Duration;
 
-use super::held::Held;
+use super::held::HeldPackets;
 use super::{Backlog, Departure, Element, Outlet, Packet};
 use crate::time::MonoTime;
 
-/// Releases what waits at every whole period after a start.
+/// Releases the packets that wait at every whole period after a start.
 #[derive(Debug)]
 pub struct Batch {
     start: MonoTime,
     period_ns: u64,
-    held: Held,
+    held: HeldPackets,
 }
 
 impl Batch {
     /// Releases at `start` and each `period`, which is not 0, after it.
     pub fn new(start: MonoTime, period: Duration) -> Self {
         let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
-        Self { start, period_ns, held: Held::new() }
+        Self { start, period_ns, held: HeldPackets::new() }
     }
 
     /// The first release at or after `at`.
-    fn release(&self, at: MonoTime) -> MonoTime {
+    fn release_time(&self, at: MonoTime) -> MonoTime {
         let periods = at.nanos_since(self.start).div_ceil(self.period_ns);
         self.start + Duration::from_nanos(periods.saturating_mul(self.period_ns))
     }
 }
 
 impl Element for Batch {
-    fn take(&mut self, at: MonoTime, packet: Packet, _: &mut Outlet) {
-        self.held.push(Departure { at: self.release(at), packet });
+    fn receive(&mut self, at: MonoTime, packet: Packet, _: &mut Outlet) {
+        self.held.push(Departure { at: self.release_time(at), packet });
     }
 
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         self.held.release(now, out);
     }
 

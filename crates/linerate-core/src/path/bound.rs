@@ -19,13 +19,13 @@ pub struct Bound {
     pub rate: Option<BitRate>,
     /// Bytes that a packet takes on that link; those of the IP packet where there is none.
     pub line_bytes: u32,
-    /// What bounds: `oc12 aal5-llcsnap`, `trunk`, `packets a second`.
+    /// Name of the bound: `oc12 aal5-llcsnap`, `trunk`, `packets a second`.
     pub what: String,
 }
 
 impl Bound {
-    /// What it leaves at each layer for packets of the given length, which carry so much payload.
-    /// On lines without frames of Ethernet the frame is all that the packet takes there.
+    /// Rates at each layer for packets of the given length, which carry so much payload. On lines
+    /// without frames of Ethernet the frame is all that the packet takes there.
     pub fn framing(&self, ip_bytes: u32, payload_bytes: u32) -> FramingCeiling {
         let bps = |bytes: u32| self.packets_per_s * f64::from(bytes) * 8.0;
         let around = if self.what.ends_with("ethernet") { PREAMBLE_BYTES + GAP_BYTES } else { 0 };
@@ -40,8 +40,8 @@ impl Bound {
 }
 
 impl KnownPath {
-    /// Packets of `ip_bytes` that the told link and the told capacity carry in a second; `None`
-    /// where neither is told.
+    /// Packets of `ip_bytes` that the link and the capacity of the plan carry in a second; `None`
+    /// where it has neither.
     ///
     /// 100 Mbit/s Ethernet carries 10^8 / (8 x 84) = 148,809 frames of 64 bytes, packets of 46.
     pub fn packets_per_s(&self, ip_bytes: u32) -> Option<f64> {
@@ -54,8 +54,8 @@ impl KnownPath {
 }
 
 impl PathPlan {
-    /// What bounds `flows` streams of packets of `ip_bytes` in one direction; `None` where nothing
-    /// with a rate stands in the way.
+    /// The lowest bound of `flows` streams of packets of `ip_bytes` in one direction; `None` where
+    /// no element of the path has a rate.
     ///
     /// packets/s = rate / (8 × bytes on the line): 1 Gbit/s Ethernet and 1500 bytes give
     /// 10^9 / (8 × 1538) = 81,274.

@@ -24,9 +24,9 @@ impl PathPlan {
     /// The first key that cannot be built, with the reason.
     pub fn build(&self, start: MonoTime) -> Result<[Pipeline; 2], PathProblem> {
         let [there, back] = self.facts()?;
-        let shared = Shared::default();
-        let forward = Builder::new(self, false, &there, start, &shared).build();
-        let backward = Builder::new(self, true, &back, start, &shared).build();
+        let shared = SharedLink::default();
+        let forward = PathBuilder::new(self, false, &there, start, &shared).build();
+        let backward = PathBuilder::new(self, true, &back, start, &shared).build();
         Ok([
             forward.map_err(|problem| self.placed(problem, false))?,
             backward.map_err(|problem| self.placed(problem, true))?,
@@ -34,25 +34,25 @@ impl PathPlan {
     }
 }
 
-/// What every link carries (RFC 791 §3.2).
+/// Smallest MTU of a link: every link carries packets of this length (RFC 791 §3.2).
 const MTU_BYTES_MIN: u32 = 68;
 /// Largest early chance of a drop, as Floyd advised later (1997, "RED: discussions of setting
 /// parameters").
 const RED_CHANCE_MAX: f64 = 0.1;
 
-/// What the two directions have together.
+/// State that the two directions share.
 #[derive(Default)]
-struct Shared {
+struct SharedLink {
     medium: Medium,
     mismatch: DuplexMismatch,
 }
 
 /// Collects the elements of one direction in the order in which a packet meets them.
-struct Builder<'a> {
+struct PathBuilder<'a> {
     plan: PathPlan,
     facts: &'a DirectionFacts,
     start: MonoTime,
-    shared: &'a Shared,
+    shared: &'a SharedLink,
     backward: bool,
     seed: u64,
     /// Streams of randomness: those of the two directions do not meet.
@@ -60,13 +60,13 @@ struct Builder<'a> {
     elements: Vec<Box<dyn Element>>,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> PathBuilder<'a> {
     fn new(
         plan: &PathPlan,
         backward: bool,
         facts: &'a DirectionFacts,
         start: MonoTime,
-        shared: &'a Shared,
+        shared: &'a SharedLink,
     ) -> Self {
         Self {
             plan: plan.direction(backward),
@@ -99,7 +99,7 @@ impl<'a> Builder<'a> {
         Random::new(self.seed, self.stream)
     }
 
-    /// What stands before the link.
+    /// Adds the elements before the link: outages, MTU, policers and shapers.
     fn contract(&mut self) -> Result<(), PathProblem> {
         let plan = self.plan.clone();
         if !plan.outages.is_empty() {
@@ -183,7 +183,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// What only a line of the right kind can have.
+    /// Checks the keys that only a line with a rate can have.
     fn check_line(&self) -> Result<(), PathProblem> {
         let plan = &self.plan;
         let clocked = plan.trace.is_none() && plan.trunk.is_empty() && self.facts.rate.is_some();
@@ -309,7 +309,8 @@ impl<'a> Builder<'a> {
             self.push(Batch::new(self.start, period));
         }
         if plan.delay.is_some() || !plan.delay_steps.is_empty() {
-            let first = plan.delay.as_deref().map_or(Ok(Duration::ZERO), |it| span("delay", it))?;
+            let first =
+                plan.delay.as_deref().map_or(Ok(Duration::ZERO), |delay| span("delay", delay))?;
             let steps = plan.delay_steps.iter().map(|step| {
                 let at = self.start + time("delay_steps.at", &step.at)?;
                 Ok((at, span("delay_steps.delay", &step.delay)?))
@@ -381,9 +382,9 @@ mod tests {
         let [mut there, _] = plan.build(at(0)).expect("sound");
         let mut out = Outlet::default();
         for _ in 0..3 {
-            there.take(at(0), packet(1500), &mut out);
+            there.receive(at(0), packet(1500), &mut out);
         }
-        there.due(at(u64::MAX), &mut out);
+        there.release(at(u64::MAX), &mut out);
         assert_eq!(numbers(&out.departures), [0, 2]);
         let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
         assert_eq!(times, [6_000_000, 8_000_000]);
@@ -393,7 +394,7 @@ mod tests {
     fn an_empty_plan_lets_everything_through_at_once() {
         let [mut there, _] = plan("").build(at(0)).expect("sound");
         let mut out = Outlet::default();
-        there.take(at(7), packet(1500), &mut out);
+        there.receive(at(7), packet(1500), &mut out);
         assert_eq!(out.departures.len(), 1);
         assert_eq!(out.departures[0].at, at(7));
     }
@@ -405,7 +406,7 @@ mod tests {
             let [mut there, _] = plan.build(at(0)).expect("sound");
             let mut out = Outlet::default();
             for number in 0..1000 {
-                there.take(at(number), packet(100), &mut out);
+                there.receive(at(number), packet(100), &mut out);
             }
             out.lost.iter().map(|lost| lost.packet.number).collect::<Vec<_>>()
         };

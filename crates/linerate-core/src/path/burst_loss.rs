@@ -41,14 +41,14 @@ pub struct BurstLoss {
 }
 
 impl BurstLoss {
-    /// Loss by `settings`.
+    /// Loss of packets by the Markov chain of `settings`.
     pub const fn new(settings: BurstLossSettings, random: Random) -> Self {
         Self { settings, random, bad: false }
     }
 }
 
 impl Element for BurstLoss {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         let turn = if self.bad { self.settings.to_good } else { self.settings.to_bad };
         if self.random.chance(turn) {
             self.bad = !self.bad;

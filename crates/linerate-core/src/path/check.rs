@@ -24,7 +24,7 @@ pub const SCORE_MAX: f64 = 4.0;
 /// A figure of an element beside its closed form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Check {
-    /// What was measured: `loss ratio at 1 %`.
+    /// Name of the measured quantity: `loss ratio at 1 %`.
     pub name: &'static str,
     /// The closed form: `p`.
     pub closed_form: &'static str,
@@ -39,7 +39,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Whether the distance may be chance.
+    /// True when the distance from the expected value may be chance.
     pub fn holds(&self) -> bool {
         self.score.is_finite() && self.score.abs() <= SCORE_MAX
     }
@@ -73,10 +73,10 @@ fn drive(element: &mut dyn Element, packets: u64, ip_bytes: u32, gap_ns: u64) ->
     let mut out = Outlet::default();
     for number in 0..packets {
         let now = MonoTime::from_nanos(number * gap_ns);
-        element.due(now, &mut out);
-        element.take(now, packet(number, ip_bytes, 0), &mut out);
+        element.release(now, &mut out);
+        element.receive(now, packet(number, ip_bytes, 0), &mut out);
     }
-    element.due(MonoTime::from_nanos(u64::MAX), &mut out);
+    element.release(MonoTime::from_nanos(u64::MAX), &mut out);
     out
 }
 

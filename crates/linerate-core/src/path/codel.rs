@@ -14,7 +14,7 @@ pub struct CodelSettings {
     pub target: Duration,
     /// Time for an end host to react; 100 ms in RFC 8289 §4.3.
     pub interval: Duration,
-    /// Mark packets that know ECN instead of dropping them.
+    /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
     /// A backlog of one packet of this length is never a standing queue (RFC 8289 §5.3).
     pub mtu_bytes: u32,
@@ -94,7 +94,7 @@ impl Control {
         settings.interval.div_f64(f64::from(self.count.max(1)).sqrt())
     }
 
-    /// The oldest packet, and whether the queue has stood above the target for an interval.
+    /// The oldest packet, and whether its delay has been above the target for an interval.
     fn next(
         &mut self,
         settings: &CodelSettings,
@@ -148,7 +148,7 @@ impl Codel {
 }
 
 impl Queue for Codel {
-    fn put(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn enqueue(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.limit.admits(self.fifo.backlog(), &packet) {
             self.fifo.push(at, packet);
         } else {
@@ -177,15 +177,15 @@ mod tests {
         let mut codel = Codel::new(CodelSettings::STANDARD, Limit::Packets(10_000));
         let mut out = Outlet::default();
         for _ in 0..50 {
-            codel.put(at(0), packet(1500), &mut out);
+            codel.enqueue(at(0), packet(1500), &mut out);
         }
         for now in 1..ms {
-            codel.put(at(now * MS), packet(1500), &mut out);
+            codel.enqueue(at(now * MS), packet(1500), &mut out);
             let lost = out.lost.len();
             let _ = codel.get(at(now * MS), &mut out);
             // Keeps the queue standing: what was dropped is put back.
             for _ in lost..out.lost.len() {
-                codel.put(at(now * MS), packet(1500), &mut out);
+                codel.enqueue(at(now * MS), packet(1500), &mut out);
             }
         }
         out.lost.iter().map(|lost| lost.at.nanos() / MS).collect()
@@ -204,8 +204,8 @@ mod tests {
         let mut codel = Codel::new(CodelSettings::STANDARD, Limit::Packets(10_000));
         let mut out = Outlet::default();
         for now in 0..10_000 {
-            codel.put(at(now * MS), packet(1500), &mut out);
-            codel.put(at(now * MS), packet(1500), &mut out);
+            codel.enqueue(at(now * MS), packet(1500), &mut out);
+            codel.enqueue(at(now * MS), packet(1500), &mut out);
             assert!(codel.get(at(now * MS + 4 * MS), &mut out).is_some());
             assert!(codel.get(at(now * MS + 4 * MS), &mut out).is_some());
         }

@@ -6,22 +6,22 @@ use std::time::Duration;
 use super::{Ecn, Element, Outlet, Packet, Random};
 use crate::time::MonoTime;
 
-/// When the packets of a source come.
+/// Arrival process of the packets of a source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
-    /// One each `gap`.
+    /// One packet each `gap`.
     Constant {
-        /// From packet to packet.
+        /// Time from packet to packet.
         gap: Duration,
     },
     /// Poisson: gaps are exponential with this mean.
     Poisson {
-        /// Mean gap.
+        /// Mean gap between packets.
         gap: Duration,
     },
     /// Bursts of constant gaps; the lengths of bursts and pauses are exponential.
     OnOff {
-        /// From packet to packet within a burst.
+        /// Time from packet to packet within a burst.
         gap: Duration,
         /// Mean length of a burst.
         on: Duration,
@@ -30,14 +30,14 @@ pub enum Arrivals {
     },
 }
 
-/// A source.
+/// A source of other traffic on the path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CrossSettings {
     /// Length of its IP packets.
     pub ip_bytes: u32,
-    /// When they come.
+    /// Arrival process of the packets.
     pub arrivals: Arrivals,
-    /// Their flow, for queues and trunks that look at it.
+    /// Flow of the packets, for queues and trunks that tell flows apart.
     pub flow: u32,
 }
 
@@ -86,11 +86,11 @@ impl CrossTraffic {
 }
 
 impl Element for CrossTraffic {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         out.forward(at, packet);
     }
 
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         while self.next <= now {
             let packet = Packet {
                 number: self.sent,
@@ -118,7 +118,7 @@ impl Element for CrossTraffic {
 pub struct CrossEnd;
 
 impl Element for CrossEnd {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if !packet.is_cross() {
             out.forward(at, packet);
         }
@@ -141,7 +141,7 @@ mod tests {
 
     fn packets_in(arrivals: Arrivals, seconds: u64) -> usize {
         let mut out = Outlet::default();
-        source(arrivals).due(at(seconds * SECOND - 1), &mut out);
+        source(arrivals).release(at(seconds * SECOND - 1), &mut out);
         out.departures.len()
     }
 
@@ -171,7 +171,7 @@ mod tests {
         let packet = super::super::testing::packet(1500);
         // Offered 1 Gbit/s beside 0.5 Gbit/s: about half the link is left.
         for index in 0..100_000 {
-            pipeline.take(at(index * 12_000), packet, &mut out);
+            pipeline.receive(at(index * 12_000), packet, &mut out);
         }
         let share = out.departures.len() as f64 / 100_000.0;
         assert!(out.departures.iter().all(|left| !left.packet.is_cross()));

@@ -23,7 +23,7 @@ impl BitErrors {
 }
 
 impl Element for BitErrors {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         let bits = f64::from(self.framing.line_bytes(packet.ip_bytes)) * 8.0;
         // 1 - (1 - ratio)^bits, exact for small ratios too.
         let damaged = -(bits * (-self.ratio).ln_1p()).exp_m1();
@@ -54,7 +54,7 @@ pub struct CellLoss {
     random: Random,
     /// Cells until the next burst begins.
     until_burst: u64,
-    /// Cells of the burst that are still to come.
+    /// Cells of the burst that are still to be lost.
     burst_left: u64,
     /// Cells lost so far.
     cells_lost: u64,
@@ -115,7 +115,7 @@ impl CellLoss {
 }
 
 impl Element for CellLoss {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         let framing = Framing::Aal5 { header_bytes: self.settings.header_bytes };
         let lost = self.lose(u64::from(framing.line_bytes(packet.ip_bytes)) / 53);
         self.cells_lost += lost;

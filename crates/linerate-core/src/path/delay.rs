@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::element::Backlog;
-use super::held::Held;
+use super::held::HeldPackets;
 use super::{Departure, Element, Outlet, Packet};
 use crate::time::MonoTime;
 
@@ -12,21 +12,21 @@ use crate::time::MonoTime;
 #[derive(Debug)]
 pub struct Delay {
     span: Duration,
-    /// Spans to come, the earliest last.
+    /// Further delays with their times, the earliest last.
     steps: Vec<(MonoTime, Duration)>,
     /// The latest departure so far.
     last: MonoTime,
-    held: Held,
+    held: HeldPackets,
 }
 
 impl Delay {
     /// A delay of `span`.
     pub const fn new(span: Duration) -> Self {
         let last = MonoTime::from_nanos(0);
-        Self { span, steps: Vec::new(), last, held: Held::new() }
+        Self { span, steps: Vec::new(), last, held: HeldPackets::new() }
     }
 
-    /// The same with other spans from given times on, for the packets that come then.
+    /// The same with other delays from given times on, for the packets that arrive then.
     pub fn with_steps(mut self, mut steps: Vec<(MonoTime, Duration)>) -> Self {
         steps.sort_unstable_by_key(|&(from, _)| std::cmp::Reverse(from));
         self.steps = steps;
@@ -35,7 +35,7 @@ impl Delay {
 }
 
 impl Element for Delay {
-    fn take(&mut self, at: MonoTime, packet: Packet, _: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, _: &mut Outlet) {
         while let Some((_, span)) = self.steps.pop_if(|(from, _)| *from <= at) {
             self.span = span;
         }
@@ -43,7 +43,7 @@ impl Element for Delay {
         self.held.push(Departure { at: self.last, packet });
     }
 
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         self.held.release(now, out);
     }
 
@@ -77,9 +77,9 @@ mod tests {
         assert_eq!(delay.transit_min(), ns(5));
         let mut out = Outlet::default();
         for now in [0, 9, 10, 19, 20, 80] {
-            delay.take(at(now), packet(100), &mut out);
+            delay.receive(at(now), packet(100), &mut out);
         }
-        delay.due(at(u64::MAX), &mut out);
+        delay.release(at(u64::MAX), &mut out);
         // 0 + 20, 9 + 20, 10 + 60, 19 + 60; 20 + 5 waits for that one; 80 + 5.
         let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
         assert_eq!(times, [20, 29, 70, 79, 79, 85]);

@@ -47,15 +47,15 @@ impl DualPi2Settings {
 const WEIGHT_LOW: i64 = 9;
 const WEIGHT_CLASSIC: i64 = 1;
 
-/// A queue with its sum of chances: an event comes each time the sum passes 1 (RFC 9332 figure 5,
-/// recur), evenly spaced instead of at random.
+/// A queue with the sum of its marking probabilities: a mark is due each time the sum passes 1 (RFC
+/// 9332 figure 5, recur), evenly spaced instead of at random.
 #[derive(Debug, Default)]
-struct Side {
+struct SideQueue {
     fifo: Fifo,
     sum: f64,
 }
 
-impl Side {
+impl SideQueue {
     fn recurs(&mut self, chance: f64) -> bool {
         self.sum += chance;
         let full = self.sum > 1.0;
@@ -71,14 +71,14 @@ impl Side {
 pub struct DualPi2 {
     settings: DualPi2Settings,
     limit: Limit,
-    low: Side,
-    classic: Side,
-    /// p'.
+    low: SideQueue,
+    classic: SideQueue,
+    /// Base probability p' of the PI controller.
     base: f64,
     /// Delay of the classic queue at the last step.
     previous_s: f64,
     next_update: MonoTime,
-    /// Above 0 it is the classic queue's turn.
+    /// Scheduler's credit: above 0 it is the classic queue's turn.
     credit: i64,
 }
 
@@ -88,8 +88,8 @@ impl DualPi2 {
         Self {
             settings,
             limit,
-            low: Side::default(),
-            classic: Side::default(),
+            low: SideQueue::default(),
+            classic: SideQueue::default(),
             base: 0.0,
             previous_s: 0.0,
             next_update: MonoTime::default() + settings.update,
@@ -123,8 +123,8 @@ impl DualPi2 {
         self.settings.coupling * self.base
     }
 
-    /// Whether L4S is served next; none where nothing waits.
-    fn turn(&self) -> Option<bool> {
+    /// True when L4S is served next; none where nothing waits.
+    fn l4s_is_next(&self) -> Option<bool> {
         match (self.low.fifo.is_empty(), self.classic.fifo.is_empty()) {
             (true, true) => None,
             (false, false) => Some(self.credit <= 0),
@@ -168,7 +168,7 @@ impl DualPi2 {
 }
 
 impl Queue for DualPi2 {
-    fn put(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn enqueue(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         self.advance(at);
         if !self.limit.admits(self.backlog(), &packet) {
             out.lose(at, packet, LossCause::QueueFull);
@@ -182,7 +182,7 @@ impl Queue for DualPi2 {
 
     fn get(&mut self, at: MonoTime, out: &mut Outlet) -> Option<Packet> {
         self.advance(at);
-        while let Some(low) = self.turn() {
+        while let Some(low) = self.l4s_is_next() {
             let packet = if low { self.get_low(at, out) } else { self.get_classic(at, out) };
             if packet.is_some() {
                 return packet;
@@ -196,8 +196,8 @@ impl Queue for DualPi2 {
         Backlog { packets: low.packets + classic.packets, bytes: low.bytes + classic.bytes }
     }
 
-    fn pass(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) -> Option<Packet> {
-        self.put(at, packet, out);
+    fn pass_through(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) -> Option<Packet> {
+        self.enqueue(at, packet, out);
         self.get(at, out)
     }
 }
@@ -235,7 +235,7 @@ mod tests {
         let mut out = Outlet::default();
         // One packet stands from 0 on: it waited 15 ms at 15 ms, so 0.15 * 0 + 3 * 0.015 = 0.045;
         // at 30 ms 0.15 * 0.015 + 3 * 0.015 = 0.04725 more; at 45 ms 0.15 * 0.03 + 0.045.
-        queue.put(at(0), of(Ecn::NotCapable), &mut out);
+        queue.enqueue(at(0), of(Ecn::NotCapable), &mut out);
         for (ms, expected) in [(14, 0.0), (15, 0.045), (30, 0.09225), (45, 0.14175)] {
             queue.advance(at(ms * MS));
             assert!((queue.base - expected).abs() < 1e-12, "{ms}: {}", queue.base);
@@ -255,7 +255,7 @@ mod tests {
         let mut queue = queue();
         queue.base = base;
         let mut out = Outlet::default();
-        let passed = (0..10_000).filter_map(|_| queue.pass(at(0), of(ecn), &mut out));
+        let passed = (0..10_000).filter_map(|_| queue.pass_through(at(0), of(ecn), &mut out));
         let marked = passed.filter(|packet| packet.ecn == Ecn::Experienced).count();
         (marked, out.lost.len())
     }
@@ -281,7 +281,7 @@ mod tests {
             let mut queue = queue();
             let mut out = Outlet::default();
             for _ in 0..2 {
-                queue.put(at(0), of(Ecn::Capable1), &mut out);
+                queue.enqueue(at(0), of(Ecn::Capable1), &mut out);
             }
             let first = queue.get(at(us * US), &mut out).expect("two wait");
             assert_eq!(first.ecn, expected, "{us}");
@@ -296,7 +296,7 @@ mod tests {
         let mut queue = queue();
         let mut out = Outlet::default();
         for ecn in [Ecn::NotCapable, Ecn::Capable1] {
-            (0..1000).for_each(|_| queue.put(at(0), of(ecn), &mut out));
+            (0..1000).for_each(|_| queue.enqueue(at(0), of(ecn), &mut out));
         }
         let taken: Vec<Packet> = (0..1000).filter_map(|_| queue.get(at(0), &mut out)).collect();
         assert_eq!(taken[0].ecn, Ecn::Capable1);

@@ -9,17 +9,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::time::MonoTime;
 
-/// What the two directions of a mismatched link know of each other.
+/// Times of the frames on a link whose ends disagree on duplex, shared by its two directions.
 #[derive(Clone, Debug, Default)]
-pub struct DuplexMismatch(Arc<Mutex<Turns>>);
+pub struct DuplexMismatch(Arc<Mutex<FrameTimes>>);
 
 #[derive(Debug, Default)]
-struct Turns {
-    /// Until when the full-duplex end sends.
+struct FrameTimes {
+    /// Time until which the full-duplex end sends.
     full_until: MonoTime,
     /// The last frame of the half-duplex end: its begin, and when it is over.
     half: (MonoTime, MonoTime),
-    /// That frame was hit after its collision window.
+    /// True when that frame was hit after its collision window.
     half_is_lost: bool,
 }
 
@@ -44,8 +44,8 @@ impl DuplexMismatch {
 }
 
 impl DuplexEnd {
-    /// Sends a frame that is ready at `at` and is over when `send` says; whether it is lost on
-    /// arrival is known of a full-duplex end's now.
+    /// Sends a frame that is ready at `at` and leaves until the time from `send`. A full-duplex
+    /// end's frame has its fate at once; a half-duplex end's from [`DuplexEnd::was_hit`].
     pub(super) fn begin(
         &self,
         at: MonoTime,
@@ -66,7 +66,7 @@ impl DuplexEnd {
         (turns.full_until, collides)
     }
 
-    /// Whether the frame that is over now was hit late: asked of the half-duplex end.
+    /// True when the half-duplex end's frame that is over now was hit late.
     pub(super) fn was_hit(&self) -> bool {
         let turns = self.link.0.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_half && turns.half_is_lost
@@ -95,10 +95,10 @@ mod tests {
         let (mut ends, mut out) = (ends(), Outlet::default());
         for &(us, number, half) in packets {
             let now = at(us * 1000);
-            ends.iter_mut().for_each(|end| end.due(now, &mut out));
-            ends[usize::from(half)].take(now, Packet { number, ..packet(1500) }, &mut out);
+            ends.iter_mut().for_each(|end| end.release(now, &mut out));
+            ends[usize::from(half)].receive(now, Packet { number, ..packet(1500) }, &mut out);
         }
-        ends.iter_mut().for_each(|end| end.due(at(u64::MAX), &mut out));
+        ends.iter_mut().for_each(|end| end.release(at(u64::MAX), &mut out));
         assert!(out.lost.iter().all(|lost| lost.cause == LossCause::Damaged));
         assert_eq!(out.lost.len() + out.departures.len(), packets.len());
         let mut numbers: Vec<_> = out.lost.iter().map(|lost| lost.packet.number).collect();

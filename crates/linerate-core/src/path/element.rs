@@ -5,36 +5,37 @@ use std::time::Duration;
 use super::Packet;
 use crate::time::MonoTime;
 
-/// One element of a path. The pipeline keeps the order: before [`Element::take`] at a time it asks
-/// for what is [`Element::due`] at that time, and times never go back.
+/// One element of a path. The pipeline keeps the order: before [`Element::receive`] at a time it
+/// calls [`Element::release`] for that time, and times never go back.
 pub trait Element: Send {
-    /// Takes a packet that arrives at `at`. What leaves at once, and what is lost, goes to `out`.
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet);
+    /// Takes a packet that arrives at `at`. Packets that leave at once, and those lost, go to
+    /// `out`.
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet);
 
     /// Puts out every packet that leaves at or before `now`, in order of time, each with the time
     /// at which it leaves.
-    /// An element that holds nothing has nothing to add to what [`Element::take`] did.
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    /// An element that holds nothing has nothing to add to what [`Element::receive`] did.
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         let _ = (now, out);
     }
 
-    /// When the next packet leaves, as far as is known now; `None` while nothing waits.
+    /// Time at which the next packet leaves, as far as is known now; `None` while nothing waits.
     fn next(&self) -> Option<MonoTime> {
         None
     }
 
-    /// The shortest time that a packet spends here. What comes after it may be asked that far
-    /// ahead of what comes before it.
+    /// The shortest time that a packet spends here. Elements behind this one may be run ahead of
+    /// those before it by that time.
     fn transit_min(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// Whether packets travel here instead of waiting: they are no part of a queue.
+    /// True when packets travel here instead of waiting: they are no part of a queue.
     fn travels(&self) -> bool {
         false
     }
 
-    /// Whether it shares its time with an element of another pipeline, so that the two must be
+    /// True when it shares its time with an element of another pipeline, so that the two must be
     /// asked in order of time.
     fn is_shared(&self) -> bool {
         false
@@ -47,10 +48,10 @@ pub trait Element: Send {
     }
 }
 
-/// What waits in an element.
+/// Packets and bytes that wait in an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Packets.
+    /// Number of packets that wait.
     pub packets: u64,
     /// Bytes of IP packets.
     pub bytes: u64,
@@ -59,24 +60,24 @@ pub struct Backlog {
 /// A packet that leaves an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// When.
+    /// Time at which it leaves.
     pub at: MonoTime,
-    /// Which.
+    /// The packet that leaves.
     pub packet: Packet,
 }
 
 /// A packet that the path lost, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// When.
+    /// Time of the loss.
     pub at: MonoTime,
-    /// Which.
+    /// The packet that is lost.
     pub packet: Packet,
-    /// Why.
+    /// Reason of the loss.
     pub cause: LossCause,
 }
 
-/// Why a packet was lost.
+/// Reason why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossCause {
     /// The queue was full.
@@ -93,16 +94,16 @@ pub enum LossCause {
     TooLong,
     /// The path was out.
     Outage,
-    /// The kernel's netem does not say why.
+    /// The kernel's netem gives no reason.
     Untold,
 }
 
-/// Where an element puts its packets.
+/// Output of an element: packets that leave, are lost, or are copied.
 #[derive(Debug, Default)]
 pub struct Outlet {
-    /// What leaves, in order of time.
+    /// Packets that leave, in order of time.
     pub departures: Vec<Departure>,
-    /// What is lost.
+    /// Packets that are lost.
     pub lost: Vec<Lost>,
     /// Packets of which the path made one more: the caller keeps their bytes for that one too.
     pub copied: Vec<Packet>,
@@ -114,7 +115,7 @@ impl Outlet {
         self.departures.push(Departure { at, packet });
     }
 
-    /// One more of a packet leaves at `at`.
+    /// A copy of a packet leaves at `at`.
     pub fn copy(&mut self, at: MonoTime, packet: Packet) {
         self.copied.push(packet);
         self.forward(at, packet);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::{Element, LossCause, Outlet, Packet, Random};
 use crate::time::MonoTime;
 
-/// Loses the packets whose numbers are listed, counted from 0 in this direction. What hosts send
-/// for themselves ([`Packet::UNNUMBERED`]) is not counted, and never lost here.
+/// Loses the packets whose numbers are listed, counted from 0 in this direction. Packets that hosts
+/// send for themselves ([`Packet::UNNUMBERED`]) are not counted, and never lost here.
 #[derive(Debug)]
 pub struct ListedLoss {
     numbers: Vec<u64>,
@@ -21,7 +21,7 @@ impl ListedLoss {
 }
 
 impl Element for ListedLoss {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.numbers.binary_search(&packet.number).is_ok() {
             out.lose(at, packet, LossCause::Random);
         } else {
@@ -48,7 +48,7 @@ impl Outages {
 }
 
 impl Element for Outages {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.spans.iter().any(|&(begin, end)| begin <= at && at < end) {
             out.lose(at, packet, LossCause::Outage);
         } else {
@@ -65,14 +65,14 @@ pub struct Duplication {
 }
 
 impl Duplication {
-    /// Duplicates with `probability`.
+    /// An element that duplicates packets with `probability`.
     pub const fn new(probability: f64, random: Random) -> Self {
         Self { probability, random }
     }
 }
 
 impl Element for Duplication {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         out.forward(at, packet);
         if self.random.chance(self.probability) {
             out.copy(at, packet);
@@ -80,7 +80,7 @@ impl Element for Duplication {
     }
 }
 
-/// Changes bits of a share of the packets, which go on: an error that no frame check saw.
+/// Changes bits of a share of the packets, which go on: an error that no frame check detected.
 #[derive(Debug)]
 pub struct Corruption {
     probability: f64,
@@ -88,21 +88,21 @@ pub struct Corruption {
 }
 
 impl Corruption {
-    /// Corrupts with `probability`.
+    /// An element that corrupts packets with `probability`.
     pub const fn new(probability: f64, random: Random) -> Self {
         Self { probability, random }
     }
 }
 
 impl Element for Corruption {
-    fn take(&mut self, at: MonoTime, mut packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, mut packet: Packet, out: &mut Outlet) {
         packet.corrupted |= self.random.chance(self.probability);
         out.forward(at, packet);
     }
 }
 
-/// Loses packets that are longer than the MTU of a link further on. Whether the sender is told
-/// (RFC 1191, RFC 8201) is the caller's, which has the packet's bytes.
+/// Loses packets that are longer than the MTU of a link further on. The caller, which has the
+/// packet's bytes, sends the ICMP message (RFC 1191, RFC 8201).
 #[derive(Debug)]
 pub struct MtuLimit {
     mtu_bytes: u32,
@@ -116,7 +116,7 @@ impl MtuLimit {
 }
 
 impl Element for MtuLimit {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if packet.ip_bytes > self.mtu_bytes {
             out.lose(at, packet, LossCause::TooLong);
         } else {
@@ -165,8 +165,8 @@ mod tests {
     fn a_packet_of_the_mtu_passes_and_one_byte_more_does_not() {
         let mut out = Outlet::default();
         let mut mtu = MtuLimit::new(1400);
-        mtu.take(at(0), packet(1400), &mut out);
-        mtu.take(at(0), packet(1401), &mut out);
+        mtu.receive(at(0), packet(1400), &mut out);
+        mtu.receive(at(0), packet(1401), &mut out);
         assert_eq!((out.departures.len(), out.lost.len()), (1, 1));
         assert_eq!(out.lost[0].cause, LossCause::TooLong);
     }

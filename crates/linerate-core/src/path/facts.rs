@@ -12,7 +12,7 @@ use crate::units::{BitRate, Bytes, Fraction, parse_span};
 
 /// Packets that wait in a shaper, which has a queue of its own.
 pub(super) const SIDE_QUEUE_PACKETS: u64 = 1000;
-/// The least room that a link has when the plan does not say.
+/// Least buffer of a link whose plan names none, in packets.
 const BUFFER_PACKETS_MIN: u64 = 100;
 /// Packets are counted as full ones of Ethernet where a buffer's room is converted.
 pub(super) const PACKET_BYTES: u64 = 1500;
@@ -25,7 +25,7 @@ const DELAY_MAX: Duration = Duration::from_secs(60);
 pub struct PathProblem {
     /// The key, with the direction when it is that of one: `backward.loss`.
     pub key: String,
-    /// What is wrong, and what would be right.
+    /// The problem, and a value that would be right.
     pub reason: String,
 }
 
@@ -33,12 +33,12 @@ pub(super) fn problem(key: &str, reason: impl ToString) -> PathProblem {
     PathProblem { key: key.to_owned(), reason: reason.to_string() }
 }
 
-/// What a path is, in figures, before it is built.
+/// Rate, delay and buffer of one direction of a path, before it is built.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DirectionFacts {
     /// Rate of the link's clock; absent where a trace, or nothing, limits it.
     pub rate: Option<BitRate>,
-    /// What the link's rate counts.
+    /// Bytes of a packet that the link's rate counts.
     pub framing: Framing,
     /// One-way delay, jitter at its most.
     pub delay: Duration,
@@ -162,7 +162,7 @@ fn line(plan: &PathPlan) -> Result<Option<(BitRate, Framing)>, PathProblem> {
 
 fn with_carrier(link: Link, plan: &PathPlan) -> Result<(BitRate, Framing), PathProblem> {
     let carrier = carrier(link, plan)?;
-    let found = Framing::of(link, carrier).filter(|(rate, _)| rate.bits_per_sec() > 0);
+    let found = Framing::from_link(link, carrier).filter(|(rate, _)| rate.bits_per_sec() > 0);
     found.ok_or_else(|| {
         let reason = format!("{} does not run on {link} here", carrier.name());
         problem(if plan.carrier.is_some() { "carrier" } else { "link" }, reason)
@@ -241,8 +241,7 @@ fn buffer(plan: &PathPlan, rate: Option<BitRate>, rtt: Duration) -> Result<Limit
 const SUFFIXES: [(&str, &str); 4] =
     [("-atm", "aal5-llcsnap"), ("-pos", "pos"), ("-hdlc", "hdlc"), ("-ppp", "hdlc")];
 
-/// The link that the plan names and what carries packets on it; an Ethernet link where it gives a
-/// rate alone.
+/// The plan's link and its link-layer protocol; an Ethernet link where it gives a rate alone.
 pub(super) fn named_line(plan: &PathPlan) -> Result<Option<(Link, Carrier)>, PathProblem> {
     let link = match (&plan.link, &plan.rate) {
         (Some(text), _) => link_of(text)?,
@@ -252,8 +251,8 @@ pub(super) fn named_line(plan: &PathPlan) -> Result<Option<(Link, Carrier)>, Pat
     Ok(Some((link, carrier(link, plan)?)))
 }
 
-/// What carries packets on a link: what the plan says, what the name of the link ends in, or what
-/// is usual.
+/// Carrier of packets on a link: from the plan's key, else from the suffix of the link's name, else
+/// the usual one.
 pub(super) fn carrier(link: Link, plan: &PathPlan) -> Result<Carrier, PathProblem> {
     let short = plan.link.as_deref().and_then(|text| Some(parts(text)?.1));
     match plan.carrier.as_deref().or(short) {

@@ -16,24 +16,24 @@ use crate::time::MonoTime;
 /// Queues, as RFC 8290 §5.2.3 suggests.
 pub const FLOW_QUEUES: usize = 1024;
 
-/// One flow's queue.
+/// Queue of one flow.
 #[derive(Debug, Default)]
 struct FlowQueue {
     fifo: Fifo,
     control: Control,
     /// Bytes that it may still send in this turn.
     credit: i64,
-    /// On one of the two lists.
+    /// True when the queue is on one of the two lists.
     listed: bool,
-    /// Of the packet that listed it.
+    /// Hosts of the packet that put the flow on a list.
     hosts: [u32; 2],
 }
 
-/// How many flows of each host are on the lists.
+/// Number of flows of each host that are on the lists.
 #[derive(Debug)]
-struct Hosts([Vec<u32>; 2]);
+struct HostFlowCounts([Vec<u32>; 2]);
 
-impl Hosts {
+impl HostFlowCounts {
     fn change(&mut self, hosts: [u32; 2], change: impl Fn(u32) -> u32) {
         for (counts, host) in self.0.iter_mut().zip(hosts) {
             let count = &mut counts[host as usize % FLOW_QUEUES];
@@ -43,7 +43,8 @@ impl Hosts {
 
     /// Flows of the busier of two hosts.
     fn most(&self, hosts: [u32; 2]) -> u32 {
-        let counts = self.0.iter().zip(hosts).map(|(it, host)| it[host as usize % FLOW_QUEUES]);
+        let counts =
+            self.0.iter().zip(hosts).map(|(counts, host)| counts[host as usize % FLOW_QUEUES]);
         counts.max().unwrap_or(0).max(1)
     }
 }
@@ -57,8 +58,8 @@ pub struct FqCodel {
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     waiting: Backlog,
-    /// Where hosts share the line before flows do.
-    hosts: Option<Hosts>,
+    /// Flows of each host, where hosts share the line before flows do.
+    hosts: Option<HostFlowCounts>,
 }
 
 impl FqCodel {
@@ -71,7 +72,7 @@ impl FqCodel {
 
     /// The same with equal shares for hosts.
     pub fn fair_to_hosts(mut self) -> Self {
-        self.hosts = Some(Hosts([vec![0; FLOW_QUEUES], vec![0; FLOW_QUEUES]]));
+        self.hosts = Some(HostFlowCounts([vec![0; FLOW_QUEUES], vec![0; FLOW_QUEUES]]));
         self
     }
 
@@ -96,13 +97,13 @@ impl FqCodel {
         self.waiting.bytes -= u64::from(packet.ip_bytes);
     }
 
-    /// The queue whose turn it is, and whether it is on the list of new ones.
-    fn turn(&self) -> Option<(usize, bool)> {
+    /// Index of the queue that sends next, and whether it is on the list of new ones.
+    fn next_queue(&self) -> Option<(usize, bool)> {
         let new = self.new.front().map(|&index| (index, true));
         new.or_else(|| self.old.front().map(|&index| (index, false)))
     }
 
-    /// Takes the queue whose turn it is off its list and puts it last among the old ones, or on
+    /// Removes the queue that sends next from its list and puts it last among the old ones, or on
     /// none.
     fn pass_on(&mut self, was_new: bool, keep: bool) {
         let list = if was_new { &mut self.new } else { &mut self.old };
@@ -119,7 +120,7 @@ impl FqCodel {
 }
 
 impl Queue for FqCodel {
-    fn put(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn enqueue(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         let index = packet.flow as usize % FLOW_QUEUES;
         let queue = &mut self.queues[index];
         queue.fifo.push(at, packet);
@@ -140,7 +141,7 @@ impl Queue for FqCodel {
     }
 
     fn get(&mut self, at: MonoTime, out: &mut Outlet) -> Option<Packet> {
-        while let Some((index, was_new)) = self.turn() {
+        while let Some((index, was_new)) = self.next_queue() {
             let quantum = self.quantum(self.queues[index].hosts);
             let queue = &mut self.queues[index];
             if queue.credit <= 0 {
@@ -180,12 +181,12 @@ mod tests {
         let mut queue = FqCodel::new(CodelSettings::STANDARD, Limit::Packets(10_240));
         let mut out = Outlet::default();
         for number in 0..100 {
-            queue.put(at(0), Packet { flow: 1, number, ..packet(1500) }, &mut out);
+            queue.enqueue(at(0), Packet { flow: 1, number, ..packet(1500) }, &mut out);
         }
         // The bulky flow's first turn makes it an old flow.
         assert_eq!(queue.get(at(0), &mut out).map(|packet| packet.flow), Some(1));
         assert_eq!(queue.get(at(0), &mut out).map(|packet| packet.flow), Some(1));
-        queue.put(at(1), Packet { flow: 2, ..packet(100) }, &mut out);
+        queue.enqueue(at(1), Packet { flow: 2, ..packet(100) }, &mut out);
         assert_eq!(queue.get(at(1), &mut out).map(|packet| packet.flow), Some(2));
     }
 
@@ -194,8 +195,8 @@ mod tests {
         let mut queue = FqCodel::new(CodelSettings::STANDARD, Limit::Packets(10_240));
         let mut out = Outlet::default();
         for _ in 0..2000 {
-            queue.put(at(0), Packet { flow: 1, ..packet(1500) }, &mut out);
-            queue.put(at(0), Packet { flow: 2, ..packet(500) }, &mut out);
+            queue.enqueue(at(0), Packet { flow: 1, ..packet(1500) }, &mut out);
+            queue.enqueue(at(0), Packet { flow: 2, ..packet(500) }, &mut out);
         }
         let mut bytes = [0_u64; 3];
         for _ in 0..2000 {
@@ -211,9 +212,9 @@ mod tests {
         let mut queue = FqCodel::new(CodelSettings::STANDARD, Limit::Packets(10));
         let mut out = Outlet::default();
         for number in 0..10 {
-            queue.put(at(0), Packet { flow: 1, number, ..packet(1500) }, &mut out);
+            queue.enqueue(at(0), Packet { flow: 1, number, ..packet(1500) }, &mut out);
         }
-        queue.put(at(0), Packet { flow: 2, ..packet(100) }, &mut out);
+        queue.enqueue(at(0), Packet { flow: 2, ..packet(100) }, &mut out);
         assert_eq!(out.lost.len(), 1);
         assert_eq!((out.lost[0].packet.flow, out.lost[0].packet.number), (1, 0));
         assert_eq!(queue.backlog(), Backlog { packets: 10, bytes: 9 * 1500 + 100 });
@@ -226,7 +227,7 @@ mod tests {
         for _ in 0..3000 {
             for flow in 1..=4 {
                 let hosts = [if flow == 1 { 1 } else { 2 }, 10 + flow];
-                queue.put(at(0), Packet { flow, hosts, ..packet(1500) }, &mut out);
+                queue.enqueue(at(0), Packet { flow, hosts, ..packet(1500) }, &mut out);
             }
         }
         let mut bytes = [0_u64; 2];
@@ -254,7 +255,7 @@ mod tests {
         let mut out = Outlet::default();
         for flow in 1..=3 {
             let hosts = [7, 20 + flow];
-            queue.put(at(0), Packet { flow, hosts, ..packet(1500) }, &mut out);
+            queue.enqueue(at(0), Packet { flow, hosts, ..packet(1500) }, &mut out);
         }
         assert_eq!(queue.quantum([7, 21]), 1514 / 3);
         assert_eq!(queue.quantum([8, 9]), 1514);

@@ -13,18 +13,18 @@ use crate::theory::ppp::Stuffing;
 use crate::theory::sonet::wan_phy_mac_bps;
 use crate::units::BitRate;
 
-/// What a packet takes on the line.
+/// Bytes that a packet takes on the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// Nothing: the rate counts IP packets.
+    /// No framing: the rate counts IP packets.
     Ip,
     /// A frame of the packet and some more, of a least length, and bytes around it.
     Frame {
         /// Header and check sequence.
         header_bytes: u32,
-        /// Shortest frame.
+        /// Length of the shortest frame.
         frame_min_bytes: u32,
-        /// Preamble and gap.
+        /// Preamble and gap around a frame.
         outside_bytes: u32,
     },
     /// Cells of 53 bytes for 48 of the AAL5 frame: header, packet, trailer of 8, and padding.
@@ -62,9 +62,9 @@ impl Framing {
         }
     }
 
-    /// The rate at which a link sends what its framing counts, and the framing; `None` for a
+    /// Rate of the bytes that the framing counts on a link, and the framing; `None` for a
     /// combination that has none.
-    pub fn of(link: Link, carrier: Carrier) -> Option<(BitRate, Self)> {
+    pub fn from_link(link: Link, carrier: Carrier) -> Option<(BitRate, Self)> {
         if !link.takes(carrier) {
             return None;
         }
@@ -131,7 +131,7 @@ mod tests {
         for name in ["1g", "oc3", "oc12", "ds3", "ds1", "10gbase-w", "vdsl2:50M", "docsis:100M"] {
             for carrier in Carrier::ALL {
                 let link: Link = name.parse().expect("a link");
-                let Some((rate, framing)) = Framing::of(link, carrier) else { continue };
+                let Some((rate, framing)) = Framing::from_link(link, carrier) else { continue };
                 let plan = StackPlan {
                     link,
                     carrier,

@@ -6,14 +6,14 @@ use std::collections::VecDeque;
 use super::{Backlog, Departure, Outlet};
 use crate::time::MonoTime;
 
-/// Departures to come, none before the one that was put in last.
+/// Departures in order of time: none is before the one that was put in last.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct HeldPackets {
     departures: VecDeque<Departure>,
     bytes: u64,
 }
 
-impl Held {
+impl HeldPackets {
     pub(super) const fn new() -> Self {
         Self { departures: VecDeque::new(), bytes: 0 }
     }
@@ -23,7 +23,7 @@ impl Held {
         self.departures.push_back(departure);
     }
 
-    /// Puts out what leaves at or before `now`.
+    /// Puts out the packets that leave at or before `now`.
     pub(super) fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         while self.departures.front().is_some_and(|departure| departure.at <= now) {
             let Some(departure) = self.departures.pop_front() else { break };

@@ -7,24 +7,24 @@ use std::time::Duration;
 use super::{Backlog, Departure, Element, Outlet, Packet, Random};
 use crate::time::MonoTime;
 
-/// How the extra delay is spread.
+/// Distribution of the extra delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Spread {
     /// Evenly over 0 … `most`.
     Uniform {
-        /// The longest.
+        /// The longest extra delay.
         most: Duration,
     },
     /// Exponentially: many short, few long.
     Exponential {
-        /// Its mean.
+        /// Mean of the extra delay.
         mean: Duration,
     },
     /// `extra` for a share of the packets, 0 for the others: they are overtaken.
     Some {
         /// Share of packets, 0 … 1.
         share: f64,
-        /// Their extra delay.
+        /// Extra delay of those packets.
         extra: Duration,
     },
 }
@@ -51,7 +51,7 @@ pub struct Jitter {
     spread: Spread,
     keep_order: bool,
     random: Random,
-    held: BinaryHeap<Reverse<Held>>,
+    held: BinaryHeap<Reverse<JitteredPacket>>,
     bytes: u64,
     /// The latest departure so far, where order is kept.
     last: MonoTime,
@@ -60,31 +60,31 @@ pub struct Jitter {
 
 /// A packet that waits, ordered by departure and then by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Held {
+struct JitteredPacket {
     departure: Departure,
     arrival: u64,
 }
 
-impl Held {
+impl JitteredPacket {
     const fn key(&self) -> (MonoTime, u64) {
         (self.departure.at, self.arrival)
     }
 }
 
-impl PartialOrd for Held {
+impl PartialOrd for JitteredPacket {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Held {
+impl Ord for JitteredPacket {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.key().cmp(&other.key())
     }
 }
 
 impl Jitter {
-    /// Extra delay by `spread`. With `keep_order`, a packet never leaves before one that came
+    /// Extra delay by `spread`. With `keep_order`, a packet never leaves before one that arrived
     /// earlier; it waits for it.
     pub const fn new(spread: Spread, keep_order: bool, random: Random) -> Self {
         let held = BinaryHeap::new();
@@ -94,7 +94,7 @@ impl Jitter {
 }
 
 impl Element for Jitter {
-    fn take(&mut self, at: MonoTime, packet: Packet, _: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, _: &mut Outlet) {
         let mut leaves = at + self.spread.draw(&mut self.random);
         if self.keep_order {
             leaves = leaves.max(self.last);
@@ -102,11 +102,11 @@ impl Element for Jitter {
         }
         self.bytes += u64::from(packet.ip_bytes);
         let departure = Departure { at: leaves, packet };
-        self.held.push(Reverse(Held { departure, arrival: self.taken }));
+        self.held.push(Reverse(JitteredPacket { departure, arrival: self.taken }));
         self.taken += 1;
     }
 
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         while self.held.peek().is_some_and(|held| held.0.departure.at <= now) {
             let Some(Reverse(held)) = self.held.pop() else { break };
             self.bytes -= u64::from(held.departure.packet.ip_bytes);

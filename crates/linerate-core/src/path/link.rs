@@ -13,23 +13,23 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// A line with a rate and a queue before it. The packet that is being sent does not count as
 /// waiting.
 pub struct Link {
-    line: Line,
+    line: LineClock,
     queue: Box<dyn Queue>,
-    sending: Option<Sending>,
-    /// Rates to come, the earliest last.
+    sending: Option<FrameOnLine>,
+    /// Further rates with their times, the earliest last.
     steps: Vec<(MonoTime, BitRate)>,
     medium: Option<Medium>,
     mismatch: Option<DuplexEnd>,
 }
 
-/// What two directions of a half-duplex link share: only one of them sends at a time. Whoever is
-/// asked first after the medium is free has it, so each direction's turn is a packet long when
-/// both are asked often.
+/// The medium that two directions of a half-duplex link share: only one of them sends at a time.
+/// The direction that is asked first after the medium is free has it, so each direction's turn is a
+/// packet long when both are asked often.
 #[derive(Clone, Debug, Default)]
 pub struct Medium(Arc<Mutex<MonoTime>>);
 
 impl Medium {
-    /// Begins at `at` or when the medium is free, and has it until what `send` says.
+    /// Begins at `at` or when the medium is free, and occupies it until the time from `send`.
     fn occupy(&self, at: MonoTime, send: impl FnOnce(MonoTime) -> MonoTime) -> MonoTime {
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *free = send(at.max(*free));
@@ -39,25 +39,28 @@ impl Medium {
 
 /// The packet on the line and the time at which its last bit leaves.
 #[derive(Clone, Copy, Debug)]
-struct Sending {
+struct FrameOnLine {
     packet: Packet,
     until: MonoTime,
-    /// It collides, and arrives damaged.
+    /// The frame collides, and arrives damaged.
     collides: bool,
 }
 
 impl Link {
-    /// A line of `rate`, which must not be 0, that counts what `framing` says.
+    /// A line of `rate`, which must not be 0, that counts the bytes of `framing`.
     pub fn new(rate: BitRate, framing: Framing, queue: impl Queue + 'static) -> Self {
-        Self::of(Line::new(rate, framing), Box::new(queue))
+        Self::from_line(LineClock::new(rate, framing), Box::new(queue))
     }
 
     /// A device that handles `packets_per_s`, which must not be 0, however long they are.
     pub fn of_packets(packets_per_s: u64, queue: impl Queue + 'static) -> Self {
-        Self::of(Line { per_s: packets_per_s, framing: None, remainder: 0 }, Box::new(queue))
+        Self::from_line(
+            LineClock { per_s: packets_per_s, framing: None, remainder: 0 },
+            Box::new(queue),
+        )
     }
 
-    fn of(line: Line, queue: Box<dyn Queue>) -> Self {
+    fn from_line(line: LineClock, queue: Box<dyn Queue>) -> Self {
         Self { line, queue, sending: None, steps: Vec::new(), medium: None, mismatch: None }
     }
 
@@ -93,21 +96,21 @@ impl Link {
             (None, Some(end)) => end.begin(at, send),
             (None, None) => (send(at), false),
         };
-        self.sending = Some(Sending { packet, until, collides });
+        self.sending = Some(FrameOnLine { packet, until, collides });
     }
 }
 
 impl Element for Link {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.sending.is_some() {
-            self.queue.put(at, packet, out);
-        } else if let Some(packet) = self.queue.pass(at, packet, out) {
-            self.line.rest();
+            self.queue.enqueue(at, packet, out);
+        } else if let Some(packet) = self.queue.pass_through(at, packet, out) {
+            self.line.clear_remainder();
             self.send(at, packet);
         }
     }
 
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         while let Some(sending) = self.sending.filter(|sending| sending.until <= now) {
             let hit = self.mismatch.as_ref().is_some_and(DuplexEnd::was_hit);
             if sending.collides || hit {
@@ -137,22 +140,22 @@ impl Element for Link {
 
 /// A line's clock: how long each packet takes on it.
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct LineClock {
     /// Bits, or packets, in a second.
     per_s: u64,
-    /// What bits are counted; none counts packets.
+    /// Bytes of a packet that the rate counts; none counts packets.
     framing: Option<Framing>,
-    /// What was left of the last division, in bits or packets times 10^9: the clock is exact over
-    /// any number of packets sent back to back.
+    /// Remainder of the last division, in bits or packets times 10^9: the clock is exact over any
+    /// number of packets sent back to back.
     remainder: u64,
 }
 
-impl Line {
+impl LineClock {
     const fn new(rate: BitRate, framing: Framing) -> Self {
         Self { per_s: rate.bits_per_sec(), framing: Some(framing), remainder: 0 }
     }
 
-    /// When the last bit of a packet leaves that begins at `at`.
+    /// Time at which the last bit leaves of a packet that begins at `at`.
     const fn send(&mut self, at: MonoTime, packet: &Packet) -> MonoTime {
         let units = match self.framing {
             Some(framing) => framing.line_bytes(packet.ip_bytes) as u64 * 8,
@@ -164,8 +167,8 @@ impl Line {
         MonoTime::from_nanos(at.nanos().saturating_add(work / self.per_s))
     }
 
-    /// The line was idle: the next packet begins at a time of its own.
-    const fn rest(&mut self) {
+    /// Clears the remainder after an idle time: the next packet does not begin back to back.
+    const fn clear_remainder(&mut self) {
         self.remainder = 0;
     }
 
@@ -191,9 +194,9 @@ mod tests {
         let mut link = Link::new(rate, Framing::ETHERNET, TailDrop::new(Limit::Packets(1_000_000)));
         let mut out = Outlet::default();
         for _ in 0..1_000_000 {
-            link.take(at(0), packet(1500), &mut out);
+            link.receive(at(0), packet(1500), &mut out);
         }
-        link.due(at(u64::MAX), &mut out);
+        link.release(at(u64::MAX), &mut out);
         assert_eq!(out.departures.len(), 1_000_000);
         let bits: u128 = 1_000_000 * 1538 * 8;
         let expected = bits * 1_000_000_000 / 622_080_000;
@@ -219,12 +222,12 @@ mod tests {
         let mut link = Link::new(rate, Framing::Ip, TailDrop::new(Limit::Bytes(3000)));
         let mut out = Outlet::default();
         for number in 0..5 {
-            link.take(at(0), Packet { number, ..packet(1500) }, &mut out);
+            link.receive(at(0), Packet { number, ..packet(1500) }, &mut out);
         }
         // One on the line, two in the queue, two lost.
         assert_eq!(out.lost.iter().map(|lost| lost.packet.number).collect::<Vec<_>>(), [3, 4]);
         assert!(out.lost.iter().all(|lost| lost.cause == LossCause::QueueFull));
-        link.due(at(u64::MAX), &mut out);
+        link.release(at(u64::MAX), &mut out);
         // 12,000 bits at 1 Mbit/s: 12 ms each.
         let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
         assert_eq!(times, [12_000_000, 24_000_000, 36_000_000]);
@@ -240,11 +243,11 @@ mod tests {
         let mut pipeline = Pipeline::new(elements.into());
         let mut out = Outlet::default();
         for _ in 0..3 {
-            pipeline.take(at(0), packet(1500), &mut out);
+            pipeline.receive(at(0), packet(1500), &mut out);
         }
         assert_eq!(pipeline.next(), Some(at(1_000_000)));
         assert_eq!(pipeline.next_departure(), Some(at(6_000_000)));
-        pipeline.due(at(60_000_000_000), &mut out);
+        pipeline.release(at(60_000_000_000), &mut out);
         // 1 ms each on the line, then 5 ms.
         let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
         assert_eq!(times, [6_000_000, 7_000_000, 8_000_000]);
@@ -259,9 +262,9 @@ mod tests {
         let mut link = link.with_steps(vec![(at(1_500_000), slow)]);
         let mut out = Outlet::default();
         for _ in 0..4 {
-            link.take(at(0), packet(1500), &mut out);
+            link.receive(at(0), packet(1500), &mut out);
         }
-        link.due(at(u64::MAX), &mut out);
+        link.release(at(u64::MAX), &mut out);
         // 1 ms each until the packet that begins at 2 ms; then 2 ms each.
         let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos() / 1000).collect();
         assert_eq!(times, [1000, 2000, 4000, 6000]);
@@ -278,12 +281,12 @@ mod tests {
         let (mut there, mut back) = (side(), side());
         let (mut out_there, mut out_back) = (Outlet::default(), Outlet::default());
         for _ in 0..100 {
-            there.take(at(0), packet(1500), &mut out_there);
-            back.take(at(0), packet(1500), &mut out_back);
+            there.receive(at(0), packet(1500), &mut out_there);
+            back.receive(at(0), packet(1500), &mut out_back);
         }
         for now in 0..300 {
-            there.due(at(now * 1_000_000), &mut out_there);
-            back.due(at(now * 1_000_000), &mut out_back);
+            there.release(at(now * 1_000_000), &mut out_there);
+            back.release(at(now * 1_000_000), &mut out_back);
         }
         let mut times: Vec<_> = out_there.departures.iter().chain(&out_back.departures).collect();
         times.sort_by_key(|left| left.at);

@@ -16,14 +16,14 @@ impl Bernoulli {
         Self { probability, random }
     }
 
-    /// Whether the next packet is lost.
+    /// Draws the fate of the next packet; true when it is lost.
     pub(super) fn loses(&mut self) -> bool {
         self.random.chance(self.probability)
     }
 }
 
 impl Element for Bernoulli {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.loses() {
             out.lose(at, packet, LossCause::Random);
         } else {

@@ -13,14 +13,14 @@ use crate::record::{Datapath, PathPlan, QueuePlan};
 use crate::theory::atm::{AAL5_TRAILER_BYTES, CELL_BYTES, CELL_PAYLOAD_BYTES};
 use crate::theory::framing::HEADER_BYTES;
 
-/// Packets that netem holds at the least: what tc gives it.
+/// Least packets that netem holds: tc's default.
 const LIMIT_PACKETS_MIN: u64 = 1000;
-/// A direction without a rate holds what this carries in its delay.
+/// Rate whose packets a direction without a rate holds for its delay.
 const RATE_MAX_BPS: u64 = 10_000_000_000;
 /// netem takes twice the jitter as 32 bits of nanoseconds.
 const JITTER_MAX: Duration = Duration::from_secs(2);
 
-/// One direction.
+/// Parameters of netem for one direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Netem {
     /// Delay of every packet; with jitter the mean.
@@ -46,7 +46,7 @@ pub struct Netem {
 pub struct NetemRate {
     /// Whole bytes in a second.
     pub bytes_per_s: u64,
-    /// What a packet takes besides its frame without check sequence.
+    /// Bytes that a packet takes besides its frame without check sequence.
     pub packet_overhead_bytes: i32,
     /// Payload of a cell; 0 where there are none.
     pub cell_bytes: u32,
@@ -55,7 +55,7 @@ pub struct NetemRate {
 }
 
 impl PathPlan {
-    /// Whether the kernel's netem is to carry the path.
+    /// True when the kernel's netem is to carry the path.
     pub fn is_netem(&self) -> bool {
         self.emulator == Some(Datapath::Netem)
     }

@@ -10,16 +10,16 @@ use super::{DirectionFacts, Limit, PathProblem};
 use crate::record::PathPlan;
 use crate::units::BitRate;
 
-/// What one direction of a path asks of whoever holds its packets.
+/// Rate, delay and queue of one direction of a path, from which memory for its packets is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// The fastest that its packets ever enter the delay; absent where nothing limits them.
     pub rate: Option<BitRate>,
     /// Longest time that an element delays a packet beside queues.
     pub delay: Duration,
-    /// What all queues hold together, in bytes of IP packets.
+    /// Bytes of IP packets that all queues hold together.
     pub queue_bytes: u64,
-    /// The MTU that senders of longer packets are told; absent where nobody is told.
+    /// The MTU in messages to senders of longer packets; absent where none are sent.
     pub announced_mtu_bytes: Option<u32>,
 }
 
@@ -34,9 +34,7 @@ impl PathPlan {
         usual(false).min(usual(true))
     }
 
-    /// What the two directions ask of whoever holds packets of up to `mtu_bytes`.
-    /// # Errors
-    /// The first key that cannot be built, with the reason.
+    /// The loads of the two directions, for packets of up to `mtu_bytes`.
     pub fn loads(&self, mtu_bytes: u32) -> Result<[Load; 2], PathProblem> {
         let [there, back] = self.facts()?;
         Ok([self.load(false, &there, mtu_bytes)?, self.load(true, &back, mtu_bytes)?])

@@ -3,7 +3,7 @@
 /// One IP packet on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Its place among the packets that this direction took, from 0; the pipeline gives it.
+    /// Number of the packet among those that entered this direction, from 0; the pipeline gives it.
     /// [`Packet::UNNUMBERED`] stays: the packet is not counted.
     pub number: u64,
     /// Length of the IP packet.
@@ -18,19 +18,19 @@ pub struct Packet {
     pub dont_fragment: bool,
     /// Bits of it were changed on the way.
     pub corrupted: bool,
-    /// What the caller finds its bytes by; [`Packet::CROSS`] for traffic that has none.
+    /// Key with which the caller finds the packet's bytes; [`Packet::CROSS`] for cross traffic,
+    /// which has none.
     pub tag: u64,
 }
 
 impl Packet {
-    /// Number of a packet that the host sends for itself, at times of its own: it moves no place in
-    /// a list of packets.
+    /// Number of a packet that the host sends for itself: it is not counted in lists of packets.
     pub const UNNUMBERED: u64 = u64::MAX;
 
     /// Tag of cross traffic, which exists on the path alone and never leaves it.
     pub const CROSS: u64 = u64::MAX;
 
-    /// Whether this packet is cross traffic.
+    /// True when this packet is cross traffic.
     pub const fn is_cross(&self) -> bool {
         self.tag == Self::CROSS
     }
@@ -39,7 +39,7 @@ impl Packet {
 /// The ECN field (RFC 3168 §5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
-    /// The sender does not know ECN.
+    /// The sender is not ECN-capable.
     #[default]
     NotCapable,
     /// ECN-capable, codepoint ECT(1).
@@ -61,7 +61,7 @@ impl Ecn {
         }
     }
 
-    /// Whether a queue may mark the packet instead of dropping it.
+    /// True when a queue may mark the packet instead of dropping it.
     pub const fn may_be_marked(self) -> bool {
         !matches!(self, Self::NotCapable)
     }

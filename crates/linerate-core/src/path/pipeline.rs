@@ -8,32 +8,32 @@ use crate::time::MonoTime;
 /// One direction of a path. An empty one forwards at once.
 #[derive(Default)]
 pub struct Pipeline {
-    stages: Vec<Stage>,
+    stages: Vec<PipelineStage>,
     taken: u64,
-    /// Scratch: what enters the next stage.
+    /// Scratch: packets that enter the next stage.
     entering: Outlet,
-    /// Scratch: what leaves the stage at work.
+    /// Scratch: packets that leave the present stage.
     leaving: Outlet,
 }
 
 /// An element, and when it has something due. The copy spares a call for each packet.
-struct Stage {
+struct PipelineStage {
     element: Box<dyn Element>,
     next: Option<MonoTime>,
     transit_min: Duration,
 }
 
-impl Stage {
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+impl PipelineStage {
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         if self.next.is_some_and(|next| next <= now) {
-            self.element.due(now, out);
+            self.element.release(now, out);
             self.next = self.element.next();
         }
     }
 
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
-        self.due(at, out);
-        self.element.take(at, packet, out);
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        self.release(at, out);
+        self.element.receive(at, packet, out);
         self.next = self.element.next();
     }
 }
@@ -41,7 +41,7 @@ impl Stage {
 impl Pipeline {
     /// The elements in the order in which a packet meets them.
     pub fn new(elements: Vec<Box<dyn Element>>) -> Self {
-        let stage = |element: Box<dyn Element>| Stage {
+        let stage = |element: Box<dyn Element>| PipelineStage {
             next: element.next(),
             transit_min: element.transit_min(),
             element,
@@ -51,19 +51,19 @@ impl Pipeline {
 
     /// Takes a packet at `at`, numbers it if it is counted, and puts out all that has left the path
     /// by then. Times must not go back.
-    pub fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    pub fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         self.enter(at, packet);
         self.run(at, false, out);
     }
 
     /// Puts out all that leaves the path at or before `now`, in order of time.
-    pub fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    pub fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         if self.next().is_some_and(|next| next <= now) {
             self.run(now, false, out);
         }
     }
 
-    /// Takes packets in order of time, when no other comes at or before `now`, and puts out all
+    /// Takes packets in order of time, when no other arrives at or before `now`, and puts out all
     /// that leaves until `now` and [`Pipeline::transit_min`], which is certain by then.
     pub fn take_ahead(
         &mut self,
@@ -82,7 +82,7 @@ impl Pipeline {
         self.stages.iter().map(|stage| stage.transit_min).sum()
     }
 
-    /// Whether an element shares its time with one of another pipeline.
+    /// True when an element shares its time with one of another pipeline.
     pub fn is_shared(&self) -> bool {
         self.stages.iter().any(|stage| stage.element.is_shared())
     }
@@ -92,8 +92,8 @@ impl Pipeline {
         self.stages.iter().filter_map(|stage| stage.next).min()
     }
 
-    /// A time before which nothing leaves the path, as far as is known now: what an element has
-    /// ready spends its time in those behind it.
+    /// A time before which nothing leaves the path, as far as is known now: a packet that an
+    /// element has ready still spends the transit time of those behind it.
     pub fn next_departure(&self) -> Option<MonoTime> {
         let mut rest = Duration::ZERO;
         let mut earliest: Option<MonoTime> = None;
@@ -122,12 +122,12 @@ impl Pipeline {
     fn run(&mut self, mut now: MonoTime, ahead: bool, out: &mut Outlet) {
         for stage in &mut self.stages {
             for departure in self.entering.departures.drain(..) {
-                stage.take(departure.at, departure.packet, &mut self.leaving);
+                stage.receive(departure.at, departure.packet, &mut self.leaving);
             }
             if ahead {
                 now += stage.transit_min;
             }
-            stage.due(now, &mut self.leaving);
+            stage.release(now, &mut self.leaving);
             std::mem::swap(&mut self.entering, &mut self.leaving);
             out.lost.append(&mut self.entering.lost);
             out.copied.append(&mut self.entering.copied);

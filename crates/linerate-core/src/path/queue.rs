@@ -8,26 +8,26 @@ use crate::time::MonoTime;
 /// A queue before a line. The packet on the line is not in it.
 pub trait Queue: Send {
     /// Takes a packet that has to wait; this one or another may be lost, or marked, for it.
-    fn put(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet);
+    fn enqueue(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet);
 
     /// The next packet for the line, which is free at `at`; packets may be lost on the way.
     fn get(&mut self, at: MonoTime, out: &mut Outlet) -> Option<Packet>;
 
-    /// What waits.
+    /// Packets and bytes that wait.
     fn backlog(&self) -> Backlog;
 
     /// A packet found the queue empty and the line free, and waits for nothing: disciplines that
     /// average the queue's length count it as an arrival to an empty queue. Returns the packet,
     /// or `None` if it was dropped all the same.
-    fn pass(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) -> Option<Packet> {
+    fn pass_through(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) -> Option<Packet> {
         let _ = (at, out);
         Some(packet)
     }
 }
 
 impl Queue for Box<dyn Queue> {
-    fn put(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
-        (**self).put(at, packet, out);
+    fn enqueue(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        (**self).enqueue(at, packet, out);
     }
 
     fn get(&mut self, at: MonoTime, out: &mut Outlet) -> Option<Packet> {
@@ -38,22 +38,22 @@ impl Queue for Box<dyn Queue> {
         (**self).backlog()
     }
 
-    fn pass(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) -> Option<Packet> {
-        (**self).pass(at, packet, out)
+    fn pass_through(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) -> Option<Packet> {
+        (**self).pass_through(at, packet, out)
     }
 }
 
-/// How much may wait.
+/// Limit of the bytes or packets that may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Bytes of IP packets.
     Bytes(u64),
-    /// Packets.
+    /// At most so many packets.
     Packets(u64),
 }
 
 impl Limit {
-    /// Whether one more packet fits beside what waits.
+    /// True when one more packet fits beside those that wait.
     pub const fn admits(self, waiting: Backlog, packet: &Packet) -> bool {
         match self {
             Self::Bytes(bytes) => waiting.bytes + packet.ip_bytes as u64 <= bytes,
@@ -75,14 +75,14 @@ impl Fifo {
         self.packets.push_back((at, packet));
     }
 
-    /// The oldest packet and when it came.
+    /// The oldest packet and its time of arrival.
     pub(super) fn pop(&mut self) -> Option<(MonoTime, Packet)> {
         let (at, packet) = self.packets.pop_front()?;
         self.bytes -= u64::from(packet.ip_bytes);
         Some((at, packet))
     }
 
-    /// When the oldest packet came.
+    /// Arrival time of the oldest packet.
     pub(super) fn oldest(&self) -> Option<MonoTime> {
         self.packets.front().map(|(came, _)| *came)
     }
@@ -96,7 +96,7 @@ impl Fifo {
     }
 }
 
-/// First in, first out; what comes when the queue is full is lost.
+/// First in, first out; a packet that arrives when the queue is full is lost.
 #[derive(Debug)]
 pub struct TailDrop {
     limit: Limit,
@@ -111,7 +111,7 @@ impl TailDrop {
 }
 
 impl Queue for TailDrop {
-    fn put(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn enqueue(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.limit.admits(self.fifo.backlog(), &packet) {
             self.fifo.push(at, packet);
         } else {

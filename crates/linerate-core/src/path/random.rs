@@ -10,8 +10,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// The stream number `stream` of a seed. Every element has a stream of its own, so that one
-    /// more element does not change what the others decide.
+    /// The stream number `stream` of a seed. Every element has its own stream, so that one more
+    /// element does not change the random numbers of the others.
     pub fn new(seed: u64, stream: u64) -> Self {
         // The golden ratio's fraction spreads neighbouring streams over all bits (Weyl sequence).
         let mixed = seed ^ stream.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

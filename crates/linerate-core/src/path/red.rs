@@ -15,7 +15,7 @@ use crate::time::MonoTime;
 pub struct RedSettings {
     /// Thresholds in bytes, the chance between them, and the weight of a new length.
     pub law: red::Red,
-    /// Mark packets that know ECN instead of dropping them (RFC 3168 §5).
+    /// Mark ECN-capable packets instead of dropping them (RFC 3168 §5).
     pub ecn: bool,
     /// Time that a typical packet takes on the line, for the average after an idle time.
     pub packet_time_ns: u64,
@@ -63,7 +63,7 @@ impl Red {
         self.average = law.averaged(self.average, self.fifo.backlog().bytes as f64);
     }
 
-    /// Whether this packet is the one to drop or mark.
+    /// Draws whether to drop or mark this packet, by the average length of the queue.
     fn chosen(&mut self) -> bool {
         if self.average < self.settings.law.min {
             self.since_last = None;
@@ -98,7 +98,7 @@ impl Red {
 }
 
 impl Queue for Red {
-    fn put(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn enqueue(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         let Some(packet) = self.admit(at, packet, out) else { return };
         if self.limit.admits(self.fifo.backlog(), &packet) {
             self.fifo.push(at, packet);
@@ -120,7 +120,7 @@ impl Queue for Red {
         self.fifo.backlog()
     }
 
-    fn pass(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) -> Option<Packet> {
+    fn pass_through(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) -> Option<Packet> {
         let packet = self.admit(at, packet, out);
         self.idle_since = Some(at);
         packet

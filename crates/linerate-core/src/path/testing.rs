@@ -28,14 +28,14 @@ pub(crate) fn drive(element: &mut dyn Element, count: u64, ip_bytes: u32, gap_ns
     let mut out = Outlet::default();
     for number in 0..count {
         let now = at(number * gap_ns);
-        element.due(now, &mut out);
-        element.take(now, Packet { number, tag: number, ..packet(ip_bytes) }, &mut out);
+        element.release(now, &mut out);
+        element.receive(now, Packet { number, tag: number, ..packet(ip_bytes) }, &mut out);
     }
-    element.due(at(u64::MAX), &mut out);
+    element.release(at(u64::MAX), &mut out);
     out
 }
 
-/// The numbers of what left, in the order in which it left.
+/// The numbers of the packets that left, in that order.
 pub(crate) fn numbers(departures: &[Departure]) -> Vec<u64> {
     departures.iter().map(|departure| departure.packet.number).collect()
 }

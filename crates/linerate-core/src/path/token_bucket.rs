@@ -9,46 +9,46 @@ use crate::theory::token_bucket::{BucketError, TokenBucket};
 use crate::time::MonoTime;
 use crate::units::{BitRate, Bytes};
 
-/// The contract.
+/// Rate and depth of a token bucket on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// Rate at which tokens come; not 0.
+    /// Rate at which the bucket fills; not 0.
     pub rate: BitRate,
     /// The most that the bucket holds; not 0.
     pub burst: Bytes,
-    /// What a packet's length is.
+    /// Bytes of a packet that the bucket counts.
     pub framing: Framing,
 }
 
 /// A bucket with its tokens, full until the first packet.
 #[derive(Clone, Copy, Debug)]
-struct Tokens {
+struct PacketTokens {
     bucket: TokenBucket,
     framing: Framing,
 }
 
-impl Tokens {
+impl PacketTokens {
     fn full(bucket: Bucket) -> Result<Self, BucketError> {
         let Bucket { rate, burst, framing } = bucket;
         Ok(Self { bucket: TokenBucket::new(rate, burst)?, framing })
     }
 
-    /// Whether a packet conforms, which takes its tokens.
-    fn take(&mut self, at: MonoTime, packet: &Packet) -> bool {
+    /// Takes the tokens of a packet that conforms; false when it does not.
+    fn take_tokens(&mut self, at: MonoTime, packet: &Packet) -> bool {
         self.bucket.arrive(at.nanos(), self.framing.line_bytes(packet.ip_bytes)).is_none()
     }
 
-    /// When a packet will conform; `None` when it never will.
-    fn ready(&self, at: MonoTime, packet: &Packet) -> Option<MonoTime> {
+    /// Time at which a packet will conform; `None` when it never will.
+    fn conforms_at(&self, at: MonoTime, packet: &Packet) -> Option<MonoTime> {
         let line_bytes = self.framing.line_bytes(packet.ip_bytes);
         self.bucket.conforms_at_ns(at.nanos(), line_bytes).map(MonoTime::from_nanos)
     }
 }
 
-/// Loses what exceeds the contract. The bucket is full at first.
+/// Loses packets that exceed the contract. The bucket is full at first.
 #[derive(Debug)]
 pub struct Policer {
-    tokens: Tokens,
+    tokens: PacketTokens,
 }
 
 impl Policer {
@@ -56,13 +56,13 @@ impl Policer {
     /// # Errors
     /// When the rate or the burst is 0.
     pub fn new(bucket: Bucket) -> Result<Self, BucketError> {
-        Ok(Self { tokens: Tokens::full(bucket)? })
+        Ok(Self { tokens: PacketTokens::full(bucket)? })
     }
 }
 
 impl Element for Policer {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
-        if self.tokens.take(at, &packet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        if self.tokens.take_tokens(at, &packet) {
             out.forward(at, packet);
         } else {
             out.lose(at, packet, LossCause::Policed);
@@ -70,9 +70,9 @@ impl Element for Policer {
     }
 }
 
-/// Lets what exceeds the contract wait in a queue. The bucket is full at first.
+/// Holds packets that exceed the contract in a queue. The bucket is full at first.
 pub struct Shaper {
-    tokens: Tokens,
+    tokens: PacketTokens,
     queue: Box<dyn Queue>,
     /// The packet at the head and when the bucket has enough for it.
     head: Option<(MonoTime, Packet)>,
@@ -83,12 +83,12 @@ impl Shaper {
     /// # Errors
     /// When the rate or the burst is 0.
     pub fn new(bucket: Bucket, queue: impl Queue + 'static) -> Result<Self, BucketError> {
-        Ok(Self { tokens: Tokens::full(bucket)?, queue: Box::new(queue), head: None })
+        Ok(Self { tokens: PacketTokens::full(bucket)?, queue: Box::new(queue), head: None })
     }
 
     /// Makes `packet` the head of the line at `at`.
     fn wait(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
-        match self.tokens.ready(at, &packet) {
+        match self.tokens.conforms_at(at, &packet) {
             Some(ready) => self.head = Some((ready, packet)),
             None => out.lose(at, packet, LossCause::Policed),
         }
@@ -96,18 +96,18 @@ impl Shaper {
 }
 
 impl Element for Shaper {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.head.is_some() {
-            self.queue.put(at, packet, out);
-        } else if let Some(packet) = self.queue.pass(at, packet, out) {
+            self.queue.enqueue(at, packet, out);
+        } else if let Some(packet) = self.queue.pass_through(at, packet, out) {
             self.wait(at, packet, out);
-            self.due(at, out);
+            self.release(at, out);
         }
     }
 
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         while let Some((ready, packet)) = self.head.filter(|(ready, _)| *ready <= now) {
-            let conforms = self.tokens.take(ready, &packet);
+            let conforms = self.tokens.take_tokens(ready, &packet);
             debug_assert!(conforms, "the bucket was asked when it has enough");
             out.forward(ready, packet);
             self.head = None;
@@ -153,7 +153,7 @@ mod tests {
         let mut out = Outlet::default();
         for (number, ms) in [0, 0, 0, 1000, 1500, 3000].into_iter().enumerate() {
             let packet = Packet { number: number as u64, ..packet(1500) };
-            policer.take(at(ms * MS), packet, &mut out);
+            policer.receive(at(ms * MS), packet, &mut out);
         }
         assert_eq!(numbers(&out.departures), [0, 1, 4, 5]);
     }
@@ -174,9 +174,9 @@ mod tests {
         let mut shaper = Shaper::new(bucket(12_000_000, 3000), queue).expect("a bucket");
         let mut out = Outlet::default();
         for _ in 0..5 {
-            shaper.take(at(0), packet(1500), &mut out);
+            shaper.receive(at(0), packet(1500), &mut out);
         }
-        shaper.due(at(u64::MAX), &mut out);
+        shaper.release(at(u64::MAX), &mut out);
         let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos() / 1000).collect();
         assert_eq!(times, [0, 0, 1000, 2000, 3000]);
     }

@@ -30,15 +30,15 @@ pub enum TraceError {
     /// A line is no whole number.
     #[error("line {line}: {text:?} is not a time in whole milliseconds")]
     NotATime {
-        /// Counted from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// Its beginning.
+        /// Beginning of the line.
         text: String,
     },
-    /// Times go back.
+    /// A time that is before the one of the line above.
     #[error("line {line}: the time is before the one above it")]
     GoesBack {
-        /// Counted from 1.
+        /// Number of the line, from 1.
         line: usize,
     },
     /// No line, or no time above 0, with which it could begin again.
@@ -47,7 +47,7 @@ pub enum TraceError {
     /// A time with which no link could be computed.
     #[error("line {line}: the time is beyond {TIME_MS_MAX} ms, which is a year")]
     TooLate {
-        /// Counted from 1.
+        /// Number of the line, from 1.
         line: usize,
     },
     /// The name of a file where its text is needed.
@@ -56,7 +56,7 @@ pub enum TraceError {
          them, and linerate path --plan alone reads files"
     )]
     FileName {
-        /// Its beginning.
+        /// Beginning of the text.
         name: String,
     },
     /// Longer than memory is meant for.
@@ -98,7 +98,7 @@ impl Trace {
         }
     }
 
-    /// Whether a text is no trace but the name of its file: one line that is no number.
+    /// True when a text is no trace but the name of its file: one line that is no number.
     pub fn is_file_name(text: &str) -> bool {
         let text = text.trim();
         !text.is_empty() && !text.contains('\n') && text.parse::<f64>().is_err()
@@ -172,16 +172,16 @@ impl TraceLink {
 }
 
 impl Element for TraceLink {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.head.is_some() {
-            self.queue.put(at, packet, out);
-        } else if let Some(packet) = self.queue.pass(at, packet, out) {
+            self.queue.enqueue(at, packet, out);
+        } else if let Some(packet) = self.queue.pass_through(at, packet, out) {
             self.skip_until(at);
             self.head = Some((packet, packet.ip_bytes));
         }
     }
 
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         while self.head.is_some() && self.opportunity() <= now {
             let at = self.opportunity();
             self.pass_on();
@@ -239,7 +239,7 @@ mod tests {
     fn opportunities_that_find_nothing_are_gone() {
         let mut link = link("1\n2\n3\n");
         let mut out = Outlet::default();
-        link.take(at(1_000_000 * MS + MS / 2), packet(1504), &mut out);
+        link.receive(at(1_000_000 * MS + MS / 2), packet(1504), &mut out);
         // 1,000,000 = 333,333 rounds of 3 ms and 1 ms more: the next is at 1,000,001 ms.
         assert_eq!(link.next(), Some(at(1_000_001 * MS)));
     }

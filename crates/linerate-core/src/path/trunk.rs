@@ -26,19 +26,19 @@ impl Trunk {
 }
 
 impl Element for Trunk {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         let index = packet.flow as usize % self.members.len();
         if self.loss.get_mut(index).is_some_and(Bernoulli::loses) {
             out.lose(at, packet, LossCause::Random);
         } else {
-            self.members[index].take(at, packet, out);
+            self.members[index].receive(at, packet, out);
         }
     }
 
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         let before = out.departures.len();
         for member in &mut self.members {
-            member.due(now, out);
+            member.release(now, out);
         }
         // Stable: packets of one member keep their order.
         out.departures[before..].sort_by_key(|departure| departure.at);
@@ -74,10 +74,10 @@ mod tests {
             let mut out = Outlet::default();
             for _ in 0..10 {
                 for flow in flows {
-                    trunk.take(at(0), Packet { flow, ..packet(1500) }, &mut out);
+                    trunk.receive(at(0), Packet { flow, ..packet(1500) }, &mut out);
                 }
             }
-            trunk.due(at(u64::MAX), &mut out);
+            trunk.release(at(u64::MAX), &mut out);
             assert!(out.departures.is_sorted_by_key(|left| left.at));
             out.departures.last().map(|left| left.at.nanos() / 1_000_000)
         };
@@ -97,7 +97,7 @@ mod tests {
         let mut out = Outlet::default();
         for number in 0..40_000 {
             let flow = u32::try_from(number % 8).unwrap_or(0);
-            trunk.take(at(number), Packet { flow, ..packet(100) }, &mut out);
+            trunk.receive(at(number), Packet { flow, ..packet(100) }, &mut out);
         }
         assert!(out.lost.iter().all(|lost| [1, 5].contains(&lost.packet.flow)));
         // 10,000 packets of flows 1 and 5 at a quarter: standard error 43; four of them.

@@ -11,7 +11,7 @@ const S_BOX: [u8; 256] = s_box();
 /// the same, rotated.
 const COLUMNS: [u32; 256] = columns();
 
-/// A key, expanded.
+/// The expanded key of AES-128.
 #[derive(Clone, Debug)]
 pub struct Aes128 {
     /// Four columns a round.

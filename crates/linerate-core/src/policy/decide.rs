@@ -8,14 +8,14 @@ use super::text::{Policy, Program, Rule, TestKind, TokenDigest};
 use crate::time::WallTime;
 use crate::units::BitRate;
 
-/// What a client wants.
+/// Action that a client requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// A test with this host.
     Test {
-        /// Of this kind.
+        /// Kind of the test.
         kind: TestKind,
-        /// By this protocol.
+        /// Protocol of the test.
         program: Program,
         /// Highest rate of one direction, all streams together, bit/s; none: as fast as it goes.
         rate_bps: Option<u64>,
@@ -24,31 +24,31 @@ pub enum Act {
         /// Streams of both directions.
         streams: usize,
     },
-    /// To see a list of stored results.
+    /// Lists the stored results.
     Results,
     /// A measurement from this host to another.
     MeasureTo(IpAddr),
 }
 
-/// Who asks, when, and what for.
+/// Request of a client: its address and token, the time, and the action.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
-    /// The client's address.
+    /// Address of the client.
     pub from: IpAddr,
     /// SHA-256 of the token that it shows.
     pub token: Option<TokenDigest>,
-    /// Now.
+    /// Time of the request.
     pub now: WallTime,
-    /// What it wants.
+    /// The requested action.
     pub act: Act,
 }
 
-/// An answer, and what it rests on.
+/// A decision, and the rule that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision<'a> {
     /// The rule that decided; none where no rule has such clients.
     pub rule: Option<&'a Rule>,
-    /// Why not, where the answer is no.
+    /// Reason of a refusal; none where the action is allowed.
     pub refused: Option<String>,
 }
 
@@ -62,13 +62,13 @@ impl Policy {
     ) -> Option<&Rule> {
         let shown = token.and_then(|digest| self.token_of(digest, now));
         self.rules.iter().find(|rule| {
-            let near = rule.from.is_empty() || rule.from.iter().any(|it| it.holds(from));
+            let near = rule.from.is_empty() || rule.from.iter().any(|prefix| prefix.holds(from));
             near && (rule.token.is_none() || rule.token.as_deref() == shown)
         })
     }
 
-    /// The name of a token that is known and not expired. Every row is compared in whole, so the
-    /// time tells nothing of them.
+    /// The name of a token that is known and not expired. Every row is compared in whole, so that
+    /// the time of the comparison is the same for all.
     fn token_of(&self, shown: &TokenDigest, now: WallTime) -> Option<&str> {
         self.tokens.iter().fold(None, |found, row| {
             let differ = row.sha256.iter().zip(shown).fold(0, |all, (a, b)| all | (a ^ b));
@@ -77,7 +77,7 @@ impl Policy {
         })
     }
 
-    /// Whether a client may do what it asks for; bytes of the day are the [`super::Ledger`]'s.
+    /// Decides on a client's request; bytes of the day are counted in the [`super::Ledger`].
     pub fn decide(&self, ask: &Ask) -> Decision<'_> {
         let Some(rule) = self.rule_of(ask.from, ask.token.as_ref(), ask.now) else {
             let from = ask.from.to_canonical();
@@ -112,11 +112,11 @@ impl Rule {
 
     fn of_kind(&self, kind: TestKind, program: Program) -> Option<String> {
         if let Some(tests) = self.tests.as_ref().filter(|tests| !tests.contains(&kind)) {
-            let allowed = list(tests.iter().map(|it| it.name()));
+            let allowed = list(tests.iter().map(|kind| kind.name()));
             return Some(format!("no {} test; allowed: {allowed}", kind.name()));
         }
         let programs = self.programs.as_ref().filter(|all| !all.contains(&program))?;
-        let allowed = list(programs.iter().map(|it| it.name()));
+        let allowed = list(programs.iter().map(|program| program.name()));
         Some(format!("no test by {}; allowed: {allowed}", program.name()))
     }
 
@@ -142,7 +142,7 @@ impl Rule {
     }
 
     fn of_target(&self, target: IpAddr) -> Option<String> {
-        let named = self.measure_to.iter().any(|network| network.means(target));
+        let named = self.measure_to.iter().any(|network| network.applies_to(target));
         if named {
             return None;
         }
@@ -160,6 +160,6 @@ impl Rule {
 }
 
 fn list(words: impl Iterator<Item = impl AsRef<str>>) -> String {
-    let words: Vec<String> = words.map(|it| it.as_ref().to_owned()).collect();
+    let words: Vec<String> = words.map(|word| word.as_ref().to_owned()).collect();
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }

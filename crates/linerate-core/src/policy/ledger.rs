@@ -10,7 +10,7 @@ use crate::time::WallTime;
 
 /// Milliseconds of a day (UTC has no others).
 pub(super) const DAY_MS: u64 = 86_400_000;
-/// Networks that are told apart; those beyond share one count, which can only be too strict.
+/// Networks with a count of their own; those beyond share one count, which can only be too strict.
 const NETWORKS_MAX: usize = 65_536;
 
 /// A count of bytes that starts anew at 00:00 UTC.
@@ -20,7 +20,7 @@ pub struct Ledger {
     all: u64,
     networks: HashMap<Prefix, u64>,
     others: u64,
-    /// Of running tests, by client.
+    /// Reservations of running tests, by client.
     pub(super) in_use: HashMap<Prefix, InUse>,
     /// Bytes that running tests may move, by network and in all.
     pub(super) reserved: HashMap<Prefix, u64>,
@@ -30,13 +30,13 @@ pub struct Ledger {
 /// A budget that is used up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spent {
-    /// What is used up, and when it renews.
+    /// The limit that is used up, and the time at which it renews.
     pub say: String,
     /// Time until it renews, milliseconds.
     pub renews_ms: u64,
 }
 
-/// What the tests of one client have reserved.
+/// Reservations of one client's tests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct InUse {
     pub(super) tests: usize,
@@ -45,7 +45,7 @@ pub(super) struct InUse {
 }
 
 impl Ledger {
-    fn turn(&mut self, now: WallTime) {
+    fn start_day(&mut self, now: WallTime) {
         let day = now.unix_millis() / DAY_MS;
         if day != self.day {
             // What runs goes on.
@@ -55,9 +55,9 @@ impl Ledger {
         }
     }
 
-    /// Counts what a client's test moved.
+    /// Counts the bytes of a client's test.
     pub fn charge(&mut self, now: WallTime, client: IpAddr, bytes: u64) {
-        self.turn(now);
+        self.start_day(now);
         self.all = self.all.saturating_add(bytes);
         let network = client_network(client);
         let full = self.networks.len() >= NETWORKS_MAX && !self.networks.contains_key(&network);
@@ -65,9 +65,9 @@ impl Ledger {
         *count = count.saturating_add(bytes);
     }
 
-    /// Counts to a client what is in the count of all already.
+    /// Counts bytes to a client that are in the count of all already.
     pub fn attribute(&mut self, now: WallTime, client: IpAddr, bytes: u64) {
-        self.turn(now);
+        self.start_day(now);
         let all = self.all;
         self.charge(now, client, bytes);
         self.all = all;
@@ -75,7 +75,7 @@ impl Ledger {
 
     /// Bytes of today in all, and of a client's network.
     pub fn today(&mut self, now: WallTime, client: IpAddr) -> (u64, u64) {
-        self.turn(now);
+        self.start_day(now);
         let own = self.networks.get(&client_network(client)).copied();
         (self.all, own.unwrap_or(if self.networks.len() < NETWORKS_MAX { 0 } else { self.others }))
     }
@@ -92,7 +92,8 @@ impl Ledger {
         let renews_ms = DAY_MS - now.unix_millis() % DAY_MS;
         let minutes = renews_ms.div_ceil(60_000);
         let when = format!("renews at 00:00 UTC, in {} h {} min", minutes / 60, minutes % 60);
-        let full = |most: Option<crate::units::Bytes>, used| most.filter(|it| used >= it.count());
+        let full =
+            |most: Option<crate::units::Bytes>, used| most.filter(|bytes| used >= bytes.count());
         let say = match (full(policy.bytes_per_day, all), full(rule.bytes_per_client_per_day, own))
         {
             (_, Some(most)) => {

@@ -15,7 +15,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Whether an address is of this network; IPv4 in IPv6 (RFC 4291 §2.5.5.2) is IPv4.
+    /// True when an address is in this network; IPv4 in IPv6 (RFC 4291 §2.5.5.2) is IPv4.
     pub fn holds(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
@@ -36,9 +36,10 @@ impl Prefix {
 const SPECIAL_BITS_MIN: [u8; 2] = [4, 7];
 
 impl Prefix {
-    /// Whether an address is of this network and meant by it: a network of public addresses, such
-    /// as `0.0.0.0/0`, does not mean the private and multicast ones that lie in it.
-    pub fn means(&self, address: IpAddr) -> bool {
+    /// True when a rule for this network applies to an address in it: a network of public
+    /// addresses, such as `0.0.0.0/0`, does not include the private and multicast ones that lie in
+    /// it.
+    pub fn applies_to(&self, address: IpAddr) -> bool {
         self.holds(address) && (is_public(address) || self.is_special())
     }
 
@@ -92,12 +93,12 @@ impl fmt::Display for Prefix {
 /// The network that one client's bytes are counted by: /24 of IPv4, /64 of IPv6.
 pub fn client_network(address: IpAddr) -> Prefix {
     match address.to_canonical() {
-        IpAddr::V4(it) => {
-            let [a, b, c, _] = it.octets();
+        IpAddr::V4(v4) => {
+            let [a, b, c, _] = v4.octets();
             Prefix { address: Ipv4Addr::new(a, b, c, 0).into(), length: 24 }
         }
-        IpAddr::V6(it) => {
-            let network = u128::from(it) >> 64 << 64;
+        IpAddr::V6(v6) => {
+            let network = u128::from(v6) >> 64 << 64;
             Prefix { address: Ipv6Addr::from(network).into(), length: 64 }
         }
     }
@@ -107,42 +108,42 @@ pub fn client_network(address: IpAddr) -> Prefix {
 /// host takes any.
 pub fn client_place(address: IpAddr) -> Prefix {
     match address.to_canonical() {
-        IpAddr::V4(it) => Prefix { address: it.into(), length: 32 },
+        IpAddr::V4(v4) => Prefix { address: v4.into(), length: 32 },
         IpAddr::V6(_) => client_network(address),
     }
 }
 
-/// Whether an address says nothing of a person outside of its own network: loopback, link-local,
-/// private (RFC 1918, RFC 4193), shared (RFC 6598).
+/// True when an address identifies nobody outside of its own network: loopback, link-local, private
+/// (RFC 1918, RFC 4193), shared (RFC 6598).
 pub fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
-        IpAddr::V4(it) => {
-            let [a, b, ..] = it.octets();
-            it.is_loopback()
-                || it.is_private()
-                || it.is_link_local()
+        IpAddr::V4(v4) => {
+            let [a, b, ..] = v4.octets();
+            v4.is_loopback()
+                || v4.is_private()
+                || v4.is_link_local()
                 || (a == 100 && (64..128).contains(&b))
         }
-        IpAddr::V6(it) => it.is_loopback() || it.is_unicast_link_local() || it.is_unique_local(),
+        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unicast_link_local() || v6.is_unique_local(),
     }
 }
 
-/// Whether anybody on the Internet may reach an address: a global unicast address, not one of
+/// True when anybody on the Internet may reach an address: a global unicast address, not one of
 /// documentation (RFC 5737, RFC 3849, RFC 9637), of benchmarks (RFC 2544, RFC 5180) or reserved.
 pub fn is_public(address: IpAddr) -> bool {
     let address = address.to_canonical();
     let never = address.is_unspecified() || address.is_multicast() || is_private(address);
     !never
         && match address {
-            IpAddr::V4(it) => {
-                let [a, b, c, _] = it.octets();
+            IpAddr::V4(v4) => {
+                let [a, b, c, _] = v4.octets();
                 let benchmarks = a == 198 && (b == 18 || b == 19);
-                let documentation = it.is_documentation();
+                let documentation = v4.is_documentation();
                 let special = a == 0 || a >= 240 || (a, b, c) == (192, 0, 0);
                 !(benchmarks || documentation || special)
             }
-            IpAddr::V6(it) => {
-                let [a, b, c, ..] = it.segments();
+            IpAddr::V6(v6) => {
+                let [a, b, c, ..] = v6.segments();
                 let documentation = (a, b) == (0x2001, 0xdb8) || (a == 0x3fff && b < 0x1000);
                 let benchmarks = (a, b, c) == (0x2001, 2, 0);
                 // Global unicast is 2000::/3 (RFC 4291 §2.4, IANA).

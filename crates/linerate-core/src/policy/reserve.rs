@@ -12,7 +12,7 @@ use super::text::{Policy, Rule};
 use crate::time::WallTime;
 use crate::units::{BitRate, Bytes};
 
-/// What a test may use at most.
+/// Limits of a test: streams, rate and bytes that it may use at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Want {
     /// Streams of both directions.
@@ -33,12 +33,11 @@ pub struct Reserved {
 }
 
 impl Ledger {
-    /// Reserves what a client's test may use beside the client's other tests and today's bytes.
-    /// # Errors
-    /// All limits that it would exceed, each in words.
+    /// Reserves the limits of a client's test beside the client's other tests and today's bytes.
     pub fn reserve(
         &mut self,
-        (policy, rule): (&Policy, &Rule),
+        policy: &Policy,
+        rule: &Rule,
         now: WallTime,
         client: IpAddr,
         want: Want,
@@ -51,7 +50,7 @@ impl Ledger {
         let exceeded: Vec<String> = [
             in_use.exceeds_streams(rule, want),
             in_use.exceeds_rate(rule, want),
-            self.exceeds_bytes((policy, rule), now, client, want),
+            self.exceeds_bytes(policy, rule, now, client, want),
         ]
         .into_iter()
         .flatten()
@@ -70,7 +69,7 @@ impl Ledger {
         Ok(Reserved { client: place, network, want })
     }
 
-    /// Gives back what a test did not use; what it moved is charged apart.
+    /// Releases a test's reservation; the bytes that it moved are charged apart.
     pub fn release(&mut self, reserved: Reserved) {
         let Reserved { client, network, want } = reserved;
         if let Some(in_use) = self.in_use.get_mut(&client) {
@@ -92,9 +91,10 @@ impl Ledger {
     }
 
     /// Bytes that a client's budgets leave beside what is reserved; none without a budget.
-    pub fn left(
+    pub fn bytes_left(
         &mut self,
-        (policy, rule): (&Policy, &Rule),
+        policy: &Policy,
+        rule: &Rule,
         now: WallTime,
         client: IpAddr,
     ) -> Option<u64> {
@@ -102,7 +102,7 @@ impl Ledger {
         let reserved = self.reserved.get(&client_network(client)).copied().unwrap_or(0);
         let own = own.saturating_add(reserved);
         let all = all.saturating_add(self.reserved_all);
-        let left = |most: Option<Bytes>, used| most.map(|it| it.count().saturating_sub(used));
+        let left = |most: Option<Bytes>, used| most.map(|bytes| bytes.count().saturating_sub(used));
         [left(rule.bytes_per_client_per_day, own), left(policy.bytes_per_day, all)]
             .into_iter()
             .flatten()
@@ -111,7 +111,8 @@ impl Ledger {
 
     fn exceeds_bytes(
         &mut self,
-        (policy, rule): (&Policy, &Rule),
+        policy: &Policy,
+        rule: &Rule,
         now: WallTime,
         client: IpAddr,
         want: Want,

@@ -235,7 +235,7 @@ proptest! {
 #[test]
 fn a_network_of_public_addresses_does_not_mean_the_special_ones_in_it() {
     let means = |network: &str, address: &str| {
-        network.parse::<Prefix>().expect("a network").means(ip(address))
+        network.parse::<Prefix>().expect("a network").applies_to(ip(address))
     };
     for (network, address) in [
         ("0.0.0.0/0", "8.8.8.8"),
@@ -297,8 +297,8 @@ fn tight() -> Policy {
 
 fn reserve(ledger: &mut Ledger, client: &str, want: Want) -> Result<Reserved, String> {
     let policy = tight();
-    let rule = (&policy, &policy.rules[0]);
-    let reserved = ledger.reserve(rule, day("2026-12-31T12:00"), ip(client), want);
+    let now = day("2026-12-31T12:00");
+    let reserved = ledger.reserve(&policy, &policy.rules[0], now, ip(client), want);
     reserved.map_err(|exceeded| exceeded.join("; "))
 }
 

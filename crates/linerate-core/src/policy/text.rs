@@ -20,42 +20,42 @@ pub type TokenDigest = [u8; 32];
 /// Rules of one file.
 const RULES_MAX: usize = 1000;
 
-/// What a server allows.
+/// Rules of a server's policy, as in its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
     /// Bytes of payload that all tests of a day (UTC) may move, both directions together.
     #[serde(default, deserialize_with = "bytes")]
     pub bytes_per_day: Option<Bytes>,
-    /// What the server's store keeps; absent: everything.
+    /// Limits of the server's store; absent: it keeps everything.
     #[serde(default)]
     pub keep: Option<Keep>,
-    /// Who is known by a token.
+    /// Clients that are known by a token.
     #[serde(default, rename = "token")]
     pub tokens: Vec<TokenRow>,
-    /// In their order: the first whose clients match decides.
+    /// Rules in their order: the first whose clients match decides.
     #[serde(default, rename = "rule")]
     pub rules: Vec<Rule>,
 }
 
-/// What a store keeps of single results: each limit that is there holds.
+/// Limits of the single results in a store: each limit that is given holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Keep {
     /// Results that are no older.
     #[serde(default)]
     pub time: Option<Span>,
-    /// So many results.
+    /// Largest number of results.
     #[serde(default)]
     pub count: Option<u64>,
-    /// Results whose records take no more.
+    /// Largest sum of the records' bytes.
     #[serde(default, deserialize_with = "bytes")]
     pub bytes: Option<Bytes>,
 }
 
 impl Keep {
-    /// Results that began later than so long ago stay, whatever the limits: others of the same test
-    /// may still come.
+    /// Age up to which results are kept, whatever the limits: others of the same test may still
+    /// follow.
     pub const AT_LEAST: Duration = Duration::from_secs(3600);
 
     fn check(&self) -> Result<(), String> {
@@ -86,21 +86,21 @@ impl std::fmt::Display for Keep {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenRow {
-    /// How rules name it.
+    /// Name of the token's client in rules.
     pub name: String,
     /// SHA-256 of the token.
     #[serde(deserialize_with = "digest")]
     pub sha256: TokenDigest,
-    /// It is refused from then on.
+    /// Time from which the token is refused.
     #[serde(default, deserialize_with = "time_of_day")]
     pub expires: Option<WallTime>,
 }
 
-/// What a test is, as far as a policy tells tests apart.
+/// Kind of a test, as far as a policy tells tests apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TestKind {
-    /// Data over TCP.
+    /// Transfer of data over TCP.
     Tcp,
     /// Data over UDP, trains of datagrams among it.
     Udp,
@@ -119,17 +119,17 @@ impl TestKind {
     }
 }
 
-/// Which program speaks, by its protocol; ttcp shares iperf 2's port and is told by no byte.
+/// Program of a client, by its protocol; ttcp shares iperf 2's port and no byte distinguishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Program {
-    /// This program.
+    /// The client of this program.
     Linerate,
     /// iperf 3.
     Iperf3,
     /// iperf 2 and ttcp.
     Iperf2,
-    /// nuttcp.
+    /// The client of nuttcp.
     Nuttcp,
     /// Browsers and other clients of HTTP.
     Http,
@@ -148,22 +148,22 @@ impl Program {
     }
 }
 
-/// What some clients may do. What is absent is not limited by the rule.
+/// Limits of some clients. A key that is absent sets no limit.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// What refusals call it.
+    /// Name of the rule in refusals.
     pub name: String,
     /// Networks of its clients; empty: everybody.
     #[serde(default)]
     pub from: Vec<Prefix>,
-    /// Its clients show this token.
+    /// Token that the rule's clients show.
     #[serde(default)]
     pub token: Option<String>,
     /// Kinds of tests; absent: all.
     #[serde(default)]
     pub tests: Option<Vec<TestKind>>,
-    /// Protocols; absent: all.
+    /// Programs whose tests are allowed; absent: all.
     #[serde(default)]
     pub programs: Option<Vec<Program>>,
     /// Highest rate of one direction, all streams together.
@@ -181,7 +181,7 @@ pub struct Rule {
     /// Networks that the server may measure to when these clients ask; empty: none.
     #[serde(default)]
     pub measure_to: Vec<Prefix>,
-    /// Whether they may list stored results.
+    /// True when they may list stored results.
     #[serde(default)]
     pub results: bool,
 }
@@ -208,8 +208,11 @@ impl Policy {
             return Err(place(text, text.find("[keep]").unwrap_or(0), &say));
         }
         let mut seen: Vec<&str> = Vec::new();
-        let names =
-            self.tokens.iter().map(|it| &it.name).chain(self.rules.iter().map(|it| &it.name));
+        let names = self
+            .tokens
+            .iter()
+            .map(|token| &token.name)
+            .chain(self.rules.iter().map(|rule| &rule.name));
         for (at, name) in names.enumerate() {
             if at == self.tokens.len() {
                 seen.clear();
@@ -222,8 +225,9 @@ impl Policy {
         }
         for rule in &self.rules {
             let Some(token) = &rule.token else { continue };
-            if !self.tokens.iter().any(|it| it.name == *token) {
-                let known: Vec<&str> = self.tokens.iter().map(|it| it.name.as_str()).collect();
+            if !self.tokens.iter().any(|row| row.name == *token) {
+                let known: Vec<&str> =
+                    self.tokens.iter().map(|token| token.name.as_str()).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 let say =
                     format!("token {token:?}: there is no [[token]] of that name, but {known}");
@@ -234,12 +238,12 @@ impl Policy {
     }
 }
 
-/// Where a quoted word stands last.
+/// Offset of the last occurrence of a quoted word.
 fn last_line_with(text: &str, word: &str) -> usize {
     text.rfind(&format!("\"{word}\"")).unwrap_or(0)
 }
 
-/// `line 5: rate: what is wrong`, with the key of that line.
+/// `line 5: rate: the problem`, with the key of that line.
 fn place(text: &str, offset: usize, say: &str) -> String {
     let (number, _) = line_and_column(text, offset);
     let line = text.lines().nth(number - 1).unwrap_or_default();

@@ -21,7 +21,7 @@ impl AccessToken {
         (fits && plain).then(|| Self(text.into()))
     }
 
-    /// Its bytes.
+    /// Bytes of the token.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }

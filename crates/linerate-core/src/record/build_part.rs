@@ -3,7 +3,7 @@
 
 use super::{Failure, Fault};
 
-/// Where every part is.
+/// Advice for a build that leaves parts out.
 const HAS_ALL: &str = "use the program of a package, or build all of it: ./dev build full";
 
 /// A part that a build may leave out.
@@ -24,7 +24,7 @@ pub enum BuildPart {
 }
 
 impl BuildPart {
-    /// The part as its users know it.
+    /// Name of the part, for users.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tls => "TLS",

@@ -13,20 +13,20 @@ pub enum CauseCell {
     /// Another row's or a caveat's: a function of `explain` or a caveat that tells it instead
     /// (`caveat::fragmented`), and the reason.
     ByAnother(&'static str, &'static str),
-    /// Nothing, and the reason.
+    /// No function, and the reason.
     Lacking(&'static str),
 }
 
 /// A row of the table of causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CauseRow {
-    /// The cause.
+    /// The cause of the row.
     pub cause: Cause,
-    /// Its name in a sentence: `the receive window`.
+    /// Name of the cause in a sentence: `the receive window`.
     pub name: &'static str,
     /// Function that names it: module and name in `explain`.
     pub rule: CauseCell,
-    /// Function that says what to do: module and name in `explain`.
+    /// Function that gives the remedies: module and name in `explain`.
     pub remedy: CauseCell,
     /// Recipe of `studies/bank`, or test, that plants it.
     pub planted: CauseCell,
@@ -50,7 +50,7 @@ macro_rules! causes {
         }
 
         impl Cause {
-            /// Its name in a sentence.
+            /// Name of the cause in a sentence.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
@@ -118,13 +118,13 @@ causes! {
     ReceivingHost = "the receiving host",
         Named("ends::busy_host"), Named("remedy::for_host"),
         Named("receiver-quota"), Named("small-reads"), Named("sending, receiving host");
-    /// The rate of a link: the result is what the path can give.
+    /// The rate of a link: the result is all that the path can carry.
     Link = "the bottleneck link",
         Named("trains::full_link"), Lacking("the path gives all that it can"),
         Named("slow-link"),
         Named("a_queue_at_less_than_the_path_s_rate_or_behind_a_full_window_is_no_full_link"),
         Named("bottleneck link");
-    /// A link below what its ends can do: a negotiation that fell back, a slow segment.
+    /// A link slower than its ends allow: a negotiation that fell back, a slow segment.
     LinkFallback = "a link that fell back to a lower rate",
         SLOW_OR_FELL_BACK, SLOW_OR_FELL_BACK, LINK_PLANTED, Named("fast-ethernet"),
         NAMED_BY_ANOTHER;

@@ -27,19 +27,20 @@ pub enum CaveatCode {
     SameHost,
     /// Fewer than ten intervals or a span under a second: start-up weighs in the result.
     ShortRun,
-    /// Kernel timestamps were asked for but did not come, or came late.
+    /// Kernel timestamps were requested but missing, or late.
     StampsMissing,
     /// Several probes were in flight: round trips include the queue that they made themselves.
     SelfLoad,
     /// A probe was larger than the path's MTU and travelled as fragments.
     Fragmented,
-    /// Answers came that the prober's receive buffer had no room for: some losses are this host's.
+    /// Answers arrived for which the prober's receive buffer had no room: some losses are this
+    /// host's.
     ReceiveDrops,
     /// The sender's own interface dropped datagrams: some losses are that host's.
     OwnInterfaceDrops,
     /// Probes left late by the instrument's own doing.
     LateSends,
-    /// The clock is coarser than a tenth of what was measured.
+    /// The clock is coarser than a tenth of the measured times.
     CoarseClock,
     /// Civil time was set during the measurement.
     ClockStepped,
@@ -51,12 +52,12 @@ pub enum CaveatCode {
     UncutDatagrams,
     /// Stopped before the planned end.
     CutShort,
-    /// The receiving end reported nothing: what it acknowledged stands in for its count.
+    /// The receiving end reported nothing: the acknowledged bytes stand in for its count.
     OneSided,
     /// More was measured than a bound of it allows: one of the two is wrong.
     AboveCeiling,
-    /// An emulated path on the way fell behind its own schedule, or dropped packets that its plan
-    /// would have carried: what was measured is not the path that was asked for.
+    /// An emulated path on the way fell behind its schedule, or dropped packets that its plan would
+    /// have carried: the measurement is not of the planned path.
     EmulatorLate,
     /// The machine is virtual, and its host took CPU time from it during the measurement.
     StolenTime,
@@ -64,18 +65,18 @@ pub enum CaveatCode {
     ZeroCopyCopied,
     /// Multipath TCP was asked for and was not in use.
     MultipathNotUsed,
-    /// The tester of a device can do no more alone than what it found of the device.
+    /// The tester alone reaches no more than it measured of the device.
     TesterLimited,
     /// Trials of a device, or rounds of a comparison, were disturbed by the tester or its host;
     /// they do not count.
     TesterDisturbed,
-    /// PAUSE frames came from a device: it asked senders to wait.
+    /// PAUSE frames arrived from a device: it held senders back.
     FlowControl,
-    /// Frames came out of a device longer or shorter than they went in.
+    /// Frames arrived from a device longer or shorter than they were sent.
     LengthChanged,
-    /// A survey could send no trains of probe datagrams: what they tell of the path is unknown.
+    /// A survey could send no trains of probe datagrams: the figures that they give are missing.
     TrainsMissing,
-    /// What is here is a model's answer in virtual time: no packet was sent.
+    /// The result is a model's, in virtual time: no packet was sent.
     VirtualTime,
 }
 
@@ -83,16 +84,16 @@ pub enum CaveatCode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Caveat {
-    /// The kind.
+    /// The kind of caveat.
     pub code: CaveatCode,
-    /// What was seen, with its figure.
+    /// The observation, with its figure.
     pub detail: String,
-    /// What to do about it.
+    /// Advice: the next step for the user.
     pub advice: String,
 }
 
 impl Caveat {
-    /// A caveat of one kind, on one line ([`one_line`]): parts of it may come from another end.
+    /// A caveat of one kind, on one line ([`one_line`]): parts of it may be text from another end.
     pub fn new(code: CaveatCode, detail: impl Into<String>, advice: impl Into<String>) -> Self {
         let (detail, advice) = (one_line(&detail.into()), one_line(&advice.into()));
         Self { code, detail, advice }

@@ -19,23 +19,24 @@ pub const LINK: &str = "local_link";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
-    /// Which way the data goes that is bounded; null in records of versions that knew one way.
+    /// Direction of the data that is bounded; null in records of versions that knew one direction
+    /// only.
     #[serde(default)]
     pub direction: Option<Direction>,
-    /// What is bounded.
+    /// The metric that the ceiling bounds.
     pub metric: MetricId,
-    /// At which layer.
+    /// Layer of the bounded rate.
     pub layer: Layer,
     /// The bound in the metric's unit; null when an input is unknown.
     pub value: Option<f64>,
-    /// The same bound at every layer, from the payload down to the wire; empty without a value.
+    /// The bound at every layer, from the payload down to the wire; empty without a value.
     #[serde(default)]
     pub layers: Vec<LayerRate>,
-    /// What it was computed from.
+    /// Values from which it was computed.
     pub inputs: Vec<CeilingInput>,
-    /// Inputs that this host could not tell. Beside a value, the true bound may be lower.
+    /// Inputs that this host could not read. Beside a value, the true bound may be lower.
     pub unknown: Vec<String>,
-    /// Why no link bounds this path, where that is known: it is loopback.
+    /// The reason why no link bounds this path, where that is known: it is loopback.
     #[serde(default)]
     pub no_link: Option<String>,
     /// Measured over bound. Above 1 one of the two is wrong; a caveat says so above 1.01.
@@ -49,9 +50,9 @@ pub struct Ceiling {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LayerRate {
-    /// What the rate includes.
+    /// Headers that the rate includes.
     pub layer: Layer,
-    /// Bits per second.
+    /// Rate at the layer, bit/s.
     pub bps: f64,
 }
 
@@ -59,13 +60,13 @@ pub struct LayerRate {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rung {
-    /// What bounds, in the ladder's words: `receive_window`, `send_buffer`, `application`.
+    /// Kind of the bound, in the ladder's words: `receive_window`, `send_buffer`, `application`.
     pub kind: String,
     /// The bound in the metric's unit at the ceiling's layer; null when an input is unknown.
     pub value: Option<f64>,
-    /// What it was computed from.
+    /// Values from which it was computed.
     pub inputs: Vec<CeilingInput>,
-    /// Inputs that this host could not tell.
+    /// Inputs that this host could not read.
     #[serde(default)]
     pub unknown: Vec<String>,
     /// The rule, with its source.
@@ -76,11 +77,12 @@ pub struct Rung {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CeilingInput {
-    /// What it is: `link_rate_bps`, `mtu_bytes`, `packet_bytes`, `header_bytes`, `rtt_min_ns`.
+    /// Name of the value: `link_rate_bps`, `mtu_bytes`, `packet_bytes`, `header_bytes`,
+    /// `rtt_min_ns`.
     pub name: String,
-    /// Its value in the unit that the name ends in.
+    /// Value in the unit that the name ends in.
     pub value: f64,
-    /// Where it came from: `tbf qdisc on veth-a`, `ethtool speed of eth0`, `SYN options`.
+    /// Source of the value: `tbf qdisc on veth-a`, `ethtool speed of eth0`, `SYN options`.
     pub source: String,
 }
 
@@ -89,12 +91,12 @@ pub struct CeilingInput {
 pub struct Expected<'a> {
     /// The rung's kind; [`LINK`] is the ceiling itself.
     pub kind: &'a str,
-    /// In the metric's unit.
+    /// Value in the metric's unit.
     pub value: f64,
 }
 
 impl Ceiling {
-    /// A ceiling of goodput whose inputs are still to be found.
+    /// A ceiling of goodput without inputs, which the caller fills in.
     pub const fn of_goodput(direction: Direction) -> Self {
         Self {
             direction: Some(direction),
@@ -115,11 +117,12 @@ impl Ceiling {
     pub fn expected(&self) -> Option<Expected<'_>> {
         let link = self.value.map(|value| Expected { kind: LINK, value });
         let rungs = self.rungs.iter();
-        let rungs = rungs.filter_map(|it| Some(Expected { kind: &it.kind, value: it.value? }));
+        let rungs =
+            rungs.filter_map(|rung| Some(Expected { kind: &rung.kind, value: rung.value? }));
         link.into_iter().chain(rungs).min_by(|one, other| one.value.total_cmp(&other.value))
     }
 
-    /// Whether measured value and ceiling contradict each other.
+    /// True when the measured value is above the ceiling by more than measurement errors.
     pub fn is_exceeded(&self) -> bool {
         self.share.is_some_and(|share| share > SHARE_MAX)
     }

@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of the offset between two clocks.
+/// State of the offset between two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClockState {
-    /// Both are kept right by something, or are one clock, and the packets do not contradict it.
+    /// Both clocks are kept right by something, or are one clock, and the packets do not contradict
+    /// it.
     Synchronised,
     /// Not synchronised, but of a constant offset or drift. It was estimated from the smallest
     /// delays of both directions and subtracted, as if these were equal.
@@ -16,30 +17,30 @@ pub enum ClockState {
     Unsynchronised,
 }
 
-/// Who says how right this host's clock is.
+/// The program that reports the error of this host's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClockKeeper {
-    /// The kernel (adjtimex(2)).
+    /// The kernel itself (adjtimex(2)).
     Kernel,
-    /// chronyd.
+    /// The chrony daemon, chronyd.
     Chronyd,
-    /// ptp4l.
+    /// The PTP daemon, ptp4l.
     Ptp4l,
 }
 
-/// What a lasting change of the smallest delays is.
+/// Cause of a lasting change of the smallest delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeCause {
-    /// A way became longer or shorter, for good or while a queue stood in it.
+    /// A path became longer or shorter, for good or while packets queued on it.
     Path,
-    /// This host's clock was set, as its monotonic clock shows.
+    /// A step of this host's clock, as its monotonic clock shows.
     LocalClock,
-    /// Both directions changed by as much in opposite directions: the remote clock was set, or
-    /// runs at another rate since then.
+    /// The remote clock: both directions changed by as much in opposite directions, so it was set,
+    /// or runs at another rate since then.
     RemoteClock,
 }
 
@@ -49,13 +50,13 @@ pub enum ChangeCause {
 pub struct DelayChange {
     /// The first probe after it, from 0.
     pub probe: u64,
-    /// When that was sent, in ns since 1970 by this host's clock.
+    /// Time at which that probe was sent, in ns since 1970 by this host's clock.
     pub at_unix_ns: u64,
-    /// What changed.
+    /// The path or the clock that changed.
     pub cause: ChangeCause,
-    /// By how much the delay there grew; 0 where no growth was found.
+    /// Growth of the delay there; 0 where no growth was found.
     pub there_ns: i64,
-    /// By how much the delay back grew; 0 where no growth was found.
+    /// Growth of the delay back; 0 where no growth was found.
     pub back_ns: i64,
 }
 
@@ -65,9 +66,9 @@ pub struct DelayChange {
 pub struct ClockAgreement {
     /// The size of the probes.
     pub payload_bytes: u32,
-    /// What is known of their offset.
+    /// State of the offset between both clocks.
     pub state: ClockState,
-    /// One-way delays may be wrong by this much, and by no more; null where there are none.
+    /// Largest error of one-way delays; null where there are none.
     pub error_ns: Option<u64>,
     /// Remote clock less local clock at the first probe, as it was subtracted; null where nothing
     /// was.
@@ -77,7 +78,7 @@ pub struct ClockAgreement {
     pub drift_ns_per_s: Option<f64>,
     /// Error that both ends claim for their clocks together; null where one claims nothing.
     pub claimed_error_ns: Option<u64>,
-    /// Who claims it for this host's; null where nobody does.
+    /// The program that reports the error of this host's clock; null where none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_by: Option<ClockKeeper>,
     /// The packets prove that claim wrong.
@@ -100,13 +101,14 @@ pub struct ClockAgreement {
     pub changes: Vec<DelayChange>,
 }
 
-/// An estimated offset makes the smallest delays of both directions half of the smallest round
-/// trip, with that half as their error: nothing that was not known before. A delay says more than
-/// that where it is so many times the error, as behind a queue that stands.
+/// Least delay in errors of the offset for it to be known. An estimated offset makes the smallest
+/// delays of both directions half of the smallest round trip, with that half as their error; larger
+/// delays, as behind a standing queue, are more than that.
 const ERRORS_MIN: f64 = 4.0;
 
 impl ClockAgreement {
-    /// Whether a delay of one direction is known, and is more than a part of the round trip.
+    /// True when one-way delays are known, and this one is more than the error of the clocks'
+    /// offset.
     pub fn knows(&self, delay_ns: f64) -> bool {
         match (self.state, self.error_ns) {
             (ClockState::Synchronised, _) => true,

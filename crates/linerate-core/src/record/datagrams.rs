@@ -5,29 +5,29 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a sender handed to its kernel.
+/// Datagrams that a sender handed to its kernel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SentDatagrams {
-    /// Payload of each.
+    /// Payload bytes of each datagram.
     pub size_bytes: u32,
-    /// All of them, numbered from 0.
+    /// Number of all datagrams, numbered from 0.
     pub count: u64,
-    /// Those sent after the omitted span.
+    /// Datagrams sent after the omitted span.
     pub measured: u64,
-    /// Those that were sent together with others in one buffer, for the kernel or the card to cut
-    /// (UDP_SEGMENT).
+    /// Datagrams that were sent together with others in one buffer, for the kernel or the card to
+    /// cut (UDP_SEGMENT).
     pub joined: u64,
     /// The most in one buffer.
     pub joined_max: u32,
-    /// How evenly they left; null without a pace.
+    /// Evenness of the gaps between sends; null without a pace.
     pub pace: Option<PaceKept>,
     /// Time for which the sender waited because the receiver's socket had no room; null where no
     /// receiver reports it, and with a pace.
     #[serde(default)]
     pub held_ns: Option<u64>,
-    /// Those of the measured ones that this host's own interface refused: the kernel said so with
-    /// the call (ENOBUFS). They count as sent. Null where nobody asked.
+    /// Measured datagrams that this host's own interface refused: the send call failed with
+    /// ENOBUFS. They count as sent. Null where nobody asked.
     #[serde(default)]
     pub refused: Option<u64>,
     /// Buffers that it refused, each of one datagram or of several joined ones; those among them
@@ -41,7 +41,7 @@ pub struct SentDatagrams {
     pub interface_drops: Option<u64>,
 }
 
-/// What keeps a pace.
+/// The part that keeps the pace: this program or the kernel's qdisc.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -54,12 +54,12 @@ pub enum PacedBy {
     Fq,
 }
 
-/// How evenly a paced sender sent, by its own clock just before each call; by the times that it
-/// gave to the kernel where that paces.
+/// Evenness of a paced sender, by its own clock just before each call; by the times that it gave to
+/// the kernel where that paces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PaceKept {
-    /// Who kept it.
+    /// The part that kept the pace: this program or the kernel's qdisc.
     #[serde(default)]
     pub paced_by: PacedBy,
     /// Datagrams of one batch, which leave one right after the other.
@@ -78,15 +78,15 @@ pub struct PaceKept {
     pub forgiven_ns: u64,
 }
 
-/// What a receiver took in.
+/// Datagrams that a receiver read, counted and judged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReceivedDatagrams {
-    /// Payload of each.
+    /// Payload bytes of each datagram.
     pub size_bytes: u32,
-    /// Of all of them.
+    /// Counts over all datagrams.
     pub all: DatagramTally,
-    /// Of those sent after the omitted span.
+    /// Counts over the datagrams sent after the omitted span.
     pub measured: DatagramTally,
     /// Datagrams that are not of this stream, too short, or of another length. They count nowhere
     /// else.
@@ -94,12 +94,12 @@ pub struct ReceivedDatagrams {
     /// Datagrams that arrived with others in one buffer: never cut apart on the way, or joined
     /// again by this host (UDP_GRO).
     pub joined: u64,
-    /// The most in one buffer; 1 where each came alone, 0 where nothing came or nobody looked.
+    /// The most in one buffer; 1 where each arrived alone, 0 where none arrived or nobody looked.
     #[serde(default)]
     pub joined_max: u32,
     /// Buffers that the socket did not take for want of room, as the kernel counts them.
     pub socket_drops: Option<u64>,
-    /// How the delay varied.
+    /// Variation of the one-way delay.
     pub delay: Option<DelayVariation>,
 }
 
@@ -107,13 +107,13 @@ pub struct ReceivedDatagrams {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DatagramTally {
-    /// As the sender reported at its end; null when it did not.
+    /// Datagrams sent, as the sender reported at its end; null when it did not.
     pub sent: Option<u64>,
     /// Different ones that arrived.
     pub received: u64,
     /// Sent and not received; up to the highest number that arrived where `sent` is null.
     pub lost: u64,
-    /// Those of the lost that this host's own socket had no room for.
+    /// Lost datagrams for which this host's own socket buffer had no room.
     pub lost_here: u64,
     /// Arrivals of a datagram that had arrived before.
     pub duplicates: u64,
@@ -138,6 +138,6 @@ pub struct DelayVariation {
     pub pdv_p99_ns: Option<u64>,
     /// Largest of the same.
     pub pdv_max_ns: Option<u64>,
-    /// Whether arrivals are the kernel's times, or the program's own.
+    /// True when arrivals are the kernel's timestamps, false when they are the program's own.
     pub kernel_stamps: bool,
 }

@@ -7,35 +7,35 @@ use super::{Direction, FlowEnd, HostDeltas, SynOptions};
 /// One stream at one end after the test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndReport {
-    /// Which way its data went.
+    /// Direction of its data.
     pub direction: Direction,
     /// Stream number within its direction.
     pub flow: u16,
-    /// What this end saw.
+    /// Counters of this end.
     pub end: FlowEnd,
     /// The SYN that opened the stream, as it reached the server.
     pub syn: Option<SynOptions>,
-    /// The client's address as the server saw it.
+    /// Address of the client at the server.
     pub client_addr: String,
-    /// Why the stream ended early.
+    /// The reason why the stream ended early.
     pub failure: Option<String>,
     /// Processor time that a hypervisor took from this end during the test, over the time that
     /// its processors wanted to run; the same for all streams of an end.
     #[serde(default)]
     pub stolen_ratio: Option<f64>,
-    /// What the counters of this end's host grew by; with the first stream of an end alone.
+    /// Growth of the counters of this end's host; with the first stream of an end alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deltas: Option<HostDeltas>,
 }
 
 impl EndReport {
-    /// What the other end saw of the same stream, where that end reports nothing but `end`.
+    /// The other end's report of the same stream, where that end reports nothing but `end`.
     #[must_use]
     pub fn of_other_end(&self, end: FlowEnd) -> Self {
         Self { client_addr: self.client_addr.clone(), ..Self::of(self.direction, self.flow, end) }
     }
 
-    /// Of a stream that ended well, where nothing is known beside what the end saw.
+    /// The report of a stream that ended well, where nothing is known beside this end's counters.
     pub const fn of(direction: Direction, flow: u16, end: FlowEnd) -> Self {
         let client_addr = String::new();
         let (syn, failure, stolen_ratio, deltas) = (None, None, None, None);
@@ -56,20 +56,20 @@ pub struct DatagramCounts {
     pub reordered: u64,
     /// Datagrams that this host's own socket had no room for.
     pub lost_here: u64,
-    /// Smoothed jitter.
+    /// Smoothed jitter by RFC 3550.
     pub jitter_ns: Option<u64>,
 }
 
-/// What a sender has sent in all, told once it is done.
+/// Totals of a sender, reported once it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatagramsSent {
-    /// Which way its data went.
+    /// Direction of its data.
     pub direction: Direction,
     /// Stream number within its direction.
     pub flow: u16,
-    /// Datagrams.
+    /// Number of datagrams sent.
     pub datagrams: u64,
-    /// Those after the omitted span.
+    /// Datagrams sent after the omitted span.
     pub measured: u64,
     /// Time that the sending of those took.
     pub span_ns: u64,

@@ -15,7 +15,7 @@ pub struct End {
     pub address: Option<String>,
     /// Kernel name and release.
     pub kernel: Option<String>,
-    /// CPU model.
+    /// Model of the CPU.
     pub cpu_model: Option<String>,
     /// CPUs that this process may use.
     pub cpus: Option<u32>,
@@ -26,7 +26,7 @@ pub struct End {
     /// Step of the monotonic clock, as measured; figures are shown no finer.
     #[serde(default)]
     pub clock_tick_ns: Option<f64>,
-    /// What the host adds to delays; null where none were measured.
+    /// Delays that the host itself adds; null where none were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
     /// Default congestion control of the host.
@@ -48,24 +48,24 @@ pub struct End {
     /// they wanted to run; null where nothing reports or the measurement was too short.
     #[serde(default)]
     pub stolen_ratio: Option<f64>,
-    /// What the counters of this host grew by during a throughput test.
+    /// Growth of this host's counters during a throughput test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deltas: Option<HostDeltas>,
 }
 
-/// What the host that measures adds to a delay, found just before or after the measurement.
+/// Delays that the measuring host itself adds, found just before or after the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Calibration {
     /// Cost of one reading of the clock.
     pub reading_ns: f64,
-    /// How late a sleep of 100 µs ends with the prober's timer slack, median.
+    /// Lateness of a sleep of 100 µs with the prober's timer slack, median.
     pub oversleep_ns: Option<u64>,
     /// Stop-and-wait ICMP echo on loopback, median; null where this host may not be pinged.
     pub floor_ns: Option<f64>,
-    /// Its sample standard deviation.
+    /// Sample standard deviation of that time.
     pub floor_stddev_ns: Option<f64>,
-    /// By how much one half of those echoes may differ from the other (A/A, 95 %).
+    /// Largest difference that the two halves of those echoes may show by chance (A/A, 95 %).
     pub floor_difference_ns: Option<f64>,
 }
 
@@ -80,7 +80,7 @@ pub struct TcpSettings {
     pub window_scaling: Option<u64>,
     /// tcp_timestamps: 0 off, 1 with a random offset, 2 without.
     pub timestamps: Option<u64>,
-    /// tcp_ecn: 0 off, 1 asks and accepts, 2 accepts; more with accurate ECN.
+    /// tcp_ecn: 0 off, 1 requests and accepts, 2 accepts; more with accurate ECN.
     pub ecn: Option<u64>,
     /// tcp_slow_start_after_idle.
     pub slow_start_after_idle: Option<u64>,
@@ -103,11 +103,11 @@ pub struct TcpSettings {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interface {
-    /// Its name in its namespace.
+    /// Name of the interface in its namespace.
     pub name: String,
     /// `veth`, `loopback`, `bridge`, a driver's name.
     pub kind: Option<String>,
-    /// Largest IP packet.
+    /// Largest IP packet of the interface.
     pub mtu_bytes: Option<u32>,
     /// Negotiated speed; of the link under it, where the interface is a VLAN.
     pub speed_bps: Option<u64>,
@@ -115,7 +115,7 @@ pub struct Interface {
     /// for tbf).
     pub shaper_bps: Option<u64>,
     /// VLAN tags that its frames have on the wire: 1 for an 802.1Q interface, 2 for one on top of
-    /// another. Null in records that did not ask.
+    /// another. Null in records that do not have it.
     #[serde(default)]
     pub vlan_tags: Option<u8>,
     /// The interface under a VLAN, whose speed and shaper are reported.

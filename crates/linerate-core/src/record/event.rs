@@ -4,14 +4,14 @@ use serde::Serialize;
 
 use super::{BenchTrial, Caveat, Direction, Plan, SubInterval};
 
-/// One thing that happened during a measurement.
+/// An event during a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", content = "data", rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant, reason = "there is one plan, and events are borrowed")]
 pub enum Event {
     /// The plan with every default filled in, before anything is sent.
     Plan(Plan),
-    /// A line for the reader: whom we reached, by what, over which address.
+    /// A line for the reader: the host reached, the protocol, the address.
     Connected(String),
     /// A data stream is connected.
     Stream(StreamOpened),
@@ -21,22 +21,22 @@ pub enum Event {
     SubInterval(SubInterval),
     /// A probe was answered, or given up.
     Reply(PingReply),
-    /// How far a fast run of probes has come, a few times a second.
+    /// Progress of a fast run of probes, a few times a second.
     Progress(PingProgress),
     /// A trial of a benchmark has ended, the next may come at once.
     BenchTrial(Box<BenchTrial>),
-    /// What a benchmark does next, in a line: a test, a search, the tester's own check.
+    /// The next step of a benchmark, in a line: a test, a search, the tester's own check.
     BenchStep(String),
     /// A line for the reader about something on the way: a router's message.
     Note(String),
-    /// Something to know before believing the numbers.
+    /// A caveat that a reader should know before the numbers.
     Caveat(Caveat),
 }
 
 /// A connected data stream, before its first byte.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StreamOpened {
-    /// Which way its data will go.
+    /// Direction of its data.
     pub direction: Direction,
     /// Stream number within its direction, from 0.
     pub flow: u16,
@@ -44,13 +44,13 @@ pub struct StreamOpened {
     pub local_addr: String,
     /// Address and port of the other end.
     pub remote_addr: String,
-    /// Maximum segment size, where the kernel tells.
+    /// Maximum segment size, where the kernel reports it.
     pub mss_bytes: Option<u32>,
-    /// SO_SNDBUF, where the kernel tells.
+    /// SO_SNDBUF, where the kernel reports it.
     pub sndbuf_bytes: Option<u64>,
-    /// SO_RCVBUF, where the kernel tells.
+    /// SO_RCVBUF, where the kernel reports it.
     pub rcvbuf_bytes: Option<u64>,
-    /// What ties the connections of the test together, where the protocol shows it.
+    /// Identifier that the connections of the test share, where the protocol shows it.
     pub session: Option<String>,
 }
 
@@ -61,29 +61,29 @@ pub struct IntervalRow {
     pub start_ns: u64,
     /// End of the interval since the start of the test.
     pub end_ns: u64,
-    /// Which way the data went.
+    /// Direction of the data.
     pub direction: Direction,
     /// Stream number, or null for the sum.
     pub flow: Option<u16>,
     /// Payload bytes that the receiver took in.
     pub bytes: u64,
-    /// Those bytes over the interval, in bit/s.
+    /// Rate of those bytes over the interval, in bit/s.
     pub goodput_bps: f64,
-    /// Segments retransmitted in the interval, where the sender told.
+    /// Segments retransmitted in the interval, where the sender reported it.
     pub retransmits: Option<u64>,
-    /// Congestion window at the end of the interval, where the sender told.
+    /// Congestion window at the end of the interval, where the sender reported it.
     pub cwnd_bytes: Option<u64>,
-    /// Smoothed round-trip time at the end of the interval, where the sender told.
+    /// Smoothed round-trip time at the end of the interval, where the sender reported it.
     pub rtt_ns: Option<u64>,
-    /// Its mean deviation, where the sender told.
+    /// Mean deviation of that time, where the sender reported it.
     pub rtt_var_ns: Option<u64>,
-    /// Window that the receiver offers at the end of the interval, where the sender told.
+    /// Window that the receiver offers at the end of the interval, where the sender reported it.
     pub send_window_bytes: Option<u64>,
-    /// Path MTU at the end of the interval, where the sender told.
+    /// Path MTU at the end of the interval, where the sender reported it.
     pub pmtu_bytes: Option<u32>,
     /// True inside the span that `--omit` leaves out.
     pub omitted: bool,
-    /// What became of the datagrams; none in a TCP test.
+    /// Datagrams received and lost in the interval; none in a TCP test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<DatagramRow>,
 }
@@ -93,19 +93,19 @@ pub struct IntervalRow {
 /// over all intervals up to any one, sent = received + lost + what is in flight at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DatagramRow {
-    /// Sent, as the sender told or as the numbers of arrivals show.
+    /// Datagrams sent, by the sender's report or by the numbers of arrivals.
     pub sent: u64,
     /// Different ones that arrived.
     pub received: u64,
-    /// Numbers that were passed over; negative when some of them came after all.
+    /// Numbers that were passed over; negative when some of them arrived after all.
     pub lost: i64,
-    /// Those of the lost that the receiver's own socket had no room for.
+    /// Lost datagrams for which the receiver's own socket buffer had no room.
     pub lost_here: u64,
     /// Arrivals of a datagram that had arrived before.
     pub duplicates: u64,
     /// Arrivals below a number that had arrived before, duplicates left out.
     pub reordered: u64,
-    /// Sent and not yet seen beyond at the end of the interval.
+    /// Sent and not yet arrived or lost at the end of the interval.
     pub in_flight: u64,
     /// Smoothed jitter (RFC 3550) at the end of the interval.
     pub jitter_ns: Option<u64>,
@@ -118,11 +118,11 @@ pub struct PingReply {
     pub sequence: u64,
     /// Payload bytes sent.
     pub payload_bytes: u32,
-    /// Round-trip time, or null when no answer came in time.
+    /// Round-trip time, or null when no answer arrived in time.
     pub rtt_ns: Option<u64>,
-    /// Time to live of the answer, where the kernel told.
+    /// Time to live of the answer, where the kernel reports it.
     pub ttl: Option<u8>,
-    /// True when this answer had come before.
+    /// True when this answer had arrived before.
     pub duplicate: bool,
 }
 

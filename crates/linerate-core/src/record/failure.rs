@@ -13,19 +13,19 @@ use super::one_line;
 pub enum Fault {
     /// The caller: a flag, a file, a name.
     Usage,
-    /// This host: privilege, memory, a missing facility.
+    /// A fault of this host: privilege, memory, a missing facility.
     System,
     /// The other end could not be reached, or went away.
     Unreachable,
-    /// The other end sent what the protocol does not allow.
+    /// The other end violated the protocol.
     PeerMisbehaved,
-    /// The other end speaks another version or lacks a feature.
+    /// The other end has another version or lacks a feature.
     PeerIncompatible,
-    /// The other end said no, or not now.
+    /// The other end refused, for good or for now.
     PeerRefused,
     /// Too little of the instrument's own machine was left for an honest number.
     Instrument,
-    /// The path: what came is not what was sent.
+    /// The path corrupted data: the bytes received are not those sent.
     Corrupted,
 }
 
@@ -34,7 +34,7 @@ pub enum Fault {
 pub enum FailureCode {
     /// This host has no sockets of the kind or family that was asked for.
     OpenSocket,
-    /// The name has no address, or no connection came about.
+    /// The name has no address, or no connection was opened.
     Connect,
     /// A local address could not be bound, or not be listened on.
     Listen,
@@ -42,7 +42,7 @@ pub enum FailureCode {
     BindDevice,
     /// The kernel does not have a congestion control.
     CongestionControl,
-    /// No data came for longer than the user allows.
+    /// No data arrived for longer than the user allows.
     NoData,
     /// The other end closed the control connection.
     Closed,
@@ -50,32 +50,32 @@ pub enum FailureCode {
     Aborted,
     /// The server was interrupted.
     Interrupted,
-    /// The disk has no room for what is to be kept.
+    /// The disk has no room for the results.
     NoRoom,
     /// No stored result has the name.
     NoResult,
-    /// The other end gave this number of its own protocol.
+    /// The other end sent this error number of its protocol.
     Peer(i16),
 }
 
-/// One line: what was attempted, on what, why it failed, what to do.
+/// One line: the operation, its object, the reason, and the next step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failure {
     /// Whose turn it is.
     pub fault: Fault,
-    /// What was attempted: `connect`, `bind UDP`, `read plan`.
+    /// The operation that failed: `connect`, `bind UDP`, `read plan`.
     pub attempt: String,
-    /// On what: an address, a file, a flag.
+    /// Object of the operation: an address, a file, a flag.
     pub object: String,
-    /// Why it failed.
+    /// The reason of the failure.
     pub reason: String,
-    /// What to do about it, where that is known.
+    /// Advice: the user's next step, where one is known.
     pub next_step: Option<String>,
-    /// When another try may succeed, where the other end is busy and says so.
+    /// Time after which another try may succeed, where the other end is busy and says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// What a program can act on; not stored.
+    /// The kind of failure, for programs; not stored.
     #[serde(skip)]
     pub code: Option<FailureCode>,
 }
@@ -119,13 +119,13 @@ impl Failure {
         Self { code: code.into(), ..self }
     }
 
-    /// Whether the other end was only busy: a later try may find a place.
+    /// True when the other end was only busy: a later try may find a place.
     pub const fn is_busy(&self) -> bool {
         self.retry_after_ms.is_some()
     }
 
-    /// The exit code of the program: 1 when the path spoiled what it carried, 2 for the caller and
-    /// this host, 3 for the other end, 4 when it refused, 6 when this host spoiled the number.
+    /// The exit code of the program: 1 when the path corrupted data, 2 for the caller and this
+    /// host, 3 for the other end, 4 when it refused, 6 when this host distorted the number.
     pub const fn exit_code(&self) -> u8 {
         match self.fault {
             Fault::Corrupted => 1,

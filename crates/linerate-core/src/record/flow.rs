@@ -7,13 +7,13 @@ use super::{
     ZeroCopySends,
 };
 
-/// What was asked for and what the kernel gave.
+/// A setting as it was asked for and as the kernel granted it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Asked<T> {
     /// Null when nothing was asked for.
     pub asked: Option<T>,
-    /// Null when the kernel does not tell.
+    /// The granted value; null when the kernel does not report it.
     pub got: Option<T>,
 }
 
@@ -23,7 +23,7 @@ pub struct Asked<T> {
 pub struct Flow {
     /// Stream number within its direction, from 0.
     pub flow: u16,
-    /// Which way the data went.
+    /// Direction of the data.
     pub direction: Direction,
     /// Local address and port of the client.
     pub client_addr: String,
@@ -37,7 +37,7 @@ pub struct Flow {
     pub syn: Option<SynOptions>,
 }
 
-/// What one end saw of a stream.
+/// Counters of a stream at one end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowEnd {
@@ -95,25 +95,25 @@ pub struct FlowEnd {
     pub initial_window_segments: Option<u32>,
     /// TCP_NODELAY was set.
     pub nodelay: bool,
-    /// How data was moved: `write`, `vmsplice`, `read`, `trunc, low-water mark`,
-    /// `sendmmsg, joined`.
+    /// Calls that moved the data: `write`, `vmsplice`, `read`, `trunc, low-water mark`, `sendmmsg,
+    /// joined`.
     pub technique: String,
-    /// What this end did with the bytes; null where that is not known.
+    /// Treatment of the bytes at this end; null where that is not known.
     #[serde(default)]
     pub contents: Option<Contents>,
-    /// What holding received bytes against the pattern showed, where that was asked for.
+    /// Result of comparing received bytes with the pattern, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
-    /// What the kernel reported of sends with MSG_ZEROCOPY.
+    /// The kernel's reports of sends with MSG_ZEROCOPY.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero_copy_sends: Option<ZeroCopySends>,
-    /// Whether Multipath TCP was in use, where it was asked for.
+    /// Use of Multipath TCP, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mptcp: Option<MultipathTcp>,
     /// The kernel's own account at the end.
     pub tcp_info: Option<TcpInfo>,
-    /// When that was read, since this end's start of the test: once all was sent and acknowledged,
-    /// so that its times are shares of this and not of the measured span.
+    /// Time at which TCP_INFO was read, since this end's start of the test: once all was sent and
+    /// acknowledged, so that its times are shares of this and not of the measured span.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_info_at_ns: Option<u64>,
     /// Datagrams that this end sent; none in a TCP test.

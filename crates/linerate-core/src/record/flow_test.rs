@@ -20,11 +20,11 @@ const CPUS_MAX: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpTest {
-    /// Which ways data goes.
+    /// Directions of the data.
     pub directions: TcpDirections,
     /// Connections in each direction, 1 … 128.
     pub streams: u16,
-    /// When it ends.
+    /// Time or amount of data that ends the test.
     pub finish: Finish,
     /// Span at the start that is left out of the result.
     pub omit_ns: u64,
@@ -66,7 +66,7 @@ pub struct TcpTest {
     /// control connection.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub other_port: bool,
-    /// How both ends move data; absent is by default.
+    /// Calls and cores with which both ends move data; absent is by default.
     #[serde(default, skip_serializing_if = "Means::is_default")]
     pub means: Means,
 }
@@ -108,11 +108,12 @@ impl Default for TcpTest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UdpTest<Size = u32> {
-    /// Which ways data goes.
+    /// Directions of the data.
     pub directions: TcpDirections,
     /// Streams in each direction, 1 … 128.
     pub streams: u16,
-    /// When it ends. Bytes are rounded up to whole datagrams; a buffer is a datagram.
+    /// Time or amount of data that ends the test. Bytes are rounded up to whole datagrams; a buffer
+    /// is a datagram.
     pub finish: Finish,
     /// Datagrams sent within this span at the start are left out of the result.
     pub omit_ns: u64,
@@ -187,11 +188,11 @@ impl<Size> UdpTest<Size> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} of {value} is outside {bounds}")]
 pub struct TestError {
-    /// Which field.
+    /// Name of the field.
     pub field: &'static str,
-    /// What was asked, with its unit.
+    /// The value that was asked for, with its unit.
     pub value: String,
-    /// What is allowed.
+    /// The values that are allowed.
     pub bounds: &'static str,
 }
 
@@ -253,7 +254,7 @@ impl TcpTest {
         self.means.send_bytes.unwrap_or(self.buffer_bytes)
     }
 
-    /// How the sending end hands over its bytes.
+    /// Call with which the sending end hands over its bytes.
     pub const fn send_with(&self) -> SendWith {
         if self.zero_copy { SendWith::Sendfile } else { self.means.send_with }
     }
@@ -268,7 +269,7 @@ impl TcpTest {
         places(self.directions, self.streams)
     }
 
-    /// How long senders are planned to send, where time ends the test.
+    /// Planned time of sending, where time ends the test.
     pub const fn planned_span(&self) -> Option<Duration> {
         match self.finish {
             Finish::TimeNs(ns) => Some(Duration::from_nanos(ns.saturating_add(self.omit_ns))),
@@ -381,8 +382,8 @@ impl UdpTest {
         }
     }
 
-    /// How long senders are planned to send: told by the plan, or what the pace takes for the
-    /// datagrams; none where nothing bounds it.
+    /// Planned time of sending: from the plan, or the time that the pace takes for the datagrams;
+    /// none where nothing bounds it.
     pub fn planned_span(&self) -> Option<Duration> {
         let Some(datagrams) = self.datagram_budget() else {
             let Finish::TimeNs(ns) = self.finish else { return None };

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct HostDeltas {
     /// Time between the two readings.
     pub span_ns: u64,
-    /// The interface that the route to the peer leaves by, whose counters are here.
+    /// Interface of the route to the peer, whose counters are here.
     pub interface: Option<String>,
     /// Growth by source and the kernel's own name: `TcpExt.TCPTimeouts` (/proc/net/netstat),
     /// `Udp.RcvbufErrors` (snmp), `Udp6RcvbufErrors` (snmp6), `softnet.dropped`,
@@ -19,18 +19,19 @@ pub struct HostDeltas {
     /// `cgroup.nr_throttled` (cpu.stat), `pressure.cpu.some_us` (PSI), `cpu.busy_ticks`
     /// (10 ms each). 0 did not grow; a counter that is not here this kernel does not have.
     pub counters: BTreeMap<String, u64>,
-    /// What the kernel remembered of the peer before the test, and starts new connections with.
+    /// Metrics of the peer that the kernel kept from before the test, with which it starts new
+    /// connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<CachedMetrics>,
 }
 
-/// What a kernel remembers of earlier connections to a host (`ip tcp_metrics`).
+/// Metrics of earlier connections to a host that a kernel keeps (`ip tcp_metrics`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CachedMetrics {
     /// Smoothed round-trip time.
     pub rtt_us: Option<u32>,
-    /// Its mean deviation.
+    /// Mean deviation of that time.
     pub rttvar_us: Option<u32>,
     /// Slow-start threshold, in segments: a new connection leaves slow start there.
     pub ssthresh: Option<u32>,

@@ -2,10 +2,10 @@
 
 use super::{Flow, SentDatagrams};
 
-/// How many of the lost datagrams of a direction's streams were dropped at the sender's own
-/// interface: those that its streams were told of, and as many as the interface counted beyond
-/// the buffers that they were told of, since it drops some later; no more than are missing, since
-/// others may use it. None where the sender did not look.
+/// Number of the lost datagrams of a direction's streams that were dropped at the sender's own
+/// interface. Counted are the sends that the kernel refused, and the interface's drops beyond those
+/// refusals, since it drops some datagrams later; no more than are lost, since others may use the
+/// interface. None where the sender did not look.
 pub fn dropped_at_interface<'a>(flows: impl Iterator<Item = &'a Flow> + Clone) -> Option<u64> {
     let senders = || {
         let ends = flows.clone().filter_map(|flow| flow.sender.as_ref());
@@ -14,16 +14,17 @@ pub fn dropped_at_interface<'a>(flows: impl Iterator<Item = &'a Flow> + Clone) -
     let sum = |pick: fn(&SentDatagrams) -> Option<u64>| {
         senders().filter_map(pick).reduce(u64::saturating_add)
     };
-    let told = sum(|it| it.refused);
+    let told = sum(|sent| sent.refused);
     // All streams of a direction leave by one interface.
-    let counted = senders().filter_map(|it| it.interface_drops).max();
-    let later = counted.map(|it| it.saturating_sub(sum(|it| it.refusals).unwrap_or(0)));
+    let counted = senders().filter_map(|sent| sent.interface_drops).max();
+    let later = counted.map(|drops| drops.saturating_sub(sum(|sent| sent.refusals).unwrap_or(0)));
     let dropped = match (told, later) {
         (None, None) => return None,
         (told, later) => told.unwrap_or(0).saturating_add(later.unwrap_or(0)),
     };
     let receivers = flows.filter_map(|flow| flow.receiver.as_ref()?.received_datagrams.as_ref());
-    let missing = receivers.map(|it| it.measured.lost.saturating_sub(it.measured.lost_here));
+    let missing = receivers
+        .map(|received| received.measured.lost.saturating_sub(received.measured.lost_here));
     Some(missing.reduce(u64::saturating_add).map_or(dropped, |missing| dropped.min(missing)))
 }
 

@@ -11,16 +11,16 @@ use crate::units::BitRate;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Intervention {
-    /// Which way the data went.
+    /// Direction of the data.
     pub direction: Direction,
-    /// What was changed.
+    /// The setting that was changed.
     pub change: Change,
-    /// Runs without the change, in the order made: each just before the run with the change that
-    /// has its place. How far they are apart is what two equal runs differ by here.
+    /// Runs without the change, in the order made: each just before the run with the change at the
+    /// same index. Their spread is the difference of equal runs here.
     pub plain: Vec<ShortRun>,
     /// Runs with the change.
     pub changed: Vec<ShortRun>,
-    /// Why there are no more of them.
+    /// The reason why no more runs were made.
     pub ended: InterventionEnd,
 }
 
@@ -29,7 +29,7 @@ pub struct Intervention {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// So many streams instead of one.
+    /// So many streams in place of one.
     Streams(u16),
     /// Another congestion control at the sender.
     CongestionControl(String),
@@ -51,7 +51,7 @@ pub enum Change {
     Writes(u32),
 }
 
-/// What one short run came to.
+/// Figures of one short run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShortRun {
@@ -60,17 +60,17 @@ pub struct ShortRun {
     /// Segments sent again over segments sent.
     #[serde(default)]
     pub retransmit_ratio: Option<f64>,
-    /// Median round trip that TCP saw.
+    /// Median round trip by TCP.
     #[serde(default)]
     pub rtt_ns: Option<f64>,
 }
 
-/// Why short runs ended.
+/// The reason why short runs ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum InterventionEnd {
-    /// What they showed is clear.
+    /// Their difference is clear.
     Clear,
     /// The most runs that are made.
     Runs,

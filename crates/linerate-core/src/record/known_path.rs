@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::BitRate;
 
-/// What the user knows of a path: the rate that bounds it, of which its ends cannot tell.
+/// The rate that the user gives as the bound of a path, which its ends cannot read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KnownPath {
@@ -14,6 +14,6 @@ pub struct KnownPath {
     /// Rate of IP packets, headers included, that the path carries.
     #[serde(default)]
     pub capacity_bps: Option<BitRate>,
-    /// Where it was said: `--link`, `--capacity`, or the configuration file.
+    /// Place where it was given: `--link`, `--capacity`, or the configuration file.
     pub source: String,
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a rate or size includes.
+/// Headers that a rate or size includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -13,11 +13,11 @@ pub enum Layer {
     Ip,
     /// Ethernet frames, header and FCS included.
     Frame,
-    /// Frames with preamble and inter-frame gap: what fills the line.
+    /// Frames with preamble and inter-frame gap: all bits of the line.
     Wire,
 }
 
-/// Whether more is better.
+/// Direction in which a metric improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
@@ -25,6 +25,6 @@ pub enum Better {
     Higher,
     /// Less is better.
     Lower,
-    /// Neither: it describes.
+    /// Neither: the metric describes, and is not judged.
     Neither,
 }

@@ -28,20 +28,20 @@ pub enum LimitedBy {
     Pace,
     /// The length of the test.
     Time,
-    /// No evidence says.
+    /// No evidence names a limit.
     #[default]
     NotKnown,
-    /// Nothing limits what was measured: it is no rate.
+    /// Nothing limits the measurement: it is of no rate.
     Nothing,
 }
 
 impl LimitedBy {
-    /// Whether a host is the limit: that is said before the number.
+    /// True when a host is the limit: the headline names it before the number.
     pub const fn is_host(self) -> bool {
         matches!(self, Self::ThisHost | Self::OtherEnd)
     }
 
-    /// How much a reader has to know it: a host as the limit first of all.
+    /// Importance of the limit to a reader, the highest for a limit at a host.
     pub const fn weight(self) -> u8 {
         match self {
             Self::ThisHost | Self::OtherEnd => 2,
@@ -67,16 +67,16 @@ impl LimitedBy {
     }
 }
 
-/// How far a result is to be trusted.
+/// Trustworthiness of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Quality {
-    /// Nothing speaks against it.
+    /// No caveat is against it.
     Good,
     /// Something had a part in it that is not the path's or the device's.
     Doubtful,
-    /// It is wrong, or there is none.
+    /// The result is wrong, or there is none.
     Bad,
 }
 

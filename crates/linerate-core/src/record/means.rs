@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::named::named;
 
-/// How a sender hands its bytes to the kernel.
+/// Call with which a sender hands its bytes to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -31,7 +31,7 @@ named!(SendWith {
     Zerocopy = "zerocopy",
 });
 
-/// How a receiver takes bytes from the kernel.
+/// Call with which a receiver takes bytes from the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -47,7 +47,8 @@ pub enum ReceiveWith {
 
 named!(ReceiveWith { Read = "read", Trunc = "trunc", Splice = "splice" });
 
-/// How data is to be moved; the default copies at both ends, pins nobody and looks at nothing.
+/// Calls and cores with which data is to be moved; the default copies at both ends, pins no thread
+/// and checks no contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -70,18 +71,18 @@ pub struct Means {
 }
 
 impl Means {
-    /// Whether nothing beyond the default is asked for.
+    /// True when nothing beyond the default is asked for.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether data is moved or placed otherwise than by default.
+    /// True when the calls or cores are not the default ones.
     pub fn moves_otherwise(&self) -> bool {
         let plain = Self { verify_seed: self.verify_seed, mptcp: self.mptcp, ..Self::default() };
         *self != plain
     }
 
-    /// Where the data threads run, in words: `one core`, `two cores`, `any core`.
+    /// Cores of the data threads, in words: `one core`, `two cores`, `any core`.
     pub fn placement(&self) -> &'static str {
         match (self.client_cpus.as_slice(), self.server_cpus.as_slice()) {
             ([], []) => "any core",
@@ -96,7 +97,7 @@ impl Means {
     }
 }
 
-/// What an end did with the bytes.
+/// Treatment of the bytes at an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -109,7 +110,7 @@ pub enum Contents {
     Checked,
 }
 
-/// What holding the contents against the pattern showed.
+/// Result of comparing the contents with the pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verified {
@@ -117,11 +118,11 @@ pub struct Verified {
     pub bytes: u64,
     /// Bytes among them that differed.
     pub wrong_bytes: u64,
-    /// Where in the stream the first one was, counted from 0.
+    /// Offset of the first wrong byte in the stream, from 0.
     pub first_wrong_offset: Option<u64>,
 }
 
-/// What the kernel reported of sends with MSG_ZEROCOPY.
+/// The kernel's reports of sends with MSG_ZEROCOPY.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ZeroCopySends {
@@ -131,15 +132,15 @@ pub struct ZeroCopySends {
     pub copied: u64,
 }
 
-/// Whether a stream that asked for Multipath TCP had it.
+/// Use of Multipath TCP by a stream that asked for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MultipathTcp {
-    /// Both ends spoke it until the end.
+    /// True when both ends spoke it until the end.
     pub used: bool,
     /// Subflows beside the first one (mptcpi_subflows).
     pub subflows_more: Option<u32>,
-    /// Why not, where that is known.
+    /// The reason why it was not used, where that is known.
     pub reason: Option<String>,
 }
 
@@ -147,17 +148,17 @@ pub struct MultipathTcp {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trial {
-    /// What was tried.
+    /// The calls and cores of the trial.
     pub means: Means,
-    /// Planned length.
+    /// Planned length of the trial.
     pub span_ns: u64,
     /// Payload that all streams of all directions received, over the span; null when it failed.
     pub goodput_bps: Option<f64>,
     /// CPU seconds of both ends' data threads per 10^9 bytes received.
     pub cpu_s_per_gb: Option<f64>,
-    /// Whether the test then used it.
+    /// True when the test then used them.
     pub chosen: bool,
-    /// Why it failed.
+    /// The reason why the trial failed.
     pub failure: Option<String>,
 }
 

@@ -8,19 +8,19 @@ use super::layer::{Better, Layer};
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Metric {
-    /// Its identifier, which ends in its unit.
+    /// Identifier of the metric, which ends in its unit.
     pub id: MetricId,
-    /// For headings and legends.
+    /// Title for headings and legends.
     pub title: &'static str,
     /// Unit of stored values.
     pub unit: &'static str,
-    /// What a rate or size includes.
+    /// Headers that a rate or size includes.
     pub layer: Option<Layer>,
-    /// What is counted and what is not.
+    /// Definition: the things counted and those left out.
     pub definition: &'static str,
     /// Standard or document that the definition follows.
     pub source: &'static str,
-    /// Whether more is better.
+    /// Direction in which the metric improves.
     pub better: Better,
 }
 

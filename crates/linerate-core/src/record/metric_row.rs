@@ -5,7 +5,7 @@ use std::fmt;
 use super::metric::{METRICS, Metric, MetricId};
 
 impl MetricId {
-    /// Its row of the table.
+    /// Row of the metric in the table.
     pub fn row(self) -> &'static Metric {
         METRICS.iter().find(|row| row.id == self).expect("the macro makes a row for every id")
     }

@@ -135,7 +135,7 @@ use crate::time::WallTime;
 /// The schema that [`Record`] is written in. Additions keep it; a rename or removal raises it.
 pub const SCHEMA: &str = "linerate.record/2";
 
-/// One measurement: what was asked, what was got, by whom, and what went wrong.
+/// One measurement: its plan, its results, both ends, and its failures and caveats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
@@ -145,7 +145,7 @@ pub struct Record {
     pub id: RecordId,
     /// The program that measured.
     pub tool: Tool,
-    /// How it ended.
+    /// State of the measurement at its end.
     pub status: Status,
     /// A name given by the user.
     #[serde(default)]
@@ -158,9 +158,9 @@ pub struct Record {
     pub cell: Option<Cell>,
     /// Civil time at the start, by the local clock.
     pub started_at: WallTime,
-    /// From start to end, by the local monotonic clock.
+    /// Duration from start to end, by the local monotonic clock.
     pub duration_ns: u64,
-    /// What was asked, every default filled in.
+    /// The plan as asked for, every default filled in.
     pub plan: Plan,
     /// The local end first, the remote end second where it reported.
     pub ends: Vec<End>,
@@ -170,17 +170,17 @@ pub struct Record {
     /// Short rounds before the test that chose how data is moved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<Trial>,
-    /// The flow that went against the test's direction while it ran. It is in no other list, and
-    /// in the summary by its own metric alone.
+    /// The flow against the test's direction while it ran. It is in no other list, and in the
+    /// summary by its own metric alone.
     #[serde(default)]
     pub background: Option<Flow>,
-    /// What a search for the capacity found; none in other tests.
+    /// Steps and result of a search for the capacity; none in other tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<CapacitySearch>,
-    /// What a benchmark of a device found; none in other tests.
+    /// Results of a benchmark of a device; none in other tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bench: Option<Box<BenchResult>>,
-    /// What a trace found of a path; none in other tests.
+    /// Hops and findings of a trace; none in other tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<Trace>>,
     /// The probes that went beside the load; none where none were sent.
@@ -199,16 +199,17 @@ pub struct Record {
     /// The path MTU of each direction, where a survey found it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path_mtu: Vec<PathMtu>,
-    /// What a survey changed for short runs to decide between causes, in the order tried.
+    /// Short runs with one setting changed, which a survey made to decide between causes, in the
+    /// order tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interventions: Vec<Intervention>,
     /// Values over time.
     #[serde(default)]
     pub series: Vec<Series>,
-    /// The emulated paths that the packets went over, with what these really did.
+    /// The emulated paths that the packets crossed, with their counters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<EmulatedPath>,
-    /// How the clocks of both ends agreed while STAMP was measured, for each size.
+    /// Agreement of the clocks of both ends while STAMP was measured, for each size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<ClockAgreement>,
     /// Stretches without answers of a ping, in order; the first 1000 of each size.
@@ -217,18 +218,19 @@ pub struct Record {
     /// Distributions from which the summary can be computed again.
     #[serde(default)]
     pub distributions: Vec<Distribution>,
-    /// The results.
+    /// Summary values of the measurement.
     pub summary: Vec<Summary>,
-    /// What theory allows in the test's first direction, and the share that was reached.
+    /// Rate that theory allows in the test's first direction, and the share that was reached.
     #[serde(default)]
     pub ceiling: Option<Ceiling>,
-    /// The same for the way back of a test that goes both ways at once.
+    /// Rate that theory allows on the way back of a test that goes both ways at once, and the share
+    /// that was reached.
     #[serde(default)]
     pub ceiling_reverse: Option<Ceiling>,
-    /// Caveats.
+    /// Caveats about the measurement.
     #[serde(default)]
     pub caveats: Vec<Caveat>,
-    /// Why it did not end well.
+    /// The failure that ended the measurement early.
     #[serde(default)]
     pub failure: Option<Failure>,
     /// The measurements of a survey, in the order made: whole records. Summary, ceilings and
@@ -282,7 +284,7 @@ impl Record {
         }
     }
 
-    /// The same without what was sampled: values over time, the fate of each packet. Summary,
+    /// The record without samples: values over time, the fate of each packet. Summary,
     /// distributions, route, caveats and failure stay, of the parts of a survey too.
     #[must_use]
     pub fn without_samples(mut self) -> Self {
@@ -370,7 +372,7 @@ impl Record {
         self.ceilings().find(of)
     }
 
-    /// What the parts warn of, each kind once as it was seen first.
+    /// Caveats of the parts, each kind once, as it was seen first.
     pub fn caveats_of_parts(&self) -> Vec<Caveat> {
         let mut caveats: Vec<Caveat> = Vec::new();
         for caveat in self.parts.iter().flat_map(|part| &part.caveats) {
@@ -406,12 +408,12 @@ pub struct Tool {
     pub version: String,
 }
 
-/// How a measurement ended.
+/// State of a measurement at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// All of it was measured.
+    /// The whole plan was measured.
     Ok,
     /// Part of it was measured; `failure` says why not all.
     Partial,
@@ -425,7 +427,7 @@ pub enum Status {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cell {
-    /// The study's name.
+    /// Name of the study.
     pub study: String,
     /// The run of that study, shared by all its records.
     pub run: String,
@@ -439,6 +441,6 @@ pub struct Cell {
     /// it is no part of the place.
     #[serde(default)]
     pub label: Option<String>,
-    /// Counted from 1.
+    /// Number of the repetition, from 1.
     pub repetition: u32,
 }

@@ -5,10 +5,10 @@
 macro_rules! named {
     ($choice:ident { $($variant:ident = $name:literal),+ $(,)? }) => {
         impl $choice {
-            /// Every one.
+            /// Every variant, in order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// Its name in flags, files and records.
+            /// Name in flags, files and records.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name),+
@@ -26,7 +26,7 @@ macro_rules! named {
             type Err = String;
 
             fn from_str(text: &str) -> Result<Self, String> {
-                let found = Self::ALL.iter().copied().find(|it| it.name() == text);
+                let found = Self::ALL.iter().copied().find(|variant| variant.name() == text);
                 found.ok_or_else(|| format!("one of {}", [$($name),+].join(", ")))
             }
         }

@@ -9,15 +9,15 @@ use super::{Direction, ProbePhase};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PageDatagrams {
-    /// Which way the load went meanwhile.
+    /// Directions of the load meanwhile.
     pub phase: ProbePhase,
-    /// Which way these datagrams went.
+    /// Direction of these datagrams.
     pub direction: Direction,
-    /// Datagrams that left.
+    /// Number of datagrams that were sent.
     pub sent: u64,
-    /// Those that had not come a second after the last (RFC 7680 §4.1).
+    /// Datagrams that had not arrived a second after the last was sent (RFC 7680 §4.1).
     pub lost: u64,
-    /// Arrivals of one that had come before (RFC 5560).
+    /// Arrivals of datagrams that had arrived before (RFC 5560).
     pub duplicates: u64,
     /// Arrivals behind one that left later (RFC 4737 §3).
     pub reordered: u64,

@@ -21,23 +21,23 @@ pub const PATH_SCHEMA: &str = "linerate.path/1";
 pub struct PathRun {
     /// Always [`PATH_SCHEMA`] when written by this version.
     pub schema: String,
-    /// The program.
+    /// The program that ran the path.
     pub tool: Tool,
     /// Civil time at the start, by the local clock.
     pub started_at: WallTime,
     /// Devices at the ends: `path0`, `/run/netns/b:path1`.
     pub ends: Vec<String>,
-    /// The path and what it did.
+    /// The path with its counters.
     pub path: EmulatedPath,
-    /// Whether its thread had real-time priority.
+    /// True when its thread had real-time priority.
     pub real_time: bool,
-    /// Whether its memory was locked.
+    /// True when its memory was locked.
     pub locked: bool,
-    /// CPU time of its thread; null where the kernel does not tell.
+    /// CPU time of its thread; null where the kernel does not report it.
     pub cpu_ns: Option<u64>,
     /// Time that its thread was ready to run and waited for a CPU.
     pub run_queue_wait_ns: Option<u64>,
-    /// Why it ended before anybody asked it to.
+    /// The failure that ended it before it was stopped.
     pub failure: Option<Failure>,
 }
 
@@ -45,12 +45,12 @@ pub struct PathRun {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EmulatedPath {
-    /// Its place: `r1 eth1 - r2 eth0`.
+    /// Place of the path: `r1 eth1 - r2 eth0`.
     pub name: String,
-    /// What carried the packets: `tun` for IP packets, `tap` for Ethernet frames, `netem` for the
-    /// kernel's, which says less: no reasons of losses, no schedule.
+    /// Facility that carried the packets: `tun` for IP packets, `tap` for Ethernet frames, `netem`
+    /// for the kernel's, which says less: no reasons of losses, no schedule.
     pub datapath: String,
-    /// What was asked of it.
+    /// The plan of the path.
     pub plan: PathPlan,
     /// Seed of its random decisions.
     pub seed: u64,
@@ -74,12 +74,12 @@ pub struct EmulatedPath {
     /// away; null where the kernel does not tell, or too little ran to tell.
     #[serde(default)]
     pub stolen_ratio: Option<f64>,
-    /// Whether it was not the path that was asked for, because it stood still for too long or
-    /// dropped packets that the plan would have carried: what was measured over it is invalid.
+    /// True when the emulator was not the path of the plan, because it stood still for too long or
+    /// dropped packets that the plan would have carried: measurements over it are invalid.
     pub late: bool,
-    /// Why, one line each; empty when it kept to its plan.
+    /// The reasons for `late`, one line each; empty when the emulator kept to its plan.
     pub faults: Vec<String>,
-    /// Forward, then backward.
+    /// Results of the directions: forward, then backward.
     pub directions: Vec<PathDirection>,
 }
 
@@ -88,13 +88,13 @@ pub struct EmulatedPath {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathStops {
-    /// How often, each time for more than 1 ms.
+    /// Number of stops, each longer than 1 ms.
     pub count: u64,
-    /// All of them.
+    /// Length of all stops together.
     pub total_ns: u64,
-    /// The longest.
+    /// Length of the longest stop.
     pub longest_ns: u64,
-    /// All of them over `conversed_ns`: the most of a rate that they can have cost.
+    /// Share of the stops in `conversed_ns`: the most of a rate that they can have cost.
     pub share: f64,
     /// Time that was watched in which packets of programs came, each at most 1 s after another;
     /// all that was watched when none came. Absent where nothing was watched, and in older
@@ -103,15 +103,15 @@ pub struct PathStops {
     pub conversed_ns: u64,
 }
 
-/// What one direction of a path did.
+/// Packets, losses and lateness of one direction of a path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathDirection {
-    /// Whether it is the plan's backward direction.
+    /// True for the plan's backward direction.
     pub backward: bool,
     /// The measurement's direction whose data it carries; null where there is no measurement.
     pub direction: Option<Direction>,
-    /// IP packets that came from the host; segments of super-packets each for itself.
+    /// IP packets received from the host; segments of super-packets each for itself.
     pub taken_packets: u64,
     /// Bytes of those packets.
     pub taken_bytes: u64,
@@ -135,16 +135,16 @@ pub struct PathDirection {
     /// Packets forwarded later than due by more than `late_threshold_ns`; time that they waited to
     /// be read counts.
     pub late_packets: u64,
-    /// What counts as late.
+    /// Lateness above which a packet counts as late.
     pub late_threshold_ns: u64,
-    /// How much later than due packets were forwarded, the time that they waited to be read
-    /// included; null when there were none.
+    /// Median lateness of forwarded packets, the time that they waited to be read included; null
+    /// when there were none.
     pub lateness_p50_ns: Option<u64>,
     /// 99th percentile of the same.
     pub lateness_p99_ns: Option<u64>,
     /// Largest of the same.
     pub lateness_max_ns: Option<u64>,
-    /// What waited in the path's queues.
+    /// Bytes and packets that waited in the path's queues.
     pub queue: QueueSeries,
 }
 
@@ -155,7 +155,7 @@ pub struct PathLoss {
     /// `queue_full`, `queue_early`, `policed`, `random`, `damaged`, `too_long`, `outage`, or
     /// `untold` by netem.
     pub cause: String,
-    /// How many.
+    /// Number of packets lost.
     pub packets: u64,
 }
 
@@ -166,13 +166,13 @@ pub struct PathLoss {
 pub struct QueueSeries {
     /// Length of an interval.
     pub interval_ns: u64,
-    /// Packets that waited.
+    /// Most packets that waited in each interval.
     pub packets: Vec<u64>,
     /// Bytes of IP packets that waited.
     pub bytes: Vec<u64>,
 }
 
-/// Whether a count that older records do not have is absent.
+/// True for a count of 0, which older records do not have.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
 pub(super) const fn is_zero(count: &u64) -> bool {
     *count == 0
@@ -184,8 +184,8 @@ impl EmulatedPath {
         self.directions.iter().find(|one| one.direction == Some(direction))
     }
 
-    /// How it left its schedule, in a line; none when it kept to it. Says nothing of whether that
-    /// was too much.
+    /// Late packets and stops of the emulator, in a line; none when it kept to its schedule. Says
+    /// nothing of whether that was too much.
     pub fn slips(&self) -> Option<String> {
         let late: u64 = self.directions.iter().map(|one| one.late_packets).sum();
         let most = self.directions.iter().filter_map(|one| one.lateness_max_ns).max();
@@ -218,12 +218,12 @@ impl PathDirection {
 }
 
 impl QueueSeries {
-    /// A series that looks at intervals of this length first.
+    /// A series whose intervals have this length at first.
     pub const fn new(interval_ns: u64) -> Self {
         Self { interval_ns, packets: Vec::new(), bytes: Vec::new() }
     }
 
-    /// Notes a backlog at a time since the begin. Intervals without a look repeat the last one.
+    /// Adds a backlog at a time since the begin. Intervals without a sample repeat the last one.
     pub fn note(&mut self, at_ns: u64, packets: u64, bytes: u64) {
         while at_ns / self.interval_ns.max(1) >= QUEUE_POINTS_MAX as u64 {
             self.halve();

@@ -15,7 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A path, or what one direction has of its own.
+/// A path, or the settings of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -23,20 +23,20 @@ pub struct PathPlan {
     /// Seed of all random decisions; 1 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// What carries the packets of a laboratory's link; `linerate` when absent.
+    /// Emulator that carries the packets of a laboratory's link; `linerate` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulator: Option<Datapath>,
-    /// What the first end's packets meet besides, or instead.
+    /// Elements that the first end's packets cross besides, or instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forward: Option<Box<Self>>,
-    /// What the second end's packets meet besides, or instead.
+    /// Elements that the second end's packets cross besides, or instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backward: Option<Box<Self>>,
 
     /// A link by name, with the rate and framing of its kind: `1g`, `oc12`, `ds3`, `vdsl2:50M`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// What carries packets on the link: `ethernet`, `aal5-llcsnap`, `pos`; the link's usual one
+    /// Carrier of the packets on the link: `ethernet`, `aal5-llcsnap`, `pos`; the link's usual one
     /// when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carrier: Option<String>,
@@ -61,7 +61,8 @@ pub struct PathPlan {
     pub half_duplex: Option<bool>,
 
     /// The end of the link that is half duplex while the other one is full duplex: it waits while
-    /// it hears the other, and what the other sends meanwhile collides. For the whole path.
+    /// it senses the other's carrier, and frames that the other sends meanwhile collide. For the
+    /// whole path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplex_mismatch: Option<PathEnd>,
 
@@ -72,7 +73,7 @@ pub struct PathPlan {
     /// The discipline of the queue; tail drop when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueuePlan>,
-    /// The queue marks packets that know ECN instead of dropping them early.
+    /// The queue marks ECN-capable packets instead of dropping them early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
 
@@ -96,7 +97,7 @@ pub struct PathPlan {
     /// Share of packets lost, independently: `1e-4`, `0.01%`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<String>,
-    /// Loss in bursts.
+    /// Loss of packets in bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_loss: Option<BurstLossPlan>,
     /// Share of bits in error.
@@ -112,10 +113,10 @@ pub struct PathPlan {
     /// Times during which nothing passes, from the start of the path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
-    /// Share of packets that come twice.
+    /// Share of packets that are duplicated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<String>,
-    /// Share of packets that come with a changed bit.
+    /// Share of packets in which a bit is changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corrupt: Option<String>,
 
@@ -126,10 +127,11 @@ pub struct PathPlan {
     /// Longer packets vanish without an ICMP message: a black hole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu_silent: Option<bool>,
-    /// Loses what exceeds a rate.
+    /// Policer: loses packets that exceed a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policer: Option<BucketPlan>,
-    /// Delays what exceeds a rate, in a queue of its own of 1000 packets (1.5 MB of full ones).
+    /// Shaper: delays packets that exceed a rate, in its own queue of 1000 packets (1.5 MB of full
+    /// ones).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaper: Option<BucketPlan>,
     /// A device on the way that handles so many packets per second.
@@ -140,7 +142,7 @@ pub struct PathPlan {
     pub cross: Vec<CrossPlan>,
 }
 
-/// What carries packets.
+/// Emulator that carries packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -157,7 +159,7 @@ pub enum Datapath {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RateStep {
-    /// From the start of the path.
+    /// Time from the start of the path.
     pub at: String,
     /// The link's rate from then on.
     pub rate: String,
@@ -168,7 +170,7 @@ pub struct RateStep {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DelayStep {
-    /// From the start of the path.
+    /// Time from the start of the path.
     pub at: String,
     /// The propagation delay from then on, one way.
     pub delay: String,
@@ -179,18 +181,18 @@ pub struct DelayStep {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PathEnd {
-    /// The one whose packets go forward.
+    /// The end whose packets go forward.
     First,
-    /// The one whose packets go backward.
+    /// The end whose packets go backward.
     Second,
 }
 
-/// A queue discipline.
+/// A queue discipline before the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum QueuePlan {
-    /// What comes when the buffer is full is lost.
+    /// Drop-tail: a packet that arrives while the buffer is full is lost.
     Tail,
     /// Random early detection with thresholds at a sixth and a half of the buffer, 0.1 at the most,
     /// weight 0.002.
@@ -206,7 +208,7 @@ pub enum QueuePlan {
     Dualpi2,
 }
 
-/// Varying delay.
+/// Delay that varies from packet to packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -222,18 +224,18 @@ pub struct JitterPlan {
     pub reorder: bool,
 }
 
-/// Late packets.
+/// Reordering: a share of the packets is late.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReorderPlan {
-    /// Share of packets.
+    /// Share of the packets that are late.
     pub share: String,
-    /// Their extra delay.
+    /// Extra delay of those packets.
     pub extra: String,
 }
 
-/// Loss in bursts (Gilbert), by what is seen of it.
+/// Loss in bursts (Gilbert), by the observed rate and length of bursts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -252,11 +254,11 @@ pub struct CellLossPlan {
     /// Probability that a burst begins at a cell.
     pub probability: String,
     /// Cells lost in a row; 1 when absent.
-    #[serde(default = "one")]
+    #[serde(default = "one_cell")]
     pub burst_cells: u32,
 }
 
-const fn one() -> u32 {
+const fn one_cell() -> u32 {
     1
 }
 
@@ -265,13 +267,13 @@ const fn one() -> u32 {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Outage {
-    /// Its begin, from the start of the path.
+    /// Begin of the outage, from the start of the path.
     pub from: String,
-    /// Its end.
+    /// End of the outage.
     pub to: String,
 }
 
-/// A token bucket.
+/// A token bucket: policer or shaper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -282,12 +284,12 @@ pub struct BucketPlan {
     pub burst: String,
 }
 
-/// Other traffic.
+/// Traffic of other hosts on the path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CrossPlan {
-    /// Its mean rate of IP packets, within bursts for `on` and `off`.
+    /// Mean rate of IP packets, within bursts for `on` and `off`.
     pub rate: String,
     /// Length of its IP packets; 1500 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -301,7 +303,7 @@ pub struct CrossPlan {
     /// Mean length of its pauses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<String>,
-    /// Its flow hash: on a trunk of n members it takes member `flow` modulo n.
+    /// Flow hash of the packets: on a trunk of n members they take member `flow` modulo n.
     #[serde(default)]
     pub flow: u32,
 }

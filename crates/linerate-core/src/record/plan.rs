@@ -18,11 +18,11 @@ use crate::units::BitRate;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Plan {
-    /// TCP throughput.
+    /// Test of TCP throughput.
     Tcp(TcpPlan),
-    /// Round-trip times.
+    /// Measurement of round-trip times.
     Ping(PingPlan),
-    /// UDP throughput.
+    /// Test of UDP throughput.
     Udp(UdpPlan),
     /// TCP throughput by a model in virtual time: no packet is sent.
     Simulate(SimulatePlan),
@@ -37,7 +37,7 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// Whether it asks two hosts to exchange packets; a model does not.
+    /// True when it asks two hosts to exchange packets; a model does not.
     pub const fn is_live(&self) -> bool {
         !matches!(self, Self::Simulate(_))
     }
@@ -72,7 +72,7 @@ impl Plan {
         }
     }
 
-    /// What the user knows of the path that it measures.
+    /// The rate that the user gives as the bound of the path measured.
     pub const fn known_path(&self) -> Option<&KnownPath> {
         match self {
             Self::Tcp(plan) => plan.server.known.as_ref(),
@@ -86,7 +86,7 @@ impl Plan {
         }
     }
 
-    /// The names of the host that it measures to, as the user knows it best first: that of the
+    /// The names of the host measured, the one that the user knows best first: that of the
     /// configuration file, then the name or address that was connected to.
     pub fn host_names(&self) -> impl Iterator<Item = &str> {
         let (profile, host) = match self {
@@ -103,7 +103,7 @@ impl Plan {
 }
 
 impl TcpDirections {
-    /// Each of them.
+    /// Each direction of the test.
     pub const fn each(self) -> &'static [Direction] {
         match self {
             Self::Up => &[Direction::Up],
@@ -117,29 +117,29 @@ impl TcpDirections {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerPlan {
-    /// Whose protocol the server speaks; null is this program's own.
+    /// Protocol of the server; null is this program's own.
     #[serde(default)]
     pub via: Option<Via>,
     /// Name or address of the server.
     pub host: String,
-    /// Its port for the control connection.
+    /// Port of the server for the control connection.
     pub port: u16,
     /// Only this address family.
     pub family: Option<Family>,
     /// Local address to send from.
     pub bind: Option<String>,
-    /// How long to wait for the server to answer.
+    /// Time to wait for the server to answer.
     pub connect_timeout_ns: u64,
     /// The host's name in the configuration file, where it is from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// What the user knows of the path beforehand.
+    /// The rate that the user gives as the bound of the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<KnownPath>,
     /// Probes to send beside the load; null for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<ProbePlan>,
-    /// What shows the server's policy who asks; neither stored nor sent as it is.
+    /// Access token that the server's policy checks; neither stored nor sent as it is.
     #[serde(skip)]
     pub token: Option<AccessToken>,
 }
@@ -155,31 +155,31 @@ pub struct ProbePlan {
     /// Time between two probes before the load; null is 10 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_interval_ns: Option<u64>,
-    /// Their differentiated services code point; null is that of the load.
+    /// DSCP of the probes; null is that of the load.
     pub dscp: Option<u8>,
-    /// Their ECN field; null is 0, and nothing is reported of it.
+    /// ECN field of the probes; null is 0, and nothing is reported of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<u8>,
-    /// Others that go at the same times, to be compared with these.
+    /// Probes that are sent at the same times, to be compared with these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<ProbeKind>,
 }
 
-/// How some probes differ from others.
+/// Transport and marks in which some probes differ from others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeKind {
-    /// How they travel; null is UDP where linerate serve answers, else ICMP.
+    /// Transport of these probes; null is UDP where linerate serve answers, else ICMP.
     pub transport: Option<PingTransport>,
-    /// Their differentiated services code point; null is that of the load.
+    /// DSCP of the probes; null is that of the load.
     pub dscp: Option<u8>,
-    /// Their ECN field (RFC 3168 §5): 0 is not ECT, 1 ECT(1), 2 ECT(0); null is 0.
+    /// ECN field of the probes (RFC 3168 §5): 0 is not ECT, 1 ECT(1), 2 ECT(0); null is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<u8>,
 }
 
 impl ServerPlan {
-    /// A server that speaks a protocol at a port of a host, with defaults for the rest.
+    /// A server of a protocol at a port of a host, with defaults for the rest.
     pub fn new(via: Option<Via>, host: impl Into<String>, port: u16) -> Self {
         Self {
             via,
@@ -206,10 +206,10 @@ impl Default for ServerPlan {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpPlan {
-    /// The server.
+    /// The server of the test.
     #[serde(flatten)]
     pub server: ServerPlan,
-    /// What both ends have to know.
+    /// The parameters that both ends have to know.
     #[serde(flatten)]
     pub test: TcpTest,
     /// Choose how data is moved, and where the data threads run, from short trials.
@@ -221,10 +221,10 @@ pub struct TcpPlan {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UdpPlan {
-    /// The server.
+    /// The server of the test.
     #[serde(flatten)]
     pub server: ServerPlan,
-    /// What both ends have to know.
+    /// The parameters that both ends have to know.
     #[serde(flatten)]
     pub test: UdpTest<Option<u32>>,
     /// The CPU that this end's first data thread is pinned to; the others take those after it.
@@ -247,7 +247,7 @@ pub struct TestPlan {
     pub ping_count: u64,
     /// Tests that would not end within this are left out; null leaves none out.
     pub within_ns: Option<u64>,
-    /// What the path is asked to carry; null where nothing is.
+    /// Rate that the path is asked to carry; null where none is.
     #[serde(default)]
     pub goal: Option<GoalPlan>,
 }
@@ -266,11 +266,11 @@ pub struct GoalPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ComparePlan {
-    /// What is compared; the others with the first.
+    /// The candidates; the others are compared with the first.
     pub candidates: Vec<Candidate>,
-    /// Each candidate is measured once in each, the first one twice.
+    /// Number of rounds; each candidate is measured once in each, the first one twice.
     pub rounds: u32,
-    /// Of the order within each round.
+    /// Seed of the order within each round.
     pub seed: u64,
 }
 
@@ -278,9 +278,9 @@ pub struct ComparePlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Candidate {
-    /// As the user named it.
+    /// Name as the user gave it.
     pub name: String,
-    /// What is measured in each round.
+    /// The measurement made in each round.
     pub plan: Plan,
     /// The laboratory in which it is measured; null is the network of this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -291,7 +291,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// One that is measured over the network of this host.
+    /// A candidate that is measured over the network of this host.
     pub fn new(name: impl Into<String>, plan: Plan) -> Self {
         Self { name: name.into(), plan, topology: None, result: None }
     }
@@ -300,7 +300,7 @@ impl Candidate {
 /// Port of UDP probes: the first one of the classic traceroute, where nothing listens.
 pub const TRACE_PORT: u16 = 33_434;
 
-/// What a trace's probes are.
+/// Protocol of a trace's probes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -310,8 +310,8 @@ pub enum TraceProbes {
     Udp,
     /// ICMP echo requests: one flow, and an end that limits no answers.
     Icmp,
-    /// The first segment of a TCP connection (SYN), each flow from a port of its own: what filters
-    /// let pass, answered by an end that limits no answers, with SYN-ACK or RST.
+    /// The first segment of a TCP connection (SYN), each flow from a port of its own: packets that
+    /// filters let pass, answered by an end that limits no answers, with SYN-ACK or RST.
     Tcp,
 }
 
@@ -323,7 +323,7 @@ named!(TraceProbes { Udp = "udp", Icmp = "icmp", Tcp = "tcp" });
 pub struct TracePlan {
     /// Name or address of the target.
     pub host: String,
-    /// What the probes are.
+    /// Protocol of the probes.
     pub probes: TraceProbes,
     /// Port that UDP or TCP probes go to.
     pub port: u16,
@@ -340,7 +340,7 @@ pub struct TracePlan {
     pub flows: u16,
     /// Time between the starts of rounds.
     pub interval_ns: u64,
-    /// After this long a probe counts as unanswered.
+    /// Time after which a probe counts as unanswered.
     pub timeout_ns: u64,
     /// Largest time to live.
     pub hops_max: u8,
@@ -351,10 +351,10 @@ pub struct TracePlan {
     /// The test that loads the path for a second series of rounds; null for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Box<TcpPlan>>,
-    /// Port of `linerate serve` at the target, which is asked for the path back; null asks none.
+    /// Port of `linerate serve` at the target, which traces the path back; null for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<u16>,
-    /// What shows the target's policy who asks; neither stored nor sent as it is.
+    /// Access token that the target's policy checks; neither stored nor sent as it is.
     #[serde(skip)]
     pub token: Option<AccessToken>,
     /// The target's name in the configuration file, where it is from there.
@@ -362,7 +362,7 @@ pub struct TracePlan {
     pub profile: Option<String>,
 }
 
-/// That of records from before there were more.
+/// Number of flows in records of versions that had one only.
 const fn one_flow() -> u16 {
     1
 }
@@ -391,7 +391,7 @@ impl Default for TracePlan {
     }
 }
 
-/// How probes travel.
+/// Transport of probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -410,27 +410,27 @@ pub enum PingTransport {
     WebSocket,
 }
 
-/// What a measurement by STAMP has beside its probes.
+/// Settings of a measurement by STAMP beside its probes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StampPlan {
     /// Packets are signed; the key is no part of the plan.
     pub authenticated: bool,
-    /// DSCP that the answers are asked to have, 0 … 63; null asks for none.
+    /// DSCP that the answers should have, 0 … 63; null for the reflector's choice.
     pub reply_dscp: Option<u8>,
-    /// How this host and the reflector came together, where NAT is before both.
+    /// Meeting of this host and the reflector through a hub, where both are behind NAT.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub met: Option<Meeting>,
 }
 
-/// How two hosts behind NAT came together.
+/// Meeting of two hosts behind NAT through a hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Meeting {
     /// The third host, at which they met.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub at: SocketAddr,
-    /// Which way the probes go.
+    /// Path of the probes: direct or relayed.
     pub way: MetWay,
     /// The UDP port that they leave from.
     pub local_port: u16,
@@ -441,26 +441,26 @@ pub struct Meeting {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MetWay {
-    /// From one to the other: each NAT lets through what answers its own host.
+    /// Directly from one to the other: each NAT lets through answers to its own host.
     Hole,
     /// Through the third, which passes it on.
     Relay,
 }
 
-/// When the next probe leaves.
+/// Time at which the next probe leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PingMode {
-    /// One every `interval_ns`, whether or not the last was answered.
+    /// A probe every `interval_ns`, whether or not the last was answered.
     Paced,
-    /// As soon as the last was answered or given up (stop and wait).
+    /// A probe as soon as the last was answered or given up (stop and wait).
     Flood,
-    /// As soon as fewer than this many are unanswered.
+    /// A probe as soon as fewer than this many are unanswered.
     Window(u16),
 }
 
-/// How the prober waits for an answer.
+/// Way in which the prober waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -475,7 +475,7 @@ pub enum WaitMode {
 
 named!(WaitMode { Auto = "auto", Spin = "spin", Block = "block" });
 
-/// ECN bits by which a sender says that it understands congestion marks (RFC 3168 §5).
+/// ECN bits of an ECN-capable sender (RFC 3168 §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -489,7 +489,7 @@ pub enum Ecn {
 named!(Ecn { Ect0 = "ect0", Ect1 = "ect1" });
 
 impl Ecn {
-    /// The two bits.
+    /// The two bits of the field.
     pub const fn bits(self) -> u8 {
         match self {
             Self::Ect0 => 2,
@@ -504,7 +504,7 @@ impl Ecn {
 pub struct PingPlan {
     /// Name or address of the target.
     pub host: String,
-    /// How probes travel.
+    /// Transport of the probes.
     pub transport: PingTransport,
     /// UDP port of the responder.
     pub port: u16,
@@ -518,18 +518,18 @@ pub struct PingPlan {
     pub count: Option<u64>,
     /// Time between probes when paced.
     pub interval_ns: u64,
-    /// When the next probe leaves.
+    /// Time at which the next probe leaves.
     pub mode: PingMode,
-    /// After this long a probe counts as lost.
+    /// Time after which a probe counts as lost.
     pub timeout_ns: u64,
-    /// Each size ends after this long, whatever its count; null has no such end.
+    /// Time after which a size ends, whatever its count; null has no such end.
     #[serde(default)]
     pub deadline_ns: Option<u64>,
     /// Probes sent and thrown away first, so that address resolution is not measured.
     pub warmup: u32,
-    /// How to wait for an answer.
+    /// Way of waiting for an answer.
     pub wait: WaitMode,
-    /// Ask the kernel for its own send and receive times.
+    /// Use the kernel's send and receive timestamps.
     pub kernel_stamps: bool,
     /// Time to live of the probes.
     pub ttl: Option<u8>,
@@ -552,11 +552,11 @@ pub struct PingPlan {
     /// Probes go past the kernel's IP, by an AF_XDP socket.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub xdp: bool,
-    /// Forbid fragmentation.
+    /// Forbid fragmentation of the probes.
     pub dont_fragment: bool,
     /// Keep every sample in order, not only their distribution.
     pub keep_samples: bool,
-    /// What STAMP has beside; null for other transports.
+    /// Settings of STAMP; null for other transports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamp: Option<StampPlan>,
     /// The target's name in the configuration file, where it is from there.

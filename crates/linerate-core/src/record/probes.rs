@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::PingTransport;
 
-/// Which way the load went while probes were sent.
+/// Directions of the load while probes were sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProbePhase {
-    /// There was none.
+    /// There was no load.
     Idle,
     /// From the client to the server.
     Up,
@@ -27,11 +27,11 @@ pub enum ProbePhase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeSpan {
-    /// Which way the load went.
+    /// Directions of the load.
     pub phase: ProbePhase,
-    /// Its begin since the start of the load; negative before that.
+    /// Begin of the span since the start of the load; negative before that.
     pub from_ns: i64,
-    /// Its end, exclusive.
+    /// End of the span, exclusive.
     pub to_ns: i64,
 }
 
@@ -39,9 +39,9 @@ pub struct ProbeSpan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Probes {
-    /// How they travelled.
+    /// Transport of the probes.
     pub transport: PingTransport,
-    /// Their target: an address, with its port for UDP.
+    /// Target of the probes: an address, with its port for UDP.
     pub target: String,
     /// Payload of each, the ICMP or UDP header not counted.
     pub payload_bytes: u32,
@@ -50,12 +50,12 @@ pub struct Probes {
     /// ECN field that was set, where it was: 0 is not ECT, 1 ECT(1), 2 ECT(0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<u8>,
-    /// Why none was answered, in one line; null when one was.
+    /// The reason why no probe was answered, in one line; null when one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent: Option<String>,
-    /// The phases.
+    /// Spans of the phases, in order.
     pub phases: Vec<ProbeSpan>,
-    /// When each was sent, since the start of the load; negative before that.
+    /// Time at which each was sent, since the start of the load; negative before that.
     pub sent_ns: Vec<i64>,
     /// The round trip of each, by this host's clock from just before sending to just after
     /// receiving; null for a lost one.
@@ -64,15 +64,15 @@ pub struct Probes {
     /// stamps before and behind it. Empty where the kernel gave none, as are those below.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_queue_ns: Vec<Option<u64>>,
-    /// From leaving this host to the arrival of the answer, by the kernel's stamps, less the time
-    /// at the other end where that is reported.
+    /// Time from leaving this host to the arrival of the answer, by the kernel's stamps, less the
+    /// time at the other end where that is reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path_ns: Vec<Option<u64>>,
     /// The way there alone. It holds the difference of both hosts' clocks: only its changes mean
     /// something.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub there_ns: Vec<Option<i64>>,
-    /// From arrival to answer at the other end, by its own clock.
+    /// Time from arrival to answer at the other end, by its own clock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub peer_ns: Vec<Option<u64>>,
     /// The way back alone, with the same reserve as the way there.
@@ -82,13 +82,13 @@ pub struct Probes {
     /// reports it; 3 is congestion experienced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ecn_there: Vec<Option<u8>>,
-    /// That of the answer to each as it came here; it left with the one of `ecn`.
+    /// ECN of the answer to each probe as it arrived here; the answer left with the one of `ecn`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ecn_back: Vec<Option<u8>>,
 }
 
 impl Probes {
-    /// None sent yet.
+    /// Probes of which none is sent yet.
     pub const fn new(transport: PingTransport, target: String, payload_bytes: u32) -> Self {
         Self {
             transport,
@@ -117,11 +117,12 @@ impl Probes {
         places.map(|place| self.rtt_ns[place])
     }
 
-    /// The share of the probes beside the load that came with congestion experienced, of those of
-    /// which it is known; of `ecn_there` or `ecn_back`.
+    /// The share of the probes beside the load that arrived with congestion experienced, of those
+    /// of which it is known; of `ecn_there` or `ecn_back`.
     pub fn ce_share(&self, seen: &[Option<u8>]) -> Option<f64> {
         let places = self.sent_in(|phase| phase != ProbePhase::Idle);
-        let known: Vec<u8> = places.filter_map(|it| seen.get(it).copied().flatten()).collect();
+        let known: Vec<u8> =
+            places.filter_map(|place| seen.get(place).copied().flatten()).collect();
         let marked = known.iter().filter(|field| **field == 3).count();
         (!known.is_empty()).then(|| marked as f64 / known.len() as f64)
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::MetricId;
 
-/// Which way data went, seen from the client that asked for the test.
+/// Direction of data, seen from the client that asked for the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -15,7 +15,7 @@ pub enum Direction {
     Down,
 }
 
-/// Which end of a flow a value belongs to.
+/// End of a flow to which a value belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -26,7 +26,7 @@ pub enum Side {
     Receiver,
 }
 
-/// How a summary value was made from the samples.
+/// Statistic by which a summary value was made from the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -53,15 +53,15 @@ pub enum Stat {
     P999,
 }
 
-/// One result.
+/// One summary value of a metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
-    /// Which metric, from the one table.
+    /// The metric, from the one table.
     pub metric: MetricId,
-    /// How it was made.
+    /// The statistic over the samples.
     pub stat: Stat,
-    /// In the metric's unit.
+    /// Value in the metric's unit.
     pub value: f64,
     /// Number of samples behind it.
     pub n: Option<u64>,
@@ -79,22 +79,22 @@ impl Summary {
         Self { metric, stat, value, n: None, direction: None, flow: None, payload_bytes: None }
     }
 
-    /// The same row with its sample count.
+    /// The row with its sample count.
     pub const fn with_n(self, n: u64) -> Self {
         Self { n: Some(n), ..self }
     }
 
-    /// The same row for one direction.
+    /// The row for one direction.
     pub const fn in_direction(self, direction: Direction) -> Self {
         Self { direction: Some(direction), ..self }
     }
 
-    /// The same row for one stream.
+    /// The row for one stream.
     pub const fn of_flow(self, flow: u16) -> Self {
         Self { flow: Some(flow), ..self }
     }
 
-    /// The same row for one ping payload size.
+    /// The row for one ping payload size.
     pub const fn at_payload(self, payload_bytes: u32) -> Self {
         Self { payload_bytes: Some(payload_bytes), ..self }
     }
@@ -106,11 +106,11 @@ impl Summary {
 pub struct LostStretch {
     /// Payload of the probes.
     pub payload_bytes: u32,
-    /// When the first of them was sent, since the first probe of that size.
+    /// Time at which the first of them was sent, since the first probe of that size.
     pub start_ns: u64,
-    /// From there to the sending of the next probe that was answered, or of the last one.
+    /// Time from there to the sending of the next probe that was answered, or of the last one.
     pub length_ns: u64,
-    /// How many.
+    /// Number of probes lost.
     pub probes_lost: u64,
 }
 
@@ -118,13 +118,13 @@ pub struct LostStretch {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
-    /// Which metric.
+    /// The metric of the samples.
     pub metric: MetricId,
     /// Data direction, where the metric has one.
     pub direction: Option<Direction>,
     /// Stream number, or null for all streams together.
     pub flow: Option<u16>,
-    /// The end that saw it.
+    /// The end that took the samples.
     pub side: Option<Side>,
     /// Ping payload, where the plan varies it.
     pub payload_bytes: Option<u32>,
@@ -134,11 +134,11 @@ pub struct Series {
     pub values: Vec<Option<f64>>,
 }
 
-/// How often each value occurred.
+/// Number of occurrences of each value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {
-    /// Which metric; its unit is the unit of `values`.
+    /// The metric; its unit is the unit of `values`.
     pub metric: MetricId,
     /// Ping payload, where the plan varies it.
     pub payload_bytes: Option<u32>,

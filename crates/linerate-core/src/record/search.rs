@@ -13,13 +13,13 @@ use crate::units::BitRate;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchPlan {
-    /// Between statuses of the receiver, 5 to 250 ms.
+    /// Interval of the receiver's status messages, 5 to 250 ms.
     pub feedback_ns: u64,
-    /// Which delay is compared with the two thresholds.
+    /// Delay that is compared with the two thresholds.
     pub delay: SearchDelay,
-    /// Below this delay above the smallest one, the rate may rise.
+    /// Delay above the smallest one below which the rate may rise.
     pub delay_low_ns: u64,
-    /// Above this one it falls.
+    /// Delay above the smallest one above which the rate falls.
     pub delay_high_ns: u64,
     /// Numbers lost, reordered or duplicate in a status that are still taken for none.
     pub sequence_errors_max: u32,
@@ -48,30 +48,30 @@ impl Default for SearchPlan {
     }
 }
 
-/// The delay that a search goes by; either is counted above the smallest of the test.
+/// The delay by which a search adjusts the rate; either is counted above the smallest of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SearchDelay {
-    /// From sending the newest datagram until its status is back, without the time that the
+    /// Time from sending the newest datagram until its status is back, without the time that the
     /// receiver held it (RFC 9097 appendix A).
     RoundTrip,
     /// Mean one-way delay of the datagrams since the last status; the way back does not matter.
     OneWay,
 }
 
-/// What a status did to the rate.
+/// Change of the rate after a status message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SearchStep {
     /// Several rows up: no congestion was confirmed yet.
     Fast,
-    /// One row up.
+    /// One row up in the table.
     Up,
     /// The delay is between its thresholds, or nothing is known of it.
     Hold,
-    /// One row down.
+    /// One row down in the table.
     Down,
     /// Congestion is confirmed: three times the rows of a fast step down, once.
     Back,
@@ -81,9 +81,10 @@ pub enum SearchStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchTrial {
-    /// When it came, since the sender's start.
+    /// Time at which the status came, since the sender's start.
     pub t_ns: u64,
-    /// Statuses before it that did not come; what they would have reported is in this one.
+    /// Status messages before it that were lost; the losses that they would have reported are in
+    /// this one.
     pub missed: u32,
     /// Numbers lost, reordered or duplicate since the status before.
     pub sequence_errors: u64,
@@ -93,43 +94,44 @@ pub struct SearchTrial {
     pub rtt_ns: Option<u64>,
     /// Datagrams sent so far.
     pub sent: u64,
-    /// What followed.
+    /// Change of the rate that followed.
     pub step: SearchStep,
-    /// Whether congestion was confirmed by now, once or more.
+    /// True when congestion had been confirmed by now, once or more.
     pub confirmed: bool,
     /// The row of the table from here on.
     pub row: u16,
-    /// Its rate in bit/s of IP packets.
+    /// Rate in bit/s of IP packets.
     pub offered_bps: u64,
 }
 
-/// What an end of a search has to add: the receiver's sub-intervals, the sender's statuses.
+/// Results that an end of a search has yet to report: the receiver's sub-intervals, the sender's
+/// statuses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchNews {
     /// Sub-intervals that have ended.
     pub spans: Vec<SearchSpan>,
-    /// Statuses that came.
+    /// Status messages that arrived since the last report.
     pub trials: Vec<SearchTrial>,
 }
 
 impl SearchNews {
-    /// Whether there is nothing.
+    /// True when there is nothing to report.
     pub const fn is_empty(&self) -> bool {
         self.spans.is_empty() && self.trials.is_empty()
     }
 }
 
-/// What the receiver took in during one sub-interval.
+/// Datagrams that the receiver read during one sub-interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchSpan {
-    /// Counted from 0.
+    /// Index of the sub-interval, from 0.
     pub index: u32,
-    /// Its length; all have the same.
+    /// Length of the sub-interval; all have the same.
     pub length_ns: u64,
     /// Different datagrams that arrived in it, by the kernel's time of arrival where it reported.
     pub received: u64,
-    /// Numbers that were passed over; negative when some of them came after all.
+    /// Numbers that were passed over; negative when some of them arrived after all.
     pub lost: i64,
     /// Arrivals below a number that had arrived before.
     pub reordered: u64,
@@ -137,9 +139,9 @@ pub struct SearchSpan {
     pub duplicates: u64,
     /// Smallest one-way delay in it above the smallest of the test until then.
     pub delay_min_ns: Option<u64>,
-    /// Its mean.
+    /// Mean of the delays in it.
     pub delay_mean_ns: Option<u64>,
-    /// Its largest; largest less smallest is the range of RFC 9097 §6.
+    /// Largest delay; largest less smallest is the range of RFC 9097 §6.
     pub delay_max_ns: Option<u64>,
 }
 
@@ -147,26 +149,27 @@ pub struct SearchSpan {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SubInterval {
-    /// What the receiver took in. It begins `index` times `length_ns` after the first arrival.
+    /// Datagrams that the receiver read in it. It begins `index` times `length_ns` after the first
+    /// arrival.
     #[serde(flatten)]
     pub span: SearchSpan,
     /// Bits of the IP packets that arrived over its length.
     pub ip_bps: f64,
     /// Lost over lost and received.
     pub loss_ratio: Option<f64>,
-    /// Mean rate offered, by the statuses that came in it; null where the sender reported nothing.
+    /// Mean rate offered, by the statuses of its time; null where the sender reported nothing.
     pub offered_bps: Option<f64>,
     /// Smallest round-trip time of a status in it.
     pub rtt_min_ns: Option<u64>,
-    /// Largest.
+    /// Largest round trip in it.
     pub rtt_max_ns: Option<u64>,
 }
 
-/// A search and what it found.
+/// A search for the capacity and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapacitySearch {
-    /// Which way the data went.
+    /// Direction of the data.
     pub direction: Direction,
     /// Length of the IP packets: payload, UDP and IP headers without options.
     pub packet_bytes: u32,
@@ -175,7 +178,7 @@ pub struct CapacitySearch {
     /// Index of the one with the highest rate, the first of equals: its rate is the maximum
     /// IP-layer capacity (RFC 9097 §6).
     pub best: Option<u32>,
-    /// When congestion was confirmed, since the sender's start; null when it never was.
+    /// Time at which congestion was confirmed, since the sender's start; null when it never was.
     pub confirmed_ns: Option<u64>,
     /// Every status that the sender took.
     pub trials: Vec<SearchTrial>,
@@ -188,17 +191,17 @@ impl CapacitySearch {
     /// The sub-interval that is the result.
     pub fn best(&self) -> Option<&SubInterval> {
         let best = self.best?;
-        self.sub_intervals.iter().find(|it| it.span.index == best)
+        self.sub_intervals.iter().find(|sub_interval| sub_interval.span.index == best)
     }
 }
 
 impl SearchSpan {
-    /// When it begins, since the first arrival.
+    /// Start of the sub-interval, since the first arrival.
     pub const fn start_ns(&self) -> u64 {
         self.length_ns.saturating_mul(self.index as u64)
     }
 
-    /// When it ends, since the first arrival.
+    /// End of the sub-interval, since the first arrival.
     pub const fn end_ns(&self) -> u64 {
         self.start_ns().saturating_add(self.length_ns)
     }

@@ -17,16 +17,16 @@ pub struct SimulatePlan {
     pub place: Option<String>,
     /// The TCP of all flows.
     pub tcp: SimulatedTcp,
-    /// Flows at once.
+    /// Number of flows at once.
     pub streams: u32,
-    /// When it ends: after a time, or when all flows together have sent so many bytes, each its
+    /// End of the test: after a time, or when all flows together have sent so many bytes, each its
     /// part, rounded up.
     pub finish: Finish,
     /// Span at the start that is left out of the result.
     pub omit_ns: u64,
     /// The flows begin at random times within this span.
     pub start_spread_ns: u64,
-    /// After this time a transfer is given up.
+    /// Time after which a transfer is given up.
     pub time_max_ns: u64,
     /// Payload bit/s of a constant flow of full packets against the data; null is none.
     #[serde(rename = "background_bps")]
@@ -37,9 +37,9 @@ pub struct SimulatePlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SimulatedTcp {
-    /// How the window grows and shrinks: Reno by RFC 5681, CUBIC by RFC 9438, BBR as in Linux.
+    /// Algorithm of the congestion window: Reno by RFC 5681, CUBIC by RFC 9438, BBR as in Linux.
     pub congestion_control: ControlName,
-    /// How losses are repaired.
+    /// Algorithm that repairs losses.
     pub recovery: LossRecovery,
     /// Payload of a full segment.
     pub mss_bytes: u32,
@@ -47,7 +47,7 @@ pub struct SimulatedTcp {
     pub header_bytes: u32,
     /// Segments in the first flight.
     pub initial_window_segments: u32,
-    /// Most segments that one acknowledgement counts for when the window grows; null is what it
+    /// Most segments that one acknowledgement counts for when the window grows; null is all that it
     /// covers.
     pub growth_per_ack_segments: Option<u32>,
     /// Slow start ends early, before it has filled the queue.
@@ -55,7 +55,7 @@ pub struct SimulatedTcp {
     /// Segments leave in pieces of a millisecond of the rate, as with segmentation offload.
     #[serde(default)]
     pub segmentation_offload: bool,
-    /// The receiver's window.
+    /// Window that the receiver offers.
     pub window_bytes: u64,
     /// The sender's buffer; null is one that never binds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,9 +73,9 @@ pub struct SimulatedTcp {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ControlName {
-    /// RFC 5681.
+    /// Reno as of RFC 5681.
     Reno,
-    /// RFC 9438.
+    /// CUBIC as of RFC 9438.
     Cubic,
     /// Version 1, as in Linux.
     Bbr,
@@ -83,7 +83,7 @@ pub enum ControlName {
 
 named!(ControlName { Reno = "reno", Cubic = "cubic", Bbr = "bbr" });
 
-/// How a sender repairs losses.
+/// Algorithm with which a sender repairs losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -92,7 +92,7 @@ pub enum LossRecovery {
     Reno,
     /// One retransmission each round trip until all of a window is repaired (RFC 6582).
     NewReno,
-    /// Selective acknowledgements tell what is missing (RFC 2018, RFC 6675).
+    /// Selective acknowledgements report the missing segments (RFC 2018, RFC 6675).
     Sack,
     /// Losses are found by time, also those of retransmissions, and reordering is no loss: RACK-TLP
     /// (RFC 8985) with PRR (RFC 6937), as in Linux.

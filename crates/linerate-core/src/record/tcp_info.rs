@@ -68,7 +68,7 @@ pub struct TcpInfo {
     pub segs_in: Option<u32>,
     /// Bytes written and not yet sent (4.6).
     pub notsent_bytes: Option<u32>,
-    /// Smallest round-trip time seen (4.6).
+    /// Smallest round-trip time of the connection (4.6).
     pub min_rtt_us: Option<u32>,
     /// Segments with data received (4.6).
     pub data_segs_in: Option<u32>,
@@ -92,7 +92,7 @@ pub struct TcpInfo {
     pub bytes_retrans: Option<u64>,
     /// Duplicate SACKs received: retransmissions that were not needed (4.19).
     pub dsack_dups: Option<u32>,
-    /// Reordering events seen (4.19).
+    /// Number of reordering events (4.19).
     pub reord_seen: Option<u32>,
     /// Segments that arrived out of order (5.4).
     pub rcv_ooopack: Option<u32>,
@@ -116,19 +116,19 @@ pub struct TcpInfo {
     /// Payload bytes that were delivered with ECT(1), by the peer's accurate ECN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivered_e1_bytes: Option<u32>,
-    /// The same with ECT(0).
+    /// Bytes delivered with ECT(0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivered_e0_bytes: Option<u32>,
-    /// The same with a congestion mark.
+    /// Bytes delivered with a congestion mark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivered_ce_bytes: Option<u32>,
     /// Payload bytes received with ECT(1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_e1_bytes: Option<u32>,
-    /// The same with ECT(0).
+    /// Bytes received with ECT(0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_e0_bytes: Option<u32>,
-    /// The same with a congestion mark.
+    /// Bytes received with a congestion mark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_ce_bytes: Option<u32>,
 }

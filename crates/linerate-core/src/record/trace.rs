@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Direction;
 
-/// What a trace found.
+/// Hops, samples and findings of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trace {
     /// The address that was traced.
     pub target: String,
-    /// Whether an answer came from the end of the path.
+    /// True when an answer came from the end of the path.
     pub reached: bool,
     /// The routers in order, the end last where it was reached.
     pub hops: Vec<Hop>,
@@ -20,38 +20,38 @@ pub struct Trace {
     /// not these answers.
     #[serde(default)]
     pub echoes: Vec<HopSample>,
-    /// Whether headers quoted by routers could be read, which takes CAP_NET_RAW.
+    /// True when headers quoted by routers could be read, which takes CAP_NET_RAW.
     pub reads_quotes: bool,
     /// The DSCP that probes for marks left with; null where none were sent.
     #[serde(default)]
     pub dscp_sent: Option<u8>,
-    /// Their ECN field.
+    /// ECN field of the probes.
     #[serde(default)]
     pub ecn_sent: Option<u8>,
-    /// Largest packet that came to the end in one piece.
+    /// Largest packet that arrived at the end unfragmented.
     #[serde(default)]
     pub mtu_bytes: Option<u32>,
-    /// Where packets above a size do not go on.
+    /// Hops beyond which packets above a size do not go.
     #[serde(default)]
     pub size_limits: Vec<SizeLimit>,
     /// Step of the clock, or the noise of the kernel's stamps where that is more.
     #[serde(default)]
     pub floor_ns: Option<u64>,
-    /// Rounds of probes that were put off, whole or their rest, because this host came to them too
-    /// late: caught up with, they would have met routers that answer so many a second. Absent where
-    /// there were none.
+    /// Rounds of probes that were put off, whole or their rest, because this host was late: sent at
+    /// once, they would have met routers that limit their answers per second. Absent where there
+    /// were none.
     #[serde(default, skip_serializing_if = "super::path::is_zero")]
     pub late_rounds: u64,
     /// The path back, as the target traced it, where it runs `linerate serve`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Box<Self>>,
-    /// Why a server there did not trace it.
+    /// The reason why a server there did not trace it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back_refused: Option<String>,
     /// Ports that the measured flows leave from, by their number, where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flow_ports: Vec<u16>,
-    /// What follows from all that.
+    /// Findings that follow from the hops and samples.
     pub findings: Vec<Finding>,
 }
 
@@ -65,7 +65,7 @@ pub struct SizeLimit {
     pub at: u8,
     /// Largest that goes on.
     pub bytes: u32,
-    /// Whether a router reports it to senders; else larger packets vanish.
+    /// True when a router reports the limit to senders; else larger packets vanish.
     pub reported: bool,
 }
 
@@ -75,9 +75,10 @@ pub struct SizeLimit {
 pub struct Hop {
     /// Time to live that ends here.
     pub ttl: u8,
-    /// Who answered, the most frequent of the measured flow first; empty for a silent router.
+    /// Nodes that answered, the most frequent of the measured flow first; empty for a silent
+    /// router.
     pub nodes: Vec<HopNode>,
-    /// Whether this is the end of the path.
+    /// True for the end of the path.
     pub is_end: bool,
     /// Every probe to here, in the order sent.
     pub samples: Vec<HopSample>,
@@ -87,7 +88,7 @@ pub struct Hop {
     /// Largest packet that is known to arrive here in one piece.
     #[serde(default)]
     pub mtu_bytes: Option<u32>,
-    /// How much longer the round trip to here is than to the hop before, where that shows.
+    /// Round trip to here beyond that to the hop before, where that shows.
     #[serde(default)]
     pub added: Option<AddedDelay>,
 }
@@ -98,7 +99,7 @@ pub struct Hop {
 pub struct HopNode {
     /// The address that it answers from.
     pub address: String,
-    /// Flows that it was seen on.
+    /// Flows on which the node answered.
     pub flows: Vec<u16>,
     /// The label stack that a probe arrived with (RFC 4950).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -121,24 +122,24 @@ pub struct MplsLabel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopSample {
-    /// When it was sent, since the start of the trace.
+    /// Time at which the probe was sent, since the start of the trace.
     pub at_ns: u64,
-    /// Its flow.
+    /// Number of the probe's flow.
     pub flow: u16,
-    /// Which of the hop's nodes answered; null for none.
+    /// Index of the hop's node that answered; null for none.
     pub node: Option<u16>,
     /// Round-trip time; null without an answer.
     pub rtt_ns: Option<u64>,
-    /// What it was sent for.
+    /// Phase of the trace in which it was sent.
     pub phase: TracePhase,
 }
 
-/// What a probe was sent for.
+/// Phase of a trace in which a probe was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TracePhase {
-    /// To find hops, paths, sizes: sent in bunches.
+    /// Finds hops, paths and sizes: sent in bunches.
     #[default]
     Search,
     /// A round without load.
@@ -147,7 +148,7 @@ pub enum TracePhase {
     Loaded,
 }
 
-/// What of a probe's header a router quoted.
+/// Fields of a probe's header as a router quoted them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArrivedMarks {
@@ -165,14 +166,14 @@ pub struct ArrivedMarks {
 pub struct AddedDelay {
     /// Difference of the medians.
     pub median_ns: f64,
-    /// Both ends of an interval that holds it with 95 % or more.
+    /// Lower end of an interval that holds it with 95 % or more.
     pub low_ns: f64,
-    /// As above.
+    /// Upper end of its interval, as `low_ns`.
     pub high_ns: f64,
 }
 
-/// Something that a trace says of the path. `after` is the last hop without it (0 is this host),
-/// `at` the first with it.
+/// A finding about the path. `after` is the last hop without it (0 is this host), `at` the first
+/// with it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -185,9 +186,9 @@ pub enum Finding {
         at: u8,
         /// Share that is lost there and back.
         ratio: f64,
-        /// Both ends of its interval, 95 %.
+        /// Lower end of its interval, 95 %.
         low: f64,
-        /// As above.
+        /// Upper end of its interval, as `low`.
         high: f64,
         /// Probes that it rests on.
         sent: u64,
@@ -207,40 +208,40 @@ pub enum Finding {
         routers: Vec<String>,
         /// Share that these flows lose there and back.
         ratio: f64,
-        /// Both ends of its interval, 95 %.
+        /// Lower end of its interval, 95 %.
         low: f64,
-        /// As above.
+        /// Upper end of its interval, as `low`.
         high: f64,
         /// Probes that it rests on.
         sent: u64,
     },
     /// Packets go round between routers.
     Loop {
-        /// Where the router that comes again is seen first.
+        /// Hop at which the router that comes again is seen first.
         at: u8,
-        /// Its address.
+        /// Address of the router.
         address: String,
     },
-    /// Under load the round trip rises from here on: the queue stands between these hops.
+    /// Under load the round trip rises from here on: packets queue between these hops.
     Queue {
         /// Last hop without it.
         after: u8,
         /// First hop with it.
         at: u8,
-        /// How much the round trip to the end rises.
+        /// Rise of the round trip to the end.
         rise_ns: f64,
         /// The way that the load went.
         direction: Direction,
     },
     /// A router limits its answers: no loss.
     RateLimited {
-        /// The hop.
+        /// Number of the hop.
         at: u8,
         /// Answers per second that it keeps to, where a token bucket explains them.
         per_second: Option<f64>,
-        /// Probes and answers.
+        /// Number of probes sent to it.
         sent: u64,
-        /// As above.
+        /// Number of its answers.
         answered: u64,
     },
     /// Flows are spread over several routers.
@@ -262,9 +263,9 @@ pub enum Finding {
         after: u8,
         /// First hop with it.
         at: u8,
-        /// Before.
+        /// Value before the hop.
         from: u8,
-        /// After.
+        /// Value after the hop.
         to: u8,
     },
     /// The ECN field is changed.
@@ -273,9 +274,9 @@ pub enum Finding {
         after: u8,
         /// First hop with it.
         at: u8,
-        /// Before.
+        /// Value before the hop.
         from: u8,
-        /// After.
+        /// Value after the hop.
         to: u8,
     },
     /// Addresses or ports are changed.

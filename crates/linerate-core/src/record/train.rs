@@ -10,18 +10,18 @@ use super::Direction;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Train {
-    /// Which way it went.
+    /// Direction of the packets.
     pub direction: Direction,
     /// Bytes of each packet with its IP header.
     pub ip_bytes: u32,
     /// Offered load at that layer; null for packets back to back.
     pub offered_bps: Option<f64>,
-    /// When the first packet left, since the test began, by the client's clock.
+    /// Time at which the first packet left, since the test began, by the client's clock.
     pub started_ns: u64,
-    /// When each packet left, since the first, by the sender's clock.
+    /// Time at which each packet left, since the first, by the sender's clock.
     pub sent_ns: Vec<u64>,
-    /// When each of them arrived, since the first left; null: it never did. The clocks of two
-    /// hosts differ by an unknown offset, which is the same for all packets of all trains of a
+    /// Time at which each packet arrived, since the first left; null: it never did. The clocks of
+    /// two hosts differ by an unknown offset, which is the same for all packets of all trains of a
     /// direction, but for drift.
     pub arrived_ns: Vec<Option<i64>>,
     /// Datagrams that the receiver's socket dropped, which the path did not lose; null: unknown.
@@ -33,29 +33,29 @@ pub struct Train {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathMtu {
-    /// Which way they went.
+    /// Direction of the packets.
     pub direction: Direction,
     /// The largest packet that arrived, with its IP header.
     pub ip_bytes: u32,
     /// The smallest that did not; null where nothing larger was sent.
     pub lost_bytes: Option<u32>,
-    /// What became of larger ones.
+    /// Fate of packets above the MTU.
     pub above: AboveMtu,
     /// The MTU that a router, or the sender's own host, named for them.
     pub icmp_mtu_bytes: Option<u32>,
 }
 
-/// What becomes of packets above a path's MTU.
+/// Fate of packets above a path's MTU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AboveMtu {
     /// The sender's own link takes none: they never left.
     Link,
-    /// A router said that they are too big (ICMP), as in front of a tunnel: TCP learns it.
+    /// A router reported that they are too big (ICMP), as in front of a tunnel: TCP learns the MTU.
     Icmp,
-    /// They vanish without a message: a black hole.
+    /// Packets vanish without a message: a black hole.
     Silent,
-    /// None were sent.
+    /// No larger packets were sent.
     Unknown,
 }

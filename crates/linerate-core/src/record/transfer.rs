@@ -21,33 +21,33 @@ pub enum Family {
     V6,
 }
 
-/// When a throughput test ends.
+/// Time or amount of data that ends a throughput test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// After this time (after the omitted span).
+    /// A time (after the omitted span).
     TimeNs(u64),
-    /// After this many payload bytes of all streams of a direction together.
+    /// A number of payload bytes of all streams of a direction together.
     Bytes(u64),
-    /// After this many buffers of `buffer_bytes`, all streams of a direction together.
+    /// A number of buffers of `buffer_bytes`, all streams of a direction together.
     Buffers(u64),
 }
 
-/// Which ways data goes.
+/// Directions of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TcpDirections {
-    /// Client to server.
+    /// From client to server.
     Up,
-    /// Server to client.
+    /// From server to client.
     Down,
-    /// Both at once, on separate connections.
+    /// Both directions at once, on separate connections.
     Both,
 }
 
-/// Another program whose protocol this one speaks.
+/// Another program whose protocol is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -73,7 +73,7 @@ named!(Via {
 });
 
 impl Via {
-    /// The port where its servers listen unless told otherwise (of nuttcp, the control port).
+    /// The default port of its servers (of nuttcp, the control port).
     pub const fn default_port(self) -> u16 {
         match self {
             Self::Iperf3 => 5201,

@@ -14,7 +14,7 @@ use crate::units::BitRate;
 /// Fast steps that are taken back when congestion is confirmed (RFC 9097 §8.1, table 1).
 const BACK_STEPS: u16 = 3;
 
-/// What a status says of the time since the one before.
+/// Losses and delay since the status before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
     /// Numbers lost, reordered or duplicate.
@@ -40,28 +40,28 @@ impl Adjustment {
         Self { plan, row: 0, row_max, bad: 0, confirmed: false }
     }
 
-    /// The present row.
+    /// Number of the present row of the table.
     pub const fn row(&self) -> u16 {
         self.row
     }
 
-    /// Its rate.
+    /// Rate of the present row.
     pub fn rate(&self) -> BitRate {
         rate(self.row)
     }
 
-    /// Whether congestion was confirmed once.
+    /// True when congestion was confirmed once.
     pub const fn is_congested(&self) -> bool {
         self.confirmed
     }
 
-    /// Whether the table, or the limit of the plan, allows no higher row.
+    /// True when the table, or the limit of the plan, allows no higher row.
     pub const fn is_at_most(&self) -> bool {
         self.row >= self.row_max
     }
 
     /// Takes a status and moves to the next row.
-    pub fn take(&mut self, feedback: Feedback) -> SearchStep {
+    pub fn apply_status(&mut self, feedback: Feedback) -> SearchStep {
         let errors = feedback.sequence_errors > u64::from(self.plan.sequence_errors_max);
         let delay = feedback.delay_ns;
         if !errors && delay.is_some_and(|delay| delay < self.plan.delay_low_ns) {

@@ -9,7 +9,7 @@ use crate::record::{CapacitySearch, Direction, SearchSpan, SearchTrial, SubInter
 /// Most statuses that a record keeps: ten minutes of them.
 const TRIALS_MAX: usize = 12_000;
 
-/// What is known of a search while it goes on.
+/// Sub-intervals and statuses of a search while it goes on.
 #[derive(Clone, Debug, Default)]
 pub struct SubIntervals {
     spans: Vec<SearchSpan>,
@@ -18,7 +18,7 @@ pub struct SubIntervals {
 }
 
 impl SubIntervals {
-    /// Takes what an end told.
+    /// Adds the reports of an end.
     pub fn extend(&mut self, spans: &[SearchSpan], trials: &[SearchTrial]) {
         self.spans.extend_from_slice(spans);
         let room = TRIALS_MAX.saturating_sub(self.trials.len()).min(trials.len());
@@ -26,13 +26,13 @@ impl SubIntervals {
         self.left_out += (trials.len() - room) as u64;
     }
 
-    /// One sub-interval by what is known so far.
+    /// One sub-interval, by the reports so far.
     pub fn row(&self, span: SearchSpan, packet_bytes: u32) -> SubInterval {
         joined(span, &self.trials, packet_bytes)
     }
 
     /// The search as a record keeps it.
-    pub fn found(&self, direction: Direction, packet_bytes: u32) -> CapacitySearch {
+    pub fn capacity_search(&self, direction: Direction, packet_bytes: u32) -> CapacitySearch {
         let rows = self.spans.iter().map(|&span| joined(span, &self.trials, packet_bytes));
         let sub_intervals: Vec<SubInterval> = rows.collect();
         let best = sub_intervals.iter().reduce(|best, row| match row.ip_bps > best.ip_bps {
@@ -45,14 +45,14 @@ impl SubIntervals {
             packet_bytes,
             sub_intervals,
             best,
-            confirmed_ns: self.trials.iter().find(|it| it.confirmed).map(|it| it.t_ns),
+            confirmed_ns: self.trials.iter().find(|trial| trial.confirmed).map(|trial| trial.t_ns),
             trials: self.trials.clone(),
             trials_left_out: self.left_out,
         }
     }
 }
 
-/// A sub-interval with what the sender's statuses of its time say.
+/// A sub-interval with the sender's statuses of its time.
 pub fn joined(span: SearchSpan, trials: &[SearchTrial], packet_bytes: u32) -> SubInterval {
     let within = span.start_ns()..span.end_ns();
     let first = trials.partition_point(|trial| trial.t_ns < within.start);
@@ -73,7 +73,7 @@ pub fn joined(span: SearchSpan, trials: &[SearchTrial], packet_bytes: u32) -> Su
 }
 
 /// The mean rate offered from `start_ns` to `end_ns`: the lowest until the first status, each
-/// status's from when it came. `first` is the first status not before the start.
+/// status's from its arrival. `first` is the first status not before the start.
 fn offered(trials: &[SearchTrial], first: usize, start_ns: u64, end_ns: u64) -> Option<f64> {
     trials.first()?;
     let before = first.checked_sub(1).and_then(|at| trials.get(at));

@@ -22,20 +22,20 @@ pub struct Tally {
 /// One arrival whose delay counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When it was sent, by the sender's clock.
+    /// Time of sending, by the sender's clock.
     pub stamp_ns: u64,
-    /// When it arrived, by the receiver's clock.
+    /// Time of arrival, by the receiver's clock.
     pub at_ns: u64,
 }
 
 /// Delays of some arrivals above the smallest of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayRange {
-    /// Smallest.
+    /// Smallest delay above the base.
     pub min_ns: u64,
     /// Mean, rounded down.
     pub mean_ns: u64,
-    /// Largest.
+    /// Largest delay above the base.
     pub max_ns: u64,
 }
 
@@ -52,9 +52,9 @@ struct Transits {
 #[derive(Clone, Debug)]
 pub struct Meter {
     length_ns: u64,
-    /// When the sub-interval of index 0 began.
+    /// Start of the sub-interval of index 0.
     origin_ns: Option<u64>,
-    /// Of the present sub-interval.
+    /// Index of the present sub-interval.
     index: u32,
     before: Tally,
     in_span: Transits,
@@ -64,7 +64,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Follows a stream whose sub-intervals are so long.
+    /// Follows a stream with sub-intervals of this length.
     pub fn new(length_ns: u64) -> Self {
         Self {
             length_ns: length_ns.max(1),
@@ -78,19 +78,19 @@ impl Meter {
         }
     }
 
-    /// Whether a time lies behind the present sub-interval; [`Meter::close`] is due then.
+    /// True when a time is after the present sub-interval; [`Meter::close`] is due then.
     #[inline]
     pub fn is_beyond(&self, at_ns: u64) -> bool {
         self.end_ns().is_some_and(|end| at_ns >= end)
     }
 
-    /// Ends the present sub-interval. `tally` is what was counted in it and before.
+    /// Ends the present sub-interval. `tally` has the counts up to its end.
     pub fn close(&mut self, tally: Tally) -> SearchSpan {
         let lost = |tally: &Tally| {
             i64::try_from(tally.next.saturating_sub(tally.received)).unwrap_or(i64::MAX)
         };
         let before = std::mem::replace(&mut self.before, tally);
-        let delay = std::mem::take(&mut self.in_span).above(self.smallest_ns);
+        let delay = std::mem::take(&mut self.in_span).range_above(self.smallest_ns);
         let span = SearchSpan {
             index: self.index,
             length_ns: self.length_ns,
@@ -114,23 +114,23 @@ impl Meter {
 
     /// Takes the delay of an arrival.
     #[inline]
-    pub fn take(&mut self, arrival: Arrival) {
+    pub fn record_arrival(&mut self, arrival: Arrival) {
         let transit_ns = arrival.at_ns.cast_signed().saturating_sub(arrival.stamp_ns.cast_signed());
         let smallest = self.smallest_ns.map_or(transit_ns, |smallest| smallest.min(transit_ns));
         self.smallest_ns = Some(smallest);
-        self.in_span.take(transit_ns);
-        self.in_status.take(transit_ns);
+        self.in_span.record_transit(transit_ns);
+        self.in_status.record_transit(transit_ns);
         self.newest = Some(arrival);
     }
 
     /// The delays since the last call, and the newest arrival among them.
     pub fn status(&mut self) -> Option<(DelayRange, Arrival)> {
-        let delay = std::mem::take(&mut self.in_status).above(self.smallest_ns);
+        let delay = std::mem::take(&mut self.in_status).range_above(self.smallest_ns);
         delay.zip(self.newest.take())
     }
 
-    /// Whether the present sub-interval was sent in whole by a sender that sent for `sent_ns`: up
-    /// to a tenth: the first datagram may leave late, and the last one leaves before the end.
+    /// True when a sender that sent for `sent_ns` sent in all of the present sub-interval, but for
+    /// a tenth: the first datagram may leave late, and the last one leaves before the end.
     pub fn is_whole(&self, sent_ns: u64) -> bool {
         let end_ns = self.length_ns.saturating_mul(u64::from(self.index) + 1);
         self.origin_ns.is_some() && sent_ns.saturating_add(self.length_ns / 10) >= end_ns
@@ -143,7 +143,7 @@ impl Meter {
 }
 
 impl Transits {
-    fn take(&mut self, transit_ns: i64) {
+    fn record_transit(&mut self, transit_ns: i64) {
         let first = self.count == 0;
         self.min_ns = if first { transit_ns } else { self.min_ns.min(transit_ns) };
         self.max_ns = if first { transit_ns } else { self.max_ns.max(transit_ns) };
@@ -151,7 +151,7 @@ impl Transits {
         self.sum_ns += i128::from(transit_ns);
     }
 
-    fn above(self, smallest_ns: Option<i64>) -> Option<DelayRange> {
+    fn range_above(self, smallest_ns: Option<i64>) -> Option<DelayRange> {
         let smallest = smallest_ns.filter(|_| self.count > 0)?;
         let mean = self.sum_ns / i128::from(self.count);
         Some(DelayRange {

@@ -41,7 +41,7 @@ fn check(plan: SearchPlan, trace: &[(u64, Option<u64>, SearchStep, u16)]) {
     let mut search = Adjustment::new(plan);
     for (at, &(sequence_errors, delay_ms, step, row)) in trace.iter().enumerate() {
         let delay_ns = delay_ms.map(|ms| ms * MS);
-        let taken = search.take(Feedback { sequence_errors, delay_ns });
+        let taken = search.apply_status(Feedback { sequence_errors, delay_ns });
         assert_eq!((taken, search.row()), (step, row), "status {at}");
     }
 }
@@ -106,20 +106,20 @@ fn above_one_gbit_every_step_is_one_row() {
     let mut search = Adjustment::new(SearchPlan::default());
     let good = Feedback { sequence_errors: 0, delay_ns: Some(0) };
     let bad = Feedback { sequence_errors: 11, delay_ns: Some(0) };
-    (0..100).for_each(|_| assert_eq!(search.take(good), Fast));
+    (0..100).for_each(|_| assert_eq!(search.apply_status(good), Fast));
     assert_eq!(search.rate(), BitRate::from_bits_per_sec(1_000_000_000));
-    (0..5).for_each(|_| assert_eq!(search.take(good), Up));
+    (0..5).for_each(|_| assert_eq!(search.apply_status(good), Up));
     assert_eq!(search.row(), 1005);
     // Rx < hSpeedThresh does not hold at the third: Rx--, and congestion is confirmed all the same.
-    (0..3).for_each(|_| assert_eq!(search.take(bad), Down));
+    (0..3).for_each(|_| assert_eq!(search.apply_status(bad), Down));
     assert_eq!((search.row(), search.is_congested()), (1002, true));
-    (0..3).for_each(|_| assert_eq!(search.take(bad), Down));
-    assert_eq!(search.take(good), Up, "slowly ever after");
+    (0..3).for_each(|_| assert_eq!(search.apply_status(bad), Down));
+    assert_eq!(search.apply_status(good), Up, "slowly ever after");
     // A fast step ends at 1 Gbit/s: 980 - 1 + 10 + 10 and the rest.
     let mut search = Adjustment::new(SearchPlan::default());
-    (0..98).for_each(|_| assert_eq!(search.take(good), Fast));
-    search.take(bad);
-    let rows: Vec<u16> = (0..4).map(|_| (search.take(good), search.row()).1).collect();
+    (0..98).for_each(|_| assert_eq!(search.apply_status(good), Fast));
+    search.apply_status(bad);
+    let rows: Vec<u16> = (0..4).map(|_| (search.apply_status(good), search.row()).1).collect();
     assert_eq!(rows, [989, 999, 1000, 1001]);
 }
 
@@ -133,7 +133,7 @@ fn a_limit_and_the_end_of_the_table_are_not_passed() {
     let good = Feedback { sequence_errors: 0, delay_ns: Some(0) };
     for (plan, row) in [(limit(25_900_000), 25), (limit(1), 0), (SearchPlan::default(), ROW_MAX)] {
         let mut search = Adjustment::new(plan);
-        (0..2000).for_each(|_| _ = search.take(good));
+        (0..2000).for_each(|_| _ = search.apply_status(good));
         assert_eq!((search.row(), search.is_at_most()), (row, true));
     }
 }
@@ -169,7 +169,7 @@ fn arrivals_belong_to_the_sub_interval_of_their_own_time_and_counts_close() {
         let arrival =
             Arrival { stamp_ns: stamp_ms * MS, at_ns: 7 * SECOND + (stamp_ms + transit_ms) * MS };
         meter.begin(arrival.at_ns);
-        meter.take(arrival);
+        meter.record_arrival(arrival);
         arrival.at_ns
     };
     let first = arrive(&mut meter, 10, 2);
@@ -238,7 +238,7 @@ fn sub_intervals_are_joined_with_the_rates_that_were_offered_in_them() {
     let mut search = SubIntervals::default();
     search.extend(&[span(0, 100, 0)], &[trial(500, 10, 20), trial(1500, 20, 40)]);
     search.extend(&[span(1, 900, 100), span(2, 900, 0)], &[]);
-    let found = search.found(Direction::Up, 1500);
+    let found = search.capacity_search(Direction::Up, 1500);
     let rows: Vec<_> =
         found.sub_intervals.iter().map(|row| (row.offered_bps, row.ip_bps)).collect();
     // Half a second of 0.5 and half of 10 Mbit/s; half of 10 and half of 20; 20. 100 packets of
@@ -251,7 +251,7 @@ fn sub_intervals_are_joined_with_the_rates_that_were_offered_in_them() {
         (Some(20 * MS), None)
     );
     assert_eq!(found.best, Some(1), "the first of equals");
-    assert_eq!(SubIntervals::default().found(Direction::Up, 1500).best, None);
+    assert_eq!(SubIntervals::default().capacity_search(Direction::Up, 1500).best, None);
     let told = joined(span(0, 100, 0), &[], 1500);
     assert_eq!((told.offered_bps, told.rtt_max_ns), (None, None), "no word of the sender");
     let loss = |received, lost| joined(span(0, received, lost), &[], 1500).loss_ratio;
@@ -321,7 +321,7 @@ fn search_over(path: PathPlan, plan: SearchPlan, seconds: u64) -> CapacitySearch
         let span = run.meter.close(run.tally);
         run.found.extend(&[span], &[]);
     }
-    run.found.found(Direction::Up, PACKET_BYTES)
+    run.found.capacity_search(Direction::Up, PACKET_BYTES)
 }
 
 impl Run {
@@ -337,7 +337,7 @@ impl Run {
             tag: self.sent,
         };
         self.stamps.push(self.now_ns);
-        self.path.take(MonoTime::from_nanos(self.now_ns), packet, &mut self.out);
+        self.path.receive(MonoTime::from_nanos(self.now_ns), packet, &mut self.out);
         self.sent += 1;
         let bits = u64::from(PACKET_BYTES) * 8;
         let kbit_per_sec = self.search.rate().bits_per_sec() / 1000;
@@ -345,7 +345,7 @@ impl Run {
     }
 
     fn receive(&mut self) {
-        self.path.due(MonoTime::from_nanos(self.now_ns), &mut self.out);
+        self.path.release(MonoTime::from_nanos(self.now_ns), &mut self.out);
         for departure in self.out.departures.drain(..) {
             let (at_ns, number) = (departure.at.nanos(), departure.packet.tag);
             self.meter.begin(at_ns);
@@ -356,7 +356,7 @@ impl Run {
             self.tally.received += 1;
             self.tally.next = number + 1;
             let stamp_ns = self.stamps[usize::try_from(number).expect("as many as were sent")];
-            self.meter.take(Arrival { stamp_ns, at_ns });
+            self.meter.record_arrival(Arrival { stamp_ns, at_ns });
         }
     }
 
@@ -370,7 +370,7 @@ impl Run {
         let sequence_errors = lost(&tally) - lost(&self.told);
         self.told = tally;
         let before = self.search.rate().bits_per_sec();
-        let step = self.search.take(Feedback { sequence_errors, delay_ns });
+        let step = self.search.apply_status(Feedback { sequence_errors, delay_ns });
         let after = self.search.rate().bits_per_sec();
         // What is left of the present gap shrinks or grows with the rate.
         let left_ns = (self.due_ps / 1000).saturating_sub(self.now_ns);

@@ -2,7 +2,7 @@
 
 use crate::time::MonoTime;
 
-/// What an acknowledgement tells the window.
+/// Segments and times that an acknowledgement reports to the congestion window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Acked {
     pub(super) now: MonoTime,
@@ -12,7 +12,7 @@ pub(super) struct Acked {
     pub(super) first: u64,
     /// The next new segment.
     pub(super) next: u64,
-    /// The round trip that it tells, if it tells one.
+    /// The round trip of the segment, if the acknowledgement gives one.
     pub(super) sample_ns: Option<u64>,
     /// The smoothed round trip.
     pub(super) rtt_s: f64,

@@ -7,13 +7,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::delivery::Rate;
+use super::delivery::DeliveryRate;
 use crate::time::MonoTime;
 
-/// 2 / ln 2: what doubles the rate each round trip.
+/// Gain that doubles the rate each round trip: 2 / ln 2.
 const HIGH_GAIN: f64 = 2.885;
 const CWND_GAIN: f64 = 2.0;
-/// One round trip each: probing, draining, cruising.
+/// Gains of the cycle, one round trip each: probing, draining, cruising.
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// Pacing stays this much below the rate, to keep queues short.
 const PACING_SHARE: f64 = 0.99;
@@ -28,18 +28,18 @@ const EXTRA_MAX: Duration = Duration::from_millis(100);
 const EXTRA_ROUNDS: u64 = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+enum BbrMode {
     Startup,
     Drain,
     ProbeBandwidth,
     ProbeRtt,
 }
 
-/// What an acknowledgement tells BBR.
+/// Counts and times that an acknowledgement reports to BBR.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct AckReport {
     pub(super) now: MonoTime,
-    pub(super) rate: Option<Rate>,
+    pub(super) rate: Option<DeliveryRate>,
     /// Segments newly delivered, and newly taken for lost.
     pub(super) delivered: u64,
     pub(super) lost: u64,
@@ -75,7 +75,7 @@ impl Largest {
 /// One sender's BBR; rates in segments per second.
 #[derive(Clone, Debug)]
 pub(super) struct Bbr {
-    mode: Mode,
+    mode: BbrMode,
     bandwidth: Largest,
     round: u64,
     round_end: u64,
@@ -96,13 +96,13 @@ pub(super) struct Bbr {
     repairing: bool,
     conserving: bool,
     initial: f64,
-    policer: Policer,
-    extra: Extra,
+    policer: PolicerEstimate,
+    extra: AckAggregation,
 }
 
 /// The rate that a policer leaves, once two intervals agree on it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Policer {
+struct PolicerEstimate {
     sampling: bool,
     rounds: u32,
     delivered: u64,
@@ -112,9 +112,9 @@ struct Policer {
     used: bool,
 }
 
-/// Acknowledgements beyond what the bandwidth explains.
+/// Acknowledgements beyond the estimated bandwidth: aggregation.
 #[derive(Clone, Debug, Default)]
-struct Extra {
+struct AckAggregation {
     largest: Largest,
     begin: MonoTime,
     acked: f64,
@@ -124,7 +124,7 @@ impl Bbr {
     /// `phase` tells flows apart: the first phase of each is drawn in Linux.
     pub(super) fn new(initial_window: f64, start: MonoTime, phase: u32) -> Self {
         Self {
-            mode: Mode::Startup,
+            mode: BbrMode::Startup,
             bandwidth: Largest::default(),
             round: 0,
             round_end: 0,
@@ -146,13 +146,13 @@ impl Bbr {
             repairing: false,
             conserving: false,
             initial: initial_window,
-            policer: Policer::default(),
-            extra: Extra { begin: start, ..Extra::default() },
+            policer: PolicerEstimate::default(),
+            extra: AckAggregation { begin: start, ..AckAggregation::default() },
         }
     }
 
     /// Takes in an acknowledgement and sets pace and window; a piece has `piece` segments.
-    pub(super) fn acknowledge(&mut self, told: &Told, cwnd: &mut f64, piece: f64) {
+    pub(super) fn acknowledge(&mut self, told: &AckReport, cwnd: &mut f64, piece: f64) {
         self.measure(told);
         self.measure_extra(told, *cwnd);
         self.next_phase(told, piece);
@@ -164,16 +164,16 @@ impl Bbr {
     }
 
     /// The timer ran out.
-    pub(super) fn timeout(&mut self, told: &Told, cwnd: f64) {
+    pub(super) fn timeout(&mut self, told: &AckReport, cwnd: f64) {
         self.save(cwnd);
         self.repairing = true;
         self.full = 0.0;
         self.round_began = true;
-        self.sample_policer(&Told { lost: 1, ..*told });
+        self.sample_policer(&AckReport { lost: 1, ..*told });
     }
 
     fn save(&mut self, cwnd: f64) {
-        let fresh = !self.repairing && self.mode != Mode::ProbeRtt;
+        let fresh = !self.repairing && self.mode != BbrMode::ProbeRtt;
         self.prior_cwnd = if fresh { cwnd } else { self.prior_cwnd.max(cwnd) };
     }
 
@@ -196,11 +196,11 @@ impl Bbr {
 
     fn with_room(&self, segments: f64, piece: f64) -> f64 {
         let even = ((segments + 3.0 * piece) / 2.0).ceil() * 2.0;
-        let probing = self.mode == Mode::ProbeBandwidth && self.phase == 0;
+        let probing = self.mode == BbrMode::ProbeBandwidth && self.phase == 0;
         if probing { even + 2.0 } else { even }
     }
 
-    fn measure(&mut self, told: &Told) {
+    fn measure(&mut self, told: &AckReport) {
         self.round_began = false;
         let Some(rate) = told.rate else { return };
         if rate.prior >= self.round_end {
@@ -213,7 +213,7 @@ impl Bbr {
         self.bandwidth.put(self.round, BANDWIDTH_ROUNDS, rate.per_second());
     }
 
-    fn measure_extra(&mut self, told: &Told, cwnd: f64) {
+    fn measure_extra(&mut self, told: &AckReport, cwnd: f64) {
         if told.delivered == 0 || told.rate.is_none() {
             return;
         }
@@ -229,24 +229,24 @@ impl Bbr {
 
     const fn pacing_gain(&self) -> f64 {
         match self.mode {
-            Mode::Startup => HIGH_GAIN,
-            Mode::Drain => 1.0 / HIGH_GAIN,
-            Mode::ProbeBandwidth if self.policer.used => 1.0,
-            Mode::ProbeBandwidth => CYCLE[self.phase],
-            Mode::ProbeRtt => 1.0,
+            BbrMode::Startup => HIGH_GAIN,
+            BbrMode::Drain => 1.0 / HIGH_GAIN,
+            BbrMode::ProbeBandwidth if self.policer.used => 1.0,
+            BbrMode::ProbeBandwidth => CYCLE[self.phase],
+            BbrMode::ProbeRtt => 1.0,
         }
     }
 
     const fn cwnd_gain(&self) -> f64 {
         match self.mode {
-            Mode::Startup | Mode::Drain => HIGH_GAIN,
-            Mode::ProbeBandwidth => CWND_GAIN,
-            Mode::ProbeRtt => 1.0,
+            BbrMode::Startup | BbrMode::Drain => HIGH_GAIN,
+            BbrMode::ProbeBandwidth => CWND_GAIN,
+            BbrMode::ProbeRtt => 1.0,
         }
     }
 
-    fn next_phase(&mut self, told: &Told, piece: f64) {
-        if self.mode != Mode::ProbeBandwidth {
+    fn next_phase(&mut self, told: &AckReport, piece: f64) {
+        if self.mode != BbrMode::ProbeBandwidth {
             return;
         }
         let long = told.now.since(self.phase_at) > self.rtt_min;
@@ -266,7 +266,7 @@ impl Bbr {
         }
     }
 
-    fn look_whether_full(&mut self, told: &Told) {
+    fn look_whether_full(&mut self, told: &AckReport) {
         if self.is_full || !self.round_began || told.rate.is_none() {
             return;
         }
@@ -279,32 +279,32 @@ impl Bbr {
         self.is_full = self.full_rounds >= FULL_ROUNDS;
     }
 
-    fn drain(&mut self, told: &Told, piece: f64) {
-        if self.mode == Mode::Startup && self.is_full {
-            self.mode = Mode::Drain;
+    fn drain(&mut self, told: &AckReport, piece: f64) {
+        if self.mode == BbrMode::Startup && self.is_full {
+            self.mode = BbrMode::Drain;
         }
         let level = self.in_flight_at(self.bandwidth.get(), 1.0, piece);
-        if self.mode == Mode::Drain && told.in_flight <= level {
+        if self.mode == BbrMode::Drain && told.in_flight <= level {
             self.cruise(told.now);
         }
     }
 
     fn cruise(&mut self, now: MonoTime) {
-        self.mode = Mode::ProbeBandwidth;
+        self.mode = BbrMode::ProbeBandwidth;
         self.phase_at = now;
     }
 
-    fn probe_rtt(&mut self, told: &Told, cwnd: &mut f64) {
+    fn probe_rtt(&mut self, told: &AckReport, cwnd: &mut f64) {
         let expired = told.now > self.rtt_min_at + RTT_WINDOW;
         if let Some(rtt) = told.rtt.filter(|rtt| *rtt < self.rtt_min || expired) {
             (self.rtt_min, self.rtt_min_at) = (rtt, told.now);
         }
-        if expired && self.mode != Mode::ProbeRtt {
+        if expired && self.mode != BbrMode::ProbeRtt {
             self.save(*cwnd);
-            self.mode = Mode::ProbeRtt;
+            self.mode = BbrMode::ProbeRtt;
             self.probe_rtt_until = None;
         }
-        if self.mode != Mode::ProbeRtt {
+        if self.mode != BbrMode::ProbeRtt {
             return;
         }
         let Some(until) = self.probe_rtt_until else {
@@ -322,7 +322,7 @@ impl Bbr {
             if self.is_full {
                 self.cruise(told.now);
             } else {
-                self.mode = Mode::Startup;
+                self.mode = BbrMode::Startup;
             }
         }
     }
@@ -339,7 +339,7 @@ impl Bbr {
         }
     }
 
-    fn set_window(&mut self, told: &Told, cwnd: &mut f64, piece: f64) {
+    fn set_window(&mut self, told: &AckReport, cwnd: &mut f64, piece: f64) {
         let acked = told.delivered as f64;
         if told.delivered > 0 && !self.conserves(told, cwnd) {
             let mut target = self.product(self.bandwidth(), self.cwnd_gain());
@@ -355,14 +355,14 @@ impl Bbr {
             }
             *cwnd = cwnd.max(CWND_MIN);
         }
-        if self.mode == Mode::ProbeRtt {
+        if self.mode == BbrMode::ProbeRtt {
             *cwnd = cwnd.min(CWND_MIN);
         }
     }
 
-    /// In the first round trip of a recovery as many segments leave as arrive; after it the window
-    /// is what it was before.
-    fn conserves(&mut self, told: &Told, cwnd: &mut f64) -> bool {
+    /// Packet conservation: in the first round trip of a recovery as many segments leave as arrive;
+    /// after it the window is restored.
+    fn conserves(&mut self, told: &AckReport, cwnd: &mut f64) -> bool {
         if told.lost > 0 {
             *cwnd = (*cwnd - told.lost as f64).max(1.0);
         }
@@ -387,12 +387,12 @@ impl Bbr {
         self.save(cwnd);
     }
 
-    fn sample_policer(&mut self, told: &Told) {
+    fn sample_policer(&mut self, told: &AckReport) {
         if self.policer.used {
-            if self.mode == Mode::ProbeBandwidth && self.round_began {
+            if self.mode == BbrMode::ProbeBandwidth && self.round_began {
                 self.policer.rounds += 1;
                 if self.policer.rounds >= 48 {
-                    self.policer = Policer::default();
+                    self.policer = PolicerEstimate::default();
                     self.cruise(told.now);
                 }
             }
@@ -410,7 +410,7 @@ impl Bbr {
             return;
         }
         if self.policer.rounds > 16 {
-            self.policer = Policer::default();
+            self.policer = PolicerEstimate::default();
             return;
         }
         if told.lost > 0 {
@@ -418,14 +418,14 @@ impl Bbr {
         }
     }
 
-    fn begin_interval(&mut self, told: &Told) {
+    fn begin_interval(&mut self, told: &AckReport) {
         let policer = &mut self.policer;
         (policer.rounds, policer.at) = (0, told.now);
         (policer.delivered, policer.lost) = (told.delivered_all, told.lost_all);
     }
 
     /// Two intervals in a row with a fifth lost, and rates within an eighth: a policer.
-    fn end_interval(&mut self, told: &Told) {
+    fn end_interval(&mut self, told: &AckReport) {
         let lost = told.lost_all - self.policer.lost;
         let delivered = told.delivered_all - self.policer.delivered;
         let span = told.now.since(self.policer.at);

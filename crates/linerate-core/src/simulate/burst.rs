@@ -15,22 +15,22 @@ const PIECE_BYTES_MAX: f64 = 65_536.0;
 const PIECE_S: f64 = 1.0 / 1024.0;
 /// Round trips for which a piece is larger, by halves: 2^9 µs (`tcp_tso_rtt_log`).
 const NEAR_US: u128 = 512;
-/// Without a window's third free a sender waits for more.
+/// Divisor of the window for the room below which a sender waits for more.
 const ROOM_DIVISOR: f64 = 3.0;
-/// It waits when it sent something less than this ago.
+/// Time since the last sending within which a sender waits.
 const WAIT: Duration = Duration::from_millis(1);
 
-/// What a sender knows when it is about to begin a piece.
+/// State of a sender that is about to begin a piece.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     /// Segments that windows allow now.
     pub(super) segments: u64,
     /// The congestion window or the receiver's, whichever is less.
     pub(super) window: f64,
-    /// When the oldest segment under way was sent.
+    /// Time at which the oldest segment under way was sent.
     pub(super) oldest: Option<MonoTime>,
     pub(super) rtt: Duration,
-    /// Nothing is waited for: in a recovery, or where more room comes soon.
+    /// No waiting for a larger piece: in a recovery, or where more room comes soon.
     pub(super) at_once: bool,
 }
 
@@ -51,12 +51,13 @@ pub(super) fn piece_segments(rate_bytes_per_s: f64, mss_bytes: u32, rtt: Duratio
         _ => 0.0,
     };
     let bytes = (rate_bytes_per_s * PIECE_S + near).min(PIECE_BYTES_MAX);
-    whole(bytes / f64::from(mss_bytes)).max(2)
+    truncated(bytes / f64::from(mss_bytes)).max(2)
 }
 
 impl Bursts {
-    /// Whether a new segment leaves at `now`; pieces have `size` segments.
-    pub(super) fn takes(&mut self, now: MonoTime, size: u64, room: &Room) -> bool {
+    /// Counts a new segment into the present or a new piece of `size` segments; false when it has
+    /// to wait.
+    pub(super) fn admits(&mut self, now: MonoTime, size: u64, room: &Room) -> bool {
         if self.left == 0 {
             if room.segments < size && self.waits(now, room) {
                 return false;
@@ -75,7 +76,7 @@ impl Bursts {
         recent && old && little && !room.at_once
     }
 
-    /// The piece is at its end, or was given up.
+    /// Ends the present piece, complete or not.
     pub(super) const fn end(&mut self) {
         self.left = 0;
     }
@@ -84,7 +85,7 @@ impl Bursts {
         self.left > 0
     }
 
-    /// When the next piece may leave.
+    /// Time from which the next piece may leave.
     pub(super) const fn paced_until(&self) -> MonoTime {
         self.paced
     }
@@ -99,7 +100,7 @@ impl Bursts {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
-pub(super) const fn whole(value: f64) -> u64 {
+pub(super) const fn truncated(value: f64) -> u64 {
     value as u64
 }
 
@@ -126,14 +127,14 @@ mod tests {
             |segments, at_once| Room { segments, window: 300.0, oldest: Some(at(0)), rtt, at_once };
         let mut bursts = Bursts::default();
         // Nothing was sent before: it leaves.
-        assert!(bursts.takes(at(40_000), 10, &room(2, false)));
-        assert!(bursts.takes(at(40_000), 10, &room(1, false)));
-        assert!(!bursts.takes(at(40_300), 10, &room(2, false)), "it waits for ten");
-        assert!(bursts.takes(at(40_300), 10, &room(2, true)), "in a recovery it does not");
+        assert!(bursts.admits(at(40_000), 10, &room(2, false)));
+        assert!(bursts.admits(at(40_000), 10, &room(1, false)));
+        assert!(!bursts.admits(at(40_300), 10, &room(2, false)), "it waits for ten");
+        assert!(bursts.admits(at(40_300), 10, &room(2, true)), "in a recovery it does not");
         bursts.end();
-        assert!(bursts.takes(at(41_400), 10, &room(2, false)), "nor after a millisecond");
+        assert!(bursts.admits(at(41_400), 10, &room(2, false)), "nor after a millisecond");
         bursts.end();
-        assert!(bursts.takes(at(41_500), 10, &room(100, false)), "nor with a third of the window");
+        assert!(bursts.admits(at(41_500), 10, &room(100, false)), "nor with a third of the window");
     }
 
     #[test]

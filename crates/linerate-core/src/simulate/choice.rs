@@ -15,7 +15,7 @@ pub const MTU_BYTES_MAX: u32 = 65_535;
 /// Most segments of a first flight.
 pub const INITIAL_WINDOW_MAX: u32 = 1000;
 
-/// Whose TCP.
+/// Operating system whose TCP is modelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Stack {
@@ -29,7 +29,7 @@ pub enum Stack {
 }
 
 impl Stack {
-    /// Its name, as in plans.
+    /// Name of the stack, as in plans.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Today => "today",
@@ -49,20 +49,20 @@ impl Stack {
     }
 }
 
-/// A TCP, with what is not as its stack has it.
+/// A TCP, with the settings that differ from its stack's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TcpChoice {
-    /// Whose.
+    /// Operating system whose TCP is modelled.
     pub stack: Stack,
-    /// Congestion control.
+    /// Congestion control of the sender.
     pub congestion_control: Option<ControlName>,
-    /// How losses are repaired.
+    /// Algorithm that repairs losses.
     pub recovery: Option<LossRecovery>,
-    /// The receiver's window.
+    /// Window that the receiver offers.
     pub window_bytes: Option<u64>,
     /// Segments of the first flight.
     pub initial_window: Option<u32>,
-    /// Payload of a full segment; what the path's MTU leaves when absent.
+    /// Payload of a full segment; the room in the path's MTU when absent.
     pub mss_bytes: Option<u32>,
     /// Slow start ends with the first loss only.
     pub without_hystart: bool,

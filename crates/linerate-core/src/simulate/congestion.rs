@@ -5,20 +5,20 @@ use super::hystart::HyStart;
 use super::{CongestionControl, TcpModel};
 use crate::time::MonoTime;
 
-/// Growth in a round trip of CUBIC that knows of no loss: Linux probes by a twentieth at least
+/// Growth in a round trip of CUBIC before the first loss: Linux probes by a twentieth at least
 /// (`bictcp_update` in `net/ipv4/tcp_cubic.c`), where RFC 9438 has the cube alone.
 const GROWTH_BEFORE_LOSS: f64 = 1.05;
 
 /// The congestion window of one sender.
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub(super) struct CongestionWindow {
     control: CongestionControl,
     /// Most segments that one acknowledgement counts for.
     growth_per_ack: f64,
     hystart: Option<HyStart>,
     /// The window in segments.
     pub(super) cwnd: f64,
-    /// Below it, slow start; infinite at first.
+    /// Threshold below which the window grows by slow start; infinite at first.
     pub(super) ssthresh: f64,
     /// The window before the last reduction, or less of it: where CUBIC's curve is flat. It stays
     /// until the next reduction; 0 without one, or after a time-out (RFC 9438 §4.8).
@@ -32,7 +32,8 @@ pub(super) struct Window {
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: MonoTime,
-    /// Where the curve is flat: `window_max`, or the window at the start where that is larger.
+    /// Window at which the curve is flat: `window_max`, or the window at the start where that is
+    /// larger.
     origin: f64,
     /// Seconds until the window is there (RFC 9438 §4.2).
     k: f64,
@@ -40,7 +41,7 @@ struct Epoch {
     reno: f64,
 }
 
-impl Window {
+impl CongestionWindow {
     pub(super) fn new(tcp: &TcpModel) -> Self {
         Self {
             control: tcp.congestion_control,
@@ -119,8 +120,8 @@ impl Window {
         self.epoch = None;
     }
 
-    /// The timer ran out: all is sent again from one segment on, and what the window was before
-    /// says nothing any more (RFC 9438 §4.8).
+    /// Restarts after a time-out: all is sent again from one segment on, and the former window is
+    /// forgotten (RFC 9438 §4.8).
     pub(super) fn restart(&mut self) {
         self.cwnd = 1.0;
         self.window_max = 0.0;
@@ -142,8 +143,8 @@ mod tests {
         Acked { now, segments, first: 0, next: 0, sample_ns: None, rtt_s: 0.1 }
     }
 
-    fn window(congestion_control: CongestionControl, initial_window: u32) -> Window {
-        Window::new(&TcpModel { congestion_control, initial_window, ..TcpModel::TODAY })
+    fn window(congestion_control: CongestionControl, initial_window: u32) -> CongestionWindow {
+        CongestionWindow::new(&TcpModel { congestion_control, initial_window, ..TcpModel::TODAY })
     }
 
     #[test]

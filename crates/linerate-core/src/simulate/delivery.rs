@@ -8,41 +8,49 @@ use std::time::Duration;
 
 use crate::time::MonoTime;
 
-/// What a sender knew when it sent a segment.
+/// Deliveries of a flow at the time when a segment was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct SendMark {
     /// Segments delivered by then.
     pub(super) delivered: u64,
-    /// When the last of them was acknowledged.
+    /// Time at which the last of them was acknowledged.
     pub(super) delivered_at: MonoTime,
-    /// When the first segment of this flight was sent.
+    /// Time at which the first segment of this flight was sent.
     pub(super) first_sent: MonoTime,
 }
 
-/// A transmission of a segment.
+/// A segment as it leaves.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
-    pub(super) at: MonoTime,
+pub(super) struct Transmission {
     pub(super) number: u64,
-    /// It was a retransmission.
+    /// The segment was sent before.
     pub(super) again: bool,
-    pub(super) mark: Mark,
 }
 
-/// What one acknowledgement newly says has arrived.
+/// A transmission of a segment, with its time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SentSegment {
+    pub(super) at: MonoTime,
+    pub(super) number: u64,
+    /// True for a retransmission.
+    pub(super) again: bool,
+    pub(super) mark: SendMark,
+}
+
+/// Arrivals that one acknowledgement newly reports.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct NewArrivals {
     pub(super) segments: u64,
-    /// The transmission that left last of those that it tells of.
-    pub(super) newest: Option<Sent>,
+    /// The transmission that left last of those that arrived.
+    pub(super) newest: Option<SentSegment>,
     /// The lowest segment of which the only transmission arrived.
     pub(super) lowest_original: Option<u64>,
 }
 
-impl Heard {
-    pub(super) fn hear(&mut self, sent: Sent) {
+impl NewArrivals {
+    pub(super) fn add_arrival(&mut self, sent: SentSegment) {
         self.segments += 1;
-        let key = |sent: &Sent| (sent.at, sent.number);
+        let key = |sent: &SentSegment| (sent.at, sent.number);
         if self.newest.as_ref().is_none_or(|newest| key(&sent) > key(newest)) {
             self.newest = Some(sent);
         }
@@ -61,16 +69,16 @@ pub(super) struct Deliveries {
     first_sent: MonoTime,
 }
 
-/// How fast segments were delivered while one was under way.
+/// Delivery rate while a segment was under way.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rate {
+pub(super) struct DeliveryRate {
     /// Deliveries when that segment was sent.
     pub(super) prior: u64,
     pub(super) segments: u64,
     pub(super) interval: Duration,
 }
 
-impl Rate {
+impl DeliveryRate {
     pub(super) fn per_second(&self) -> f64 {
         self.segments as f64 / self.interval.as_secs_f64()
     }
@@ -78,20 +86,20 @@ impl Rate {
 
 impl Deliveries {
     /// The mark of a segment that is sent now; nothing else is under way when `is_first`.
-    pub(super) const fn mark(&mut self, now: MonoTime, is_first: bool) -> Mark {
+    pub(super) const fn mark(&mut self, now: MonoTime, is_first: bool) -> SendMark {
         if is_first {
             (self.at, self.first_sent) = (now, now);
         }
-        Mark { delivered: self.total, delivered_at: self.at, first_sent: self.first_sent }
+        SendMark { delivered: self.total, delivered_at: self.at, first_sent: self.first_sent }
     }
 
-    /// Counts what an acknowledgement tells; the rate, when it spans a round trip.
+    /// Counts the arrivals of an acknowledgement; the rate, when it spans a round trip.
     pub(super) fn count(
         &mut self,
         now: MonoTime,
-        heard: &Heard,
+        heard: &NewArrivals,
         rtt_min: Duration,
-    ) -> Option<Rate> {
+    ) -> Option<DeliveryRate> {
         self.total += heard.segments;
         let newest = heard.newest?;
         self.at = now;
@@ -101,7 +109,7 @@ impl Deliveries {
         let interval = sending.max(hearing);
         let segments = self.total - newest.mark.delivered;
         // A shorter interval is one of acknowledgements that were held back and came together.
-        (interval >= rtt_min && !interval.is_zero()).then_some(Rate {
+        (interval >= rtt_min && !interval.is_zero()).then_some(DeliveryRate {
             prior: newest.mark.delivered,
             segments,
             interval,
@@ -122,12 +130,12 @@ mod tests {
         // Ten segments sent 1 ms apart from 0 on, 20 ms of round trip, acknowledged 2 ms apart (a
         // bottleneck of 500 segments a second): the tenth's is the first that sees a whole flight.
         let mut deliveries = Deliveries::default();
-        let marks: Vec<(MonoTime, Mark)> =
+        let marks: Vec<(MonoTime, SendMark)> =
             (0..10).map(|n| (ms(n), deliveries.mark(ms(n), n == 0))).collect();
         let mut rates = Vec::new();
         for (n, &(at, mark)) in (0_u64..).zip(&marks) {
-            let mut heard = Heard::default();
-            heard.hear(Sent { at, number: n, again: false, mark });
+            let mut heard = NewArrivals::default();
+            heard.add_arrival(SentSegment { at, number: n, again: false, mark });
             let rate = deliveries.count(ms(20 + 2 * n), &heard, Duration::from_millis(20));
             rates.push(rate.expect("it spans a round trip").per_second());
         }
@@ -136,9 +144,9 @@ mod tests {
         assert!((rates[9] - 10.0 / 0.038).abs() < 1e-9, "{rates:?}");
         // A segment sent at 20 ms, when one was delivered, and acknowledged at 40 ms with ten more
         // known by then: ten in 20 ms, 500 a second, as the bottleneck has it.
-        let mut heard = Heard::default();
-        let mark = Mark { delivered: 1, delivered_at: ms(20), first_sent: ms(0) };
-        heard.hear(Sent { at: ms(20), number: 10, again: false, mark });
+        let mut heard = NewArrivals::default();
+        let mark = SendMark { delivered: 1, delivered_at: ms(20), first_sent: ms(0) };
+        heard.add_arrival(SentSegment { at: ms(20), number: 10, again: false, mark });
         let rate = deliveries.count(ms(40), &heard, Duration::from_millis(20)).expect("a rate");
         assert!((rate.per_second() - 500.0).abs() < 1e-9, "{rate:?}");
     }
@@ -147,8 +155,8 @@ mod tests {
     fn acknowledgements_that_come_together_give_no_rate() {
         let mut deliveries = Deliveries::default();
         let mark = deliveries.mark(ms(0), true);
-        let mut heard = Heard::default();
-        heard.hear(Sent { at: ms(0), number: 0, again: false, mark });
+        let mut heard = NewArrivals::default();
+        heard.add_arrival(SentSegment { at: ms(0), number: 0, again: false, mark });
         assert!(deliveries.count(ms(5), &heard, Duration::from_millis(20)).is_none());
         assert_eq!(deliveries.total, 1, "it is counted all the same");
     }

@@ -1,11 +1,12 @@
 //! One direction of a simulation: what enters its pipeline, and what has left but was not handed
 //! over yet; and how an acknowledgement travels in a packet's tag.
 
+use super::delivery::Transmission;
 use super::receiver::Ack;
 use crate::path::{Departure, LossCause, Outlet, Packet, Pipeline};
 use crate::time::MonoTime;
 
-/// What one direction of the path did.
+/// Packets, copies and losses of one direction of the path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DirectionResult {
     /// Packets of the flows that entered it.
@@ -18,7 +19,7 @@ pub struct DirectionResult {
     pub delivered_bytes: u64,
     /// Packets of which the path made one more.
     pub copied_packets: u64,
-    /// Packets of the flows that were lost, by cause, in the order in which causes came up.
+    /// Packets of the flows that were lost, by cause, in the order of the first loss of each.
     pub lost: Vec<(LossCause, u64)>,
 }
 
@@ -36,11 +37,11 @@ impl DirectionResult {
     }
 }
 
-/// One direction.
+/// One direction of the path, with the packets in it.
 #[derive(Debug)]
-pub(super) struct Direction {
+pub(super) struct DirectionState {
     pipeline: Pipeline,
-    /// What was sent since the pipeline was last run, in order of time.
+    /// Packets that were sent since the pipeline was last run, in order of time.
     entry: Vec<Departure>,
     out: Outlet,
     /// Departures of `out` before this one were sent.
@@ -48,7 +49,7 @@ pub(super) struct Direction {
     pub(super) done: DirectionResult,
 }
 
-impl Direction {
+impl DirectionState {
     pub(super) fn new(pipeline: Pipeline) -> Self {
         let (out, done) = (Outlet::default(), DirectionResult::default());
         Self { pipeline, entry: Vec::new(), out, handed: 0, done }
@@ -68,26 +69,26 @@ impl Direction {
         !self.entry.is_empty()
     }
 
-    /// Takes what was sent, when nothing more comes at or before `now`. Tells the tags of what was
-    /// lost.
+    /// Takes the packets sent, when nothing more arrives at or before `now`. Reports the tags of
+    /// lost packets.
     pub(super) fn run_ahead(&mut self, now: MonoTime, lost: impl FnMut(u64)) {
         self.pipeline.take_ahead(now, self.entry.drain(..), &mut self.out);
         self.count_losses(lost);
     }
 
-    /// The same, no further than `now`.
+    /// Runs the pipeline, no further than `now`.
     pub(super) fn run(&mut self, now: MonoTime, lost: impl FnMut(u64)) {
         for departure in self.entry.drain(..) {
-            self.pipeline.take(departure.at, departure.packet, &mut self.out);
+            self.pipeline.receive(departure.at, departure.packet, &mut self.out);
         }
-        self.pipeline.due(now, &mut self.out);
+        self.pipeline.release(now, &mut self.out);
         self.count_losses(lost);
     }
 
     fn count_losses(&mut self, mut tell: impl FnMut(u64)) {
         // A simulated packet has no bytes to keep for a copy.
         self.done.copied_packets +=
-            self.out.copied.drain(..).filter(|it| !it.is_cross()).count() as u64;
+            self.out.copied.drain(..).filter(|packet| !packet.is_cross()).count() as u64;
         for lost in self.out.lost.drain(..).filter(|lost| !lost.packet.is_cross()) {
             self.done.lose(lost.cause);
             tell(lost.packet.tag);
@@ -112,7 +113,7 @@ impl Direction {
         }
     }
 
-    /// When something happens here next.
+    /// Time of the next event in this direction.
     pub(super) fn next(&self) -> Option<MonoTime> {
         let sent = self.entry.first().map(|departure| departure.at);
         let left = self.front().map(|departure| departure.at);
@@ -122,7 +123,7 @@ impl Direction {
 
 /// Bits of a tag that hold a segment's number: 2^39 segments of 1448 bytes are 0.8 PB.
 const NUMBER_BITS: u32 = 39;
-/// Marks a retransmission.
+/// Bit of a tag that marks a retransmission.
 const AGAIN: u64 = 1 << NUMBER_BITS;
 /// The flow is above both.
 const FLOW_SHIFT: u32 = NUMBER_BITS + 1;
@@ -138,39 +139,39 @@ pub(super) const fn tag_of(flow: usize, number: u64) -> u64 {
 }
 
 /// The tag of a transmission of a segment.
-pub(super) const fn tag_of_sent(flow: usize, (number, again): (u64, bool)) -> u64 {
-    tag_of(flow, number) | if again { AGAIN } else { 0 }
+pub(super) const fn tag_of_sent(flow: usize, sent: Transmission) -> u64 {
+    tag_of(flow, sent.number) | if sent.again { AGAIN } else { 0 }
 }
 
-/// Flow and segment of such a tag, and whether it is a retransmission.
-pub(super) fn parts_of(tag: u64) -> (usize, (u64, bool)) {
+/// Flow and transmission of such a tag.
+pub(super) fn parts_of(tag: u64) -> (usize, Transmission) {
     let flow = usize::try_from(tag >> FLOW_SHIFT).expect("at most 24 bits");
-    (flow, (tag & (AGAIN - 1), tag & AGAIN > 0))
+    (flow, Transmission { number: tag & (AGAIN - 1), again: tag & AGAIN > 0 })
 }
 
-/// Acknowledgements that say more than the next segment on their way. A tag is the place and, above
-/// it, how often the place was used before, so that a second copy is told from another
-/// acknowledgement.
+/// Acknowledgements on their way that carry more than the number of the next segment. A tag is the
+/// place and, above it, the number of earlier uses of the place, so that a second copy differs from
+/// another acknowledgement.
 #[derive(Debug, Default)]
-pub(super) struct Acks {
-    entries: Vec<Entry>,
+pub(super) struct AcksOnPath {
+    entries: Vec<AckEntry>,
     free: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct AckEntry {
     uses: u32,
     flow: usize,
     ack: Ack,
 }
 
-impl Acks {
-    pub(super) fn put(&mut self, flow: usize, ack: Ack) -> u64 {
+impl AcksOnPath {
+    pub(super) fn insert(&mut self, flow: usize, ack: Ack) -> u64 {
         if ack.is_plain() {
             return tag_of(flow, ack.next);
         }
         let place = self.free.pop().unwrap_or_else(|| {
-            self.entries.push(Entry { uses: 0, flow, ack });
+            self.entries.push(AckEntry { uses: 0, flow, ack });
             u32::try_from(self.entries.len() - 1).expect("fewer packets than 2^32 are under way")
         });
         let entry = &mut self.entries[place as usize];
@@ -178,12 +179,12 @@ impl Acks {
         IN_SLAB | u64::from(entry.uses) << 32 | u64::from(place)
     }
 
-    /// Flow and acknowledgement of a tag; `None` for a second copy of one with blocks, which would
-    /// say nothing new.
-    pub(super) fn take(&mut self, tag: u64) -> Option<(usize, Ack)> {
+    /// Flow and acknowledgement of a tag; `None` for a second copy of one with blocks, which has
+    /// nothing new.
+    pub(super) fn remove(&mut self, tag: u64) -> Option<(usize, Ack)> {
         if tag & IN_SLAB == 0 {
-            let (flow, (next, _)) = parts_of(tag);
-            return Some((flow, Ack { next, ..Ack::default() }));
+            let (flow, sent) = parts_of(tag);
+            return Some((flow, Ack { next: sent.number, ..Ack::default() }));
         }
         let place = u32::try_from(tag & u64::from(u32::MAX)).expect("32 bits");
         let entry = &mut self.entries[place as usize];

@@ -12,12 +12,12 @@ use crate::theory::slow_start::{
 };
 use crate::time::MonoTime;
 
-/// Below this window slow start goes on (`hystart_low_window`).
+/// Least window for an end of slow start (`hystart_low_window`).
 const WINDOW_MIN: f64 = 16.0;
 /// Acknowledgements this close together are of one train (`hystart_ack_delta_us`).
 const TRAIN_GAP_NS: u64 = 2_000_000;
 
-/// What one sender has seen of this round and before.
+/// HyStart's state of a sender: acknowledgements and round trips of this round and before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HyStart {
     /// The round ends when this segment is acknowledged.
@@ -41,7 +41,7 @@ impl HyStart {
         }
     }
 
-    /// Whether slow start ends with this acknowledgement.
+    /// Takes an acknowledgement; true when slow start ends with it.
     pub(super) fn ends(&mut self, acked: &Acked, cwnd: f64) -> bool {
         let Some(rtt_ns) = acked.sample_ns else { return false };
         self.rtt_min_ns = self.rtt_min_ns.min(rtt_ns);

@@ -2,7 +2,7 @@
 
 use crate::time::MonoTime;
 
-/// What the sender is doing about losses.
+/// State of the sender's loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Open,
@@ -10,18 +10,18 @@ pub(super) enum State {
     Recovery {
         until: u64,
     },
-    /// After a time-out, until this segment is acknowledged.
+    /// Recovery after a time-out, until this segment is acknowledged.
     Timeout {
         until: u64,
     },
 }
 
-/// What a reduction of the window is undone by, and what it reduced evenly with.
+/// Values that undo a reduction of the window, and counts that spread the reduction evenly.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Undo {
     pub(super) cwnd: f64,
     pub(super) ssthresh: f64,
-    /// Retransmissions of which no duplicate came back.
+    /// Retransmissions of which no duplicate was reported.
     pub(super) open: u64,
     pub(super) any: bool,
     /// Segments delivered and sent in this recovery (RFC 6937 §3).
@@ -31,9 +31,9 @@ pub(super) struct Undo {
 
 /// The probe of a tail (RFC 8985 §7).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Probe {
+pub(super) struct TailProbe {
     pub(super) due: Option<MonoTime>,
-    /// Until this segment is acknowledged no other probe is sent; whether the one that was is a
+    /// Segment until whose acknowledgement no other probe is sent, and whether the probe is a
     /// retransmission.
     pub(super) out: Option<(u64, bool)>,
 }

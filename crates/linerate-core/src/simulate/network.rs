@@ -8,10 +8,12 @@
 use std::time::Duration;
 
 use super::TcpModel;
-use super::direction::{Acks, Direction, DirectionResult, FLOWS_MAX, parts_of, tag_of_sent};
+use super::direction::{
+    AcksOnPath, DirectionResult, DirectionState, FLOWS_MAX, parts_of, tag_of_sent,
+};
 use super::flow::{FlowPlan, FlowResult};
-use super::receiver::{Ack, BLOCKS, Receiver};
-use super::sender::Sender;
+use super::receiver::{Ack, BLOCKS, TcpReceiver};
+use super::sender::TcpSender;
 use super::timers::Timers;
 use crate::path::{Ecn, Packet, Pipeline};
 use crate::time::MonoTime;
@@ -22,11 +24,11 @@ const BLOCK_BYTES: u32 = 8;
 /// TCP flows over one path.
 #[derive(Debug)]
 pub struct Simulation {
-    senders: Vec<Sender>,
-    receivers: Vec<End>,
-    forward: Direction,
-    backward: Direction,
-    acks: Acks,
+    senders: Vec<TcpSender>,
+    receivers: Vec<ReceivingEnd>,
+    forward: DirectionState,
+    backward: DirectionState,
+    acks: AcksOnPath,
     /// Starts and retransmission timers.
     send_timers: Timers,
     ack_timers: Timers,
@@ -40,18 +42,18 @@ pub struct Simulation {
     events: u64,
 }
 
-/// A receiving end.
+/// A receiving end: TCP and the receiver's state.
 #[derive(Debug)]
-struct End {
-    receiver: Receiver,
+struct ReceivingEnd {
+    receiver: TcpReceiver,
     tcp: TcpModel,
     hash: u32,
 }
 
-/// What a simulation gave.
+/// Result of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimulationResult {
-    /// One result a flow, in the order of the plans.
+    /// Results of the flows, in the order of the plans.
     pub flows: Vec<FlowResult>,
     /// Virtual time that passed: until the end asked for, or until the last flow had reached its
     /// own.
@@ -62,7 +64,7 @@ pub struct SimulationResult {
     pub lost_forward: u64,
     /// Acknowledgements lost on the way back.
     pub lost_backward: u64,
-    /// What the two directions of the path did, that of the data first.
+    /// Results of the two directions of the path, that of the data first.
     pub directions: [DirectionResult; 2],
 }
 
@@ -78,18 +80,21 @@ impl Simulation {
     /// With more flows than [`Simulation::FLOWS_MAX`].
     pub fn new(flows: &[FlowPlan], forward: Pipeline, backward: Pipeline) -> Self {
         assert!(flows.len() <= FLOWS_MAX, "{} flows are too many", flows.len());
-        let end =
-            |plan: &FlowPlan| End { receiver: Receiver::default(), tcp: plan.tcp, hash: plan.hash };
+        let end = |plan: &FlowPlan| ReceivingEnd {
+            receiver: TcpReceiver::default(),
+            tcp: plan.tcp,
+            hash: plan.hash,
+        };
         let mut send_timers = Timers::new(flows.len());
         for (index, plan) in flows.iter().enumerate() {
             send_timers.set(index, plan.start);
         }
         Self {
-            senders: flows.iter().map(|plan| Sender::new(*plan)).collect(),
+            senders: flows.iter().map(|plan| TcpSender::new(*plan)).collect(),
             receivers: flows.iter().map(end).collect(),
-            forward: Direction::new(forward),
-            backward: Direction::new(backward),
-            acks: Acks::default(),
+            forward: DirectionState::new(forward),
+            backward: DirectionState::new(backward),
+            acks: AcksOnPath::default(),
             send_timers,
             ack_timers: Timers::new(flows.len()),
             started: vec![false; flows.len()],
@@ -108,7 +113,7 @@ impl Simulation {
 
     /// Goes on until `end`; whether flows are left that have not reached their own.
     pub fn advance(&mut self, end: MonoTime) -> bool {
-        let [forward, backward] = [&self.forward, &self.backward].map(Direction::pipeline);
+        let [forward, backward] = [&self.forward, &self.backward].map(DirectionState::pipeline);
         let [there, back] = [forward.transit_min(), backward.transit_min()];
         if forward.is_shared() || backward.is_shared() || (there + back).is_zero() {
             return self.advance_by_event(end);
@@ -119,7 +124,7 @@ impl Simulation {
             self.received = (self.now + there).min(end);
             self.run_receivers(self.received);
             let acks = &mut self.acks;
-            self.backward.run_ahead(self.received, |tag| _ = acks.take(tag));
+            self.backward.run_ahead(self.received, |tag| _ = acks.remove(tag));
             self.now = (self.received + back).min(end);
             self.run_senders(self.now);
             self.skip_idle_time(end);
@@ -127,7 +132,7 @@ impl Simulation {
         self.running > 0
     }
 
-    /// The same, every event by itself: the plain way, that works on every path.
+    /// Advances event by event: the plain way, that works on every path.
     pub fn advance_by_event(&mut self, end: MonoTime) -> bool {
         while self.running > 0 {
             let Some(now) = self.next().filter(|next| *next <= end) else {
@@ -138,7 +143,7 @@ impl Simulation {
             self.forward.run(now, |_| {});
             self.run_receivers(now);
             let acks = &mut self.acks;
-            self.backward.run(now, |tag| _ = acks.take(tag));
+            self.backward.run(now, |tag| _ = acks.remove(tag));
             self.run_senders(now);
         }
         self.running > 0
@@ -161,15 +166,15 @@ impl Simulation {
 
     /// Payload of all flows that was acknowledged so far.
     pub fn acked_bytes(&self) -> u64 {
-        self.senders.iter().map(Sender::acked_bytes).sum()
+        self.senders.iter().map(TcpSender::acked_bytes).sum()
     }
 
-    /// What it gave so far.
+    /// Result up to now.
     pub fn result(&self) -> SimulationResult {
         SimulationResult {
             span: self.now.since(MonoTime::default()),
             events: self.events,
-            flows: self.senders.iter().map(Sender::result).collect(),
+            flows: self.senders.iter().map(TcpSender::result).collect(),
             lost_forward: self.forward.done.lost_packets(),
             lost_backward: self.backward.done.lost_packets(),
             directions: [self.forward.done.clone(), self.backward.done.clone()],
@@ -213,8 +218,8 @@ impl Simulation {
     fn deliver_data(&mut self, at: MonoTime, tag: u64) {
         self.events += 1;
         let (index, sent) = parts_of(tag);
-        let End { receiver, tcp, .. } = &mut self.receivers[index];
-        if let Some(ack) = receiver.take(at, sent, tcp) {
+        let ReceivingEnd { receiver, tcp, .. } = &mut self.receivers[index];
+        if let Some(ack) = receiver.receive(at, sent, tcp) {
             self.send_ack(at, index, ack);
         } else if let Some(due) = receiver.ack_due {
             self.ack_timers.set(index, due);
@@ -236,14 +241,14 @@ impl Simulation {
     }
 
     fn send_ack(&mut self, at: MonoTime, index: usize, ack: Ack) {
-        let End { tcp, hash, .. } = &self.receivers[index];
+        let ReceivingEnd { tcp, hash, .. } = &self.receivers[index];
         let blocks = ack.blocks.iter().filter(|(from, to)| from < to).count();
         // The duplicate is told in the first block (RFC 2883).
         let blocks = (blocks + usize::from(ack.duplicate.is_some())).min(BLOCKS);
         let blocks = u32::try_from(blocks).expect("at most three");
         let option = if blocks > 0 { 4 + BLOCK_BYTES * blocks } else { 0 };
         let (bytes, hash) = (tcp.header_bytes + option, *hash);
-        let tag = self.acks.put(index, ack);
+        let tag = self.acks.insert(index, ack);
         self.backward.send(at, packet(bytes, hash, tag));
     }
 
@@ -265,7 +270,7 @@ impl Simulation {
 
     fn deliver_ack(&mut self, at: MonoTime, tag: u64) {
         self.events += 1;
-        let Some((index, ack)) = self.acks.take(tag) else { return };
+        let Some((index, ack)) = self.acks.remove(tag) else { return };
         let sender = &mut self.senders[index];
         let was_finished = sender.is_finished();
         sender.acknowledge(at, &ack);

@@ -11,7 +11,7 @@ use crate::time::MonoTime;
 /// A point of the time-sequence diagram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// When.
+    /// Time of the point.
     pub at: MonoTime,
     /// Payload that was acknowledged by then.
     pub acked_bytes: u64,
@@ -21,19 +21,19 @@ pub struct Point {
     pub ssthresh_bytes: Option<u64>,
 }
 
-/// When points are kept.
+/// Rule for the times at which points are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointsPlan {
-    /// From point to point where nothing happens.
+    /// Time from point to point where nothing happens.
     pub every: Duration,
     /// Most such points. With one more, every second one goes, and from then on they are twice as
     /// far apart.
     pub most: usize,
-    /// From point to point at the start and after each loss event.
+    /// Time from point to point at the start and after each loss event.
     pub close: Duration,
-    /// How long points are close at the start.
+    /// Time for which points are close at the start.
     pub at_start: Duration,
-    /// How long points are close after a recovery or a time-out began.
+    /// Time for which points are close after a recovery or a time-out began.
     pub at_loss: Duration,
     /// Most close points; later events have no more.
     pub close_most: usize,
@@ -42,7 +42,7 @@ pub struct PointsPlan {
 impl PointsPlan {
     /// Round trips of a start: the slow start of 1999 took twelve over an OC-12.
     const ROUNDS_AT_START: u32 = 24;
-    /// Round trips of a recovery that are worth a look.
+    /// Round trips after a loss with close points.
     const ROUNDS_AT_LOSS: u32 = 6;
     /// Points of a round trip, where they are close.
     const POINTS_A_ROUND: u32 = 16;
@@ -75,7 +75,7 @@ pub(super) struct Recorder {
     due: MonoTime,
     /// Points are close until then.
     close_until: MonoTime,
-    /// Each with whether it counts as a close one.
+    /// Kept points, each with whether it counts as a close one.
     kept: Vec<(Point, bool)>,
     close_count: usize,
 }

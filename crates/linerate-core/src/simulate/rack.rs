@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::delivery::Heard;
+use super::delivery::NewArrivals;
 use super::scoreboard::{Scoreboard, THRESHOLD};
 use crate::time::MonoTime;
 
@@ -17,7 +17,7 @@ const PERSIST: u32 = 16;
 /// Widest window, in quarters of a round trip.
 const STEPS_MAX: u32 = 255;
 
-/// What RACK keeps.
+/// RACK's state of a sender.
 #[derive(Debug)]
 pub(super) struct Rack {
     /// Transmissions in the order of time. Those of segments that have arrived, were taken for
@@ -30,7 +30,7 @@ pub(super) struct Rack {
     /// Width of the reordering window in quarters of the smallest round trip.
     steps: u32,
     persist: u32,
-    /// Duplicates of before so many deliveries say nothing new.
+    /// Deliveries until which duplicates are from before the last widening.
     widened_at: u64,
 }
 
@@ -58,8 +58,15 @@ impl Rack {
         self.order.push_back((now, number));
     }
 
-    /// An acknowledgement told of arrivals; `highest` was known to have arrived before.
-    pub(super) fn hear(&mut self, now: MonoTime, heard: &Heard, highest: u64, smallest: Duration) {
+    /// Notes the arrivals that an acknowledgement reports; `highest` was known to have arrived
+    /// before.
+    pub(super) fn note_arrivals(
+        &mut self,
+        now: MonoTime,
+        heard: &NewArrivals,
+        highest: u64,
+        smallest: Duration,
+    ) {
         self.reordered |= heard.lowest_original.is_some_and(|number| number + 1 < highest);
         let Some(newest) = heard.newest else { return };
         let rtt = now.since(newest.at);
@@ -90,7 +97,7 @@ impl Rack {
         }
     }
 
-    /// How much later than it should a segment may be.
+    /// Reordering window: lateness that a segment may have before it is taken for lost.
     fn window(&self, repairing: bool, sacked: u64, rtts: RoundTrips) -> Duration {
         // As long as nothing came out of order, three arrivals above a gap are proof enough.
         if !self.reordered && (repairing || sacked >= THRESHOLD) {
@@ -99,8 +106,8 @@ impl Rack {
         (rtts.smallest / 4 * self.steps).min(rtts.smoothed)
     }
 
-    /// Takes for lost what is late. Segments lost, and when to look again.
-    pub(super) fn judge(
+    /// Takes late segments for lost. Number of segments lost, and time of the next check.
+    pub(super) fn mark_lost(
         &mut self,
         now: MonoTime,
         board: &mut Scoreboard,
@@ -131,7 +138,7 @@ impl Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::delivery::Mark;
+    use crate::simulate::delivery::SendMark;
 
     const RTTS: RoundTrips =
         RoundTrips { smallest: Duration::from_millis(40), smoothed: Duration::from_millis(40) };
@@ -144,22 +151,22 @@ mod tests {
     fn sent() -> (Rack, Scoreboard) {
         let (mut rack, mut board) = (Rack::new(), Scoreboard::default());
         for n in 0..10 {
-            let number = board.send_new(ms(n), Mark::default());
+            let number = board.send_new(ms(n), SendMark::default());
             rack.sent(ms(n), number);
         }
         (rack, board)
     }
 
-    /// Segments of one block arrive at `now`; those lost, and when to look again.
+    /// Segments of one block arrive at `now`; those lost, and the time of the next check.
     fn sack(
         (rack, board): (&mut Rack, &mut Scoreboard),
         now: MonoTime,
         block: (u64, u64),
     ) -> (u64, Option<MonoTime>) {
-        let (highest, mut heard) = (board.highest(), Heard::default());
+        let (highest, mut heard) = (board.highest(), NewArrivals::default());
         board.sack(block.0, block.1, &mut heard);
-        rack.hear(now, &heard, highest, RTTS.smallest);
-        rack.judge(now, board, false, RTTS)
+        rack.note_arrivals(now, &heard, highest, RTTS.smallest);
+        rack.mark_lost(now, board, false, RTTS)
     }
 
     #[test]
@@ -167,14 +174,14 @@ mod tests {
         // RFC 8985 §6.2 step 5: 1 was sent at 1 ms; with 2 arrived at 42 ms it is late a round trip
         // of 40 ms and 10 ms after the sending of 2.
         let (mut rack, mut board) = sent();
-        let mut heard = Heard::default();
+        let mut heard = NewArrivals::default();
         board.acknowledge(1, &mut heard);
-        rack.hear(ms(40), &heard, 0, RTTS.smallest);
-        assert_eq!(rack.judge(ms(40), &mut board, false, RTTS), (0, None));
+        rack.note_arrivals(ms(40), &heard, 0, RTTS.smallest);
+        assert_eq!(rack.mark_lost(ms(40), &mut board, false, RTTS), (0, None));
         assert_eq!(sack((&mut rack, &mut board), ms(42), (2, 3)), (0, Some(ms(52))));
         assert_eq!(sack((&mut rack, &mut board), ms(43), (3, 4)), (0, Some(ms(53))));
         assert_eq!(sack((&mut rack, &mut board), ms(44), (4, 5)), (1, None));
-        assert_eq!(board.retransmit(ms(44), Mark::default()), Some(1));
+        assert_eq!(board.retransmit(ms(44), SendMark::default()), Some(1));
     }
 
     #[test]
@@ -197,13 +204,13 @@ mod tests {
     fn a_retransmission_that_is_lost_is_found_by_what_was_sent_after_it() {
         let (mut rack, mut board) = sent();
         assert_eq!(sack((&mut rack, &mut board), ms(44), (1, 5)).0, 1);
-        let number = board.retransmit(ms(44), Mark::default()).expect("the first is lost");
+        let number = board.retransmit(ms(44), SendMark::default()).expect("the first is lost");
         rack.sent(ms(44), number);
-        let next = board.send_new(ms(45), Mark::default());
+        let next = board.send_new(ms(45), SendMark::default());
         rack.sent(ms(45), next);
         // 5 to 9 were sent before the retransmission, and say nothing about it.
         assert_eq!(sack((&mut rack, &mut board), ms(49), (5, 10)).0, 0);
         assert_eq!(sack((&mut rack, &mut board), ms(85), (10, 11)).0, 1);
-        assert_eq!(board.retransmit(ms(85), Mark::default()), Some(0));
+        assert_eq!(board.retransmit(ms(85), SendMark::default()), Some(0));
     }
 }

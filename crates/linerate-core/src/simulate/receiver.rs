@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::TcpModel;
+use super::delivery::Transmission;
 use crate::time::MonoTime;
 
 /// Blocks of one acknowledgement beside the timestamps option (RFC 2018 §3).
@@ -10,50 +11,52 @@ pub(super) const BLOCKS: usize = 3;
 /// Ranges that are remembered for it.
 const RECENT_MAX: usize = 16;
 
-/// What an acknowledgement says, in segments.
+/// Fields of an acknowledgement, in segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ack {
     /// The next segment that is expected.
     pub(super) next: u64,
     /// Arrived out of order: first and one past the last; empty blocks are 0..0.
     pub(super) blocks: [(u64, u64); BLOCKS],
-    /// The segment that moved `next` on was a retransmission, as its timestamp tells (RFC 7323).
+    /// The segment that moved `next` on was a retransmission, by its timestamp (RFC 7323).
     pub(super) again: bool,
     /// A segment that had arrived before (RFC 2883).
     pub(super) duplicate: Option<u64>,
 }
 
 impl Ack {
-    /// It says that all below `next` has arrived, and no more.
+    /// True when it reports only that all below `next` has arrived.
     pub(super) const fn is_plain(&self) -> bool {
         self.blocks[0].1 == 0 && !self.again && self.duplicate.is_none()
     }
 }
 
-/// One receiver.
+/// State of one receiver.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Receiver {
+pub(super) struct TcpReceiver {
     next: u64,
     /// Ranges above a gap.
     ranges: BTreeMap<u64, u64>,
-    /// Starts of ranges, the latest change first (RFC 2018 §4): a few more than one
-    /// acknowledgement tells, as some of them grow together.
+    /// Starts of ranges, the latest change first (RFC 2018 §4): a few more than one acknowledgement
+    /// has room for, as some of them grow together.
     recent: Vec<u64>,
     unacknowledged: u32,
-    /// What the first segment since the last acknowledgement that moved `next` on was.
+    /// True when the first segment since the last acknowledgement that moved `next` on was a
+    /// retransmission.
     again: Option<bool>,
-    /// When an acknowledgement that waits is due.
+    /// Time at which a delayed acknowledgement is due.
     pub(super) ack_due: Option<MonoTime>,
 }
 
-impl Receiver {
+impl TcpReceiver {
     /// A segment arrives; the acknowledgement that it makes at once.
-    pub(super) fn take(
+    pub(super) fn receive(
         &mut self,
         now: MonoTime,
-        (number, again): (u64, bool),
+        sent: Transmission,
         tcp: &TcpModel,
     ) -> Option<Ack> {
+        let Transmission { number, again } = sent;
         let in_order = number == self.next;
         let had_gap = !self.ranges.is_empty();
         let mut duplicate = number < self.next;
@@ -77,7 +80,7 @@ impl Receiver {
         None
     }
 
-    /// An acknowledgement now.
+    /// The acknowledgement of all that has arrived.
     pub(super) fn acknowledge(&mut self) -> Ack {
         self.unacknowledged = 0;
         self.ack_due = None;
@@ -124,32 +127,36 @@ impl Receiver {
 mod tests {
     use super::*;
 
+    fn original(number: u64) -> Transmission {
+        Transmission { number, again: false }
+    }
+
     #[test]
     fn every_second_segment_is_acknowledged_and_a_gap_at_once() {
         let tcp = TcpModel::TODAY;
         let now = MonoTime::from_nanos(0);
-        let mut receiver = Receiver::default();
-        assert_eq!(receiver.take(now, (0, false), &tcp), None);
+        let mut receiver = TcpReceiver::default();
+        assert_eq!(receiver.receive(now, original(0), &tcp), None);
         assert_eq!(receiver.ack_due, Some(now + tcp.ack_delay));
-        assert_eq!(receiver.take(now, (1, false), &tcp).map(|ack| ack.next), Some(2));
-        let ack = receiver.take(now, (4, false), &tcp).expect("out of order");
+        assert_eq!(receiver.receive(now, original(1), &tcp).map(|ack| ack.next), Some(2));
+        let ack = receiver.receive(now, original(4), &tcp).expect("out of order");
         assert_eq!((ack.next, ack.blocks[0]), (2, (4, 5)));
-        let ack = receiver.take(now, (6, false), &tcp).expect("out of order");
+        let ack = receiver.receive(now, original(6), &tcp).expect("out of order");
         assert_eq!((ack.blocks[0], ack.blocks[1]), ((6, 7), (4, 5)));
         // 5 joins 4 and 6.
-        let ack = receiver.take(now, (5, false), &tcp).expect("out of order");
+        let ack = receiver.receive(now, original(5), &tcp).expect("out of order");
         assert_eq!((ack.blocks[0], ack.blocks[1]), ((4, 7), (0, 0)));
-        let ack = receiver.take(now, (2, false), &tcp).expect("a gap is there");
+        let ack = receiver.receive(now, original(2), &tcp).expect("a gap is there");
         assert_eq!(ack.next, 3);
-        let ack = receiver.take(now, (3, false), &tcp).expect("the gap closes");
+        let ack = receiver.receive(now, original(3), &tcp).expect("the gap closes");
         assert_eq!((ack.next, ack.blocks[0]), (7, (0, 0)));
     }
 
     #[test]
     fn what_arrives_twice_and_what_filled_a_gap_is_told() {
         let (tcp, now) = (TcpModel::TODAY, MonoTime::from_nanos(0));
-        let mut receiver = Receiver::default();
-        let mut take = |number, again| receiver.take(now, (number, again), &tcp);
+        let mut receiver = TcpReceiver::default();
+        let mut take = |number, again| receiver.receive(now, Transmission { number, again }, &tcp);
         assert_eq!(take(0, false), None);
         assert_eq!(take(2, false).map(|ack| (ack.duplicate, ack.again)), Some((None, false)));
         assert_eq!(take(1, true).map(|ack| (ack.next, ack.again)), Some((3, true)));

@@ -4,18 +4,18 @@
 
 use std::time::Duration;
 
-use super::delivery::Heard;
-use super::loss_state::{Probe, State, Undo};
+use super::delivery::NewArrivals;
+use super::loss_state::{State, TailProbe, Undo};
 use super::receiver::Ack;
 use super::scoreboard::{Delivered, THRESHOLD};
-use super::sender::Sender;
+use super::sender::TcpSender;
 use crate::record::LossRecovery;
 use crate::time::MonoTime;
 
 /// Added to two round trips before a probe, for clocks (two jiffies of 4 ms in Linux).
 const PROBE_MARGIN: Duration = Duration::from_millis(8);
 
-impl Sender {
+impl TcpSender {
     /// An acknowledgement under RFC 5681, RFC 6582 or RFC 6675.
     pub(super) fn repair(
         &mut self,
@@ -26,7 +26,7 @@ impl Sender {
     ) {
         if self.plan.tcp.recovery == LossRecovery::Sack {
             let before = self.board.lost();
-            self.board.judge();
+            self.board.mark_lost();
             self.lost += self.board.lost() - before;
         }
         if delivered.is_some() {
@@ -89,7 +89,7 @@ impl Sender {
         }
     }
 
-    /// With selective acknowledgements: enters recovery as soon as a segment is lost.
+    /// Enters recovery as soon as a segment is lost, with selective acknowledgements.
     fn begin_recovery_if_lost(&mut self, now: MonoTime) {
         let sack = self.plan.tcp.recovery == LossRecovery::Sack;
         if sack && self.board.has_lost() {
@@ -122,7 +122,7 @@ impl Sender {
         self.lost += self.board.lost() - before;
     }
 
-    /// The threshold falls; BBR keeps what the window was instead.
+    /// Lowers the threshold; BBR keeps the former window instead.
     fn reduce(&mut self, in_flight: f64) {
         match &mut self.bbr {
             Some(bbr) => bbr.recovery_begins(self.window.cwnd),
@@ -147,7 +147,7 @@ impl Sender {
             }
             self.reduce(self.board.in_flight() as f64);
         }
-        let told = self.told(now);
+        let told = self.bbr_report(now);
         if let Some(bbr) = &mut self.bbr {
             bbr.timeout(&told, self.window.cwnd);
         }
@@ -156,7 +156,7 @@ impl Sender {
         let before = self.board.lost();
         self.board.lose_all();
         self.lost += self.board.lost() - before;
-        (self.rack_due, self.probe) = (None, Probe::default());
+        (self.rack_due, self.probe) = (None, TailProbe::default());
         self.duplicates = 0;
         self.backoff += 1;
         self.rto_due = Some(now + self.rto());
@@ -168,16 +168,16 @@ impl Sender {
         now: MonoTime,
         ack: &Ack,
         acked: u64,
-        heard: &Heard,
+        heard: &NewArrivals,
         highest: u64,
         rtt: Option<Duration>,
     ) {
-        self.rack.hear(now, heard, highest, self.rtt_min);
+        self.rack.note_arrivals(now, heard, highest, self.rtt_min);
         if ack.duplicate.is_some() {
             self.on_duplicate_arrival(heard);
         }
         self.end_probe(now, ack);
-        let lost = self.judge(now);
+        let lost = self.detect_losses(now);
         if acked > 0 {
             self.backoff = 0;
         }
@@ -208,10 +208,10 @@ impl Sender {
         }
     }
 
-    fn judge(&mut self, now: MonoTime) -> u64 {
+    fn detect_losses(&mut self, now: MonoTime) -> u64 {
         let repairing = self.state != State::Open;
         let rtts = self.round_trips();
-        let (lost, due) = self.rack.judge(now, &mut self.board, repairing, rtts);
+        let (lost, due) = self.rack.mark_lost(now, &mut self.board, repairing, rtts);
         self.rack_due = due;
         self.lost += lost;
         lost
@@ -219,7 +219,7 @@ impl Sender {
 
     /// The reordering window of the oldest segments is over.
     pub(super) fn judge_by_time(&mut self, now: MonoTime) {
-        if self.judge(now) > 0 && self.state == State::Open {
+        if self.detect_losses(now) > 0 && self.state == State::Open {
             self.begin_recovery(now);
         }
         if matches!(self.state, State::Recovery { .. }) {
@@ -229,7 +229,7 @@ impl Sender {
 
     /// The receiver had it twice: the reordering window is too narrow, and a retransmission was
     /// for nothing.
-    fn on_duplicate_arrival(&mut self, heard: &Heard) {
+    fn on_duplicate_arrival(&mut self, heard: &NewArrivals) {
         let prior = heard.newest.map_or(self.deliveries.total, |newest| newest.mark.delivered);
         self.rack.duplicate(prior, self.deliveries.total);
         if let Some(undo) = &mut self.undo {
@@ -255,7 +255,7 @@ impl Sender {
         }
     }
 
-    /// Whether what was taken for lost arrived after all: the original filled the gap, or the
+    /// True when the segments taken for lost arrived after all: the original filled the gap, or the
     /// receiver had every retransmission twice.
     fn was_no_loss(&self, spurious: bool) -> bool {
         self.undo.is_some_and(|undo| undo.any && (spurious || undo.open == 0))
@@ -300,8 +300,8 @@ impl Sender {
         self.window.cwnd = in_flight + may.max(least);
     }
 
-    /// Two round trips after the last sending a probe goes out, if the time-out does not come
-    /// first.
+    /// Sets the timer of the tail probe to two round trips after the last sending, if the time-out
+    /// is not before that.
     pub(super) fn set_probe(&mut self, now: MonoTime) {
         let tail = self.state == State::Open && self.board.sacked() == 0 && !self.board.is_empty();
         if !self.is_rack() || !tail || self.probe.out.is_some() || self.rtt_min == Duration::MAX {

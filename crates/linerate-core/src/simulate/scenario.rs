@@ -14,9 +14,9 @@ use crate::time::MonoTime;
 
 /// Samples of a run, for progress and a diagram of goodput.
 pub const SAMPLES: u32 = 400;
-/// Flows whose points are kept; more lines than this are not told apart.
+/// Most flows whose points are kept: more lines in a diagram cannot be distinguished.
 pub const FLOWS_WITH_POINTS: usize = 8;
-/// Stream of the seed for what belongs to flows; those of the path are counted from 1 and 1001.
+/// Stream of the seed for the flows; those of the path are counted from 1 and 1001.
 const FLOW_STREAM: u64 = 1_000_000;
 /// Time of a transfer over a path whose rate is not known, for samples.
 const TRANSFER_S: f64 = 60.0;
@@ -33,10 +33,10 @@ pub enum ScenarioError {
          and a delay"
     )]
     Timeless,
-    /// Nobody sends.
+    /// A simulation without flows.
     #[error("0 flows send nothing")]
     NoFlows,
-    /// They do not fit.
+    /// More flows than the tags have room for.
     #[error("{0} flows; the most is {max}", max = Simulation::FLOWS_MAX)]
     TooManyFlows(u32),
 }
@@ -79,13 +79,13 @@ impl SimulatePlan {
         self.path.seed.unwrap_or(1)
     }
 
-    /// The same with the seed of a repetition, counted from 1: the plan's, and on from there.
+    /// The plan with the seed of a repetition, counted from 1: the plan's, and on from there.
     pub fn repeat(&mut self, repetition: u32) {
         let seed = self.seed().wrapping_add(u64::from(repetition).saturating_sub(1));
         self.path.seed = Some(seed);
     }
 
-    /// What each flow sends; without an end when absent.
+    /// Bytes that each flow sends; without an end when absent.
     pub fn flow_bytes(&self) -> Option<u64> {
         let all = match self.finish {
             Finish::TimeNs(_) => return None,
@@ -105,7 +105,7 @@ impl SimulatePlan {
         MonoTime::from_nanos(ns)
     }
 
-    /// From sample to sample: a part of the run, or of a transfer at the path's rate.
+    /// Time from sample to sample: a part of the run, or of a transfer at the path's rate.
     pub fn step(&self, facts: &[DirectionFacts; 2]) -> Duration {
         let end = self.end().since(MonoTime::default());
         let model = self.model();
@@ -155,7 +155,7 @@ impl SimulatePlan {
     }
 
     /// The path with the background on the way of the acknowledgements: full packets at a constant
-    /// rate, beside what the plan has there.
+    /// rate, beside the plan's own elements.
     fn path_with_background(&self) -> PathPlan {
         let path = self.path.as_ref().clone();
         let Some(background) = self.background else { return path };

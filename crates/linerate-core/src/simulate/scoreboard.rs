@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
-use super::delivery::{Heard, Mark, Sent};
+use super::delivery::{NewArrivals, SendMark, SentSegment};
 use crate::time::MonoTime;
 
 /// One outstanding segment.
 #[derive(Clone, Copy, Debug)]
-struct Segment {
+struct OutstandingSegment {
     sent: MonoTime,
-    /// What was known when it was sent.
-    mark: Mark,
+    /// Deliveries at the time when it was sent.
+    mark: SendMark,
     /// 0 until it is known to have arrived; then all that are less than this far above it are
     /// known to have arrived, too, so that a long run is passed in a few steps.
     skip: u32,
@@ -19,9 +19,9 @@ struct Segment {
     lost: bool,
 }
 
-impl Segment {
-    const fn as_sent(&self, number: u64) -> Sent {
-        Sent { at: self.sent, number, again: self.retransmitted, mark: self.mark }
+impl OutstandingSegment {
+    const fn as_sent(&self, number: u64) -> SentSegment {
+        SentSegment { at: self.sent, number, again: self.retransmitted, mark: self.mark }
     }
 }
 
@@ -29,16 +29,16 @@ impl Segment {
 /// (RFC 5681 §3.2, RFC 6675 §5).
 pub(super) const THRESHOLD: u64 = 3;
 
-/// Outstanding segments.
+/// Segments that are sent and not acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
     first: u64,
-    segments: VecDeque<Segment>,
+    segments: VecDeque<OutstandingSegment>,
     sacked: u64,
     lost: u64,
     /// One above the highest segment that is known to have arrived.
     highest_sacked: u64,
-    /// All below it were judged.
+    /// Segment below which all were judged.
     judged: u64,
     /// No lost segment is below it.
     repair_from: u64,
@@ -48,7 +48,7 @@ pub(super) struct Scoreboard {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivered {
     pub(super) sent: MonoTime,
-    /// Its acknowledgement tells a round trip: it was sent once, and was not known to have arrived
+    /// Its acknowledgement gives a round trip: it was sent once, and was not known to have arrived
     /// before (RFC 6298 §3).
     pub(super) is_sample: bool,
 }
@@ -64,7 +64,7 @@ impl Scoreboard {
         self.first + self.segments.len() as u64
     }
 
-    /// Segments that are on the way as far as the sender knows (RFC 6675 §4, pipe).
+    /// Segments on the way by the sender's knowledge (RFC 6675 §4, pipe).
     pub(super) fn in_flight(&self) -> u64 {
         self.segments.len() as u64 - self.sacked - self.lost
     }
@@ -73,7 +73,7 @@ impl Scoreboard {
         self.segments.is_empty()
     }
 
-    /// When the first segment that is not acknowledged was last sent.
+    /// Time at which the first segment that is not acknowledged was last sent.
     pub(super) fn oldest(&self) -> Option<MonoTime> {
         self.segments.front().map(|segment| segment.sent)
     }
@@ -88,7 +88,7 @@ impl Scoreboard {
         self.highest_sacked.max(self.first)
     }
 
-    /// Whether the segment is on its way since `sent`: neither arrived, nor lost, nor sent again.
+    /// True when the segment is on its way since `sent`: neither arrived, nor lost, nor sent again.
     pub(super) fn is_under_way(&mut self, number: u64, sent: MonoTime) -> bool {
         if number < self.first || number >= self.next() {
             return false;
@@ -97,21 +97,22 @@ impl Scoreboard {
         segment.skip == 0 && !segment.lost && segment.sent == sent
     }
 
-    pub(super) fn send_new(&mut self, now: MonoTime, mark: Mark) -> u64 {
+    pub(super) fn send_new(&mut self, now: MonoTime, mark: SendMark) -> u64 {
         let number = self.next();
-        let segment = Segment { sent: now, mark, skip: 0, retransmitted: false, lost: false };
+        let segment =
+            OutstandingSegment { sent: now, mark, skip: 0, retransmitted: false, lost: false };
         self.segments.push_back(segment);
         number
     }
 
     /// Everything below `ack` has arrived; the newest of it.
-    pub(super) fn acknowledge(&mut self, ack: u64, heard: &mut Heard) -> Option<Delivered> {
+    pub(super) fn acknowledge(&mut self, ack: u64, heard: &mut NewArrivals) -> Option<Delivered> {
         let mut newest = None;
         while self.first < ack {
             let Some(segment) = self.segments.pop_front() else { break };
             let sacked = segment.skip > 0;
             if !sacked {
-                heard.hear(segment.as_sent(self.first));
+                heard.add_arrival(segment.as_sent(self.first));
             }
             self.sacked -= u64::from(sacked);
             self.lost -= u64::from(segment.lost);
@@ -123,14 +124,14 @@ impl Scoreboard {
     }
 
     /// Segments `from..to` have arrived.
-    pub(super) fn sack(&mut self, from: u64, to: u64, heard: &mut Heard) {
+    pub(super) fn sack(&mut self, from: u64, to: u64, heard: &mut NewArrivals) {
         let to = to.min(self.next());
         let mut number = self.next_unsacked(from.max(self.first));
         while number < to {
             let segment = self.at(number);
             segment.skip = 1;
             let lost = std::mem::take(&mut segment.lost);
-            heard.hear(segment.as_sent(number));
+            heard.add_arrival(segment.as_sent(number));
             self.sacked += 1;
             self.lost -= u64::from(lost);
             number = self.next_unsacked(number + 1);
@@ -138,8 +139,8 @@ impl Scoreboard {
         self.highest_sacked = self.highest_sacked.max(to);
     }
 
-    /// The first segment from `number` on that is not known to have arrived. Halves the way for
-    /// the next who asks.
+    /// The first segment from `number` on that is not known to have arrived. Shortens the skips on
+    /// its way, as union-find does, for the next search.
     fn next_unsacked(&mut self, mut number: u64) -> u64 {
         let end = self.next();
         while number < end {
@@ -159,8 +160,8 @@ impl Scoreboard {
         end
     }
 
-    /// Takes for lost what has [`THRESHOLD`] arrived segments above it.
-    pub(super) fn judge(&mut self) {
+    /// Takes for lost all segments with [`THRESHOLD`] arrived ones above them.
+    pub(super) fn mark_lost(&mut self) {
         if self.sacked < THRESHOLD {
             return;
         }
@@ -185,7 +186,7 @@ impl Scoreboard {
         self.lost
     }
 
-    /// Whether a segment is lost and waits to be sent again.
+    /// True when a segment is lost and waits to be sent again.
     pub(super) const fn has_lost(&self) -> bool {
         self.lost > 0
     }
@@ -211,7 +212,7 @@ impl Scoreboard {
         self.judged = self.next();
     }
 
-    /// Nothing was lost after all: what was taken for lost is under way.
+    /// Undoes all losses: the segments taken for lost are under way.
     pub(super) fn lose_none(&mut self) {
         for segment in self.segments.iter_mut().filter(|segment| segment.lost) {
             segment.lost = false;
@@ -220,7 +221,7 @@ impl Scoreboard {
     }
 
     /// Sends the first lost segment again.
-    pub(super) fn retransmit(&mut self, now: MonoTime, mark: Mark) -> Option<u64> {
+    pub(super) fn retransmit(&mut self, now: MonoTime, mark: SendMark) -> Option<u64> {
         if self.lost == 0 {
             return None;
         }
@@ -240,7 +241,7 @@ impl Scoreboard {
         Some(number)
     }
 
-    fn at(&mut self, number: u64) -> &mut Segment {
+    fn at(&mut self, number: u64) -> &mut OutstandingSegment {
         let index = usize::try_from(number - self.first).expect("a window fits into memory");
         &mut self.segments[index]
     }
@@ -252,22 +253,23 @@ mod tests {
 
     fn sent(count: u64) -> Scoreboard {
         let mut board = Scoreboard::default();
-        (0..count).for_each(|_| _ = board.send_new(MonoTime::default(), Mark::default()));
+        (0..count).for_each(|_| _ = board.send_new(MonoTime::default(), SendMark::default()));
         board
     }
 
     #[test]
     fn what_has_three_arrived_above_it_is_lost_and_sent_again_from_below() {
         let mut board = sent(20);
-        board.sack(5, 7, &mut Heard::default());
-        board.judge();
+        board.sack(5, 7, &mut NewArrivals::default());
+        board.mark_lost();
         assert!(!board.has_lost(), "two above are no proof");
-        board.sack(9, 10, &mut Heard::default());
-        board.judge();
+        board.sack(9, 10, &mut NewArrivals::default());
+        board.mark_lost();
         // Three above 0 … 4; 7 and 8 have one.
         assert_eq!(board.in_flight(), 20 - 3 - 5);
         let again: Vec<u64> =
-            std::iter::from_fn(|| board.retransmit(MonoTime::default(), Mark::default())).collect();
+            std::iter::from_fn(|| board.retransmit(MonoTime::default(), SendMark::default()))
+                .collect();
         assert_eq!(again, [0, 1, 2, 3, 4]);
         assert_eq!(board.in_flight(), 20 - 3);
     }
@@ -285,7 +287,7 @@ mod tests {
         for _ in 0..2000 {
             let from = draw(500);
             let to = (from + draw(12)).min(500);
-            board.sack(from, to, &mut Heard::default());
+            board.sack(from, to, &mut NewArrivals::default());
             (from..to).for_each(|number| plain[index(number)] = true);
             assert_eq!(board.sacked, plain.iter().filter(|arrived| **arrived).count() as u64);
             let ask = draw(500);

@@ -1,7 +1,7 @@
 //! What a program that always has data writes into a send buffer: as much as Linux takes
 //! (`tcp_sendmsg_locked`, `sk_stream_write_space`), which is what such a buffer lets be in flight.
 //!
-//! While less than the buffer is in use the kernel takes the next piece of up to 64 KiB whole,
+//! While less than the buffer is in use the kernel takes the next piece of up to 64 KiB truncated,
 //! also beyond the buffer's size. Once it is full, the writer sleeps until no more than two thirds
 //! are in use. So a small buffer holds more than its size, and a transfer goes in strokes of
 //! 64 KiB.
@@ -15,7 +15,7 @@ const PIECE_BYTES_MAX: u64 = 65_535 - 320;
 /// A send buffer, counted in full segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SendBuffer {
-    /// Its size.
+    /// Size of the buffer, segments.
     room: f64,
     /// Segments that are taken at once.
     piece: u64,
@@ -24,8 +24,8 @@ pub(super) struct SendBuffer {
 }
 
 impl SendBuffer {
-    /// That of a TCP, full; none where nothing bounds it.
-    pub(super) fn of(tcp: &TcpModel) -> Option<Self> {
+    /// Full send buffer of a TCP; none where nothing bounds it.
+    pub(super) fn from_tcp(tcp: &TcpModel) -> Option<Self> {
         let mss = u64::from(tcp.mss_bytes.max(1));
         let piece = if tcp.offload { (PIECE_BYTES_MAX / mss).max(1) } else { 1 };
         // However small, it takes a piece.
@@ -42,18 +42,18 @@ impl SendBuffer {
 
     /// The segments below `first` were acknowledged: a writer that is woken writes on.
     pub(super) fn acknowledged(&mut self, first: u64) {
-        if 1.5 * self.used(first) <= self.room {
+        if 1.5 * self.segments_used(first) <= self.room {
             self.fill(first);
         }
     }
 
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
     fn fill(&mut self, first: u64) {
-        let pieces = ((self.room - self.used(first)) / self.piece as f64).ceil() as u64;
+        let pieces = ((self.room - self.segments_used(first)) / self.piece as f64).ceil() as u64;
         self.written = self.written.saturating_add(pieces.saturating_mul(self.piece));
     }
 
-    fn used(&self, first: u64) -> f64 {
+    fn segments_used(&self, first: u64) -> f64 {
         self.written.saturating_sub(first) as f64
     }
 }
@@ -66,7 +66,7 @@ mod tests {
     fn a_writer_fills_it_whole_pieces_at_a_time_and_wakes_at_two_thirds() {
         // 100 kB are 69.1 segments, a piece is 45 (65,215 / 1448): two pieces.
         let tcp = TcpModel { send_buffer_bytes: Some(100_000), ..TcpModel::TODAY };
-        let mut buffer = SendBuffer::of(&tcp).expect("bounded");
+        let mut buffer = SendBuffer::from_tcp(&tcp).expect("bounded");
         assert_eq!(buffer.written(), 90);
         // 47 in use are above two thirds of 69.1, 46 are not.
         buffer.acknowledged(43);
@@ -74,10 +74,10 @@ mod tests {
         buffer.acknowledged(44);
         assert_eq!(buffer.written(), 135);
         let single = TcpModel { offload: false, ..tcp };
-        assert_eq!(SendBuffer::of(&single).expect("bounded").written(), 70);
-        assert!(SendBuffer::of(&TcpModel::TODAY).is_none());
+        assert_eq!(SendBuffer::from_tcp(&single).expect("bounded").written(), 70);
+        assert!(SendBuffer::from_tcp(&TcpModel::TODAY).is_none());
         // What a record may say, without an end of counting.
-        let of = |bytes| SendBuffer::of(&TcpModel { send_buffer_bytes: Some(bytes), ..tcp });
+        let of = |bytes| SendBuffer::from_tcp(&TcpModel { send_buffer_bytes: Some(bytes), ..tcp });
         assert_eq!(of(0).map(|it| it.written()), Some(45));
         assert!(of(u64::MAX).is_some_and(|it| it.written() > 1 << 50));
     }

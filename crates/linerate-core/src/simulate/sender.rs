@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use super::acked::Acked;
-use super::bbr::{Bbr, Told};
-use super::burst::{Bursts, Room, piece_segments, whole};
-use super::congestion::Window;
-use super::delivery::{Deliveries, Heard};
+use super::bbr::{AckReport, Bbr};
+use super::burst::{Bursts, Room, piece_segments, truncated};
+use super::congestion::CongestionWindow;
+use super::delivery::{Deliveries, NewArrivals, Transmission};
 use super::flow::{FlowPlan, FlowResult};
-use super::loss_state::{Probe, State, Undo};
+use super::loss_state::{State, TailProbe, Undo};
 use super::points::Recorder;
 use super::rack::{Rack, RoundTrips};
 use super::receiver::Ack;
@@ -24,12 +24,12 @@ const RTO_INITIAL: Duration = Duration::from_secs(1);
 /// Longest time-out (RFC 6298 §2.5 allows a limit of at least 60 s).
 const RTO_MAX: Duration = Duration::from_secs(60);
 
-/// One sender.
+/// State of one sender.
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(super) struct TcpSender {
     pub(super) plan: FlowPlan,
     pub(super) board: Scoreboard,
-    pub(super) window: Window,
+    pub(super) window: CongestionWindow,
     pub(super) bbr: Option<Bbr>,
     pub(super) state: State,
     pub(super) duplicates: u64,
@@ -38,18 +38,18 @@ pub(super) struct Sender {
     /// Time-out before any backing off.
     rto: Duration,
     pub(super) backoff: u32,
-    /// When the timer runs out; absent while nothing is outstanding.
+    /// Time at which the retransmission timer runs out; absent while nothing is outstanding.
     pub(super) rto_due: Option<MonoTime>,
     pub(super) rack: Rack,
-    /// When segments that are not late yet will be.
+    /// Time at which RACK looks again at segments that are not late yet.
     pub(super) rack_due: Option<MonoTime>,
-    pub(super) probe: Probe,
+    pub(super) probe: TailProbe,
     pub(super) undo: Option<Undo>,
     pub(super) deliveries: Deliveries,
     /// Segments taken for lost.
     pub(super) lost: u64,
     bursts: Bursts,
-    /// It waits for its pace.
+    /// True while the sender waits for its pace.
     paced: bool,
     /// The window of congestion held the sender back when it last sent.
     limited: bool,
@@ -58,7 +58,7 @@ pub(super) struct Sender {
     pub(super) window_segments: u64,
     cwnd_max: f64,
     recorder: Option<Recorder>,
-    /// A segment that must go out whatever the window says.
+    /// A segment that must be sent whatever the window.
     pub(super) urgent: bool,
     pub(super) result: FlowResult,
 }
@@ -70,10 +70,10 @@ struct RoundTrip {
     variation: f64,
 }
 
-impl Sender {
+impl TcpSender {
     pub(super) fn new(plan: FlowPlan) -> Self {
         let mss = u64::from(plan.tcp.mss_bytes.max(1));
-        let window = Window::new(&plan.tcp);
+        let window = CongestionWindow::new(&plan.tcp);
         let bbr = plan.tcp.congestion_control == CongestionControl::Bbr;
         Self {
             board: Scoreboard::default(),
@@ -88,14 +88,14 @@ impl Sender {
             rto_due: None,
             rack: Rack::new(),
             rack_due: None,
-            probe: Probe::default(),
+            probe: TailProbe::default(),
             undo: None,
             deliveries: Deliveries::default(),
             lost: 0,
             bursts: Bursts::default(),
             paced: false,
             limited: false,
-            buffer: SendBuffer::of(&plan.tcp),
+            buffer: SendBuffer::from_tcp(&plan.tcp),
             segments: plan.bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(mss)),
             window_segments: (plan.tcp.window_bytes / mss).max(1),
             cwnd_max: 0.0,
@@ -120,12 +120,12 @@ impl Sender {
         self.plan.bytes.map_or(bytes, |all| bytes.min(all))
     }
 
-    /// What it did so far.
+    /// Counters of the connection up to now.
     pub(super) fn result(&self) -> FlowResult {
         let mss = u64::from(self.plan.tcp.mss_bytes);
         FlowResult {
             acked_bytes: self.acked_bytes(),
-            cwnd_bytes_max: whole(self.cwnd_max * mss as f64),
+            cwnd_bytes_max: truncated(self.cwnd_max * mss as f64),
             points: self.recorder.as_ref().map(Recorder::points).unwrap_or_default(),
             ..self.result.clone()
         }
@@ -136,12 +136,12 @@ impl Sender {
         self.plan.tcp.recovery == LossRecovery::Rack
     }
 
-    /// The next segment that may leave at `now`, and whether it left before.
-    pub(super) fn send(&mut self, now: MonoTime) -> Option<(u64, bool)> {
+    /// The next segment that may leave at `now`.
+    pub(super) fn send(&mut self, now: MonoTime) -> Option<Transmission> {
         let sent = self.next_to_send(now)?;
         self.result.segments_sent += 1;
         if self.is_rack() {
-            self.rack.sent(now, sent.0);
+            self.rack.sent(now, sent.number);
         }
         if self.rto_due.is_none() {
             self.rto_due = Some(now + self.rto());
@@ -150,7 +150,7 @@ impl Sender {
         Some(sent)
     }
 
-    fn next_to_send(&mut self, now: MonoTime) -> Option<(u64, bool)> {
+    fn next_to_send(&mut self, now: MonoTime) -> Option<Transmission> {
         let urgent = std::mem::take(&mut self.urgent);
         self.limited = self.board.in_flight() as f64 + 1.0 > self.window.cwnd;
         self.paced = !self.limited && !urgent && self.is_paced(now);
@@ -163,14 +163,14 @@ impl Sender {
             self.note_retransmission();
             self.bursts.end();
             self.pace(now, 1);
-            return Some((number, true));
+            return Some(Transmission { number, again: true });
         }
         let next = self.board.next();
         let end = self.board.first().saturating_add(self.window_segments).min(self.written());
-        if next >= end || !self.takes(now, end - next, urgent) {
+        if next >= end || !self.admits(now, end - next, urgent) {
             return None;
         }
-        Some((self.board.send_new(now, mark), false))
+        Some(Transmission { number: self.board.send_new(now, mark), again: false })
     }
 
     /// Segments that there are to send, sent ones included.
@@ -178,14 +178,14 @@ impl Sender {
         self.buffer.map_or(self.segments, |buffer| buffer.written().min(self.segments))
     }
 
-    /// Whether a new segment leaves now, alone or as part of a piece.
-    fn takes(&mut self, now: MonoTime, window_room: u64, urgent: bool) -> bool {
+    /// Takes a new segment into a piece; false when it has to wait.
+    fn admits(&mut self, now: MonoTime, window_room: u64, urgent: bool) -> bool {
         if !self.plan.tcp.offload || urgent {
             self.pace(now, 1);
             return true;
         }
         let size = self.piece();
-        let free = whole(self.window.cwnd).saturating_sub(self.board.in_flight());
+        let free = truncated(self.window.cwnd).saturating_sub(self.board.in_flight());
         let room = Room {
             segments: free.min(window_room),
             window: self.window.cwnd.min(self.window_segments as f64),
@@ -195,7 +195,7 @@ impl Sender {
             at_once: self.state != State::Open || window_room < free,
         };
         let begins = !self.bursts.is_within();
-        let takes = self.bursts.takes(now, size, &room);
+        let takes = self.bursts.admits(now, size, &room);
         if takes && begins {
             self.pace(now, size.min(room.segments));
         }
@@ -231,13 +231,13 @@ impl Sender {
         }
     }
 
-    /// When this sender has something to do next, whatever arrives.
+    /// Time of this sender's next event, whatever arrives.
     pub(super) fn due(&self) -> Option<MonoTime> {
         let pace = self.paced.then(|| self.bursts.paced_until());
         [self.rto_due, self.rack_due, self.probe.due, pace].into_iter().flatten().min()
     }
 
-    /// Something is due; what may leave then leaves.
+    /// Runs a timer that is due, and sends.
     pub(super) fn on_timer(&mut self, now: MonoTime) {
         let is_due = |due: Option<MonoTime>| due.is_some_and(|due| due <= now);
         if is_due(self.rack_due) {
@@ -255,7 +255,7 @@ impl Sender {
         let (before, highest) = (self.board.first(), self.board.highest());
         let in_flight_before = self.board.in_flight() as f64;
         let lost_before = self.lost;
-        let mut heard = Heard::default();
+        let mut heard = NewArrivals::default();
         let delivered = self.board.acknowledge(ack.next, &mut heard);
         let acked = self.board.first() - before;
         if let Some(buffer) = &mut self.buffer {
@@ -276,7 +276,8 @@ impl Sender {
         if self.bbr.is_some() {
             let (piece, lost) = (self.piece() as f64, self.lost - lost_before);
             let delivered = heard.segments;
-            let told = Told { rate, delivered, lost, rtt, in_flight_before, ..self.told(now) };
+            let told =
+                AckReport { rate, delivered, lost, rtt, in_flight_before, ..self.bbr_report(now) };
             if let Some(bbr) = &mut self.bbr {
                 bbr.acknowledge(&told, &mut self.window.cwnd, piece);
             }
@@ -284,14 +285,15 @@ impl Sender {
         self.keep_result(now);
     }
 
-    /// The round trip that an acknowledgement tells, if it tells one.
+    /// The round trip that an acknowledgement gives, if any.
     fn sample(
         &mut self,
         now: MonoTime,
         delivered: Option<Delivered>,
-        heard: &Heard,
+        heard: &NewArrivals,
     ) -> Option<Duration> {
-        let acked = delivered.filter(|delivered| delivered.is_sample).map(|it| it.sent);
+        let acked =
+            delivered.filter(|delivered| delivered.is_sample).map(|delivered| delivered.sent);
         let by_block = heard.newest.filter(|newest| self.is_rack() && !newest.again);
         let sacked = by_block.filter(|_| delivered.is_none()).map(|newest| newest.at);
         let sent = acked.or(sacked)?;
@@ -301,9 +303,9 @@ impl Sender {
         Some(rtt)
     }
 
-    /// What BBR would be told now, without an arrival.
-    pub(super) fn told(&self, now: MonoTime) -> Told {
-        Told {
+    /// State of the sender for BBR, without an arrival.
+    pub(super) fn bbr_report(&self, now: MonoTime) -> AckReport {
+        AckReport {
             now,
             rate: None,
             delivered: 0,
@@ -358,7 +360,7 @@ impl Sender {
         // Linux bounds the variation's part from below, so the time-out lies at least rto_min
         // above the round trip (tcp_set_rto); RFC 6298 bounds the sum.
         let margin_s = (4.0 * rtt.variation).max(self.plan.tcp.rto_min.as_secs_f64());
-        self.rto = Duration::from_nanos(whole((rtt.smoothed + margin_s) * 1e9));
+        self.rto = Duration::from_nanos(truncated((rtt.smoothed + margin_s) * 1e9));
         self.rtt = Some(rtt);
     }
 
@@ -395,8 +397,8 @@ impl Sender {
         let point = Point {
             at: now,
             acked_bytes: self.acked_bytes(),
-            cwnd_bytes: whole(self.window.cwnd * mss as f64),
-            ssthresh_bytes: ssthresh.is_finite().then(|| whole(ssthresh * mss as f64)),
+            cwnd_bytes: truncated(self.window.cwnd * mss as f64),
+            ssthresh_bytes: ssthresh.is_finite().then(|| truncated(ssthresh * mss as f64)),
         };
         if let Some(recorder) = &mut self.recorder {
             recorder.keep(point);

@@ -20,17 +20,17 @@ pub struct SimulationReport {
     pub rtt_ns: u64,
     /// The most payload that the link carries in full segments of the flows.
     pub ceiling_bps: Option<f64>,
-    /// The flows' TCP.
+    /// TCP of the flows.
     pub tcp: TcpSummary,
-    /// How many flows there are.
+    /// Number of flows.
     pub flow_count: usize,
-    /// What each of them sends; without an end when absent.
+    /// Bytes that each of them sends; without an end when absent.
     pub flow_bytes: Option<u64>,
-    /// They begin at random times within this span.
+    /// Span within which the flows begin at random times.
     pub start_spread_ns: u64,
-    /// One summary for each seed.
+    /// Summaries of the runs, one for each seed.
     pub runs: Vec<RunSummary>,
-    /// How fast this machine was.
+    /// Speed of this machine in the simulation.
     pub speed: Option<Speed>,
 }
 
@@ -51,9 +51,9 @@ pub struct TcpSummary {
     pub hystart: bool,
     /// Segments leave in pieces of a millisecond.
     pub segmentation_offload: bool,
-    /// The window grows by what acknowledgements cover, not by their number.
+    /// The window grows by the bytes that acknowledgements cover, not by their number.
     pub bytes_counted: bool,
-    /// The receiver's window.
+    /// Window that the receiver offers.
     pub window_bytes: u64,
     /// Segments after which an acknowledgement is sent.
     pub ack_every: u32,
@@ -79,7 +79,7 @@ impl From<&TcpModel> for TcpSummary {
     }
 }
 
-/// What one seed gave.
+/// Figures of the run of one seed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunSummary {
     /// The seed of the path and of the flows' starts.
@@ -94,11 +94,11 @@ pub struct RunSummary {
     pub share_of_ceiling: Option<f64>,
     /// Jain's index of the flows' goodputs; absent for one flow.
     pub fairness: Option<f64>,
-    /// From the first start until the last flow had reached its end.
+    /// Time from the first start until the last flow had reached its end.
     pub transfer_ns: Option<u64>,
     /// Segments sent, retransmissions among them.
     pub segments_sent: u64,
-    /// Retransmissions.
+    /// Number of segments sent again.
     pub retransmitted: u64,
     /// Times that a sender entered fast recovery.
     pub recoveries: u64,
@@ -106,28 +106,28 @@ pub struct RunSummary {
     pub timeouts: u64,
     /// Data packets lost by any cause.
     pub lost_forward: u64,
-    /// Acknowledgements lost.
+    /// Number of acknowledgements lost.
     pub lost_backward: u64,
     /// Packets delivered and timers run.
     pub events: u64,
-    /// Each flow.
+    /// Figures of each flow.
     pub flows: Vec<FlowSummary>,
 }
 
-/// What one flow gave.
+/// Figures of one flow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowSummary {
-    /// When it began.
+    /// Time at which it began.
     pub start_ns: u64,
-    /// Payload acknowledged over its own time.
+    /// Payload acknowledged over the flow's time.
     pub goodput_bps: f64,
-    /// Payload acknowledged.
+    /// Payload bytes that were acknowledged.
     pub acked_bytes: u64,
-    /// Until everything was acknowledged; absent without an end, or when it was not reached.
+    /// Time until everything was acknowledged; absent without an end, or when it was not reached.
     pub transfer_ns: Option<u64>,
     /// Segments sent, retransmissions among them.
     pub segments_sent: u64,
-    /// Retransmissions.
+    /// Number of segments sent again.
     pub retransmitted: u64,
     /// Times that it entered fast recovery.
     pub recoveries: u64,
@@ -137,7 +137,7 @@ pub struct FlowSummary {
     pub cwnd_bytes_max: u64,
 }
 
-/// How fast a simulation ran.
+/// Speed of a simulation.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Speed {
     /// Time that it took.

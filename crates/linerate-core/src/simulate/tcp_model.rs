@@ -11,20 +11,20 @@ pub struct TcpModel {
     pub mss_bytes: u32,
     /// IP and TCP headers of each packet.
     pub header_bytes: u32,
-    /// How the window grows and shrinks.
+    /// Algorithm of the congestion window.
     pub congestion_control: CongestionControl,
-    /// How losses are repaired.
+    /// Algorithm that repairs losses.
     pub recovery: LossRecovery,
     /// Segments in the first flight (10 in RFC 6928, 2 in RFC 2581).
     pub initial_window: u32,
     /// Most segments that one acknowledgement counts for when the window grows: 1 counts
-    /// acknowledgements (RFC 5681 §3.1), more counts what they cover (RFC 3465).
+    /// acknowledgements (RFC 5681 §3.1), more counts the segments that they cover (RFC 3465).
     pub growth_per_ack: u32,
     /// Slow start ends early, before it has filled the queue.
     pub hystart: bool,
     /// Segments leave in pieces of a millisecond (segmentation offload).
     pub offload: bool,
-    /// The receiver's window.
+    /// Window that the receiver offers.
     pub window_bytes: u64,
     /// The sender's buffer (SO_SNDBUF as the kernel has it); none is one that never binds.
     pub send_buffer_bytes: Option<u64>,
@@ -72,17 +72,17 @@ impl TcpModel {
     };
 }
 
-/// A congestion control.
+/// A congestion control with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CongestionControl {
     /// Additive increase of one segment each round trip, times `beta` on a loss (RFC 5681).
     Reno {
-        /// What is left of the window after a loss.
+        /// Share of the window that is left after a loss.
         beta: f64,
     },
     /// Growth by the cube of the time since the last loss (RFC 9438).
     Cubic {
-        /// What is left of the window after a loss.
+        /// Share of the window that is left after a loss.
         beta: f64,
         /// Scale, in segments per cubic second.
         scale: f64,
@@ -112,12 +112,12 @@ impl From<CongestionControl> for ControlName {
 }
 
 impl CongestionControl {
-    /// RFC 5681: half.
+    /// Reno as of RFC 5681, which keeps half of the window.
     pub const RENO: Self = Self::Reno { beta: 0.5 };
     /// RFC 9438 §4.6, §5: 0.7 and 0.4.
     pub const CUBIC: Self = Self::Cubic { beta: 0.7, scale: 0.4 };
 
-    /// Its name, as in plans and records.
+    /// Name of the congestion control, as in plans and records.
     pub fn name(self) -> &'static str {
         ControlName::from(self).name()
     }

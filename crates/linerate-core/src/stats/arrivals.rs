@@ -13,20 +13,20 @@ use crate::units::Ratio;
 pub struct LossPeriod {
     /// The first that was lost.
     pub first_sequence: u64,
-    /// How many were lost in a row.
+    /// Number of packets lost in a row.
     pub length: u64,
 }
 
 /// A packet that arrived after one that was sent later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reordered {
-    /// Its number.
+    /// Number of the packet.
     pub sequence: u64,
     /// Arrival positions back to the earliest arrival with a larger number (RFC 4737 §4.2).
     pub extent: u64,
     /// Time of arrival after that earliest one (RFC 4737 §4.3).
     pub late_ns: u64,
-    /// How many arrivals immediately before it all had larger numbers (RFC 4737 §5); at 3 or
+    /// Number of arrivals immediately before it that all had larger numbers (RFC 4737 §5); at 3 or
     /// more TCP takes it for lost (RFC 5681 §3.2).
     pub n: u64,
 }
@@ -38,7 +38,7 @@ pub struct Arrivals {
     duplicates: u64,
     /// First arrival of each number, in the order of arrival.
     in_order_of_arrival: Vec<Arrival>,
-    /// The same, by number.
+    /// Arrivals in the order of their numbers.
     in_order_of_sending: Vec<Arrival>,
 }
 

@@ -9,12 +9,12 @@ use super::delay_changes::{self, Change, DRIFT_MAX, delay_changes};
 use super::four_stamps::{FourStamps, span};
 use crate::record::ClockState;
 
-/// What both ends say of their clocks.
+/// Errors that both ends claim for their clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockClaim {
-    /// Largest error of both together, where both say that they are synchronised.
+    /// Largest error of both together, where both claim to be synchronised.
     pub error_ns: Option<u64>,
-    /// Both are one clock, for both ends are one host.
+    /// True when both clocks are one, for both ends are one host.
     pub one_clock: bool,
 }
 
@@ -24,16 +24,17 @@ impl ClockClaim {
     }
 }
 
-/// What the packets leave of it.
+/// Offset of two clocks as the packets bound it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offset {
-    /// What is known.
+    /// State of the offset.
     pub state: ClockState,
     /// Error of a one-way delay; `None` when unsynchronised.
     pub error_ns: Option<u64>,
     /// The claim was wrong.
     pub refuted: bool,
-    /// What was subtracted, from each change of the clocks to the next; empty where nothing was.
+    /// Offsets that were subtracted, from each change of the clocks to the next; empty where
+    /// nothing was.
     pub pieces: Vec<Piece>,
     /// Lasting changes of the smallest delays.
     pub changes: Vec<Change>,
@@ -42,18 +43,18 @@ pub struct Offset {
 /// Remote less local clock while neither was set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Piece {
-    /// Its first probe, by its place in the series.
+    /// First probe of the piece, by its place in the series.
     pub first: usize,
     /// The offset at that probe: to be taken from forward delays and added to backward ones.
     pub offset_ns: f64,
-    /// Its growth in ns per ns.
+    /// Growth of the offset in ns per ns.
     pub drift: f64,
     error_ns: f64,
     first_ns: u64,
 }
 
 impl Offset {
-    /// What is to be subtracted for a probe of the series at a local time of its.
+    /// Offset that is to be subtracted for a probe of the series at its local time.
     pub fn at(&self, probe: usize, local_ns: u64) -> f64 {
         let behind = self.pieces.partition_point(|piece| piece.first <= probe);
         self.pieces[..behind].last().map_or(0.0, |piece| {
@@ -66,15 +67,15 @@ impl Offset {
 const WINDOW_MIN: usize = 16;
 const WINDOWS_MAX: usize = 8;
 
-/// What the probes of a time allow the offset to be, once a drift is taken out.
+/// Range of offsets that the probes of a time allow, once a drift is taken out.
 #[derive(Clone, Copy, Debug)]
-struct Bounds {
+struct OffsetBounds {
     low: f64,
     high: f64,
 }
 
-impl Bounds {
-    fn of(probes: &[FourStamps], first_ns: u64, drift: f64) -> Self {
+impl OffsetBounds {
+    fn from_probes(probes: &[FourStamps], first_ns: u64, drift: f64) -> Self {
         let all = Self { low: f64::MIN, high: f64::MAX };
         probes.iter().fold(all, |bounds, probe| {
             let drifted = |at_ns: u64| drift * span(at_ns, first_ns) as f64;
@@ -92,15 +93,15 @@ fn windows(probes: &[FourStamps]) -> impl Iterator<Item = &[FourStamps]> {
     (0..count).map(move |window| &probes[edge(window)..edge(window + 1)])
 }
 
-/// What is known of the offset of two clocks from probes in the order of sending; `None` without
-/// probes. The error is never below what the probes prove: a claim that they contradict is void.
-/// So is one that a clock left which was set by more than it.
+/// Offset of two clocks from probes in the order of sending; `None` without probes. The error is
+/// never below what the probes prove: a claim that they contradict is void. So is one that a clock
+/// left which was set by more than it.
 pub fn clock_offset(probes: &[FourStamps], claim: ClockClaim) -> Option<Offset> {
     probes.first()?;
     let changes = delay_changes(probes);
     let set = || changes.iter().filter(|change| change.clock);
     let agreed = claim.ns().filter(|claimed| {
-        let all = Bounds::of(probes, 0, 0.0);
+        let all = OffsetBounds::from_probes(probes, 0, 0.0);
         let claimed = *claimed as f64;
         let kept = set().all(|change| change.there_ns.abs() <= 2.0 * claimed);
         kept && all.low <= claimed && all.high >= -claimed
@@ -122,19 +123,19 @@ pub fn clock_offset(probes: &[FourStamps], claim: ClockClaim) -> Option<Offset> 
     let pieces: Option<Vec<Piece>> = edges
         .windows(2)
         .filter(|edges| edges[0] < edges[1])
-        .map(|edges| Piece::of(probes, edges[0], edges[1]))
+        .map(|edges| Piece::from_probes(probes, edges[0], edges[1]))
         .collect();
     let Some(pieces) = pieces else {
         return Some(Offset { state: ClockState::Unsynchronised, changes, ..known });
     };
     let error = pieces.iter().map(|piece| piece.error_ns).fold(0.0, f64::max);
     let state = ClockState::OffsetEstimated;
-    Some(Offset { state, error_ns: Some(whole(error)), pieces, changes, ..known })
+    Some(Offset { state, error_ns: Some(rounded_up(error)), pieces, changes, ..known })
 }
 
 impl Piece {
     /// `None` where no offset with a steady drift is possible.
-    fn of(all: &[FourStamps], first: usize, end: usize) -> Option<Self> {
+    fn from_probes(all: &[FourStamps], first: usize, end: usize) -> Option<Self> {
         let probes = &all[first..end];
         let first_ns = probes.first()?.t1_ns;
         let points = delay_changes::points(probes);
@@ -142,8 +143,9 @@ impl Piece {
         let forced = || [0.0, delay_changes::steepness(&points)].into_iter();
         let drifts = seen.into_iter().chain(forced()).filter(|drift| drift.abs() < DRIFT_MAX);
         drifts.into_iter().find_map(|drift| {
-            let bounds: Vec<Bounds> =
-                windows(probes).map(|window| Bounds::of(window, first_ns, drift)).collect();
+            let bounds: Vec<OffsetBounds> = windows(probes)
+                .map(|window| OffsetBounds::from_probes(window, first_ns, drift))
+                .collect();
             let low = bounds.iter().map(|b| b.low).fold(f64::MIN, f64::max);
             let high = bounds.iter().map(|b| b.high).fold(f64::MAX, f64::min);
             let offset_ns = (low <= high).then_some(f64::midpoint(low, high))?;
@@ -161,13 +163,13 @@ impl Piece {
     clippy::cast_sign_loss,
     reason = "an error is not negative, and one of centuries may saturate"
 )]
-fn whole(ns: f64) -> u64 {
+fn rounded_up(ns: f64) -> u64 {
     ns.ceil() as u64
 }
 
 /// Readings on either side of a step of the local clock that have it.
 const READINGS: usize = 5;
-/// A smaller difference is what interrupts between two readings make.
+/// Smaller differences are due to interrupts between two readings.
 const STEP_MIN_NS: i64 = 20_000;
 
 /// Takes the steps of the local clock out of `probes`, as if it had not been set: `civil_ns` is

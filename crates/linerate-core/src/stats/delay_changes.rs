@@ -13,19 +13,19 @@ const AFTER: usize = 16;
 /// Points before a change that it is compared with.
 const BEFORE_MIN: usize = 24;
 const BEFORE_MAX: usize = 64;
-/// Groups of points: their smallest delays differ by what queues do, which is no change.
+/// Number of groups of points, whose smallest delays differ by queues, which is no change.
 const GROUPS: usize = 8;
 const GROUP_MIN: usize = 4;
 /// A change is beyond so many times these differences, and beyond `LEAST_NS`.
 const BEYOND: f64 = 5.0;
-/// Smaller changes are what caches, interrupts and sleeping processors do.
+/// Least change of a delay: smaller ones are due to caches, interrupts and sleeping processors.
 const LEAST_NS: f64 = 20_000.0;
 /// Changes that are named of one series.
 const CHANGES_MAX: usize = 64;
 /// Drift of a clock beyond which it is no drift: crystals are within 100 ppm, and NTP slews by
 /// 500 ppm at most.
 pub(super) const DRIFT_MAX: f64 = 600e-6;
-/// A drift is taken for one where it moves the delays by so many times what queues do.
+/// Least growth of the delays by a drift, over the differences that queues make.
 const DRIFT_BEYOND: f64 = 2.0;
 /// And by more than clocks' steps may.
 const DRIFT_LEAST_NS: f64 = 100.0;
@@ -35,12 +35,12 @@ const DRIFT_LEAST_NS: f64 = 100.0;
 pub struct Change {
     /// The first probe after it, by its place in the series.
     pub first: usize,
-    /// Growth of T2 − T1; 0 where it is within what queues do.
+    /// Growth of T2 − T1; 0 where it is within the differences that queues make.
     pub there_ns: f64,
-    /// Growth of T4 − T3; 0 where it is within what queues do.
+    /// Growth of T4 − T3; 0 where it is within the differences that queues make.
     pub back_ns: f64,
-    /// Both moved by as much in opposite directions: the remote clock moved by `there_ns` against
-    /// the local one.
+    /// Both delays moved by as much in opposite directions: the remote clock moved by `there_ns`
+    /// against the local one.
     pub clock: bool,
 }
 
@@ -112,7 +112,7 @@ pub(super) fn steepness(points: &[Point]) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// The drift where there is one beyond what queues do; else `None`.
+/// The drift where it is beyond the differences that queues make; else `None`.
 pub(super) fn drift(points: &[Point]) -> Option<f64> {
     let (first, last) = (points.first()?, points.last()?);
     let slope = steepness(points);
@@ -121,7 +121,7 @@ pub(super) fn drift(points: &[Point]) -> Option<f64> {
     (moved > DRIFT_LEAST_NS + DRIFT_BEYOND * spreads.0.max(spreads.1)).then_some(slope)
 }
 
-/// How far the smallest delays of groups differ, in both directions.
+/// Largest differences between the smallest delays of groups, in both directions.
 fn spreads(points: &[Point], slope: f64) -> (f64, f64) {
     let size = (points.len() / GROUPS).max(GROUP_MIN);
     let groups = || points.chunks_exact(size).map(|group| least(group, slope));
@@ -140,16 +140,16 @@ struct Level {
     last_t: f64,
 }
 
-/// What the smallest delays grew by, as far as it is beyond what queues do.
+/// Growth of the smallest delays, as far as it is beyond that of queues.
 #[derive(Clone, Copy, Debug)]
-struct Moved {
+struct LevelShift {
     there: f64,
     back: f64,
     clock: bool,
 }
 
 impl Level {
-    fn of(points: &[Point]) -> Option<Self> {
+    fn from_points(points: &[Point]) -> Option<Self> {
         let slope = drift(points).unwrap_or(0.0);
         Some(Self {
             slope,
@@ -160,7 +160,7 @@ impl Level {
         })
     }
 
-    fn moved(&self, after: &[Point]) -> Option<Moved> {
+    fn shift_to(&self, after: &[Point]) -> Option<LevelShift> {
         let (there, back) = least(after, self.slope);
         let (there, back) = (there - self.least.0, back - self.least.1);
         // How far the line along the hull was drawn on.
@@ -171,13 +171,14 @@ impl Level {
         let both = there.abs() > bounds.0 && back.abs() > bounds.1;
         let clock = both && (there + back).abs() <= bounds.0.max(bounds.1);
         let beyond = |grown: f64, bound: f64| if grown.abs() > bound { grown } else { 0.0 };
-        let moved = Moved { there: beyond(there, bounds.0), back: beyond(back, bounds.1), clock };
+        let moved =
+            LevelShift { there: beyond(there, bounds.0), back: beyond(back, bounds.1), clock };
         (moved.there != 0.0 || moved.back != 0.0).then_some(moved)
     }
 
     /// The first of `points` that has changed: behind the last that is below a grown delay, else
     /// the first that is below what was the smallest.
-    fn first_of(&self, moved: Moved, points: &[Point]) -> Option<usize> {
+    fn first_of(&self, moved: LevelShift, points: &[Point]) -> Option<usize> {
         let grown = |point: &Point| {
             let level = point.level(self.slope);
             (level.there - self.least.0, level.back - self.least.1)
@@ -230,15 +231,15 @@ fn change(
     if (raw.0.0 - raw.1.0).abs() <= LEAST_NS && (raw.0.1 - raw.1.1).abs() <= LEAST_NS {
         return None;
     }
-    let level = Level::of(before)?;
-    let seen = level.moved(after(at)?)?;
+    let level = Level::from_points(before)?;
+    let seen = level.shift_to(after(at)?)?;
     let cut = at + level.first_of(seen, after(at)?)?;
     // A queue before it may have looked like it, so that its size is that of the later half.
-    let seen = level.moved(&after(cut)?[AFTER / 2..])?;
+    let seen = level.shift_to(&after(cut)?[AFTER / 2..])?;
     let cut = cut + level.first_of(seen, after(cut)?)?;
     // Its first point may have probes from before it.
     let end = points.len().min(cut + AFTER);
-    let moved = level.moved(points.get(cut + 1..end)?)?;
+    let moved = level.shift_to(points.get(cut + 1..end)?)?;
     // To the probe: it lies in the point that changed, or in the one before.
     let from = points[cut - 1].first;
     let until = points.get(cut + 1).map_or(probes.len(), |point| point.first);
@@ -252,6 +253,6 @@ fn change(
         })
         .collect();
     let first = from + level.first_of(moved, &each)?;
-    let Moved { there, back, clock } = moved;
+    let LevelShift { there, back, clock } = moved;
     Some((Change { first: first.min(until - 1), there_ns: there, back_ns: back, clock }, cut))
 }

@@ -11,7 +11,7 @@ pub struct Arrival {
     pub sequence: u64,
     /// Time of arrival, since any fixed point.
     pub received_ns: u64,
-    /// Its delay: one way or round trip. Negative when two clocks disagree.
+    /// Delay of the packet: one way or round trip. Negative when two clocks disagree.
     pub delay_ns: i64,
 }
 

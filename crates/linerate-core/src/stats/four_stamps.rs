@@ -3,13 +3,13 @@
 /// The times of one probe in ns since 1970: T1 and T4 by the local clock, T2 and T3 by the remote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FourStamps {
-    /// The probe left.
+    /// Time at which the probe left (T1).
     pub t1_ns: u64,
-    /// It arrived.
+    /// Time at which the probe arrived (T2).
     pub t2_ns: u64,
-    /// The answer left.
+    /// Time at which the answer left (T3).
     pub t3_ns: u64,
-    /// It arrived.
+    /// Time at which the answer arrived (T4).
     pub t4_ns: u64,
 }
 
@@ -29,7 +29,7 @@ impl FourStamps {
         span(self.t4_ns, self.t3_ns)
     }
 
-    /// T3 − T2.
+    /// Time between arrival and answer at the reflector: T3 − T2.
     pub const fn residence_ns(self) -> i64 {
         span(self.t3_ns, self.t2_ns)
     }

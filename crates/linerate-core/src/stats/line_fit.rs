@@ -17,7 +17,7 @@ pub struct LineFit {
     pub intercept: f64,
     /// Two-sided interval of 95 % of the slope; `None` with two points, which any line fits.
     pub slope_95: Option<Interval>,
-    /// Points.
+    /// Number of points fitted.
     pub n: usize,
 }
 
@@ -27,7 +27,7 @@ impl LineFit {
     /// With means mx and my: slope = Σ(x−mx)(y−my) / Σ(x−mx)², intercept = my − slope · mx, and the
     /// interval is slope ± t(0.975, n−2) · √(rest / (n−2) / Σ(x−mx)²), where rest is the sum of
     /// squares. `None` with fewer than two different x, and for a value that is not finite.
-    pub fn of(points: &[(f64, f64)]) -> Option<Self> {
+    pub fn from_points(points: &[(f64, f64)]) -> Option<Self> {
         let n = points.len() as f64;
         let finite = points.iter().all(|(x, y)| x.is_finite() && y.is_finite());
         if points.len() < 2 || !finite {
@@ -84,7 +84,7 @@ mod tests {
         // ŷ: 2.8 3.4 4.0 4.6 5.2; Σ(y−ŷ)² = 0.64 + 0.36 + 1 + 0.36 + 0.04 = 2.4.
         // √(2.4 / 3 / 10) = 0.282843; t(0.975, 3) = 3.1824: 0.6 ± 0.900119.
         let points = [(1.0, 2.0), (2.0, 4.0), (3.0, 5.0), (4.0, 4.0), (5.0, 5.0)];
-        let fit = LineFit::of(&points).expect("five points");
+        let fit = LineFit::from_points(&points).expect("five points");
         close(fit.slope, 0.6, 1e-12);
         close(fit.intercept, 2.2, 1e-12);
         let interval = fit.slope_95.expect("more than two points");
@@ -95,20 +95,21 @@ mod tests {
     #[test]
     fn an_exact_line_has_no_width_and_two_points_no_interval() {
         let line = |x: f64| (x, 500.0 + 15.0 * x);
-        let fit = LineFit::of(&[line(10.0), line(100.0), line(1000.0)]).expect("three points");
+        let fit =
+            LineFit::from_points(&[line(10.0), line(100.0), line(1000.0)]).expect("three points");
         close(fit.slope, 15.0, 1e-9);
         close(fit.intercept, 500.0, 1e-6);
         let interval = fit.slope_95.expect("three points");
         close(interval.high - interval.low, 0.0, 1e-6);
-        assert_eq!(LineFit::of(&[line(1.0), line(2.0)]).expect("two").slope_95, None);
+        assert_eq!(LineFit::from_points(&[line(1.0), line(2.0)]).expect("two").slope_95, None);
     }
 
     #[test]
     fn what_fixes_no_line_gives_none() {
-        assert_eq!(LineFit::of(&[]), None);
-        assert_eq!(LineFit::of(&[(1.0, 1.0)]), None);
-        assert_eq!(LineFit::of(&[(1.0, 1.0), (1.0, 2.0)]), None);
-        assert_eq!(LineFit::of(&[(1.0, 1.0), (2.0, f64::NAN)]), None);
+        assert_eq!(LineFit::from_points(&[]), None);
+        assert_eq!(LineFit::from_points(&[(1.0, 1.0)]), None);
+        assert_eq!(LineFit::from_points(&[(1.0, 1.0), (1.0, 2.0)]), None);
+        assert_eq!(LineFit::from_points(&[(1.0, 1.0), (2.0, f64::NAN)]), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::quantile::weighted_quantile;
 /// Significant decimal digits that the bins keep.
 const DIGITS: u8 = 3;
 
-/// Why a sample is always taken in.
+/// Reason why no sample is refused.
 const GROWS: &str = "the bins grow by themselves up to u64::MAX, some 55,000 of them";
 
 /// A histogram over all of `u64` with bins of three significant digits. Count, extremes, mean and
@@ -55,7 +55,7 @@ impl LogHistogram {
         self.max = self.max.max(other.max);
     }
 
-    /// The samples that came after `earlier`, a former state of this histogram.
+    /// The samples added after `earlier`, a former state of this histogram.
     pub fn since(&self, earlier: &Self) -> Self {
         let mut since = Self::default();
         for (value, count) in self.raw_bins() {

@@ -98,7 +98,7 @@ impl Sketch {
     }
 
     /// Samples at or below a value, of those bins that lie there as a whole; it never falls when
-    /// samples come.
+    /// samples are added.
     pub fn at_most(&self, value: u64) -> u64 {
         let below = self.bins.iter().take_while(|(bin, _)| highest(**bin) <= value);
         below.fold(0, |sum, (_, times)| sum.saturating_add(*times))
@@ -111,12 +111,12 @@ impl Sketch {
         if self.count == 0 {
             return bytes;
         }
-        put(&mut bytes, self.min);
-        put(&mut bytes, self.max);
+        write_varint(&mut bytes, self.min);
+        write_varint(&mut bytes, self.max);
         let mut before = 0;
         for (bin, times) in &self.bins {
-            put(&mut bytes, u64::from(bin - before));
-            put(&mut bytes, *times);
+            write_varint(&mut bytes, u64::from(bin - before));
+            write_varint(&mut bytes, *times);
             before = *bin;
         }
         bytes
@@ -132,10 +132,10 @@ impl Sketch {
         if rest.is_empty() {
             return Some(sketch);
         }
-        (sketch.min, sketch.max) = (take(&mut rest)?, take(&mut rest)?);
+        (sketch.min, sketch.max) = (read_varint(&mut rest)?, read_varint(&mut rest)?);
         let mut place = 0_u32;
         while !rest.is_empty() {
-            let (further, times) = (take(&mut rest)?, take(&mut rest)?);
+            let (further, times) = (read_varint(&mut rest)?, read_varint(&mut rest)?);
             place = place.checked_add(u32::try_from(further).ok()?)?;
             let again = further == 0 && !sketch.bins.is_empty();
             if place > BIN_MAX || times == 0 || again {
@@ -168,7 +168,7 @@ const fn highest(bin: u32) -> u64 {
     (mantissa << shift) | ((1 << shift) - 1)
 }
 
-fn put(bytes: &mut Vec<u8>, mut value: u64) {
+fn write_varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value.to_le_bytes()[0] | 0x80);
         value >>= 7;
@@ -176,7 +176,7 @@ fn put(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value.to_le_bytes()[0]);
 }
 
-fn take(bytes: &mut &[u8]) -> Option<u64> {
+fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for at in 0..10_u32 {
         let (byte, rest) = bytes.split_first()?;

@@ -13,7 +13,7 @@ const KEPT_MAX: usize = 65_536;
 #[derive(Clone, Debug, Default)]
 pub struct Thinned {
     kept: Vec<i64>,
-    /// One in 2^`shift` samples is kept.
+    /// Binary logarithm of the samples of which one is kept.
     shift: u32,
     count: u64,
     extremes: Option<(i64, i64)>,

@@ -3,9 +3,9 @@
 /// An interval of confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// Lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 

@@ -17,7 +17,7 @@ pub const AAL5_PAYLOAD_MAX_BYTES: u32 = 65_535;
 /// MTU of IP over AAL5 unless agreed otherwise, bytes (RFC 2225 §7).
 pub const IP_MTU_BYTES: u32 = 9180;
 
-/// What stands between the AAL5 frame and the packet.
+/// Encapsulation between the AAL5 frame and the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Aal5 {
     /// IP with LLC and SNAP headers: AA AA 03, OUI, type (RFC 2684 §5.1).
@@ -39,7 +39,7 @@ pub enum Aal5 {
 }
 
 impl Aal5 {
-    /// Every mapping.
+    /// All mappings, in order.
     pub const ALL: [Self; 8] = [
         Self::LlcSnap,
         Self::VcMux,
@@ -64,7 +64,7 @@ impl Aal5 {
         }
     }
 
-    /// Whether an Ethernet frame is carried, so that VLAN tags and PPPoE fit in.
+    /// True when an Ethernet frame is carried, so that VLAN tags and PPPoE fit in.
     pub const fn is_bridged(self) -> bool {
         matches!(
             self,
@@ -72,7 +72,7 @@ impl Aal5 {
         )
     }
 
-    /// Whether PPPoE takes eight bytes of the Ethernet payload.
+    /// True when PPPoE takes eight bytes of the Ethernet payload.
     pub const fn is_pppoe(self) -> bool {
         matches!(self, Self::PppoeVcMux | Self::PppoeLlcSnap)
     }
@@ -95,7 +95,7 @@ impl Aal5 {
 /// A packet in cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellTrain {
-    /// Cells.
+    /// Number of cells in the train.
     pub cells: u32,
     /// Bytes that fill the last cell up.
     pub padding_bytes: u32,

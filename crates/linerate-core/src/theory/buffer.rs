@@ -10,19 +10,19 @@ use thiserror::Error;
 
 use crate::units::{BitRate, Bytes};
 
-/// Why there is no answer.
+/// Reason why a buffer cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum BufferError {
-    /// It never drains.
+    /// A rate of 0, at which a queue never drains.
     #[error("at a rate of 0 a queue never drains")]
     ZeroRate,
-    /// Nothing to divide by.
+    /// A round trip of 0, by which nothing can be divided.
     #[error("a round trip of 0 sets no bound on bursts")]
     ZeroRtt,
-    /// Nobody sends.
+    /// No flow that fills the buffer.
     #[error("0 flows need no buffer")]
     ZeroFlows,
-    /// Not a size.
+    /// A share that gives no size.
     #[error("a buffer of {share} bandwidth-delay products is not a size")]
     NotASize {
         /// The size asked for.
@@ -31,7 +31,7 @@ pub enum BufferError {
     /// A flow keeps part of its window.
     #[error("a flow that keeps {beta} of its window at a loss is not above 0 and below 1")]
     BetaOutOfRange {
-        /// The factor.
+        /// The factor that was given.
         beta: f64,
     },
     /// Not between an empty and a full link.

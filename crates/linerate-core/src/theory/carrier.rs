@@ -8,26 +8,26 @@ use std::str::FromStr;
 use super::atm::Aal5;
 use super::name::ParseNameError;
 
-/// What carries packets on a link.
+/// Link-layer protocol that carries packets on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Carrier {
     /// Ethernet frames; on Wi-Fi the frames of 802.11.
     Ethernet,
-    /// ATM cells.
+    /// AAL5 frames in ATM cells.
     Aal5(Aal5),
     /// PPP on SONET/SDH, with octet stuffing (RFC 2615).
     Pos {
-        /// Whether the stuffing of random content is counted; an estimate.
+        /// True when the stuffing of random content is counted; an estimate.
         stuffed: bool,
     },
     /// PPP in bit-stuffed HDLC (RFC 1662 §5), for DS1, E1, E3 and DS3.
     Hdlc {
-        /// Whether the stuffing of random content is counted; an estimate.
+        /// True when the stuffing of random content is counted; an estimate.
         stuffed: bool,
     },
     /// Ethernet frames in 64/65 code on VDSL2.
     Ptm {
-        /// Whether PPPoE takes eight bytes of the Ethernet payload.
+        /// True when PPPoE takes eight bytes of the Ethernet payload.
         pppoe: bool,
     },
 }
@@ -52,7 +52,7 @@ const NAMES: [(Carrier, &str, &str); 15] = [
 ];
 
 impl Carrier {
-    /// Every carrier.
+    /// All link-layer protocols, in order.
     pub const ALL: [Self; NAMES.len()] = {
         let mut all = [Self::Ethernet; NAMES.len()];
         let mut index = 0;
@@ -78,7 +78,7 @@ impl Carrier {
         (row.1, row.2)
     }
 
-    /// Whether it carries Ethernet frames, so that VLAN tags and PPPoE fit in.
+    /// True when it carries Ethernet frames, so that VLAN tags and PPPoE fit in.
     pub const fn is_bridged(self) -> bool {
         match self {
             Self::Ethernet | Self::Ptm { .. } => true,
@@ -87,7 +87,7 @@ impl Carrier {
         }
     }
 
-    /// Whether PPPoE, which takes eight bytes of the Ethernet payload, is part of it.
+    /// True when PPPoE, which takes eight bytes of the Ethernet payload, is part of it.
     pub const fn is_pppoe(self) -> bool {
         match self {
             Self::Ptm { pppoe } => pppoe,

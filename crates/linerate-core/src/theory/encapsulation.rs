@@ -34,7 +34,7 @@ pub const GENEVE_BYTES: u32 = 8;
 /// Longest Geneve options, bytes (RFC 8926 §3.4: 63 words of 4).
 pub const GENEVE_OPTIONS_MAX_BYTES: u8 = 252;
 
-/// What a packet is wrapped in.
+/// Tag or tunnel that adds headers to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encapsulation {
     /// One 802.1Q tag, beyond the MTU.
@@ -43,58 +43,58 @@ pub enum Encapsulation {
     Qinq,
     /// A stack of MPLS labels, beyond the MTU.
     Mpls {
-        /// 1 to [`MPLS_LABELS_MAX`].
+        /// Number of labels, 1 to [`MPLS_LABELS_MAX`].
         labels: u8,
     },
     /// PPPoE inside the MTU: 1500 leaves 1492.
     Pppoe,
     /// PPPoE beyond the MTU, on frames that may be longer (RFC 4638).
     PppoeBabyJumbo,
-    /// IP in IP.
+    /// IP packets in IP packets.
     IpIp {
-        /// IP version outside.
+        /// IP version of the outer header.
         outer: Family,
     },
-    /// GRE.
+    /// Generic routing encapsulation (RFC 2784).
     Gre {
-        /// IP version outside.
+        /// IP version of the outer header.
         outer: Family,
-        /// With a key of 4 bytes.
+        /// True for a key of 4 bytes.
         key: bool,
     },
     /// VXLAN, which carries Ethernet.
     Vxlan {
-        /// IP version outside.
+        /// IP version of the outer header.
         outer: Family,
     },
     /// Geneve, which carries Ethernet here.
     Geneve {
-        /// IP version outside.
+        /// IP version of the outer header.
         outer: Family,
         /// A multiple of 4 up to [`GENEVE_OPTIONS_MAX_BYTES`].
         options_bytes: u8,
     },
-    /// WireGuard.
+    /// WireGuard tunnel over UDP.
     WireGuard {
-        /// IP version outside.
+        /// IP version of the outer header.
         outer: Family,
     },
     /// An IPsec ESP tunnel.
     Esp(Esp),
-    /// Nothing on the wire: the interface at this place has a smaller MTU than would fit.
+    /// No header: the interface at this place has a smaller MTU than would fit.
     Mtu {
-        /// The interface's MTU.
+        /// MTU of the tunnel's interface.
         bytes: u32,
     },
     /// QUIC's short packets with one STREAM frame; last, for it takes from the UDP payload.
     Quic {
-        /// 0 to 20.
+        /// Length of the connection ID, 0 to 20.
         connection_id_bytes: u8,
     },
 }
 
 impl Encapsulation {
-    /// Bytes that it adds to any packet; padding comes on top.
+    /// Bytes that it adds to any packet; padding is not counted.
     pub const fn fixed_bytes(self) -> u32 {
         match self {
             Self::Vlan => VLAN_TAG_BYTES,
@@ -143,22 +143,22 @@ impl Encapsulation {
         }
     }
 
-    /// Whether the link's MTU bounds only what is inside of it.
+    /// True when the link's MTU does not count its bytes.
     pub const fn is_beyond_mtu(self) -> bool {
         matches!(self, Self::Vlan | Self::Qinq | Self::Mpls { .. } | Self::PppoeBabyJumbo)
     }
 
-    /// Whether it stands in an Ethernet frame and nowhere else.
+    /// True when it is found in an Ethernet frame only.
     pub const fn needs_frame(self) -> bool {
         matches!(self, Self::Vlan | Self::Qinq | Self::Pppoe | Self::PppoeBabyJumbo)
     }
 
-    /// Whether it carries an Ethernet frame of its own.
+    /// True when it carries an Ethernet frame inside.
     pub const fn carries_frame(self) -> bool {
         matches!(self, Self::Vxlan { .. } | Self::Geneve { .. })
     }
 
-    /// VLAN tags.
+    /// Number of VLAN tags in the frame.
     pub const fn tags(self) -> u8 {
         match self {
             Self::Vlan => 1,
@@ -167,7 +167,7 @@ impl Encapsulation {
         }
     }
 
-    /// What it is called: `GRE with a key`.
+    /// Name of the encapsulation: `GRE with a key`.
     pub fn title(self) -> String {
         let title = match self {
             Self::Vlan => "802.1Q tag",
@@ -191,7 +191,7 @@ impl Encapsulation {
         title.to_owned()
     }
 
-    /// What its bytes are, in words: `IPv4 20, UDP 8, VXLAN 8, Ethernet 14`.
+    /// Headers with their bytes, in words: `IPv4 20, UDP 8, VXLAN 8, Ethernet 14`.
     pub fn parts(self) -> String {
         match self {
             Self::Vlan | Self::Qinq | Self::Mpls { .. } => self.title(),
@@ -215,7 +215,7 @@ impl Encapsulation {
         }
     }
 
-    /// The rule's source.
+    /// Standard that gives the bytes.
     pub const fn source(self) -> &'static str {
         match self {
             Self::Vlan | Self::Qinq => "IEEE 802.1Q §9",
@@ -330,7 +330,7 @@ fn sized(name: &str, number: u32) -> Option<Encapsulation> {
 }
 
 impl Encapsulation {
-    /// Whether its numbers are within what the standards allow.
+    /// True when its numbers are within the bounds of the standards.
     pub const fn is_possible(self) -> bool {
         match self {
             Self::Mpls { labels } => labels >= 1 && labels <= MPLS_LABELS_MAX,

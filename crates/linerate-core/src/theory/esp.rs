@@ -34,7 +34,7 @@ pub enum Cipher {
 }
 
 impl Cipher {
-    /// Initialisation vector, bytes.
+    /// Bytes of the initialisation vector.
     pub const fn iv_bytes(self) -> u32 {
         match self {
             Self::Gcm => 8,
@@ -59,14 +59,14 @@ impl Cipher {
     }
 }
 
-/// An ESP tunnel.
+/// An ESP tunnel and its cipher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Esp {
     /// Cipher and integrity check.
     pub cipher: Cipher,
-    /// In UDP, to pass address translators (RFC 3948).
+    /// True for ESP in UDP, to pass address translators (RFC 3948).
     pub nat_traversal: bool,
-    /// IP version outside.
+    /// IP version of the outer header.
     pub outer: Family,
 }
 
@@ -125,10 +125,8 @@ pub const fn wireguard_fixed_bytes(outer: Family) -> u32 {
     ip_header_bytes(outer) + UDP_HEADER_BYTES + WIREGUARD_BYTES
 }
 
-/// What QUIC takes of a UDP payload: a short header with a connection ID and a packet number of
-/// 2 bytes, one STREAM frame, the tag; 37 with a connection ID of 8.
-/// # Source
-/// RFC 9000 §17.3.1 and §19.8; RFC 9001 §5.3.
+/// Bytes of a UDP payload that QUIC takes: a short header with a connection ID and a packet number
+/// of 2 bytes, one STREAM frame, the tag; 37 with a connection ID of 8.
 pub const fn quic_bytes(connection_id_bytes: u8) -> u32 {
     QUIC_BYTES + connection_id_bytes as u32
 }

@@ -39,12 +39,12 @@ pub const TCP_TIMESTAMPS_BYTES: u32 = 12;
 /// UDP header, bytes (RFC 768).
 pub const UDP_HEADER_BYTES: u32 = 8;
 
-/// An Ethernet link.
+/// An Ethernet link: rate, MTU and VLAN tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EthernetLink {
     /// Rate at which bits leave, preamble and gap among them.
     pub rate: BitRate,
-    /// Largest IP packet.
+    /// Largest IP packet of the link.
     pub mtu_bytes: u32,
     /// VLAN tags on every frame: 1 for 802.1Q, 2 for 802.1ad.
     pub vlan_tags: u8,
@@ -56,11 +56,11 @@ pub struct EthernetLink {
 pub struct ShapedLink {
     /// Rate of the shaper.
     pub rate: BitRate,
-    /// Largest IP packet.
+    /// Largest IP packet of the link.
     pub mtu_bytes: u32,
 }
 
-/// What follows the IP header.
+/// Transport header after the IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// TCP without options.
@@ -74,9 +74,9 @@ pub enum Transport {
 /// The headers of a flow's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// IP version.
+    /// IP version of the packets.
     pub family: Family,
-    /// What follows the IP header.
+    /// Transport header after the IP header.
     pub transport: Transport,
 }
 
@@ -109,16 +109,16 @@ impl Segment {
     }
 }
 
-/// Why there is no ceiling.
+/// Reason why a ceiling cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FramingError {
     /// A link without rate carries nothing.
     #[error("the link's rate is 0")]
     ZeroRate,
-    /// No payload fits.
+    /// An MTU in which no payload fits.
     #[error("an MTU of {mtu_bytes} bytes leaves no payload after {header_bytes} bytes of headers")]
     MtuTooSmall {
-        /// The MTU.
+        /// The MTU that was given.
         mtu_bytes: u32,
         /// IP and transport headers.
         header_bytes: u32,
@@ -126,17 +126,17 @@ pub enum FramingError {
     /// No packet is so long.
     #[error("an MTU of {mtu_bytes} bytes is above 65535, the longest IP packet")]
     MtuTooLarge {
-        /// The MTU.
+        /// The MTU that was given.
         mtu_bytes: u32,
     },
 }
 
-/// What a link carries of one flow at most, in bit/s at each layer.
+/// Highest rates of one flow on a link, in bit/s at each layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FramingCeiling {
-    /// Payload.
+    /// Rate of the payload.
     pub payload_bps: f64,
-    /// IP packets.
+    /// Rate of the IP packets.
     pub ip_bps: f64,
     /// Frames, header, tags and FCS included.
     pub frame_bps: f64,
@@ -187,7 +187,7 @@ pub fn whole_frame_rate(rate: BitRate, len: FrameLen) -> u64 {
     rate.bits_per_sec() / (u64::from(wire_bytes(len.bytes())) * 8)
 }
 
-/// What an Ethernet link carries of a flow of full packets.
+/// Highest rates of a flow of full packets on an Ethernet link.
 ///
 /// frames/s = rate / (8 (max(64, MTU + 18 + 4 tags) + 20)); each layer is frames/s times its
 /// bytes. At 1 Gbit/s with an MTU of 1500, TCP over IPv4 with timestamps gets 941.48 Mbit/s.
@@ -197,7 +197,7 @@ pub fn whole_frame_rate(rate: BitRate, len: FrameLen) -> u64 {
 /// IEEE 802.3; RFC 6349 gives 8127 frames/s and 94.9 Mbit/s of TCP at 100 Mbit/s.
 pub fn ceiling(link: &EthernetLink, segment: &Segment) -> Result<FramingCeiling, FramingError> {
     let frame = frame_bytes(link.mtu_bytes, link.vlan_tags);
-    let sizes = Sizes {
+    let sizes = PacketSizes {
         payload: segment.payload_bytes(link.mtu_bytes)?,
         ip: link.mtu_bytes,
         frame,
@@ -206,7 +206,7 @@ pub fn ceiling(link: &EthernetLink, segment: &Segment) -> Result<FramingCeiling,
     sizes.at(link.rate)
 }
 
-/// What a shaped link carries of a flow of full packets; bursts that the shaper lets through at
+/// Highest rates of a flow of full packets on a shaped link; bursts that the shaper lets through at
 /// the start are not in it.
 ///
 /// frames/s = rate / (8 (MTU + 14)). At 155.52 Mbit/s with an MTU of 1500, TCP over IPv4 with
@@ -220,7 +220,7 @@ pub fn shaped_ceiling(
     link: &ShapedLink,
     segment: &Segment,
 ) -> Result<FramingCeiling, FramingError> {
-    let sizes = Sizes {
+    let sizes = PacketSizes {
         payload: segment.payload_bytes(link.mtu_bytes)?,
         ip: link.mtu_bytes,
         frame: frame_bytes(link.mtu_bytes, 0),
@@ -230,15 +230,15 @@ pub fn shaped_ceiling(
 }
 
 /// One full packet, in bytes at each layer.
-struct Sizes {
+struct PacketSizes {
     payload: u32,
     ip: u32,
     frame: u32,
-    /// What the link's rate counts.
+    /// Bytes of a packet that the link's rate counts.
     counted: u32,
 }
 
-impl Sizes {
+impl PacketSizes {
     fn at(&self, rate: BitRate) -> Result<FramingCeiling, FramingError> {
         if rate.bits_per_sec() == 0 {
             return Err(FramingError::ZeroRate);

@@ -44,15 +44,15 @@ pub struct VirtualScheduling {
 }
 
 impl VirtualScheduling {
-    /// A meter that has seen no cell.
+    /// A meter before the first cell.
     pub const fn new(rule: Gcra) -> Self {
         Self { rule, theoretical: None }
     }
 
-    /// By how many ticks a cell at `at` would come before the earliest time that conforms;
-    /// it conforms at 0 and below.
+    /// Ticks by which a cell at `at` is before the earliest time that conforms; it conforms at 0
+    /// and below.
     #[inline]
-    pub fn early(&self, at: i128) -> i128 {
+    pub fn ticks_early(&self, at: i128) -> i128 {
         self.theoretical.map_or(0, |theoretical| theoretical - self.rule.limit - at)
     }
 
@@ -63,9 +63,10 @@ impl VirtualScheduling {
         self.theoretical = Some(from + self.rule.increment);
     }
 
-    /// Whether the cell at `at` conforms; one that does not leaves the state as it was.
+    /// Takes the cell at `at`, and is true when it conforms; one that does not leaves the state as
+    /// it was.
     pub fn arrive(&mut self, at: i128) -> bool {
-        let conforms = self.early(at) <= 0;
+        let conforms = self.ticks_early(at) <= 0;
         if conforms {
             self.accept(at);
         }
@@ -87,7 +88,8 @@ impl LeakyBucket {
         Self { rule, content: 0, last: None }
     }
 
-    /// Whether the cell at `at` conforms; one that does not leaves the state as it was.
+    /// Takes the cell at `at`, and is true when it conforms; one that does not leaves the state as
+    /// it was.
     pub fn arrive(&mut self, at: i128) -> bool {
         let drained = self.last.map_or(0, |last| (self.content - (at - last)).max(0));
         let conforms = drained <= self.rule.limit;
@@ -182,7 +184,7 @@ const fn divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Why parameters are no traffic contract.
+/// Reason why parameters are no traffic contract.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ContractError {
     /// Not a rate of cells.
@@ -191,12 +193,12 @@ pub enum ContractError {
          a bit rate such as 149.76 Mbit/s; a rate of 0 is none"
     )]
     NoCellRate(String),
-    /// SCR above PCR.
+    /// A sustainable rate (SCR) above the peak rate (PCR).
     #[error("the sustainable rate ({scr}) is above the peak rate ({pcr})")]
     SustainableAbovePeak {
-        /// SCR.
+        /// Sustainable cell rate (SCR).
         scr: CellRate,
-        /// PCR.
+        /// Peak cell rate (PCR).
         pcr: CellRate,
     },
     /// A burst of no cells.
@@ -205,7 +207,7 @@ pub enum ContractError {
     /// A burst at a rate that is not above the one that it exceeds.
     #[error("cells come no faster than the contract allows, so that a burst has no end")]
     EndlessBurst,
-    /// Beyond the arithmetic.
+    /// Rates and a tolerance with too many digits for the arithmetic.
     #[error("the rates and the tolerance together need too many digits; round them")]
     TooFine,
 }
@@ -221,7 +223,7 @@ pub struct Scale {
     pub line_cell: i128,
 }
 
-/// Times up to 2^53 ns (104 days) after the first packet are told apart.
+/// Bits of the times that are exact: up to 2^53 ns (104 days) after the first packet.
 const SPAN_BITS: u32 = 53;
 /// Times, increments and limits stay below 2^124 ticks, so that sums of them fit 127 bits.
 const TICK_BITS: u32 = 124;
@@ -283,11 +285,11 @@ impl Scale {
 /// A burst of at most `cells` at the peak rate within a sustainable rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sustained {
-    /// PCR.
+    /// Peak cell rate (PCR).
     pub peak: CellRate,
-    /// SCR.
+    /// Sustainable cell rate (SCR).
     pub sustainable: CellRate,
-    /// MBS, cells.
+    /// Maximum burst size (MBS), cells.
     pub burst_cells: u64,
 }
 

@@ -35,10 +35,10 @@ pub const AT_CEILING: f64 = 0.95;
 pub const AGREES_WITHIN: f64 = 0.15;
 /// Two rungs bind together when the upper is below this multiple of the lower.
 pub const APART: f64 = 1.25;
-/// Below this share of the expected rate nothing on the ladder explains the measured one.
+/// Share of the expected rate below which nothing on the ladder explains the measured one.
 pub const UNEXPLAINED_BELOW: f64 = 0.75;
 
-/// What bounds a rate, in the order of the table.
+/// Kind of a bound on the rate, in the order of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -47,15 +47,15 @@ pub enum RungKind {
     LocalLink,
     /// The narrowest link of the path, as a rate of IP packets.
     PathCapacity,
-    /// What a policer or shaper on the path lets through for long.
+    /// Rate that a policer or shaper on the path lets through for long.
     SustainedRate,
     /// Packets per second that a device forwards.
     PacketRate,
     /// The receiver's window, once each round trip.
     ReceiveWindow,
-    /// The sender's buffer, which holds what is not acknowledged.
+    /// The sender's buffer, which holds bytes that are not acknowledged.
     SendBuffer,
-    /// Loss, and what the congestion control makes of it.
+    /// Loss, and the congestion control's response to it.
     Loss,
     /// The sending host's CPUs.
     SenderHost,
@@ -63,7 +63,7 @@ pub enum RungKind {
     ReceiverHost,
     /// The mean over a transfer that starts slowly.
     StartUp,
-    /// What the application offers or takes.
+    /// Rate that the application offers or reads.
     Application,
     /// Acknowledgements that the way back carries.
     ReversePath,
@@ -95,11 +95,11 @@ impl RungKind {
     }
 }
 
-/// One bound.
+/// One bound of the rate, with its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rung {
-    /// What bounds.
+    /// Kind of the bound.
     pub kind: RungKind,
     /// The most payload that passes, bit/s, all flows together.
     pub payload_bps: f64,
@@ -107,11 +107,11 @@ pub struct Rung {
     pub low_bps: Option<f64>,
     /// The formula in plain text.
     pub formula: String,
-    /// What went into it.
+    /// Values from which it was computed.
     pub inputs: Vec<CeilingInput>,
     /// True for a rule that real paths miss by more than a tenth.
     pub estimate: bool,
-    /// Standard or paper.
+    /// Standard or paper of the formula.
     pub source: String,
 }
 
@@ -120,11 +120,11 @@ pub struct Rung {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Ladder {
-    /// At most one of a kind.
+    /// The rungs, at most one of a kind.
     pub rungs: Vec<Rung>,
 }
 
-/// What binds, lowest first.
+/// The lowest bounds: one, or two that are close to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
     /// One rung, with the next at least [`APART`] above it.
@@ -133,7 +133,7 @@ pub enum Binding {
     Two(RungKind, RungKind),
 }
 
-/// What a measured rate says when it stands beside the ladder.
+/// Comparison of a measured rate with the ladder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "says")]
@@ -148,16 +148,16 @@ pub enum Statement {
         /// The rung of the path that was reached.
         rung: RungKind,
     },
-    /// As expected, from one rung.
+    /// The rate is as expected from one rung.
     SingleFactor {
-        /// It.
+        /// The rung that binds.
         rung: RungKind,
     },
-    /// As expected, from two rungs that lie close together.
+    /// The rate is as expected from two rungs that lie close together.
     TwoFactors {
-        /// The lower.
+        /// The lower of the two rungs.
         first: RungKind,
-        /// What binds once the first is mended.
+        /// The bound that is lowest once the first is removed.
         then: RungKind,
     },
     /// More than the lowest rung allows, less than the path: an input of the rung is too low.
@@ -167,10 +167,10 @@ pub enum Statement {
     },
     /// Less than expected, by no more than a quarter.
     BelowExpected {
-        /// The lowest rung.
+        /// The lowest rung of the ladder.
         rung: RungKind,
     },
-    /// Nothing known explains it.
+    /// No known bound explains the rate.
     Unexplained {
         /// Rungs that would have allowed at least a quarter more than was measured.
         ruled_out: Vec<RungKind>,
@@ -183,17 +183,17 @@ impl Ladder {
         self.rungs.iter().find(|rung| rung.kind == kind)
     }
 
-    /// What the path could carry: its lowest rung. `None` when nothing is known of the path.
+    /// Rate that the path could carry: its lowest rung. `None` when nothing is known of the path.
     pub fn ceiling(&self) -> Option<&Rung> {
         lowest(self.rungs.iter().filter(|rung| rung.kind.is_path()))
     }
 
-    /// The least of all rungs, in payload bit/s: what to expect.
+    /// The expected rate: the least of all rungs, in payload bit/s.
     pub fn expected_bps(&self) -> Option<f64> {
         lowest(self.rungs.iter()).map(|rung| rung.payload_bps)
     }
 
-    /// What a transfer reaches once it has started: the least of all rungs but the start-up.
+    /// Rate of a transfer once it has started: the least of all rungs but the start-up.
     pub fn steady_bps(&self) -> Option<f64> {
         lowest(self.rungs.iter().filter(|rung| rung.kind != RungKind::StartUp))
             .map(|rung| rung.payload_bps)
@@ -214,7 +214,7 @@ impl Ladder {
         rungs
     }
 
-    /// What binds; `None` on an empty ladder.
+    /// The lowest bounds; `None` on an empty ladder.
     pub fn binding(&self) -> Option<Binding> {
         match self.by_height().as_slice() {
             [] => None,
@@ -225,7 +225,7 @@ impl Ladder {
         }
     }
 
-    /// What the transfer would get if the lowest rung were gone: the next one. `None` when there
+    /// The next rung, which the transfer would reach if the lowest one were gone. `None` when there
     /// is no other.
     pub fn without_lowest(&self) -> Option<&Rung> {
         self.by_height().get(1).copied()
@@ -236,7 +236,7 @@ impl Ladder {
         RungKind::ALL.into_iter().filter(|kind| self.rung(*kind).is_none()).collect()
     }
 
-    /// What a measured payload rate says; `None` on an empty ladder.
+    /// Comparison of a measured payload rate with the rungs; `None` on an empty ladder.
     pub fn statement(&self, measured_bps: f64) -> Option<Statement> {
         if let Some(path) = self.ceiling() {
             let share = measured_bps / path.payload_bps;
@@ -274,7 +274,7 @@ impl Ladder {
 }
 
 impl Binding {
-    /// The lowest rung.
+    /// The lowest of the rungs that bind.
     pub const fn first(self) -> RungKind {
         match self {
             Self::One(kind) | Self::Two(kind, _) => kind,

@@ -12,14 +12,14 @@ use super::name::ParseNameError;
 use super::sonet::{Pdh, Sonet, WAN_PHY_LINE_BPS};
 use crate::units::BitRate;
 
-/// A link.
+/// A link: its kind and rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Link {
     /// Ethernet at any rate.
     Ethernet(BitRate),
     /// 10GBASE-W: Ethernet frames in an OC-192 payload.
     WanPhy,
-    /// SONET/SDH.
+    /// Optical line of SONET/SDH.
     Sonet(Sonet),
     /// DS1, E1, E3 or DS3.
     Pdh(Pdh),
@@ -40,11 +40,11 @@ pub enum Link {
 /// A link with its name and title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedLink {
-    /// As [`Link`] reads and prints it.
+    /// Name that [`Link`] reads and prints.
     pub name: &'static str,
-    /// For people.
+    /// Title of the link, for people.
     pub title: &'static str,
-    /// The link.
+    /// The link of this name.
     pub link: Link,
 }
 
@@ -121,7 +121,7 @@ impl Link {
         format!("{kind} at {}", self.rate())
     }
 
-    /// What carries packets on the link unless something else is asked for.
+    /// Link-layer protocol of the link unless another is asked for.
     pub const fn default_carrier(self) -> Carrier {
         match self {
             Self::Sonet(_) => Carrier::Pos { stuffed: false },
@@ -150,7 +150,7 @@ impl Link {
         }
     }
 
-    /// Whether the carrier runs on the link.
+    /// True when the carrier runs on the link.
     pub const fn takes(self, carrier: Carrier) -> bool {
         match self {
             Self::Sonet(_) => matches!(carrier, Carrier::Pos { .. } | Carrier::Aal5(_)),

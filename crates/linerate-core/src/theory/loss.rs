@@ -13,17 +13,17 @@ use crate::units::{BitRate, Bytes};
 
 /// CUBIC's C, segments per second cubed (RFC 9438 §5.1).
 pub const CUBIC_C: f64 = 0.4;
-/// What CUBIC keeps of its window at a loss (RFC 9438 §4.6).
+/// Share of its window that CUBIC keeps at a loss (RFC 9438 §4.6).
 pub const CUBIC_BETA: f64 = 0.7;
-/// What Reno keeps of its window at a loss (RFC 5681 §3.1).
+/// Share of its window that Reno keeps at a loss (RFC 5681 §3.1).
 pub const RENO_BETA: f64 = 0.5;
-/// Above this share of lost segments BBR version 1 takes the rate to be its own fault and yields
-/// (N. Cardwell et al., "BBR: congestion-based congestion control", ACM Queue 14(5), 2016).
+/// Share of lost segments above which BBR version 1 takes the rate to be too high and yields (N.
+/// Cardwell et al., "BBR: congestion-based congestion control", ACM Queue 14(5), 2016).
 pub const BBR1_LOSS_MAX: f64 = 0.2;
-/// Above this share of segments lost in a round BBR version 3 bounds what it has in flight
+/// Share of segments lost in a round above which BBR version 3 bounds its data in flight
 /// (draft-ietf-ccwg-bbr, BBR.LossThresh).
 pub const BBR3_LOSS_MAX: f64 = 0.02;
-/// What BBR version 3 keeps of its bound then (draft-ietf-ccwg-bbr, BBR.Beta).
+/// Share of its bound that BBR version 3 keeps then (draft-ietf-ccwg-bbr, BBR.Beta).
 pub const BBR3_BETA: f64 = 0.7;
 /// Shortest retransmission timeout of Linux (TCP_RTO_MIN); RFC 6298 §2.4 asks for 1 s.
 pub const RTO_MIN_LINUX: Duration = Duration::from_millis(200);
@@ -32,7 +32,7 @@ pub const RTO_MIN_LINUX: Duration = Duration::from_millis(200);
 /// and their waits count (Mathis et al. 1997, §4; Padhye et al. 1998, §3).
 pub const MATHIS_LOSS_MAX: f64 = 0.01;
 
-/// A path as a congestion control sees it.
+/// Round trip and segment size of a path, for the loss formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Payload of a full segment.
@@ -41,12 +41,12 @@ pub struct Path {
     pub rtt: Duration,
 }
 
-/// How many segments one acknowledgement answers, b in the formulas.
+/// Number of segments that one acknowledgement answers, b in the formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acks {
-    /// One each.
+    /// One acknowledgement for each segment.
     Every,
-    /// One for two: delayed acknowledgements (RFC 1122 §4.2.3.2).
+    /// One acknowledgement for two segments: delayed acknowledgements (RFC 1122 §4.2.3.2).
     EverySecond,
 }
 
@@ -65,7 +65,7 @@ impl Acks {
     }
 }
 
-/// What PFTK needs beside the path.
+/// Parameters of PFTK beside the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pftk {
     /// Segments per acknowledgement.
@@ -76,37 +76,37 @@ pub struct Pftk {
     pub window: Option<Bytes>,
 }
 
-/// The two ends of what a Reno flow may get, or bear.
+/// The two ends of the range of a Reno flow's rate or loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RenoRange {
-    /// One acknowledgement for two segments.
+    /// Rate with one acknowledgement for two segments.
     pub low: f64,
-    /// One each.
+    /// Rate with an acknowledgement for each segment.
     pub high: f64,
 }
 
-/// CUBIC's mean window.
+/// Mean window of CUBIC, and the region it is in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CubicWindow {
-    /// Segments.
+    /// Mean window in segments.
     pub segments: f64,
     /// Reno would have as much or more, and so rules.
     pub reno_friendly: bool,
 }
 
-/// Why there is no answer.
+/// Reason why a rate cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum LossError {
     /// Every rate divides by it.
     #[error("a round trip of 0 sets no bound on the rate")]
     ZeroRtt,
-    /// No payload.
+    /// Segments of 0 bytes.
     #[error("segments of 0 bytes carry nothing")]
     ZeroMss,
-    /// Nothing to wait for.
+    /// A timeout of 0, which does not exist.
     #[error("a retransmission timeout of 0 does not exist")]
     ZeroRto,
-    /// No window.
+    /// A window of 0 bytes.
     #[error("a window of 0 bytes carries nothing")]
     ZeroWindow,
     /// No loss, no bound.
@@ -130,13 +130,13 @@ pub enum LossError {
     /// Less than about a segment in each round trip.
     #[error("{rate} is less than the formula gives at any loss; it sets no budget")]
     RateTooLow {
-        /// The rate wanted.
+        /// The rate that is wanted.
         rate: BitRate,
     },
     /// The window does not allow it.
     #[error("{rate} is no less than the window allows without loss")]
     RateAboveWindow {
-        /// The rate wanted.
+        /// The rate that is wanted.
         rate: BitRate,
     },
 }
@@ -172,9 +172,8 @@ pub fn mathis_budget(path: &Path, acks: Acks, rate: BitRate) -> Result<f64, Loss
     budget((acks.mathis_constant() / window).powi(2), rate)
 }
 
-/// What a Reno flow gets with timeouts and a largest window W:
-/// R = 8 MSS min(W / (MSS RTT),
-/// 1 / (RTT sqrt(2bp/3) + T0 min(1, 3 sqrt(3bp/8)) p (1 + 32p²))).
+/// Rate of a Reno flow with timeouts and a largest window W: R = 8 MSS min(W / (MSS RTT), 1 / (RTT
+/// sqrt(2bp/3) + T0 min(1, 3 sqrt(3bp/8)) p (1 + 32p²))).
 ///
 /// 1460 bytes, 100 ms, 1 in 10,000, two segments an acknowledgement and a timeout of 200 ms give
 /// 10.111 Mbit/s.
@@ -216,7 +215,7 @@ pub fn pftk_budget(path: &Path, model: &Pftk, rate: BitRate) -> Result<f64, Loss
     Ok(low.exp())
 }
 
-/// What Reno, and CUBIC where it does as Reno does, may get: from a receiver that delays its
+/// Range of rates of Reno, and of CUBIC where it behaves as Reno: from a receiver that delays its
 /// acknowledgements to one that does not.
 ///
 /// Up to [`MATHIS_LOSS_MAX`] this is [`mathis_rate`]. Above it, it is [`pftk_rate`]: at the low end
@@ -248,8 +247,8 @@ pub fn reno_budget(path: &Path, rate: BitRate) -> Result<RenoRange, LossError> {
     Ok(RenoRange { low: budget(Acks::EverySecond)?, high: budget(Acks::Every)? })
 }
 
-/// What a TCP-friendly sender allows itself: 8 s / (RTT sqrt(2bp/3) +
-/// 3 T0 sqrt(3bp/8) p (1 + 32p²)), PFTK without a window and without its minimum.
+/// Rate that a TCP-friendly sender keeps to: 8 s / (RTT sqrt(2bp/3) + 3 T0 sqrt(3bp/8) p (1 +
+/// 32p²)), PFTK without a window and without its minimum.
 ///
 /// The two part where 3 sqrt(3bp/8) exceeds 1: above p = 8 / (27 b).
 /// # Errors
@@ -280,12 +279,8 @@ pub fn cubic_window(rtt: Duration, p: f64) -> Result<CubicWindow, LossError> {
     Ok(CubicWindow { segments: cubic.max(reno), reno_friendly: reno >= cubic })
 }
 
-/// What CUBIC gets: 8 MSS / RTT of its mean window. 1460 bytes, 100 ms and 1 in 10,000 give
-/// 21.888 Mbit/s.
-/// # Errors
-/// A round trip or segment of 0, p not above 0 and below 1.
-/// # Source
-/// RFC 9438 §5.
+/// Rate of CUBIC: 8 MSS / RTT of its mean window. 1460 bytes, 100 ms and 1 in 10,000 give 21.888
+/// Mbit/s.
 pub fn cubic_rate(path: &Path, p: f64) -> Result<f64, LossError> {
     Ok(path.segment_bps()? * cubic_window(path.rtt, p)?.segments)
 }
@@ -300,12 +295,8 @@ pub fn cubic_budget(path: &Path, rate: BitRate) -> Result<f64, LossError> {
     budget(cubic.max(reno), rate)
 }
 
-/// What BBR version 1 keeps of a bottleneck: R = C (1 − p), for p up to 0.2. An estimate: its
-/// probing costs more, and version 3 yields from 2 %.
-/// # Errors
-/// p below 0 or above 0.2.
-/// # Source
-/// N. Cardwell et al., "BBR: congestion-based congestion control", ACM Queue 14(5), 2016, fig. 8.
+/// Rate of BBR version 1 at a bottleneck: R = C (1 − p), for p up to 0.2. An estimate: its probing
+/// costs more, and version 3 yields from 2 %.
 pub fn bbr1_rate(bottleneck: BitRate, p: f64) -> Result<f64, LossError> {
     if !(0.0..=BBR1_LOSS_MAX).contains(&p) {
         return Err(LossError::LossBeyondBbr { ratio: p });
@@ -313,8 +304,8 @@ pub fn bbr1_rate(bottleneck: BitRate, p: f64) -> Result<f64, LossError> {
     Ok(bottleneck.bits_per_sec() as f64 * (1.0 - p))
 }
 
-/// How far a predicted rate may be off for chance alone after `events` losses, as a share of it:
-/// 1 / (2 sqrt(k)), one standard deviation. `None` without a loss.
+/// Error of a predicted rate by chance alone after `events` losses, as a share of it: 1 / (2
+/// sqrt(k)), one standard deviation. `None` without a loss.
 ///
 /// The count of a Poisson process varies by sqrt(k), and the rate goes with its root.
 pub fn chance_error(events: u64) -> Option<f64> {
@@ -330,7 +321,7 @@ impl Path {
         Ok(f64::from(self.mss_bytes) * 8.0)
     }
 
-    /// One segment in each round trip, bit/s.
+    /// Rate of one segment in each round trip, bit/s.
     fn segment_bps(&self) -> Result<f64, LossError> {
         Ok(self.segment_bits()? / seconds(self.rtt)?)
     }

@@ -19,7 +19,7 @@ pub const OCTET_STUFFING_SHARE: f64 = 2.0 / 256.0;
 /// (RFC 1662 §5.2).
 pub const BITS_PER_STUFFED_BIT: f64 = 62.0;
 
-/// How PPP marks its frames.
+/// Method with which PPP delimits its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stuffing {
     /// Bytes are escaped; the check sequence has 32 bits: SONET/SDH.
@@ -34,7 +34,7 @@ impl Stuffing {
         FLAG_BYTES + ADDRESS_CONTROL_BYTES + PROTOCOL_BYTES + self.fcs_bytes()
     }
 
-    /// Frame check sequence.
+    /// Bytes of the frame check sequence.
     pub const fn fcs_bytes(self) -> u32 {
         match self {
             Self::Octets => FCS32_BYTES,
@@ -74,7 +74,7 @@ mod tests {
         assert!((Stuffing::Bits.expected_bytes(1500) - 1502.0 / 62.0).abs() < 1e-12);
     }
 
-    /// Inserts a zero after five ones and says how many were inserted.
+    /// Inserts a zero after five ones and returns the number inserted.
     fn stuffed_bits(bits: impl Iterator<Item = bool>) -> u32 {
         let (mut ones, mut stuffed) = (0, 0);
         for bit in bits {

@@ -14,18 +14,18 @@ pub const LIGHT_M_PER_S: f64 = 299_792_458.0;
 /// Group index of single-mode fibre at 1550 nm (data sheets of ITU-T G.652 fibre).
 pub const FIBRE_INDEX: f64 = 1.468;
 
-/// Why there is no time or distance.
+/// Reason why a time or distance cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PropagationError {
     /// Negative, or not a number.
     #[error("a distance is 0 km or more")]
     Distance,
-    /// Bits never leave.
+    /// A rate of 0, at which bits never leave.
     #[error("the link's rate is 0")]
     ZeroRate,
 }
 
-/// One way through `km` of fibre, in seconds: t = n d / c, 4.897 µs a kilometre.
+/// Time of light through `km` of fibre, one way, in seconds: t = n d / c, 4.897 µs a kilometre.
 ///
 /// ```
 /// # use linerate_core::theory::propagation::fibre_delay_s;

@@ -24,36 +24,36 @@ pub struct Red {
     pub weight: f64,
 }
 
-/// Why there is no answer.
+/// Reason why a mark's chance or an average cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum RedError {
     /// The thresholds do not follow each other.
     #[error("thresholds {min} and {max} are not 0 or more and one above the other")]
     Thresholds {
-        /// The lower.
+        /// The lower of the thresholds.
         min: f64,
-        /// The upper.
+        /// The upper of the thresholds.
         max: f64,
     },
-    /// Not a chance.
+    /// A value that is no probability.
     #[error("a chance of {chance} for a mark is not above 0 and at most 1")]
     Chance {
-        /// The chance.
+        /// The value that was given.
         chance: f64,
     },
-    /// Not a weight.
+    /// A value that is no weight.
     #[error("a weight of {weight} is not above 0 and at most 1")]
     Weight {
-        /// The weight.
+        /// The value that was given.
         weight: f64,
     },
-    /// Not a length.
+    /// A value that is no length.
     #[error("a queue of {length} is not a length")]
     Length {
-        /// The length.
+        /// The value that was given.
         length: f64,
     },
-    /// No packet.
+    /// A packet of no length.
     #[error("packets of 0 bytes fill no queue")]
     ZeroPacket,
 }

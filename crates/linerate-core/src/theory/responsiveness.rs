@@ -10,7 +10,7 @@ use thiserror::Error;
 /// Share of the samples, the smallest, that the trimmed mean keeps, percent
 /// (draft-ietf-ippm-responsiveness, TMP).
 pub const TRIMMED_MEAN_PERCENT: usize = 95;
-/// A minute, in milliseconds: what a round trip is divided into.
+/// A minute in milliseconds, which is divided by the round trip.
 const MINUTE_MS: f64 = 60_000.0;
 
 /// Mean round trips under load: of new ("foreign") connections and of the loaded one.
@@ -26,13 +26,13 @@ pub struct LoadedRoundTrips {
     pub http_loaded: Duration,
 }
 
-/// Why there is no answer.
+/// Reason why responsiveness cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ResponsivenessError {
-    /// It would be infinite.
+    /// A round trip of 0, whose count would be infinite.
     #[error("a round trip of 0 gives no count of round trips per minute")]
     ZeroRoundTrip,
-    /// Nothing would be left.
+    /// No samples, of which none would be left.
     #[error("no round trip was measured")]
     NoSamples,
 }

@@ -9,30 +9,30 @@ use thiserror::Error;
 
 use crate::units::Bytes;
 
-/// Why there is no answer.
+/// Reason why a metric cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum MetricError {
-    /// Nothing to compare with.
+    /// An ideal time of 0, with which nothing compares.
     #[error("an ideal transfer of 0 s compares with nothing")]
     ZeroIdeal,
-    /// Not a rate.
+    /// A value that is no rate.
     #[error("an ideal rate of {bps} bit/s is not above 0")]
     NotARate {
-        /// The rate.
+        /// The value that was given.
         bps: f64,
     },
-    /// Nothing to compare with.
+    /// A base round trip of 0, with which nothing compares.
     #[error("a base round trip of 0 compares with nothing")]
     ZeroBase,
-    /// Nothing to share.
+    /// No bytes sent, of which to take a share.
     #[error("0 bytes were sent")]
     NothingSent,
     /// The counters contradict each other.
     #[error("{retransmitted} bytes were sent again of {sent} in all")]
     MoreRetransmitted {
-        /// All bytes, first and again.
+        /// All bytes sent, first and again.
         sent: u64,
-        /// Bytes sent again.
+        /// Number of bytes sent again.
         retransmitted: u64,
     },
 }
@@ -50,11 +50,7 @@ pub fn ideal_transfer_s(size: Bytes, payload_bps: f64) -> Result<f64, MetricErro
     Ok(size.count() as f64 * 8.0 / payload_bps)
 }
 
-/// How many times longer a transfer took than it had to: actual / ideal. 12 s for 8 s: 1.5.
-/// # Errors
-/// An ideal of 0.
-/// # Source
-/// RFC 6349 §4.1.
+/// Time of a transfer over the time at the ideal rate: actual / ideal. 12 s for 8 s: 1.5.
 pub fn transfer_time_ratio(actual: Duration, ideal: Duration) -> Result<f64, MetricError> {
     if ideal.is_zero() {
         return Err(MetricError::ZeroIdeal);
@@ -79,12 +75,8 @@ pub fn efficiency(sent: Bytes, retransmitted: Bytes) -> Result<f64, MetricError>
     Ok(kept as f64 / sent as f64)
 }
 
-/// How far the mean round trip of a transfer rose above the base, as a share of the base:
-/// (mean − base) / base. 25 to 32 ms: 28 %. Below 0 when the base was measured too high.
-/// # Errors
-/// A base of 0.
-/// # Source
-/// RFC 6349 §4.3.
+/// Rise of the mean round trip of a transfer above the base, as a share of the base: (mean − base)
+/// / base. 25 to 32 ms: 28 %. Below 0 when the base was measured too high.
 pub fn buffer_delay(mean: Duration, base: Duration) -> Result<f64, MetricError> {
     if base.is_zero() {
         return Err(MetricError::ZeroBase);

@@ -10,23 +10,23 @@ use thiserror::Error;
 
 use crate::units::BitRate;
 
-/// How much more often than the target a path that fails loses packets (RFC 8337 §7.2).
+/// Loss of a path that fails, over the target's loss (RFC 8337 §7.2).
 pub const FAIL_FACTOR: f64 = 4.0;
 
-/// What a path is to reach.
+/// Rate and round trip that a path is to carry (RFC 8337).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Rate of a bulk transfer.
     pub rate: BitRate,
     /// Round trip of the whole path.
     pub rtt: Duration,
-    /// Largest IP packet.
+    /// Largest IP packet of the path.
     pub mtu_bytes: u32,
-    /// Headers in it.
+    /// Bytes of headers in a packet.
     pub header_bytes: u32,
 }
 
-/// How often the test may be wrong.
+/// Chances of a wrong decision of the test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Risk {
     /// Chance to fail a path that has the target's run length, α.
@@ -40,32 +40,32 @@ impl Risk {
     pub const FIVE_PERCENT: Self = Self { false_fail: 0.05, false_pass: 0.05 };
 }
 
-/// What is known so far.
+/// Decision after the packets so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// The path loses little enough.
     Pass,
     /// The path loses too much.
     Fail,
-    /// Too early to say: send more.
+    /// Too early for a decision: send more.
     GoOn,
 }
 
-/// Why there is no answer.
+/// Reason why a test cannot be planned.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum SequentialError {
     /// Any path has it.
     #[error("a target rate of 0 asks nothing of a path")]
     ZeroRate,
-    /// No window.
+    /// A round trip of 0, with which no packet is in flight.
     #[error("with a round trip of 0 nothing is in flight")]
     ZeroRtt,
-    /// No payload fits.
+    /// An MTU in which no payload fits.
     #[error("an MTU of {mtu_bytes} bytes leaves no payload after {header_bytes} bytes of headers")]
     MtuTooSmall {
-        /// The MTU.
+        /// The MTU that was given.
         mtu_bytes: u32,
-        /// The headers.
+        /// Bytes of the headers.
         header_bytes: u32,
     },
     /// A path four times as bad would lose all.
@@ -77,15 +77,15 @@ pub enum SequentialError {
     /// Not a chance, or no better than a coin.
     #[error("a risk of {risk} is not above 0 and below 0.5")]
     RiskOutOfRange {
-        /// The chance.
+        /// The chance that was given.
         risk: f64,
     },
     /// The counters contradict each other.
     #[error("{lost} packets were lost of {sent} sent")]
     MoreLost {
-        /// Packets sent.
+        /// Number of packets sent.
         sent: u64,
-        /// Packets lost.
+        /// Number of packets lost.
         lost: u64,
     },
 }
@@ -181,10 +181,8 @@ impl Sprt {
         })
     }
 
-    /// Counts `lost` of `sent` further packets and says what is known now. After a decision
-    /// nothing is counted.
-    /// # Errors
-    /// More lost than sent.
+    /// Counts `lost` of `sent` further packets and returns the decision. After a decision nothing
+    /// is counted.
     pub fn count(&mut self, sent: u64, lost: u64) -> Result<Decision, SequentialError> {
         if lost > sent {
             return Err(SequentialError::MoreLost { sent, lost });
@@ -197,7 +195,7 @@ impl Sprt {
         Ok(self.decision)
     }
 
-    /// What is known now.
+    /// Decision after the packets so far.
     pub const fn decision(&self) -> Decision {
         self.decision
     }
@@ -230,17 +228,17 @@ impl Sprt {
     /// The most losses in `sent` packets that pass; `None` while none would.
     pub fn pass_at_most(&self, sent: u64) -> Option<u64> {
         let line = self.line(sent) - self.pass_below;
-        (line >= 0.0).then(|| whole(line.floor()))
+        (line >= 0.0).then(|| as_count(line.floor()))
     }
 
     /// The least losses in `sent` packets that fail, which may be more than were sent.
     pub fn fail_at_least(&self, sent: u64) -> u64 {
-        whole((self.line(sent) + self.fail_above).ceil())
+        as_count((self.line(sent) + self.fail_above).ceil())
     }
 
     /// Packets after which `lost` losses pass, the inverse of [`Self::pass_at_most`].
     pub fn packets_to_pass(&self, lost: u64) -> u64 {
-        whole(((lost as f64 + self.pass_below) / self.slope).ceil())
+        as_count(((lost as f64 + self.pass_below) / self.slope).ceil())
     }
 
     fn decide(&self, sent: u64, lost: u64) -> Decision {
@@ -279,7 +277,7 @@ fn valid(risk: f64) -> Result<f64, SequentialError> {
     if risk > 0.0 && risk < 0.5 { Ok(risk) } else { Err(SequentialError::RiskOutOfRange { risk }) }
 }
 
-fn whole(count: f64) -> u64 {
+fn as_count(count: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

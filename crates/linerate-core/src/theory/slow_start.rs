@@ -34,9 +34,9 @@ pub const HYSTART_CSS_ROUNDS: u32 = 5;
 /// A transfer on an idle path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlowStart {
-    /// Payload to send.
+    /// Payload bytes of the transfer.
     pub size: Bytes,
-    /// What the path carries of payload once the window fills it.
+    /// Payload rate of the path once the window fills it.
     pub rate: BitRate,
     /// Round trip without queues.
     pub rtt: Duration,
@@ -48,7 +48,7 @@ pub struct SlowStart {
     pub growth: f64,
 }
 
-/// What a transfer takes.
+/// Rounds and time of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transfer {
     /// Rounds spent waiting for acknowledgements: until the path is full or the data ends.
@@ -57,44 +57,44 @@ pub struct Transfer {
     pub filled: bool,
     /// Segments sent in those rounds.
     pub segments_before: f64,
-    /// From the first byte sent to the last acknowledgement.
+    /// Time from the first byte sent to the last acknowledgement.
     pub time_s: f64,
     /// Size over that time.
     pub mean_bps: f64,
-    /// What the transfer would take less at the full rate from the start: time − 8 S / C.
+    /// Time that the transfer takes beyond that at the full rate from the start: time − 8 S / C.
     pub waste_s: f64,
 }
 
-/// Why there is no answer.
+/// Reason why a transfer cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum SlowStartError {
-    /// Nothing to send.
+    /// A transfer of 0 bytes.
     #[error("a transfer of 0 bytes takes no time")]
     ZeroSize,
-    /// It never ends.
+    /// A rate of 0, at which a transfer never ends.
     #[error("at a rate of 0 a transfer never ends")]
     ZeroRate,
-    /// Nothing to wait for.
+    /// A round trip of 0, without rounds to count.
     #[error("with a round trip of 0 there are no rounds to count")]
     ZeroRtt,
-    /// No payload.
+    /// Segments of 0 bytes.
     #[error("segments of 0 bytes carry nothing")]
     ZeroMss,
-    /// It never starts.
+    /// An initial window of 0 segments.
     #[error("with an initial window of 0 a transfer never starts")]
     ZeroInitialWindow,
     /// The window never fills the path.
     #[error("a growth of {growth} in each round is not above 1")]
     NoGrowth {
-        /// The factor.
+        /// The factor that was given.
         growth: f64,
     },
     /// The rounds alone take as long.
     #[error("{time_s} s is no more than {rounds} round trips take")]
     TimeTooShort {
-        /// The time given.
+        /// The time that was given.
         time_s: f64,
-        /// The rounds.
+        /// Number of rounds in that time.
         rounds: u32,
     },
 }

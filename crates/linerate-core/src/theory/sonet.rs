@@ -35,13 +35,13 @@ pub enum Sonet {
 /// Columns of a SONET frame, by use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Columns {
-    /// All.
+    /// Number of all columns.
     pub total: u32,
     /// Section and line overhead, pointers among it.
     pub transport: u32,
-    /// Path overhead.
+    /// Columns of the path overhead.
     pub path: u32,
-    /// Fixed stuff.
+    /// Columns of fixed stuff.
     pub stuff: u32,
     /// Left for packets or cells.
     pub payload: u32,
@@ -52,7 +52,7 @@ impl Sonet {
     pub const ALL: [Self; 6] =
         [Self::Oc1, Self::Oc3, Self::Oc12, Self::Oc48, Self::Oc192, Self::Oc768];
 
-    /// N of OC-N.
+    /// The number N of OC-N.
     pub const fn n(self) -> u32 {
         match self {
             Self::Oc1 => 1,
@@ -133,16 +133,16 @@ pub enum Pdh {
     Ds3Plcp,
 }
 
-/// What a line's framing leaves: `payload` of every `total` bits.
+/// Bits that a line's framing leaves: `payload` of every `total` bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
     /// Bits that the framing leaves.
     pub payload: u32,
     /// Bits of the frame.
     pub total: u32,
-    /// What takes the others.
+    /// Name of the overhead that takes the others.
     pub taker: &'static str,
-    /// Standard.
+    /// Standard of the framing.
     pub source: &'static str,
 }
 
@@ -160,7 +160,7 @@ impl Pdh {
         }
     }
 
-    /// What the framing leaves for packets in HDLC.
+    /// Bits that the framing leaves for packets in HDLC.
     pub const fn packet_framing(self) -> Framing {
         match self {
             Self::Ds1 => Framing {
@@ -189,7 +189,7 @@ impl Pdh {
         }
     }
 
-    /// What the framing leaves for cells, their headers counted.
+    /// Bits that the framing leaves for cells, their headers counted.
     ///
     /// DS3 with the convergence protocol carries 12 cells each 125 µs: 96,000 cells/s,
     /// 40.704 Mbit/s.
@@ -221,17 +221,17 @@ impl Pdh {
     ///
     /// DS3: 44,736,000 × 84/85 = 44,209,694 bit/s.
     pub fn packet_bps(self) -> f64 {
-        self.packet_framing().of(self.line_bps())
+        self.packet_framing().payload_bps(self.line_bps())
     }
 
     /// Rate left for cells, their headers counted.
     pub fn cell_bps(self) -> f64 {
-        self.cell_framing().of(self.line_bps())
+        self.cell_framing().payload_bps(self.line_bps())
     }
 }
 
 impl Framing {
-    fn of(self, line_bps: u64) -> f64 {
+    fn payload_bps(self, line_bps: u64) -> f64 {
         line_bps as f64 * f64::from(self.payload) / f64::from(self.total)
     }
 }

@@ -11,25 +11,25 @@ use crate::units::{BitRate, Bytes};
 /// Metres per kilometre over bits per terabit.
 const TERABIT_METRES: f64 = 1e3 / 1e12;
 
-/// Why there is no answer.
+/// Reason why a score cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum SpeedRecordError {
-    /// Nothing moved.
+    /// A rate of 0, which scores nothing.
     #[error("a rate of 0 scores nothing")]
     ZeroRate,
-    /// Nothing moved, or no time passed.
+    /// A transfer of 0 bytes or in no time.
     #[error("a transfer of 0 bytes or in no time has no rate")]
     NoTransfer,
-    /// Not a distance.
+    /// A value that is no distance.
     #[error("{km} km is not a distance")]
     NotADistance {
-        /// The distance.
+        /// The value that was given.
         km: f64,
     },
-    /// Not a score.
+    /// A value that is no score.
     #[error("{score_tbm_per_s} Tbit·m/s is not a score")]
     NotAScore {
-        /// The score.
+        /// The value that was given.
         score_tbm_per_s: f64,
     },
 }

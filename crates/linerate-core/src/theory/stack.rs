@@ -22,14 +22,14 @@ pub const ENCAPSULATIONS_MAX: usize = 16;
 /// VLAN tags of one Ethernet frame at most (IEEE 802.1ad).
 pub const VLAN_TAGS_MAX: u8 = 2;
 
-/// What to take apart.
+/// Link, encapsulations and packets of which the layers are computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackPlan {
-    /// The link.
+    /// The link that carries the packets.
     pub link: Link,
-    /// What carries packets on it.
+    /// Link-layer protocol that carries packets on it.
     pub carrier: Carrier,
-    /// What they are wrapped in, outermost first.
+    /// Encapsulations of the packets, outermost first.
     pub encapsulations: Vec<Encapsulation>,
     /// Longest packet on the link. Tunnels and PPPoE take their bytes from it; tags, labels and
     /// `pppoe-rfc4638` outside of every tunnel come on top.
@@ -38,10 +38,10 @@ pub struct StackPlan {
     pub segment: Segment,
 }
 
-/// What each layer leaves.
+/// Rates at each layer of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
-    /// From the line's rate down to the payload; no layer has more than the one before it.
+    /// Layers from the line's rate down to the payload; no layer has more than the one before it.
     pub layers: Vec<Layer>,
     /// Full packets per second.
     pub packets_per_s: f64,
@@ -51,28 +51,28 @@ pub struct Stack {
     pub payload_bps: f64,
     /// Rate of the flow's own IP packets, inside of every encapsulation.
     pub ip_bps: f64,
-    /// Whether any layer is an estimate.
+    /// True when any layer is an estimate.
     pub estimate: bool,
 }
 
-/// One layer.
+/// One layer of the link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    /// What the rate counts: `SONET payload`.
+    /// Name of the layer whose bytes the rate counts: `SONET payload`.
     pub name: String,
-    /// Rate of it.
+    /// Rate at the layer, bit/s.
     pub bps: f64,
-    /// The same for each full packet of the flow.
+    /// Bytes of the layer for each full packet of the flow.
     pub bytes_per_packet: f64,
-    /// What was taken from the layer before: `5 of every 53 bytes: cell header`.
+    /// Part of the layer before that was taken: `5 of every 53 bytes: cell header`.
     pub rule: String,
     /// Standard of the rule.
     pub source: &'static str,
-    /// Whether the rule is an estimate.
+    /// True when the rule is an estimate.
     pub estimate: bool,
 }
 
-/// Why there is no stack.
+/// Reason why the layers cannot be computed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StackError {
     /// Rate of 0, or headers that leave no payload.
@@ -81,41 +81,41 @@ pub enum StackError {
     /// The carrier does not run on the link.
     #[error("{carrier} does not run on {link}; the link's own is {}", .link.default_carrier())]
     Carrier {
-        /// The link.
+        /// The link that was given.
         link: Link,
-        /// The carrier.
+        /// The link-layer protocol that was given.
         carrier: Carrier,
     },
     /// A tag or PPPoE without Ethernet around it.
     #[error("{encapsulation} needs an Ethernet frame right outside of it, and there is none")]
     NoFrame {
-        /// The encapsulation.
+        /// The encapsulation that was given.
         encapsulation: Encapsulation,
     },
-    /// More tags than 802.1ad knows.
+    /// More tags than 802.1ad allows.
     #[error("{tags} VLAN tags on one frame are more than {VLAN_TAGS_MAX}")]
     TooManyTags {
-        /// Tags.
+        /// Number of tags in the frame.
         tags: u32,
     },
     /// More encapsulations than anybody has.
     #[error("{count} encapsulations are more than {ENCAPSULATIONS_MAX}")]
     TooManyEncapsulations {
-        /// Encapsulations.
+        /// Number of the encapsulations given.
         count: usize,
     },
     /// A number in the encapsulation that its standard does not allow.
     #[error("{encapsulation} is not possible: its number is out of range")]
     Impossible {
-        /// The encapsulation.
+        /// The encapsulation that was given.
         encapsulation: Encapsulation,
     },
     /// No packet fits into the encapsulation.
     #[error("{encapsulation} does not fit into the {room_bytes} bytes that are left of the MTU")]
     NoRoom {
-        /// The encapsulation.
+        /// The encapsulation that was given.
         encapsulation: Encapsulation,
-        /// What is left outside of it.
+        /// Bytes of the MTU that are left for it.
         room_bytes: u32,
     },
     /// QUIC with something inside, or over TCP.
@@ -124,11 +124,11 @@ pub enum StackError {
     /// Longer than the carrier can frame.
     #[error("{carrier} carries packets of at most {max_bytes} bytes, and this one has {bytes}")]
     TooLong {
-        /// The carrier.
+        /// The link-layer protocol that was given.
         carrier: Carrier,
-        /// With tags and labels.
+        /// Length of the packet with tags and labels.
         bytes: u32,
-        /// The carrier's limit.
+        /// Longest packet of that protocol.
         max_bytes: u32,
     },
     /// Not one of the eight rates.
@@ -136,12 +136,12 @@ pub enum StackError {
         "802.11a and g know 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s, and {link} is none of them"
     )]
     WifiRate {
-        /// The link.
+        /// The link that was given.
         link: Link,
     },
 }
 
-/// What each layer of a link leaves for a flow of full packets.
+/// Rates at each layer of a link for a flow of full packets.
 ///
 /// packets/s = line rate / (8 × bytes that a packet takes of the line); each layer is packets/s
 /// times its own bytes of a packet.
@@ -237,10 +237,10 @@ const fn is_wifi(link: Link) -> bool {
 }
 
 /// One full packet, in bytes at each place.
-struct Sizes {
-    /// What the carrier carries.
+struct StackSizes {
+    /// Bytes that the link-layer protocol carries.
     outside: u32,
-    /// Just inside of each encapsulation.
+    /// Bytes just inside of each encapsulation.
     inside: Vec<u32>,
     /// The flow's own IP packet.
     packet: u32,
@@ -250,7 +250,7 @@ struct Sizes {
     payload: u32,
 }
 
-fn sizes(plan: &StackPlan, wraps: &[Encapsulation]) -> Result<Sizes, StackError> {
+fn sizes(plan: &StackPlan, wraps: &[Encapsulation]) -> Result<StackSizes, StackError> {
     let room = rooms(plan.mtu_bytes, wraps)?;
     let packet = room.last().copied().unwrap_or(plan.mtu_bytes);
     let datagram = plan.segment.payload_bytes(packet)?;
@@ -269,7 +269,7 @@ fn sizes(plan: &StackPlan, wraps: &[Encapsulation]) -> Result<Sizes, StackError>
         }
         _ => datagram,
     };
-    Ok(Sizes { outside, inside, packet, datagram, payload })
+    Ok(StackSizes { outside, inside, packet, datagram, payload })
 }
 
 const fn is_mtu(wrap: Encapsulation) -> bool {
@@ -296,7 +296,7 @@ fn rooms(mtu_bytes: u32, wraps: &[Encapsulation]) -> Result<Vec<u32>, StackError
     Ok(rooms)
 }
 
-fn wrap_rows(wraps: &[Encapsulation], sizes: &Sizes) -> Vec<Row> {
+fn wrap_rows(wraps: &[Encapsulation], sizes: &StackSizes) -> Vec<Row> {
     let mut outside = sizes.outside;
     let mut rows = Vec::new();
     for (wrap, inside) in wraps.iter().zip(&sizes.inside) {
@@ -315,7 +315,7 @@ fn wrap_rows(wraps: &[Encapsulation], sizes: &Sizes) -> Vec<Row> {
     rows
 }
 
-fn payload_rows(segment: Segment, wraps: &[Encapsulation], sizes: &Sizes) -> Vec<Row> {
+fn payload_rows(segment: Segment, wraps: &[Encapsulation], sizes: &StackSizes) -> Vec<Row> {
     let ip = match segment.family {
         Family::V4 => "IPv4 20",
         Family::V6 => "IPv6 40",
@@ -347,8 +347,8 @@ fn payload_rows(segment: Segment, wraps: &[Encapsulation], sizes: &Sizes) -> Vec
     rows
 }
 
-/// Rates for rows whose first is the line.
-fn from_rows(line_bps: f64, rows: Vec<Row>, sizes: &Sizes) -> Stack {
+/// Stack of rows whose first is the line.
+fn from_rows(line_bps: f64, rows: Vec<Row>, sizes: &StackSizes) -> Stack {
     let line_bytes = rows.first().map_or(1.0, |row| row.bytes);
     let share = |bytes: f64| line_bps * (bytes / line_bytes);
     let layers: Vec<Layer> = rows

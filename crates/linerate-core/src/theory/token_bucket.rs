@@ -11,10 +11,10 @@ use thiserror::Error;
 
 use crate::units::{BitRate, Bytes};
 
-/// What a byte costs: 1 bit/s for 8·10^9 ns.
+/// Tokens of a byte: 1 bit/s for 8·10^9 ns.
 const PER_BYTE: i128 = 8_000_000_000;
 
-/// What a meter says of a packet.
+/// Colour that a meter gives a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -23,25 +23,25 @@ pub enum Colour {
     Green,
     /// Above them, within the excess burst or the peak rate.
     Yellow,
-    /// Above both.
+    /// Above both rates or bursts.
     Red,
 }
 
-/// Why parameters are no bucket.
+/// Reason why parameters are no bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BucketError {
-    /// No tokens ever come.
+    /// A rate at which no tokens ever come.
     #[error("the rate is 0: no token would ever come")]
     ZeroRate,
     /// No packet ever fits.
     #[error("the burst is 0 bytes: no packet would ever fit")]
     ZeroBurst,
-    /// PIR below CIR.
+    /// A peak rate (PIR) below the committed one (CIR).
     #[error("the peak rate ({peak}) is below the committed rate ({committed})")]
     PeakBelowCommitted {
-        /// PIR.
+        /// Peak information rate (PIR).
         peak: BitRate,
-        /// CIR.
+        /// Committed information rate (CIR).
         committed: BitRate,
     },
     /// A burst on a line that is not faster than the bucket fills.
@@ -75,11 +75,11 @@ impl Tokens {
     }
 
     /// Tokens that a packet of `bytes` lacks; it fits at 0 and below.
-    fn lack(&self, bytes: u32) -> i128 {
+    fn missing_tokens(&self, bytes: u32) -> i128 {
         i128::from(bytes) * PER_BYTE - self.level
     }
 
-    fn take(&mut self, bytes: u32) {
+    fn remove_tokens(&mut self, bytes: u32) {
         self.level -= i128::from(bytes) * PER_BYTE;
     }
 
@@ -144,12 +144,13 @@ impl TokenBucket {
         Ok(Self { rate_bps, tokens: Tokens::full(burst), since: Since::default() })
     }
 
-    /// A packet arrives: `None` when it conforms and takes its tokens, otherwise what is missing.
+    /// Takes the tokens of a packet that arrives and conforms (`None`); otherwise the bytes
+    /// missing.
     pub fn arrive(&mut self, at_ns: u64, bytes: u32) -> Option<MissingBytes> {
         self.tokens.add(brought(self.since.step(at_ns), self.rate_bps));
-        let lack = self.tokens.lack(bytes);
+        let lack = self.tokens.missing_tokens(bytes);
         if lack <= 0 {
-            self.tokens.take(bytes);
+            self.tokens.remove_tokens(bytes);
         }
         missing(lack)
     }
@@ -163,7 +164,7 @@ impl TokenBucket {
             return None;
         }
         let last = self.since.0.unwrap_or(at_ns);
-        let wait = self.tokens.lack(bytes).max(0);
+        let wait = self.tokens.missing_tokens(bytes).max(0);
         let wait = u64::try_from((wait + self.rate_bps - 1) / self.rate_bps).ok()?;
         Some(last.saturating_add(wait).max(at_ns))
     }
@@ -174,13 +175,12 @@ impl TokenBucket {
     }
 }
 
-/// A colour with what a packet that is not green lacks of the bucket that would have kept it
-/// from being worse than green.
+/// A colour, with the bytes that a packet which is not green lacks in the bucket that made it so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marked {
-    /// The colour.
+    /// Colour of the packet.
     pub colour: Colour,
-    /// Bytes missing from the bucket that decided; `None` for green, and where the packet came
+    /// Bytes missing from the bucket that decided; `None` for green, and where the packet arrived
     /// with its colour.
     pub missing: Option<MissingBytes>,
 }
@@ -192,11 +192,11 @@ const fn marked(colour: Colour, missing: Option<MissingBytes>) -> Marked {
 /// Parameters of the single-rate three-colour marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SingleRate {
-    /// CIR.
+    /// Committed information rate (CIR).
     pub committed: BitRate,
-    /// CBS.
+    /// Committed burst size (CBS).
     pub committed_burst: Bytes,
-    /// EBS.
+    /// Excess burst size (EBS).
     pub excess_burst: Bytes,
 }
 
@@ -211,9 +211,7 @@ pub struct SrTcm {
 }
 
 impl SrTcm {
-    /// Both buckets full.
-    /// # Errors
-    /// When the rate or both bursts are 0.
+    /// A marker with both buckets full.
     pub fn new(plan: &SingleRate) -> Result<Self, BucketError> {
         check_rate(plan.committed)?;
         if plan.committed_burst.count() == 0 && plan.excess_burst.count() == 0 {
@@ -233,15 +231,15 @@ impl SrTcm {
     pub fn arrive(&mut self, at_ns: u64, bytes: u32, was: Colour) -> Marked {
         let over = self.committed.add(brought(self.since.step(at_ns), self.rate_bps));
         self.excess.add(over);
-        let committed_lack = self.committed.lack(bytes);
-        let excess_lack = self.excess.lack(bytes);
+        let committed_lack = self.committed.missing_tokens(bytes);
+        let excess_lack = self.excess.missing_tokens(bytes);
         if was == Colour::Green && committed_lack <= 0 {
-            self.committed.take(bytes);
+            self.committed.remove_tokens(bytes);
             return marked(Colour::Green, None);
         }
         let from_committed = if was == Colour::Green { missing(committed_lack) } else { None };
         if was != Colour::Red && excess_lack <= 0 {
-            self.excess.take(bytes);
+            self.excess.remove_tokens(bytes);
             return marked(Colour::Yellow, from_committed);
         }
         marked(Colour::Red, if was == Colour::Red { None } else { missing(excess_lack) })
@@ -251,13 +249,13 @@ impl SrTcm {
 /// Parameters of the two-rate three-colour marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwoRate {
-    /// CIR.
+    /// Committed information rate (CIR).
     pub committed: BitRate,
-    /// CBS.
+    /// Committed burst size (CBS).
     pub committed_burst: Bytes,
-    /// PIR.
+    /// Peak information rate (PIR).
     pub peak: BitRate,
-    /// PBS.
+    /// Peak burst size (PBS).
     pub peak_burst: Bytes,
 }
 
@@ -273,9 +271,7 @@ pub struct TrTcm {
 }
 
 impl TrTcm {
-    /// Both buckets full.
-    /// # Errors
-    /// When a rate or a burst is 0, or PIR is below CIR.
+    /// A marker with both buckets full.
     pub fn new(plan: &TwoRate) -> Result<Self, BucketError> {
         check_rate(plan.committed)?;
         if plan.committed_burst.count() == 0 || plan.peak_burst.count() == 0 {
@@ -301,17 +297,17 @@ impl TrTcm {
         let step = self.since.step(at_ns);
         self.committed.add(brought(step, self.committed_bps));
         self.peak.add(brought(step, self.peak_bps));
-        let peak_lack = self.peak.lack(bytes);
+        let peak_lack = self.peak.missing_tokens(bytes);
         if was == Colour::Red || peak_lack > 0 {
             return marked(Colour::Red, if was == Colour::Red { None } else { missing(peak_lack) });
         }
-        self.peak.take(bytes);
-        let committed_lack = self.committed.lack(bytes);
+        self.peak.remove_tokens(bytes);
+        let committed_lack = self.committed.missing_tokens(bytes);
         if was == Colour::Yellow || committed_lack > 0 {
             let lack = if was == Colour::Yellow { None } else { missing(committed_lack) };
             return marked(Colour::Yellow, lack);
         }
-        self.committed.take(bytes);
+        self.committed.remove_tokens(bytes);
         marked(Colour::Green, None)
     }
 }
@@ -334,12 +330,8 @@ pub struct BurstOnLine {
     pub line: BitRate,
 }
 
-/// How long a full bucket lets traffic pass at the line's rate, in seconds: t = 8 b / (C - r).
-/// 1 MB at 100 Mbit/s lasts 8.889 ms on a line of 1 Gbit/s, and 8.889 Mbit pass meanwhile.
-/// # Errors
-/// When the line is not faster than the bucket fills.
-/// # Source
-/// RFC 2212, Policing: what passes in t is the least of C t and b + r t.
+/// Time for which a full bucket lets traffic pass at the line's rate, in seconds: t = 8 b / (C -
+/// r). 1 MB at 100 Mbit/s lasts 8.889 ms on a line of 1 Gbit/s, and 8.889 Mbit pass meanwhile.
 pub fn burst_duration_s(plan: &BurstOnLine) -> Result<f64, BucketError> {
     let BurstOnLine { burst, rate, line } = *plan;
     if line <= rate {

@@ -4,8 +4,8 @@
 //! protection, the acknowledgements that TCP sends back on the same air. Every figure is an
 //! estimate. Rules: IEEE 802.11 §10.3 (access), §17 (OFDM).
 
-/// Share of the physical rate that aggregated frames leave for packets: the middle of 0.55 to
-/// 0.70, which is what stations alone on a channel are seen to reach with 802.11n and later.
+/// Share of the physical rate that aggregated frames leave for packets: the middle of 0.55 to 0.70,
+/// which single stations on a channel reach with 802.11n and later.
 pub const AGGREGATED_SHARE: f64 = 0.625;
 
 /// The rates of 802.11a and 802.11g, Mbit/s, with data bits of a symbol (IEEE 802.11 §17.3.2.2).
@@ -42,7 +42,7 @@ pub struct Exchange {
     pub frame_bytes: u32,
     /// Symbols of the frame.
     pub symbols: u32,
-    /// From the end of one acknowledgement to the end of the next, µs.
+    /// Time from the end of one acknowledgement to the end of the next, µs.
     pub cycle_us: f64,
 }
 

@@ -18,19 +18,19 @@ pub const WINDOW_SCALE_MAX: u8 = 14;
 /// Largest window of any connection, bytes: 65535 × 2^14 (RFC 7323 §2.3).
 pub const WINDOW_MAX_BYTES: u64 = WINDOW_UNSCALED_MAX_BYTES << WINDOW_SCALE_MAX;
 
-/// Why there is no answer.
+/// Reason why a window or rate cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WindowError {
     /// Every rate divides by it.
     #[error("a round trip of 0 sets no bound on the rate")]
     ZeroRtt,
-    /// Nothing is ever in flight.
+    /// A window of 0 bytes, with which nothing is ever in flight.
     #[error("a window of 0 bytes carries nothing")]
     ZeroWindow,
     /// Any window allows it.
     #[error("a rate of 0 needs no window")]
     ZeroRate,
-    /// No host may ask for more.
+    /// A window scale above that of RFC 7323.
     #[error("a window scale of {scale} is above 14, the largest (RFC 7323)")]
     ScaleTooLarge {
         /// The shift asked for.
@@ -42,10 +42,10 @@ pub enum WindowError {
         /// The window asked for.
         bytes: u64,
     },
-    /// Not a count.
+    /// A window too large to count.
     #[error("the bytes in flight at {rate} over {seconds} s are too many to count")]
     TooLarge {
-        /// The rate.
+        /// The rate that was given.
         rate: BitRate,
         /// The round trip, whole seconds.
         seconds: u64,

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use super::MonoTime;
 
-/// Something that tells monotonic time.
+/// A source of monotonic time.
 pub trait Clock {
     /// Now, on this clock.
     fn now(&self) -> MonoTime;
 }
 
-/// A clock that stands still until it is told to move.
+/// A clock that moves only when it is set.
 #[derive(Debug, Default)]
 pub struct SimClock(Cell<MonoTime>);
 

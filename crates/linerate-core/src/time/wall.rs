@@ -46,7 +46,7 @@ impl WallTime {
     /// One line with what is accepted.
     pub fn named(text: &str, now: Self) -> Result<Self, String> {
         let utc = |date: jiff::civil::DateTime| {
-            date.to_zoned(jiff::tz::TimeZone::UTC).map(|it| Self(it.timestamp()))
+            date.to_zoned(jiff::tz::TimeZone::UTC).map(|zoned| Self(zoned.timestamp()))
         };
         let today = now.0.to_zoned(jiff::tz::TimeZone::UTC).date();
         let day = match text.trim() {

@@ -6,9 +6,9 @@
 //! bucket where it is empty; the better explanation wins by its likelihood, each parameter paid
 //! for (Schwarz's criterion).
 
-/// How much better a bucket must explain the answers, in the logarithm: 20 to 1.
+/// Least gain in the log-likelihood of the answers by a bucket, over random loss: 20 to 1.
 const BETTER: f64 = 3.0;
-/// Fewer probes say nothing.
+/// Least number of probes for a fit.
 const PROBES_MIN: usize = 8;
 /// Rates that are tried, answers per second, with steps of a tenth.
 const RATE_MIN: f64 = 0.05;
@@ -21,9 +21,9 @@ const ERROR_MIN: f64 = 0.005;
 /// A bucket that explains a router's answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bucket {
-    /// Tokens per second.
+    /// Tokens that come per second.
     pub per_second: f64,
-    /// Most tokens.
+    /// Most tokens in the bucket.
     pub burst: f64,
 }
 
@@ -49,11 +49,12 @@ pub fn fit(probes: &[(u64, bool)]) -> Option<Bucket> {
 
 /// Buckets to try: rates in steps, and those at which all that was answered would be used up.
 fn grid(probes: &[(u64, bool)], answered: usize) -> impl Iterator<Item = Bucket> {
-    let span_s = probes.last().map_or(0, |it| it.0) as f64 / 1e9
-        - probes.first().map_or(0, |it| it.0) as f64 / 1e9;
-    let steps: Vec<f64> =
-        std::iter::successors(Some(RATE_MIN), |rate| Some(rate * 1.3).filter(|it| *it < RATE_MAX))
-            .collect();
+    let span_s = probes.last().map_or(0, |probe| probe.0) as f64 / 1e9
+        - probes.first().map_or(0, |probe| probe.0) as f64 / 1e9;
+    let steps: Vec<f64> = std::iter::successors(Some(RATE_MIN), |rate| {
+        Some(rate * 1.3).filter(|rate| *rate < RATE_MAX)
+    })
+    .collect();
     BURSTS.iter().flat_map(move |&burst| {
         let used_up = (answered as f64 - burst) / span_s;
         let used_up = (used_up.is_finite() && used_up > 0.0).then_some(used_up);
@@ -72,14 +73,14 @@ fn best_of(
     let least = tried.iter().map(|(wrong, _)| *wrong).min()?;
     let equals = tried.iter().filter(|(wrong, _)| *wrong == least);
     let first = equals.clone().next()?.1;
-    let equals: Vec<_> = equals.filter(|(_, it)| it.burst == first.burst).collect();
-    equals.get(equals.len() / 2).map(|it| **it)
+    let equals: Vec<_> = equals.filter(|(_, bucket)| bucket.burst == first.burst).collect();
+    equals.get(equals.len() / 2).map(|equal| **equal)
 }
 
-/// Probes of which the bucket says the opposite. A token goes with each answer that really came.
+/// Probes whose fate the bucket gets wrong. Each real answer takes a token.
 fn wrong_guesses(probes: &[(u64, bool)], bucket: Bucket) -> usize {
     let mut tokens = bucket.burst;
-    let mut before = probes.first().map_or(0, |it| it.0);
+    let mut before = probes.first().map_or(0, |probe| probe.0);
     let mut wrong = 0;
     for &(at_ns, answered) in probes {
         let passed = at_ns.saturating_sub(before) as f64 / 1e9;
@@ -95,7 +96,7 @@ fn wrong_guesses(probes: &[(u64, bool)], bucket: Bucket) -> usize {
     wrong
 }
 
-/// Of so many of one kind among all, at the share that fits them best.
+/// Log-likelihood of `part` answers of one kind among `all`, at the share that fits them best.
 fn likelihood(part: usize, all: usize) -> f64 {
     let (part, all) = (part as f64, all as f64);
     let share = (part / all).clamp(ERROR_MIN, 1.0 - ERROR_MIN);

@@ -8,24 +8,26 @@ use super::round_trips;
 use crate::record::{AddedDelay, Direction, Finding, Hop, HopSample, Trace, TracePhase};
 use crate::stats::{median, median_interval};
 
-/// Of the intervals of both medians: together they hold with 95 % and more.
+/// Confidence of the intervals of both medians: together they hold with 95 % and more.
 const CONFIDENCE: f64 = 0.975;
 /// A difference counts above so many times the floor.
 const FLOORS: f64 = 3.0;
-/// A round trip that rises by less under load stands in no queue that anybody minds.
+/// Least rise of a round trip under load that counts as a queue.
 const RISE_NS_MIN: f64 = 1e6;
-/// A router whose answers rise by so many times more than the end's is slow itself.
+/// Rise of a router's answers over the end's, above which the router itself is slow.
 const OWN_SLOWNESS: f64 = 1.5;
 /// Answers under load that a hop must give.
 const LOADED_MIN: usize = 3;
 
-/// Fills in what each hop adds to the one before that answers.
+/// Fills in the delay of each hop beyond the one before that answers.
 pub(super) fn add_differences(trace: &mut Trace) {
     let tick = trace.floor_ns.unwrap_or(0) as f64;
-    let mut before: Option<Measured> = None;
+    let mut before: Option<MedianDelay> = None;
     for hop in &mut trace.hops {
         hop.added = None;
-        let Some(here) = Measured::of(&round_trips(&hop.samples, TracePhase::Idle)) else {
+        let Some(here) =
+            MedianDelay::from_round_trips(&round_trips(&hop.samples, TracePhase::Idle))
+        else {
             continue;
         };
         if let Some(before) = before {
@@ -43,16 +45,16 @@ pub(super) fn add_differences(trace: &mut Trace) {
 }
 
 #[derive(Clone, Copy)]
-struct Measured {
+struct MedianDelay {
     median: f64,
     low: f64,
     high: f64,
-    /// What one half of the probes differs from the other.
+    /// Difference between the medians of the two halves of the probes.
     floor: f64,
 }
 
-impl Measured {
-    fn of(round_trips: &[f64]) -> Option<Self> {
+impl MedianDelay {
+    fn from_round_trips(round_trips: &[f64]) -> Option<Self> {
         let interval = median_interval(round_trips, CONFIDENCE)?;
         let half = |odd| {
             let each = round_trips.iter().enumerate().filter(|(index, _)| index % 2 == odd);

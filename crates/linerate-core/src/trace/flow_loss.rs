@@ -16,22 +16,22 @@ use crate::stats::{Z_95, wilson_interval};
 const Z: f64 = 3.290_5;
 /// Groups of flows with a loss of their own.
 const GROUPS_MAX: usize = 4;
-/// Fewer probes of a flow to a hop say nothing.
+/// Least probes of a flow to a hop.
 const PROBES_MIN: u64 = 5;
 
-/// What the flows of a trace lost at its hops.
-struct Table {
+/// Losses of the flows of a trace at its hops.
+struct FlowTable {
     /// Hops that answer all they get, in order.
     ttls: Vec<u8>,
-    /// Of each flow what each of these hops lost.
+    /// Probes and losses of each flow at each of these hops.
     flows: BTreeMap<u16, Vec<Witness>>,
-    /// Whether the last hop is the end.
+    /// True when the last hop is the end.
     sure: bool,
 }
 
-/// Flows that lose while others do not, by what hops at `ttls` answered.
+/// Flows that lose packets while others do not, by the answers of the hops at `ttls`.
 pub(super) fn find(trace: &Trace, ttls: Vec<u8>) -> Vec<Finding> {
-    let mut table = Table::of(trace, ttls);
+    let mut table = FlowTable::from_trace(trace, ttls);
     let of = u16::try_from(table.flows.len()).unwrap_or(u16::MAX);
     let mut found = Vec::new();
     while let Some(split) = table.best_split().filter(|_| found.len() < GROUPS_MAX) {
@@ -43,19 +43,19 @@ pub(super) fn find(trace: &Trace, ttls: Vec<u8>) -> Vec<Finding> {
     found
 }
 
-impl Table {
-    fn of(trace: &Trace, ttls: Vec<u8>) -> Self {
+impl FlowTable {
+    fn from_trace(trace: &Trace, ttls: Vec<u8>) -> Self {
         let mut flows: BTreeMap<u16, Vec<Witness>> = BTreeMap::new();
         let end = trace.hops.last().filter(|hop| hop.is_end).map(|hop| hop.ttl);
         let hops = trace.hops.iter().filter(|hop| ttls.contains(&hop.ttl));
         for (index, hop) in hops.enumerate() {
-            for it in hop.samples.iter().filter(|it| it.phase == TracePhase::Idle) {
-                let row = flows.entry(it.flow).or_default();
+            for sample in hop.samples.iter().filter(|sample| sample.phase == TracePhase::Idle) {
+                let row = flows.entry(sample.flow).or_default();
                 let nothing = |ttl: &u8| Witness { ttl: *ttl, sent: 0, lost: 0 };
                 row.extend(ttls.iter().skip(row.len()).map(nothing));
                 if let Some(cell) = row.get_mut(index) {
                     cell.sent += 1;
-                    cell.lost += u64::from(it.rtt_ns.is_none());
+                    cell.lost += u64::from(sample.rtt_ns.is_none());
                 }
             }
         }
@@ -64,47 +64,52 @@ impl Table {
         Self { ttls, flows, sure }
     }
 
-    /// What these flows lost from a hop on.
-    fn later<'a>(&'a self, flows: impl IntoIterator<Item = &'a u16>, index: usize) -> Witness {
+    /// Losses of these flows from a hop on.
+    fn losses_from<'a>(
+        &'a self,
+        flows: impl IntoIterator<Item = &'a u16>,
+        index: usize,
+    ) -> Witness {
         let rows = flows.into_iter().filter_map(|flow| self.flows.get(flow));
         sum(rows.flat_map(|row| row.iter().skip(index)))
     }
 
     /// The place and the flows that explain all losses best, where flows differ at all.
-    fn best_split(&self) -> Option<Split> {
+    fn best_split(&self) -> Option<FlowSplit> {
         let least_later = if self.sure { 1 } else { 2 };
         let places = (0..self.ttls.len()).filter(|at| self.ttls.len() - at >= least_later);
         let splits = places.filter(|&index| self.differ(index)).flat_map(|index| {
             let mut order: Vec<u16> = self.flows.keys().copied().collect();
-            let lost = |flow: &u16| share(self.later([flow], index)).unwrap_or(0.0);
+            let lost = |flow: &u16| share(self.losses_from([flow], index)).unwrap_or(0.0);
             order.sort_by(|one, other| lost(other).total_cmp(&lost(one)));
-            (1..order.len()).map(move |count| Split::of(self, index, &order[..count]))
+            (1..order.len()).map(move |count| FlowSplit::from_table(self, index, &order[..count]))
         });
         let best = splits.max_by(|one, other| one.gain.total_cmp(&other.gain))?;
         (best.gain > STEP_MIN && best.shows_later(self)).then_some(best)
     }
 
-    /// Whether flows lose differently from a hop on: the ratio of the likelihoods of a share each
+    /// True when flows lose differently from a hop on: the ratio of the likelihoods of a share each
     /// and of one share for all, as chi-squared.
     fn differ(&self, index: usize) -> bool {
-        let each = self.flows.keys().map(|flow| likelihood(self.later([flow], index)));
-        let gain = 2.0 * (each.sum::<f64>() - likelihood(self.later(self.flows.keys(), index)));
+        let each = self.flows.keys().map(|flow| likelihood(self.losses_from([flow], index)));
+        let gain =
+            2.0 * (each.sum::<f64>() - likelihood(self.losses_from(self.flows.keys(), index)));
         self.flows.len() > 1 && gain > chi_squared(self.flows.len() - 1)
     }
 }
 
 /// Some flows that lose from a hop on.
-struct Split {
+struct FlowSplit {
     index: usize,
     flows: Vec<u16>,
     lossy: Witness,
     gain: f64,
 }
 
-impl Split {
-    fn of(table: &Table, index: usize, flows: &[u16]) -> Self {
-        let lossy = table.later(flows, index);
-        let all = table.later(table.flows.keys(), 0);
+impl FlowSplit {
+    fn from_table(table: &FlowTable, index: usize, flows: &[u16]) -> Self {
+        let lossy = table.losses_from(flows, index);
+        let all = table.losses_from(table.flows.keys(), 0);
         let rest = Witness { sent: all.sent - lossy.sent, lost: all.lost - lossy.lost, ..all };
         let gain = 2.0 * (likelihood(lossy) + likelihood(rest) - likelihood(all));
         let more = share(lossy) > share(rest);
@@ -112,22 +117,24 @@ impl Split {
         Self { index, flows: flows.to_vec(), lossy, gain }
     }
 
-    fn shows_later(&self, table: &Table) -> bool {
+    fn shows_later(&self, table: &FlowTable) -> bool {
         let hops = (self.index..table.ttls.len()).map(|index| {
             sum(self.flows.iter().filter_map(|flow| table.flows.get(flow)?.get(index)))
         });
         later_show(&hops.collect::<Vec<_>>(), self.lossy, table.sure)
     }
 
-    /// `rest` has the flows that are left; what these lose too is no loss of the group's own.
-    fn finding(mut self, trace: &Trace, rest: &Table, of: u16) -> Option<Finding> {
+    /// Builds the finding. `rest` has the flows that are left; losses that these have too are not
+    /// the group's own.
+    fn finding(mut self, trace: &Trace, rest: &FlowTable, of: u16) -> Option<Finding> {
         self.flows.sort_unstable();
-        let base = share(rest.later(rest.flows.keys(), self.index)).unwrap_or(0.0);
+        let base = share(rest.losses_from(rest.flows.keys(), self.index)).unwrap_or(0.0);
         let interval = wilson_interval(self.lossy.lost, self.lossy.sent, Z_95)?;
         let at = rest.ttls[self.index];
         let after = self.index.checked_sub(1).map_or(0, |before| rest.ttls[before]);
         let at_hops = [at, after].into_iter();
-        let mut own = at_hops.map(|ttl| self.own_routers(trace, ttl)).filter(|it| !it.is_empty());
+        let mut own =
+            at_hops.map(|ttl| self.own_routers(trace, ttl)).filter(|routers| !routers.is_empty());
         Some(Finding::FlowLoss {
             after,
             at,
@@ -161,18 +168,20 @@ impl Split {
 /// The flows that rounds measured; the search for paths sends more.
 fn rounds_flows(trace: &Trace) -> Vec<u16> {
     let samples = trace.hops.iter().flat_map(|hop| &hop.samples);
-    let mut flows: Vec<u16> =
-        samples.filter(|it| it.phase == TracePhase::Idle).map(|it| it.flow).collect();
+    let mut flows: Vec<u16> = samples
+        .filter(|sample| sample.phase == TracePhase::Idle)
+        .map(|sample| sample.flow)
+        .collect();
     flows.sort_unstable();
     flows.dedup();
     flows
 }
 
 fn sum<'a>(cells: impl Iterator<Item = &'a Witness>) -> Witness {
-    cells.fold(Witness { ttl: 0, sent: 0, lost: 0 }, |sum, it| Witness {
-        ttl: sum.ttl.max(it.ttl),
-        sent: sum.sent + it.sent,
-        lost: sum.lost + it.lost,
+    cells.fold(Witness { ttl: 0, sent: 0, lost: 0 }, |sum, cell| Witness {
+        ttl: sum.ttl.max(cell.ttl),
+        sent: sum.sent + cell.sent,
+        lost: sum.lost + cell.lost,
     })
 }
 

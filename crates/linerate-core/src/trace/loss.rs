@@ -12,10 +12,10 @@ use crate::stats::{Z_95, wilson_interval};
 /// Fewer rounds make no witness.
 const ROUNDS_MIN: u64 = 5;
 
-/// The losses, and the routers that limit their answers. Where some flows lose on their own,
-/// what is told of all flows is what the others lose too.
+/// The losses, and the routers that limit their answers. Where some flows lose packets on their
+/// own, losses of all flows are those that the others have too.
 pub(super) fn find(trace: &Trace) -> (Vec<Finding>, Vec<Finding>) {
-    let mut all = Witnesses::of(trace, &[]);
+    let mut all = Witnesses::from_trace(trace, &[]);
     let mut losses = flow_loss::find(trace, all.own.clone());
     let flows = losses.iter().flat_map(|finding| match finding {
         Finding::FlowLoss { flows, .. } => flows.clone(),
@@ -23,10 +23,10 @@ pub(super) fn find(trace: &Trace) -> (Vec<Finding>, Vec<Finding>) {
     });
     let flows: Vec<u16> = flows.collect();
     if !flows.is_empty() {
-        all.list = Witnesses::of(trace, &flows).list;
+        all.list = Witnesses::from_trace(trace, &flows).list;
     }
     let nothing = Witness { ttl: 0, sent: 0, lost: 0 };
-    steps(&all.list, nothing, all.sure(trace), &mut losses);
+    steps(&all.list, nothing, all.reach_the_end(trace), &mut losses);
     all.limited.sort_by_key(|(counts, _)| counts.ttl);
     let limited = all.limited.into_iter().map(|(counts, per_second)| Finding::RateLimited {
         at: counts.ttl,
@@ -37,7 +37,7 @@ pub(super) fn find(trace: &Trace) -> (Vec<Finding>, Vec<Finding>) {
     (losses, limited.collect())
 }
 
-/// What the hops say, and which of them are no witnesses.
+/// Hops whose answers show losses of the path, and hops that limit their answers.
 struct Witnesses {
     list: Vec<Witness>,
     /// Hops that are witnesses by their own answers, not by echoes.
@@ -46,8 +46,9 @@ struct Witnesses {
 }
 
 impl Witnesses {
-    /// By all flows but `without`. Echoes are a flow of their own, which may be one of these.
-    fn of(trace: &Trace, without: &[u16]) -> Self {
+    /// Hops as all flows but `without` show them. Echoes are a flow of their own, which may be one
+    /// of these.
+    fn from_trace(trace: &Trace, without: &[u16]) -> Self {
         let (mut list, mut limited) = (Vec::new(), Vec::new());
         for hop in &trace.hops {
             let counts = count(hop.ttl, &hop.samples, without);
@@ -61,13 +62,13 @@ impl Witnesses {
                 None => list.push(counts),
             }
         }
-        let mut own: Vec<u8> = list.iter().map(|it: &Witness| it.ttl).collect();
+        let mut own: Vec<u8> = list.iter().map(|witness: &Witness| witness.ttl).collect();
         // Answers to echoes stand for the end where its error messages are limited.
         let end = end_of(trace);
         let echoes = count(end.unwrap_or(u8::MAX), &trace.echoes, without);
         let answered = echoes.sent >= ROUNDS_MIN && echoes.lost < echoes.sent;
         if answered && end.is_some() && without.is_empty() {
-            list.retain(|it| Some(it.ttl) != end);
+            list.retain(|witness| Some(witness.ttl) != end);
             list.push(echoes);
         }
         drop_those_that_answer_less(&mut list, &mut limited);
@@ -75,10 +76,10 @@ impl Witnesses {
         Self { list, own, limited }
     }
 
-    /// Whether the end is among them.
-    fn sure(&self, trace: &Trace) -> bool {
+    /// True when the end is among them.
+    fn reach_the_end(&self, trace: &Trace) -> bool {
         let end = end_of(trace);
-        end.is_some() && self.list.last().map(|it| it.ttl) == end
+        end.is_some() && self.list.last().map(|witness| witness.ttl) == end
     }
 }
 
@@ -87,33 +88,35 @@ fn end_of(trace: &Trace) -> Option<u8> {
 }
 
 fn count(ttl: u8, samples: &[HopSample], without: &[u16]) -> Witness {
-    let counts = |it: &&HopSample| it.phase == TracePhase::Idle && !without.contains(&it.flow);
+    let counts =
+        |sample: &&HopSample| sample.phase == TracePhase::Idle && !without.contains(&sample.flow);
     let rounds = || samples.iter().filter(counts);
     let sent = rounds().count() as u64;
-    Witness { ttl, sent, lost: rounds().filter(|it| it.rtt_ns.is_none()).count() as u64 }
+    Witness { ttl, sent, lost: rounds().filter(|sample| sample.rtt_ns.is_none()).count() as u64 }
 }
 
 /// Probes of every phase take tokens, so all of them count.
 fn bucket_of(samples: &[HopSample]) -> Option<bucket::Bucket> {
     let probes: Vec<(u64, bool)> =
-        samples.iter().map(|it| (it.at_ns, it.rtt_ns.is_some())).collect();
+        samples.iter().map(|sample| (sample.at_ns, sample.rtt_ns.is_some())).collect();
     bucket::fit(&probes)
 }
 
-/// A hop beyond which more comes back than from itself loses nothing: it answers less.
+/// Removes hops with a lower share of answers than a hop behind them: they limit their answers and
+/// lose nothing.
 fn drop_those_that_answer_less(
     witnesses: &mut Vec<Witness>,
     limited: &mut Vec<(Witness, Option<f64>)>,
 ) {
     let mut highest = f64::INFINITY;
     let mut kept = Vec::new();
-    for &it in witnesses.iter().rev() {
-        let Some(interval) = wilson_interval(it.lost, it.sent, Z_95) else { continue };
+    for &witness in witnesses.iter().rev() {
+        let Some(interval) = wilson_interval(witness.lost, witness.sent, Z_95) else { continue };
         if interval.low > highest {
-            limited.push((it, None));
+            limited.push((witness, None));
         } else {
             highest = highest.min(interval.high);
-            kept.push(it);
+            kept.push(witness);
         }
     }
     kept.reverse();
@@ -146,9 +149,10 @@ fn steps(witnesses: &[Witness], before: Witness, sure: bool, losses: &mut Vec<Fi
     steps(&witnesses[index + 1..], at, sure, losses);
 }
 
-/// Where two shares explain the answers best, if far better than one (twice the logarithm of the
-/// ratio of likelihoods). Before the first witness is this host, which loses nothing, so that the
-/// first one may show the loss of its own link: its share stands against one in a thousand.
+/// Index of the hop from which on another share of losses explains the answers best, if far better
+/// than one share for all (twice the logarithm of the ratio of likelihoods). Before the first
+/// witness is this host, which loses nothing, so that the first one may show the loss of its own
+/// link: its share stands against one in a thousand.
 fn best_step(witnesses: &[Witness], before: Witness) -> Option<usize> {
     let all = sum_with(before, witnesses);
     let gain = |index: usize| {
@@ -162,8 +166,8 @@ fn best_step(witnesses: &[Witness], before: Witness) -> Option<usize> {
     best.or_else(|| (before.sent == 0 && loss_or_none(all) > STEP_MIN).then_some(0))
 }
 
-/// How much better the share of all losses explains them than one in a thousand: with all hops
-/// alike there is no earlier one to compare with.
+/// Gain in the likelihood of the losses by their own share over one in a thousand, twice its
+/// logarithm: with all hops alike there is no earlier one to compare with.
 fn loss_or_none(all: Witness) -> f64 {
     let base: f64 = 1e-3;
     if share(all).is_none_or(|share| share <= base) {
@@ -178,9 +182,9 @@ fn sum(witnesses: &[Witness]) -> Witness {
 }
 
 fn sum_with(first: Witness, witnesses: &[Witness]) -> Witness {
-    witnesses.iter().fold(first, |sum, it| Witness {
+    witnesses.iter().fold(first, |sum, witness| Witness {
         ttl: sum.ttl,
-        sent: sum.sent + it.sent,
-        lost: sum.lost + it.lost,
+        sent: sum.sent + witness.sent,
+        lost: sum.lost + witness.lost,
     })
 }

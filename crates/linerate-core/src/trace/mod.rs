@@ -16,9 +16,9 @@ mod witness;
 
 use crate::record::{Direction, Finding, HopSample, Trace, TracePhase};
 
-/// Judges a trace by its samples, and replaces what an earlier judgement found. `load` is the way
-/// that the load went, where there was one. Findings come in the order in which a reader wants
-/// them: loss and queue first.
+/// Fills in a trace's findings from its samples, in place of earlier ones. `load` is the direction
+/// of the load, where there was one. Findings are in the order in which a reader wants them: loss
+/// and queue first.
 pub fn judge(trace: &mut Trace, load: Option<Direction>) {
     delay::add_differences(trace);
     let (losses, limited) = loss::find(trace);
@@ -34,6 +34,6 @@ pub fn judge(trace: &mut Trace, load: Option<Direction>) {
 
 /// The round trips of a phase, in the order sent.
 pub fn round_trips(samples: &[HopSample], phase: TracePhase) -> Vec<f64> {
-    let of_phase = samples.iter().filter(|it| it.phase == phase);
-    of_phase.filter_map(|it| it.rtt_ns).map(|ns| ns as f64).collect()
+    let of_phase = samples.iter().filter(|sample| sample.phase == phase);
+    of_phase.filter_map(|sample| sample.rtt_ns).map(|ns| ns as f64).collect()
 }

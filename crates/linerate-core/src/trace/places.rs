@@ -2,11 +2,11 @@
 
 use crate::record::{ArrivedMarks, Finding, Hop, Trace};
 
-/// So many distances at which one router answers are a loop: two can be a router that forwards
-/// what it should have answered.
+/// Least number of distances at which one router answers that make a loop: two can be a router that
+/// forwards packets it should have answered.
 const ROUND_MIN: usize = 3;
 
-/// The first router that a packet comes back to.
+/// The first router to which a packet returns: a loop.
 pub fn round(trace: &Trace) -> Option<Finding> {
     let routers = trace.hops.iter().filter(|hop| !hop.is_end);
     let seen = |address: &str| {
@@ -42,7 +42,7 @@ pub(super) fn marks(trace: &Trace) -> Vec<Finding> {
     found
 }
 
-/// Each run of hops at which flows meet several routers.
+/// Runs of hops at which flows meet several routers.
 pub(super) fn spread(trace: &Trace) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut open: Option<(u8, u8, u16)> = None;

@@ -1,7 +1,7 @@
 //! How many flows show all next hops of a balancer that spreads them evenly (Veitch, Augustin,
 //! Teixeira, Friedman: "Failure Control in Multipath Route Tracing", Infocom 2009).
 
-/// How often a hop may be missed.
+/// Largest probability that a hop is missed.
 pub const FAILURE: f64 = 0.05;
 
 /// Flows that must have been seen where `known` next hops are: were there one more, that many

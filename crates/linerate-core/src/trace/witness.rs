@@ -6,7 +6,7 @@ use crate::stats::{Z_95, wilson_interval};
 /// of freedom: a chance of 0.0005 at one place, which there are up to 30 of.
 pub(super) const STEP_MIN: f64 = 12.0;
 
-/// What a hop was sent and did not answer.
+/// Probes sent to a hop, and those that it did not answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Witness {
     pub(super) ttl: u8,
@@ -14,12 +14,13 @@ pub(super) struct Witness {
     pub(super) lost: u64,
 }
 
-/// Whether each later witness may well lose as much as all of them together. Without the end two
-/// must say so: the last router alone may limit its answers in a way that no bucket explains.
+/// True when each later witness may well lose as much as all of them together. Without the end two
+/// must do so: the last router alone may limit its answers in a way that no bucket explains.
 pub(super) fn later_show(later: &[Witness], all: Witness, sure: bool) -> bool {
     let Some(together) = wilson_interval(all.lost, all.sent, Z_95) else { return false };
-    let shows = |it: &Witness| {
-        wilson_interval(it.lost, it.sent, Z_95).is_some_and(|own| own.high >= together.low)
+    let shows = |witness: &Witness| {
+        wilson_interval(witness.lost, witness.sent, Z_95)
+            .is_some_and(|own| own.high >= together.low)
     };
     (sure || later.len() > 1) && later.iter().all(shows)
 }

@@ -69,7 +69,7 @@ macro_rules! numbers {
     };
 }
 
-/// A fault that has no place of its own gets that of the value.
+/// Gives a fault that has no place the place of the value.
 fn placed<T>(read: Result<T, Error>, at: Option<usize>) -> Result<T, Error> {
     match read {
         Ok(value) => Ok(value),
@@ -184,7 +184,7 @@ fn read_table<'de, V: Visitor<'de>>(
     visitor.visit_map(Table { entries: entries.into_iter(), value: None })
 }
 
-/// A variant is its name, or a table of its name alone with what it holds.
+/// Reads a variant: its name, or a table of its name alone with its value.
 fn variant(tree: Tree) -> Result<(Key, Option<Tree>), Error> {
     let name_and_content = "string or map with a single key";
     match tree.node {

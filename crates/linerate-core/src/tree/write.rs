@@ -219,7 +219,7 @@ lists! {
 pub(super) struct Table {
     variant: Option<&'static str>,
     entries: Vec<(Key, Tree)>,
-    /// The key whose value comes next.
+    /// The key of the next value.
     key: Option<Key>,
 }
 

@@ -94,7 +94,7 @@ fn parse(text: &str) -> Result<u64, Reason> {
 const BINARY: [(&str, u32); 6] =
     [("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)];
 
-/// Below this many bytes a size that is not round is printed in full.
+/// Size in bytes below which one that is not round is printed in full.
 const PLAIN_BELOW: u64 = 1_000_000;
 
 impl fmt::Display for Bytes {

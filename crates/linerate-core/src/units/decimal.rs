@@ -14,7 +14,7 @@ pub(super) struct Decimal {
 /// Places after the point that are kept; further digits are below any unit read here.
 const PLACES: usize = 18;
 
-/// 10^[`PLACES`].
+/// Parts of one unit: 10^[`PLACES`].
 const ATTO: u128 = 1_000_000_000_000_000_000;
 
 impl Decimal {

@@ -12,7 +12,7 @@ pub struct ParseUnitError {
     accepted: &'static str,
 }
 
-/// What is wrong with the text.
+/// The error in the text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum Reason {
     #[error("it is empty")]
@@ -37,10 +37,10 @@ impl Reason {
     }
 }
 
-/// What a type accepts, for its messages.
+/// Name of a type's quantity and the texts that it accepts, for its messages.
 #[derive(Clone, Copy)]
 pub(super) struct Quantity {
-    /// With its article: `a rate`.
+    /// Name with its article: `a rate`.
     pub(super) name: &'static str,
     /// Examples: `155.52 Mbit/s, 10G or 64kbps`.
     pub(super) accepted: &'static str,

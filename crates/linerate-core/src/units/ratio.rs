@@ -9,7 +9,7 @@ use super::error::{ParseUnitError, Quantity, Reason};
 /// sent may exceed 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ratio {
-    /// What was counted.
+    /// Number of the part that was counted.
     pub part: u64,
     /// Out of how many.
     pub whole: u64,

@@ -11,15 +11,22 @@ const SPAN: Quantity = Quantity {
     accepted: "seconds or, for example, 500ms, 20us, 1.5s, 10m or 1h30m",
 };
 
-/// Units, largest first: name, other names, nanoseconds.
-const UNITS: [(&str, &[&str], u64); 6] = [
-    ("h", &[], 3_600_000_000_000),
-    ("m", &["min"], 60_000_000_000),
-    ("s", &["sec"], 1_000_000_000),
-    ("ms", &[], 1_000_000),
+/// A unit of time and the names that a text may give it.
+struct TimeUnit {
+    name: &'static str,
+    other_names: &'static [&'static str],
+    ns: u64,
+}
+
+/// Units, largest first.
+const UNITS: [TimeUnit; 6] = [
+    TimeUnit { name: "h", other_names: &[], ns: 3_600_000_000_000 },
+    TimeUnit { name: "m", other_names: &["min"], ns: 60_000_000_000 },
+    TimeUnit { name: "s", other_names: &["sec"], ns: 1_000_000_000 },
+    TimeUnit { name: "ms", other_names: &[], ns: 1_000_000 },
     // U+00B5 is the micro sign, U+03BC the Greek letter.
-    ("us", &["\u{b5}s", "\u{3bc}s"], 1_000),
-    ("ns", &[], 1),
+    TimeUnit { name: "us", other_names: &["\u{b5}s", "\u{3bc}s"], ns: 1_000 },
+    TimeUnit { name: "ns", other_names: &[], ns: 1 },
 ];
 
 /// Reads a span: a bare number is seconds, otherwise numbers with units, largest first. The
@@ -41,7 +48,7 @@ fn parse(text: &str) -> Result<u64, Reason> {
     let mut rest = text.trim();
     let (number, unit) = split_unit(rest)?;
     if unit.is_empty() {
-        return number.times(UNITS[2].2);
+        return number.times(UNITS[2].ns);
     }
     let mut total = 0_u64;
     let mut units = UNITS.iter();
@@ -49,13 +56,12 @@ fn parse(text: &str) -> Result<u64, Reason> {
         let (number, after) = split_unit(rest)?;
         let end = after.find(|c: char| c.is_ascii_digit() || c == '.' || c.is_whitespace());
         let (unit, tail) = after.split_at(end.unwrap_or(after.len()));
-        let is_it =
-            |(name, others, _): &&(&str, &[&str], u64)| *name == unit || others.contains(&unit);
+        let is_it = |row: &&TimeUnit| row.name == unit || row.other_names.contains(&unit);
         if !UNITS.iter().any(|row| is_it(&row)) {
             return Err(Reason::unknown_unit(unit));
         }
         // The iterator has moved past every unit that is as large as the last one.
-        let Some((_, _, ns)) = units.find(is_it) else {
+        let Some(TimeUnit { ns, .. }) = units.find(is_it) else {
             return Err(Reason::Other(format!("{unit:?} comes after a unit that is not larger")));
         };
         total = total.checked_add(number.times(*ns)?).ok_or(Reason::TooLarge)?;
@@ -69,17 +75,17 @@ fn parse(text: &str) -> Result<u64, Reason> {
 /// are apart.
 pub fn print_span(span: Duration) -> String {
     let ns = span.as_nanos();
-    let of = |index: usize| u128::from(UNITS[index].2);
+    let unit_ns = |index: usize| u128::from(UNITS[index].ns);
     if ns == 0 {
         return "0s".to_owned();
     }
-    if ns < of(2) {
-        let index = (3..UNITS.len()).find(|&index| ns >= of(index)).unwrap_or(UNITS.len() - 1);
-        return print_part(ns, of(index), UNITS[index].0);
+    if ns < unit_ns(2) {
+        let index = (3..UNITS.len()).find(|&index| ns >= unit_ns(index)).unwrap_or(UNITS.len() - 1);
+        return print_part(ns, unit_ns(index), UNITS[index].name);
     }
     let mut text = String::new();
-    let (hours, below_hour) = (ns / of(0), ns % of(0));
-    let (minutes, below_minute) = (below_hour / of(1), below_hour % of(1));
+    let (hours, below_hour) = (ns / unit_ns(0), ns % unit_ns(0));
+    let (minutes, below_minute) = (below_hour / unit_ns(1), below_hour % unit_ns(1));
     if hours > 0 {
         // Writing to a String cannot fail.
         let _ = write!(text, "{hours}h");
@@ -88,7 +94,7 @@ pub fn print_span(span: Duration) -> String {
         let _ = write!(text, "{minutes}m");
     }
     if below_minute > 0 {
-        text.push_str(&print_part(below_minute, of(2), UNITS[2].0));
+        text.push_str(&print_part(below_minute, unit_ns(2), UNITS[2].name));
     }
     text
 }

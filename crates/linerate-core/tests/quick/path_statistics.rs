@@ -60,9 +60,9 @@ fn decisions(seed: u64) -> Vec<u8> {
             corrupted: false,
             tag: number,
         };
-        forward.take(MonoTime::from_nanos(number * 110_000), packet, &mut out);
+        forward.receive(MonoTime::from_nanos(number * 110_000), packet, &mut out);
     }
-    forward.due(MonoTime::from_nanos(60_000_000_000), &mut out);
+    forward.release(MonoTime::from_nanos(60_000_000_000), &mut out);
     let mut bytes = Vec::new();
     for departure in &out.departures {
         bytes.extend(departure.at.nanos().to_le_bytes());

@@ -135,7 +135,7 @@ impl Lane {
     /// Does what there is to do at `now`, unless it can wait.
     pub(super) fn release(&mut self, now: MonoTime, to: &Tun) -> Result<(), Failure> {
         let Some(wake) = self.wake().filter(|wake| wake.at <= now) else { return Ok(()) };
-        self.pipeline.due(now, &mut self.outlet);
+        self.pipeline.release(now, &mut self.outlet);
         self.settle();
         if wake.exact {
             // Even if nothing leaves: cross traffic comes as a train, too.
@@ -179,7 +179,7 @@ impl Lane {
         let tag = self.hold.keep_after(waited_ns, frame);
         for index in 0..frame.segments {
             let packet = frame.packet(index, tag + u64::from(index));
-            self.pipeline.take(now, packet, &mut self.outlet);
+            self.pipeline.receive(now, packet, &mut self.outlet);
         }
         if !self.outlet.lost.is_empty() {
             self.tell_too_long(now, from)?;

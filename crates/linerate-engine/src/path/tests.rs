@@ -236,7 +236,7 @@ fn what_a_host_sends_for_itself_has_no_number_in_a_list() {
     let mut out = linerate_core::path::Outlet::default();
     for bytes in [&report, &solicitation, &echo, &tcp_super_packet()] {
         let packet = Frame::read(bytes, TunKind::Ip).packet(0, 0);
-        pipeline.take(linerate_core::time::MonoTime::default(), packet, &mut out);
+        pipeline.receive(linerate_core::time::MonoTime::default(), packet, &mut out);
     }
     let lost: Vec<u32> = out.lost.iter().map(|lost| lost.packet.ip_bytes).collect();
     assert_eq!((lost, out.departures.len()), (vec![48], 3), "the echo request alone");

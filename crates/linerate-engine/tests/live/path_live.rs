@@ -261,7 +261,7 @@ fn ethernet_devices_and_both_protocols_go_through_a_line_that_cuts_super_packets
 struct Noise;
 
 impl Element for Noise {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         let corrupted = packet.ip_bytes > 500;
         out.forward(at, Packet { corrupted, ..packet });
     }
@@ -272,7 +272,7 @@ impl Element for Noise {
 struct Hog;
 
 impl Element for Hog {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         clock::sleep(Duration::from_millis(5));
         out.forward(at, packet);
     }
@@ -311,7 +311,7 @@ fn a_path_held_back_by_other_work_says_for_how_long_and_is_invalid() {
 struct HogOnce(bool);
 
 impl Element for HogOnce {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if packet.ip_bytes > 500 && std::mem::replace(&mut self.0, false) {
             clock::sleep(Duration::from_millis(80));
         }

@@ -224,10 +224,10 @@ fn over_path(json: &str) -> (Vec<Arrival>, usize, usize) {
             tag,
         };
         let at = MonoTime::from_nanos(tag * 100_000);
-        forward.due(at, &mut out);
-        forward.take(at, packet, &mut out);
+        forward.release(at, &mut out);
+        forward.receive(at, packet, &mut out);
     }
-    forward.due(MonoTime::from_nanos(u64::MAX), &mut out);
+    forward.release(MonoTime::from_nanos(u64::MAX), &mut out);
     let arrivals = out.departures.iter().map(|departure| Arrival {
         sequence: departure.packet.tag,
         received_ns: departure.at.nanos(),

@@ -72,7 +72,7 @@ fn cost(group: &Group<'_>, size: &Size, (name, rate): &Rate) -> Option<Cost> {
     let lists = lists(&points);
     let ends = (*lists.first()?, *lists.last()?);
     let line: Vec<(f64, f64)> = points.iter().map(|(x, y)| (f64::from(*x), *y)).collect();
-    let fit = (lists.len() >= 3).then(|| LineFit::of(&line))??;
+    let fit = (lists.len() >= 3).then(|| LineFit::from_points(&line))??;
     Some(Cost { size: size.clone(), rate: name, filters: ends, fit })
 }
 

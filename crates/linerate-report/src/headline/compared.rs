@@ -62,7 +62,7 @@ pub(crate) const fn verdict(verdict: Verdict) -> &'static str {
 
 /// The differences of the candidates from the first, or that there is none.
 pub(super) fn result(record: &Record) -> String {
-    let comparison = Comparison::of(record).filter(|comparison| comparison.rounds > 0);
+    let comparison = Comparison::from_record(record).filter(|comparison| comparison.rounds > 0);
     comparison.map_or_else(
         || "nothing was compared".to_owned(),
         |comparison| no_difference(&comparison).unwrap_or_else(|| differences(&comparison)),

@@ -43,7 +43,7 @@ impl BySize {
         let whole_bytes = whole_bytes(record);
         let whole = least.iter().filter(|(size, _)| whole_bytes.is_none_or(|most| *size <= most));
         let points: Vec<(f64, f64)> = whole.map(|(size, ns)| (f64::from(*size), *ns)).collect();
-        let fit = LineFit::of(&points).filter(|fit| fit.n >= SIZES_MIN)?;
+        let fit = LineFit::from_points(&points).filter(|fit| fit.n >= SIZES_MIN)?;
         Some(Self { least, fit, whole_bytes })
     }
 

@@ -10,7 +10,7 @@ use crate::paths;
 /// The variable that holds the token where no file is named.
 const VARIABLE: &str = "LINERATE_TOKEN";
 
-/// Who asks.
+/// Access token of the client.
 #[derive(Debug, clap::Args)]
 pub(super) struct AccessFlags {
     /// Show the server's policy the token in FILE; the server never gets it in clear [default: the

@@ -41,7 +41,8 @@ impl AssertFlags {
                 let line = linerate_report::assertion::line(assertion, judged);
                 say(&format!("{}: {line}", cell.unwrap_or_default()));
             }
-            let (kept, of) = (judged.iter().filter(|(_, it)| it.met).count(), judged.len());
+            let (kept, of) =
+                (judged.iter().filter(|(_, assertion)| assertion.met).count(), judged.len());
             let word = if kept == of && of > 0 { "met" } else { "NOT met" };
             let all = records.len();
             let rest = match of {

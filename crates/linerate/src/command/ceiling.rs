@@ -27,7 +27,7 @@ pub(crate) fn run(args: Args) -> Outcome {
             .advise("use --json, or --all-links")
             .into());
     }
-    let asked = question::Asked::of(&args)?;
+    let asked = question::CeilingQuestion::from_flags(&args)?;
     let ceiling = ladder::answer(&asked.question()).map_err(|error| refused(&error))?;
     print(&args, &ceiling)?;
     if let Some(directory) = &args.svg {

@@ -46,13 +46,13 @@ pub(super) struct CertificateFlags {
 }
 
 impl CertificateFlags {
-    /// Whether it names files that SIGHUP reads again.
+    /// True when it names files that SIGHUP reads again.
     pub(super) const fn is_reread(&self) -> bool {
         self.tls_cert.is_some()
     }
 }
 
-/// What TLS goes by, and who keeps it.
+/// The TLS configuration, and the ACME client that renews its certificate.
 #[cfg(feature = "web")]
 pub(super) struct Certificate {
     pub(super) tls: Arc<Tls>,
@@ -61,7 +61,7 @@ pub(super) struct Certificate {
 
 #[cfg(feature = "web")]
 impl Certificate {
-    /// As the flags say; none where they ask for no TLS.
+    /// The certificate of the flags; none where they ask for no TLS.
     pub(super) fn read(flags: &CertificateFlags) -> Result<Option<Self>, Failure> {
         if let Some((certificate, key)) = flags.tls_cert.as_deref().zip(flags.tls_key.as_deref()) {
             let tls = Arc::new(Tls::read(certificate, key)?);
@@ -85,7 +85,7 @@ impl Certificate {
         self.acme.iter().for_each(|acme| acme.keep(&self.tls, stop));
     }
 
-    /// Reads the operator's files again. What is no more what it should be changes nothing.
+    /// Reads the operator's files again. Files that are not valid any more change nothing.
     pub(super) fn read_again(&self) {
         match self.acme.is_none().then(|| self.tls.reload()) {
             None => {}

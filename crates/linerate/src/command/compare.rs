@@ -32,7 +32,7 @@ const TCP_MAX: Duration = Duration::from_secs(1);
 /// Shortest time for the probes of a round.
 const PROBES_MIN: Duration = Duration::from_millis(20);
 
-/// Flags that say nothing of a TCP test.
+/// Flags that have no effect on a TCP test.
 const PROBES_ONLY: [&str; 6] =
     ["timeout", "wait", "no_kernel_stamps", "samples", "ecn", "real_time"];
 
@@ -101,8 +101,11 @@ pub(crate) fn run(args: Args) -> Outcome {
             output::note(&format!("round {round} of {rounds}"));
         }
     };
-    let record =
-        measure::run(&args.output, |it| compare::run(&plan, &sites, it, &mut seen), &mut |_| {})?;
+    let record = measure::run(
+        &args.output,
+        |show| compare::run(&plan, &sites, show, &mut seen),
+        &mut |_| {},
+    )?;
     Ok(record.exit_code())
 }
 
@@ -160,7 +163,7 @@ fn candidate(
     Ok(Candidate::new(text, plan_of(args, profile, port, each, &keys)?))
 }
 
-/// What is measured of a host in each round.
+/// Plan of the measurement of a host in each round.
 fn plan_of(
     args: &Args,
     host: Profile,

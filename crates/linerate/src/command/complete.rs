@@ -17,7 +17,7 @@ use linerate_store::{Filter, Known, Store, default_path};
 use super::lab;
 use crate::config::Config;
 
-/// What a script asks for.
+/// Kind of candidates that a completion script asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Candidates {
     /// Hosts of the configuration and of the history.
@@ -32,17 +32,18 @@ pub(crate) enum Candidates {
     Studies,
 }
 
-/// How long a shell waits.
+/// Time after which a shell gets no candidates.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Results that are offered by `@-N` and by their IDs.
 const RESULTS: usize = 9;
 
-/// The candidates, one a line, some with a tab and what they are; none when they cannot be had.
+/// The candidates as text, one a line, some with a tab and a description; none when they cannot be
+/// read.
 pub(crate) fn candidates(what: Candidates) -> String {
     let (sender, receiver) = mpsc::channel();
     // It ends with the process.
-    std::thread::spawn(move || sender.send(found(what)));
+    std::thread::spawn(move || sender.send(candidates_of(what)));
     let found = receiver.recv_timeout(PATIENCE).unwrap_or_default();
     let mut lines: Vec<String> = Vec::new();
     for (word, about) in found {
@@ -57,8 +58,8 @@ pub(crate) fn candidates(what: Candidates) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Words with what they are.
-fn found(what: Candidates) -> Vec<(String, String)> {
+/// Candidates with their descriptions.
+fn candidates_of(what: Candidates) -> Vec<(String, String)> {
     let store = default_path().and_then(|path| Store::look(&path)).ok();
     let known = |what| store.as_ref().and_then(|store| store.known(what).ok()).unwrap_or_default();
     let mut words = match what {
@@ -120,7 +121,7 @@ pub(crate) fn script(shell: Shell, command: clap::Command) -> String {
     }
 }
 
-/// What stands for candidates in a script until it asks for them.
+/// Placeholders of candidates in a script, which asks for them by these names.
 const ASKED: [(&str, &str); 5] = [
     ("ASK-HOSTS", "hosts"),
     ("ASK-RESULTS", "results"),
@@ -129,9 +130,9 @@ const ASKED: [(&str, &str); 5] = [
     ("ASK-STUDIES", "studies"),
 ];
 
-/// bash splits words at `@`, `:` and `=`, too (COMP_WORDBREAKS, bash(1)), which results and
-/// addresses have: the words are taken from the line, and what bash already has of the last one is
-/// cut from the candidates.
+/// The bash script. bash splits words at `@`, `:` and `=`, too (COMP_WORDBREAKS, bash(1)), which
+/// results and addresses have: the words are taken from the line, and the part of the last one that
+/// bash has already is cut from the candidates.
 fn bash(script: &str) -> String {
     let asking = ASKED.iter().fold(script.to_owned(), |script, (mark, what)| {
         script.replace(mark, &format!("$(_linerate_candidates {what})"))
@@ -155,7 +156,7 @@ _linerate_words() {
 "#
 }
 
-/// zsh shows what each candidate is, in the order given.
+/// The zsh script, in which candidates have descriptions and keep their order.
 fn zsh(script: &str) -> String {
     let asking = ASKED.iter().fold(script.to_owned(), |script, (mark, what)| {
         script.replace(&format!("({mark})"), &format!("{{_linerate_candidates {what}}}"))
@@ -191,7 +192,7 @@ fn fish(script: &str) -> String {
 }
 
 /// The command with the values that a shell may offer where the program itself takes more: names
-/// beside files, what the user has.
+/// beside files, names of the user's results.
 fn with_values(command: clap::Command, path: &str) -> clap::Command {
     let own = path.to_owned();
     let command = command.mut_args(|arg| match values(&own, arg.get_id().as_str()) {

@@ -46,7 +46,7 @@ pub(crate) struct CalibrateArgs {
     json: bool,
 }
 
-/// What this host adds to delays: the clock test, in a second.
+/// Delays that this host adds: the clock test, in a second.
 pub(crate) fn calibrate(args: &CalibrateArgs) -> Outcome {
     run(Args { part: Some(Part::Clock), json: args.json })
 }
@@ -73,8 +73,8 @@ pub(crate) fn run(args: Args) -> Outcome {
         Some(Part::Clock) => {
             let line = Block::Text(calibration(&clock.calibration(), clock.tick_ns));
             let facts = [line, Block::Facts(clock_facts(&clock))].into_iter();
-            let civil_time = civil_time::blocks(&civil_time::found());
-            facts.chain(civil_time).chain(stamping::blocks(&stamping::found())).collect()
+            let civil_time = civil_time::blocks(&civil_time::query_services());
+            facts.chain(civil_time).chain(stamping::blocks(&stamping::interfaces())).collect()
         }
         None => checks::tables(&checks).into_iter().map(Block::Table).collect(),
     };
@@ -107,7 +107,7 @@ fn civil_time(clock: &ClockReport) -> Check {
         .or_warn(clock.synchronised != Some(false), "timedatectl set-ntp true")
 }
 
-/// What the digits of this host are worth.
+/// Resolution of the figures that are printed on this host, in a sentence.
 fn sentence(clock: &ClockReport) -> String {
     let Some(step_ns) = clock.tick_ns else {
         return "the clock's step could not be found; figures are printed as read".to_owned();

@@ -85,7 +85,7 @@ fn is_of_store(name: &str) -> bool {
     name.starts_with('@') || name == "last"
 }
 
-/// The bytes of a file, a pipe or standard input; `None` for what names no file.
+/// The bytes of a file, a pipe or standard input; `None` for a name of no file.
 fn read_bytes(name: &str) -> Result<Option<Vec<u8>>, Failure> {
     let failed = |reason: String| Failure::new(Fault::Usage, "explain", name, reason);
     let file = Path::new(name);
@@ -152,8 +152,8 @@ fn explain_records(decided: &[(&Record, Decision)]) -> Explained {
     Explained { verdicts, document: document.unwrap_or_default() }
 }
 
-/// The decision about a record, with figures and what a model of the path says of causes and
-/// remedies.
+/// The decision about a record, with figures and with the causes and remedies tried on a model of
+/// the path.
 pub(super) fn of_record(record: &Record, goal: Option<Goal>) -> Decision {
     let mut decision = decide(record);
     add_figures(record, &mut decision.verdicts, goal);

@@ -66,7 +66,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     Ok(0)
 }
 
-/// One file for each record that has what flent plots, in a directory.
+/// One file for each record with series that flent plots, in a directory.
 fn all_for_flent(records: &[Record], directory: Option<&Path>) -> Outcome {
     directory.map_or(Ok(()), paths::make_folder)?;
     let directory = directory.unwrap_or_else(|| Path::new("."));

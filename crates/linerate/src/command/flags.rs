@@ -111,9 +111,7 @@ pub(super) struct FlowFlags {
 }
 
 impl FlowFlags {
-    /// The server of a test whose streams have a pace each, where they do.
-    /// # Errors
-    /// When two ports are given that differ, or the configuration file has a mistake.
+    /// The server of a test with a pace for each stream, if any.
     pub(super) fn server(&self, pace: Option<BitRate>) -> Result<ServerPlan, Failure> {
         let profile = Config::load()?.profile(&self.host.host, &self.known);
         let usual = self.via.map_or(DEFAULT_PORT, Via::default_port);

@@ -20,7 +20,7 @@ pub(crate) struct Args {
     what: What,
 }
 
-/// What to make.
+/// The document to make.
 #[derive(Debug, clap::Subcommand)]
 enum What {
     /// Write one man page per command into a directory
@@ -80,7 +80,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     Ok(0)
 }
 
-/// The command as a user sees it: without the hidden parts, each command with its full name.
+/// The command with its visible parts, each command with its full name.
 fn visible() -> clap::Command {
     let mut root = crate::described().term_width(100).disable_help_subcommand(true);
     root.build();
@@ -118,7 +118,7 @@ fn commands(root: &clap::Command) -> Vec<(String, clap::Command)> {
     all
 }
 
-/// The schema as it stands in spec/, which a test holds to the types: the code that makes schemas
+/// The schema stored in spec/, which a test compares with the types: the code that makes schemas
 /// stays out of the program.
 const fn schema(document: Document) -> &'static str {
     match document {

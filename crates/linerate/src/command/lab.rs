@@ -24,7 +24,7 @@ use crate::output;
 /// Longest plan; 64 nodes and 256 links fit many times.
 const PLAN_BYTES_MAX: u64 = 1 << 20;
 
-/// The plans that come with the program.
+/// Plans that are part of the program.
 pub(super) const SHIPPED: [(&str, &str); 9] = [
     ("cable", include_str!("../../../../studies/labs/cable.toml")),
     ("switch", include_str!("../../../../studies/labs/switch.toml")),
@@ -179,7 +179,7 @@ fn command_of(words: &[String]) -> Command {
     command
 }
 
-/// The exit code of a command as shells tell it: 128 and the signal that ended it.
+/// The exit code of a command as shells have it: 128 and the signal that ended it.
 pub(crate) fn status_code(status: linerate_sys::Result<ExitStatus>) -> Outcome {
     use std::os::unix::process::ExitStatusExt;
     let status = status.map_err(|error| {

@@ -40,7 +40,7 @@ pub(crate) struct Output {
     pub(crate) store: Option<PathBuf>,
 }
 
-/// How much of a result is for people.
+/// Detail of a result that is printed.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct Amount {
     /// Print only the result, in one line
@@ -74,12 +74,12 @@ impl Output {
         }
     }
 
-    /// Where people read what is beside the result: programs have standard output to themselves.
+    /// The stream for remarks beside the result: programs have standard output to themselves.
     pub(crate) fn say(&self) -> fn(&str) {
         if self.json || self.jsonl { output::note } else { output::line }
     }
 
-    /// Whether live lines are for people.
+    /// True when live lines are printed.
     pub(crate) const fn live(&self) -> bool {
         !(self.json || self.jsonl || self.amount.quiet)
     }
@@ -93,8 +93,8 @@ impl Output {
         record.tags.extend(self.tags.iter().cloned());
     }
 
-    /// Keeps a record in the store; whether it is there now. A result that cannot be kept is shown
-    /// all the same: the line says why, and the measurement stays what it was.
+    /// Keeps a record in the store; true when it is there now. A result that cannot be kept is
+    /// shown all the same: a line gives the reason, and the result is not changed.
     pub(crate) fn keep(&self, record: &Record) -> bool {
         if self.no_save || is_mistake(record) {
             return false;
@@ -110,7 +110,9 @@ impl Output {
 /// A command that could not be carried out as it was typed has no result: nothing was sent. That a
 /// name has no address may be the network's fault, and is one.
 fn is_mistake(record: &Record) -> bool {
-    let mistake = |it: &Failure| it.fault == Fault::Usage && it.code != Some(FailureCode::Connect);
+    let mistake = |failure: &Failure| {
+        failure.fault == Fault::Usage && failure.code != Some(FailureCode::Connect)
+    };
     record.status == Status::Error && record.failure.as_ref().is_some_and(mistake)
 }
 
@@ -124,7 +126,7 @@ fn advise_help(record: &mut Record) {
     }
 }
 
-/// A label.
+/// A label in the form KEY=VALUE.
 pub(super) fn parse_tag(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or_else(|| "a tag is KEY=VALUE".to_owned())?;
     Ok((key.to_owned(), value.to_owned()))

@@ -91,7 +91,7 @@ fn several(plans: &[PingPlan], flags: &ProberFlags) -> Outcome {
     let output = &flags.output;
     output.check_files()?;
     let stop = Stop::on_signals()?;
-    let mut lines = Lines::new();
+    let mut lines = PingLines::new();
     let mut watch = |index: usize, event: &Event| {
         lines.target.clone_from(&plans[index].host);
         if output.jsonl {
@@ -114,7 +114,8 @@ fn several(plans: &[PingPlan], flags: &ProberFlags) -> Outcome {
     if let Some(path) = &output.output {
         measure::write_json(path, &records)?;
     }
-    let judged = records.iter().map(|it| flags.assert.judge(it, exit_code(it), output.say()));
+    let judged =
+        records.iter().map(|record| flags.assert.judge(record, exit_code(record), output.say()));
     Ok(judged.max().unwrap_or(0))
 }
 
@@ -123,7 +124,7 @@ pub(super) fn probe(
     flags: &ProberFlags,
     measure: impl FnOnce(&mut Context<'_>) -> Record,
 ) -> Outcome {
-    let mut lines = Lines::new();
+    let mut lines = PingLines::new();
     let bar = lines.bar.clone();
     let measure = |context: &mut Context<'_>| {
         let record = measure(context);
@@ -172,8 +173,8 @@ fn plan(args: &Args, host: &Target) -> Result<PingPlan, Failure> {
     })
 }
 
-/// What people see while a ping runs.
-struct Lines {
+/// Lines on the terminal while a ping runs.
+struct PingLines {
     target: String,
     /// Decimals of a time in ms that the clock justifies.
     decimals: usize,
@@ -182,7 +183,7 @@ struct Lines {
     standing: Option<live::Standing>,
 }
 
-impl Lines {
+impl PingLines {
     fn new() -> Self {
         let step_ns = rtt::clock_check::calibrate().map_or(1.0, |tick| tick.step_ns);
         Self {

@@ -47,7 +47,7 @@ enum What {
     },
 }
 
-/// What is to go.
+/// Results to remove.
 #[derive(Debug, clap::Args)]
 struct Prune {
     /// The policy, with [keep]
@@ -226,9 +226,11 @@ pub(crate) fn check_exposure(local: SocketAddr, open: bool) -> Result<(), Failur
             let found = RouteSocket::open().and_then(|mut socket| socket.addresses());
             // Where the kernel tells no addresses, nothing is known to be public.
             let found = found.unwrap_or_default().into_iter().map(|(_, address)| address);
-            found.filter(|it| any.is_ipv6() || it.is_ipv4()).find(|it| is_public(*it))
+            found
+                .filter(|address| any.is_ipv6() || address.is_ipv4())
+                .find(|address| is_public(*address))
         }
-        one => Some(one).filter(|it| is_public(*it)),
+        one => Some(one).filter(|address| is_public(*address)),
     };
     let Some(public) = public else { return Ok(()) };
     let reason = format!("{public} is a public address, and no policy says who may test");

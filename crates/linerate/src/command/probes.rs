@@ -7,7 +7,7 @@ use linerate_core::units::parse_dscp;
 
 /// Probes per second where the load leaves room for them.
 const PER_SECOND: f64 = 50.0;
-/// Share of a load whose rate is known that they may take.
+/// Largest share of a load of known rate that probes may take.
 const SHARE_MAX: f64 = 0.005;
 /// Bits of a probe in an Ethernet frame: 44 bytes with the headers of UDP (8), IPv4 (20) and
 /// Ethernet (18), preamble and gap (20).
@@ -41,7 +41,7 @@ pub(crate) struct ProbeFlags {
     rpm: bool,
 }
 
-/// How often probes go.
+/// Rate of the probes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ProbeRate {
     Off,

@@ -52,8 +52,8 @@ pub(crate) struct Args {
     store: Option<PathBuf>,
 }
 
-/// What a report is about.
-enum Subject {
+/// Subject of a report.
+enum ReportSubject {
     Single(Box<Record>),
     Run(Box<Results>),
 }
@@ -62,30 +62,30 @@ enum Subject {
 pub(crate) fn run(args: Args) -> Outcome {
     let subject = subject(&args)?;
     let wrote = match &subject {
-        Subject::Single(record) => single(&args, record)?,
-        Subject::Run(results) => whole_run(&args, results)?,
+        ReportSubject::Single(record) => single(&args, record)?,
+        ReportSubject::Run(results) => whole_run(&args, results)?,
     };
     for path in wrote {
         output::note(&format!("wrote {}", path.display()));
     }
     let say: fn(&str) = if args.json { output::note } else { output::line };
     Ok(match &subject {
-        Subject::Single(record) => args.assert.judge(record, 0, say),
-        Subject::Run(results) => args.assert.judge_run(&results.plan, &results.records, say),
+        ReportSubject::Single(record) => args.assert.judge(record, 0, say),
+        ReportSubject::Run(results) => args.assert.judge_run(&results.plan, &results.records, say),
     })
 }
 
-fn subject(args: &Args) -> Result<Subject, Failure> {
+fn subject(args: &Args) -> Result<ReportSubject, Failure> {
     let store = args.store.as_deref();
     if let Some(run) = &args.run {
-        return Ok(Subject::Run(Box::new(results(&paths::filled(store)?, run)?)));
+        return Ok(ReportSubject::Run(Box::new(results(&paths::filled(store)?, run)?)));
     }
     let name = args.id.as_deref().unwrap_or("@-1");
     paths::find_result("report", name, store, |store| {
         let found = store.find(name)?;
         Ok(match found.is_run {
-            true => Subject::Run(Box::new(results(store, &found.id)?)),
-            false => Subject::Single(Box::new(store.record(&found.id)?)),
+            true => ReportSubject::Run(Box::new(results(store, &found.id)?)),
+            false => ReportSubject::Single(Box::new(store.record(&found.id)?)),
         })
     })
 }

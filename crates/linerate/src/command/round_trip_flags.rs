@@ -16,7 +16,7 @@ fn parse_wait(text: &str) -> Result<WaitMode, String> {
     if text == "poll" { Ok(WaitMode::Block) } else { text.parse() }
 }
 
-/// Probes to send.
+/// Number of probes to send.
 fn count(text: &str) -> Result<u64, String> {
     let count = text.parse().map_err(|_| "it is a number from 1".to_owned())?;
     if count == 0 {
@@ -25,7 +25,7 @@ fn count(text: &str) -> Result<u64, String> {
     Ok(count)
 }
 
-/// `74565` or `0x12345`.
+/// Reads an IPv6 flow label: `74565` or `0x12345`.
 fn parse_flow_label(text: &str) -> Result<u32, String> {
     let number = match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16),
@@ -34,7 +34,7 @@ fn parse_flow_label(text: &str) -> Result<u32, String> {
     number.ok().filter(|label| *label < 1 << 20).ok_or_else(|| "a label is 0 to 0xfffff".to_owned())
 }
 
-/// How one probe leaves and its reply is waited for: flags of `ping`, `stamp` and `compare`.
+/// Sending of one probe and waiting for its reply: flags of `ping`, `stamp` and `compare`.
 #[derive(Debug, clap::Args)]
 pub(super) struct RoundTripFlags {
     /// Wait this long for a reply; later it is lost

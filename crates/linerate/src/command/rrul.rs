@@ -28,7 +28,7 @@ use crate::{output, paths};
 
 /// The classes of the streams: best effort, CS1 for background (RFC 3662), CS5, EF (RFC 3246).
 const STREAMS: [u8; 4] = [0, 8, 40, 46];
-/// flent's STEP_SIZE.
+/// Interval of the rows: flent's STEP_SIZE.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Flags of `linerate rrul`.

@@ -105,7 +105,7 @@ pub(crate) struct Args {
     guard: GuardFlags,
 }
 
-/// How browsers are answered.
+/// Answers to browsers: page, store and certificate.
 #[derive(Debug, clap::Args)]
 struct WebFlags {
     /// Answer no HTTP: by default a browser finds a page on the server's port, and tests from there
@@ -150,7 +150,7 @@ struct WebFlags {
 }
 
 impl WebFlags {
-    /// Whether it names files that SIGHUP reads again.
+    /// True when it names files that SIGHUP reads again.
     const fn is_reread(&self) -> bool {
         self.certificate.is_reread() || self.mesh.mesh.is_some()
     }
@@ -173,7 +173,7 @@ fn parse_host_name(text: &str) -> Result<String, String> {
     is_name.then(|| text.to_ascii_lowercase()).ok_or_else(wrong)
 }
 
-/// What the flags say of HTTP; none where it is not to be answered.
+/// Options of the HTTP server from the flags; none with `--no-web`.
 #[cfg(feature = "web")]
 fn web_options(flags: &WebFlags) -> Result<Option<WebOptions>, Failure> {
     if flags.no_web {
@@ -215,8 +215,8 @@ fn at_hand(local: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, local.port())
 }
 
-/// Where a browser finds the page, or the API: on this host, then at each address that others reach
-/// it at.
+/// Lines with the URLs of the page, or of the API: on this host, then at each address that other
+/// hosts reach.
 #[cfg(feature = "web")]
 fn page_lines(page: bool, local: SocketAddr, own: &[IpAddr]) -> Vec<String> {
     let path = if page { "" } else { "api/v1/server" };
@@ -233,7 +233,7 @@ fn page_lines(page: bool, local: SocketAddr, own: &[IpAddr]) -> Vec<String> {
     lines
 }
 
-/// Lets hosts behind NAT meet here, where that is asked for, and says so.
+/// Lets hosts behind NAT meet here, with --meet, and prints a line.
 fn let_meet(server: &mut Server, asked: bool) -> Result<(), Failure> {
     if asked {
         server.let_meet()?;
@@ -243,7 +243,7 @@ fn let_meet(server: &mut Server, asked: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Puts the reflector of echo requests on an interface and says so.
+/// Puts the reflector of echo requests on an interface and prints a line.
 fn reflect_echo(interface: &str) -> Result<EchoReflector, Failure> {
     let failed = |reason: linerate_sys::Error| {
         Failure::new(Fault::System, "answer pings by XDP on", interface, reason.source)
@@ -268,7 +268,7 @@ fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
     PossibleValuesParser::new(log::LEVELS).try_map(|level| level.parse::<LevelFilter>())
 }
 
-/// Answers HTTP where that is not forbidden, and says what a browser finds.
+/// Answers HTTP unless it is switched off, and prints the addresses of the page.
 #[cfg(feature = "web")]
 fn answer_browsers(
     server: &mut Server,
@@ -319,7 +319,7 @@ fn keep_up<'scope>(
     stop: &'scope Stop,
 ) {
     mesh.into_iter().for_each(|mesh| mesh.works(scope, stop));
-    certificate.into_iter().for_each(|it| drop(scope.spawn(|| it.keep(stop))));
+    certificate.into_iter().for_each(|certificate| drop(scope.spawn(|| certificate.keep(stop))));
 }
 
 /// Reads certificate and plan again, where there are any.
@@ -329,7 +329,7 @@ fn read_again(certificate: Option<&Certificate>, mesh: Option<&Mesh>) {
     mesh.into_iter().for_each(Mesh::read_plan_again);
 }
 
-/// Does what is to be done whenever SIGHUP comes.
+/// Runs `work` at each SIGHUP.
 fn on_hang_up(hang_up: &HangUp, stop: &Stop, work: impl Fn()) {
     while !stop.asked() {
         linerate_sys::clock::sleep(LOOK);
@@ -418,7 +418,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     if let Some(policy) = policy {
         server.set_policy(policy);
     }
-    manager::tell("READY=1");
+    manager::notify("READY=1");
     std::thread::scope(|scope| {
         #[cfg(feature = "web")]
         keep_up(scope, certificate.as_ref(), mesh.as_ref(), &stop);
@@ -448,7 +448,7 @@ fn handed_over(
         let local = listener.local_addr()?;
         Ok((Some(listener), local))
     };
-    let found = listener.and_then(|it| it.map_or_else(|| Ok((None, asked())), at));
+    let found = listener.and_then(|listener| listener.map_or_else(|| Ok((None, asked())), at));
     found.map_err(|error: std::io::Error| {
         Failure::new(Fault::System, "take over", "the sockets of the service manager", error)
             .advise("give the .socket unit one ListenStream= with a port")
@@ -462,7 +462,7 @@ fn bind(handed_over: Option<TcpListener>, options: &ServeOptions) -> Result<Serv
     }
 }
 
-/// Time between two looks whether the server is to end.
+/// Interval at which the stop flag is read.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Addresses that are listed; a host of containers has hundreds.
@@ -480,7 +480,7 @@ fn own_addresses(local: SocketAddr) -> Vec<IpAddr> {
     }
 }
 
-/// What to type on another host, a line for each address that it can reach this one at.
+/// Commands to type on another host, one for each address of this host that it can reach.
 fn invitation(local: SocketAddr) -> Vec<String> {
     let addresses = own_addresses(local);
     let port = local.port();
@@ -501,7 +501,7 @@ fn invitation(local: SocketAddr) -> Vec<String> {
     lines
 }
 
-/// Whether other hosts may reach an address of this one: not loopback, and not link-local, which
+/// True when other hosts may reach an address of this one: not loopback, and not link-local, which
 /// needs the client's interface. An IPv6 listener on all addresses takes IPv4, too.
 const fn is_reachable(addr: IpAddr, listener: IpAddr) -> bool {
     match addr {
@@ -512,7 +512,7 @@ const fn is_reachable(addr: IpAddr, listener: IpAddr) -> bool {
     }
 }
 
-/// `iperf2,nuttcp:6000`, or `none`.
+/// Reads a list of programs and ports, `iperf2,nuttcp:6000`, or `none`.
 fn parse_foreign(text: &str) -> Result<Foreign, String> {
     if text == "none" {
         return Ok(Foreign::none());

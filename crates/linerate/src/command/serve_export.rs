@@ -23,7 +23,7 @@ fn url(text: &str) -> Result<String, String> {
     Receiver::check(text).map(|()| text.to_owned())
 }
 
-/// Begins to hand figures on, and says where.
+/// Begins to export figures, and prints the place.
 pub(super) fn hand_on(server: &Server, flags: &ExportFlags) {
     let remote = flags.remote_write.iter().cloned().map(Receiver::RemoteWrite);
     for receiver in remote.chain(flags.otlp.iter().cloned().map(Receiver::Otlp)) {

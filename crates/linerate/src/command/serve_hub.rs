@@ -73,7 +73,9 @@ mod at_work {
             let broker = flags.mesh_bus.as_deref().map(broker).transpose()?;
             let place = match &flags.mesh_store {
                 Some(text) => database(text)?,
-                None => HubPlace::File(store.map_or_else(default_path, |it| Ok(it.to_owned()))?),
+                None => {
+                    HubPlace::File(store.map_or_else(default_path, |path| Ok(path.to_owned()))?)
+                }
             };
             let hub = Arc::new(Hub::open(plan, flags.mesh_rules.as_deref(), &place)?);
             server.serve_mesh(Arc::clone(&hub));

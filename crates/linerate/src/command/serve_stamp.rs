@@ -33,7 +33,7 @@ pub(crate) struct StampFlags {
     stamp_low_ports: bool,
 }
 
-/// Where STAMP is reflected.
+/// UDP port on which STAMP is reflected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StampPort {
     None,
@@ -48,9 +48,7 @@ fn parse_stamp_port(text: &str) -> Result<StampPort, String> {
 }
 
 impl StampFlags {
-    /// The reflector that they ask for.
-    /// # Errors
-    /// When the key cannot be read.
+    /// Options of the reflector by the flags.
     pub(crate) fn options(&self) -> Result<ReflectorOptions, Failure> {
         Ok(ReflectorOptions {
             key: self.stamp_key.as_deref().map(stamp_key::read).transpose()?,
@@ -60,10 +58,8 @@ impl StampFlags {
         })
     }
 
-    /// Opens the reflector of STAMP and says so. A port that was asked for has to be there; the
-    /// usual one is left out where it cannot be opened.
-    /// # Errors
-    /// When a port that was asked for cannot be opened.
+    /// Opens the reflector of STAMP and prints a line. A port of the flags has to be free; the
+    /// default one is left out where it cannot be opened.
     pub(crate) fn reflect(
         &self,
         server: &mut Server,

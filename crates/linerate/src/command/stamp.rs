@@ -65,7 +65,7 @@ pub(crate) struct Args {
 
 /// Largest time to live, so that the reflector sees the hops (RFC 8762 §4.1).
 const TTL: u8 = 255;
-/// How long each end of --meet waits for the other: who reflects is started first.
+/// Time that each end of --meet waits for the other: the reflector is started first.
 const PROBER_WAITS: Duration = Duration::from_secs(60);
 const REFLECTOR_WAITS: Duration = Duration::from_secs(600);
 
@@ -100,7 +100,7 @@ fn rendezvous(third: &Target, args: &Args) -> Result<Rendezvous, Failure> {
     Rendezvous::at((&profile.host, port), args.prober.round_trip.family(), word, wait)
 }
 
-/// Reflects for one that comes to the same third; 1 where it was stopped before.
+/// Reflects the probes of the other host of the rendezvous; 1 where it was stopped before.
 fn reflect(at: &Rendezvous, key: Option<Key>, stop: &Stop) -> Outcome {
     output::note(&format!("waits at {} for the one that measures", at.third));
     let options = ReflectorOptions { key, ..ReflectorOptions::default() };

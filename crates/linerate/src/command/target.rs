@@ -18,7 +18,7 @@ impl FromStr for Target {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let page = ["http://", "https://"].iter().find_map(|it| text.strip_prefix(it));
-        let text = page.map_or(text, |it| it.split(['/', '?', '#']).next().unwrap_or(it));
+        let text = page.map_or(text, |url| url.split(['/', '?', '#']).next().unwrap_or(url));
         let (host, port) = match text.strip_prefix('[').map(|rest| rest.split_once(']')) {
             Some(Some((host, ""))) => (host, None),
             Some(Some((host, rest))) => (host, Some(rest.strip_prefix(':').ok_or(BRACKETS)?)),
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_port_may_be_attached_to_a_host() {
-        let of = |text: &str| text.parse::<Target>().map(|it| (it.host, it.port));
+        let of = |text: &str| text.parse::<Target>().map(|target| (target.host, target.port));
         let is = |host: &str, port| Ok((host.to_owned(), port));
         assert_eq!(of("host"), is("host", None));
         assert_eq!(of("host:5210"), is("host", Some(5210)));

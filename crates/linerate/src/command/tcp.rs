@@ -103,13 +103,13 @@ fn plan(args: &Args) -> Result<TcpPlan, Failure> {
             read_pace: args.read_pace,
             background: args.background,
             other_port: false,
-            means: means(args),
+            means: means_of_flags(args),
         },
         fast: args.fast,
     })
 }
 
-fn means(args: &Args) -> Means {
+fn means_of_flags(args: &Args) -> Means {
     let random = || u32::from_ne_bytes(linerate_sys::clock::random_bytes());
     let affinity = args.affinity.clone().unwrap_or_default();
     Means {

@@ -83,7 +83,7 @@ fn plan(args: &Args) -> Result<UdpPlan, Failure> {
     })
 }
 
-/// The pace; none for a search, or where zero asks for none.
+/// Pace of the sender; none for a search, or where the flag is zero.
 fn pace(args: &Args) -> Option<BitRate> {
     let usual = || UdpPlan::default().test.pace;
     let asked = args.bitrate.map_or_else(usual, Some);
@@ -94,5 +94,5 @@ fn pace(args: &Args) -> Option<BitRate> {
 fn search(args: &Args) -> SearchPlan {
     let rate_max = args.bitrate.filter(|rate| rate.bits_per_sec() > 0);
     let plan = SearchPlan { rate_max, ..SearchPlan::default() };
-    args.search_with.iter().fold(plan, |plan, setting| setting.set(plan))
+    args.search_with.iter().fold(plan, |plan, setting| setting.apply_to(plan))
 }

@@ -8,7 +8,7 @@ use linerate_core::record::{SearchDelay, SearchPlan};
 use crate::command::flags::nanos;
 use crate::command::quantity::time_with_unit;
 
-/// One parameter: `low=5ms`.
+/// One parameter of the search: `low=5ms`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SearchSetting {
     Feedback(Duration),
@@ -49,7 +49,7 @@ impl FromStr for SearchSetting {
 
 impl SearchSetting {
     /// A plan with this parameter.
-    pub(crate) fn set(&self, plan: SearchPlan) -> SearchPlan {
+    pub(crate) fn apply_to(&self, plan: SearchPlan) -> SearchPlan {
         match *self {
             Self::Feedback(span) => SearchPlan { feedback_ns: nanos(span), ..plan },
             Self::Low(span) => SearchPlan { delay_low_ns: nanos(span), ..plan },
@@ -77,7 +77,7 @@ mod tests {
             "step=5",
             "delay=one-way",
         ];
-        let set = |plan, text: &&str| SearchSetting::from_str(text).expect(text).set(plan);
+        let set = |plan, text: &&str| SearchSetting::from_str(text).expect(text).apply_to(plan);
         let expected = SearchPlan {
             feedback_ns: 20_000_000,
             delay: SearchDelay::OneWay,

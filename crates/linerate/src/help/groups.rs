@@ -6,12 +6,12 @@ const THEORY: &str = "Theory, contracts, comparing, writing";
 const THIS_HOST: &str = "Hosts and this program";
 const OTHER_PROGRAMS: &str = "Other programs' command lines";
 
-/// Whether `-h` puts this group on one line.
+/// True when `-h` puts this group on one line.
 pub(super) fn is_in_line(group: &str) -> bool {
     [MORE_DELAY, THEORY, THIS_HOST, OTHER_PROGRAMS].contains(&group)
 }
 
-/// The commands by what they are for.
+/// The commands, grouped by their purpose.
 pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     ("Between two hosts", &["serve", "test", "tcp", "udp", "ping", "trace", "compare"]),
     (MORE_DELAY, &["rrul", "stamp"]),

@@ -66,7 +66,7 @@ fn sections(path: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, ".SH \"SEE ALSO\"\n{}", see_also(path))
 }
 
-/// Those that the page names, the command above and those below it; the program's page at last.
+/// Pages that the page names, the command above and those below it; the program's page at last.
 fn see_also(path: &str) -> String {
     let named = page(path).see.iter().map(|name| name.replace(' ', "-"));
     let own = path.replace("linerate ", "");
@@ -90,7 +90,7 @@ fn see_also(path: &str) -> String {
     all.into_iter().map(with_section).collect::<Vec<_>>().join(",\n")
 }
 
-/// A sentence for a page, of what stands behind a `#` in help.
+/// A sentence for a page, from the text behind a `#` in help.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();

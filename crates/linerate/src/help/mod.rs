@@ -32,7 +32,7 @@ pub(crate) fn pages() -> impl Iterator<Item = &'static Page> {
     pages::PAGES.iter().chain(mesh)
 }
 
-/// What the program says when it is called alone.
+/// Text that the program prints when it is called without arguments.
 pub(crate) const BEGIN: &str = "\
 linerate measures a network path or device and says what limits it. To begin:
 
@@ -47,10 +47,10 @@ linerate -h lists the commands, linerate COMMAND -h its flags.";
 /// Columns of the narrowest screen.
 const COLUMNS: usize = 80;
 
-/// Flags that stand in the table of no heading.
+/// Heading of flags that have none.
 const OTHERS: &str = "Options";
 
-/// The help that the words ask for, of `root` as parsed.
+/// The help for a command line, of `root` as parsed.
 pub(crate) fn text(root: Command, words: &[OsString]) -> String {
     let asked_long = |word: &OsString| word == "--help" || word == "help";
     let long = words.iter().any(asked_long);
@@ -65,13 +65,13 @@ pub(crate) fn text(root: Command, words: &[OsString]) -> String {
     let (command, page) = (command.clone(), page(&path));
     match (path.contains(' '), long) {
         (false, _) => all_commands(&command, page, long),
-        (true, true) => whole(command, page),
+        (true, true) => full_help(command, page),
         (true, false) => brief(command, page),
     }
 }
 
-/// The command that the words name, the program among them, for mistakes of which clap does not say
-/// where they were.
+/// The command of a command line, with the program's name, for mistakes whose place clap does not
+/// give.
 pub(crate) fn asked(command: &Command, words: &[OsString]) -> String {
     let (mut at, mut named) = (command, command.get_name().to_owned());
     for word in words.iter().skip(1) {
@@ -108,7 +108,7 @@ pub(crate) fn page(path: &str) -> &'static Page {
     pages().find(|page| page.command == name).unwrap_or(&Page::NONE)
 }
 
-/// The heading of a flag in `--help` and man pages: its own, else that of the table.
+/// Gives each flag the heading of `--help` and man pages: its own, else that of the table.
 pub(crate) fn under_headings(command: Command) -> Command {
     command.mut_args(|arg| {
         if arg.is_positional() || arg.get_help_heading().is_some() {
@@ -120,7 +120,7 @@ pub(crate) fn under_headings(command: Command) -> Command {
     })
 }
 
-/// `-h`: one screen.
+/// The short help of `-h`: one screen.
 fn brief(command: Command, page: &Page) -> String {
     let shown = |arg: &Arg| {
         arg.is_positional() || page.shown.iter().any(|name| arg.get_long() == Some(*name))
@@ -171,7 +171,8 @@ fn brief(command: Command, page: &Page) -> String {
 fn on_one_line(arg: Arg, room: usize) -> Arg {
     let text = arg.get_help().map(ToString::to_string).unwrap_or_default();
     let text = beginning(&text, room);
-    let default: Vec<_> = arg.get_default_values().iter().map(|it| it.to_string_lossy()).collect();
+    let default: Vec<_> =
+        arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
     let taken = text.chars().count() + " [default: ]".len() + default.join(" ").chars().count();
     arg.help(text).hide_default_value(taken > room)
 }
@@ -180,24 +181,26 @@ fn on_one_line(arg: Arg, room: usize) -> Arg {
 /// of a word; dots where more follows that belongs to it.
 fn beginning(text: &str, room: usize) -> String {
     let ends = [("; ", ""), (". ", ""), (": ", ""), (" (", ""), (" [", ""), (", ", ", ...")];
-    let all = |(end, dots): (&str, &'static str)| {
+    let cuts_at = |end: &str, dots: &'static str| {
         text.match_indices(end).map(|(at, _)| (at, dots)).collect::<Vec<_>>()
     };
-    let fits = |(at, dots): &(usize, &str)| text[..*at].chars().count() + dots.len() <= room;
-    let whole = |(at, _): &(usize, &str)| {
-        let part = &text[..*at];
+    let fits = |at: usize, dots: &str| text[..at].chars().count() + dots.len() <= room;
+    let closes_brackets = |at: usize| {
+        let part = &text[..at];
         let closed = |open: char, close| part.matches(open).count() == part.matches(close).count();
         closed('(', ')') && closed('[', ']')
     };
-    let clauses = ends.into_iter().flat_map(all).chain([(text.len(), "")]);
-    let words = all((" ", " ..."));
-    let cut = clauses.filter(fits).filter(whole).max();
-    let cut = cut.or_else(|| words.into_iter().filter(fits).max());
+    let clauses =
+        ends.into_iter().flat_map(|(end, dots)| cuts_at(end, dots)).chain([(text.len(), "")]);
+    let words = cuts_at(" ", " ...");
+    let clauses = clauses.filter(|(at, dots)| fits(*at, dots) && closes_brackets(*at));
+    let cut = clauses.max();
+    let cut = cut.or_else(|| words.into_iter().filter(|(at, dots)| fits(*at, dots)).max());
     cut.map_or_else(|| text.to_owned(), |(at, dots)| format!("{}{dots}", &text[..at]))
 }
 
-/// `--help`: everything.
-fn whole(command: Command, page: &Page) -> String {
+/// The full help of `--help`.
+fn full_help(command: Command, page: &Page) -> String {
     let command = under_headings(command).mut_args(in_full);
     let name = command.get_bin_name().unwrap_or_default().to_owned();
     let after = format!(
@@ -226,7 +229,7 @@ fn in_full(arg: Arg) -> Arg {
     arg.help(text).hide_possible_values(listed_all)
 }
 
-/// The commands of the program, by what they are for.
+/// The commands of the program, grouped by their purpose.
 fn all_commands(root: &Command, page: &Page, long: bool) -> String {
     let visible = || root.get_subcommands().filter(|child| !child.is_hide_set());
     let width = visible().map(|child| child.get_name().len()).max().unwrap_or(0);
@@ -272,14 +275,14 @@ fn all_commands(root: &Command, page: &Page, long: bool) -> String {
     text
 }
 
-/// Examples with what they do, in columns where they fit 80.
+/// Examples with their explanations, in columns where they fit 80.
 fn examples<'a>(rows: impl Iterator<Item = &'a (&'a str, &'a str)> + Clone) -> String {
     let width = rows.clone().map(|(line, _)| line.len()).max().unwrap_or(0);
-    let line = |(line, what): &(&str, &str)| {
+    let example = |line: &str, what: &str| {
         let one = format!("  {line:width$}  # {what}");
         if one.len() <= COLUMNS { format!("{one}\n") } else { format!("  # {what}\n  {line}\n") }
     };
-    rows.map(line).collect()
+    rows.map(|(line, what)| example(line, what)).collect()
 }
 
 fn exit_status() -> String {

@@ -6,7 +6,7 @@ use super::nested_pages::{
 };
 use super::page::Page;
 
-/// The table.
+/// All pages except those of nested commands.
 pub(crate) const PAGES: &[Page] = &[
     Page {
         command: "",

@@ -11,11 +11,13 @@ const TOPICS: [(&str, &str); 6] = [
     ("study-plan", include_str!("../../../../docs/studies.md")),
 ];
 
-/// The page that `linerate help TOPIC` asks for, where the words are those.
+/// Page of the manual for `linerate help TOPIC`.
 pub(crate) fn topic(words: &[std::ffi::OsString]) -> Option<&'static str> {
     let [_, help, name] = words else { return None };
-    let is_it = |(topic, _): &&(&str, &str)| name == topic;
-    if help == "help" { TOPICS.iter().find(is_it).map(|(_, page)| *page) } else { None }
+    if help != "help" {
+        return None;
+    }
+    TOPICS.iter().find(|(topic, _)| name == topic).map(|(_, page)| *page)
 }
 
 /// The topics in one line.

@@ -6,10 +6,10 @@ use std::ffi::OsString;
 
 use lexopt::Arg;
 
-/// Whether a value stands behind a flag.
+/// Value that a flag takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
-    /// None does.
+    /// The flag has no value.
     Nothing,
     /// One has to, in the same word or in the next.
     Value,
@@ -17,15 +17,15 @@ pub(super) enum Takes {
     Maybe,
 }
 
-/// A flag that a personality knows.
+/// A flag of a personality's table.
 pub(super) trait Known {
     /// Its letter, where it has one.
     fn letter(&self) -> Option<char>;
     /// Its long name; empty for none.
     fn long(&self) -> &str;
-    /// Whether a value follows.
+    /// Value that the flag takes.
     fn takes(&self) -> Takes;
-    /// Whether another row of the table is the same flag by another name.
+    /// True when another row of the table is the same flag by another name.
     fn is_alias_of(&self, other: &Self) -> bool;
 }
 
@@ -67,7 +67,7 @@ impl<T: Copy + Into<Takes>> Known for Flag<T> {
 pub(super) enum Word {
     /// A flag by its letter, with its value where it has one.
     Flag(char, String),
-    /// Anything else.
+    /// Any other word: an operand.
     Operand(String),
 }
 
@@ -90,7 +90,7 @@ pub(super) fn parse<T: Copy + Into<Takes>>(
 pub(super) enum Part<'a, F> {
     /// A flag, with its value where it has one.
     Flag(&'a F, Option<String>),
-    /// Anything else.
+    /// Any other word: an operand.
     Operand(String),
 }
 
@@ -117,7 +117,7 @@ pub(super) fn scan<'a, F: Known>(
                 (flag, format!("option requires an argument -- '{letter}'"), false)
             }
             Arg::Long(name) => {
-                let flag = named(name, flags)?;
+                let flag = find_long(name, flags)?;
                 (flag, format!("option '--{}' requires an argument", flag.long()), true)
             }
         };
@@ -134,13 +134,13 @@ pub(super) fn scan<'a, F: Known>(
     Ok(found)
 }
 
-/// The line came as text, so nothing is lost.
+/// The word as text: it was text before, so nothing is lost.
 fn text(word: OsString) -> String {
     word.to_string_lossy().into_owned()
 }
 
 /// The flag of a long name, or of its only beginning.
-fn named<'a, F: Known>(name: &str, flags: &'a [F]) -> Result<&'a F, String> {
+fn find_long<'a, F: Known>(name: &str, flags: &'a [F]) -> Result<&'a F, String> {
     let long = || flags.iter().filter(|known| !known.long().is_empty());
     if let Some(exact) = long().find(|known| known.long() == name) {
         return Ok(exact);
@@ -179,7 +179,7 @@ pub(super) fn bytes(flag: char, text: &str) -> Result<u64, String> {
     value.map(|value| value as u64).ok_or_else(|| format!("-{flag}: '{text}' is no size"))
 }
 
-/// A whole number.
+/// Reads a whole number.
 pub(super) fn number<T: std::str::FromStr>(flag: char, text: &str) -> Result<T, String> {
     text.trim().parse().map_err(|_| format!("-{flag}: '{text}' is no number of its range"))
 }

@@ -15,12 +15,12 @@ use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
 
-/// How often the stop flag is looked at.
+/// Interval at which the stop flag is read.
 const LOOK: Duration = Duration::from_millis(100);
-/// Connections at once.
+/// Most connections at once.
 const CONNECTIONS_MAX: usize = 1024;
 
-/// Everybody may measure: these programs ask nobody.
+/// The gate of these programs: every client may measure.
 pub(super) struct Everybody;
 
 impl Admission for Everybody {
@@ -58,7 +58,7 @@ pub(super) fn listen(
     })
 }
 
-/// Serves connections until `stop`, each on a thread of its own; with `most` so many alone, and to
+/// Serves connections until `stop`, each on a thread; with `most` so many, one after the other, to
 /// their end.
 pub(super) fn serve(
     listener: &TcpListener,
@@ -92,7 +92,7 @@ pub(super) fn serve(
     })
 }
 
-/// Runs `serve`; asks `stop` once `span` is over, or once `over` says so.
+/// Runs `serve`; sets `stop` once `span` is over, or once `over` is true.
 pub(super) fn within<T>(
     span: Option<Duration>,
     stop: &Stop,

@@ -31,7 +31,7 @@ pub(crate) struct Words {
     words: Vec<OsString>,
 }
 
-/// A program whose command line is understood.
+/// A program whose command line is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Personality {
     /// ttcp.

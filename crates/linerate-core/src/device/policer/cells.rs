@@ -103,7 +103,7 @@ mod tests {
         let mut meters: Vec<_> = rules.iter().map(|rule| VirtualScheduling::new(*rule)).collect();
         let cell = |number: u64| {
             let at = i128::from(number * gap_us);
-            let arrived = meters.iter().all(|meter| meter.early(at) <= 0);
+            let arrived = meters.iter().all(|meter| meter.ticks_early(at) <= 0);
             if arrived {
                 meters.iter_mut().for_each(|meter| meter.accept(at));
             }

@@ -17,25 +17,25 @@ use crate::units::{BitRate, Bytes};
 
 /// Times that the tolerance is doubled before there is no bucket.
 const DOUBLINGS_MAX: u32 = 7;
-/// So many mean gaps between two frames are a pause of the sender.
+/// Mean gaps between two frames that make a pause of the sender.
 const PAUSE_GAPS: f64 = 2.0;
-/// A bucket may have filled again where so much of what it lacked at most came back.
+/// Share of its largest lack that a bucket must have regained for it to count as refilled.
 const REFILLED: f64 = 0.9;
-/// Halvings of a rate: more than a double can tell apart.
+/// Halvings of a rate: beyond the precision of a double.
 const HALVINGS: u32 = 80;
 
 /// A frame of a train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainFrame {
-    /// When it was sent, ns since any fixed moment.
+    /// Time of sending, ns since any fixed moment.
     pub sent_ns: u64,
-    /// Its length as the contract counts.
+    /// Length of the frame as the contract counts.
     pub bytes: u32,
-    /// True when the frame came out of the device.
+    /// True when the frame arrived at the other port.
     pub arrived: bool,
 }
 
-/// A train of equal frames at an even pace, with the numbers of those that came out.
+/// A train of equal frames at an even pace, with the numbers of those that arrived.
 pub fn even_train(
     frames: u64,
     frames_per_sec: u64,
@@ -89,10 +89,10 @@ pub struct BucketEstimate {
     pub burst_low_bytes: f64,
     /// Largest depth that fits, bytes.
     pub burst_high_bytes: f64,
-    /// It may have filled up between two frames of a train, which wastes tokens: its rate may be
-    /// higher. A frame and what comes in until the next one do not fit in it; send faster.
+    /// The bucket may have filled up between two frames of a train, which wastes tokens: its rate
+    /// may be higher. A frame and what comes in until the next one do not fit in it; send faster.
     pub is_shallow: bool,
-    /// How far off frames may have been from their times for this to fit, ns.
+    /// Largest distance of frames from their times at which the bucket still fits, ns.
     pub tolerance_ns: u64,
     /// Frames that a bucket of these parameters treats otherwise than the device did, at the exact
     /// times given: few, and more the further frames were off their times.
@@ -116,7 +116,7 @@ impl BucketEstimate {
         }
     }
 
-    /// The same where it may be so many bytes deeper.
+    /// The same estimate with a depth that may be larger by so many bytes.
     #[must_use]
     pub fn maybe_deeper(self, bytes: f64) -> Self {
         let burst_high_bytes = self.burst_high_bytes + bytes;
@@ -124,7 +124,7 @@ impl BucketEstimate {
     }
 }
 
-/// Why no bucket was found.
+/// Reason why no bucket was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FindError {
     /// No frame was lost.

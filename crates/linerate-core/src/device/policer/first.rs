@@ -7,7 +7,7 @@
 
 use super::find::{BucketEstimate, FindError, TrainFrame, find_bucket};
 
-/// So many mean gaps between two frames are a pause of the sender.
+/// Mean gaps between two frames that make a pause of the sender.
 const PAUSE_GAPS: u64 = 4;
 
 /// The bucket of the longest first part of a train that one explains, and the length of that part
@@ -137,7 +137,7 @@ pub fn frames_for_second(frames: &[TrainFrame], first: &BucketEstimate) -> (Vec<
     (kept, spent_bytes)
 }
 
-/// A bucket, none where more than one is at work, or why nothing can be said of any.
+/// A bucket, none where more than one is at work, or the reason why none can be told.
 fn bucket_unless_several(
     found: Result<BucketEstimate, FindError>,
 ) -> Result<Option<BucketEstimate>, FindError> {

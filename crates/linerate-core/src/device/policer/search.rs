@@ -14,7 +14,7 @@ const FIRST_IDLE_NS: u64 = 2_000_000_000;
 /// A train to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainTrial {
-    /// Its rate, frames per second, at an even pace.
+    /// Rate of the train, frames per second, at an even pace.
     pub load_fps: u64,
     /// Time for which frames are sent, ns.
     pub duration_ns: u64,
@@ -22,7 +22,7 @@ pub struct TrainTrial {
     pub idle_before_ns: u64,
 }
 
-/// The machine. Its outcome is what [`super::find_bucket`] says of the train.
+/// The search, step by step. Its outcome is that of [`super::find_bucket`] for the train.
 #[derive(Clone, Debug)]
 pub struct PolicerSearch {
     max_fps: u64,

@@ -32,7 +32,7 @@ pub struct Goal {
     pub initial_duration_ns: u64,
 }
 
-/// Why a goal cannot be searched for.
+/// Reason why a goal cannot be searched for.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum GoalError {
     /// The list of goals is empty.
@@ -73,7 +73,7 @@ pub enum GoalError {
 }
 
 impl BenchGoal {
-    /// As a search takes it.
+    /// The goal in the form that a search takes.
     pub fn search_goal(&self) -> Goal {
         Goal {
             name: self.name.clone(),
@@ -117,13 +117,13 @@ impl Goal {
         Self::from_seconds("verified", 60, 120, 0.0, 0.5)
     }
 
-    /// Half of 21 trials of 1 s without loss: what the device does when nothing disturbs it
-    /// (FD.io's CSIT for a ratio of 0).
+    /// Half of 21 trials of 1 s without loss: the rate of an undisturbed device (FD.io's CSIT for a
+    /// ratio of 0).
     pub fn typical() -> Self {
         Self::from_seconds("typical", 1, 21, 0.0, 0.5)
     }
 
-    /// As typical, with 0.5 % of loss: the partial drop rate of FD.io's CSIT.
+    /// The typical goal with 0.5 % of loss: the partial drop rate of FD.io's CSIT.
     pub fn partial_drop() -> Self {
         Self::from_seconds("partial drop", 1, 21, 0.005, 0.5)
     }

@@ -8,7 +8,7 @@ use super::trial::LoadBound;
 use super::trial::{EARLY_STOP_MIN_NS, FinishedTrial, Invalid, LoadTrial, TrialOutcome, Why};
 use super::{INVALID_MAX, Range};
 
-/// The trials and what they say.
+/// Trials of a search, with the bounds that follow from them.
 #[derive(Clone, Debug)]
 pub(super) struct TrialLedger {
     pub(super) goals: Vec<Goal>,
@@ -102,7 +102,7 @@ impl TrialLedger {
         RelevantBounds { lower_fps, upper_fps }
     }
 
-    /// Why the search cannot go on: invalid trials alone, time after time.
+    /// Reason why the search cannot go on: too many invalid trials in a row.
     pub(super) fn give_up_reason(&self) -> Option<Invalid> {
         let mut last = self.tried.iter().rev().map(|tried| tried.outcome.invalidity());
         let reason = last.next()??;

@@ -32,9 +32,9 @@ pub const INVALID_MAX: usize = 3;
 /// Next move of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NextTrial<T> {
-    /// Run this trial and tell what became of it.
+    /// Run this trial and report its outcome.
     Trial(T),
-    /// Nothing more; the results stand.
+    /// The search has ended; the results are final.
     Done,
 }
 

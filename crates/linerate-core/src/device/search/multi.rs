@@ -12,8 +12,8 @@ use super::trial::LoadBound;
 use super::trial::{FinishedTrial, LoadTrial, TrialOutcome, Why};
 use super::{Controller, NextTrial, Range};
 
-/// Trials after which a search ends in any case. A device whose answers change for ever would
-/// keep it going.
+/// Trials after which a search ends in any case. A device whose outcomes change for ever would keep
+/// it going.
 const TRIALS_MAX: usize = 5_000;
 
 /// Largest relative step down or up.
@@ -78,7 +78,7 @@ impl MultiSearch {
             .collect()
     }
 
-    /// How the search ended for a goal, if it did.
+    /// Status of a goal whose search has ended; none while it goes on.
     fn final_status(&self, goal: &Goal) -> Option<Status> {
         let RelevantBounds { lower_fps, upper_fps } = self.ledger.relevant(goal);
         let Range { min_fps, max_fps } = self.ledger.range;
@@ -169,7 +169,7 @@ impl MultiSearch {
         (next, Why::Higher { than_fps: lower })
     }
 
-    /// How many loads of a kind were tried for a goal and became `bound`.
+    /// Number of loads of a kind that were tried for a goal and became `bound`.
     fn count_steps(&self, goal: &Goal, is_kind: impl Fn(&Why) -> bool, bound: LoadBound) -> u32 {
         let is_step = |tried: &&FinishedTrial| {
             tried.counts()
@@ -184,7 +184,7 @@ impl MultiSearch {
         u32::try_from(loads.len()).unwrap_or(u32::MAX)
     }
 
-    /// The first trial at a load may be short; what follows is of full length.
+    /// Length of a trial: the first at a load may be short; the others have the full length.
     fn duration_ns(&self, goal: &Goal, load_fps: u64) -> u64 {
         match self.ledger.duration_sums(goal, load_fps).is_empty() {
             true => goal.initial_duration_ns.min(goal.final_duration_ns),

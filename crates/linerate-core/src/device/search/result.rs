@@ -7,12 +7,12 @@ use super::goal::Goal;
 use super::ledger::{RelevantBounds, TrialLedger};
 use super::trial::{Invalid, TrialOutcome};
 
-/// How a search ended for a goal. Only `Regular` is a regular goal result of RFC 9971.
+/// Status of a search for a goal at its end. Only `Regular` is a regular goal result of RFC 9971.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Both bounds, within the goal's width.
+    /// Both bounds were found, within the goal's width.
     Regular,
     /// The largest load passes: the device may be able to do more.
     AtMaximum,
@@ -40,15 +40,15 @@ pub struct GoalResult {
     pub conditional_fps: Option<f64>,
     /// Load really offered at the lower bound: the mean of its trials (RFC 2285 §3.5.2).
     pub offered_fps: Option<f64>,
-    /// Frames of the trials without loss at the lower bound; with `zero_loss_bound` they say how
-    /// much "no loss" means.
+    /// Frames of the trials without loss at the lower bound; with `zero_loss_bound` they show the
+    /// precision of "no loss".
     pub clean_frames: u64,
     /// The upper bound failed because the tester did not send what was asked, and not because of
     /// lost frames: the limit is the tester's.
     pub is_tester_limit: bool,
     /// Trials for this goal in the first place; invalid ones too.
     pub trials: u64,
-    /// How long those sent, ns.
+    /// Time of sending in those trials, ns.
     pub sending_ns: u64,
 }
 
@@ -87,6 +87,6 @@ impl GoalResult {
 }
 
 fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), it| (sum + it, count + 1));
+    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
     (count > 0).then(|| sum / f64::from(count))
 }

@@ -18,10 +18,8 @@ pub struct StepDown {
 }
 
 impl StepDown {
-    /// From the top of `range` in steps of `step_share` of it, down to the bottom of the range or
+    /// Steps from the top of `range` by `step_share` of it, down to the bottom of the range or
     /// until `clean_needed` trials in a row lost nothing (2 for RFC 2544, 1 for Bradner's way).
-    /// # Errors
-    /// An empty range, a duration of 0, a step that is no share of the maximum.
     pub fn new(
         range: Range,
         step_share: f64,
@@ -63,7 +61,7 @@ impl StepDown {
         (clean >= self.clean_needed).then(|| outcomes[outcomes.len() - clean].load_fps)
     }
 
-    /// Why the series ended early, if it did.
+    /// Reason why the series ended early, if it did.
     pub fn give_up_reason(&self) -> Option<Invalid> {
         self.ledger.give_up_reason()
     }

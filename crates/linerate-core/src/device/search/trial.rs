@@ -24,12 +24,12 @@ pub(super) const EARLY_STOP_MIN_NS: u64 = 2 * SECOND_NS;
 pub struct LoadTrial {
     /// Intended load, frames per second of each port.
     pub load_fps: u64,
-    /// How long frames are sent, ns; waits come on top (RFC 2544 §23).
+    /// Planned time of sending, ns; waits come on top (RFC 2544 §23).
     pub duration_ns: u64,
     /// The trial may end as soon as so many frames are lost: its verdict is known then. Received
     /// frames must be counted while it runs, so it is a hint.
     pub stop_at_lost: Option<u64>,
-    /// Which goal it is for.
+    /// Index of the goal that it is for.
     pub goal: usize,
     /// Reason for this load.
     pub why: Why,
@@ -48,48 +48,48 @@ pub(super) fn frames(load_fps: u64, duration_ns: u64) -> u64 {
     u64::try_from(frames).unwrap_or(u64::MAX)
 }
 
-/// Why a load was tried.
+/// Reason why a load was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "reason")]
 pub enum Why {
-    /// To fill caches and settle clocks; not counted.
+    /// Fills caches and settles clocks; not counted.
     WarmUp,
-    /// The largest load comes first.
+    /// The largest load, which is tried first.
     Maximum,
     /// Rate that the device forwarded at a load that was too much.
     Forwarded {
         /// Load that was too much.
         at_fps: u64,
     },
-    /// Below the smallest load that failed, further down each time.
+    /// A load below the smallest that failed, further down each time.
     Lower {
         /// Smallest load that failed.
         than_fps: u64,
     },
-    /// Above the largest load that passed, further up each time.
+    /// A load above the largest that passed, further up each time.
     Higher {
         /// Largest load that passed.
         than_fps: u64,
     },
-    /// Between a load that passed and one that failed.
+    /// A load between one that passed and one that failed.
     Between {
         /// Passed, or the bottom of the range.
         lower_fps: u64,
-        /// Load that failed.
+        /// Load that failed, frames/s.
         upper_fps: u64,
     },
-    /// Without loss so far, but not for long enough.
+    /// A load without loss so far, but not for long enough.
     Verify,
     /// Not decided yet: the goal asks for more trials at this load.
     Repeat,
     /// The next of a fixed list of loads.
     Listed,
-    /// Nothing asked for it; it counts all the same.
+    /// A trial that the search did not ask for; it counts all the same.
     Unasked,
 }
 
-/// Why a trial says nothing about the device.
+/// Reason why a trial says nothing about the device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -102,11 +102,11 @@ pub enum Invalid {
     ReceiverDropped,
     /// The generator got no processor time and sent in bursts or late.
     GeneratorStarved,
-    /// Frames came back to where they were sent from.
+    /// Frames arrived at the port that sent them.
     Loop,
     /// Frames of this size do not fit a link.
     FrameTooLong,
-    /// More different frames came than were sent.
+    /// More different frames arrived than were sent.
     MoreReceivedThanSent,
     /// Anything else, in one line.
     Other(String),
@@ -122,15 +122,15 @@ pub struct TrialOutcome {
     pub duration_ns: u64,
     /// Frames put on the wire. Over `elapsed_ns` it is the offered load (RFC 2285 §3.5.2).
     pub sent: u64,
-    /// Different frames of the trial that came out where they should.
+    /// Different frames of the trial that arrived at the right port.
     pub received: u64,
-    /// How long frames were sent, ns: less than the duration after an early stop.
+    /// Time of sending, ns: less than the duration after an early stop.
     pub elapsed_ns: u64,
     /// Ended at the hint of [`LoadTrial::stop_at_lost`].
     pub stopped_early: bool,
     /// Runs of missing frames, where the counter knows them.
     pub loss_runs: Option<u64>,
-    /// Why it does not count; `None` when it does.
+    /// The reason why the outcome does not count; `None` when it does.
     pub invalid: Option<Invalid>,
 }
 
@@ -149,7 +149,8 @@ impl TrialOutcome {
         }
     }
 
-    /// Why it does not count. More frames back than sent is never the device's doing.
+    /// The reason why the outcome does not count. More frames back than sent is never the device's
+    /// doing.
     pub fn invalidity(&self) -> Option<Invalid> {
         let excess = (self.received > self.sent).then_some(Invalid::MoreReceivedThanSent);
         self.invalid.clone().or(excess)
@@ -166,7 +167,7 @@ impl TrialOutcome {
         (self.elapsed_ns > 0).then(|| self.sent as f64 * 1e9 / self.elapsed_ns as f64)
     }
 
-    /// Frames sent that did not come back.
+    /// Frames sent that were not received.
     pub const fn lost_frames(&self) -> u64 {
         self.sent.saturating_sub(self.received)
     }
@@ -187,7 +188,7 @@ impl TrialOutcome {
         expected.saturating_sub(self.received) as f64 / expected as f64
     }
 
-    /// Trial forwarding rate: the load times what came through (RFC 9971), frames per second.
+    /// Trial forwarding rate: the load times the share received (RFC 9971), frames per second.
     pub fn forwarding_fps(&self) -> f64 {
         self.load_fps as f64 * (1.0 - self.loss_ratio())
     }
@@ -198,9 +199,9 @@ impl TrialOutcome {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LoadBound {
-    /// It reaches the goal.
+    /// The load reaches the goal.
     Lower,
-    /// It fails the goal.
+    /// The load fails the goal.
     Upper,
     /// More trials could make it either.
     Undecided,

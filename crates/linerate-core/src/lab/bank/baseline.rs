@@ -3,12 +3,12 @@
 use super::{Label, NoCause};
 use crate::record::{Cause, FlowEnd, TcpInfo};
 
-/// A rule.
+/// A simple rule for the cause, to compare a diagnosis with.
 #[derive(Clone, Copy, Debug)]
 pub struct Baseline {
-    /// Its name in tables.
+    /// Name of the rule in tables.
     pub name: &'static str,
-    /// What it says of a sender, if there was one.
+    /// The rule: a label from the sender's counters, if there was a sender.
     pub says: fn(Option<&FlowEnd>) -> Label,
 }
 
@@ -22,8 +22,8 @@ pub const BASELINES: [Baseline; 4] = [
 
 const UNDETERMINED: Label = Label::None(NoCause::Undetermined);
 
-/// Shares of a transfer's time by what limited it, as the kernel counts (tcp_info, Linux 4.10):
-/// the busy time includes both others.
+/// Shares of a transfer's time by its limit, as the kernel counts (tcp_info, Linux 4.10): the busy
+/// time includes both others.
 struct Shares {
     receive_window: f64,
     send_buffer: f64,
@@ -41,22 +41,25 @@ fn shares(end: &FlowEnd, info: &TcpInfo) -> Option<Shares> {
     Some(Shares { receive_window, send_buffer, network, idle: (1.0 - busy).max(0.0) })
 }
 
-fn seen(end: Option<&FlowEnd>) -> Option<(&FlowEnd, &TcpInfo, Shares)> {
+fn counters_of(end: Option<&FlowEnd>) -> Option<(&FlowEnd, &TcpInfo, Shares)> {
     let end = end?;
     let info = end.tcp_info.as_ref()?;
     Some((end, info, shares(end, info)?))
 }
 
-/// The counter with the most time; what only the network limited is at its ceiling.
+/// Label of the counter with the most time; a sender that only the network limited is at its
+/// ceiling.
 fn largest_counter(end: Option<&FlowEnd>) -> Label {
-    let Some((.., shares)) = seen(end) else { return UNDETERMINED };
+    let Some((.., shares)) = counters_of(end) else { return UNDETERMINED };
     let all = [
         (shares.network, Label::AT_CEILING),
         (shares.receive_window, Label::Cause(Cause::ReceiveWindow)),
         (shares.send_buffer, Label::Cause(Cause::SendBuffer)),
         (shares.idle, Label::Cause(Cause::SendingApplication)),
     ];
-    all.into_iter().max_by(|one, other| one.0.total_cmp(&other.0)).map_or(UNDETERMINED, |it| it.1)
+    all.into_iter()
+        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .map_or(UNDETERMINED, |largest| largest.1)
 }
 
 fn retransmits_mean_loss(end: Option<&FlowEnd>) -> Label {
@@ -78,7 +81,7 @@ const NDT_CONGESTION_SHARE: f64 = 0.02;
 /// NDT's rules, with today's counters in place of those of web100: a duplex mismatch first, then
 /// the receiver, the sender, congestion. Its second test with a clamped window is not repeated.
 fn ndt(end: Option<&FlowEnd>) -> Label {
-    let Some((end, info, shares)) = seen(end) else { return UNDETERMINED };
+    let Some((end, info, shares)) = counters_of(end) else { return UNDETERMINED };
     let seconds = (end.span_ns as f64 / 1e9).max(0.001);
     let retransmits_per_s = f64::from(info.total_retrans.unwrap_or(0)) / seconds;
     let timeouts = f64::from(info.total_rto.unwrap_or(0));

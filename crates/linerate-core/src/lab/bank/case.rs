@@ -10,12 +10,12 @@ use crate::record::{
     Stat, Verdict,
 };
 
-/// What a plant must cost: the rate without it is so many times that with it, or the delay under
-/// load with it so many times that without it, by so much at the least.
+/// Least cost of a planted cause: the rate without it over the rate with it; or the delay under
+/// load with it over the delay without it, where the difference is `DELAY_ADDED_NS_MIN` too.
 const COST_MIN: f64 = 1.5;
 const DELAY_ADDED_NS_MIN: f64 = 5e6;
 
-/// What a run reached.
+/// Rate and delay that a run reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reach {
     /// Goodput; 0 where nothing arrived.
@@ -28,8 +28,9 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// What one flow of the test's first direction reached, of a whole test; else all its flows.
-    pub fn of(record: &Record) -> Self {
+    /// Rate and delay of one flow of the test's first direction, in a whole test; else of all its
+    /// flows.
+    pub fn from_record(record: &Record) -> Self {
         let way = Some(Direction::Up);
         let part = record.one_flow_part(Direction::Up).unwrap_or(record);
         let goodput = part.value(MetricId::Goodput, Stat::Value, way);
@@ -56,27 +57,27 @@ fn steady(record: &Record) -> Option<f64> {
     late.get(late.len() / 2).copied()
 }
 
-/// Whether a case counts.
+/// Validity of a case: only valid ones are scored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", content = "why")]
 pub enum Validity {
-    /// It does.
+    /// The case is scored.
     #[default]
     Valid,
-    /// What was planted does not limit the result, or what is innocent does.
+    /// The planted cause does not limit the result, or the innocent condition does.
     Void(String),
-    /// This machine spoilt the measurement.
+    /// A disturbance of this machine spoilt the measurement.
     Disturbed(String),
-    /// It could not be built or measured.
+    /// The path could not be built or measured.
     Failed(String),
 }
 
 /// A measured scenario. Stored one a line, as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// The recipe's name.
+    /// Name of the case's recipe.
     pub recipe: String,
-    /// The family's.
+    /// Name of the recipe's family.
     pub family: String,
     /// Level of the parameters, from 0.
     pub level: u8,
@@ -84,24 +85,24 @@ pub struct Case {
     pub congestion: String,
     /// Seed of the values.
     pub seed: u64,
-    /// Which of several runs, from 1.
+    /// Number of the run of several, from 1.
     pub run: u32,
-    /// Its half of the bank.
+    /// Half of the bank that the case belongs to.
     pub half: Half,
-    /// What a diagnosis should say.
+    /// The label that a diagnosis should give.
     pub expect: Label,
-    /// What is right too.
+    /// Labels that are right too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accept: Vec<Label>,
-    /// The values.
+    /// Values that were drawn for the recipe's parameters.
     pub drawn: BTreeMap<String, f64>,
-    /// Whether it counts.
+    /// Validity: only a valid case is scored.
     pub validity: Validity,
-    /// With the plant.
+    /// Result with the plant.
     pub with: Reach,
-    /// Without it; null where nothing is planted.
+    /// Result without the plant; null where nothing is planted.
     pub without: Option<Reach>,
-    /// What the diagnosis gets to see: nothing that the emulator told.
+    /// The record as the diagnosis gets it: without the emulator's own report.
     pub record: Option<Box<Record>>,
 }
 
@@ -126,43 +127,44 @@ impl Default for Case {
     }
 }
 
-/// What a diagnosis and the baselines said of a case.
+/// Labels that a diagnosis and the baselines gave a case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     /// The diagnosis; none where it gave no verdict on the direction.
     pub said: Option<Label>,
-    /// How sure it was of the cause that it named.
+    /// Confidence in the cause that it named.
     pub confidence: Option<Confidence>,
-    /// Payload rate that it said the path could carry, over what it carried without the plant.
+    /// Payload rate of the path by the verdict, over the rate without the plant.
     pub ceiling_ratio: Option<f64>,
-    /// What the path carried without the plant, over the next limit that it promised.
+    /// Rate of the path without the plant, over the next limit that the verdict promised.
     pub next_ratio: Option<f64>,
-    /// Whether it named a standing queue on the axis of the delay.
+    /// True when it named a standing queue as the cause of the delay.
     pub names_queue: bool,
     /// The baselines, in their order.
     pub baselines: [Label; BASELINES.len()],
 }
 
 impl Case {
-    /// Its name: recipe, level from 1, congestion control.
+    /// Name of the case: recipe, level from 1, congestion control.
     pub fn name(&self) -> String {
         format!("{}/{}/{}", self.recipe, self.level + 1, self.congestion)
     }
 
-    /// Takes the run with the plant: its record loses what only the laboratory knows.
-    pub fn took(&mut self, mut record: Record) {
-        self.with = Reach::of(&record);
+    /// Adds the run with the plant: its record loses the laboratory's own data.
+    pub fn add_planted_run(&mut self, mut record: Record) {
+        self.with = Reach::from_record(&record);
         if let Some(late) = record.paths.iter().find(|path| path.late) {
-            self.validity = Validity::Disturbed(why(late));
+            self.validity = Validity::Disturbed(emulator_fault(late));
         } else if let Some(caveat) = record.caveats.iter().find(|caveat| is_of_the_machine(caveat))
         {
             self.validity = Validity::Disturbed(caveat.detail.clone());
         }
-        blind(&mut record);
+        remove_emulator(&mut record);
         self.record = Some(Box::new(record));
     }
 
-    /// Takes what the path without the plant reached, and judges by it whether the case counts.
+    /// Compares with the result of the path without the plant, and decides whether the case is
+    /// scored.
     pub fn compare(&mut self, without: Reach) {
         self.without = Some(without);
         if self.validity != Validity::Valid {
@@ -186,37 +188,37 @@ impl Case {
         }
     }
 
-    /// Whether a label is right.
+    /// True when a label is right for the case.
     pub fn is_right(&self, label: Label) -> bool {
         label == self.expect || self.accept.contains(&label)
     }
 
-    /// What a verdict says on the axis of the plant: a queue that stands costs delay and no rate,
-    /// and is named beside the full link that it stands before.
+    /// Label of a verdict on the quantity that the plant harms. A standing queue costs delay and no
+    /// rate, and is named beside the full link that it is before.
     fn label_of(&self, verdict: &Verdict) -> Label {
-        match Label::of(verdict) {
+        match Label::from_verdict(verdict) {
             Label::AT_CEILING if self.is_of_delay() && names_queue(verdict) => self.expect,
             label => label,
         }
     }
 
-    /// Whether the plant costs delay and no rate: no judge of the rate is scored on it, and none
+    /// True when the plant costs delay and no rate: no judge of the rate is scored on it, and none
     /// that names a queue on every full path can gain by it.
     pub fn is_of_delay(&self) -> bool {
         self.expect == Label::Cause(Cause::StandingQueue)
     }
 
-    /// Whether a label accuses where there is nothing to accuse.
+    /// True when a label names a cause on a path without one.
     pub fn is_false_accusation(&self, label: Label) -> bool {
         self.is_innocent() && matches!(label, Label::Cause(_)) && !self.is_right(label)
     }
 
-    /// Whether nothing limits this path but its own rate.
+    /// True when nothing but its own rate limits this path.
     pub fn is_innocent(&self) -> bool {
         self.expect == Label::AT_CEILING
     }
 
-    /// Whether it is scored.
+    /// True when the case is scored.
     pub fn counts(&self) -> bool {
         self.validity == Validity::Valid
     }
@@ -254,7 +256,7 @@ impl Case {
         }
     }
 
-    /// The same with less to store: values of series with four digits.
+    /// The case with less to store: values of series with four digits.
     #[must_use]
     pub fn thinned(mut self) -> Self {
         if let Some(record) = &mut self.record {
@@ -265,33 +267,33 @@ impl Case {
 }
 
 impl Judged {
-    /// What the diagnosis said; silence is to have determined nothing.
+    /// Label of the diagnosis; without a verdict it counts as undetermined.
     pub fn label(&self) -> Label {
         self.said.unwrap_or(Label::None(NoCause::Undetermined))
     }
 }
 
 fn names_queue(verdict: &Verdict) -> bool {
-    verdict.latency.as_ref().is_some_and(|it| it.cause == Some(Cause::StandingQueue))
+    verdict.latency.as_ref().is_some_and(|latency| latency.cause == Some(Cause::StandingQueue))
 }
 
-/// Whether a caveat tells of this machine, and nothing of the path or of the diagnosis: the
+/// True when a caveat concerns this machine, and nothing of the path or of the diagnosis: the
 /// hypervisor took its CPUs, or somebody set its clock.
 const fn is_of_the_machine(caveat: &Caveat) -> bool {
     matches!(caveat.code, CaveatCode::StolenTime | CaveatCode::ClockStepped)
 }
 
-fn why(path: &EmulatedPath) -> String {
+fn emulator_fault(path: &EmulatedPath) -> String {
     match path.faults.as_slice() {
         [] => "the emulator was late".to_owned(),
         faults => faults.join("; "),
     }
 }
 
-/// Takes from a record what the emulator told: a diagnosis has to do without.
-fn blind(record: &mut Record) {
+/// Removes the emulator's own report from a record: a diagnosis does not have it either.
+fn remove_emulator(record: &mut Record) {
     record.paths.clear();
-    record.parts.iter_mut().for_each(blind);
+    record.parts.iter_mut().for_each(remove_emulator);
     for ceiling in record.ceiling.iter_mut().chain(&mut record.ceiling_reverse) {
         (ceiling.value, ceiling.share) = (None, None);
         ceiling.layers.clear();
@@ -346,10 +348,10 @@ mod tests {
             WallTime::from_unix_nanos(0),
         );
         let mut case = Case::default();
-        case.took(record.clone());
+        case.add_planted_run(record.clone());
         assert_eq!(case.validity, Validity::Valid);
         record.caveats.push(Caveat::new(CaveatCode::StolenTime, "4.9 % of the CPU time", "repeat"));
-        case.took(record);
+        case.add_planted_run(record);
         assert_eq!(case.validity, Validity::Disturbed("4.9 % of the CPU time".to_owned()));
     }
 

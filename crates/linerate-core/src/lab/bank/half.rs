@@ -2,19 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which part of the bank a scenario belongs to: rules are tuned on one and scored on the other.
+/// Part of the bank to which a scenario belongs: rules are tuned on one and scored on the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Half {
-    /// For tuning.
+    /// The half for tuning rules.
     Development,
-    /// For scoring.
+    /// The half for scoring them.
     Other,
 }
 
 impl Half {
     /// The half of a scenario by its identity and parameters: chance, and always the same.
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn from_identity(text: &str) -> Self {
         // The lowest bit of FNV-1a is the parity of the bytes' lowest bits; a higher one mixes.
         if hash(text) >> 40 & 1 == 0 { Self::Development } else { Self::Other }
     }

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::{Cause, Outcome, Verdict};
 
-/// What limits a path, in one word: what was planted, or what a diagnosis says.
+/// Labels without a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoCause {
@@ -39,9 +39,9 @@ pub enum NoCause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Label {
-    /// One cause.
+    /// One cause of the limit.
     Cause(Cause),
-    /// None.
+    /// No cause, by reason.
     None(NoCause),
 }
 
@@ -49,9 +49,8 @@ impl Label {
     /// The label of a path at its ceiling.
     pub const AT_CEILING: Self = Self::None(NoCause::AtCeiling);
 
-    /// What a verdict says. That the rate of a link limits a result is to say that it is at its
-    /// ceiling.
-    pub const fn of(verdict: &Verdict) -> Self {
+    /// Label of a verdict. A result that the rate of a link limits is at its ceiling.
+    pub const fn from_verdict(verdict: &Verdict) -> Self {
         match (verdict.outcome, verdict.cause) {
             (Outcome::Limited, Some(Cause::Link)) => Self::AT_CEILING,
             (Outcome::Limited, Some(cause)) => Self::Cause(cause),

@@ -26,7 +26,7 @@ use super::half::hash;
 use super::{Half, Label, Scenario, Setting};
 use crate::path::Random;
 
-/// Levels of parameters.
+/// Number of levels of each parameter.
 pub(super) const LEVELS: u8 = 2;
 /// Rates of the path in Mbit/s, and delays each way in ms, by level: few, so that many scenarios
 /// share the path without its plant.
@@ -37,9 +37,9 @@ const DELAYS: [[f64; 2]; 2] = [[10.0, 15.0], [20.0, 25.0]];
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Family {
-    /// What they have in common.
+    /// Title of what the recipes have in common.
     pub title: String,
-    /// In order.
+    /// Recipes in the order of the file.
     #[serde(rename = "recipe")]
     pub recipes: Vec<Recipe>,
 }
@@ -48,13 +48,13 @@ pub struct Family {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
-    /// Its name, unique in the bank.
+    /// Name of the recipe, unique in the bank.
     pub id: String,
-    /// What is planted, in a few words.
+    /// Title of the planted cause, in a few words.
     pub title: String,
-    /// What a diagnosis should say.
+    /// The label that a diagnosis should give.
     pub expect: Label,
-    /// What is right too.
+    /// Labels that are right too.
     #[serde(default)]
     pub accept: Vec<Label>,
     /// Congestion controls of the sender.
@@ -63,13 +63,13 @@ pub struct Recipe {
     /// Values to draw: lowest and highest at either level.
     #[serde(default)]
     pub draw: BTreeMap<String, [[f64; 2]; 2]>,
-    /// What holds with and without the plant.
+    /// Settings with and without the plant.
     #[serde(default)]
     base: Map<String, Value>,
-    /// What is planted.
+    /// Settings of the planted cause.
     #[serde(default)]
     plant: Map<String, Value>,
-    /// What takes its place.
+    /// Settings in place of the plant in the path without it.
     #[serde(default)]
     without: Map<String, Value>,
 }
@@ -79,9 +79,7 @@ fn cubic() -> Vec<String> {
 }
 
 impl Family {
-    /// Reads a family and draws each recipe once, so that what does not fit is found at once.
-    /// # Errors
-    /// What does not fit, on one line.
+    /// Reads a family and draws each recipe once, so that errors are found at once.
     pub fn from_toml(text: &str) -> Result<Self, String> {
         let family: Self = crate::tree::from_toml(text).map_err(|error| one_line(&error))?;
         for recipe in &family.recipes {
@@ -118,7 +116,7 @@ impl Recipe {
         seed: u64,
     ) -> Result<Scenario, String> {
         let drawn = self.drawn(level, seed);
-        let base = merged(usual(&drawn), &self.base);
+        let base = merged(default_path(&drawn), &self.base);
         let setting = |more: &Map<String, Value>| {
             let whole = filled(Value::Object(merged(base.clone(), more)), &drawn)?;
             crate::tree::from_value::<Setting>(whole).map_err(|error| one_line(&error))
@@ -131,7 +129,7 @@ impl Recipe {
             level,
             congestion: congestion.to_owned(),
             seed,
-            half: Half::of(&text),
+            half: Half::from_identity(&text),
             expect: self.expect,
             accept: self.accept.clone(),
             drawn,
@@ -156,8 +154,8 @@ impl Recipe {
     }
 }
 
-/// The path of which nothing is said.
-fn usual(drawn: &BTreeMap<String, f64>) -> Map<String, Value> {
+/// Path of a recipe that names none.
+fn default_path(drawn: &BTreeMap<String, f64>) -> Map<String, Value> {
     let (rate, delay) = (drawn["rate"], drawn["delay"]);
     let path = json!({ "rate": format!("{rate} Mbit/s"), "delay": format!("{delay} ms") });
     Map::from_iter([("path".to_owned(), path)])
@@ -187,7 +185,7 @@ fn merged(mut base: Map<String, Value>, over: &Map<String, Value>) -> Map<String
     base
 }
 
-/// The same with drawn values in place of words.
+/// The value with drawn numbers in place of words.
 fn filled(value: Value, drawn: &BTreeMap<String, f64>) -> Result<Value, String> {
     Ok(match value {
         Value::Object(table) => {

@@ -7,9 +7,9 @@ use super::{Case, Half, Label, Setting};
 /// A recipe at one level, with one congestion control and the values of one seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// The recipe's name.
+    /// Name of the scenario's recipe.
     pub recipe: String,
-    /// The family's.
+    /// Name of the recipe's family.
     pub family: String,
     /// Level of the parameters, from 0.
     pub level: u8,
@@ -17,24 +17,24 @@ pub struct Scenario {
     pub congestion: String,
     /// Seed of the values.
     pub seed: u64,
-    /// Its half of the bank.
+    /// Half of the bank that the scenario belongs to.
     pub half: Half,
-    /// What a diagnosis should say.
+    /// The label that a diagnosis should give.
     pub expect: Label,
-    /// What is right too.
+    /// Labels that are right too.
     pub accept: Vec<Label>,
-    /// The values.
+    /// Values that were drawn for the recipe's parameters.
     pub drawn: BTreeMap<String, f64>,
-    /// Whether the path without the plant is another one.
+    /// True when the path without the plant is another one.
     pub has_counterfactual: bool,
-    /// The path with what is planted.
+    /// The path with the plant.
     pub planted: Setting,
-    /// The same path without.
+    /// The path without the plant.
     pub without: Setting,
 }
 
 impl Scenario {
-    /// Its name: recipe, level from 1, congestion control.
+    /// Name of the scenario: recipe, level from 1, congestion control.
     pub fn name(&self) -> String {
         format!("{}/{}/{}", self.recipe, self.level + 1, self.congestion)
     }

@@ -39,7 +39,7 @@ pub struct Setting {
     pub receiver_link: Access,
     /// Largest IP packet of all links; 1500 when absent.
     pub mtu_bytes: Option<u32>,
-    /// What the test asks for.
+    /// Parameters of the test.
     pub test: TestKeys,
     /// Commands that are run on hosts before the test.
     #[serde(rename = "command")]
@@ -47,7 +47,7 @@ pub struct Setting {
     /// Other TCP flows over the same path.
     #[serde(rename = "rival")]
     pub rivals: Vec<Rival>,
-    /// What hosts have of the CPU.
+    /// Shares of the CPU that hosts have.
     pub cpu: Vec<CpuShare>,
 }
 
@@ -55,21 +55,21 @@ pub struct Setting {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Access {
-    /// Its rate, by the token bucket of both ends; as fast as the machine when absent.
+    /// Rate of the link, by the token bucket of both ends; as fast as the machine when absent.
     pub rate: Option<String>,
-    /// Its largest IP packet.
+    /// Largest IP packet of the link.
     pub mtu_bytes: Option<u32>,
     /// Segmentation offload at both ends; on when absent.
     pub offload: Option<bool>,
 }
 
-/// What a test asks for besides its time.
+/// Parameters of a test besides its time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TestKeys {
-    /// Connections.
+    /// Number of connections at once.
     pub streams: Option<u16>,
-    /// Both directions at once.
+    /// Data in both directions at once.
     pub both_directions: bool,
     /// Bytes to send, instead of a time.
     pub bytes: Option<u64>,
@@ -85,7 +85,7 @@ pub struct TestKeys {
     pub read_bytes: Option<u32>,
     /// Pace of the reads of each stream.
     pub read_pace_bps: Option<u64>,
-    /// No Nagle algorithm.
+    /// Nagle's algorithm is off (TCP_NODELAY).
     pub nodelay: bool,
     /// Rate of a flow against the test's direction.
     pub background_bps: Option<u64>,
@@ -97,7 +97,7 @@ pub struct TestKeys {
 pub enum Place {
     /// The host that sends.
     Sender,
-    /// Its router.
+    /// Router beside the sender.
     SenderRouter,
     /// The router of the host that receives.
     ReceiverRouter,
@@ -106,7 +106,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Its name in the laboratory.
+    /// Name of the node in the laboratory.
     pub const fn node(self) -> &'static str {
         match self {
             Self::Sender => "a",
@@ -117,48 +117,48 @@ impl Place {
     }
 }
 
-/// A command of the shell on one node, for what the laboratory has no key for: rules of a
+/// A command of the shell on one node, for settings without a key of their own: rules of a
 /// middlebox, a queue discipline of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostCommand {
-    /// Where.
+    /// Host on which the command runs.
     pub on: Place,
-    /// What `sh -c` runs.
+    /// Command line, which `sh -c` runs.
     pub run: String,
 }
 
-/// A TCP flow between hosts of its own, over the same path.
+/// A TCP flow between other hosts, over the same path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rival {
-    /// How many of them.
-    #[serde(default = "one")]
+    /// Number of competing streams.
+    #[serde(default = "one_stream")]
     pub streams: u16,
-    /// Their congestion control.
+    /// Congestion control of those streams.
     pub congestion: String,
     /// Against the direction of the test.
     #[serde(default)]
     pub backward: bool,
-    /// Each flow has so many seconds, with as long a pause after it; all the time when absent.
+    /// Seconds of each flow, with as long a pause after it; all the time when absent.
     #[serde(default)]
     pub on_s: Option<f64>,
 }
 
-const fn one() -> u16 {
+const fn one_stream() -> u16 {
     1
 }
 
-/// What the threads of a host get of the CPU.
+/// Share of the CPU that the threads of a host get.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuShare {
-    /// Which host.
+    /// The host whose threads are limited.
     pub on: Place,
     /// A quota in percent of one CPU, by a control group; none when absent.
     #[serde(default)]
     pub quota_percent: Option<f64>,
-    /// How many threads of other work share the CPU that the host's data thread is kept on.
+    /// Number of threads of other work on the CPU to which the host's data thread is pinned.
     #[serde(default)]
     pub busy_threads: u32,
 }
@@ -208,7 +208,7 @@ impl Setting {
         }
     }
 
-    /// What `linerate test` does towards the receiver at `host`.
+    /// Plan of `linerate test` towards the receiver at `host`.
     pub fn test_plan(&self, host: &str, congestion: &str, within_ns: u64) -> TestPlan {
         TestPlan {
             server: probed(host),

@@ -9,12 +9,12 @@ use crate::stats::{Interval, Z_95, wilson_interval};
 /// A promised next limit counts as reached from this share of it on.
 const PROMISE_KEPT: f64 = 0.8;
 
-/// What one judge reached.
+/// Counts of right labels and false accusations of one judge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Score {
-    /// Cases whose cause it named first.
+    /// Cases whose cause the judge named first.
     pub right: u64,
-    /// Cases that count.
+    /// Cases that are scored.
     pub cases: u64,
     /// Innocent cases that it accused.
     pub accused: u64,
@@ -40,23 +40,22 @@ impl Score {
 /// Scores over many cases.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
-    /// The diagnosis.
+    /// Score of the diagnosis.
     pub diagnosis: Score,
     /// The baselines, in their order.
     pub baselines: [Score; BASELINES.len()],
-    /// How many verdicts with a cause were right, and how many there were, by how sure they were.
+    /// Right verdicts with a cause, and all verdicts with a cause, by their confidence.
     pub by_confidence: BTreeMap<Confidence, (u64, u64)>,
-    /// Ceilings that right verdicts stated, over what the path carried, the lowest first.
+    /// Ceilings that right verdicts stated, over the path's rate, the lowest first.
     pub ceiling_ratios: Vec<f64>,
-    /// What the path carried without the cause that was rightly named, over the next limit that the
+    /// Rate of the path without the cause that was rightly named, over the next limit that the
     /// verdict promised, the lowest first.
     pub next_ratios: Vec<f64>,
-    /// How often each label was said where each was planted.
+    /// Number of times that each label (inner key) was given where each (outer key) was planted.
     pub confusion: BTreeMap<Label, BTreeMap<Label, u64>>,
-    /// Scenarios that were measured more than once, and those of which the diagnosis said the same
-    /// each time.
+    /// Scenarios that were measured more than once.
     pub repeated: u64,
-    /// See `repeated`.
+    /// Repeated scenarios with the same label each time.
     pub agreed: u64,
     /// Queues that were named on the axis of the delay, and cases: of deep buffers that were
     /// planted, and of innocent paths.
@@ -70,7 +69,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// The median of how far stated ceilings are from what the path carried, as a share.
+    /// Median distance of stated ceilings from the path's rate, as a share.
     pub fn ceiling_error(&self) -> Option<f64> {
         let mut errors: Vec<f64> =
             self.ceiling_ratios.iter().map(|ratio| (ratio - 1.0).abs()).collect();
@@ -84,7 +83,7 @@ impl Tally {
     }
 
     /// The scores of judged cases.
-    pub fn of<'a>(cases: impl IntoIterator<Item = (&'a Case, &'a Judged)>) -> Self {
+    pub fn from_cases<'a>(cases: impl IntoIterator<Item = (&'a Case, &'a Judged)>) -> Self {
         let mut tally = Self::default();
         let mut said: BTreeMap<(String, u64), Vec<Label>> = BTreeMap::new();
         for (case, judged) in cases {
@@ -164,7 +163,7 @@ mod tests {
             (case("j", Label::AT_CEILING, Validity::Valid), judged(None)),
             (case("q", Label::Cause(Cause::StandingQueue), Validity::Valid), judged(Some(loss))),
         ];
-        let tally = Tally::of(cases.iter().map(|(case, judged)| (case, judged)));
+        let tally = Tally::from_cases(cases.iter().map(|(case, judged)| (case, judged)));
         assert_eq!(tally.diagnosis, Score { right: 1, cases: 4, accused: 1, innocent: 2 });
         assert_eq!(tally.baselines[3], Score { right: 2, cases: 4, accused: 2, innocent: 2 });
         assert_eq!(tally.by_confidence, [(Confidence::High, (1, 3))].into());

@@ -1,6 +1,6 @@
 //! Losses: independent, in bursts, of cells and bits, by a policer, early by RED.
 
-use super::score::Subject;
+use super::score::CheckSubject;
 use super::{Check, drive, packet};
 use crate::path::{
     Bernoulli, BitErrors, Bucket, BurstLoss, BurstLossSettings, CellLoss, CellLossSettings,
@@ -23,7 +23,7 @@ pub(super) fn checks(packets: u64, seed: u64) -> Vec<Check> {
 }
 
 /// Classes of lengths 1, 2, … of a geometric distribution that ends with probability `end`.
-fn geometric(subject: Subject, lengths: &[u64], end: f64, width: u64) -> Check {
+fn geometric(subject: CheckSubject, lengths: &[u64], end: f64, width: u64) -> Check {
     let mut counts = vec![0; CLASSES];
     for length in lengths {
         let class = usize::try_from((length - 1) / width).unwrap_or(usize::MAX);
@@ -44,8 +44,8 @@ fn bernoulli(packets: u64, seed: u64) -> Vec<Check> {
     let out = drive(&mut Bernoulli::new(0.01, Random::new(seed, 1)), packets, 1500, 1);
     let lost = lost_numbers(&out);
     let gaps: Vec<u64> = lost.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let ratio = Subject { name: "independent loss, ratio", closed_form: "p", packets };
-    let gap = Subject {
+    let ratio = CheckSubject { name: "independent loss, ratio", closed_form: "p", packets };
+    let gap = CheckSubject {
         name: "independent loss, distances",
         closed_form: "geometric, mean 1/p",
         packets,
@@ -67,9 +67,12 @@ fn gilbert(packets: u64, seed: u64) -> Vec<Check> {
             length = 1;
         }
     }
-    let ratio = Subject { name: "bursts (Gilbert), ratio", closed_form: "p/(p+q)", packets };
-    let runs =
-        Subject { name: "bursts (Gilbert), lengths", closed_form: "geometric, mean 1/q", packets };
+    let ratio = CheckSubject { name: "bursts (Gilbert), ratio", closed_form: "p/(p+q)", packets };
+    let runs = CheckSubject {
+        name: "bursts (Gilbert), lengths",
+        closed_form: "geometric, mean 1/q",
+        packets,
+    };
     // A chain that stays with λ = 1 − p − q spreads (1 + λ)/(1 − λ) times as much.
     let stays: f64 = 1.0 - 0.01 - 0.25;
     let factor = (1.0 + stays) / (1.0 - stays);
@@ -85,14 +88,14 @@ fn damage(packets: u64, seed: u64) -> Vec<Check> {
         let mut element = CellLoss::new(settings, Random::new(seed, stream));
         let out = drive(&mut element, packets, ip_bytes, 1);
         let expected = 1.0 - (1.0 - 1e-4_f64).powi(count);
-        Subject { name, closed_form: "1-(1-p)^cells", packets }
+        CheckSubject { name, closed_form: "1-(1-p)^cells", packets }
             .share(out.lost.len() as u64, expected)
     };
     let mut bits = BitErrors::new(1e-6, Framing::Ip, Random::new(seed, 5));
     let out = drive(&mut bits, packets, 9000, 1);
     let expected = 1.0 - (1.0 - 1e-6_f64).powi(72_000);
     let subject =
-        Subject { name: "bit errors 1e-6, 9000 bytes", closed_form: "1-(1-b)^bits", packets };
+        CheckSubject { name: "bit errors 1e-6, 9000 bytes", closed_form: "1-(1-b)^bits", packets };
     vec![
         cells("cell loss 1e-4, 9180 bytes", 9180, 192, 3),
         cells("cell loss 1e-4, 1500 bytes", 1500, 32, 4),
@@ -110,8 +113,12 @@ fn policer(packets: u64) -> Check {
     let out = drive(&mut policer, packets, 1500, gap_ns);
     let expected = 1.0 - gap_ns as f64 / 1e6;
     let measured = out.lost.len() as f64 / packets as f64;
-    Subject { name: "policer at 1.3 of its rate", closed_form: "1-1/1.3, by a packet", packets }
-        .exact(measured, expected, 1.0 / packets as f64)
+    CheckSubject {
+        name: "policer at 1.3 of its rate",
+        closed_form: "1-1/1.3, by a packet",
+        packets,
+    }
+    .exact(measured, expected, 1.0 / packets as f64)
 }
 
 /// A queue that stays at 60,000 bytes between thresholds of 30,000 and 90,000: 0.01 a packet.
@@ -123,7 +130,7 @@ fn red(packets: u64, seed: u64) -> Check {
     let (mut out, mut gaps, mut gap) = (Outlet::default(), Vec::new(), 0);
     for number in 0..packets {
         let at = MonoTime::from_nanos(number);
-        red.put(at, packet(number, 1000, 0), &mut out);
+        red.enqueue(at, packet(number, 1000, 0), &mut out);
         gap += 1;
         if out.lost.is_empty() {
             if red.backlog().bytes > 60_000 {
@@ -145,6 +152,6 @@ fn red(packets: u64, seed: u64) -> Check {
         counts[class.min(8)] += 1;
     }
     let mean = gaps.iter().sum::<u64>() as f64 / gaps.len() as f64;
-    Subject { name: "RED, distances of drops", closed_form: "even on 1 ... 1/p-1", packets }
+    CheckSubject { name: "RED, distances of drops", closed_form: "even on 1 ... 1/p-1", packets }
         .classes(&counts, &[1.0 / 9.0; 9], [mean, 50.0])
 }

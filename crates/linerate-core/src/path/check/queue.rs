@@ -1,6 +1,6 @@
 //! Queues under Poisson arrivals: the wait of M/D/1, the loss of M/M/1/K.
 
-use super::score::Subject;
+use super::score::CheckSubject;
 use super::{Check, packet};
 use crate::path::{Element, Framing, Limit, Link, Outlet, Random, TailDrop};
 use crate::time::MonoTime;
@@ -46,15 +46,15 @@ fn wait(packets: u64, seed: u64, name: &'static str, load: f64) -> Check {
     for number in 0..packets {
         let at = source.next();
         came.push_back(at);
-        link.due(at, &mut out);
-        link.take(at, packet(number, 1500, 0), &mut out);
+        link.release(at, &mut out);
+        link.receive(at, packet(number, 1500, 0), &mut out);
         for departure in out.departures.drain(..) {
             let Some(at) = came.pop_front() else { break };
             waits.push((departure.at.nanos_since(at) as f64 - SERVICE_NS) / 1000.0);
         }
     }
     let expected = load * SERVICE_NS / 1000.0 / (2.0 * (1.0 - load));
-    Subject { name, closed_form: "ρS/(2(1-ρ))", packets }.batches(&waits, expected)
+    CheckSubject { name, closed_form: "ρS/(2(1-ρ))", packets }.batches(&waits, expected)
 }
 
 /// Exponential lengths and K places, one of them on the line: (1 − ρ) ρ^K / (1 − ρ^(K+1)).
@@ -66,13 +66,13 @@ fn loss(packets: u64, seed: u64, name: &'static str, load: f64, places: i32) -> 
     let (mut out, mut losses) = (Outlet::default(), Vec::new());
     for number in 0..packets {
         let at = source.next();
-        link.due(at, &mut out);
+        link.release(at, &mut out);
         let ip_bytes = (1500.0 * lengths.exponential()).round().max(1.0) as u32;
-        link.take(at, packet(number, ip_bytes, 0), &mut out);
+        link.receive(at, packet(number, ip_bytes, 0), &mut out);
         losses.push(out.lost.len() as f64);
         out.lost.clear();
         out.departures.clear();
     }
     let expected = (1.0 - load) * load.powi(places) / (1.0 - load.powi(places + 1));
-    Subject { name, closed_form: "(1-ρ)ρ^K/(1-ρ^(K+1))", packets }.batches(&losses, expected)
+    CheckSubject { name, closed_form: "(1-ρ)ρ^K/(1-ρ^(K+1))", packets }.batches(&losses, expected)
 }

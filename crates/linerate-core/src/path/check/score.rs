@@ -3,15 +3,15 @@
 use super::Check;
 use crate::stats::Moments;
 
-/// What is checked.
+/// Quantity that is checked, and the formula that foretells it.
 #[derive(Clone, Copy)]
-pub(super) struct Subject {
+pub(super) struct CheckSubject {
     pub(super) name: &'static str,
     pub(super) closed_form: &'static str,
     pub(super) packets: u64,
 }
 
-impl Subject {
+impl CheckSubject {
     const fn check(self, measured: f64, expected: f64, score: f64) -> Check {
         let Self { name, closed_form, packets } = self;
         Check { name, closed_form, packets, measured, expected, score }
@@ -43,7 +43,7 @@ impl Subject {
         self.check(measured, expected, (measured - expected) / error)
     }
 
-    /// Counts of classes beside their probabilities, whose means are told.
+    /// Counts of classes beside their probabilities, with the means of both.
     pub(super) fn classes(self, counts: &[u64], shares: &[f64], means: [f64; 2]) -> Check {
         self.check(means[0], means[1], chi_square_score(counts, shares))
     }
@@ -58,8 +58,9 @@ impl Subject {
 /// chi-square", PNAS 17 (1931). The shares sum to 1.
 fn chi_square_score(counts: &[u64], shares: &[f64]) -> f64 {
     let n = counts.iter().sum::<u64>() as f64;
-    let term = |(&count, &share): (&u64, &f64)| (count as f64 - n * share).powi(2) / (n * share);
-    let chi_square: f64 = counts.iter().zip(shares).map(term).sum();
+    let term = |count: u64, share: f64| (count as f64 - n * share).powi(2) / (n * share);
+    let chi_square: f64 =
+        counts.iter().zip(shares).map(|(&count, &share)| term(count, share)).sum();
     let k = counts.len() as f64 - 1.0;
     let spread = 2.0 / (9.0 * k);
     ((chi_square / k).cbrt() - (1.0 - spread)) / spread.sqrt()

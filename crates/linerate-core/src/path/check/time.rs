@@ -1,6 +1,6 @@
 //! Delays and order: jitter's distributions, reordering, the members of a trunk.
 
-use super::score::Subject;
+use super::score::CheckSubject;
 use super::{Check, delay_ns, drive, packet};
 use crate::path::{Element, Framing, Jitter, Limit, Link, Outlet, Random, Spread, TailDrop, Trunk};
 use crate::stats::{Arrival, Arrivals};
@@ -15,9 +15,12 @@ const CLASSES: usize = 20;
 pub(super) fn checks(packets: u64, seed: u64) -> Vec<Check> {
     let uniform = Spread::Uniform { most: Duration::from_millis(10) };
     let exponential = Spread::Exponential { mean: Duration::from_millis(3) };
-    let even =
-        Subject { name: "jitter 0 ... 10 ms, delays", closed_form: "even, mean 5 ms", packets };
-    let long = Subject {
+    let even = CheckSubject {
+        name: "jitter 0 ... 10 ms, delays",
+        closed_form: "even, mean 5 ms",
+        packets,
+    };
+    let long = CheckSubject {
         name: "jitter of mean 3 ms, delays",
         closed_form: "exponential, mean 3 ms",
         packets,
@@ -33,7 +36,7 @@ pub(super) fn checks(packets: u64, seed: u64) -> Vec<Check> {
 
 /// Delays by the distribution function of their spread: even over 0 … 1.
 fn jitter(
-    subject: Subject,
+    subject: CheckSubject,
     spread: Spread,
     seed: u64,
     distribution: fn(f64) -> f64,
@@ -79,15 +82,16 @@ fn reordering(packets: u64, seed: u64) -> Vec<Check> {
     let shares = [q * q * p + p * q, q * (p * p + q * q), q * p * q].map(|share| share / 0.99);
     let mean = reordered.iter().map(|one| one.extent as f64).sum::<f64>() / reordered.len() as f64;
     let expected = shares[0] + 2.0 * shares[1] + 3.0 * shares[2];
-    let ratio = Subject { name: "reordered packets", closed_form: "p(1-p^2)", packets };
-    let extent = Subject { name: "reordering extent", closed_form: "1, 2, 3 by RFC 4737", packets };
+    let ratio = CheckSubject { name: "reordered packets", closed_form: "p(1-p^2)", packets };
+    let extent =
+        CheckSubject { name: "reordering extent", closed_form: "1, 2, 3 by RFC 4737", packets };
     vec![
         ratio.share(reordered.len() as u64, p * (1.0 - p * p)),
         extent.classes(&counts, &shares, [mean, expected]),
     ]
 }
 
-/// Flows of random hashes over three members, told apart by how long a packet takes on them.
+/// Flows of random hashes over three members, which differ in the time that a packet takes.
 fn trunk(packets: u64, seed: u64) -> Check {
     let member = |mbps: u64| -> Box<dyn Element> {
         let rate = BitRate::from_bits_per_sec(mbps * 1_000_000);
@@ -100,15 +104,15 @@ fn trunk(packets: u64, seed: u64) -> Check {
     for number in 0..packets {
         let at = MonoTime::from_nanos(number * 5 * MS);
         let hash = (random.unit() * f64::from(u32::MAX)) as u32;
-        trunk.take(at, packet(number, 1500, hash), &mut out);
-        trunk.due(MonoTime::from_nanos(at.nanos() + 4 * MS), &mut out);
+        trunk.receive(at, packet(number, 1500, hash), &mut out);
+        trunk.release(MonoTime::from_nanos(at.nanos() + 4 * MS), &mut out);
         for departure in out.departures.drain(..) {
             // 1500 bytes take 1, 2 or 4 ms.
             counts[(departure.at.nanos_since(at) / (2 * MS)).min(2) as usize] += 1;
         }
     }
     let share = counts[0] as f64 / packets as f64;
-    Subject { name: "trunk of 3, share of a member", closed_form: "1/3", packets }.classes(
+    CheckSubject { name: "trunk of 3, share of a member", closed_form: "1/3", packets }.classes(
         &counts,
         &[1.0 / 3.0; 3],
         [share, 1.0 / 3.0],

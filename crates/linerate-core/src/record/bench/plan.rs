@@ -14,28 +14,28 @@ use crate::units::BitRate;
 pub struct BenchPlan {
     /// The tester's interfaces, two or more: frames go from the first to the second.
     pub ports: Vec<BenchPort>,
-    /// Which frames.
+    /// Protocol, length and addresses of the frames.
     pub frames: BenchFrames,
-    /// Which ports send at once.
+    /// Ports that send at once.
     pub way: BenchWay,
-    /// What is measured, in this order.
+    /// The measurements, in the order in which they are made.
     pub tests: Vec<BenchTest>,
-    /// What the search looks for, all at once.
+    /// Goals of the search, all searched at once.
     pub goals: Vec<BenchGoal>,
     /// Lengths of trials and waits.
     pub times: BenchTimes,
-    /// How frames are sent; null is the fastest that a probe shows to work.
+    /// Facility that sends frames; null is the fastest that a probe shows to work.
     #[serde(default)]
     pub generator: Option<GeneratorKind>,
-    /// How frames are counted; null is the fastest that a probe shows to work.
+    /// Facility that counts frames; null is the fastest that a probe shows to work.
     #[serde(default)]
     pub counter: Option<CounterKind>,
-    /// Rate of the medium, which gives the theoretical frame rate; null is what the interfaces
-    /// tell, and no medium where they tell nothing (virtual links).
+    /// Rate of the medium, which gives the theoretical frame rate; null is the interfaces' rate,
+    /// and no medium where they report none (virtual links).
     #[serde(default)]
     pub line: Option<BitRate>,
-    /// What the user knows of the slowest link that the frames cross; null is nothing. The
-    /// theoretical frame rate is the smallest of all.
+    /// The rate that the user gives for the slowest link that the frames cross; null where none is
+    /// given. The theoretical frame rate is the smallest of all.
     #[serde(default)]
     pub known: Option<Box<KnownPath>>,
     /// No load above this, in frames per second of each sending port.
@@ -47,18 +47,19 @@ pub struct BenchPlan {
     /// The traffic contract that was ordered, for the test of it.
     #[serde(default)]
     pub contract: Option<BenchContract>,
-    /// The same in cells: frames of the plan's length. Of both, this one is compared.
+    /// Ordered contract in cells: frames of the plan's length. Of both contracts, this one is
+    /// compared.
     #[serde(default)]
     pub cell_contract: Option<CellContract>,
     /// Command of the shell that restarts the device, for the test of it; null restarts the link of
-    /// the port where frames come out.
+    /// the receiving port.
     #[serde(default)]
     pub reset_command: Option<String>,
-    /// Of everything random: trial numbers, order of flows.
+    /// Seed of everything random: trial numbers, order of flows.
     pub seed: u64,
 }
 
-/// Nothing is measured yet: ports and tests are those of whoever asks.
+/// A plan before its ports and tests are known, which the caller fills in.
 impl Default for BenchPlan {
     fn default() -> Self {
         Self {
@@ -86,7 +87,7 @@ impl Default for BenchPlan {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchPort {
-    /// Its name.
+    /// Name of the interface.
     pub interface: String,
     /// Host of the laboratory that has it; null is this program's own network namespace.
     #[serde(default)]
@@ -101,14 +102,14 @@ pub struct BenchPort {
     pub gateway: Option<String>,
 }
 
-/// What frames carry.
+/// The headers and payload of the frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BenchProtocol {
-    /// UDP in IPv4.
+    /// UDP packets in IPv4.
     Udp4,
-    /// UDP in IPv6.
+    /// UDP packets in IPv6.
     Udp6,
     /// A TCP segment in IPv4.
     Tcp4,
@@ -159,17 +160,17 @@ impl BenchProtocol {
     }
 }
 
-/// Of the payload, keep a transport checksum right whatever the signature is.
+/// Bytes of the payload that keep a transport checksum right whatever the signature is.
 const BALANCE_BYTES: u32 = 2;
 
 /// The signature at the end of each frame.
 const SIGNATURE_BYTES: u32 = 16;
 
-/// Which frames are sent.
+/// The frames that are sent: headers, length, addresses, flows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchFrames {
-    /// What they carry.
+    /// Headers and payload of each frame.
     pub protocol: BenchProtocol,
     /// Length with FCS (and tags); the mean of a mix, rounded.
     pub size_bytes: u32,
@@ -182,12 +183,12 @@ pub struct BenchFrames {
     /// Differentiated services code point.
     #[serde(default)]
     pub dscp: u8,
-    /// Different flows.
+    /// Number of different flows.
     pub flows: u32,
     /// Flows differ by addresses too, not by ports alone.
     #[serde(default)]
     pub many_hosts: bool,
-    /// Flows come in an order that looks random (RFC 4814).
+    /// Flows follow each other in a pseudo-random order (RFC 4814).
     #[serde(default)]
     pub shuffled: bool,
     /// Frames back to back at a time (RFC 2544 §21).
@@ -210,7 +211,7 @@ impl Default for BenchFrames {
     }
 }
 
-/// Which ports send at once.
+/// Ports that send at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -225,7 +226,7 @@ pub enum BenchWay {
 }
 
 impl BenchWay {
-    /// How many of `ports` send at once: the first ones.
+    /// Number of the `ports` that send at once: the first ones.
     pub fn senders(self, ports: usize) -> usize {
         match self {
             Self::Single => 1,
@@ -235,12 +236,12 @@ impl BenchWay {
     }
 }
 
-/// One thing that is measured.
+/// One measurement of a benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BenchTest {
-    /// What comes out while the generator sends all that it can (Bradner's flood rate).
+    /// Forwarding rate while the generator sends all that it can (Bradner's flood rate).
     Flood,
     /// The highest rate for each goal (RFC 2544 §26.1, RFC 1242 §3.17).
     Throughput,
@@ -250,19 +251,21 @@ pub enum BenchTest {
     Latency,
     /// The longest burst that loses nothing (§26.4, RFC 9004).
     BackToBack,
-    /// From overload back to no loss (§26.5).
+    /// Time from overload back to no loss (§26.5).
     Recovery,
-    /// How long nothing is forwarded when the link or the device restarts (§26.6, RFC 6201).
+    /// Time without forwarding after the link or the device restarts (§26.6, RFC 6201).
     Reset,
-    /// How many addresses a bridge remembers, and how fast it learns them (RFC 2889 §5.7, §5.8).
+    /// Number of addresses a bridge remembers, and the rate at which it learns them (RFC 2889 §5.7,
+    /// §5.8).
     Addresses,
     /// Forwarding beyond the throughput (RFC 2285 §3.6, RFC 2889 §5.6).
     Overload,
-    /// Whether one full output holds up another, or the sender (RFC 2889 §5.5).
+    /// Loss at a free output, or back pressure on the sender, while another output is full (RFC
+    /// 2889 §5.5).
     Blocking,
     /// A long run at the typical throughput.
     Soak,
-    /// The policer or shaper against what was ordered.
+    /// The policer or shaper against the ordered contract.
     Contract,
 }
 
@@ -281,15 +284,15 @@ named!(BenchTest {
     Contract = "contract",
 });
 
-/// What a search for the highest rate goes by (the search goal of RFC 9971, MLRsearch).
+/// Conditions for the highest rate that a search finds (the search goal of RFC 9971, MLRsearch).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchGoal {
-    /// For tables: `strict`, `typical`.
+    /// Name for tables: `strict`, `typical`.
     pub name: String,
     /// Length of a trial that counts in full.
     pub final_trial_ns: u64,
-    /// Such trials at one load, added up, that decide.
+    /// Sum of the lengths of such trials at one load that decides.
     pub duration_sum_ns: u64,
     /// Share of frames that a trial may lose, 0 … 1.
     pub loss_ratio: f64,
@@ -313,7 +316,7 @@ impl BenchGoal {
         }
     }
 
-    /// What most trials of 1 s carry without loss: half of them, over 21 s.
+    /// The rate that most trials of 1 s carry without loss: half of them, over 21 s.
     pub fn typical() -> Self {
         const SECOND: u64 = 1_000_000_000;
         Self {
@@ -337,7 +340,8 @@ impl BenchGoal {
         }
     }
 
-    /// The same goal with trials `divisor` times as short, for a quick look; the name says so.
+    /// The same goal with trials `divisor` times as short, for a quick look, and with that in its
+    /// name.
     pub fn quick(self, divisor: u64) -> Self {
         let divisor = divisor.max(1);
         Self {
@@ -357,13 +361,13 @@ pub struct BenchTimes {
     pub trial_ns: u64,
     /// A trial of latency.
     pub latency_ns: u64,
-    /// A soak.
+    /// Length of a soak test.
     pub soak_ns: u64,
-    /// Before each trial, after learning frames (RFC 2544 §23 has 2 s).
+    /// Wait before each trial, after learning frames (RFC 2544 §23 has 2 s).
     pub before_ns: u64,
-    /// After each trial, for frames still in flight (2 s).
+    /// Wait after each trial, for frames still in flight (2 s).
     pub after_ns: u64,
-    /// After that, for the device to restabilize (5 s).
+    /// Wait after that, for the device to restabilize (5 s).
     pub settle_ns: u64,
     /// Repetitions of latency (§26.2 has 20) and bursts (50).
     pub repetitions: u32,
@@ -385,7 +389,7 @@ impl Default for BenchTimes {
 }
 
 impl BenchTimes {
-    /// Seconds of a soak, each with its own count.
+    /// Seconds of a soak, each counted apart.
     pub fn soak_seconds(&self) -> u64 {
         self.soak_ns.div_ceil(1_000_000_000).max(1)
     }
@@ -405,14 +409,14 @@ impl BenchTimes {
     }
 }
 
-/// How frames are sent.
+/// Facility that sends frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum GeneratorKind {
     /// Made by a program in the kernel and redirected to the interface (XDP live frames).
     Live,
-    /// AF_XDP socket.
+    /// AF_XDP socket at the interface.
     Xdp,
     /// Packet socket, sendmmsg(2).
     Packet,
@@ -428,18 +432,18 @@ impl fmt::Display for GeneratorKind {
     }
 }
 
-/// How frames are counted.
+/// Facility that counts frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CounterKind {
-    /// By a program at the interface (XDP).
+    /// A program at the interface (XDP).
     Xdp,
     /// Packet socket with a ring.
     Packet,
 }
 
-/// Which latency a device has by RFC 1242.
+/// Definition of latency that fits the device (RFC 1242).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -483,10 +487,8 @@ pub struct CellContract {
 }
 
 impl CellContract {
-    /// Whether the parameters can be those of one contract: on a refusal the name of the one that
-    /// cannot, and why.
-    /// # Errors
-    /// Rates of no cell or without a peak above, bursts of no cell.
+    /// Checks that the parameters can be those of one contract; a refusal names the parameter and
+    /// the reason.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         for (name, per_sec) in [("pcr", self.pcr_per_sec), ("scr", self.scr_per_sec)] {
             // A train of less than a cell a second would take a day.

@@ -6,67 +6,68 @@ use super::verdict::{Compared, Congestion, LatencyRepeats, Overload};
 use super::{BenchTest, CounterKind, GeneratorKind, LatencyKind};
 use crate::record::Distribution;
 
-/// What was found with frames of one length.
+/// Results with frames of one length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchResult {
-    /// What the tester itself can do, without the device.
+    /// Rate and latency of the tester alone, without the device.
     #[serde(default)]
     pub tester: Option<Tester>,
-    /// What the medium allows, frames per second of one port; null without a medium.
+    /// Frame rate that the medium allows, frames per second of one port; null without a medium.
     #[serde(default)]
     #[serde(rename = "theoretical_frames_per_sec")]
     pub theoretical_fps: Option<f64>,
-    /// What came out while all ports sent as fast as they could.
+    /// Frames forwarded while all ports sent as fast as they could.
     #[serde(default)]
     pub flood: Option<LoadPoint>,
-    /// One for each goal of the plan.
+    /// Results of the plan's goals, in order.
     #[serde(default)]
     pub goals: Vec<GoalFound>,
     /// Events per second at which the device (or the tester's host) lost frames below the typical
-    /// throughput, with its interval of 95 %: what pulls strict below typical.
+    /// throughput, with its interval of 95 %: the reason for a strict result below the typical one.
     #[serde(default)]
     pub stalls_per_sec: Option<RateFound>,
-    /// From the largest load down.
+    /// Loss at loads from the largest down.
     #[serde(default)]
     pub loss_curve: Vec<LoadPoint>,
-    /// At one or more loads; the first is the throughput.
+    /// Latency at one or more loads; the first is the throughput.
     #[serde(default)]
     pub latency: Vec<BenchLatency>,
     /// Longest burst without loss.
     #[serde(default)]
     pub back_to_back: Option<BackToBack>,
-    /// From overload back to none.
+    /// Time from overload back to no loss.
     #[serde(default)]
     pub recovery: Option<Recovery>,
-    /// After restarts.
+    /// Time without forwarding after restarts.
     #[serde(default)]
     pub reset: Option<Reset>,
     /// Addresses that a bridge remembers.
     #[serde(default)]
     pub caching: Option<Caching>,
-    /// Beyond the throughput, rising.
+    /// Forwarding at loads beyond the throughput, rising.
     #[serde(default)]
     pub overload: Vec<LoadPoint>,
-    /// What the device does there, against all loads that were tried.
+    /// Forwarding above the highest rate without loss, judged from all loads that were tried.
     #[serde(default)]
     pub overloaded: Option<Overload>,
-    /// Whether a full output holds up others: the share that the free output lost, 0 … 1.
+    /// Head-of-line blocking: the share of its frames that the free output lost while the other was
+    /// full, 0 … 1.
     #[serde(default)]
     pub blocking: Option<LoadPoint>,
-    /// Whether it does, and whether the senders were held back.
+    /// Presence of head-of-line blocking, and of back pressure on the senders.
     #[serde(default)]
     pub congestion: Option<Congestion>,
-    /// The long run.
+    /// Losses of the long run.
     #[serde(default)]
     pub soak: Option<Soak>,
-    /// Policer or shaper.
+    /// Policer or shaper that was found.
     #[serde(default)]
     pub contract: Option<ContractFound>,
     /// Every trial, in order.
     #[serde(default)]
     pub trials: Vec<BenchTrial>,
-    /// What was true of each port when the benchmark began.
+    /// Driver, speed and settings of each port when the benchmark began.
     #[serde(default)]
     pub ports: Vec<PortFacts>,
 }
@@ -75,14 +76,13 @@ pub struct BenchResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tester {
-    /// How frames were sent.
+    /// Facility that sent the frames.
     pub generator: GeneratorKind,
-    /// How they were counted.
+    /// Facility that counted the frames.
     pub counter: CounterKind,
     /// Frames per second of one port that an independent counter took in whole.
     pub frames_per_sec: f64,
-    /// It was measured over a cable of this program's own because the device stands between the
-    /// ports.
+    /// It was measured over a cable of this program because the device is between the ports.
     pub over_own_cable: bool,
     /// Median delay of that cable with the counter, ns: it is printed beside the device's, and not
     /// taken off.
@@ -100,15 +100,15 @@ pub struct Tester {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RateFound {
-    /// The estimate.
+    /// The estimated rate, per second.
     pub value: f64,
     /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
-/// What came out at one load, all sending ports together.
+/// Frames sent and forwarded at one load, all sending ports together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadPoint {
@@ -116,17 +116,17 @@ pub struct LoadPoint {
     #[serde(default)]
     #[serde(rename = "intended_frames_per_sec")]
     pub intended_fps: Option<f64>,
-    /// What they really sent (Oload).
+    /// Rate at which they really sent (Oload).
     #[serde(rename = "offered_frames_per_sec")]
     pub offered_fps: f64,
-    /// What came out.
+    /// Rate at which frames were received from the device.
     #[serde(rename = "forwarded_frames_per_sec")]
     pub forwarded_fps: f64,
     /// Lost over sent, 0 … 1.
     pub loss_ratio: f64,
-    /// Frames sent.
+    /// Number of frames sent.
     pub sent: u64,
-    /// Frames received.
+    /// Number of frames received.
     pub received: u64,
 }
 
@@ -134,7 +134,7 @@ pub struct LoadPoint {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GoalFound {
-    /// The goal's name.
+    /// Name of the search goal.
     pub goal: String,
     /// Largest load that reached it, frames per second of one sending port; null when none did.
     #[serde(default)]
@@ -152,21 +152,21 @@ pub struct GoalFound {
     pub trials: u32,
     /// Time of these trials without waits.
     pub spent_ns: u64,
-    /// It is within 10 % of what the tester itself can do, or was ended by it.
+    /// It is within 10 % of the tester's own rate, or was ended by it.
     pub tester_limited: bool,
     /// Upper bound of the loss ratio with 95 % where nothing was lost: 3 over the frames sent.
     #[serde(default)]
     pub loss_ratio_below: Option<f64>,
     /// Frames that the device held when it lost the first of an overload; null where the buffer
-    /// does not matter at this length of trials. Both bounds are less by what it makes of a trial:
-    /// these frames over the trial's time.
+    /// does not matter at this length of trials. Both bounds are corrected for these frames: less
+    /// by them over the trial's time.
     #[serde(default)]
     pub held_frames: Option<f64>,
-    /// Single frames are lost at every load, and that is what the goal fails by above the lower
-    /// bound, not what the device can forward.
+    /// Single frames are lost at every load: that is why the goal fails above the lower bound, and
+    /// not the device's rate.
     #[serde(default)]
     pub scattered: Option<Scattered>,
-    /// Why there is no result, or only a lower bound.
+    /// The reason for no result, or for a lower bound only.
     #[serde(default)]
     pub unfinished: Option<String>,
 }
@@ -179,7 +179,7 @@ pub struct Scattered {
     pub loss_ratio: f64,
     /// Smallest with 95 %.
     pub low: f64,
-    /// Largest.
+    /// Upper end of the interval.
     pub high: f64,
     /// The largest load that lost no more than that, frames per second.
     #[serde(rename = "up_to_frames_per_sec")]
@@ -190,36 +190,36 @@ pub struct Scattered {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchLatency {
-    /// Which definition.
+    /// Definition of latency that was used.
     pub kind: LatencyKind,
     /// Frames per second of one sending port.
     #[serde(rename = "offered_frames_per_sec")]
     pub offered_fps: f64,
     /// Every frame of all repetitions, ns, the tester's own delay included.
     pub distribution: Distribution,
-    /// Smallest.
+    /// Smallest delay of a frame.
     pub min_ns: u64,
-    /// Mean.
+    /// Mean delay of the frames.
     pub mean_ns: f64,
-    /// Median.
+    /// Median delay of the frames.
     pub p50_ns: f64,
-    /// 90th percentile.
+    /// 90th percentile of the delays.
     pub p90_ns: f64,
-    /// 99th percentile.
+    /// 99th percentile of the delays.
     pub p99_ns: f64,
-    /// 99.9th percentile.
+    /// 99.9th percentile of the delays.
     pub p999_ns: f64,
-    /// Largest.
+    /// Largest delay of a frame.
     pub max_ns: u64,
     /// 99.9th percentile less the smallest.
     pub pdv_ns: f64,
     /// Median over each repetition, smallest and largest of them.
     #[serde(default)]
     pub p50_range_ns: Option<(f64, f64)>,
-    /// Each repetition alone, as RFC 8219 §7.2 and §7.3.1 ask.
+    /// Figures of each repetition alone (RFC 8219 §7.2 and §7.3.1).
     #[serde(default)]
     pub repeated: Option<LatencyRepeats>,
-    /// Frames.
+    /// Number of frames with a delay.
     pub frames: u64,
 }
 
@@ -229,11 +229,11 @@ pub struct BenchLatency {
 pub struct BackToBack {
     /// Length of each repetition, frames.
     pub runs: Vec<BurstRun>,
-    /// Mean length.
+    /// Mean length of the bursts.
     pub mean_frames: f64,
-    /// Shortest.
+    /// Length of the shortest burst.
     pub min_frames: u64,
-    /// Longest.
+    /// Length of the longest burst.
     pub max_frames: u64,
     /// Standard deviation (n - 1).
     pub stddev_frames: f64,
@@ -244,7 +244,7 @@ pub struct BackToBack {
     pub burst_fps: f64,
     /// Mean length over that rate (RFC 9004 §6.4).
     pub implied_buffer_ns: f64,
-    /// The same less what was forwarded while the burst arrived.
+    /// Buffer time less the frames forwarded while the burst arrived.
     #[serde(default)]
     pub corrected_buffer_ns: Option<f64>,
     /// The corrected one at the throughput: frames that the buffer holds.
@@ -262,20 +262,20 @@ pub struct BurstRun {
     pub trials: u32,
 }
 
-/// From overload back to no loss.
+/// Recovery from overload back to no loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recovery {
     /// Load before the drop, frames per second of one sending port.
     #[serde(rename = "overload_frames_per_sec")]
     pub overload_fps: f64,
-    /// Load after it.
+    /// Load after the overload, frames/s.
     #[serde(rename = "after_frames_per_sec")]
     pub after_fps: f64,
-    /// From the drop to the last frame that was lost, each repetition that recovered, ns; 0 where
-    /// nothing was lost after the drop.
+    /// Times from the drop to the last frame that was lost, each repetition that recovered, ns; 0
+    /// where nothing was lost after the drop.
     pub times_ns: Vec<u64>,
-    /// The same of repetitions that lost frames to the end: recovery takes longer.
+    /// Times of repetitions that lost frames to the end: recovery takes longer.
     #[serde(default)]
     pub not_recovered_ns: Vec<u64>,
     /// Repetitions in which nothing was lost at all: there was no overload to recover from.
@@ -283,16 +283,16 @@ pub struct Recovery {
     pub without_overload: u32,
 }
 
-/// After restarts of the link or the device.
+/// Time without forwarding after restarts of the link or the device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reset {
-    /// What was restarted: `link eth1`, or the command that the user gave.
+    /// The thing restarted: `link eth1`, or the command that the user gave.
     pub what: String,
     /// Frames lost over the rate (RFC 6201, frame-loss method), ns.
     pub by_loss_ns: Vec<u64>,
-    /// From the last frame before to the first after (RFC 6201, time-stamp method), all outages of
-    /// a repetition together, ns.
+    /// Times from the last frame before to the first after (RFC 6201, time-stamp method), all
+    /// outages of a repetition together, ns.
     pub by_stamps_ns: Vec<u64>,
     /// Outages of each repetition; where single frames are not distinguished, the longest alone.
     #[serde(default)]
@@ -302,7 +302,7 @@ pub struct Reset {
     pub partial: u32,
 }
 
-/// What a bridge remembers.
+/// Addresses that a bridge remembers, and its rate of learning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Caching {
@@ -351,9 +351,9 @@ pub struct Soak {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorstSecond {
-    /// Its number, from 0, with seconds that do not count.
+    /// Number of the second, from 0, with seconds that do not count.
     pub number: u64,
-    /// Lost over sent.
+    /// Frames lost over frames sent.
     pub loss_ratio: f64,
 }
 
@@ -370,7 +370,7 @@ pub struct ContractFound {
     /// Each parameter as ordered and as found, with its interval and its verdict.
     #[serde(default)]
     pub compared: Vec<Compared>,
-    /// As ordered, within the intervals; null when nothing was ordered.
+    /// True when all is as ordered, within the intervals; null when nothing was ordered.
     #[serde(default)]
     pub as_ordered: Option<bool>,
     /// One line for each thing that was compared with the order.
@@ -381,55 +381,55 @@ pub struct ContractFound {
     pub steps: Vec<LoadPoint>,
 }
 
-/// One trial.
+/// One trial: its load, and the frames of each port.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchTrial {
-    /// What it was for.
+    /// The test that the trial belongs to.
     pub test: BenchTest,
-    /// Since the start of the benchmark, ns.
+    /// Start of the trial since that of the benchmark, ns.
     pub at_ns: u64,
-    /// How long frames were to be sent, ns.
+    /// Planned time of sending, ns.
     pub duration_ns: u64,
     /// Intended load, frames per second of one sending port; null for all that it can.
     #[serde(default)]
     #[serde(rename = "intended_frames_per_sec")]
     pub intended_fps: Option<f64>,
-    /// Each sending port.
+    /// Counts of each sending port.
     pub ports: Vec<TrialPort>,
     /// CPU time that the host of a virtual machine took meanwhile, ns of all CPUs.
     #[serde(default)]
     pub stolen_ns: Option<u64>,
-    /// PAUSE and priority flow control frames that came in at all ports; null when not counted.
-    /// An interface that obeys them keeps them to itself.
+    /// PAUSE and priority flow control frames received at all ports; null when not counted. An
+    /// interface that obeys them does not report them.
     #[serde(default)]
     pub pause_frames: Option<u64>,
-    /// Why it says nothing about the device; null when it does.
+    /// The reason why the trial says nothing about the device; null when it is valid.
     #[serde(default)]
     pub invalid: Option<Invalid>,
-    /// Why it was made, in the words of the search.
+    /// The reason of the search for making the trial, in words.
     #[serde(default)]
     pub why: Option<String>,
 }
 
-/// One sending port in one trial, with what its counters saw.
+/// One sending port in one trial, with its counters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialPort {
     /// Number of the sending port, from 0.
     pub port: u8,
-    /// Frames sent.
+    /// Number of frames sent.
     pub sent: u64,
-    /// From the first to the last frame, frames per second.
+    /// Rate from the first to the last frame, frames per second.
     #[serde(rename = "offered_frames_per_sec")]
     pub offered_fps: f64,
     /// Frames that left late.
     pub late: u64,
     /// The worst of them, ns.
     pub worst_late_ns: u64,
-    /// By the times at which frames left: what a device that carries the load may have lost of
-    /// them because they were nearer to each other than asked for. Where the counter reports which
-    /// frames came these are in `lost_explained`, and this is 0.
+    /// Frames that a device which carries the load may have lost because they left nearer to each
+    /// other than the rate asks, from the times at which they left. Where the counter reports each
+    /// frame received, these are in `lost_explained`, and this is 0.
     #[serde(default)]
     pub could_lose: u64,
     /// Lost frames that the tester's send times explain one by one: sent too near to the one
@@ -450,80 +450,80 @@ pub struct TrialPort {
     /// Frames that the driver refused. Over a veth from a program in the kernel these are frames
     /// for which the ring of its other end had no room: sent, and lost by the device.
     pub refused: u64,
-    /// Different frames that came in at all other ports.
+    /// Different frames received at all other ports.
     pub received: u64,
-    /// Of them, frames longer or shorter than any that was sent; null when not counted.
+    /// Received frames longer or shorter than any that was sent; null when not counted.
     #[serde(default)]
     pub other_length: Option<u64>,
-    /// Copies of frames.
+    /// Copies of frames received before.
     #[serde(default)]
     pub duplicates: Option<u64>,
     /// Frames out of order.
     pub reordered: u64,
     /// Runs of missing frames at arrival.
     pub loss_runs: u64,
-    /// Median delay, ns.
+    /// Median delay of the frames, ns.
     #[serde(default)]
     pub latency_p50_ns: Option<u64>,
-    /// Frames that the interface itself says it sent, where it counts them.
+    /// Frames sent by the interface's own count, where it has one.
     #[serde(default)]
     pub interface_sent: Option<u64>,
-    /// Frames that the receiving interfaces say came in.
+    /// Frames received by the interfaces' own count, where they have one.
     #[serde(default)]
     pub interface_received: Option<u64>,
 }
 
 impl TrialPort {
-    /// Frames that did not come; 0 when more came than were sent.
+    /// Frames that were not received; 0 when more were received than sent.
     pub const fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.received)
     }
 
-    /// Those of them that may be the device's: those that send times explain are left out.
+    /// Lost frames that may be the device's: those that send times explain are left out.
     pub const fn lost_elsewhere(&self) -> u64 {
         self.lost().saturating_sub(self.lost_explained)
     }
 }
 
-/// Why a trial says nothing about the device.
+/// The reason why a trial says nothing about the device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Invalid {
     /// The generator sent less than it was asked for.
     GeneratorShort {
-        /// What was seen.
+        /// The observation, with its figures.
         detail: String,
     },
     /// The counter's own ring or CPU dropped frames.
     CounterDrops {
-        /// What was seen.
+        /// The observation, with its figures.
         detail: String,
     },
     /// A link was down, or went down.
     LinkDown {
-        /// What was seen.
+        /// The observation, with its figures.
         detail: String,
     },
-    /// More frames came than were sent, or a port received its own.
+    /// More frames were received than sent, or a port received its own.
     Loop {
-        /// What was seen.
+        /// The observation, with its figures.
         detail: String,
     },
     /// The host of the virtual machine took too much CPU time.
     StolenTime {
-        /// What was seen.
+        /// The observation, with its figures.
         detail: String,
     },
     /// Counts of the program and of the interface do not agree.
     CountsDisagree {
-        /// What was seen.
+        /// The observation, with its figures.
         detail: String,
     },
 }
 
 impl Invalid {
-    /// What was seen, in words.
+    /// The observation that made the trial invalid, in words.
     pub fn detail(&self) -> &str {
         match self {
             Self::GeneratorShort { detail }
@@ -536,11 +536,11 @@ impl Invalid {
     }
 }
 
-/// What is true of a port.
+/// Driver, speed and settings of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PortFacts {
-    /// Interface.
+    /// Name of the interface.
     pub interface: String,
     /// Driver, where the kernel names one.
     #[serde(default)]
@@ -548,11 +548,12 @@ pub struct PortFacts {
     /// Rate of its medium, bit/s.
     #[serde(default)]
     pub speed_bps: Option<u64>,
-    /// Largest packet.
+    /// Largest packet of the interface.
     pub mtu_bytes: u32,
-    /// Hardware address.
+    /// Hardware address of the interface.
     pub hardware_address: String,
-    /// How its frames are sent and counted, in words: placement, modes, what was asked and refused.
+    /// Notes on how its frames are sent and counted: placement, modes, settings asked for and
+    /// refused.
     #[serde(default)]
     pub notes: Vec<String>,
 }

@@ -11,18 +11,18 @@ pub struct PortCounts {
     pub intended: u64,
     /// Frames that it could send: fewer when the device held it back.
     pub sent: u64,
-    /// Frames that came out there.
+    /// Frames received there from the device.
     pub received: u64,
 }
 
-/// What the test says.
+/// Result of the congestion test: head-of-line blocking and back pressure (RFC 2889 §5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Congestion {
     /// Frames to the free port were lost: head-of-line blocking.
     pub has_head_of_line_blocking: bool,
-    /// More was meant for the congested port than it can send, and none of what was sent was lost:
-    /// the device held the senders back.
+    /// The load for the congested port exceeded its rate, and no frame that was sent was lost: the
+    /// device held the senders back.
     pub has_back_pressure: bool,
     /// The congested port was offered no more than it can carry, or carried more than that: the
     /// test says nothing about it.
@@ -39,14 +39,14 @@ pub struct Congestion {
     pub congested: Option<PortCounts>,
 }
 
-/// What a device does when more comes in than it can forward.
+/// Behaviour of a device when more frames arrive than it can forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OverloadKind {
-    /// It goes on at 95 % of its best or more.
+    /// It forwards at 95 % of its best or more.
     Holds,
-    /// It forwards clearly less.
+    /// It forwards less than 95 % of its best.
     Sags,
     /// It forwards less than half of its best: receive livelock.
     Collapses,
@@ -65,9 +65,9 @@ pub struct Overload {
     /// Forwarding rate at it (RFC 2285 §3.6.2).
     #[serde(rename = "at_largest_frames_per_sec")]
     pub at_largest_fps: f64,
-    /// At the largest load over best.
+    /// Forwarding rate at the largest load over the best one.
     pub kept: f64,
-    /// The kind.
+    /// Kind of the overload's effect.
     pub kind: OverloadKind,
 }
 
@@ -77,9 +77,9 @@ pub struct Overload {
 pub struct Repeated {
     /// Median of the repetitions, ns.
     pub median_ns: f64,
-    /// Their 1st percentile.
+    /// 1st percentile of the repetitions.
     pub p1_ns: u64,
-    /// Their 99th percentile.
+    /// 99th percentile of the repetitions.
     pub p99_ns: u64,
 }
 
@@ -87,7 +87,7 @@ pub struct Repeated {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyRepeats {
-    /// Repetitions.
+    /// Number of repetitions.
     pub repeats: u64,
     /// Typical latency: the median of a repetition.
     pub typical: Repeated,
@@ -95,18 +95,18 @@ pub struct LatencyRepeats {
     pub worst: Repeated,
     /// Packet delay variation: worst less smallest.
     pub pdv: Repeated,
-    /// 20 repetitions of 500 frames or more, as RFC 8219 asks.
+    /// 20 repetitions of 500 frames or more (RFC 8219).
     pub is_complete: bool,
 }
 
-/// How a parameter compares.
+/// Comparison of a parameter of the shaper with the ordered one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Holds {
-    /// What was ordered, within the tolerance, is among what fits.
+    /// The ordered value, within the tolerance, is among the values that fit.
     Kept,
-    /// The device grants less: it drops what the order allows.
+    /// The device grants less: it drops frames that the contract allows.
     Less,
     /// The device grants more than was ordered.
     More,
@@ -116,18 +116,18 @@ pub enum Holds {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compared {
-    /// Its name: `cir`, `cbs`, `pcr`, `cdvt`, `scr`, `mbs`.
+    /// Name of the parameter: `cir`, `cbs`, `pcr`, `cdvt`, `scr`, `mbs`.
     pub parameter: String,
-    /// Its unit.
+    /// Unit of both values.
     pub unit: String,
-    /// What was ordered.
+    /// The ordered value, from the contract.
     pub ordered: f64,
-    /// What was found.
+    /// The measured value, from the trials.
     pub found: f64,
-    /// Smallest that fits.
+    /// Smallest value that fits.
     pub low: f64,
-    /// Largest that fits.
+    /// Largest value that fits.
     pub high: f64,
-    /// The verdict.
+    /// Comparison of both values.
     pub holds: Holds,
 }

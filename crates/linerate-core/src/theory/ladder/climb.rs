@@ -26,16 +26,16 @@ pub const SEND_BUFFER_USABLE: f64 = 0.6;
 /// bytes in their buffers and 38 to 43 Mbit/s, BBR 127,952 and 16 (Linux 6.18, 2026-11-22).
 const SEND_BUFFER_BEYOND: u64 = 65_536;
 
-/// Why there is no ladder.
+/// Reason why a ladder cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum LadderError {
-    /// Nobody sends.
+    /// A test of no flows.
     #[error("0 flows carry nothing")]
     ZeroFlows,
-    /// It carries nothing.
+    /// A rate of 0, at which nothing is carried.
     #[error("a {what} of 0 carries nothing")]
     ZeroRate {
-        /// Which rate.
+        /// Name of the rate.
         what: &'static str,
     },
     /// Every window divides by it.
@@ -47,22 +47,22 @@ pub enum LadderError {
          RFC 7323)"
     )]
     WindowTooLarge {
-        /// The window.
+        /// Bytes of the window.
         bytes: u64,
     },
-    /// No payload.
+    /// A size of 0 bytes.
     #[error("a {what} of 0 bytes carries nothing")]
     ZeroBytes {
-        /// Which size.
+        /// Name of the size.
         what: &'static str,
     },
-    /// Nothing to count.
+    /// A test of no length.
     #[error("a test of 0 s carries nothing")]
     ZeroTime,
-    /// No path.
+    /// A distance of 0 km.
     #[error("a distance of 0 needs no time")]
     ZeroDistance,
-    /// Nothing is so fast.
+    /// A round trip shorter than that of light.
     #[error(
         "{distance} there and back take light {least_ms:.3} ms in a vacuum; the round trip is \
          shorter"
@@ -70,7 +70,7 @@ pub enum LadderError {
     FasterThanLight {
         /// Length of the path.
         distance: Distance,
-        /// What light needs.
+        /// Least time that light needs, ms.
         least_ms: f64,
     },
     /// The arithmetic of distances refuses.
@@ -188,7 +188,7 @@ fn packet_rate(facts: &Facts) -> Result<Option<Rung>, LadderError> {
     Ok(Some(exact(RungKind::PacketRate, payload_bps, formula, inputs, "RFC 2544 §26.1")))
 }
 
-/// The window that is known; else the largest that TCP has, where the path asks for more.
+/// The known window; else the largest of TCP, where the path needs more.
 fn receive_window(facts: &Facts, path_bps: Option<f64>) -> Result<Option<Rung>, LadderError> {
     let Some(rtt) = tcp_rtt(facts) else { return Ok(None) };
     let flows = f64::from(facts.flows);

@@ -22,29 +22,29 @@ pub const SCHEMA: &str = "linerate.ceiling/2";
 pub struct Question<'a> {
     /// Link, carrier, encapsulations and headers.
     pub plan: &'a StackPlan,
-    /// What [`crate::theory::stack::stack`] makes of the plan.
+    /// Rates at each layer, from [`crate::theory::stack::stack`].
     pub stack: &'a Stack,
-    /// What is known beside it.
+    /// Further facts of the path, hosts and test.
     pub facts: &'a Facts,
-    /// Transfers whose time is wanted.
+    /// Transfers whose time is computed.
     pub transfers: &'a [Bytes],
     /// Flows that share the bottleneck, where the queue is to serve many.
     pub queue_flows: Option<u64>,
     /// Length of the path.
     pub distance: Option<Distance>,
-    /// What was measured of payload.
+    /// Measured payload rate, to be compared.
     pub measured: Option<BitRate>,
 }
 
-/// The answer.
+/// The answer of `linerate ceiling`: layers, rungs and what follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathCeiling {
     /// Always [`SCHEMA`] when written by this version.
     pub schema: String,
-    /// What was asked, every default filled in.
+    /// The parameters as asked for, every default filled in.
     pub asked: Asked,
-    /// From the line's rate down to the payload.
+    /// Layers from the line's rate down to the payload.
     pub layers: Vec<LayerRow>,
     /// Full packets per second on the link.
     #[serde(rename = "packets_per_sec")]
@@ -55,19 +55,19 @@ pub struct PathCeiling {
     pub estimate: bool,
     /// Every bound that the inputs allow.
     pub rungs: Ladder,
-    /// What follows from them.
+    /// The lowest bounds among the rungs.
     pub limits: Limits,
-    /// What filling the path takes; null without a round-trip time.
+    /// Window, buffers and flows that fill the path; null without a round-trip time.
     pub needs: Option<Needs>,
     /// Times of transfers at the steady rate.
     pub transfers: Vec<TransferTime>,
     /// The round trip beside that of light; null without a distance.
     pub propagation: Option<Propagation>,
-    /// What the measured rate says; null when none was given.
+    /// Shares that a measured rate reached; null when none was given.
     pub measured: Option<MeasuredShare>,
 }
 
-/// What was asked.
+/// The parameters as asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Asked {
@@ -75,17 +75,17 @@ pub struct Asked {
     pub link: String,
     /// The link for people.
     pub link_title: String,
-    /// What carries packets on it.
+    /// Link-layer protocol that carries packets on it.
     pub carrier: String,
     /// The carrier for people.
     pub carrier_title: String,
-    /// What packets are wrapped in, outermost first.
+    /// Encapsulations of the packets, outermost first.
     pub encapsulations: Vec<String>,
     /// Largest packet of the link.
     pub mtu_bytes: u32,
     /// IP version of the flow.
     pub family: Family,
-    /// What follows the IP header: tcp, tcp_with_timestamps, udp.
+    /// Transport header after the IP header: tcp, tcp_with_timestamps, udp.
     pub transport: String,
     /// Connections beside each other.
     pub flows: u32,
@@ -93,43 +93,43 @@ pub struct Asked {
     pub congestion_control: Option<Response>,
 }
 
-/// One layer.
+/// One layer of the link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LayerRow {
-    /// Its name.
+    /// Name of the layer.
     pub name: String,
-    /// What is left at it, bit/s.
+    /// Rate left at the layer, bit/s.
     pub rate_bps: f64,
-    /// That over the line's rate, 0 … 1.
+    /// Rate at the layer over the line's rate, 0 … 1.
     pub line_ratio: f64,
-    /// What a full packet takes of it.
+    /// Bytes of the layer that a full packet takes.
     pub bytes_per_packet: f64,
-    /// What the layer takes.
+    /// Headers or bits that the layer takes.
     pub rule: String,
-    /// Standard or paper.
+    /// Standard or paper of the rule.
     pub source: String,
     /// True for a rule that real links miss by more than a tenth.
     pub estimate: bool,
 }
 
-/// What follows from the rungs.
+/// The lowest bounds among the rungs, and the next one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limits {
-    /// What the path could carry of payload, bit/s; null when nothing of it is known.
+    /// Payload rate that the path could carry, bit/s; null when nothing of it is known.
     pub ceiling_bps: Option<f64>,
     /// The rung of the path that sets it.
     pub ceiling_rung: Option<RungKind>,
-    /// What to expect: the least of all rungs, bit/s.
+    /// Expected rate: the least of all rungs, bit/s.
     pub expected_bps: Option<f64>,
-    /// What binds, lowest first: one rung, or two within a quarter of each other.
+    /// The lowest rungs, lowest first: one, or two within a quarter of each other.
     pub binding: Vec<RungKind>,
-    /// What would be left with the lowest rung gone: the next rung, bit/s.
+    /// Rate without the lowest rung: the next rung, bit/s.
     pub without_lowest_bps: Option<f64>,
-    /// That rung.
+    /// Kind of that next rung.
     pub without_lowest_rung: Option<RungKind>,
-    /// Kinds of which nothing was said.
+    /// Kinds for which no fact was given.
     pub missing: Vec<RungKind>,
     /// True when the lowest rung is an estimate.
     pub estimate: bool,
@@ -139,13 +139,13 @@ pub struct Limits {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeasuredShare {
-    /// Payload, bit/s.
+    /// Measured payload rate, bit/s.
     pub goodput_bps: f64,
-    /// That over the ceiling of the path.
+    /// Measured rate over the ceiling of the path.
     pub ceiling_ratio: Option<f64>,
-    /// That over the expected rate.
+    /// Measured rate over the expected one.
     pub expected_ratio: Option<f64>,
-    /// What it says.
+    /// Comparison with the rungs.
     pub statement: Option<Statement>,
 }
 

@@ -14,14 +14,14 @@ use crate::units::{BitRate, Bytes, Fraction, PacketRate};
 /// A value and where it is known from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known<T> {
-    /// The value.
+    /// The value of the fact.
     pub value: T,
     /// `--window`, `SYN options`, `tbf qdisc on veth-a`.
     pub source: String,
 }
 
 impl<T> Known<T> {
-    /// A value that `source` tells.
+    /// A value from the source `source`.
     pub fn new(value: T, source: impl Into<String>) -> Self {
         Self { value, source: source.into() }
     }
@@ -34,7 +34,7 @@ pub struct Packet {
     pub payload_bytes: u32,
     /// The IP packet that carries them, without encapsulations.
     pub ip_bytes: u32,
-    /// Its headers.
+    /// Headers of the packet.
     pub segment: Segment,
 }
 
@@ -50,12 +50,12 @@ impl Packet {
     }
 }
 
-/// What framing leaves of the sender's link.
+/// Rates of the sender's link at each layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkFact {
-    /// Its name: `oc12`, `1 Gbit/s`.
+    /// Name of the link: `oc12`, `1 Gbit/s`.
     pub name: String,
-    /// What the line carries, bit/s.
+    /// Rate of the line, bit/s.
     pub line_bps: f64,
     /// IP packets that it carries, bit/s.
     pub ip_bps: f64,
@@ -65,12 +65,12 @@ pub struct LinkFact {
     pub estimate: bool,
 }
 
-/// How the sender answers losses.
+/// Congestion control's response to losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Response {
-    /// Reno's (RFC 5681).
+    /// Response of Reno (RFC 5681).
     Reno,
     /// CUBIC's (RFC 9438), the default of Linux.
     #[default]
@@ -84,12 +84,12 @@ impl Response {
     pub const ALL: [Self; 3] = [Self::Reno, Self::Cubic, Self::Bbr];
 }
 
-/// How much a transfer is.
+/// Size or duration of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// So many bytes of payload.
+    /// A transfer of so many bytes of payload.
     Bytes(Bytes),
-    /// For so long.
+    /// A transfer of this duration.
     Time(Duration),
 }
 
@@ -102,20 +102,20 @@ pub struct AckPath {
     pub segments_per_ack: f64,
 }
 
-/// All that is known.
+/// All known facts of a path and its ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
-    /// A full packet.
+    /// Lengths of a full packet.
     pub packet: Packet,
     /// Connections that run beside each other; each has the windows and the loss below.
     pub flows: u32,
-    /// The sender's link.
+    /// Link of the sender.
     pub link: Option<LinkFact>,
     /// The narrowest link, as a rate of IP packets.
     pub capacity: Option<Known<BitRate>>,
-    /// What a policer or shaper lets through, as a rate of IP packets.
+    /// Sustained rate of a policer or shaper, in IP packets.
     pub sustained: Option<Known<BitRate>>,
-    /// What the slowest device forwards.
+    /// Packet rate of the slowest device.
     pub packet_rate: Option<Known<PacketRate>>,
     /// Round trip without queues.
     pub rtt: Option<Known<Duration>>,
@@ -125,11 +125,11 @@ pub struct Facts {
     pub send_buffer: Option<Known<Bytes>>,
     /// Loss events per packet.
     pub loss: Option<Known<Fraction>>,
-    /// What the sender makes of them.
+    /// The sender's response to losses.
     pub response: Response,
-    /// What the sending host can give.
+    /// Rate that the sending host's CPU can send.
     pub sender_host: Option<Known<BitRate>>,
-    /// What the receiving host can take.
+    /// Rate that the receiving host's CPU can receive.
     pub receiver_host: Option<Known<BitRate>>,
     /// The transfer that is asked about.
     pub amount: Option<Known<Amount>>,
@@ -137,15 +137,15 @@ pub struct Facts {
     pub initial_window: u32,
     /// Growth of the window in each round of the start.
     pub growth: f64,
-    /// What the application offers or takes in each flow.
+    /// Rate that the application offers or reads in each flow.
     pub application: Option<Known<BitRate>>,
-    /// The way back.
+    /// Path of the acknowledgements.
     pub acks: Option<Known<AckPath>>,
 }
 
 impl Facts {
-    /// Nothing but the packet: one flow, CUBIC, today's initial window.
-    pub const fn of(packet: Packet) -> Self {
+    /// Facts of the packet alone: one flow, CUBIC, today's initial window.
+    pub const fn from_packet(packet: Packet) -> Self {
         Self {
             packet,
             flows: 1,

@@ -21,7 +21,7 @@ pub const FRAME_RATES_SCHEMA: &str = "linerate.frame-rates/2";
 /// cells (RFC 2225).
 const OPTICAL_PACKETS_BYTES: [u32; 5] = [40, 576, 1500, 4470, 9180];
 
-/// Both tables.
+/// Packet rates of Ethernet and of SONET/SDH.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FrameRates {
@@ -29,51 +29,51 @@ pub struct FrameRates {
     pub schema: String,
     /// Sizes of frames, FCS included: the columns of `ethernet`.
     pub frame_bytes: Vec<u32>,
-    /// One row a link, slowest first.
+    /// Rows of the Ethernet links, slowest first.
     pub ethernet: Vec<FrameRow>,
     /// Sizes of IP packets: the columns of `optical`.
     pub packet_bytes: Vec<u32>,
-    /// One row a line, slowest first.
+    /// Rows of the optical lines, slowest first.
     pub optical: Vec<OpticalRow>,
 }
 
-/// An Ethernet.
+/// Frame rates of an Ethernet link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FrameRow {
-    /// Its name.
+    /// Name of the link.
     pub link: String,
-    /// Its rate.
+    /// Rate of the link.
     pub rate_bps: u64,
     /// Whole frames per second, one for each size.
     #[serde(rename = "frames_per_sec")]
     pub frames_per_s: Vec<u64>,
 }
 
-/// A SONET/SDH line.
+/// Cell and packet rates of a SONET/SDH line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OpticalRow {
-    /// Its name.
+    /// Name of the link.
     pub link: String,
-    /// For people.
+    /// Title of the line, for people.
     pub title: String,
-    /// Its rate.
+    /// Rate of the line.
     pub rate_bps: u64,
-    /// What SONET leaves of it.
+    /// Rate of the SONET payload.
     pub payload_bps: f64,
     /// Cells per second that fill it.
     #[serde(rename = "cells_per_sec")]
     pub cells_per_s: f64,
-    /// One for each carrier.
+    /// Columns of the carriers, one for each.
     pub carriers: Vec<OpticalColumn>,
 }
 
-/// What a SONET/SDH line carries in one carrier.
+/// Packet rates of a SONET/SDH line with one carrier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OpticalColumn {
-    /// The carrier.
+    /// Name of the link-layer protocol.
     pub carrier: String,
     /// Packets per second, one for each size.
     #[serde(rename = "packets_per_sec")]

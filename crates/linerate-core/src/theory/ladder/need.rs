@@ -18,7 +18,7 @@ use crate::units::{BitRate, Bytes, Distance};
 /// (tcp_adv_win_scale 1; since 6.6 a share that it measures on each socket).
 pub const RECEIVE_BUFFER_PER_WINDOW: u64 = 2;
 
-/// What filling the path takes.
+/// Window, buffers and flows that fill the path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Needs {
@@ -36,7 +36,7 @@ pub struct Needs {
     pub send_buffer_bytes: Option<u64>,
     /// Queue at the bottleneck that keeps it full behind one flow, or flows that lose together.
     pub queue_bytes: u64,
-    /// Flows that were said to share the bottleneck.
+    /// Flows that share the bottleneck, as given.
     pub queue_flows: Option<u64>,
     /// Queue that keeps it full behind so many flows that do not lose together.
     pub queue_shared_bytes: Option<u64>,
@@ -48,7 +48,7 @@ pub struct Needs {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LossBudget {
-    /// The congestion control.
+    /// Congestion control of the sender.
     pub response: Response,
     /// Loss events per packet.
     pub loss_ratio: f64,
@@ -60,23 +60,23 @@ pub struct LossBudget {
     pub estimate: bool,
 }
 
-/// How long a transfer takes.
+/// Time of a transfer, with its slow start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransferTime {
-    /// Payload.
+    /// Payload bytes of the transfer.
     pub size_bytes: u64,
-    /// From the first byte sent to the last acknowledgement.
+    /// Time from the first byte sent to the last acknowledgement.
     pub time_ns: f64,
     /// Size over that time.
     pub mean_bps: f64,
-    /// What the start adds to the time at the full rate; null without a round-trip time.
+    /// Time that the start adds to the time at the full rate; null without a round-trip time.
     pub start_ns: Option<f64>,
     /// Round trips until the window fills the path or the data end.
     pub rounds: Option<u32>,
 }
 
-/// A round trip beside what light needs.
+/// A round trip beside the time of light.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Propagation {
@@ -90,9 +90,8 @@ pub struct Propagation {
     pub fibre_m: f64,
 }
 
-/// What filling the path takes; `None` when its ceiling or its round trip is not known.
-/// # Errors
-/// When the loss formulas refuse the path.
+/// Window, buffers and flows that fill the path; `None` when its ceiling or its round trip is not
+/// known.
 pub fn needs(
     facts: &Facts,
     ladder: &Ladder,
@@ -102,19 +101,19 @@ pub fn needs(
     let seconds = rtt.value.as_secs_f64();
     let flight = path.payload_bps * seconds / 8.0;
     let queue = flight / facts.packet.payload_share();
-    let window = facts.packet.is_tcp().then(|| whole(flight / f64::from(facts.flows)));
+    let window = facts.packet.is_tcp().then(|| next_whole(flight / f64::from(facts.flows)));
     Ok(Some(Needs {
         payload_bps: path.payload_bps,
         window_bytes: window,
         window_scale: window.and_then(|bytes| window_scale(Bytes::new(bytes)).ok()),
-        flows_min: window.map(|_| whole(flight).div_ceil(WINDOW_MAX_BYTES).max(1)),
+        flows_min: window.map(|_| next_whole(flight).div_ceil(WINDOW_MAX_BYTES).max(1)),
         receive_buffer_bytes: window.map(|bytes| bytes.saturating_mul(RECEIVE_BUFFER_PER_WINDOW)),
-        send_buffer_bytes: window.map(|bytes| whole(bytes as f64 / SEND_BUFFER_USABLE)),
-        queue_bytes: whole(queue),
+        send_buffer_bytes: window.map(|bytes| next_whole(bytes as f64 / SEND_BUFFER_USABLE)),
+        queue_bytes: next_whole(queue),
         queue_flows,
         queue_shared_bytes: queue_flows
             .filter(|n| *n > 0)
-            .map(|n| whole(queue / (n as f64).sqrt())),
+            .map(|n| next_whole(queue / (n as f64).sqrt())),
         loss_budgets: loss_budgets(facts, path.payload_bps)?,
     }))
 }
@@ -126,12 +125,12 @@ fn loss_budgets(facts: &Facts, payload_bps: f64) -> Result<Vec<LossBudget>, Ladd
         return Ok(Vec::new());
     };
     let packets_per_s = payload_bps / 8.0 / f64::from(facts.packet.payload_bytes);
-    let reno = borne(loss::reno_budget(&path, rate))?;
+    let reno = within_formula(loss::reno_budget(&path, rate))?;
     let mut budgets = Vec::new();
     for response in Response::ALL {
         let (high, low) = match response {
             Response::Reno => (reno.map(|reno| reno.high), reno.map(|reno| reno.low)),
-            Response::Cubic => match borne(loss::cubic_budget(&path, rate))? {
+            Response::Cubic => match within_formula(loss::cubic_budget(&path, rate))? {
                 Some(p) if p <= loss::MATHIS_LOSS_MAX => (Some(p), None),
                 _ => (reno.map(|reno| reno.high), None),
             },
@@ -150,9 +149,9 @@ fn loss_budgets(facts: &Facts, payload_bps: f64) -> Result<Vec<LossBudget>, Ladd
     Ok(budgets)
 }
 
-/// A budget; none where a segment in each round trip is more than the rate, so that the formulas
-/// do not speak.
-fn borne<T>(budget: Result<T, LossError>) -> Result<Option<T>, LadderError> {
+/// A loss budget; none where a segment in each round trip is more than the rate, so that the
+/// formulas do not hold.
+fn within_formula<T>(budget: Result<T, LossError>) -> Result<Option<T>, LadderError> {
     match budget {
         Ok(p) => Ok(Some(p)),
         Err(LossError::RateTooLow { .. }) => Ok(None),
@@ -226,8 +225,8 @@ pub fn propagation(
     }))
 }
 
-/// The next whole number; 0 for what is negative.
-fn whole(bytes: f64) -> u64 {
+/// The next whole number; 0 for a negative one.
+fn next_whole(bytes: f64) -> u64 {
     // A product such as 541.1e6 x 0.045 / 8 may miss a whole number by a rounding error.
     #[expect(
         clippy::cast_possible_truncation,

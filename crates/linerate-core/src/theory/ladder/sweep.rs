@@ -7,13 +7,13 @@ use super::facts::{Facts, Known, Response};
 use crate::theory::window::WINDOW_MAX_BYTES;
 use crate::units::{Bytes, Fraction};
 
-/// Points of a curve: enough that a bend looks like one.
+/// Points of a curve: enough for a smooth bend.
 const POINTS: u32 = 160;
 
 /// One curve of a plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// Its name beside it.
+    /// Name beside the curve.
     pub label: String,
     /// Points in the order in which they are joined.
     pub points: Vec<(f64, f64)>,
@@ -24,9 +24,9 @@ pub struct Curve {
 pub struct Sweep {
     /// Expected payload in bit/s, the steady rate of the ladder, over the input.
     pub curves: Vec<Curve>,
-    /// What the path could carry, bit/s.
+    /// Rate that the path could carry, bit/s.
     pub ceiling_bps: Option<f64>,
-    /// Where the facts stand on the curves.
+    /// Point of the facts on the curves.
     pub point: Option<(f64, f64)>,
 }
 
@@ -44,7 +44,7 @@ pub fn by_window(facts: &Facts) -> Result<Option<Sweep>, LadderError> {
     let high = (8.0 * flight).max(2.0 * present.unwrap_or(65_536.0));
     let low = (flight / 64.0).min(present.unwrap_or(f64::MAX) / 2.0).clamp(1024.0, high / 4.0);
     let with = |bytes: f64| Facts {
-        window: Some(Known::new(Bytes::new(whole(bytes)), "the axis")),
+        window: Some(Known::new(Bytes::new(whole_window(bytes)), "the axis")),
         ..facts.clone()
     };
     let curve = curve("expected", low, high.min(WINDOW_MAX_BYTES as f64), with)?;
@@ -123,6 +123,6 @@ fn curve(
     clippy::cast_sign_loss,
     reason = "a cast from f64 stays in the range"
 )]
-fn whole(bytes: f64) -> u64 {
+fn whole_window(bytes: f64) -> u64 {
     (bytes.round().max(1.0) as u64).min(WINDOW_MAX_BYTES)
 }

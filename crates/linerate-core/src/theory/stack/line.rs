@@ -79,7 +79,7 @@ fn with_line(link: Link, rows: Vec<Row>, rule: &str) -> Vec<Row> {
     rows
 }
 
-/// Rows of an Ethernet frame; the first is what it takes of the line.
+/// Rows of an Ethernet frame; the first has its bytes on the line.
 fn ethernet_rows(packet_bytes: u32) -> Vec<Row> {
     let frame = frame_bytes(packet_bytes, 0);
     let wire = wire_bytes(frame);
@@ -96,7 +96,7 @@ fn ethernet_rows(packet_bytes: u32) -> Vec<Row> {
     ]
 }
 
-/// What header, check sequence and padding of a frame leave.
+/// Bytes of a frame without header, check sequence and padding.
 fn frame_payload_row(packet_bytes: u32, frame: u32) -> Row {
     let padding = frame.saturating_sub(packet_bytes.saturating_add(FRAME_TAKEN_BYTES));
     let padded = match padding {
@@ -166,7 +166,7 @@ fn pdh_rows(link: Link, line: Pdh, carrier: Carrier, rows: Vec<Row>) -> Vec<Row>
     all
 }
 
-/// Rows of PPP or of cells; the first is what they take of the line's payload.
+/// Rows of PPP or of cells; the first has their bytes of the line's payload.
 fn framed_rows(carrier: Carrier, packet_bytes: u32) -> Result<Vec<Row>, StackError> {
     match carrier {
         Carrier::Pos { stuffed } => Ok(ppp_rows(Stuffing::Octets, stuffed, packet_bytes)),

@@ -163,14 +163,14 @@ impl Wire {
         };
         self.sent.push((stream, bytes));
         let mut out = Outlet::default();
-        self.paths[from as usize].take(self.now, packet, &mut out);
+        self.paths[from as usize].receive(self.now, packet, &mut out);
         self.arrive(from.other(), &out);
     }
 
     fn deliver(&mut self) {
         for from in [End::Client, End::Server] {
             let mut out = Outlet::default();
-            self.paths[from as usize].due(self.now, &mut out);
+            self.paths[from as usize].release(self.now, &mut out);
             self.arrive(from.other(), &out);
         }
     }

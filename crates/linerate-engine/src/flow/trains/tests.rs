@@ -53,10 +53,10 @@ fn send(trains: Vec<TrainPlan>, elements: Vec<Box<dyn Element>>) -> Fates {
             corrupted: false,
             tag: u64::from(due.train) << 32 | u64::from(due.index),
         };
-        path.take(MonoTime::from_nanos(due.at_ns), packet, &mut out);
+        path.receive(MonoTime::from_nanos(due.at_ns), packet, &mut out);
         departures.left(due);
     }
-    path.due(MonoTime::from_nanos(u64::MAX), &mut out);
+    path.release(MonoTime::from_nanos(u64::MAX), &mut out);
     for departure in &out.departures {
         let tag = departure.packet.tag;
         let (train, index) = ((tag >> 32) as u16, tag as u32);

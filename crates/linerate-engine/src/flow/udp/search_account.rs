@@ -34,7 +34,7 @@ impl SearchAccount {
 
     /// Puts the search and its result in a record.
     pub(crate) fn fold(&self, record: &mut Record) {
-        let search = self.known.found(self.direction, self.packet_bytes);
+        let search = self.known.capacity_search(self.direction, self.packet_bytes);
         let n = search.sub_intervals.len() as u64;
         let row = search.best().map(|best| {
             Summary::of(MetricId::IpCapacity, Stat::Value, best.ip_bps)
@@ -139,7 +139,7 @@ mod tests {
         };
         let mut known = SubIntervals::default();
         known.extend(&[span(0), span(1)], &trials);
-        known.found(Direction::Up, 1500)
+        known.capacity_search(Direction::Up, 1500)
     }
 
     fn codes(search: &CapacitySearch) -> Vec<CaveatCode> {

@@ -59,7 +59,7 @@ impl Reporter {
         }
         // Datagrams of one call carry one time and queue behind each other: the first counts.
         if self.last_stamp_ns.replace(stamp_ns) != Some(stamp_ns) {
-            self.meter.take(Arrival { stamp_ns, at_ns });
+            self.meter.record_arrival(Arrival { stamp_ns, at_ns });
         }
     }
 

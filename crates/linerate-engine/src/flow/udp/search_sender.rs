@@ -169,7 +169,7 @@ impl Course {
             SearchDelay::RoundTrip => rtt_ns.zip(self.rtt_min_ns).map(|(rtt, least)| rtt - least),
             SearchDelay::OneWay => status.newest.map(|newest| newest.delay.mean_ns),
         };
-        let step = self.adjustment.take(Feedback { sequence_errors, delay_ns });
+        let step = self.adjustment.apply_status(Feedback { sequence_errors, delay_ns });
         SearchTrial {
             t_ns,
             missed: u32::try_from(missed).unwrap_or(u32::MAX),

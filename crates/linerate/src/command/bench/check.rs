@@ -10,12 +10,12 @@ use super::contract::Contract;
 use super::defaults::{self, longest_bytes, shortest_bytes};
 use super::flags::Args;
 
-/// The flags alone.
+/// Checks the flags, before any interface is opened.
 pub(super) fn flags(args: &Args) -> Result<(), Failure> {
     ports(args)?;
-    made(args)?;
+    check_made_device(args)?;
     frames(args)?;
-    what(args)
+    check_tests(args)
 }
 
 fn refused(object: impl Into<String>, reason: impl std::fmt::Display, advice: &str) -> Failure {
@@ -92,8 +92,8 @@ const fn is_ip(protocol: BenchProtocol) -> bool {
     matches!(protocol, Udp4 | Udp6 | Tcp4 | Tcp6)
 }
 
-/// What belongs to a device that is made here.
-fn made(args: &Args) -> Result<(), Failure> {
+/// Checks flags that need a device made here.
+fn check_made_device(args: &Args) -> Result<(), Failure> {
     let flags = &args.made;
     let Some(device) = &flags.device else {
         if !flags.filters.is_empty() {
@@ -139,7 +139,9 @@ fn frames(args: &Args) -> Result<(), Failure> {
     lengths(args)?;
     cells(args)?;
     let mut seen = BTreeSet::new();
-    if let Some(again) = flags.sizes.iter().map(|len| len.bytes()).find(|it| !seen.insert(*it)) {
+    if let Some(again) =
+        flags.sizes.iter().map(|len| len.bytes()).find(|bytes| !seen.insert(*bytes))
+    {
         return Err(refused("--sizes", format!("{again} is there twice"), "name each once"));
     }
     if flags.dscp > 0 && !is_ip(protocol) {
@@ -178,7 +180,7 @@ fn cells(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Lengths within what the headers leave.
+/// Checks that the lengths leave room for the headers.
 fn lengths(args: &Args) -> Result<(), Failure> {
     let (protocol, tags) = (args.frames.protocol, args.frames.vlan.len());
     let (least, most) = (shortest_bytes(protocol, tags), longest_bytes(protocol, tags));
@@ -204,7 +206,7 @@ fn lengths(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn what(args: &Args) -> Result<(), Failure> {
+fn check_tests(args: &Args) -> Result<(), Failure> {
     let what = &args.what;
     let mut seen = BTreeSet::new();
     if let Some(again) = what.tests.iter().find(|test| !seen.insert(test.name())) {

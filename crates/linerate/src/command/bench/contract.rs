@@ -9,10 +9,10 @@ use linerate_core::units::{BitRate, Bytes, FrameLen, PacketRate, parse_span};
 use super::words::{count, settings, value};
 use crate::command::flags::nanos;
 
-/// What was ordered.
+/// Traffic contract that was ordered, in bits or in cells.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Contract {
-    /// `cir=10M,cbs=64K[,eir=5M,ebs=64K]`.
+    /// Bit rates and bursts: `cir=10M,cbs=64K[,eir=5M,ebs=64K]`.
     Bits(BenchContract),
     /// `pcr=1000[,cdvt=4ms],scr=250,mbs=32[,cell=64]`, with the length of frames that are cells.
     Cells(CellContract, Option<FrameLen>),

@@ -7,8 +7,8 @@ use super::contract::Contract;
 use super::flags::Args;
 use super::mix::MixArg;
 
-/// The tests of RFC 2544 §26 that need nobody at the device, in an order in which each has what it
-/// builds on.
+/// The tests of RFC 2544 §26 that need nobody at the device, each after the tests whose results it
+/// needs.
 const TESTS_RFC2544: [BenchTest; 5] = [
     BenchTest::Throughput,
     BenchTest::Latency,
@@ -17,7 +17,7 @@ const TESTS_RFC2544: [BenchTest; 5] = [
     BenchTest::Recovery,
 ];
 
-/// What is measured when the flags say nothing.
+/// Measurements of a benchmark whose flags name none.
 const TESTS: [BenchTest; 3] = [BenchTest::Flood, BenchTest::Throughput, BenchTest::Latency];
 
 /// Lengths of RFC 2544 §9.1, Ethernet.
@@ -37,7 +37,7 @@ pub(super) fn tests(args: &Args) -> Vec<BenchTest> {
     tests
 }
 
-/// Whether a test needs a third port.
+/// True when a test needs a third port.
 pub(super) fn has_third(args: &Args) -> bool {
     let of_many = [BenchTest::Addresses, BenchTest::Blocking];
     tests(args).iter().any(|test| of_many.contains(test))
@@ -73,7 +73,7 @@ pub(super) fn sizes(args: &Args) -> Vec<u32> {
     SIZES.into_iter().map(|size| with_tags(size).max(shortest(args))).collect()
 }
 
-/// The longest frame.
+/// Length of the longest frame that is sent.
 pub(super) fn longest(args: &Args) -> u32 {
     let mixed = mix(args).and_then(|mix| mix.lengths().max());
     mixed.or_else(|| sizes(args).into_iter().max()).unwrap_or(0)

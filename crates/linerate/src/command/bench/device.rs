@@ -104,7 +104,8 @@ fn rate(key: &str, text: &str) -> Result<u64, String> {
 }
 
 fn buffer(key: &str, text: &str) -> Result<u32, String> {
-    let frames = u32::try_from(count(key, text)?).ok().filter(|it| *it <= BUFFER_FRAMES_MAX);
+    let frames =
+        u32::try_from(count(key, text)?).ok().filter(|frames| *frames <= BUFFER_FRAMES_MAX);
     frames.ok_or_else(|| format!("{key}: at most {BUFFER_FRAMES_MAX}"))
 }
 
@@ -122,7 +123,7 @@ fn one_in(key: &str, text: &str) -> Result<Option<u32>, String> {
 }
 
 impl Device {
-    /// Its name.
+    /// Name of the kind of device.
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Cable => "cable",
@@ -134,17 +135,17 @@ impl Device {
         }
     }
 
-    /// Whether the kernel's filters see its frames.
+    /// True when the kernel's filters see its frames.
     pub(super) const fn filters(&self) -> bool {
         matches!(self, Self::Router)
     }
 
-    /// Whether it can have more than two ports.
+    /// True when it can have more than two ports.
     pub(super) const fn has_many_ports(&self) -> bool {
         matches!(self, Self::Bridge | Self::Router)
     }
 
-    /// Whether it forwards by the headers of IP, and so only IP.
+    /// True when it forwards by the headers of IP, and so only IP.
     pub(super) const fn routes(&self) -> bool {
         matches!(self, Self::Router | Self::XdpRouter)
     }

@@ -24,11 +24,11 @@ const SENDER: &str = "sender";
 const RECEIVER: &str = "receiver";
 const DEVICE: &str = "device";
 
-/// A device, and what the flags say of its surroundings.
+/// A device to make, with the flags for the networks around it.
 pub(super) struct DeviceLab<'a> {
     pub(super) device: &'a Device,
     pub(super) args: &'a Args,
-    /// Of the frames that it is to carry.
+    /// Length of the longest frame that it is to carry.
     pub(super) longest_bytes: u32,
 }
 

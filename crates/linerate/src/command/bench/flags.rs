@@ -42,7 +42,7 @@ pub(crate) struct Args {
     pub(super) output: Output,
 }
 
-/// What a study's plan says itself.
+/// Flags whose values a study's plan has itself.
 const OF_PLANS: [&str; 37] = [
     "ports",
     "port_count",
@@ -111,7 +111,7 @@ pub(super) struct Made {
     pub(super) plan: Option<String>,
 }
 
-/// Where a device that is made here runs.
+/// Context in which a device that is made here runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Placed {
     /// In the sender's system call, on its CPU
@@ -120,7 +120,7 @@ pub(super) enum Placed {
     Threaded,
 }
 
-/// What is measured, how long, how often.
+/// Tests of a benchmark, their length and their number.
 #[derive(Debug, clap::Args)]
 pub(super) struct What {
     /// Tests to run: flood, throughput, loss-curve, latency, back-to-back, recovery, reset,
@@ -169,7 +169,7 @@ pub(super) struct What {
     pub(super) contract: Option<Contract>,
 }
 
-/// Which frames, between which ports.
+/// Frames, and the ports between which they go.
 #[derive(Debug, clap::Args)]
 pub(super) struct Frames {
     /// Frame sizes in bytes, including FCS [default: 64,128,256,512,1024,1280,1518]
@@ -215,7 +215,7 @@ pub(super) struct Frames {
     pub(super) mesh: bool,
 }
 
-/// How the tester works.
+/// Facilities and checks of the tester.
 #[derive(Debug, clap::Args)]
 pub(super) struct Tester {
     /// Frame generator: live, xdp, packet [default: the fastest that works]

@@ -10,7 +10,7 @@ use super::words::{settings, value};
 use crate::command::flags::nanos;
 
 /// Names that need no parameters.
-fn named() -> [BenchGoal; 3] {
+fn named_goals() -> [BenchGoal; 3] {
     [BenchGoal::strict(), BenchGoal::typical(), BenchGoal::verified()]
 }
 
@@ -25,7 +25,7 @@ impl FromStr for Goals {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut goals: Vec<BenchGoal> = Vec::new();
-        for words in apart(text) {
+        for words in split_goals(text) {
             let goal = goal(&words)?;
             if goals.iter().any(|other| other.name == goal.name) {
                 return Err(format!("goal '{}' is there twice", goal.name));
@@ -37,7 +37,7 @@ impl FromStr for Goals {
 }
 
 /// The goals of a list: parts with '=' belong to the goal before them.
-fn apart(text: &str) -> Vec<String> {
+fn split_goals(text: &str) -> Vec<String> {
     let mut goals: Vec<String> = Vec::new();
     for part in text.split(',') {
         match goals.last_mut() {
@@ -53,13 +53,13 @@ fn apart(text: &str) -> Vec<String> {
 
 fn goal(text: &str) -> Result<BenchGoal, String> {
     let Some((name, parameters)) = text.split_once(':') else {
-        let goal = named().into_iter().find(|goal| goal.name == text);
+        let goal = named_goals().into_iter().find(|goal| goal.name == text);
         return goal.ok_or_else(|| {
-            let names = named().map(|goal| goal.name).join(", ");
+            let names = named_goals().map(|goal| goal.name).join(", ");
             format!("'{text}' is none of {names} and no NAME:final=…,sum=…")
         });
     };
-    if name.is_empty() || named().iter().any(|taken| taken.name == name) {
+    if name.is_empty() || named_goals().iter().any(|taken| taken.name == name) {
         return Err(format!("'{name}' cannot be the name of a goal of your own"));
     }
     let mut goal = BenchGoal { name: name.to_owned(), duration_sum_ns: 0, ..BenchGoal::strict() };

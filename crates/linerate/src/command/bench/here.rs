@@ -35,12 +35,12 @@ pub(super) fn check(plan: &StudyPlan, force: bool) -> Result<(), Failure> {
             return Err(in_use(name));
         }
         usable(link)?;
-        fits(link, *bytes, *tags)?;
+        check_frame_fits(link, *bytes, *tags)?;
     }
     Ok(())
 }
 
-/// Whether raw frames can be sent, where the ports are interfaces of the host itself.
+/// Checks that raw frames can be sent, where the ports are interfaces of the host itself.
 pub(super) fn check_privilege(plan: &StudyPlan) -> Result<(), Failure> {
     let is_made = |topology: &Topology| !topology.lab.hosts.is_empty();
     if plan.topologies.iter().all(is_made) || may_send_frames() {
@@ -102,8 +102,9 @@ fn longest_bytes(plan: &BenchPlan) -> u32 {
     lengths.chain([plan.frames.size_bytes]).max().unwrap_or(0)
 }
 
-/// An interface takes a packet of its MTU, a header of 14 bytes and tags before it, an FCS after.
-fn fits(link: &LinkFacts, frame_bytes: u32, tags: usize) -> Result<(), Failure> {
+/// Checks that an interface carries the frame: a packet of its MTU, a header of 14 bytes and tags
+/// before it, an FCS after.
+fn check_frame_fits(link: &LinkFacts, frame_bytes: u32, tags: usize) -> Result<(), Failure> {
     let around = 18 + 4 * u32::try_from(tags).unwrap_or(0);
     let packet = frame_bytes.saturating_sub(around);
     if packet <= link.mtu_bytes {
@@ -128,7 +129,8 @@ fn default_route_interfaces() -> Vec<String> {
     names
 }
 
-/// Of /proc/net/route (proc_pid_net(5)): interface, destination, …, mask as the eighth.
+/// Interfaces of the default routes in /proc/net/route (proc_pid_net(5)): interface, destination,
+/// …, mask as the eighth.
 fn ipv4_defaults(table: &str) -> Vec<String> {
     let rows = table.lines().skip(1).map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
     rows.filter(|row| row.get(1) == Some(&"00000000") && row.get(7) == Some(&"00000000"))
@@ -136,11 +138,11 @@ fn ipv4_defaults(table: &str) -> Vec<String> {
         .collect()
 }
 
-/// Of /proc/net/ipv6_route: destination, its length, …, interface as the tenth. The unreachable
-/// route of every host is on `lo`.
+/// Interfaces of the default routes in /proc/net/ipv6_route: destination, its length, …, interface
+/// as the tenth. The unreachable route of every host is on `lo`.
 fn ipv6_defaults(table: &str) -> Vec<String> {
     let rows = table.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
-    rows.filter(|row| row.first().is_some_and(|it| it.bytes().all(|c| c == b'0')))
+    rows.filter(|row| row.first().is_some_and(|destination| destination.bytes().all(|c| c == b'0')))
         .filter(|row| row.get(1) == Some(&"00"))
         .filter_map(|row| row.get(9).map(|name| (*name).to_owned()))
         .filter(|name| name != "lo")
@@ -171,9 +173,9 @@ mod tests {
     #[test]
     fn a_frame_fits_by_what_the_mtu_counts() {
         let link = LinkFacts { name: "p".to_owned(), mtu_bytes: 1500, ..LinkFacts::default() };
-        assert_eq!(fits(&link, 1518, 0), Ok(()));
-        assert_eq!(fits(&link, 1522, 1), Ok(()));
-        let line = fits(&link, 1519, 0).expect_err("a byte too long").to_string();
+        assert_eq!(check_frame_fits(&link, 1518, 0), Ok(()));
+        assert_eq!(check_frame_fits(&link, 1522, 1), Ok(()));
+        let line = check_frame_fits(&link, 1519, 0).expect_err("a byte too long").to_string();
         assert!(line.contains("carries 1501") && line.contains("mtu 1501"), "{line}");
     }
 }

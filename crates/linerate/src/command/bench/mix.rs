@@ -17,12 +17,12 @@ impl MixArg {
         text.parse().expect("headers of no protocol take 594 bytes")
     }
 
-    /// Its lengths.
+    /// Frame lengths of the mix.
     pub(super) fn lengths(&self) -> impl Iterator<Item = u32> {
         self.0.lengths().iter().map(|len| len.bytes())
     }
 
-    /// `64:7,594:4,1518:1`.
+    /// The mix as a flag has it: `64:7,594:4,1518:1`.
     pub(super) fn text(&self) -> String {
         self.0.to_string()
     }

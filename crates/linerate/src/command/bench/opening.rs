@@ -46,7 +46,7 @@ pub(super) fn text(plan: &StudyPlan, left: &[CellPlan]) -> String {
     out
 }
 
-/// How much longer a benchmark may take than it is expected to.
+/// Time that a benchmark may take beyond the expected one.
 fn longest_more_ns(cell: &CellPlan) -> u64 {
     match &cell.plan {
         Plan::Bench(plan) => longest_ns(plan).saturating_sub(plan.expected_ns()),
@@ -54,7 +54,7 @@ fn longest_more_ns(cell: &CellPlan) -> u64 {
     }
 }
 
-/// From here on the reader is told that there is a shorter way.
+/// Expected time of a benchmark from which the reader is told of `--quick`.
 const LONG_NS: u64 = 600_000_000_000;
 
 fn tests(plan: &BenchPlan) -> String {

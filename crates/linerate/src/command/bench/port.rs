@@ -11,10 +11,10 @@ use super::words::{settings, value};
 /// Longest name of an interface (IFNAMSIZ less the final zero).
 const NAME_BYTES_MAX: usize = 15;
 
-/// `eth1,address=198.18.0.2,gateway=198.18.0.1`.
+/// A port of the command line: `eth1,address=198.18.0.2,gateway=198.18.0.1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PortArg {
-    /// The interface.
+    /// Name of the interface.
     pub(super) interface: String,
     /// The tester's address on it.
     pub(super) address: Option<IpAddr>,

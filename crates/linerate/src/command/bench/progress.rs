@@ -15,7 +15,7 @@ use crate::command::measure::{Output, event_line};
 use crate::live::bench_line;
 use crate::output;
 
-/// Columns of a line where no terminal says.
+/// Columns of a line where no terminal gives its width.
 const PLAIN_COLUMNS: usize = 80;
 
 /// Shows progress; all copies are one.
@@ -24,20 +24,20 @@ pub(super) struct Display(Rc<RefCell<Inner>>);
 
 struct Inner {
     bar: ProgressBar,
-    /// Has the names of what is measured.
+    /// The plan, which names the cells.
     plan: StudyPlan,
     live: bool,
     jsonl: bool,
     stop: Stop,
-    /// What is measured, and the time that it and all after it take.
+    /// The cell that is measured, and the time that it and all after it take.
     cell: String,
     left_ns: u64,
-    /// What the engine does.
+    /// The engine's present step.
     doing: String,
 }
 
 impl Display {
-    /// Lines as the flags ask for; `stop` is asked when nobody reads results any more.
+    /// Progress lines by the flags; `stop` is set when nobody reads results any more.
     pub(super) fn new(flags: &Output, plan: StudyPlan, stop: Stop) -> Self {
         let target =
             if flags.live() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -63,7 +63,7 @@ impl Display {
         self.0.borrow_mut().step(progress);
     }
 
-    /// Shows what happens within a measurement.
+    /// Shows an event within a measurement.
     pub(super) fn event(&self, event: &Event) {
         self.0.borrow_mut().event(event);
     }

@@ -12,7 +12,7 @@ use crate::command::study::{lines, show, write};
 use crate::{output, paths};
 
 /// Prints the run and writes the files that were asked for.
-pub(super) fn put(args: &Args, results: &Results) -> Result<(), Failure> {
+pub(super) fn print_results(args: &Args, results: &Results) -> Result<(), Failure> {
     let flags = &args.output;
     if flags.json {
         output::line(&array(&results.records)?);
@@ -39,10 +39,10 @@ pub(super) fn put(args: &Args, results: &Results) -> Result<(), Failure> {
     }
 }
 
-/// What was found before the user stopped it is in no table of the run.
+/// Prints the trials of benchmarks that the user stopped, which are in no table of the run.
 fn stopped(records: &[Record]) {
     let has_trials =
-        |record: &&Record| record.bench.as_ref().is_some_and(|it| !it.trials.is_empty());
+        |record: &&Record| record.bench.as_ref().is_some_and(|bench| !bench.trials.is_empty());
     let stopped = records.iter().filter(|record| record.status == Status::Interrupted);
     for record in stopped.filter(has_trials) {
         output::line("\nInterrupted:");

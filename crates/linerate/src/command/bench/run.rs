@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let stop = Stop::on_signals()?;
     let session = shelf.session(begun, plan)?;
     if args.output.live() {
-        output::note(&opening::text(&session.plan, &left(&session)));
+        output::note(&opening::text(&session.plan, &cells_left(&session)));
     }
     let ending = measure(args, &session, &mut shelf, &stop);
     shelf.finish(&session, ending.as_ref().map_or(StudyState::Failed, run_state))?;
@@ -63,13 +63,13 @@ fn wanted(args: &Args) -> Result<Option<StudyPlan>, Failure> {
     if args.resume.is_some() && args.ports.is_empty() && made.device.is_none() {
         return Ok(None);
     }
-    suite::of(args).map(Some)
+    suite::from_flags(args).map(Some)
 }
 
 /// The shipped study of `--demo`.
 const DEMO: &str = "bench-demo";
 
-/// A study without anything: stands where a run is asked for and none is there, which is an error
+/// A study without cells, in place of a run to resume that does not exist, which is an error
 /// before.
 fn nothing() -> StudyPlan {
     StudyPlan {
@@ -85,7 +85,8 @@ fn nothing() -> StudyPlan {
     }
 }
 
-/// A plan as the store gives it back: fractions lose what their text does not hold.
+/// The plan as it is read back from the store: fractions lose the digits that their text leaves
+/// out.
 fn stored(plan: &StudyPlan) -> Result<StudyPlan, Failure> {
     let there = linerate_core::tree::to_value(plan).map(|value| value.to_string());
     there
@@ -93,14 +94,14 @@ fn stored(plan: &StudyPlan) -> Result<StudyPlan, Failure> {
         .map_err(|error| Failure::new(Fault::System, "write plan of", &plan.name, error))
 }
 
-/// What a session has not measured.
-fn left(session: &Session) -> Vec<CellPlan> {
+/// Cells that a session has not measured.
+fn cells_left(session: &Session) -> Vec<CellPlan> {
     let mut cells = session.plan.cells();
     cells.retain(|cell| !session.options.done.contains(&CellKey::from_cell(&cell.cell)));
     cells
 }
 
-/// Where records go: the store, or this process alone.
+/// Place of the records: the store, or this process alone.
 struct Shelf {
     store: Option<Store>,
     records: Vec<Record>,
@@ -216,11 +217,13 @@ fn measure(
     ending
 }
 
-/// Shows what there is, says what is left to do, and gives the exit code.
+/// Shows the results, names the cells that are left, and gives the exit code.
 fn close(args: &Args, session: &Session, shelf: &Shelf, ending: &Ending) -> Outcome {
     let results = shelf.results(session)?;
-    if ending.measured + ending.found > 0 || results.records.iter().any(|it| it.bench.is_some()) {
-        result::put(args, &results)?;
+    if ending.measured + ending.found > 0
+        || results.records.iter().any(|record| record.bench.is_some())
+    {
+        result::print_results(args, &results)?;
     }
     let again = match &shelf.store {
         Some(_) => format!("; resume with: {}", resume_command(args, session)),
@@ -240,7 +243,7 @@ fn close(args: &Args, session: &Session, shelf: &Shelf, ending: &Ending) -> Outc
     Ok(SOME_FAILED)
 }
 
-/// What the user types to go on.
+/// Command that the user types to go on.
 fn resume_command(args: &Args, session: &Session) -> String {
     let store = args.output.store.as_ref();
     let store = store.map(|path| format!(" --store {}", path.display())).unwrap_or_default();

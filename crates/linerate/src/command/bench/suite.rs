@@ -19,15 +19,12 @@ use super::device_lab::DeviceLab;
 use super::flags::Args;
 use crate::command::flags::nanos;
 
-/// How much shorter `--quick` makes trials of a minute, and shorter ones.
+/// Factor by which `--quick` shortens trials of a minute, and shorter ones.
 const QUICK_OF_MINUTES: u64 = 100;
 const QUICK: u64 = 10;
 
-/// What the flags ask for, as a study: a topology for each state of the device, a test with the
-/// lengths.
-/// # Errors
-/// One line on what does not go together.
-pub(super) fn of(args: &Args) -> Result<StudyPlan, Failure> {
+/// Study that the flags ask for: a topology for each state of the device, a test with the lengths.
+pub(super) fn from_flags(args: &Args) -> Result<StudyPlan, Failure> {
     check::flags(args)?;
     let plan = plan(args, frames(args));
     let topologies = match &args.made.device {
@@ -64,24 +61,24 @@ fn test(args: &Args, plan: BenchPlan) -> study::FramesSweep {
         mix,
         measures: plan.tests.iter().copied().map(Measure).collect(),
         frames: BenchFrames { vlans: plan.frames.vlans.clone(), ..BenchFrames::default() },
-        contract: plan.contract.as_ref().map(|it| OrderedContract {
-            cir: it.cir.to_string(),
-            cbs_bytes: it.cbs_bytes,
-            eir: it.eir.map(|rate| rate.to_string()),
-            ebs_bytes: it.ebs_bytes,
+        contract: plan.contract.as_ref().map(|contract| OrderedContract {
+            cir: contract.cir.to_string(),
+            cbs_bytes: contract.cbs_bytes,
+            eir: contract.eir.map(|rate| rate.to_string()),
+            ebs_bytes: contract.ebs_bytes,
         }),
-        cell_contract: plan.cell_contract.as_ref().map(|it| OrderedCells {
-            pcr: it.pcr_per_sec,
-            cdvt: it.cdvt_ns.map(|ns| print_span(Duration::from_nanos(ns))),
-            scr: it.scr_per_sec,
-            mbs: it.mbs_cells,
+        cell_contract: plan.cell_contract.as_ref().map(|contract| OrderedCells {
+            pcr: contract.pcr_per_sec,
+            cdvt: contract.cdvt_ns.map(|ns| print_span(Duration::from_nanos(ns))),
+            scr: contract.scr_per_sec,
+            mbs: contract.mbs_cells,
         }),
         plan: Some(Box::new(plan)),
         ..study::FramesSweep::default()
     }
 }
 
-/// Interfaces of this host, with a device between them that nobody here knows.
+/// Interfaces of this host, with a device between them of which nothing is known.
 fn outside(plan: &BenchPlan) -> Topology {
     let name = |at: usize| plan.ports.get(at).map_or("", |port| &port.interface).to_owned();
     let names: Vec<_> = plan.ports.iter().map(|port| port.interface.as_str()).collect();
@@ -98,7 +95,7 @@ fn outside(plan: &BenchPlan) -> Topology {
     }
 }
 
-/// `Benchmark of the router made here, a quick look`.
+/// Title of the study: `Benchmark of the router made here, a quick look`.
 fn title(args: &Args) -> String {
     let what = match &args.made.device {
         Some(Device::Planted(_)) => "a planted device".to_owned(),
@@ -112,9 +109,9 @@ fn title(args: &Args) -> String {
     format!("Benchmark of {what}{quick}")
 }
 
-/// The ports as the user named them. Where no address is told and no router is on the way, each
-/// has one of those for tests (RFC 2544 appendix C.2.2, RFC 5180 §5.2.2): a bridge looks at none,
-/// and the interfaces need none.
+/// The ports of the flags. Where no address is given and no router is on the way, each has one of
+/// the test addresses (RFC 2544 appendix C.2.2, RFC 5180 §5.2.2): a bridge reads none, and the
+/// interfaces need none.
 fn ports_of(args: &Args, frames: &BenchFrames) -> Vec<BenchPort> {
     let mut ports: Vec<BenchPort> = args.ports.iter().map(|port| port.plan()).collect();
     let network = match frames.protocol {
@@ -146,7 +143,7 @@ fn plan(args: &Args, frames: BenchFrames) -> BenchPlan {
         generator: args.tester.generator,
         counter: args.tester.counter,
         line: args.tester.line_rate,
-        known: args.tester.known.told().map(Box::new),
+        known: args.tester.known.known_path().map(Box::new),
         // Checked to be one or more.
         frames_per_sec_max: args.tester.rate_max.map(|rate| rate.per_sec().round() as u64),
         filters: None,
@@ -234,7 +231,7 @@ mod tests {
     fn study(flags: &[&str]) -> StudyPlan {
         let words = ["bench"].iter().chain(flags);
         let cli = Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{flags:?}: {error}"));
-        of(&cli.args).unwrap_or_else(|failure| panic!("{flags:?}: {failure}"))
+        from_flags(&cli.args).unwrap_or_else(|failure| panic!("{flags:?}: {failure}"))
     }
 
     fn plans(study: &StudyPlan) -> Vec<BenchPlan> {
@@ -323,7 +320,8 @@ mod tests {
         let sizes: Vec<u32> = plans.iter().map(|plan| plan.frames.size_bytes).collect();
         assert_eq!(sizes, [64, 1518]);
         let plan = &plans[1];
-        let gateways: Vec<_> = plan.ports.iter().filter_map(|it| it.gateway.as_deref()).collect();
+        let gateways: Vec<_> =
+            plan.ports.iter().filter_map(|port| port.gateway.as_deref()).collect();
         assert_eq!(gateways, ["198.18.0.1", "198.19.0.1"]);
         assert!(plan.ports.iter().all(|port| port.host.is_none()));
         let frames = &plan.frames;
@@ -374,7 +372,8 @@ mod tests {
     fn lengths_that_nobody_asked_for_hold_the_headers() {
         // 14 + 8 of tags + 40 + 8 + 2 + 16 + 4 = 92; the longest grows by two tags.
         let flags = ["e1", "e2", "--protocol", "udp6", "--vlan", "200,100"];
-        let sizes: Vec<u32> = plans(&study(&flags)).iter().map(|it| it.frames.size_bytes).collect();
+        let sizes: Vec<u32> =
+            plans(&study(&flags)).iter().map(|plan| plan.frames.size_bytes).collect();
         assert_eq!(sizes, [92, 128, 256, 512, 1024, 1280, 1526]);
         let mix = plans(&study(&["e1", "e2", "--imix"]));
         assert_eq!(mix[0].frames.mix.as_deref(), Some("64:7,594:4,1518:1"));

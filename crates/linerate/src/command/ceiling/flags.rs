@@ -169,7 +169,7 @@ pub(super) struct BoundFlags {
     pub(super) ack_every: u32,
 }
 
-/// What is asked beside the ceiling.
+/// Transfer, flows and measured rate to compare with the ceiling.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Questions")]
 pub(super) struct WantedFlags {

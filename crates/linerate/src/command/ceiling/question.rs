@@ -13,12 +13,12 @@ use linerate_core::units::{BitRate, Bytes, Distance};
 
 use super::flags::{Args, Congestion, FlowFlags, PathFlags};
 
-/// Transfers whose time is told when none is asked for, bytes.
+/// Sizes of the transfers whose time is printed by default, bytes.
 const TRANSFERS: [Bytes; 3] =
     [Bytes::new(100_000_000), Bytes::new(1_000_000_000), Bytes::new(10_000_000_000)];
 
-/// What the flags ask.
-pub(super) struct Asked {
+/// Link, facts and transfers that the flags give.
+pub(super) struct CeilingQuestion {
     plan: StackPlan,
     stack: Stack,
     pub(super) facts: Facts,
@@ -28,10 +28,10 @@ pub(super) struct Asked {
     measured: Option<BitRate>,
 }
 
-impl Asked {
+impl CeilingQuestion {
     /// # Errors
     /// When the layers do not go together, or a window does not fit its scale.
-    pub(super) fn of(args: &Args) -> Result<Self, Failure> {
+    pub(super) fn from_flags(args: &Args) -> Result<Self, Failure> {
         let plan = plan(&args.path, &args.flow)?;
         let stack = layers(&plan)?;
         let facts = facts(args, &plan, &stack)?;
@@ -175,7 +175,8 @@ fn window(flow: &FlowFlags) -> Result<Option<Known<Bytes>>, Failure> {
 fn acks(plan: &StackPlan, link: Link, segments: u32) -> Result<Known<AckPath>, Failure> {
     let carrier = if link.takes(plan.carrier) { plan.carrier } else { link.default_carrier() };
     let mut encapsulations = plan.encapsulations.clone();
-    let wireguard = |it: &Encapsulation| matches!(it, Encapsulation::WireGuard { .. });
+    let wireguard =
+        |encapsulation: &Encapsulation| matches!(encapsulation, Encapsulation::WireGuard { .. });
     let bytes = match encapsulations.last() {
         // WireGuard pads short packets to a multiple of 16.
         Some(last) if wireguard(last) => plan.segment.header_bytes().next_multiple_of(16),

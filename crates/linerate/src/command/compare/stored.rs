@@ -8,7 +8,7 @@ use crate::command::measure::{self, Output, tool};
 use crate::exit::Outcome;
 use crate::paths;
 
-/// Compares and prints. What it says can be said again while the results are there, so it is not
+/// Compares and prints. The comparison can be made again while the results are there, so it is not
 /// kept.
 pub(super) fn run(args: &Args) -> Outcome {
     for (flag, given) in [("--lab", args.lab), ("--tcp", args.tcp), ("--udp", args.udp)] {

@@ -2,19 +2,19 @@
 
 use serde::Serialize;
 
-/// How fit a thing is.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
-    /// Fit.
+    /// The host is fit.
     Ok,
-    /// Limits some measurements.
+    /// Some measurements are limited.
     Warn,
-    /// Spoils them.
+    /// Measurements are spoiled.
     Bad,
 }
 
-/// One checked thing.
+/// One check, its finding and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Check {
     pub(super) name: String,
@@ -26,19 +26,19 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// Fit.
+    /// A check whose finding is fit.
     pub(super) fn ok(name: impl Into<String>, found: impl Into<String>) -> Self {
         let (name, found) = (name.into(), found.into());
         Self { name, state: State::Ok, found, good: true, remedy: None }
     }
 
-    /// The same, not fit.
-    pub(super) fn but(self, state: State, remedy: impl Into<String>) -> Self {
+    /// The same check with a worse state and its remedy.
+    pub(super) fn with_state(self, state: State, remedy: impl Into<String>) -> Self {
         Self { state, good: state == State::Ok, remedy: Some(remedy.into()), ..self }
     }
 
     /// The same, doubtful unless it is good.
     pub(super) fn or_warn(self, good: bool, remedy: impl Into<String>) -> Self {
-        if good { self } else { self.but(State::Warn, remedy) }
+        if good { self } else { self.with_state(State::Warn, remedy) }
     }
 }

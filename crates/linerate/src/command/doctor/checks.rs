@@ -19,7 +19,8 @@ const CAP_NET_RAW: u32 = 13;
 const STOLEN_WARN: f64 = 0.02;
 const STOLEN_BAD: f64 = 0.05;
 
-/// A row a check, and the lines that mend what is not fit, unbroken so that they can be pasted.
+/// A row for each check, and the remedies on lines of their own, unbroken so that they can be
+/// pasted.
 pub(super) fn tables(checks: &[Check]) -> Vec<Table> {
     let rows = checks.iter().map(|check| {
         let state = match check.state {
@@ -67,7 +68,7 @@ pub(super) fn stolen(ratio: f64) -> Check {
     let check = Check::ok("CPU time", found);
     let remedy = "stop other work on this host (see top), or measure on hardware of its own";
     match ratio {
-        ratio if ratio > STOLEN_BAD => check.but(State::Bad, remedy),
+        ratio if ratio > STOLEN_BAD => check.with_state(State::Bad, remedy),
         ratio => check.or_warn(ratio <= STOLEN_WARN, remedy),
     }
 }
@@ -79,10 +80,10 @@ fn governor(facts: &Facts) -> Option<Check> {
 }
 
 fn ping_sockets(facts: &Facts) -> Check {
-    let datagram = facts
-        .ping_groups
-        .is_some_and(|(first, last)| facts.groups.iter().any(|it| (first..=last).contains(it)));
-    let raw = has(facts, CAP_NET_RAW);
+    let datagram = facts.ping_groups.is_some_and(|(first, last)| {
+        facts.groups.iter().any(|group| (first..=last).contains(group))
+    });
+    let raw = has_capability(facts, CAP_NET_RAW);
     let found = match (datagram, raw) {
         (true, _) => "datagram, open to this user",
         (false, true) => "raw, by CAP_NET_RAW",
@@ -92,14 +93,14 @@ fn ping_sockets(facts: &Facts) -> Check {
     Check::ok("ICMP sockets", found).or_warn(datagram || raw, remedy)
 }
 
-const fn has(facts: &Facts, bit: u32) -> bool {
+const fn has_capability(facts: &Facts, bit: u32) -> bool {
     facts.capabilities >> bit & 1 == 1
 }
 
 fn capabilities(facts: &Facts) -> Check {
     let wanted = [(CAP_NET_RAW, "CAP_NET_RAW"), (CAP_NET_ADMIN, "CAP_NET_ADMIN")];
     let part = |there: bool| {
-        let names = wanted.iter().filter(|(bit, _)| has(facts, *bit) == there);
+        let names = wanted.iter().filter(|(bit, _)| has_capability(facts, *bit) == there);
         names.map(|(_, name)| *name).collect::<Vec<_>>().join(", ")
     };
     let check = |found| Check::ok("capabilities", found);
@@ -107,7 +108,10 @@ fn capabilities(facts: &Facts) -> Check {
         missing if missing.is_empty() => check(part(true)),
         missing => {
             check(format!("without {missing}: no bench, no capture, no path between devices"))
-                .but(State::Warn, format!("setcap cap_net_raw,cap_net_admin+ep {}", facts.program))
+                .with_state(
+                    State::Warn,
+                    format!("setcap cap_net_raw,cap_net_admin+ep {}", facts.program),
+                )
         }
     }
 }
@@ -124,7 +128,7 @@ fn buffer(facts: &Facts, name: &'static str, setting: &str) -> Check {
 fn congestion_control(facts: &Facts) -> Check {
     let name = "congestion control";
     let Some(now) = facts.settings.get("net/ipv4/tcp_congestion_control") else {
-        return Check::ok(name, "not visible").but(State::Warn, "mount -t proc proc /proc");
+        return Check::ok(name, "not visible").with_state(State::Warn, "mount -t proc proc /proc");
     };
     let others = facts.settings.get("net/ipv4/tcp_available_congestion_control").unwrap_or(now);
     Check::ok(name, format!("{now} by default; there are {others}"))
@@ -154,7 +158,7 @@ fn networks(facts: &Facts) -> Check {
         Some((setting, bad, better)) => {
             let dotted = setting.replace('/', ".");
             Check::ok(name, format!("{dotted} is {bad}"))
-                .but(State::Warn, format!("sysctl -w {dotted}={better}, or run as root"))
+                .with_state(State::Warn, format!("sysctl -w {dotted}={better}, or run as root"))
         }
     }
 }
@@ -173,7 +177,7 @@ mod tests {
     fn a_remedy_is_printed_only_where_something_is_wrong() {
         let good = Check::ok("a", "fine").or_warn(true, "fix it");
         let bad = Check::ok("b", "not fine").or_warn(false, "fix it");
-        let worst = Check::ok("c", "broken").but(State::Bad, "replace it");
+        let worst = Check::ok("c", "broken").with_state(State::Bad, "replace it");
         let blocks = tables(&[good, bad, worst]).into_iter().map(Block::Table);
         let text = Document::default().with(blocks).text(Some(80));
         for line in ["OK     a      fine", "WARN   b      not fine", "BAD    c      broken"] {

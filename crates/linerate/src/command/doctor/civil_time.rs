@@ -8,22 +8,22 @@ use linerate_proto::ptp4l::{PortState, Ptp4l, Stamping};
 use linerate_report::Align::Left;
 use linerate_report::{Block, Fact, Table};
 
-/// Polls of 32 s and less keep the drift between them small: `minpoll 5`. Operators of public
-/// servers ask for no more than one in 16 s.
+/// Longest interval of polls that keeps the drift between two small, with a margin: `minpoll 5`
+/// polls each 32 s. Operators of public servers ask for no more than one in 16 s.
 const POLL_S: f64 = 40.0;
 
-/// What was found.
+/// Time services that answered, and the kernel's own state.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Found {
-    /// What chronyd says, where one answers.
+pub(super) struct TimeServices {
+    /// State of chronyd, where one answers.
     chronyd: Option<Chronyd>,
-    /// What ptp4l says, where one answers.
+    /// State of ptp4l, where one answers.
     ptp4l: Option<Ptp4l>,
-    /// The kernel was told that civil time is right.
+    /// The kernel's clock is marked as synchronised.
     kernel: bool,
 }
 
-/// What chronyd says.
+/// State that chronyd reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Chronyd {
     source: Option<IpAddr>,
@@ -34,7 +34,7 @@ struct Chronyd {
 }
 
 /// Asks chronyd, ptp4l and the kernel.
-pub(super) fn found() -> Found {
+pub(super) fn query_services() -> TimeServices {
     let asked = CivilTime::ask();
     let chronyd = asked.tracking().map(|tracking| Chronyd {
         source: tracking.source,
@@ -44,11 +44,11 @@ pub(super) fn found() -> Found {
         update_interval_s: tracking.update_interval_s,
     });
     let kernel = linerate_sys::clock_facts::sync_state().is_ok_and(|state| state.synchronised);
-    Found { chronyd, ptp4l: asked.ptp4l().copied(), kernel }
+    TimeServices { chronyd, ptp4l: asked.ptp4l().copied(), kernel }
 }
 
 /// The state, and a table of lines where some would help.
-pub(super) fn blocks(found: &Found) -> Vec<Block> {
+pub(super) fn blocks(found: &TimeServices) -> Vec<Block> {
     let state = Block::Facts(vec![
         Fact::new("chronyd", 27, state(found)),
         Fact::new("ptp4l", 27, ptp4l(found.ptp4l.as_ref())),
@@ -61,7 +61,7 @@ pub(super) fn blocks(found: &Found) -> Vec<Block> {
     vec![state, Block::Table(table.rows(lines.into_iter().map(|(line, why)| [line, why])))]
 }
 
-fn state(found: &Found) -> String {
+fn state(found: &TimeServices) -> String {
     let Some(chronyd) = found.chronyd else {
         return "does not answer on 127.0.0.1, UDP port 323".to_owned();
     };
@@ -77,7 +77,7 @@ fn state(found: &Found) -> String {
     )
 }
 
-/// What ptp4l says, and of which clock.
+/// State of ptp4l and its clock, in a sentence.
 fn ptp4l(said: Option<&Ptp4l>) -> String {
     let Some(said) = said else {
         return "does not answer at /var/run/ptp4lro, nor at /var/run/ptp4l, which is root's"
@@ -85,7 +85,7 @@ fn ptp4l(said: Option<&Ptp4l>) -> String {
     };
     let grandmaster = said.grandmaster.map_or_else(String::new, |it| format!(" {it}"));
     let traceable = said.time.is_some_and(|time| time.traceable);
-    let worth = match said.grandmaster.and_then(|it| it.accuracy_ns()) {
+    let worth = match said.grandmaster.and_then(|clock| clock.accuracy_ns()) {
         _ if !traceable => "which is not traceable to UTC".to_owned(),
         Some(ns) => format!("traceable to UTC, right to {:.1} us", ns as f64 / 1e3),
         None => "traceable to UTC, how right is unknown".to_owned(),
@@ -116,7 +116,7 @@ fn ptp4l(said: Option<&Ptp4l>) -> String {
     }
 }
 
-fn lines(found: &Found) -> Vec<(String, String)> {
+fn lines(found: &TimeServices) -> Vec<(String, String)> {
     let Some(chronyd) = found.chronyd else { return Vec::new() };
     let Some(error_ns) = chronyd.error_ns else {
         let why = "a source: the nearest server of NTP, not one of a pool far away";
@@ -151,7 +151,9 @@ mod tests {
     use super::*;
 
     fn text(chronyd: Option<Chronyd>, kernel: bool) -> String {
-        Document::default().with(blocks(&Found { chronyd, ptp4l: None, kernel })).text(Some(80))
+        Document::default()
+            .with(blocks(&TimeServices { chronyd, ptp4l: None, kernel }))
+            .text(Some(80))
     }
 
     fn chronyd() -> Chronyd {
@@ -167,7 +169,7 @@ mod tests {
     #[test]
     fn lines_are_printed_for_what_the_error_is_made_of() {
         let polled = text(Some(chronyd()), true);
-        let found = Found { chronyd: Some(chronyd()), ptp4l: None, kernel: true };
+        let found = TimeServices { chronyd: Some(chronyd()), ptp4l: None, kernel: true };
         let said = "right to 812.3 us by 10.99.13.1, stratum 2, asked every 65 s";
         assert_eq!(state(&found), said);
         assert!(polled.contains("server 10.99.13.1 iburst minpoll 5 maxpoll 5 xleave"), "{polled}");

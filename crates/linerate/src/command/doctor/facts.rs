@@ -7,7 +7,7 @@ use std::path::Path;
 use linerate_sys::netlink::{self, InputChain, RouteSocket};
 use linerate_sys::{ethtool, host, icmp, interface_facts::InterfaceFacts, sysctl, userns};
 
-/// Where distributions put nft, beyond the PATH of plain users.
+/// Folders in which distributions put nft, beyond the PATH of plain users.
 const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/sbin"];
 /// Interfaces that are looked at; a host of containers has hundreds.
 const INTERFACES_MAX: usize = 8;
@@ -30,7 +30,7 @@ const SETTINGS: [&str; 15] = [
     "net/ipv4/ping_group_range",
 ];
 
-/// All of it.
+/// Settings and state of the host, for the checks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
     /// Name and release of the kernel.
@@ -43,9 +43,9 @@ pub(super) struct Facts {
     pub(super) governor: Option<String>,
     /// Interfaces that are set up, loopback left out.
     pub(super) interfaces: Vec<Interface>,
-    /// Chains at the input hook, or why they cannot be seen.
+    /// Chains at the input hook, or the reason why they cannot be read.
     pub(super) filter: Option<Result<Vec<InputChain>, String>>,
-    /// Whether rules of legacy iptables are loaded.
+    /// True when rules of legacy iptables are loaded.
     pub(super) legacy_filter: bool,
     /// Ports that are open: `tcp` or `udp`, and the number.
     pub(super) open_ports: Vec<(&'static str, u16)>,
@@ -55,13 +55,13 @@ pub(super) struct Facts {
     pub(super) groups: Vec<u64>,
     /// The groups that may open ICMP sockets.
     pub(super) ping_groups: Option<(u64, u64)>,
-    /// The program nft.
+    /// Path of the program nft.
     pub(super) nft: Option<String>,
-    /// Whether this user may make network namespaces without a user namespace.
+    /// True when this user may make network namespaces without a user namespace.
     pub(super) makes_networks: bool,
 }
 
-/// An interface.
+/// An interface with its facts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Interface {
     pub(super) facts: Option<InterfaceFacts>,
@@ -112,7 +112,7 @@ impl Facts {
 
 fn interfaces() -> linerate_sys::Result<Vec<Interface>> {
     let mut socket = RouteSocket::open()?;
-    let links = socket.links()?.into_iter().filter(|it| it.up && it.name != "lo");
+    let links = socket.links()?.into_iter().filter(|link| link.up && link.name != "lo");
     let mut all = Vec::new();
     for link in links.take(INTERFACES_MAX) {
         all.push(Interface {
@@ -124,7 +124,7 @@ fn interfaces() -> linerate_sys::Result<Vec<Interface>> {
     Ok(all)
 }
 
-/// What the offload is called for ethtool(8).
+/// Letters of the offload in ethtool(8).
 pub(super) const fn letters(offload: ethtool::Offload) -> Option<&'static str> {
     match offload {
         ethtool::Offload::TcpSegmentation => Some("tso"),
@@ -139,11 +139,12 @@ fn open_ports() -> Vec<(&'static str, u16)> {
     // State 0A is LISTEN, 07 a UDP socket that is not connected.
     let tables =
         [("tcp", "tcp", "0A"), ("tcp", "tcp6", "0A"), ("udp", "udp", "07"), ("udp", "udp6", "07")];
-    let of_table = |(protocol, table, state): (&'static str, &str, &str)| {
+    let listeners = |protocol: &'static str, table: &str, state: &str| {
         let text = host::read_text(&format!("/proc/net/{table}")).unwrap_or_default();
         ports_of(&text, state).into_iter().map(|port| (protocol, port)).collect::<Vec<_>>()
     };
-    tables.into_iter().flat_map(of_table).collect()
+    let all = tables.into_iter();
+    all.flat_map(|(protocol, table, state)| listeners(protocol, table, state)).collect()
 }
 
 fn ports_of(table: &str, state: &str) -> Vec<u16> {

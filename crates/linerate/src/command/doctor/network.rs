@@ -12,8 +12,8 @@ use super::facts::{Facts, Interface, letters};
 /// this round trip.
 const RATE_BPS: u64 = 1_000_000_000;
 const RTT_MS: u64 = 100;
-/// The kernel counts a buffer's bookkeeping, too: half of it is payload (tcp_adv_win_scale of 1,
-/// Documentation/networking/ip-sysctl.rst; what it is found to be since Linux 6.6).
+/// Size of a buffer over its payload: the kernel counts its bookkeeping, too (tcp_adv_win_scale of
+/// 1, Documentation/networking/ip-sysctl.rst; since Linux 6.6 the kernel estimates the factor).
 const PAYLOAD_SHARE: u64 = 2;
 /// TCP and UDP as IP numbers them.
 const PROTOCOLS: [(u8, &str); 2] = [(6, "TCP"), (17, "UDP")];
@@ -36,7 +36,7 @@ fn interface(of: &Interface) -> Option<Check> {
         Some(false) => " half duplex",
         None => "",
     };
-    let on: Vec<&str> = facts.offloads.iter().filter_map(|it| letters(*it)).collect();
+    let on: Vec<&str> = facts.offloads.iter().filter_map(|offload| letters(*offload)).collect();
     let parts = [
         kind.unwrap_or_else(|| "unknown driver".to_owned()),
         format!("{speed}{duplex}"),
@@ -48,29 +48,35 @@ fn interface(of: &Interface) -> Option<Check> {
     let hardware = facts.link.kind.is_none();
     let off: Vec<String> = [Offload::TcpSegmentation, Offload::Segmentation, Offload::Receive]
         .into_iter()
-        .filter(|it| !facts.offloads.contains(it))
+        .filter(|offload| !facts.offloads.contains(offload))
         .filter_map(|it| letters(it).map(|it| format!("{it} on")))
         .collect();
     Some(if facts.link.carrier == Some(false) {
-        check.but(State::Warn, "no carrier: plug in the cable, or set the other end up")
+        check.with_state(State::Warn, "no carrier: plug in the cable, or set the other end up")
     } else if facts.full_duplex == Some(false) {
-        check.but(State::Bad, format!("ethtool -s {name} autoneg on (at both ends)"))
+        check.with_state(State::Bad, format!("ethtool -s {name} autoneg on (at both ends)"))
     } else if let Some(bps) = of.shaper_bps {
         let rate = BitRate::from_bits_per_sec(bps);
         let remedy = format!("shaped to {rate}; if not on purpose: tc qdisc del dev {name} root");
-        check.but(State::Warn, remedy)
+        check.with_state(State::Warn, remedy)
     } else if hardware && facts.speed_bps.is_some_and(|bps| bps < RATE_BPS) {
-        check.but(State::Warn, "slow for its age: look at the cable and at the other end's port")
+        check.with_state(
+            State::Warn,
+            "slow for its age: look at the cable and at the other end's port",
+        )
     } else if hardware && facts.link.mtu_bytes < 1500 {
-        check.but(State::Warn, format!("if the path carries it: ip link set dev {name} mtu 1500"))
+        check.with_state(
+            State::Warn,
+            format!("if the path carries it: ip link set dev {name} mtu 1500"),
+        )
     } else if hardware && !off.is_empty() {
-        check.but(State::Warn, format!("ethtool -K {name} {}", off.join(" ")))
+        check.with_state(State::Warn, format!("ethtool -K {name} {}", off.join(" ")))
     } else {
         check
     })
 }
 
-/// Whether an automatic buffer grows to what the usual long path holds.
+/// Checks that an automatic buffer grows to the size that the usual long path needs.
 pub(super) fn autotuning(facts: &Facts, name: &'static str, setting: &'static str) -> Check {
     let name = format!("automatic {name}");
     let Some(limit) = facts.limit(setting) else {
@@ -78,9 +84,10 @@ pub(super) fn autotuning(facts: &Facts, name: &'static str, setting: &'static st
     };
     if setting.ends_with("rmem") && facts.number("net/ipv4/tcp_moderate_rcvbuf") == Some(0) {
         return Check::ok(name, "switched off")
-            .but(State::Bad, "sysctl -w net.ipv4.tcp_moderate_rcvbuf=1");
+            .with_state(State::Bad, "sysctl -w net.ipv4.tcp_moderate_rcvbuf=1");
     }
-    let speeds = facts.interfaces.iter().filter_map(|it| it.facts.as_ref()?.speed_bps);
+    let speeds =
+        facts.interfaces.iter().filter_map(|interface| interface.facts.as_ref()?.speed_bps);
     let rate_bps = speeds.max().unwrap_or(RATE_BPS).max(RATE_BPS);
     let wanted = rate_bps / 8 / 1000 * RTT_MS * PAYLOAD_SHARE;
     let reach_bps = limit / PAYLOAD_SHARE * 8 * 1000 / RTT_MS;
@@ -88,7 +95,7 @@ pub(super) fn autotuning(facts: &Facts, name: &'static str, setting: &'static st
         "up to {limit} bytes, about {} at {RTT_MS} ms a stream",
         BitRate::from_bits_per_sec(reach_bps)
     );
-    let now = facts.settings.get(setting).map(|it| it.split_whitespace().take(2));
+    let now = facts.settings.get(setting).map(|text| text.split_whitespace().take(2));
     let kept = now.into_iter().flatten().collect::<Vec<_>>().join(" ");
     let remedy = format!("sysctl -w {}='{kept} {wanted}'", setting.replace('/', "."));
     Check::ok(name, found).or_warn(limit >= wanted, remedy)
@@ -103,25 +110,25 @@ pub(super) fn tcp_options(facts: &Facts) -> Check {
         facts.number(&setting) == Some(0)
     });
     let off: Vec<(&str, State)> = off.collect();
-    let names = |of: &[(&str, State)]| of.iter().map(|it| it.0).collect::<Vec<_>>().join(", ");
+    let names = |of: &[(&str, State)]| of.iter().map(|row| row.0).collect::<Vec<_>>().join(", ");
     let Some(worst) = off.iter().map(|(_, state)| *state).max() else {
         return Check::ok("TCP options", format!("{} on", names(&options)));
     };
     let set: Vec<String> = off.iter().map(|(name, _)| format!("net.ipv4.tcp_{name}=1")).collect();
     Check::ok("TCP options", format!("{} off", names(&off)))
-        .but(worst, format!("sysctl -w {}", set.join(" ")))
+        .with_state(worst, format!("sysctl -w {}", set.join(" ")))
 }
 
-/// What the filter rules do with new packets to a port.
+/// Fate of new packets to a port by the filter rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Fate {
+enum FilterFate {
     Open,
     /// A set or another chain decides.
     Unclear,
     Closed,
 }
 
-/// Whether clients reach the server's port through this host's own filter rules.
+/// Checks that clients reach the server's port through this host's own filter rules.
 pub(super) fn firewall(facts: &Facts, port: u16) -> Check {
     let name = "firewall";
     let open = |chain: &InputChain| {
@@ -131,7 +138,7 @@ pub(super) fn firewall(facts: &Facts, port: u16) -> Check {
     };
     let Some(Ok(chains)) = &facts.filter else {
         return Check::ok(name, "rules not visible to this user")
-            .but(State::Warn, format!("sudo {} doctor", facts.program));
+            .with_state(State::Warn, format!("sudo {} doctor", facts.program));
     };
     let fates = chains.iter().flat_map(|chain| {
         let families = PROTOCOLS.map(|(number, protocol)| (fate(chain, number, port), protocol));
@@ -139,19 +146,22 @@ pub(super) fn firewall(facts: &Facts, port: u16) -> Check {
     });
     let worst = fates.max_by_key(|(fate, ..)| *fate);
     match worst {
-        Some((Fate::Closed, protocol, chain)) => {
+        Some((FilterFate::Closed, protocol, chain)) => {
             let (at, rules) = open(chain);
             let found = format!("{at} drops {protocol} to port {port}");
-            Check::ok(name, found).but(State::Bad, rules)
+            Check::ok(name, found).with_state(State::Bad, rules)
         }
-        Some((Fate::Unclear, protocol, chain)) => {
+        Some((FilterFate::Unclear, protocol, chain)) => {
             let (at, rules) = open(chain);
             let found = format!("{at} may drop {protocol} to port {port}");
-            Check::ok(name, found).but(State::Warn, rules)
+            Check::ok(name, found).with_state(State::Warn, rules)
         }
         _ if facts.legacy_filter => {
             Check::ok(name, format!("legacy iptables is loaded; port {port} may be closed"))
-                .but(State::Warn, format!("iptables -I INPUT -p tcp --dport {port} -j ACCEPT"))
+                .with_state(
+                    State::Warn,
+                    format!("iptables -I INPUT -p tcp --dport {port} -j ACCEPT"),
+                )
         }
         Some(_) => Check::ok(name, format!("lets port {port} in")),
         None => Check::ok(name, "no rules for incoming packets"),
@@ -159,30 +169,32 @@ pub(super) fn firewall(facts: &Facts, port: u16) -> Check {
 }
 
 /// The first rule that decides, else the chain's policy.
-fn fate(chain: &InputChain, protocol: u8, port: u16) -> Fate {
+fn fate(chain: &InputChain, protocol: u8, port: u16) -> FilterFate {
     let mut unclear = false;
     for rule in &chain.rules {
         match (matched(rule, protocol, port), rule.verdict) {
-            (Some(true), Verdict::Accept) => return Fate::Open,
-            (Some(true), Verdict::Drop) if unclear => return Fate::Unclear,
-            (Some(true), Verdict::Drop) => return Fate::Closed,
+            (Some(true), Verdict::Accept) => return FilterFate::Open,
+            (Some(true), Verdict::Drop) if unclear => return FilterFate::Unclear,
+            (Some(true), Verdict::Drop) => return FilterFate::Closed,
             (Some(true) | None, Verdict::Elsewhere) => unclear = true,
             (None, Verdict::Accept) => unclear = true,
             // A set of ports, or a map with verdicts.
-            (None, Verdict::None) if rule.expressions.iter().any(|it| it == "lookup") => {
+            (None, Verdict::None)
+                if rule.expressions.iter().any(|expression| expression == "lookup") =>
+            {
                 unclear = true;
             }
             _ => {}
         }
     }
     match (chain.drops, unclear) {
-        (false, _) => Fate::Open,
-        (true, true) => Fate::Unclear,
-        (true, false) => Fate::Closed,
+        (false, _) => FilterFate::Open,
+        (true, true) => FilterFate::Unclear,
+        (true, false) => FilterFate::Closed,
     }
 }
 
-/// Whether a rule fits every new packet to a port; `None` where a set or a range decides.
+/// True when a rule fits every new packet to a port; `None` where a set or a range decides.
 fn matched(rule: &InputRule, protocol: u8, port: u16) -> Option<bool> {
     const PLAIN: [&str; 8] =
         ["meta", "payload", "cmp", "immediate", "reject", "counter", "log", "limit"];
@@ -190,7 +202,7 @@ fn matched(rule: &InputRule, protocol: u8, port: u16) -> Option<bool> {
         return None;
     }
     // States, marks and the like fit some packets, which are not those of a new client.
-    let plain = rule.expressions.iter().all(|it| PLAIN.contains(&it.as_str()));
+    let plain = rule.expressions.iter().all(|expression| PLAIN.contains(&expression.as_str()));
     let fits = |value: &Vec<u8>| match value.as_slice() {
         [number] => *number == protocol,
         [high, low] => u16::from_be_bytes([*high, *low]) == port,
@@ -200,7 +212,7 @@ fn matched(rule: &InputRule, protocol: u8, port: u16) -> Option<bool> {
     Some(plain && rule.equals.iter().all(fits))
 }
 
-/// Whether the server's ports are free, or taken by a server.
+/// Checks that the server's ports are free, or taken by a server.
 pub(super) fn ports(facts: &Facts, port: u16) -> Check {
     let taken = |protocol, port| facts.open_ports.contains(&(protocol, port));
     let name = "ports";
@@ -218,10 +230,10 @@ pub(super) fn ports(facts: &Facts, port: u16) -> Check {
         (true, true) => Check::ok(name, format!("a server listens on {port}, TCP and UDP{others}")),
         (false, false) => Check::ok(name, format!("{port} is free, TCP and UDP{others}")),
         (true, false) => Check::ok(name, format!("{port} is taken over TCP, not over UDP{others}"))
-            .but(State::Warn, format!("ss -lntp sport = {port} (who has it?)")),
+            .with_state(State::Warn, format!("ss -lntp sport = {port} (who has it?)")),
         (false, true) => {
             Check::ok(name, format!("{port} is taken over UDP, so there is no UDP echo{others}"))
-                .but(State::Warn, format!("ss -lnup sport = {port} (who has it?)"))
+                .with_state(State::Warn, format!("ss -lnup sport = {port} (who has it?)"))
         }
     }
 }
@@ -319,7 +331,7 @@ mod tests {
     fn rule(expressions: &str, equals: &[&[u8]], verdict: Verdict) -> InputRule {
         InputRule {
             expressions: expressions.split(' ').map(str::to_owned).collect(),
-            equals: equals.iter().map(|it| it.to_vec()).collect(),
+            equals: equals.iter().map(|value| value.to_vec()).collect(),
             verdict,
         }
     }

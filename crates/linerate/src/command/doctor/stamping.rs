@@ -10,7 +10,7 @@ use linerate_sys::stamp_abilities::{HardwareReceive, StampAbilities, Stamping};
 /// Interfaces that are looked at; a host of containers has hundreds.
 const INTERFACES_MAX: usize = 16;
 
-/// One interface.
+/// One interface with its timestamping.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Interface {
     name: String,
@@ -20,8 +20,8 @@ pub(super) struct Interface {
     clock: Option<Result<ClockDistance, String>>,
 }
 
-/// What each interface that is set up can.
-pub(super) fn found() -> Vec<Interface> {
+/// Timestamping of each interface that is set up.
+pub(super) fn interfaces() -> Vec<Interface> {
     let links = RouteSocket::open().and_then(|mut socket| socket.links()).unwrap_or_default();
     let names = links.into_iter().filter(|link| link.up).map(|link| link.name);
     names.take(INTERFACES_MAX).filter_map(interface).collect()
@@ -42,9 +42,11 @@ pub(super) fn blocks(found: &[Interface]) -> Vec<Block> {
     }
     let heads = ["interface", "kernel stamps", "card stamps", "card's clock"];
     let table = Table::of(heads.map(|head| (head, Left)));
-    let rows = found.iter().map(|it| [it.name.clone(), kernel(&it.can), card(it), clock(it)]);
+    let rows = found.iter().map(|interface| {
+        [interface.name.clone(), kernel(&interface.can), card(interface), clock(interface)]
+    });
     let mut blocks = vec![Block::Table(table.rows(rows))];
-    if found.iter().any(|it| it.can.clock.is_some() || it.can.sent_hardware) {
+    if found.iter().any(|interface| interface.can.clock.is_some() || interface.can.sent_hardware) {
         let said = "linerate takes the kernel's times; those of a card were never tried";
         blocks.push(Block::Text(said.to_owned()));
     }
@@ -83,10 +85,10 @@ fn card(of: &Interface) -> String {
 fn clock(of: &Interface) -> String {
     let Some(number) = of.can.clock else { return "none".to_owned() };
     match &of.clock {
-        Some(Ok(it)) => format!(
+        Some(Ok(clock)) => format!(
             "/dev/ptp{number}, {:+.6} s from civil time ±{} ns",
-            it.offset_ns as f64 / 1e9,
-            it.error_ns
+            clock.offset_ns as f64 / 1e9,
+            clock.error_ns
         ),
         Some(Err(why)) => format!("/dev/ptp{number}: {why}"),
         None => format!("/dev/ptp{number}"),

@@ -46,7 +46,7 @@ enum Action {
     Replay(ReplayArgs),
 }
 
-/// Which scenarios.
+/// Scenarios to run.
 #[derive(Debug, clap::Args)]
 struct Choice {
     /// Only scenarios whose name, family or cause contains this text, or the one with this whole
@@ -97,7 +97,7 @@ struct ReplayArgs {
     markdown: bool,
 }
 
-/// Which stored cases.
+/// Stored cases to judge again.
 #[derive(Debug, clap::Args)]
 struct ReplayChoice {
     /// Only cases whose name, family or cause contains this text; repeatable
@@ -155,7 +155,7 @@ fn replay(args: &ReplayArgs) -> Outcome {
     Ok(0)
 }
 
-/// A case with what the diagnosis says of its record.
+/// A case with the diagnosis of its record.
 fn judge(case: Case) -> (Case, Judged, Vec<Verdict>) {
     let verdicts = case.record.as_deref().map(diagnose).unwrap_or_default();
     let judged = case.judged(&verdicts);
@@ -182,8 +182,8 @@ impl Choice {
     }
 }
 
-/// Keeps what is asked for, by half, name, family and cause. A pattern that is the whole name of
-/// one is no part of another's.
+/// Keeps the chosen items, by half, name, family and cause. A pattern that is the whole name of one
+/// is no part of another's.
 fn choose<T>(
     all: &mut Vec<T>,
     only: &[String],

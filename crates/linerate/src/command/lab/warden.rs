@@ -20,7 +20,7 @@ pub(super) struct Args {
     namespaces: Vec<u64>,
 }
 
-/// Waits until standard input is closed, then ends what is inside.
+/// Waits until standard input is closed, then ends the processes inside.
 pub(super) fn wait(args: &Args) -> Outcome {
     let mut input = std::io::stdin().lock();
     // Nobody writes: every way out of the loop means that the laboratory is gone.
@@ -29,13 +29,13 @@ pub(super) fn wait(args: &Args) -> Outcome {
     Ok(0)
 }
 
-/// The warden, as the laboratory's process sees it.
+/// The warden's process, at its end in the laboratory's process.
 pub(super) struct Warden {
     process: Child,
 }
 
 impl Warden {
-    /// Starts it.
+    /// Starts the warden of a laboratory.
     pub(super) fn start(lab: &Lab) -> Result<Self, Failure> {
         let ids = lab.namespace_ids()?;
         let mut command = Command::new("/proc/self/exe");

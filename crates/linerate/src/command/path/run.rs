@@ -28,7 +28,7 @@ use crate::command::measure;
 use crate::exit::Outcome;
 use crate::{output, paths};
 
-/// Between two looks at the queues.
+/// Interval at which the backlog of the queues is sampled.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Between two live lines.
 const SHOW_EVERY: Duration = Duration::from_millis(200);
@@ -151,7 +151,7 @@ impl Held<'_> {
         }
     }
 
-    /// Measurements from either end learn what the path did.
+    /// The socket at which measurements from either end get the path's record.
     fn teller(&self) -> Result<Teller, Failure> {
         let site = |end: usize| {
             let path = Arc::clone(&self.site);
@@ -179,7 +179,7 @@ impl Held<'_> {
         self.args.pcap.as_ref().map(start).transpose()
     }
 
-    /// Looks at the path until its time is over, somebody asks for the end, or it ends itself.
+    /// Samples the queues until the path's time is over, the user stops it, or it ends itself.
     fn watch(&self) -> [QueueSeries; 2] {
         self.tell_how_to_enter();
         let begin = clock::monotonic();

@@ -8,7 +8,7 @@ use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
 use linerate_sys::netns::Netns;
 
-/// Where ip-netns(8) keeps the namespaces that it names.
+/// Folder of the namespaces that ip-netns(8) names.
 const NAMED: &str = "/run/netns";
 /// Longest name of an interface (linux/if.h, IFNAMSIZ less the end).
 const DEVICE_BYTES_MAX: usize = 15;
@@ -16,7 +16,7 @@ const DEVICE_BYTES_MAX: usize = 15;
 /// A namespace as a user names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Namespace {
-    /// That of the program.
+    /// Namespace of the program.
     Here,
     /// One made for this path.
     New,

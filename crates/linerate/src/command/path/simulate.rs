@@ -19,15 +19,15 @@ use crate::{output, paths};
 
 /// Exit code of an interrupted run, as in the table of the manual.
 const INTERRUPTED: u8 = 130;
-/// What is run once for each seed.
-struct Task<'a> {
+/// Simulation that is run once for each seed.
+struct SeedRun<'a> {
     args: &'a Args,
     plan: SimulatePlan,
     facts: [DirectionFacts; 2],
     ceiling_bps: Option<f64>,
 }
 
-/// What a run gave beside its summary.
+/// Points and samples of a run, for its diagram.
 #[derive(Default)]
 struct Drawn {
     points: Vec<Vec<Point>>,
@@ -36,7 +36,7 @@ struct Drawn {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Outcome {
-    let task = Task::new(args)?;
+    let task = SeedRun::new(args)?;
     if let Some(folder) = &args.svg {
         paths::make_folder(folder)?;
     }
@@ -67,7 +67,7 @@ fn exit_code(report: &SimulationReport, stop: &Stop) -> u8 {
     }
 }
 
-impl<'a> Task<'a> {
+impl<'a> SeedRun<'a> {
     fn new(args: &'a Args) -> anyhow::Result<Self> {
         let plan = args.simulation()?;
         let facts = plan.facts().map_err(refused)?;
@@ -141,7 +141,7 @@ impl<'a> Task<'a> {
         Ok(summary)
     }
 
-    /// How far a run is, 0 … 1.
+    /// Progress of a run, 0 … 1.
     fn progress(&self, now: MonoTime, acked_bytes: u64) -> f64 {
         let by_time = now.nanos() as f64 / self.plan.end().nanos().max(1) as f64;
         let all = self.plan.flow_bytes();

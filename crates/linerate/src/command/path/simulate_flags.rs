@@ -18,7 +18,7 @@ const TRANSFER_TIME_MAX: Duration = Duration::from_secs(86_400);
 /// Virtual time of flows without an end.
 const TIME: Duration = Duration::from_secs(30);
 
-/// An amount whose end can come.
+/// Reads an amount above 0.
 fn some_bytes(text: &str) -> Result<Bytes, String> {
     let bytes: Bytes = text.parse().map_err(|error| format!("{error}"))?;
     if bytes.count() > 0 { Ok(bytes) } else { Err("there is nothing to send".to_owned()) }
@@ -102,7 +102,7 @@ enum When {
 }
 
 impl Args {
-    /// What to simulate, once with each seed.
+    /// Plan of the simulation, which is run once with each seed.
     pub(super) fn simulation(&self) -> anyhow::Result<SimulatePlan> {
         let path = self.path.plan()?;
         let tcp = self.tcp(&path)?;

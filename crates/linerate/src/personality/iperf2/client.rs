@@ -12,21 +12,21 @@ use linerate_engine::throughput;
 use linerate_sys::stop::Stop;
 
 use super::enhanced::{self, Sender};
-use super::lines::{self, Format, HEAD, RULER};
-use super::{Asked, Ways, server};
+use super::lines::{self, Format, HEAD, RULER, RowSpan};
+use super::{DataWays, Iperf2Options, server};
 use crate::command::measure::tool;
 use crate::output;
 use crate::personality::{listening, together};
 
-/// Measures and prints.
-pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
+/// Runs the client and prints its rows.
+pub(super) fn run(asked: &Iperf2Options) -> Result<(), Failure> {
     let plan = plan(asked);
     let stop = listening::until_interrupted()?;
-    let printer = Mutex::new(Printer { asked, streams: Vec::new(), headed: None });
+    let printer = Mutex::new(TcpPrinter { asked, streams: Vec::new(), headed: None });
     let mut watch = |event: &Event| lock(&printer).event(event);
     let mut context = Context { tool: tool(), stop: stop.clone(), watch: &mut watch };
     let record = match asked.ways {
-        Ways::Dual | Ways::TradeOff => with_return(asked, &plan, &mut context)?,
+        DataWays::Dual | DataWays::TradeOff => with_return(asked, &plan, &mut context)?,
         _ => throughput::run_tcp(&plan, &mut context),
     };
     lock(&printer).end(&record);
@@ -35,12 +35,12 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
 
 /// The test there, and the server's connection back.
 fn with_return(
-    asked: &Asked,
+    asked: &Iperf2Options,
     plan: &TcpPlan,
     context: &mut Context<'_>,
 ) -> Result<Record, Failure> {
     let port = asked.listen_port.unwrap_or(asked.port);
-    let back = Return { at_once: asked.ways == Ways::Dual, port };
+    let back = Return { at_once: asked.ways == DataWays::Dual, port };
     let listener = listening::listen(asked.bind, port, asked.window)?;
     let (stop, listening) = (context.stop.clone(), Stop::new());
     let giving_up = listening.clone();
@@ -65,7 +65,7 @@ fn with_return(
     })
 }
 
-fn plan(asked: &Asked) -> TcpPlan {
+fn plan(asked: &Iperf2Options) -> TcpPlan {
     let streams = u64::from(asked.streams);
     // iperf's -n is of each stream.
     let finish = match asked.bytes {
@@ -93,14 +93,14 @@ fn plan(asked: &Asked) -> TcpPlan {
 }
 
 /// Prints a test as it goes.
-struct Printer<'a> {
-    asked: &'a Asked,
+struct TcpPrinter<'a> {
+    asked: &'a Iperf2Options,
     streams: Vec<StreamOpened>,
     /// The head above the last row.
     headed: Option<&'static str>,
 }
 
-impl Printer<'_> {
+impl TcpPrinter<'_> {
     fn event(&mut self, event: &Event) {
         match event {
             Event::Stream(stream) => self.stream(stream),
@@ -121,13 +121,12 @@ impl Printer<'_> {
             return;
         }
         let how = match self.asked.ways {
-            Ways::Reverse => "reverse",
-            Ways::FullDuplex => "full-duplex",
+            DataWays::Reverse => "reverse",
+            DataWays::FullDuplex => "full-duplex",
             _ => "",
         };
         let id = (stream.flow + 1).to_string();
-        let places = (stream.local_addr.as_str(), stream.remote_addr.as_str());
-        output::line(&lines::connected(&id, places, how));
+        output::line(&lines::connected(&id, &stream.local_addr, &stream.remote_addr, how));
     }
 
     fn head(&self, stream: &StreamOpened) {
@@ -135,7 +134,7 @@ impl Printer<'_> {
             return;
         }
         let window = match self.asked.ways {
-            Ways::Reverse => stream.rcvbuf_bytes,
+            DataWays::Reverse => stream.rcvbuf_bytes,
             _ => stream.sndbuf_bytes,
         };
         let window = window.map_or_else(|| "-".to_owned(), Format::size);
@@ -154,22 +153,24 @@ impl Printer<'_> {
     }
 
     fn interval(&mut self, row: &IntervalRow) {
-        let span = (row.start_ns as f64 / 1e9, row.end_ns as f64 / 1e9);
+        let span = RowSpan { begin_s: row.start_ns as f64 / 1e9, end_s: row.end_ns as f64 / 1e9 };
         // With one stream its row is the sum.
         let flow = row.flow.or_else(|| (self.asked.streams == 1).then_some(0));
-        self.row((row.direction, flow), span, row.bytes, (Sender::of_row(row), None));
+        self.row(row.direction, flow, span, row.bytes, Sender::of_row(row), None);
     }
 
-    /// A row, with what `-e` adds to it.
+    /// Prints a row, with the columns of `-e`.
     fn row(
         &mut self,
-        (direction, flow): (Direction, Option<u16>),
-        span: (f64, f64),
+        direction: Direction,
+        flow: Option<u16>,
+        span: RowSpan,
         bytes: u64,
-        (sender, reads): (Sender, Option<u64>),
+        sender: Sender,
+        reads: Option<u64>,
     ) {
         if self.asked.csv {
-            self.csv_row((direction, flow), span, bytes);
+            self.csv_row(direction, flow, span, bytes);
             return;
         }
         let sends = direction == Direction::Up;
@@ -179,7 +180,7 @@ impl Printer<'_> {
                 let length = self.asked.length.unwrap_or(128 << 10);
                 let sender =
                     Sender { cwnd_bytes: sender.cwnd_bytes.filter(|_| flow.is_some()), ..sender };
-                (enhanced::SENT, enhanced::sent(sender, (bytes, length), span.1 - span.0))
+                (enhanced::SENT, enhanced::sent(sender, bytes, length, span.seconds()))
             }
             (true, false) => (enhanced::RECEIVED, enhanced::received(reads)),
         };
@@ -192,7 +193,7 @@ impl Printer<'_> {
         output::line(&format!("{row}{columns}"));
     }
 
-    fn csv_row(&self, (direction, flow): (Direction, Option<u16>), span: (f64, f64), bytes: u64) {
+    fn csv_row(&self, direction: Direction, flow: Option<u16>, span: RowSpan, bytes: u64) {
         let Some(flow) = flow else { return };
         let same = |stream: &&StreamOpened| (stream.direction, stream.flow) == (direction, flow);
         let Some(stream) = self.streams.iter().find(same) else { return };
@@ -204,7 +205,8 @@ impl Printer<'_> {
         output::line(&lines::csv(
             &lines::date(span),
             u32::from(flow) + 1,
-            (sender, receiver),
+            sender,
+            receiver,
             span,
             bytes,
         ));
@@ -224,18 +226,17 @@ impl Printer<'_> {
                 })
                 .collect();
             for (flow, end) in &ends {
-                let span = (0.0, end.span_ns as f64 / 1e9);
-                let added = (Sender::of_end(end), Some(end.io_calls));
+                let span = RowSpan::from_zero(end.span_ns as f64 / 1e9);
+                let (sender, reads) = (Sender::of_end(end), Some(end.io_calls));
                 // What was still on the way after the test's time is not of its span.
-                self.row((direction, Some(*flow)), span, end.bytes_measured, added);
+                self.row(direction, Some(*flow), span, end.bytes_measured, sender, reads);
             }
             if ends.len() > 1 {
                 let each = ends.iter().map(|(_, end)| Sender::of_end(end).retransmits);
                 let sender = Sender { retransmits: each.sum(), ..Sender::default() };
                 let reads = ends.iter().map(|(_, end)| end.io_calls).sum();
                 let (bytes, seconds) = together(ends.iter().map(|(_, end)| *end));
-                let added = (sender, Some(reads));
-                self.row((direction, None), (0.0, seconds), bytes, added);
+                self.row(direction, None, RowSpan::from_zero(seconds), bytes, sender, Some(reads));
             }
         }
     }

@@ -13,7 +13,7 @@ pub(super) const SENT: &str = "[ ID] Interval            Transfer    Bandwidth  
 /// Above the rows of a receiver.
 pub(super) const RECEIVED: &str = "[ ID] Interval            Transfer    Bandwidth       Reads";
 
-/// What the kernel says of a sender.
+/// Counters of the kernel's TCP_INFO of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sender {
     pub(super) retransmits: Option<u64>,
@@ -23,7 +23,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// Of an interval.
+    /// Counters in an interval's row.
     pub(super) fn of_row(row: &IntervalRow) -> Self {
         Self {
             retransmits: row.retransmits,
@@ -33,7 +33,7 @@ impl Sender {
         }
     }
 
-    /// Of an interval of a server, after `before`.
+    /// Counters of a server's interval, from its sample and the sample `before`.
     pub(super) fn of_sample(sample: &Sample, before: Option<&Sample>) -> Self {
         let before = before.and_then(|before| before.retransmits).unwrap_or(0);
         Self {
@@ -44,7 +44,7 @@ impl Sender {
         }
     }
 
-    /// Of the whole test.
+    /// Counters of the whole test.
     pub(super) fn of_end(end: &FlowEnd) -> Self {
         let info = end.tcp_info.as_ref();
         Self {
@@ -57,7 +57,7 @@ impl Sender {
 }
 
 /// The columns of a sender behind those of any row; a sum of streams has no window.
-pub(super) fn sent(of: Sender, (bytes, length): (u64, u32), seconds: f64) -> String {
+pub(super) fn sent(of: Sender, bytes: u64, length: u32, seconds: f64) -> String {
     let writes = format!("{}/0", bytes.div_ceil(u64::from(length.max(1))));
     let retransmits = of.retransmits.map_or_else(|| "-".to_owned(), |count| count.to_string());
     let mut columns = format!("  {writes:<10} {retransmits:>4}");
@@ -90,11 +90,11 @@ mod tests {
             rtt_var_us: Some(260),
         };
         let bytes = 51 * 131_072;
-        let columns = sent(of, (bytes, 131_072), 1.03128);
+        let columns = sent(of, bytes, 131_072, 1.03128);
         assert_eq!(columns, "  51/0          0     1151K/225(260) us  28809");
         let sum = Sender { retransmits: Some(0), ..Sender::default() };
-        assert_eq!(sent(sum, (2 * bytes, 131_072), 1.0), "  102/0         0");
-        assert_eq!(sent(Sender::default(), (1, 0), 0.0), "  1/0           -");
+        assert_eq!(sent(sum, 2 * bytes, 131_072, 1.0), "  102/0         0");
+        assert_eq!(sent(Sender::default(), 1, 0, 0.0), "  1/0           -");
         assert_eq!((received(Some(55)), received(None)), ("  55".to_owned(), "  -".to_owned()));
     }
 }

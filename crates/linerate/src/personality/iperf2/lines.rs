@@ -2,10 +2,10 @@
 
 /// A ruler above and below the head.
 pub(super) const RULER: &str = "------------------------------------------------------------";
-/// Above the rows.
+/// Line above the rows.
 pub(super) const HEAD: &str = "[ ID] Interval       Transfer     Bandwidth";
 
-/// What `-f` chose.
+/// Unit and scale of rates by `-f`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Format {
     /// Powers of the unit; none to fit each figure.
@@ -23,8 +23,8 @@ impl Format {
     /// A unit that fits each figure, in bits.
     pub(super) const AUTO: Self = Self { power: None, bits: true };
 
-    /// Of the letter that `-f` takes.
-    pub(super) fn of(letter: char) -> Option<Self> {
+    /// Format for the letter that `-f` takes.
+    pub(super) fn from_letter(letter: char) -> Option<Self> {
         let power = match letter.to_ascii_lowercase() {
             'a' => None,
             'b' => Some(0),
@@ -68,10 +68,29 @@ fn scaled(value: f64, power: Option<i32>, base: f64, unit: &str) -> String {
     format!("{digits} {}{unit}", prefix.unwrap_or(&""))
 }
 
+/// Begin and end of a row, in seconds since the start of the test.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowSpan {
+    pub(super) begin_s: f64,
+    pub(super) end_s: f64,
+}
+
+impl RowSpan {
+    /// The span of a whole test.
+    pub(super) const fn from_zero(end_s: f64) -> Self {
+        Self { begin_s: 0.0, end_s }
+    }
+
+    pub(super) fn seconds(self) -> f64 {
+        self.end_s - self.begin_s
+    }
+}
+
 /// One row: `[  1] 0.0000-1.0012 sec  3.77 GBytes  32.4 Gbits/sec`.
-pub(super) fn row(id: &str, (begin_s, end_s): (f64, f64), bytes: u64, format: Format) -> String {
-    let span = end_s - begin_s;
-    let rate = if span > 0.0 { bytes as f64 / span } else { 0.0 };
+pub(super) fn row(id: &str, span: RowSpan, bytes: u64, format: Format) -> String {
+    let seconds = span.seconds();
+    let rate = if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 };
+    let RowSpan { begin_s, end_s } = span;
     format!(
         "[{id:>3}] {begin_s:.4}-{end_s:.4} sec  {}s  {}s/sec",
         format.transfer(bytes as f64),
@@ -80,10 +99,10 @@ pub(super) fn row(id: &str, (begin_s, end_s): (f64, f64), bytes: u64, format: Fo
 }
 
 /// The local date at the beginning of a row of `-y C` that ends now.
-pub(super) fn date((begin_s, end_s): (f64, f64)) -> String {
+pub(super) fn date(span: RowSpan) -> String {
     let now = linerate_sys::clock::wall();
     let ahead_ms = linerate_sys::local_time::offset_seconds(now) * 1000;
-    let span_ms = ((end_s - begin_s) * 1e3) as u64;
+    let span_ms = (span.seconds() * 1e3) as u64;
     let begin_ms = now.unix_millis().saturating_sub(span_ms).saturating_add_signed(ahead_ms);
     let local = linerate_core::time::WallTime::from_unix_nanos(u128::from(begin_ms) * 1_000_000);
     local.text("%Y%m%d%H%M%S").unwrap_or_default()
@@ -93,16 +112,18 @@ pub(super) fn date((begin_s, end_s): (f64, f64)) -> String {
 pub(super) fn csv(
     date: &str,
     id: u32,
-    (sender, receiver): (&str, &str),
-    (begin_s, end_s): (f64, f64),
+    sender: &str,
+    receiver: &str,
+    span: RowSpan,
     bytes: u64,
 ) -> String {
     let both = |address: &str| match address.rsplit_once(':') {
         Some((host, port)) => format!("{},{port}", host.trim_matches(['[', ']'])),
         None => format!("{address},0"),
     };
-    let span = end_s - begin_s;
-    let rate = if span > 0.0 { bytes as f64 * 8.0 / span } else { 0.0 };
+    let seconds = span.seconds();
+    let rate = if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+    let RowSpan { begin_s, end_s } = span;
     // Some rows of iperf 2.1.8 have the epoch's first second for a date; 2.0 and 2.2 the day's.
     format!(
         "{date},{},{},{id},{begin_s:.1}-{end_s:.1},{bytes},{rate:.0}",
@@ -112,7 +133,7 @@ pub(super) fn csv(
 }
 
 /// The line of a stream that is there.
-pub(super) fn connected(id: &str, (local, remote): (&str, &str), how: &str) -> String {
+pub(super) fn connected(id: &str, local: &str, remote: &str, how: &str) -> String {
     let both = |address: &str| match address.rsplit_once(':') {
         Some((host, port)) => format!("{} port {port}", host.trim_matches(['[', ']'])),
         None => address.to_owned(),
@@ -136,37 +157,41 @@ mod tests {
             (100_000, 0.0003, "[  1] 0.0000-0.0003 sec  97.7 KBytes  2.67 Gbits/sec"),
         ];
         for (bytes, end, expected) in cases {
-            assert_eq!(row("1", (0.0, end), bytes, Format::default()), expected);
+            assert_eq!(row("1", RowSpan::from_zero(end), bytes, Format::default()), expected);
         }
     }
 
     #[test]
     fn a_format_fixes_the_unit_of_both_columns() {
         // 2564 MBytes in 1.0134 s are 21224 Mbit/s: printed so by -f m.
-        let format = Format::of('m').expect("a unit");
-        let line = row("1", (0.0, 1.0134), 2564 << 20, format);
+        let format = Format::from_letter('m').expect("a unit");
+        let line = row("1", RowSpan::from_zero(1.0134), 2564 << 20, format);
         assert_eq!(line, "[  1] 0.0000-1.0134 sec  2564 MBytes  21224 Mbits/sec");
-        let format = Format::of('M').expect("a unit");
-        assert!(row("1", (0.0, 2.0), 20 << 20, format).ends_with("20.0 MBytes  10.0 MBytes/sec"));
-        assert_eq!(Format::of('z'), None);
+        let format = Format::from_letter('M').expect("a unit");
+        assert!(
+            row("1", RowSpan::from_zero(2.0), 20 << 20, format)
+                .ends_with("20.0 MBytes  10.0 MBytes/sec")
+        );
+        assert_eq!(Format::from_letter('z'), None);
     }
 
     #[test]
     fn dates_have_fourteen_digits_of_this_century() {
-        let (now, hour_ago) = (date((0.0, 0.0)), date((0.0, 3600.0)));
+        let (now, hour_ago) = (date(RowSpan::from_zero(0.0)), date(RowSpan::from_zero(3600.0)));
         assert_eq!((now.len(), hour_ago.len()), (14, 14));
         assert!(hour_ago < now && now.as_str() > "2024", "{hour_ago} {now}");
     }
 
     #[test]
     fn comma_separated_rows_have_the_columns_of_the_original() {
-        let ends = ("127.0.0.1:55434", "127.0.0.1:7799");
-        let line = csv("20221103221147", 1, ends, (0.0, 1.0), 2_711_224_380);
+        let (sender, receiver) = ("127.0.0.1:55434", "127.0.0.1:7799");
+        let line =
+            csv("20221103221147", 1, sender, receiver, RowSpan::from_zero(1.0), 2_711_224_380);
         assert_eq!(
             line,
             "20221103221147,127.0.0.1,55434,127.0.0.1,7799,1,0.0-1.0,2711224380,21689795040"
         );
-        let line = connected("1", ("[::1]:1", "[::1]:2"), "reverse");
+        let line = connected("1", "[::1]:1", "[::1]:2", "reverse");
         assert_eq!(line, "[  1] local ::1 port 1 connected with ::1 port 2 (reverse)");
     }
 }

@@ -29,7 +29,7 @@ const UDP_REVERSE_TO: char = '\u{4}';
 /// Flags that change nothing here.
 const IGNORED: char = '\u{5}';
 const IGNORED_VALUE: char = '\u{6}';
-/// Flags whose work is not done here.
+/// Mark of flags that this program does not implement.
 const MISSING: char = '\u{7}';
 const MISSING_VALUE: char = '\u{8}';
 const BOUNCE_BACK: char = '\u{e}';
@@ -101,7 +101,7 @@ const FLAGS: [Flag; 64] = [
     (MISSING_VALUE, "txdelay-time", true),
 ];
 
-/// What follows a mistake.
+/// Hint that iperf prints after a usage error.
 const USAGE_SHORT: &str = "\
 Usage: iperf [-s|-c host] [options]
 Try `iperf --help' for more information.";
@@ -118,9 +118,9 @@ that --udp-reverse-to names, because one forged datagram asks for it; at most 10
 Taken without effect: -m -C -X -x -z -1 -U -T --no-connect-sync --tcp-quickack --sum-dstip
 --connect-retries --tcp-write-prefetch";
 
-/// Which ways a client asks data to go.
+/// Directions of data that a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ways {
+enum DataWays {
     Forward,
     Reverse,
     FullDuplex,
@@ -128,13 +128,13 @@ enum Ways {
     TradeOff,
 }
 
-/// What a command line asks for.
+/// Options of a command line.
 #[derive(Clone, Debug, PartialEq)]
-struct Asked {
+struct Iperf2Options {
     /// The server to connect to; none to be one.
     host: Option<String>,
     serves: bool,
-    /// How long a server listens, and how many clients it serves.
+    /// Time for which a server listens, and number of clients that it serves.
     serve_for: Option<std::time::Duration>,
     serve_clients: Option<u32>,
     port: u16,
@@ -145,32 +145,32 @@ struct Asked {
     length: Option<u32>,
     window: Option<u64>,
     streams: u16,
-    ways: Ways,
+    ways: DataWays,
     format: lines::Format,
     csv: bool,
     nodelay: bool,
     mss: Option<u32>,
     bind: Option<IpAddr>,
     congestion_control: Option<String>,
-    rate: Option<Rate>,
+    rate: Option<OfferedRate>,
     tos: u8,
     ipv6: bool,
     udp: bool,
     enhanced: bool,
     trip_times: bool,
-    /// Networks whose clients of `-u -R` are believed.
+    /// Networks whose clients may ask for `-u -R` without a check of their address.
     trusted: Vec<TrustedNetwork>,
 }
 
-/// What `-b` asks for.
+/// Value of `-b`: bits or datagrams per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Rate {
+enum OfferedRate {
     BitsPerSec(u64),
     DatagramsPerSec(f64),
 }
 
-impl Asked {
-    /// How rows over UDP are written.
+impl Iperf2Options {
+    /// Format of the rows over UDP.
     const fn style(&self) -> udp_lines::Style {
         let (format, enhanced, csv) = (self.format, self.enhanced, self.csv);
         udp_lines::Style { format, enhanced, csv }
@@ -185,8 +185,8 @@ impl Asked {
 
     const fn directions(&self) -> TcpDirections {
         match self.ways {
-            Ways::Reverse => TcpDirections::Down,
-            Ways::FullDuplex => TcpDirections::Both,
+            DataWays::Reverse => TcpDirections::Down,
+            DataWays::FullDuplex => TcpDirections::Both,
             _ => TcpDirections::Up,
         }
     }
@@ -199,15 +199,15 @@ impl Asked {
     /// The pace in payload bit/s; none to send as fast as possible.
     fn rate_bps(&self) -> Option<u64> {
         match self.rate? {
-            Rate::BitsPerSec(rate) => Some(rate).filter(|rate| *rate > 0),
-            Rate::DatagramsPerSec(count) => {
+            OfferedRate::BitsPerSec(rate) => Some(rate).filter(|rate| *rate > 0),
+            OfferedRate::DatagramsPerSec(count) => {
                 Some((count * f64::from(self.datagram_bytes()) * 8.0) as u64)
             }
         }
     }
 }
 
-impl Default for Asked {
+impl Default for Iperf2Options {
     fn default() -> Self {
         Self {
             host: None,
@@ -222,7 +222,7 @@ impl Default for Asked {
             length: None,
             window: None,
             streams: 1,
-            ways: Ways::Forward,
+            ways: DataWays::Forward,
             format: lines::Format::default(),
             csv: false,
             nodelay: false,
@@ -273,9 +273,9 @@ pub(super) fn run(words: &[String]) -> Outcome {
     ))
 }
 
-/// The command line; none when it asks for help or the version.
-fn read(words: &[String]) -> Result<Option<Asked>, String> {
-    let mut asked = Asked::default();
+/// Reads the command line; none when it asks for help or the version.
+fn read(words: &[String]) -> Result<Option<Iperf2Options>, String> {
+    let mut asked = Iperf2Options::default();
     let (mut time, mut parallel) = (false, None);
     for word in getopt::parse(words, &FLAGS)? {
         let (letter, value) = match word {
@@ -294,7 +294,7 @@ fn read(words: &[String]) -> Result<Option<Asked>, String> {
             'P' => parallel = Some(getopt::number(letter, &value)?),
             _ => {}
         }
-        take(&mut asked, letter, &value)?;
+        set_option(&mut asked, letter, &value)?;
     }
     if !asked.serves && asked.host.is_none() {
         return Err("one of -s and -c is needed".to_owned());
@@ -307,7 +307,7 @@ fn read(words: &[String]) -> Result<Option<Asked>, String> {
     Ok(Some(asked))
 }
 
-fn take(asked: &mut Asked, letter: char, value: &str) -> Result<(), String> {
+fn set_option(asked: &mut Iperf2Options, letter: char, value: &str) -> Result<(), String> {
     let seconds = || {
         let value: f64 = getopt::number(letter, value)?;
         let fits = (0.001..=1e6).contains(&value);
@@ -328,12 +328,12 @@ fn take(asked: &mut Asked, letter: char, value: &str) -> Result<(), String> {
         }
         'w' => asked.window = Some(bytes(letter, value)?).filter(|bytes| *bytes > 0),
         'P' => asked.streams = getopt::number(letter, value)?,
-        'R' => asked.ways = Ways::Reverse,
-        'd' => asked.ways = Ways::Dual,
-        'r' => asked.ways = Ways::TradeOff,
-        FULL_DUPLEX => asked.ways = Ways::FullDuplex,
+        'R' => asked.ways = DataWays::Reverse,
+        'd' => asked.ways = DataWays::Dual,
+        'r' => asked.ways = DataWays::TradeOff,
+        FULL_DUPLEX => asked.ways = DataWays::FullDuplex,
         'f' => {
-            let format = value.chars().next().and_then(lines::Format::of);
+            let format = value.chars().next().and_then(lines::Format::from_letter);
             asked.format = format.ok_or("-f: one of a, k, m, g, A, K, M, G")?;
         }
         'y' if value.eq_ignore_ascii_case("c") => asked.csv = true,
@@ -381,13 +381,14 @@ fn bytes(letter: char, text: &str) -> Result<u64, String> {
 }
 
 /// Bits or datagrams a second; 0 is as fast as possible.
-fn rate(text: &str) -> Result<Rate, String> {
+fn rate(text: &str) -> Result<OfferedRate, String> {
     let wrong = || format!("-b: '{text}' is no rate");
     if let Some(count) = text.strip_suffix("pps") {
         let count = size(count.trim()).filter(|count| (1.0..1e12).contains(count));
-        return Ok(Rate::DatagramsPerSec(count.ok_or_else(wrong)?));
+        return Ok(OfferedRate::DatagramsPerSec(count.ok_or_else(wrong)?));
     }
-    let rate = size(text).filter(|rate| *rate < 1e18).map(|rate| Rate::BitsPerSec(rate as u64));
+    let rate =
+        size(text).filter(|rate| *rate < 1e18).map(|rate| OfferedRate::BitsPerSec(rate as u64));
     rate.ok_or_else(wrong)
 }
 
@@ -415,7 +416,7 @@ fn service_type(text: &str) -> Result<u8, String> {
 mod tests {
     use super::*;
 
-    fn asked(line: &str) -> Result<Option<Asked>, String> {
+    fn asked(line: &str) -> Result<Option<Iperf2Options>, String> {
         read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
@@ -423,82 +424,82 @@ mod tests {
     fn command_lines_that_people_write_are_read() {
         let host = Some("h".to_owned());
         let cases = [
-            ("-c h", Asked { host: host.clone(), ..Asked::default() }),
-            ("-c h -i 0", Asked { host: host.clone(), ..Asked::default() }),
+            ("-c h", Iperf2Options { host: host.clone(), ..Iperf2Options::default() }),
+            ("-c h -i 0", Iperf2Options { host: host.clone(), ..Iperf2Options::default() }),
             (
                 "-c h -t30 -i1 -w 512k -P4",
-                Asked {
+                Iperf2Options {
                     host: host.clone(),
                     time_s: 30.0,
                     interval_s: Some(1.0),
                     window: Some(512_000),
                     streams: 4,
-                    ..Asked::default()
+                    ..Iperf2Options::default()
                 },
             ),
             (
                 "--client h --num 10M --len 8K --bandwidth 20m --reverse",
-                Asked {
+                Iperf2Options {
                     host: host.clone(),
                     bytes: Some(10_485_760),
                     length: Some(8192),
-                    rate: Some(Rate::BitsPerSec(20_000_000)),
-                    ways: Ways::Reverse,
-                    ..Asked::default()
+                    rate: Some(OfferedRate::BitsPerSec(20_000_000)),
+                    ways: DataWays::Reverse,
+                    ..Iperf2Options::default()
                 },
             ),
             (
                 "-c h -d -L 5002 -S 0x10 -Z reno",
-                Asked {
+                Iperf2Options {
                     host,
-                    ways: Ways::Dual,
+                    ways: DataWays::Dual,
                     listen_port: Some(5002),
                     tos: 16,
                     congestion_control: Some("reno".to_owned()),
-                    ..Asked::default()
+                    ..Iperf2Options::default()
                 },
             ),
             (
                 "-u -c h -b 1K -l 100 -S af41 --trip-times -e",
-                Asked {
+                Iperf2Options {
                     host: Some("h".to_owned()),
                     udp: true,
-                    rate: Some(Rate::BitsPerSec(1024)),
+                    rate: Some(OfferedRate::BitsPerSec(1024)),
                     length: Some(100),
                     // 4 × 8 + 1 × 2 = 34, in the upper six bits.
                     tos: 136,
                     trip_times: true,
                     enhanced: true,
-                    ..Asked::default()
+                    ..Iperf2Options::default()
                 },
             ),
             (
                 "-u -c h -b 10kpps",
-                Asked {
+                Iperf2Options {
                     host: Some("h".to_owned()),
                     udp: true,
-                    rate: Some(Rate::DatagramsPerSec(10_000.0)),
-                    ..Asked::default()
+                    rate: Some(OfferedRate::DatagramsPerSec(10_000.0)),
+                    ..Iperf2Options::default()
                 },
             ),
-            ("-s -y C", Asked { serves: true, csv: true, ..Asked::default() }),
+            ("-s -y C", Iperf2Options { serves: true, csv: true, ..Iperf2Options::default() }),
             (
                 "-s -c h -t 2 -P 1 -X --no-connect-sync",
-                Asked {
+                Iperf2Options {
                     serves: true,
                     time_s: 2.0,
                     serve_for: Some(std::time::Duration::from_secs(2)),
                     serve_clients: Some(1),
-                    ..Asked::default()
+                    ..Iperf2Options::default()
                 },
             ),
             (
                 "-c h -t 1 -t 3 --linux-congestion reno --tcp-c cubic more",
-                Asked {
+                Iperf2Options {
                     host: Some("h".to_owned()),
                     time_s: 3.0,
                     congestion_control: Some("cubic".to_owned()),
-                    ..Asked::default()
+                    ..Iperf2Options::default()
                 },
             ),
         ];

@@ -9,14 +9,14 @@ use linerate_engine::flow::Sample;
 use linerate_engine::foreign::{Seen, Serving, iperf2};
 use linerate_sys::stop::Stop;
 
-use super::Asked;
+use super::Iperf2Options;
 use super::enhanced::{self, Sender};
-use super::lines::{self, Format, HEAD, RULER};
+use super::lines::{self, Format, HEAD, RULER, RowSpan};
 use crate::output;
 use crate::personality::listening;
 
 /// Serves until the user stops it.
-pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
+pub(super) fn run(asked: &Iperf2Options) -> Result<(), Failure> {
     let listener = listening::listen(asked.bind, asked.port, asked.window)?;
     let stop = listening::until_interrupted()?;
     if !asked.csv {
@@ -34,19 +34,25 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
     })
 }
 
-/// How long a connection back may last.
-pub(super) fn span(asked: &Asked) -> Duration {
+/// Longest time of a connection back.
+pub(super) fn span(asked: &Iperf2Options) -> Duration {
     Duration::try_from_secs_f64(asked.time_s).unwrap_or_default() + Duration::from_secs(15)
 }
 
-/// Serves one connection; `star` stands before its number.
-pub(super) fn answer(stream: TcpStream, asked: &Asked, stop: &Stop, star: &str) {
+/// Serves one connection; `star` is printed before its number.
+pub(super) fn answer(stream: TcpStream, asked: &Iperf2Options, stop: &Stop, star: &str) {
     static NUMBERS: AtomicU32 = AtomicU32::new(1);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-    let mut client =
-        Client { asked, number, star, streams: Vec::new(), before: Vec::new(), headed: None };
+    let mut client = TcpServerClient {
+        asked,
+        number,
+        star,
+        streams: Vec::new(),
+        before: Vec::new(),
+        headed: None,
+    };
     let interval = asked.interval_s.map(Duration::try_from_secs_f64).and_then(Result::ok);
-    let mut watch = |seen: &Seen<'_>| client.see(seen);
+    let mut watch = |seen: &Seen<'_>| client.show_event(seen);
     let mut serving = Serving {
         admission: &listening::Everybody,
         stop,
@@ -58,9 +64,9 @@ pub(super) fn answer(stream: TcpStream, asked: &Asked, stop: &Stop, star: &str) 
     }
 }
 
-/// What is printed of one client.
-struct Client<'a> {
-    asked: &'a Asked,
+/// One client, as its rows are printed.
+struct TcpServerClient<'a> {
+    asked: &'a Iperf2Options,
     number: u32,
     star: &'a str,
     /// Direction, own address, the client's.
@@ -70,8 +76,8 @@ struct Client<'a> {
     headed: Option<&'static str>,
 }
 
-impl Client<'_> {
-    fn see(&mut self, seen: &Seen<'_>) {
+impl TcpServerClient<'_> {
+    fn show_event(&mut self, seen: &Seen<'_>) {
         match seen {
             Seen::Stream(socket, direction, _) => {
                 let text = |address: std::io::Result<std::net::SocketAddr>| {
@@ -87,13 +93,13 @@ impl Client<'_> {
                 let known = self.streams.iter().any(|(_, other, _)| *other == local);
                 if !self.asked.csv && !known {
                     let id = self.id(*direction);
-                    output::line(&lines::connected(&id, (&local, &remote), ""));
+                    output::line(&lines::connected(&id, &local, &remote, ""));
                 }
                 self.streams.push((*direction, local, remote));
             }
             Seen::Interval(samples) if self.asked.interval_s.is_some() => self.interval(samples),
             Seen::Interval(_) => {}
-            Seen::Done(reports) => reports.iter().for_each(|report| self.done(report)),
+            Seen::Done(reports) => reports.iter().for_each(|report| self.show_report(report)),
             Seen::Bounced(done) => output::line(&format!("[{:>3}] {done}", self.number)),
         }
     }
@@ -108,13 +114,13 @@ impl Client<'_> {
             let before = self.before(sample.direction).cloned();
             let (t_ns, bytes) =
                 before.as_ref().map_or((0, 0), |before| (before.t_ns, before.bytes));
-            let span = (t_ns as f64 / 1e9, sample.t_ns as f64 / 1e9);
+            let span = RowSpan { begin_s: t_ns as f64 / 1e9, end_s: sample.t_ns as f64 / 1e9 };
             // After a late row the next has what a short one would have.
-            if (span.1 - span.0) * 2.0 < self.asked.interval_s.unwrap_or(0.0) {
+            if span.seconds() * 2.0 < self.asked.interval_s.unwrap_or(0.0) {
                 continue;
             }
-            let added = (Sender::of_sample(sample, before.as_ref()), None);
-            self.row(sample.direction, span, sample.bytes.saturating_sub(bytes), added);
+            let sender = Sender::of_sample(sample, before.as_ref());
+            self.row(sample.direction, span, sample.bytes.saturating_sub(bytes), sender, None);
             self.before.retain(|other| other.direction != sample.direction);
             self.before.push(sample.clone());
         }
@@ -125,33 +131,37 @@ impl Client<'_> {
         self.before.iter().find(|other| other.direction == direction)
     }
 
-    /// The row of what came after the last interval, and that of all.
-    fn done(&mut self, report: &EndReport) {
+    /// Prints the row of the data after the last interval, and that of the whole test.
+    fn show_report(&mut self, report: &EndReport) {
         let end = &report.end;
-        let told = self.before(report.direction).map_or((0, 0), |it| (it.t_ns, it.bytes));
+        let before = self.before(report.direction);
+        let (told_ns, told_bytes) = before.map_or((0, 0), |sample| (sample.t_ns, sample.bytes));
         // A row may end a moment after the last byte; a rest without a time has no row.
-        let ended = end.span_ns.max(told.0) as f64 / 1e9;
-        let rest = end.bytes.saturating_sub(told.1);
+        let ended = end.span_ns.max(told_ns) as f64 / 1e9;
+        let rest = end.bytes.saturating_sub(told_bytes);
         let last = Sender::of_end(end);
         if let Some(before) =
-            self.before(report.direction).filter(|_| rest > 0 && end.span_ns > told.0)
+            self.before(report.direction).filter(|_| rest > 0 && end.span_ns > told_ns)
         {
             let sent_again = before.retransmits.unwrap_or(0);
             let retransmits = last.retransmits.map(|all| all.saturating_sub(sent_again));
-            let added = (Sender { retransmits, ..last }, None);
-            self.row(report.direction, (told.0 as f64 / 1e9, ended), rest, added);
+            let sender = Sender { retransmits, ..last };
+            let span = RowSpan { begin_s: told_ns as f64 / 1e9, end_s: ended };
+            self.row(report.direction, span, rest, sender, None);
         }
-        self.row(report.direction, (0.0, ended), end.bytes, (last, Some(end.io_calls)));
+        let span = RowSpan::from_zero(ended);
+        self.row(report.direction, span, end.bytes, last, Some(end.io_calls));
         self.before.retain(|other| other.direction != report.direction);
     }
 
-    /// A row, with what `-e` adds to it.
+    /// Prints a row, with the columns of `-e`.
     fn row(
         &mut self,
         direction: Direction,
-        span: (f64, f64),
+        span: RowSpan,
         bytes: u64,
-        (sender, reads): (Sender, Option<u64>),
+        sender: Sender,
+        reads: Option<u64>,
     ) {
         let stream = self.streams.iter().find(|(way, ..)| *way == direction);
         match stream.filter(|_| self.asked.csv) {
@@ -164,7 +174,8 @@ impl Client<'_> {
                 output::line(&lines::csv(
                     &lines::date(span),
                     self.number,
-                    (sender, receiver),
+                    sender,
+                    receiver,
                     span,
                     bytes,
                 ));
@@ -176,8 +187,7 @@ impl Client<'_> {
                     (true, Direction::Up) => (enhanced::RECEIVED, enhanced::received(reads)),
                     (true, Direction::Down) => {
                         let length = self.asked.length.unwrap_or(128 << 10);
-                        let seconds = span.1 - span.0;
-                        (enhanced::SENT, enhanced::sent(sender, (bytes, length), seconds))
+                        (enhanced::SENT, enhanced::sent(sender, bytes, length, span.seconds()))
                     }
                 };
                 if self.headed.replace(head) != Some(head) {

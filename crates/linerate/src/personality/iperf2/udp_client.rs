@@ -16,26 +16,26 @@ use linerate_proto::iperf2::UdpReport;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 
-use super::lines::{self, Format, RULER};
+use super::lines::{self, Format, RULER, RowSpan};
 use super::udp_lines::{Received, csv_received, csv_sent};
-use super::{Asked, Ways, server, udp_server};
+use super::{DataWays, Iperf2Options, server, udp_server};
 use crate::command::measure::tool;
 use crate::output;
 use crate::personality::listening::{Everybody, until_interrupted};
 
-/// How often the end of the server's stream is looked for.
+/// Interval at which the client looks for the end of the server's stream.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Measures and prints.
-pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
+/// Runs the client and prints its rows.
+pub(super) fn run(asked: &Iperf2Options) -> Result<(), Failure> {
     let plan = plan(asked);
     let stop = until_interrupted()?;
-    let printer = Mutex::new(Printer { asked, streams: Vec::new(), headed: None });
+    let printer = Mutex::new(UdpClientPrinter { asked, streams: Vec::new(), headed: None });
     let mut watch = |event: &Event| lock(&printer).event(event);
     let mut context = Context { tool: tool(), stop: stop.clone(), watch: &mut watch };
     let trip_times = asked.trip_times;
     let (record, reports) = match asked.ways {
-        Ways::Dual | Ways::TradeOff => with_return(asked, &plan, &mut context)?,
+        DataWays::Dual | DataWays::TradeOff => with_return(asked, &plan, &mut context)?,
         _ => run_udp(&plan, UdpExtras { back: None, trip_times }, &mut context),
     };
     lock(&printer).end(&record, &reports);
@@ -44,17 +44,17 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
 
 /// The test there, and the server's stream back.
 fn with_return(
-    asked: &Asked,
+    asked: &Iperf2Options,
     plan: &UdpPlan,
     context: &mut Context<'_>,
 ) -> Result<(Record, Vec<UdpReport>), Failure> {
     let port = asked.listen_port.unwrap_or(asked.port);
-    let back = Some(Return { at_once: asked.ways == Ways::Dual, port });
+    let back = Some(Return { at_once: asked.ways == DataWays::Dual, port });
     let listener = UdpPort::bind(udp_server::local(asked, port), asked.window)?;
     let (listening, finished) = (Stop::new(), AtomicBool::new(false));
-    let printer = udp_server::Printer::new(asked, "*");
+    let printer = udp_server::UdpServerPrinter::new(asked, "*");
     let watch = |peer, seen: &UdpSeen<'_>| {
-        printer.see(peer, seen);
+        printer.show_event(peer, seen);
         if matches!(seen, UdpSeen::Done(_) | UdpSeen::Failed(_)) {
             finished.store(true, Ordering::Release);
         }
@@ -86,7 +86,7 @@ fn with_return(
     })
 }
 
-fn plan(asked: &Asked) -> UdpPlan {
+fn plan(asked: &Iperf2Options) -> UdpPlan {
     let streams = u64::from(asked.streams);
     // iperf's -n is of each stream.
     let finish = match asked.bytes {
@@ -119,21 +119,21 @@ fn plan(asked: &Asked) -> UdpPlan {
 }
 
 /// Prints a test as it goes.
-struct Printer<'a> {
-    asked: &'a Asked,
+struct UdpClientPrinter<'a> {
+    asked: &'a Iperf2Options,
     streams: Vec<StreamOpened>,
-    /// Whether the last rows were a receiver's, once there were any.
+    /// True when the last rows were a receiver's, false when a sender's; none before the first.
     headed: Option<bool>,
 }
 
-/// What a row is about.
-enum Row {
+/// Counts of a row: sent datagrams or received ones.
+enum UdpRow {
     /// Bytes and datagrams, and whether it is of the whole test.
     Sent(u64, u64, bool),
     Received(Received),
 }
 
-impl Printer<'_> {
+impl UdpClientPrinter<'_> {
     fn event(&mut self, event: &Event) {
         match event {
             Event::Stream(stream) => self.stream(stream),
@@ -153,16 +153,16 @@ impl Printer<'_> {
             return;
         }
         let mut how = match self.asked.ways {
-            Ways::Reverse => "reverse".to_owned(),
-            Ways::FullDuplex => "full-duplex) (no-udp-fin".to_owned(),
+            DataWays::Reverse => "reverse".to_owned(),
+            DataWays::FullDuplex => "full-duplex) (no-udp-fin".to_owned(),
             _ => String::new(),
         };
         if self.asked.trip_times {
             let between = if how.is_empty() { "" } else { ") (" };
             how.push_str(&format!("{between}trip-times"));
         }
-        let places = (stream.local_addr.as_str(), stream.remote_addr.as_str());
-        output::line(&lines::connected(&(stream.flow + 1).to_string(), places, &how));
+        let id = (stream.flow + 1).to_string();
+        output::line(&lines::connected(&id, &stream.local_addr, &stream.remote_addr, &how));
     }
 
     fn head(&self, stream: &StreamOpened) {
@@ -187,32 +187,32 @@ impl Printer<'_> {
     }
 
     fn interval(&mut self, row: &IntervalRow) {
-        let span = (row.start_ns as f64 / 1e9, row.end_ns as f64 / 1e9);
+        let span = RowSpan { begin_s: row.start_ns as f64 / 1e9, end_s: row.end_ns as f64 / 1e9 };
         // With one stream its row is the sum.
         let flow = row.flow.or_else(|| (self.asked.streams == 1).then_some(0));
         let what = match row.datagrams {
             None => {
                 let datagrams = row.bytes / u64::from(self.asked.datagram_bytes());
-                Row::Sent(row.bytes, datagrams, false)
+                UdpRow::Sent(row.bytes, datagrams, false)
             }
-            Some(it) => Row::Received(Received {
+            Some(counts) => UdpRow::Received(Received {
                 bytes: row.bytes,
-                lost: it.lost,
-                total: it.received.saturating_add_signed(it.lost),
-                out_of_order: it.reordered + it.duplicates,
-                jitter_ms: it.jitter_ns.unwrap_or(0) as f64 / 1e6,
+                lost: counts.lost,
+                total: counts.received.saturating_add_signed(counts.lost),
+                out_of_order: counts.reordered + counts.duplicates,
+                jitter_ms: counts.jitter_ns.unwrap_or(0) as f64 / 1e6,
                 transit: None,
             }),
         };
-        self.row((row.direction, flow), span, &what);
+        self.row(row.direction, flow, span, &what);
     }
 
-    fn row(&mut self, (direction, flow): (Direction, Option<u16>), span: (f64, f64), what: &Row) {
+    fn row(&mut self, direction: Direction, flow: Option<u16>, span: RowSpan, what: &UdpRow) {
         if self.asked.csv {
-            self.csv_row((direction, flow), span, what);
+            self.csv_row(direction, flow, span, what);
             return;
         }
-        let received = matches!(what, Row::Received(_));
+        let received = matches!(what, UdpRow::Received(_));
         let style = self.asked.style();
         if self.headed.replace(received) != Some(received) {
             output::line(style.head(received));
@@ -220,30 +220,31 @@ impl Printer<'_> {
         let star = if direction == Direction::Down { "*" } else { "" };
         let id = flow.map_or_else(|| "SUM".to_owned(), |flow| format!("{star}{}", flow + 1));
         match what {
-            Row::Sent(bytes, datagrams, _) => {
+            UdpRow::Sent(bytes, datagrams, _) => {
                 output::line(&style.sent(&id, span, *bytes, *datagrams));
             }
-            Row::Received(received) => {
+            UdpRow::Received(received) => {
                 style.received(&id, span, received).iter().for_each(|line| output::line(line));
             }
         }
     }
 
-    fn csv_row(&self, (direction, flow): (Direction, Option<u16>), span: (f64, f64), what: &Row) {
+    fn csv_row(&self, direction: Direction, flow: Option<u16>, span: RowSpan, what: &UdpRow) {
         let Some(flow) = flow else { return };
         let same = |stream: &&StreamOpened| (stream.direction, stream.flow) == (direction, flow);
         let Some(stream) = self.streams.iter().find(same) else { return };
         // Who sends comes first.
-        let places = match direction {
+        let (sender, receiver) = match direction {
             Direction::Up => (stream.local_addr.as_str(), stream.remote_addr.as_str()),
             Direction::Down => (stream.remote_addr.as_str(), stream.local_addr.as_str()),
         };
-        let of = |bytes| lines::csv(&lines::date(span), u32::from(flow) + 1, places, span, bytes);
+        let (date, id) = (lines::date(span), u32::from(flow) + 1);
+        let row = |bytes| lines::csv(&date, id, sender, receiver, span, bytes);
         output::line(&match what {
-            Row::Sent(bytes, datagrams, whole) => {
-                csv_sent(of(*bytes), (!whole).then_some(*datagrams))
+            UdpRow::Sent(bytes, datagrams, whole) => {
+                csv_sent(row(*bytes), (!whole).then_some(*datagrams))
             }
-            Row::Received(received) => csv_received(of(received.bytes), received),
+            UdpRow::Received(received) => csv_received(row(received.bytes), received),
         });
     }
 
@@ -268,8 +269,8 @@ impl Printer<'_> {
         for (flow, end) in &ends {
             let Some(sent) = &end.sent_datagrams else { continue };
             let count = sent.count + 1;
-            let span = (0.0, end.span_ns as f64 / 1e9);
-            self.row((Direction::Up, Some(*flow)), span, &Row::Sent(count * size, count, true));
+            let span = RowSpan::from_zero(end.span_ns as f64 / 1e9);
+            self.row(Direction::Up, Some(*flow), span, &UdpRow::Sent(count * size, count, true));
             if !self.asked.csv {
                 output::line(&format!("[{:>3}] Sent {count} datagrams", flow + 1));
             }
@@ -277,8 +278,8 @@ impl Printer<'_> {
         }
         if all.len() > 1 {
             let count: u64 = all.iter().sum();
-            let row = Row::Sent(count * size, count, true);
-            self.row((Direction::Up, None), (0.0, longest_s(&ends)), &row);
+            let row = UdpRow::Sent(count * size, count, true);
+            self.row(Direction::Up, None, RowSpan::from_zero(longest_s(&ends)), &row);
         }
         all
     }
@@ -298,8 +299,8 @@ impl Printer<'_> {
                 jitter_ms: jitter_ns as f64 / 1e6,
                 transit: None,
             };
-            let span = (0.0, end.span_ns as f64 / 1e9);
-            self.row((Direction::Down, Some(*flow)), span, &Row::Received(one));
+            let span = RowSpan::from_zero(end.span_ns as f64 / 1e9);
+            self.row(Direction::Down, Some(*flow), span, &UdpRow::Received(one));
             streams += 1;
             sum = Received {
                 bytes: sum.bytes + one.bytes,
@@ -311,8 +312,8 @@ impl Printer<'_> {
             };
         }
         if streams > 1 {
-            let span = (0.0, longest_s(&ends));
-            self.row((Direction::Down, None), span, &Row::Received(sum));
+            let span = RowSpan::from_zero(longest_s(&ends));
+            self.row(Direction::Down, None, span, &UdpRow::Received(sum));
         }
     }
 
@@ -323,8 +324,8 @@ impl Printer<'_> {
         let style = self.asked.style();
         output::line(&format!("[{flow:>3}] Server Report:"));
         output::line(style.head(true));
-        let span = (0.0, report.span_us as f64 / 1e6);
-        let rows = style.received(&flow.to_string(), span, &Received::of(report));
+        let span = RowSpan::from_zero(report.span_us as f64 / 1e6);
+        let rows = style.received(&flow.to_string(), span, &Received::from_report(report));
         rows.iter().for_each(|line| output::line(line));
         self.headed = Some(true);
     }

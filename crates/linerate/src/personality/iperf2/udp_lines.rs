@@ -4,7 +4,7 @@
 
 use linerate_proto::iperf2::{Transit, UdpReport};
 
-use super::lines::{self, Format};
+use super::lines::{self, Format, RowSpan};
 
 /// Above the rows of a receiver.
 const RECEIVED: &str =
@@ -14,12 +14,12 @@ const RECEIVED_ENHANCED: &str = "[ ID] Interval            Transfer     Bandwidt
 /// Above those of a sender.
 const SENT_ENHANCED: &str = "[ ID] Interval            Transfer     Bandwidth      Write/Err  PPS";
 
-/// What a receiver counted in a span.
+/// Datagrams that a receiver counted in a span.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Received {
     pub(super) bytes: u64,
     pub(super) lost: i64,
-    /// Those that came and those that were lost.
+    /// Datagrams received and lost together.
     pub(super) total: u64,
     pub(super) out_of_order: u64,
     pub(super) jitter_ms: f64,
@@ -27,8 +27,8 @@ pub(super) struct Received {
 }
 
 impl Received {
-    /// What a report tells.
-    pub(super) fn of(report: &UdpReport) -> Self {
+    /// Counts of a receiver's report.
+    pub(super) fn from_report(report: &UdpReport) -> Self {
         Self {
             bytes: report.bytes,
             lost: i64::try_from(report.lost).unwrap_or(i64::MAX),
@@ -39,7 +39,7 @@ impl Received {
         }
     }
 
-    /// What came between two reports on one stream.
+    /// Counts between two reports on one stream.
     pub(super) fn between(before: &UdpReport, now: &UdpReport) -> Self {
         let transit = None;
         Self {
@@ -48,7 +48,7 @@ impl Received {
             total: now.datagrams.saturating_sub(before.datagrams),
             out_of_order: now.out_of_order.saturating_sub(before.out_of_order),
             transit,
-            ..Self::of(now)
+            ..Self::from_report(now)
         }
     }
 
@@ -58,7 +58,7 @@ impl Received {
     }
 }
 
-/// How rows are written.
+/// Format of the rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     pub(super) format: Format,
@@ -77,7 +77,7 @@ impl Style {
     }
 
     /// The rows of a receiver: a second one where datagrams came out of order.
-    pub(super) fn received(self, id: &str, span: (f64, f64), of: &Received) -> Vec<String> {
+    pub(super) fn received(self, id: &str, span: RowSpan, of: &Received) -> Vec<String> {
         let row = lines::row(id, span, of.bytes, self.format);
         let mut row = format!("{row}  {:6.3} ms {}", of.jitter_ms, of.loss());
         if self.enhanced {
@@ -86,7 +86,7 @@ impl Style {
         }
         let mut rows = vec![row];
         if of.out_of_order > 0 {
-            let (begin, end) = span;
+            let RowSpan { begin_s: begin, end_s: end } = span;
             let count = of.out_of_order;
             let line = format!("{begin:.4}-{end:.4} sec  {count} datagrams received out-of-order");
             rows.push(format!("[{id:>3}] {line}"));
@@ -95,7 +95,7 @@ impl Style {
     }
 
     /// The row of a sender.
-    pub(super) fn sent(self, id: &str, span: (f64, f64), bytes: u64, datagrams: u64) -> String {
+    pub(super) fn sent(self, id: &str, span: RowSpan, bytes: u64, datagrams: u64) -> String {
         let row = lines::row(id, span, bytes, self.format);
         if !self.enhanced {
             return row;
@@ -112,7 +112,8 @@ pub(super) fn csv_received(row: String, of: &Received) -> String {
     format!("{row},{jitter:.3},{lost},{total},{percent:.3},{late}")
 }
 
-/// The same of a sender, who knows of no losses: in the row of the whole test no number either.
+/// The columns of a sender's row of `-y C`, with no losses: in the row of the whole test no count
+/// either.
 pub(super) fn csv_sent(row: String, datagrams: Option<u64>) -> String {
     match datagrams {
         Some(count) => format!("{row},0.000,0,{count},0.000,0"),
@@ -120,15 +121,15 @@ pub(super) fn csv_sent(row: String, datagrams: Option<u64>) -> String {
     }
 }
 
-fn per_second(count: u64, (begin_s, end_s): (f64, f64)) -> f64 {
-    if end_s > begin_s { count as f64 / (end_s - begin_s) } else { 0.0 }
+fn per_second(count: u64, span: RowSpan) -> f64 {
+    if span.seconds() > 0.0 { count as f64 / span.seconds() } else { 0.0 }
 }
 
 /// Mean, least, most and deviation in milliseconds.
 fn latency(transit: Option<Transit>) -> String {
-    let Some(it) = transit else { return "-/-/-/-".to_owned() };
-    let deviation = it.deviation_us().unwrap_or(0.0);
-    let times = [it.mean_us, it.min_us as f64, it.max_us as f64, deviation];
+    let Some(transit) = transit else { return "-/-/-/-".to_owned() };
+    let deviation = transit.deviation_us().unwrap_or(0.0);
+    let times = [transit.mean_us, transit.min_us as f64, transit.max_us as f64, deviation];
     times.map(|us| format!("{:.3}", us / 1e3)).join("/")
 }
 
@@ -162,7 +163,7 @@ mod tests {
             ..Received::default()
         };
         assert_eq!(
-            PLAIN.received("1", (0.0, 0.5161), &late),
+            PLAIN.received("1", RowSpan::from_zero(0.5161), &late),
             [
                 "[  1] 0.0000-0.5161 sec  70.3 KBytes  1.12 Mbits/sec   0.004 ms 0/48 (0%)",
                 "[  1] 0.0000-0.5161 sec  1 datagrams received out-of-order",
@@ -176,12 +177,12 @@ mod tests {
             ..Received::default()
         };
         assert_eq!(
-            PLAIN.received("2", (0.0, 0.5048), &lost),
+            PLAIN.received("2", RowSpan::from_zero(0.5048), &lost),
             ["[  2] 0.0000-0.5048 sec  67.5 KBytes  1.09 Mbits/sec   0.001 ms 1/48 (2.1%)"]
         );
         let columns = csv_received("row".to_owned(), &lost);
         assert_eq!(columns, "row,0.001,1,48,2.083,0");
-        let sent = PLAIN.sent("1", (0.0, 0.516), 48 * 1470, 48);
+        let sent = PLAIN.sent("1", RowSpan::from_zero(0.516), 48 * 1470, 48);
         assert_eq!(sent, "[  1] 0.0000-0.5160 sec  68.9 KBytes  1.09 Mbits/sec");
         assert_eq!(csv_sent("row".to_owned(), Some(19)), "row,0.000,0,19,0.000,0");
         assert_eq!(csv_sent("row".to_owned(), None), "row,0.000,0,-1,-0.000,0");
@@ -208,8 +209,8 @@ mod tests {
         let style = Style { enhanced: true, ..PLAIN };
         let row = "[  1] 0.0000-0.5160 sec  68.9 KBytes  1.09 Mbits/sec   0.002 ms 0/48 (0%) \
             0.019/0.002/0.048/0.006 ms 93 pps";
-        assert_eq!(style.received("1", (0.0, 0.516), &received), [row]);
-        let sent = style.sent("1", (0.0, 0.516), 48 * 1470, 49);
+        assert_eq!(style.received("1", RowSpan::from_zero(0.516), &received), [row]);
+        let sent = style.sent("1", RowSpan::from_zero(0.516), 48 * 1470, 49);
         let row = "[  1] 0.0000-0.5160 sec  68.9 KBytes  1.09 Mbits/sec  49/0       95 pps";
         assert_eq!(sent, row);
     }

@@ -13,17 +13,17 @@ use linerate_engine::foreign::iperf2::{
 use linerate_proto::iperf2::{ClientHeader, Mode, UdpReport};
 use linerate_sys::clock::monotonic;
 
-use super::Asked;
-use super::lines::{self, Format, RULER};
+use super::Iperf2Options;
+use super::lines::{self, Format, RULER, RowSpan};
 use super::udp_lines::{Received, Style, csv_received, csv_sent};
 use crate::output;
 use crate::personality::listening;
 
-/// A client that was served may say its end again for this long.
+/// Time for which a client that was served may repeat the end of its stream.
 const ENDED: Duration = Duration::from_millis(500);
 
 /// Serves until the user stops it.
-pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
+pub(super) fn run(asked: &Iperf2Options) -> Result<(), Failure> {
     let listener = UdpPort::bind(local(asked, asked.port), asked.window)?;
     let stop = listening::until_interrupted()?;
     if !asked.csv {
@@ -35,7 +35,7 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
         output::line(&format!("UDP buffer size: {buffer} ({how})"));
         output::line(RULER);
     }
-    let printer = Printer::new(asked, "");
+    let printer = UdpServerPrinter::new(asked, "");
     // A client whose report is lost says its end again.
     let over = || {
         let (clients, last) = *printer.done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,7 +46,7 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
         listener.run(&UdpServing {
             admission: &listening::Everybody,
             stop: &stop,
-            watch: &|peer, seen| printer.see(peer, seen),
+            watch: &|peer, seen| printer.show_event(peer, seen),
             interval: interval(asked),
             aside: &|_, _| false,
             trust: &AddressValidation::default().and(&asked.trusted),
@@ -56,8 +56,8 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where to listen: all addresses, or one.
-pub(super) fn local(asked: &Asked, port: u16) -> SocketAddr {
+/// Address to listen on: all addresses, or the one of `-B`.
+pub(super) fn local(asked: &Iperf2Options, port: u16) -> SocketAddr {
     let any = if std::path::Path::new("/proc/net/if_inet6").exists() {
         IpAddr::V6(Ipv6Addr::UNSPECIFIED)
     } else {
@@ -66,30 +66,30 @@ pub(super) fn local(asked: &Asked, port: u16) -> SocketAddr {
     SocketAddr::new(asked.bind.unwrap_or(any), port)
 }
 
-/// Time between rows.
-pub(super) fn interval(asked: &Asked) -> Option<Duration> {
+/// Interval between two rows.
+pub(super) fn interval(asked: &Iperf2Options) -> Option<Duration> {
     asked.interval_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
 }
 
-/// Prints what clients do, each under a number of its own.
-pub(super) struct Printer<'a> {
-    asked: &'a Asked,
-    /// Before the numbers.
+/// Prints the rows of clients, each under its number.
+pub(super) struct UdpServerPrinter<'a> {
+    asked: &'a Iperf2Options,
+    /// Star before the numbers of some clients.
     star: &'static str,
-    clients: Mutex<Clients>,
+    clients: Mutex<UdpServerClients>,
     /// Clients that were served to their end, and when the last was.
     done: Mutex<(u32, Option<MonoTime>)>,
 }
 
 #[derive(Default)]
-struct Clients {
+struct UdpServerClients {
     last_number: u32,
-    by_address: HashMap<SocketAddr, Client>,
+    by_address: HashMap<SocketAddr, UdpServerClient>,
     headed: Option<bool>,
 }
 
 /// A client as it was at the last row.
-struct Client {
+struct UdpServerClient {
     number: u32,
     local: String,
     mode: Mode,
@@ -98,24 +98,24 @@ struct Client {
     sent: UdpSentBack,
 }
 
-impl<'a> Printer<'a> {
-    pub(super) fn new(asked: &'a Asked, star: &'static str) -> Self {
+impl<'a> UdpServerPrinter<'a> {
+    pub(super) fn new(asked: &'a Iperf2Options, star: &'static str) -> Self {
         Self { asked, star, clients: Mutex::default(), done: Mutex::default() }
     }
 
-    pub(super) fn see(&self, peer: SocketAddr, seen: &UdpSeen<'_>) {
+    pub(super) fn show_event(&self, peer: SocketAddr, seen: &UdpSeen<'_>) {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         match seen {
             UdpSeen::Begin(local, header) => self.begin(&mut clients, peer, *local, *header),
             UdpSeen::Interval(moved) => self.interval(&mut clients, peer, moved),
-            UdpSeen::Done(moved) => self.done(&mut clients, peer, moved),
+            UdpSeen::Done(moved) => self.show_end(&mut clients, peer, moved),
             UdpSeen::Failed(failure) => output::note(&format!("iperf: {peer}: {failure}")),
         }
     }
 
     fn begin(
         &self,
-        clients: &mut Clients,
+        clients: &mut UdpServerClients,
         peer: SocketAddr,
         local: Option<SocketAddr>,
         header: Option<&ClientHeader>,
@@ -135,66 +135,65 @@ impl<'a> Printer<'a> {
                 how.push_str(&format!("{between}trip-times"));
             }
             let id = format!("{}{number}", self.star);
-            output::line(&lines::connected(&id, (&local, &peer.to_string()), &how));
+            output::line(&lines::connected(&id, &local, &peer.to_string(), &how));
         }
         let (received, sent) = (UdpReport::default(), UdpSentBack::default());
-        let client = Client { number, local, mode, span_s: 0.0, received, sent };
+        let client = UdpServerClient { number, local, mode, span_s: 0.0, received, sent };
         clients.by_address.insert(peer, client);
     }
 
-    fn interval(&self, clients: &mut Clients, peer: SocketAddr, moved: &UdpMoved) {
-        let Clients { by_address, headed, .. } = clients;
+    fn interval(&self, clients: &mut UdpServerClients, peer: SocketAddr, moved: &UdpMoved) {
+        let UdpServerClients { by_address, headed, .. } = clients;
         let Some(client) = by_address.get_mut(&peer) else { return };
-        let span = (client.span_s, moved.span_ns as f64 / 1e9);
+        let span = RowSpan { begin_s: client.span_s, end_s: moved.span_ns as f64 / 1e9 };
         if let Some(UdpCounted::Iperf(now)) = moved.received {
-            let mut lines = Lines { printer: self, peer, client, headed };
+            let mut lines = ClientLines { printer: self, peer, client, headed };
             lines.received(span, &Received::between(&client.received, &now));
             client.received = now;
         }
         if let Some(now) = moved.sent {
             let bytes = now.bytes.saturating_sub(client.sent.bytes);
             let datagrams = now.datagrams.saturating_sub(client.sent.datagrams);
-            let mut lines = Lines { printer: self, peer, client, headed };
-            lines.sent(span, (bytes, datagrams), false);
+            let mut lines = ClientLines { printer: self, peer, client, headed };
+            lines.sent(span, bytes, datagrams, false);
             client.sent = now;
         }
-        client.span_s = span.1;
+        client.span_s = span.end_s;
     }
 
-    fn done(&self, clients: &mut Clients, peer: SocketAddr, moved: &UdpMoved) {
-        let Clients { by_address, headed, .. } = clients;
+    fn show_end(&self, clients: &mut UdpServerClients, peer: SocketAddr, moved: &UdpMoved) {
+        let UdpServerClients { by_address, headed, .. } = clients;
         let Some(client) = by_address.remove(&peer) else { return };
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         *done = (done.0 + 1, Some(monotonic()));
         drop(done);
-        let mut lines = Lines { printer: self, peer, client: &client, headed };
+        let mut lines = ClientLines { printer: self, peer, client: &client, headed };
         // A busy host's last row may end after the last datagram: then the rest has no time.
         let told_s = client.span_s;
         let has_rest = |end_s: f64| told_s > 0.0 && end_s > told_s;
-        let span = (0.0, moved.span_ns as f64 / 1e9);
+        let span = RowSpan::from_zero(moved.span_ns as f64 / 1e9);
         match moved.received {
             Some(UdpCounted::Iperf(counts)) => {
                 let rest = Received::between(&client.received, &counts);
-                if has_rest(span.1) && rest.total > 0 {
-                    lines.received((told_s, span.1), &rest);
+                if has_rest(span.end_s) && rest.total > 0 {
+                    lines.received(RowSpan { begin_s: told_s, ..span }, &rest);
                 }
-                lines.received(span, &Received::of(&counts));
+                lines.received(span, &Received::from_report(&counts));
             }
             Some(UdpCounted::Ttcp { bytes, datagrams }) => {
-                lines.sent(span, (bytes, datagrams), true);
+                lines.sent(span, bytes, datagrams, true);
             }
             None => {}
         }
         let Some(sent) = moved.sent else { return };
-        let span = (0.0, sent.span_ns as f64 / 1e9);
-        let rest = (
-            sent.bytes.saturating_sub(client.sent.bytes),
-            sent.datagrams.saturating_sub(client.sent.datagrams),
-        );
-        if has_rest(span.1) && rest.0 > 0 {
-            lines.sent((told_s, span.1), rest, false);
+        let span = RowSpan::from_zero(sent.span_ns as f64 / 1e9);
+        let rest_bytes = sent.bytes.saturating_sub(client.sent.bytes);
+        let rest_datagrams = sent.datagrams.saturating_sub(client.sent.datagrams);
+        if has_rest(span.end_s) && rest_bytes > 0 {
+            let rest_span = RowSpan { begin_s: told_s, ..span };
+            lines.sent(rest_span, rest_bytes, rest_datagrams, false);
         }
-        lines.sent(span, (sent.bytes, sent.datagrams), true);
+        lines.sent(span, sent.bytes, sent.datagrams, true);
         if self.asked.csv {
             return;
         }
@@ -206,20 +205,21 @@ impl<'a> Printer<'a> {
         if let Some(report) = &sent.report {
             output::line(&format!("[{:>3}] Server Report:", client.number));
             *lines.headed = None;
-            lines.received((0.0, report.span_us as f64 / 1e6), &Received::of(report));
+            let span = RowSpan::from_zero(report.span_us as f64 / 1e6);
+            lines.received(span, &Received::from_report(report));
         }
     }
 }
 
 /// The rows of one client.
-struct Lines<'a> {
-    printer: &'a Printer<'a>,
+struct ClientLines<'a> {
+    printer: &'a UdpServerPrinter<'a>,
     peer: SocketAddr,
-    client: &'a Client,
+    client: &'a UdpServerClient,
     headed: &'a mut Option<bool>,
 }
 
-impl Lines<'_> {
+impl ClientLines<'_> {
     fn style(&mut self, received: bool) -> Style {
         let style = self.printer.asked.style();
         if !style.csv && self.headed.replace(received) != Some(received) {
@@ -228,7 +228,7 @@ impl Lines<'_> {
         style
     }
 
-    fn received(&mut self, span: (f64, f64), of: &Received) {
+    fn received(&mut self, span: RowSpan, of: &Received) {
         let style = self.style(true);
         if style.csv {
             // Who sends comes first.
@@ -236,7 +236,8 @@ impl Lines<'_> {
             let row = lines::csv(
                 &lines::date(span),
                 self.client.number,
-                (&peer, &self.client.local),
+                &peer,
+                &self.client.local,
                 span,
                 of.bytes,
             );
@@ -247,14 +248,15 @@ impl Lines<'_> {
         style.received(&id, span, of).iter().for_each(|line| output::line(line));
     }
 
-    fn sent(&mut self, span: (f64, f64), (bytes, datagrams): (u64, u64), whole: bool) {
+    fn sent(&mut self, span: RowSpan, bytes: u64, datagrams: u64, whole: bool) {
         let style = self.style(false);
         if style.csv {
             let peer = self.peer.to_string();
             let row = lines::csv(
                 &lines::date(span),
                 self.client.number,
-                (&self.client.local, &peer),
+                &self.client.local,
+                &peer,
                 span,
                 bytes,
             );

@@ -21,13 +21,13 @@ const BLOCK_MAX_BYTES: f64 = 1_048_576.0;
 const DATAGRAM_BYTES: std::ops::RangeInclusive<f64> = 16.0..=65_507.0;
 /// The largest socket buffer.
 const WINDOW_MAX_BYTES: f64 = 536_870_912.0;
-/// The largest segment.
+/// Largest segment that `-M` may set.
 const MSS_MAX_BYTES: i64 = 32_767;
 /// Blocks of a burst.
 const BURST_MAX: i64 = 1000;
 /// Streams in a direction.
 const STREAMS_MAX: i64 = 128;
-/// How the time stands before a line, unless told otherwise: as the C library has it.
+/// Format of the time before a line, unless the user gives another: the C library's own.
 const STAMP: &str = "%a %b %e %H:%M:%S %Y ";
 
 /// A command line that iperf3 would not take either.
@@ -39,22 +39,22 @@ pub(super) enum Mistake {
     Parameter(String),
 }
 
-/// What is to be done.
+/// Task of the program: client, server, version or help.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum ProgramRole {
     /// Measure with the server on this host.
     Client(String),
-    /// Be the server.
+    /// Run as the server.
     Server,
-    /// Print the version.
+    /// Print the version only.
     Version,
-    /// Print the help.
+    /// Print the help only.
     Help,
 }
 
 /// A pace and how unevenly it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pace {
+pub(super) struct PaceOption {
     /// Bit/s; 0 is none.
     pub(super) rate_bps: u64,
     /// Blocks that leave at once; none is an even pace.
@@ -64,8 +64,8 @@ pub(super) struct Pace {
 /// A command line as it was meant.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of iperf3")]
-pub(super) struct Asked {
-    pub(super) role: Option<Role>,
+pub(super) struct Iperf3Options {
+    pub(super) role: Option<ProgramRole>,
     pub(super) port: u16,
     pub(super) unit: Option<Unit>,
     pub(super) interval: Duration,
@@ -95,7 +95,7 @@ pub(super) struct Asked {
     pub(super) public_key: Option<PathBuf>,
     pub(super) udp: bool,
     pub(super) connect_timeout: Option<Duration>,
-    pub(super) pace: Option<Pace>,
+    pub(super) pace: Option<PaceOption>,
     pub(super) fq_rate_bps: Option<u64>,
     pub(super) time_s: Option<u64>,
     pub(super) bytes: u64,
@@ -120,11 +120,11 @@ pub(super) struct Asked {
     pub(super) get_server_output: bool,
     dont_fragment: bool,
     pub(super) mptcp: bool,
-    /// What iperf3 would warn of.
+    /// Warnings that iperf3 prints.
     pub(super) warnings: Vec<String>,
 }
 
-impl Asked {
+impl Iperf3Options {
     /// Reads a command line; words that are no flags are left alone, as iperf3 does.
     pub(super) fn read(words: &[String]) -> Result<Self, Mistake> {
         let parts = read_flags(words)?;
@@ -135,22 +135,23 @@ impl Asked {
         let mut length = 0.0;
         for (flag, value) in &parts {
             if matches!(flag.name, "version" | "help") {
-                let role = if flag.name == "help" { Role::Help } else { Role::Version };
+                let role =
+                    if flag.name == "help" { ProgramRole::Help } else { ProgramRole::Version };
                 return Ok(Self { role: Some(role), ..asked });
             }
-            asked.take(flag.name, value, &mut length).map_err(Mistake::Parameter)?;
+            asked.set_option(flag.name, value, &mut length).map_err(Mistake::Parameter)?;
             let with_comma = flag.name == "affinity" && value.contains(',');
             of_client |= flag.side == Side::Client || with_comma;
             of_server |= flag.side == Side::Server;
         }
         asked
-            .check((of_client, of_server), length)
+            .check(of_client, of_server, length)
             .map_err(|said| Mistake::Parameter(said.into()))?;
         Ok(asked)
     }
 
-    /// Takes one flag.
-    fn take(&mut self, name: &str, value: &str, length: &mut f64) -> Result<(), String> {
+    /// Sets the option of one flag.
+    fn set_option(&mut self, name: &str, value: &str, length: &mut f64) -> Result<(), String> {
         let text = || Some(value.to_owned());
         let path = || Some(PathBuf::from(value));
         match name {
@@ -207,21 +208,21 @@ impl Asked {
 
     fn take_role(&mut self, name: &str, value: &str) -> Result<(), String> {
         let role = match (name, &self.role) {
-            ("client", Some(Role::Server)) | ("server", Some(Role::Client(_))) => {
+            ("client", Some(ProgramRole::Server)) | ("server", Some(ProgramRole::Client(_))) => {
                 return Err("cannot be both server and client".to_owned());
             }
             ("client", _) => {
                 let (host, device) = with_device(value, self.device.take());
                 self.device = device;
-                Role::Client(host.unwrap_or_default())
+                ProgramRole::Client(host.unwrap_or_default())
             }
-            _ => Role::Server,
+            _ => ProgramRole::Server,
         };
         self.role = Some(role);
         Ok(())
     }
 
-    /// Takes a flag whose value is a number.
+    /// Sets the option of a flag whose value is a number.
     fn take_number(&mut self, name: &str, value: &str, length: &mut f64) -> Result<(), String> {
         match name {
             "format" => self.unit = Some(unit(value)?),
@@ -258,8 +259,8 @@ impl Asked {
         Ok(())
     }
 
-    /// Takes a flag whose value is a time; what is left says nothing that this program would do
-    /// otherwise.
+    /// Sets the option of a flag whose value is a time; the other flags change nothing in this
+    /// program.
     fn take_time(&mut self, name: &str, value: &str) -> Result<(), String> {
         let within = |most: i64, said: &str| match integer(value) {
             number @ 0.. if number <= most => Ok(number.unsigned_abs()),
@@ -305,14 +306,10 @@ impl Asked {
         Ok(())
     }
 
-    /// What flags say together, in the order in which iperf3 looks at it.
-    fn check(
-        &mut self,
-        (of_client, of_server): (bool, bool),
-        length: f64,
-    ) -> Result<(), &'static str> {
-        let is_client = matches!(self.role, Some(Role::Client(_)));
-        let is_server = self.role == Some(Role::Server);
+    /// Checks that the flags go together, in the order in which iperf3 does.
+    fn check(&mut self, of_client: bool, of_server: bool, length: f64) -> Result<(), &'static str> {
+        let is_client = matches!(self.role, Some(ProgramRole::Client(_)));
+        let is_server = self.role == Some(ProgramRole::Server);
         let key_and_name = (self.username.is_some(), self.public_key.is_some());
         let key_and_users = (self.private_key.is_some(), self.users.is_some());
         let sends = !self.reverse && !self.bidir;
@@ -356,7 +353,7 @@ impl Asked {
         Ok(())
     }
 
-    /// What this program does not do, in the words that iperf3 has for a flag of another build.
+    /// Feature that this program lacks, in the words that iperf3 has for a flag of another build.
     fn left_out(&self, length: f64) -> Option<&'static str> {
         // The kernel forbids fragments of what fits a link's packet anyway.
         let large = self.udp && length > 1472.0;
@@ -438,13 +435,13 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 /// `10M`, `1G/32`: bit/s, and the blocks of a burst.
-fn pace(text: &str) -> Result<Pace, String> {
+fn pace(text: &str) -> Result<PaceOption, String> {
     let (rate_text, burst) = split(text);
     let burst = burst.map(|burst| match integer(burst) {
         count @ 1..=BURST_MAX => Ok(count.unsigned_abs()),
         _ => Err(format!("invalid burst count (maximum = {BURST_MAX})")),
     });
-    Ok(Pace { burst: burst.transpose()?, rate_bps: rate(rate_text)? as u64 })
+    Ok(PaceOption { burst: burst.transpose()?, rate_bps: rate(rate_text)? as u64 })
 }
 
 /// `100M`, `100M/10`: bit/s, and the seconds that they are averaged over; whether it is a limit.
@@ -478,7 +475,7 @@ fn processors(text: &str) -> Result<(Option<u32>, Option<u32>), String> {
     Ok((valid(any_base(text))?, server.transpose()?.flatten()))
 }
 
-/// Keepalive is always on with the kernel's times; its own are only looked at.
+/// Checks the keepalive times: keepalive is always on, with the kernel's times.
 fn keepalive(text: &str) -> Result<(), String> {
     let mut parts = text.split('/').map(integer);
     let mut next = || parts.next().unwrap_or(0);
@@ -495,9 +492,9 @@ fn keepalive(text: &str) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Asked, Mistake> {
+    fn read(line: &str) -> Result<Iperf3Options, Mistake> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        Asked::read(&words)
+        Iperf3Options::read(&words)
     }
 
     #[test]
@@ -507,9 +504,9 @@ mod tests {
                           --linux-congestion y --rev -i 2 --int 0.5 stray -c b -4 -6",
         )
         .expect("iperf3 takes it");
-        assert_eq!(asked.role, Some(Role::Client("b".to_owned())));
+        assert_eq!(asked.role, Some(ProgramRole::Client("b".to_owned())));
         assert_eq!((asked.time_s, asked.length_bytes), (Some(5), Some(2048)));
-        assert_eq!(asked.pace, Some(Pace { rate_bps: 7_000_000, burst: Some(3) }));
+        assert_eq!(asked.pace, Some(PaceOption { rate_bps: 7_000_000, burst: Some(3) }));
         assert_eq!(asked.congestion.as_deref(), Some("y"));
         assert!(asked.reverse && asked.ipv6 && !asked.ipv4);
         assert_eq!(asked.interval, Duration::from_millis(500));
@@ -523,7 +520,7 @@ mod tests {
             ("--bind-dev lo -c h", "h", Some("lo")),
         ] {
             let asked = read(line).expect("iperf3 takes it");
-            assert_eq!(asked.role, Some(Role::Client(host.to_owned())), "{line}");
+            assert_eq!(asked.role, Some(ProgramRole::Client(host.to_owned())), "{line}");
             assert_eq!(asked.device.as_deref(), device, "{line}");
         }
         let asked = read("-s -B 10.0.0.1%eth1").expect("iperf3 takes it");
@@ -535,7 +532,7 @@ mod tests {
 
     #[test]
     fn help_and_version_end_the_line() {
-        assert_eq!(read("-c h -v -p 0").map(|asked| asked.role), Ok(Some(Role::Version)));
-        assert_eq!(read("--he").map(|asked| asked.role), Ok(Some(Role::Help)));
+        assert_eq!(read("-c h -v -p 0").map(|asked| asked.role), Ok(Some(ProgramRole::Version)));
+        assert_eq!(read("--he").map(|asked| asked.role), Ok(Some(ProgramRole::Help)));
     }
 }

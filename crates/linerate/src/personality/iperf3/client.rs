@@ -15,7 +15,7 @@ use linerate_report::iperf3::{Document, ENDLESS_NS, Lines, Role, Sheet, VERSION,
 use linerate_sys::clock::wall;
 use linerate_sys::stop::Stop;
 
-use super::asked::Asked;
+use super::asked::Iperf3Options;
 use super::paper::Paper;
 use super::said::words;
 use super::{NO_ROWS_NS, login, surroundings};
@@ -24,7 +24,7 @@ use crate::command::measure::tool;
 use crate::output;
 
 /// Measures and prints as iperf3 does; 1 when it fails.
-pub(super) fn run(asked: &Asked, host: &str, paper: &Paper) -> Result<u8, Failure> {
+pub(super) fn run(asked: &Iperf3Options, host: &str, paper: &Paper) -> Result<u8, Failure> {
     let plan = plan(asked, host);
     let udp = asked.udp.then(|| udp_plan(asked, &plan));
     let sheet = match &udp {
@@ -32,7 +32,7 @@ pub(super) fn run(asked: &Asked, host: &str, paper: &Paper) -> Result<u8, Failur
         None => Sheet::new(Role::Client, plan.clone()),
     };
     let login = login::login(asked)?;
-    let mut page = Page::new(asked, sheet, paper);
+    let mut page = ClientPage::new(asked, sheet, paper);
     let extras = Extras {
         title: asked.title.clone(),
         extra_data: asked.extra_data.clone(),
@@ -59,7 +59,7 @@ pub(super) fn run(asked: &Asked, host: &str, paper: &Paper) -> Result<u8, Failur
         Some(udp) => run_udp(udp, extras, &mut context),
         None => measure(&plan, extras, &mut context),
     };
-    let error = said(&record, &signal);
+    let error = failure_line(&record, &signal);
     page.end(&record, server_output.as_ref(), error.as_deref());
     Ok(u8::from(record.failure.is_some()))
 }
@@ -68,10 +68,10 @@ pub(super) fn run(asked: &Asked, host: &str, paper: &Paper) -> Result<u8, Failur
 const RECEIVE_MAX: Duration = Duration::from_secs(120);
 /// Time to wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// Bytes of a block where `-l` says nothing.
+/// Bytes of a block without `-l`.
 const BLOCK_BYTES: u32 = 128 << 10;
 
-fn plan(asked: &Asked, host: &str) -> TcpPlan {
+fn plan(asked: &Iperf3Options, host: &str) -> TcpPlan {
     let finish = match (asked.bytes, asked.blocks) {
         (0, 0) => Finish::TimeNs(match asked.time_s {
             Some(0) => ENDLESS_NS,
@@ -105,7 +105,7 @@ fn plan(asked: &Asked, host: &str) -> TcpPlan {
             mss_bytes: asked.mss_bytes,
             nodelay: asked.no_delay,
             congestion_control: asked.congestion.clone(),
-            pace: asked.pace.map_or(0, |pace| pace.rate_bps).try_into().ok().map(whole),
+            pace: asked.pace.map_or(0, |pace| pace.rate_bps).try_into().ok().map(pace_of),
             dscp: (asked.tos >> 2 > 0).then_some(asked.tos >> 2),
             zero_copy: asked.zerocopy,
             means: Means { mptcp: asked.mptcp, ..Means::default() },
@@ -115,13 +115,13 @@ fn plan(asked: &Asked, host: &str) -> TcpPlan {
     }
 }
 
-/// A pace that is one.
-fn whole(rate_bps: NonZeroU64) -> BitRate {
+/// The pace as a bit rate.
+fn pace_of(rate_bps: NonZeroU64) -> BitRate {
     BitRate::from_bits_per_sec(rate_bps.get())
 }
 
-/// The same over UDP: datagrams that fit an Ethernet packet and 1 Mbit/s unless told otherwise.
-fn udp_plan(asked: &Asked, plan: &TcpPlan) -> UdpPlan {
+/// The plan over UDP: datagrams that fit an Ethernet packet and 1 Mbit/s by default.
+fn udp_plan(asked: &Iperf3Options, plan: &TcpPlan) -> UdpPlan {
     UdpPlan {
         server: plan.server.clone(),
         test: UdpTest {
@@ -133,7 +133,7 @@ fn udp_plan(asked: &Asked, plan: &TcpPlan) -> UdpPlan {
             size_bytes: Some(asked.length_bytes.unwrap_or(DATAGRAM_BYTES)),
             pace: match asked.pace {
                 None => UdpPlan::default().test.pace,
-                Some(pace) => pace.rate_bps.try_into().ok().map(whole),
+                Some(pace) => pace.rate_bps.try_into().ok().map(pace_of),
             },
             window_bytes: plan.test.window_bytes,
             dscp: plan.test.dscp,
@@ -143,11 +143,11 @@ fn udp_plan(asked: &Asked, plan: &TcpPlan) -> UdpPlan {
     }
 }
 
-/// Payload of a datagram where `-l` says nothing: it fits a packet of 1500 bytes over IPv6 as well.
+/// Payload of a datagram without `-l`: it fits a packet of 1500 bytes over IPv6 as well.
 const DATAGRAM_BYTES: u32 = 1448;
 
-/// The last line of a test that did not come to its own end.
-fn said(record: &Record, stop: &Stop) -> Option<String> {
+/// The last line of a test that failed or was interrupted.
+fn failure_line(record: &Record, stop: &Stop) -> Option<String> {
     match (&record.failure, record.status) {
         (Some(failure), _) => Some(words(failure)),
         (None, Status::Interrupted) => {
@@ -165,8 +165,8 @@ pub(super) fn name(stop: &Stop) -> String {
     }
 }
 
-/// What is printed of a test, in one of three shapes.
-struct Page<'a> {
+/// Output of a test, in one of three forms.
+struct ClientPage<'a> {
     paper: &'a Paper,
     lines: Option<Lines>,
     document: Document,
@@ -175,12 +175,12 @@ struct Page<'a> {
     full: bool,
     /// A stream is there, and the server with it.
     connected: bool,
-    /// The line of `-V` that says when.
+    /// The line of `-V` with the time.
     time: Option<String>,
 }
 
-impl<'a> Page<'a> {
-    fn new(asked: &Asked, sheet: Sheet, paper: &'a Paper) -> Self {
+impl<'a> ClientPage<'a> {
+    fn new(asked: &Iperf3Options, sheet: Sheet, paper: &'a Paper) -> Self {
         let around = surroundings(wall());
         let lines = (!asked.json)
             .then(|| Lines::new(sheet.clone(), asked.unit.unwrap_or_default(), asked.verbose));

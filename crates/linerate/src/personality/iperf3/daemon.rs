@@ -16,7 +16,7 @@ use super::said::PROCESS_FILE;
 const MARK: &str = "LINERATE_IN_BACKGROUND";
 
 /// Starts this command line again in the background; false in the process that is there.
-pub(super) fn leave() -> Result<bool, Failure> {
+pub(super) fn start_in_background() -> Result<bool, Failure> {
     if std::env::var_os(MARK).is_some() {
         return Ok(false);
     }

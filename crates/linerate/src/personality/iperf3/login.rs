@@ -6,13 +6,13 @@ use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
 use linerate_engine::foreign::iperf3::{Guard, Login, Padding, SKEW_DEFAULT_S};
 
-use super::asked::Asked;
+use super::asked::Iperf3Options;
 
-/// Where a password is looked for before it is asked for.
+/// Environment variable with the password; without it the program asks for one.
 const PASSWORD_VARIABLE: &str = "IPERF3_PASSWORD";
 
-/// The login of a client that has to say who it is, where it does.
-pub(super) fn login(asked: &Asked) -> Result<Option<Login>, Failure> {
+/// The login of a client, where the flags give a user.
+pub(super) fn login(asked: &Iperf3Options) -> Result<Option<Login>, Failure> {
     let (Some(user), Some(key)) = (&asked.username, &asked.public_key) else { return Ok(None) };
     let padding = if asked.pkcs1_padding { Padding::Pkcs1 } else { Padding::Oaep };
     let password = match std::env::var(PASSWORD_VARIABLE) {
@@ -25,8 +25,8 @@ pub(super) fn login(asked: &Asked) -> Result<Option<Login>, Failure> {
     Login::new((user.clone(), password), key, padding).map(Some)
 }
 
-/// The guard of a server that asks, where it does.
-pub(super) fn guard(asked: &Asked) -> Result<Option<Guard>, Failure> {
+/// The guard of a server that asks for logins, where the flags give its files.
+pub(super) fn guard(asked: &Iperf3Options) -> Result<Option<Guard>, Failure> {
     let (Some(key), Some(users)) = (&asked.private_key, &asked.users) else { return Ok(None) };
     let skew_s = asked.skew_s.unwrap_or(SKEW_DEFAULT_S);
     Guard::new(key, users, skew_s, asked.pkcs1_padding).map(Some)

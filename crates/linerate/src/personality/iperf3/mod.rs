@@ -21,14 +21,14 @@ use linerate_sys::sched::Pinned;
 use crate::exit::Outcome;
 use crate::output;
 
-use asked::{Asked, Mistake, Role};
+use asked::{Iperf3Options, Mistake, ProgramRole};
 pub(crate) use flags::described;
 pub(crate) use login::GuardFlags;
 use paper::Paper;
 
 /// Runs iperf3's command line. A mistake and a failure end with 1, as they do there.
 pub(super) fn run(words: &[String]) -> Outcome {
-    let asked = match Asked::read(words) {
+    let asked = match Iperf3Options::read(words) {
         Ok(asked) => asked,
         Err(mistake) => {
             let said = match mistake {
@@ -55,20 +55,20 @@ pub(super) fn run(words: &[String]) -> Outcome {
     }))
 }
 
-fn run_asked(asked: &Asked, paper: &Paper) -> Result<u8, Failure> {
+fn run_asked(asked: &Iperf3Options, paper: &Paper) -> Result<u8, Failure> {
     let role = asked.role.as_ref();
     match role {
-        Some(Role::Help) => {
+        Some(ProgramRole::Help) => {
             output::text(&flags::help());
             return Ok(0);
         }
-        Some(Role::Version) => {
+        Some(ProgramRole::Version) => {
             output::text(&format!("{VERSION}\n{}\n{}\n", system_info(), FEATURES));
             return Ok(0);
         }
         _ => {}
     }
-    if asked.daemon && daemon::leave()? {
+    if asked.daemon && daemon::start_in_background()? {
         return Ok(0);
     }
     let held = asked.affinity.map(Pinned::to);
@@ -78,31 +78,31 @@ fn run_asked(asked: &Asked, paper: &Paper) -> Result<u8, Failure> {
     }
     let pid = asked.pidfile.as_deref().map(daemon::PidFile::write).transpose()?;
     let code = match role {
-        Some(Role::Client(host)) => client::run(asked, host, paper),
+        Some(ProgramRole::Client(host)) => client::run(asked, host, paper),
         _ => server::run(asked, paper),
     };
     drop((pid, held));
     code
 }
 
-/// The line of `--version` that says what this build has.
+/// The line of `--version` with the features of this build.
 const FEATURES: &str = "Optional features available: CPU affinity setting, TCP congestion \
                         algorithm setting, sendfile / zerocopy, socket pacing, authentication, \
                         bind to device, GSO/GRO support";
 
-impl Asked {
-    /// Where the lines go.
+impl Iperf3Options {
+    /// Output for the lines: standard output or the log file.
     fn paper(&self) -> Result<Paper, Failure> {
         Paper::open(self.logfile.as_deref(), self.title.clone(), self.timestamps.clone())
     }
 }
 
-/// What stands in a document beside the test.
+/// Host and time of a document, beside the test.
 fn surroundings(now: WallTime) -> Surroundings {
     Surroundings { system: system_info(), time: now.http_date(), time_ms: now.unix_millis() }
 }
 
-/// The interval that stands for none: a day.
+/// The interval without rows: a day.
 const NO_ROWS_NS: u64 = 86_400_000_000_000;
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ pub(super) fn integer(text: &str) -> i64 {
     if text.starts_with('-') { -value } else { value }
 }
 
-/// The whole number of another base where `0x` or `0` stands before it, as strtol(3) has it; `None`
-/// where a text begins with no number.
+/// The whole number of another base after `0x` or `0` (strtol(3)); `None` for a text that begins
+/// with no number.
 pub(super) fn any_base(text: &str) -> Option<i64> {
     let text = text.trim_start();
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
@@ -26,7 +26,7 @@ pub(super) fn any_base(text: &str) -> Option<i64> {
     i64::from_str_radix(&digits[..end], base).ok().map(|value| sign * value)
 }
 
-/// The longest beginning of a text that is a number, and what stands behind it.
+/// The longest beginning of a text that is a number, and the rest of the text.
 fn beginning(text: &str) -> Option<(f64, &str)> {
     let text = text.trim_start();
     let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');

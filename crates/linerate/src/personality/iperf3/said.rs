@@ -2,14 +2,14 @@
 
 use linerate_core::record::{Failure, FailureCode};
 
-/// Why a client found no server.
+/// Message of a client that reached no server.
 const CONNECT: &str = "unable to connect to server - server may have stopped running or use a \
                        different port, firewall issue, etc.";
 /// A congestion control that the kernel does not have.
 const CONGESTION: &str = "unable to set TCP_CONGESTION: Supplied congestion control algorithm not \
                           supported on this host";
 
-/// What is attempted on files of the command line's own.
+/// Operations on files that the command line names.
 pub(super) const LOG_FILE: &str = "open log file";
 pub(super) const PROCESS_FILE: &str = "write the process number to";
 

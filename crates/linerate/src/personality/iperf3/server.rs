@@ -16,7 +16,7 @@ use linerate_sys::stop::Stop;
 use linerate_sys::tcp::any_address;
 use tracing::level_filters::LevelFilter;
 
-use super::asked::Asked;
+use super::asked::Iperf3Options;
 use super::client::name;
 use super::paper::Paper;
 use super::said::{of_server, words};
@@ -25,7 +25,7 @@ use super::{NO_ROWS_NS, login, surroundings};
 const RULE: &str = "-----------------------------------------------------------\n";
 
 /// Answers iperf3's clients, one test at a time, until it is interrupted.
-pub(super) fn run(args: &Asked, paper: &Paper) -> Result<u8, Failure> {
+pub(super) fn run(args: &Iperf3Options, paper: &Paper) -> Result<u8, Failure> {
     let stop = Stop::on_signals().map_err(|error| linerate_engine::failure::system(&error))?;
     linerate_sys::open_files::raise_limit();
     let server = bind(args)?.guarded(login::guard(args)?);
@@ -61,7 +61,7 @@ pub(super) fn run(args: &Asked, paper: &Paper) -> Result<u8, Failure> {
     let observers = || -> Box<dyn Observer> {
         let paper = args.paper().unwrap_or_else(|_| Paper::standard());
         let (shapes, said, of_client) = (shapes.clone(), String::new(), (None, None));
-        Box::new(Page { shapes, paper, lines: None, document: None, of_client, said })
+        Box::new(ServerPage { shapes, paper, lines: None, document: None, of_client, said })
     };
     let interval = if args.interval.is_zero() { NO_ROWS } else { args.interval };
     server.run(&stop, interval, &observers, &log);
@@ -71,10 +71,10 @@ pub(super) fn run(args: &Asked, paper: &Paper) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The interval that stands for none: a day.
+/// The interval without rows: a day.
 const NO_ROWS: Duration = Duration::from_nanos(NO_ROWS_NS);
 
-fn bind(args: &Asked) -> Result<Iperf3Server, Failure> {
+fn bind(args: &Iperf3Options) -> Result<Iperf3Server, Failure> {
     let address: Option<IpAddr> = match &args.bind {
         Some(text) => Some(text.parse().map_err(|_| {
             Failure::new(Fault::Usage, "bind", text, "not an IP address")
@@ -96,7 +96,7 @@ fn bind(args: &Asked) -> Result<Iperf3Server, Failure> {
     }
 }
 
-/// How a test is printed.
+/// Forms in which a test is printed.
 #[derive(Clone, Debug)]
 struct Shapes {
     json: bool,
@@ -106,19 +106,19 @@ struct Shapes {
     full: bool,
 }
 
-/// What is printed of a test at the server.
-struct Page {
+/// Output of a test at the server.
+struct ServerPage {
     shapes: Shapes,
     paper: Paper,
     lines: Option<Lines>,
     document: Option<Document>,
     /// Title and text that the client gave.
     of_client: (Option<String>, Option<String>),
-    /// What was printed, for a client that wants it.
+    /// Printed lines, for a client that asks for the server's output.
     said: String,
 }
 
-impl Page {
+impl ServerPage {
     fn print(&mut self, lines: &str) {
         self.said.push_str(lines);
         if !self.shapes.json && !self.shapes.stream {
@@ -127,7 +127,7 @@ impl Page {
     }
 }
 
-impl Observer for Page {
+impl Observer for ServerPage {
     fn event(&mut self, event: &Event) {
         match event {
             Event::Plan(plan) => {

@@ -39,17 +39,17 @@ Usage: nuttcp [-t | -r] [-u] [-T s] [-n buffers] [-l bytes] [-N streams] [-i s] 
 taken without effect: -F (over TCP the client always connects), -a -b -B -d -I -xP -xc
 --no3rdparty --single-threaded --idle-data-timeout; not here: third parties, multicast, -xt, -s";
 
-/// What a command line asks for.
+/// Options of a command line.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct NuttcpOptions {
     pub(super) receives: bool,
     pub(super) serves: bool,
     pub(super) once: bool,
     pub(super) port: u16,
     pub(super) time_s: f64,
-    pub(super) amount: Option<Amount>,
+    pub(super) amount: Option<SendAmount>,
     pub(super) udp: bool,
-    /// What is shown of jitter and of one-way delays, 0 for nothing.
+    /// Columns of jitter and of one-way delays to show, 0 for none.
     pub(super) jitter: u8,
     pub(super) delay: u8,
     /// None for the usual one of TCP, or of the route over UDP.
@@ -58,7 +58,7 @@ pub(super) struct Asked {
     pub(super) interval_s: Option<f64>,
     pub(super) window: Option<u64>,
     /// None for the usual one: no limit over TCP, 1 Mbit/s over UDP.
-    pub(super) rate: Option<Rate>,
+    pub(super) rate: Option<SendRate>,
     /// The pace is kept from write to write.
     pub(super) instant: bool,
     pub(super) data_port: Option<u16>,
@@ -71,7 +71,7 @@ pub(super) struct Asked {
     pub(super) host: Option<String>,
 }
 
-impl Default for Asked {
+impl Default for NuttcpOptions {
     fn default() -> Self {
         Self {
             receives: false,
@@ -101,18 +101,18 @@ impl Default for Asked {
     }
 }
 
-/// A pace.
+/// Rate of the sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Rate {
+pub(super) enum SendRate {
     Unlimited,
-    /// Of all streams.
+    /// Rate of all streams together.
     BitsPerSecond(u64),
     PacketsPerSecond(u64),
 }
 
-/// How much is sent.
+/// Amount of data to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Amount {
+pub(super) enum SendAmount {
     Buffers(u64),
     /// Whole buffers are sent.
     Bytes(u64),
@@ -132,13 +132,13 @@ pub(super) const TCP_LENGTH: u32 = 65_536;
 /// Bit/s of a test over UDP.
 const UDP_RATE_BPS: u64 = 1_000_000;
 
-impl Asked {
+impl NuttcpOptions {
     /// Bit/s of all streams with buffers of `length`; none for no limit.
     pub(super) fn rate_bps(&self, length: u32) -> Option<u64> {
         match self.rate {
-            Some(Rate::Unlimited) => None,
-            Some(Rate::BitsPerSecond(bps)) => Some(bps),
-            Some(Rate::PacketsPerSecond(count)) => {
+            Some(SendRate::Unlimited) => None,
+            Some(SendRate::BitsPerSecond(bps)) => Some(bps),
+            Some(SendRate::PacketsPerSecond(count)) => {
                 Some(count.saturating_mul(u64::from(length) * 8))
             }
             None => self.udp.then_some(UDP_RATE_BPS),
@@ -146,40 +146,41 @@ impl Asked {
     }
 }
 
-/// What a command line wants.
+/// Request of a command line: help, version or a test.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Wanted {
+pub(super) enum NuttcpRequest {
     Help,
     Version,
-    Test(Box<Asked>),
+    Test(Box<NuttcpOptions>),
 }
 
-/// The command line.
-pub(super) fn read(words: &[String]) -> Result<Wanted, String> {
-    let mut asked = Asked::default();
+/// Reads the command line.
+pub(super) fn read(words: &[String]) -> Result<NuttcpRequest, String> {
+    let mut asked = NuttcpOptions::default();
     for word in getopt::parse(words, &flags())? {
         match word {
             Word::Operand(host) => asked.host = Some(host),
-            Word::Flag('h', _) => return Ok(Wanted::Help),
-            Word::Flag('V', _) => return Ok(Wanted::Version),
-            Word::Flag(letter, value) => take(&mut asked, letter, &value)?,
+            Word::Flag('h', _) => return Ok(NuttcpRequest::Help),
+            Word::Flag('V', _) => return Ok(NuttcpRequest::Version),
+            Word::Flag(letter, value) => set_option(&mut asked, letter, &value)?,
         }
     }
     match (asked.serves, &asked.host) {
         (true, Some(host)) => Err(format!("a server takes no host, and got '{host}'")),
         (false, None) => Err("a host is needed, or -S".to_owned()),
-        _ => Ok(Wanted::Test(Box::new(asked))),
+        _ => Ok(NuttcpRequest::Test(Box::new(asked))),
     }
 }
 
-/// What `-jmax` or `-oa` shows: least, mean, most, and for jitter whether neighbours alone count.
-fn shown(value: &str, usual: u8) -> u8 {
+/// Columns that `-jmax` or `-oa` shows: least, mean, most, and for jitter whether neighbours alone
+/// count.
+fn columns_shown(value: &str, usual: u8) -> u8 {
     let of = |letter, bit| if value.contains(letter) { bit } else { 0 };
     let three = of('m', 1) | of('a', 2) | of('x', 4);
     if three == 0 { usual } else { three }
 }
 
-fn take(asked: &mut Asked, letter: char, value: &str) -> Result<(), String> {
+fn set_option(asked: &mut NuttcpOptions, letter: char, value: &str) -> Result<(), String> {
     let seconds = || {
         let time = value.trim_end_matches('s');
         let (digits, factor) = match (time.strip_suffix('m'), time.strip_suffix('h')) {
@@ -200,9 +201,9 @@ fn take(asked: &mut Asked, letter: char, value: &str) -> Result<(), String> {
         'i' => asked.interval_s = Some(seconds()?.max(0.01)),
         // With a unit behind it -n is bytes.
         'n' if value.ends_with(|c: char| c.is_ascii_alphabetic()) => {
-            asked.amount = Some(Amount::Bytes(getopt::bytes(letter, value)?));
+            asked.amount = Some(SendAmount::Bytes(getopt::bytes(letter, value)?));
         }
-        'n' => asked.amount = Some(Amount::Buffers(getopt::number(letter, value)?)),
+        'n' => asked.amount = Some(SendAmount::Buffers(getopt::number(letter, value)?)),
         'l' => {
             let bytes = u32::try_from(getopt::bytes(letter, value)?).ok();
             let bytes = bytes.filter(|bytes| *bytes > 0).ok_or("-l: no size of a buffer")?;
@@ -229,7 +230,7 @@ fn take(asked: &mut Asked, letter: char, value: &str) -> Result<(), String> {
         'u' => {
             asked.udp = true;
             if value == "u" {
-                asked.rate = Some(Rate::Unlimited);
+                asked.rate = Some(SendRate::Unlimited);
             }
         }
         'D' => asked.nodelay = true,
@@ -245,13 +246,13 @@ fn take(asked: &mut Asked, letter: char, value: &str) -> Result<(), String> {
 }
 
 /// Flags of nuttcp 7 and 8, and those that are not here.
-fn take_newer(asked: &mut Asked, letter: char, value: &str) -> Result<(), String> {
+fn take_newer(asked: &mut NuttcpOptions, letter: char, value: &str) -> Result<(), String> {
     match letter {
         'j' => {
             let in_order = if value.contains('o') { IN_ORDER } else { 0 };
-            (asked.udp, asked.jitter) = (true, shown(value, MOST) | in_order);
+            (asked.udp, asked.jitter) = (true, columns_shown(value, MOST) | in_order);
         }
-        'o' => asked.delay = shown(value, 2),
+        'o' => asked.delay = columns_shown(value, 2),
         'x' if value.starts_with('t') => return Err("-xt: use traceroute itself".to_owned()),
         'm' => return Err("-m: multicast is not here".to_owned()),
         's' => return Err("-s: no data of standard streams, leave it out".to_owned()),
@@ -261,7 +262,7 @@ fn take_newer(asked: &mut Asked, letter: char, value: &str) -> Result<(), String
 }
 
 /// A word of `-f`.
-fn format_option(asked: &mut Asked, value: &str) -> Result<(), String> {
+fn format_option(asked: &mut NuttcpOptions, value: &str) -> Result<(), String> {
     match value {
         "parse" => asked.parse = true,
         "-drops" => asked.hidden.drops = true,
@@ -275,9 +276,9 @@ fn format_option(asked: &mut Asked, value: &str) -> Result<(), String> {
 }
 
 /// A rate: kbit/s where no unit is named, packets a second with a `p` behind, `u` or 0 for none.
-fn rate(text: &str) -> Result<Rate, String> {
+fn rate(text: &str) -> Result<SendRate, String> {
     if text == "u" || text == "0" {
-        return Ok(Rate::Unlimited);
+        return Ok(SendRate::Unlimited);
     }
     let wrong = || format!("-R: '{text}' is no rate");
     let (number, packets) = match text.strip_suffix(['p', 'P']) {
@@ -288,18 +289,18 @@ fn rate(text: &str) -> Result<Rate, String> {
     let factor = if bare && !packets { 1000.0 } else { 1.0 };
     let value = getopt::size(number, true).map(|value| value * factor);
     let value = value.filter(|value| (1.0..1e18).contains(value)).ok_or_else(wrong)? as u64;
-    Ok(if packets { Rate::PacketsPerSecond(value) } else { Rate::BitsPerSecond(value) })
+    Ok(if packets { SendRate::PacketsPerSecond(value) } else { SendRate::BitsPerSecond(value) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn asked(line: &str) -> Result<Option<Asked>, String> {
+    fn asked(line: &str) -> Result<Option<NuttcpOptions>, String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         read(&words).map(|wanted| match wanted {
-            Wanted::Test(asked) => Some(*asked),
-            Wanted::Help | Wanted::Version => None,
+            NuttcpRequest::Test(asked) => Some(*asked),
+            NuttcpRequest::Help | NuttcpRequest::Version => None,
         })
     }
 
@@ -307,89 +308,89 @@ mod tests {
     fn command_lines_that_people_write_are_read() {
         let host = Some("h".to_owned());
         let cases = [
-            ("h", Asked { host: host.clone(), ..Asked::default() }),
+            ("h", NuttcpOptions { host: host.clone(), ..NuttcpOptions::default() }),
             (
                 "-r -T30 -i1 -w2m -N4 h",
-                Asked {
+                NuttcpOptions {
                     receives: true,
                     time_s: 30.0,
                     interval_s: Some(1.0),
                     window: Some(2 << 20),
                     streams: 4,
                     host: host.clone(),
-                    ..Asked::default()
+                    ..NuttcpOptions::default()
                 },
             ),
             (
                 "-w64 -R50m -n100 -l8192 -fparse h",
-                Asked {
+                NuttcpOptions {
                     window: Some(65_536),
-                    rate: Some(Rate::BitsPerSecond(50_000_000)),
-                    amount: Some(Amount::Buffers(100)),
+                    rate: Some(SendRate::BitsPerSecond(50_000_000)),
+                    amount: Some(SendAmount::Buffers(100)),
                     length: Some(8192),
                     parse: true,
                     host: host.clone(),
-                    ..Asked::default()
+                    ..NuttcpOptions::default()
                 },
             ),
             (
                 "-T2m -R500 h",
-                Asked {
+                NuttcpOptions {
                     time_s: 120.0,
-                    rate: Some(Rate::BitsPerSecond(500_000)),
+                    rate: Some(SendRate::BitsPerSecond(500_000)),
                     host: host.clone(),
-                    ..Asked::default()
+                    ..NuttcpOptions::default()
                 },
             ),
             (
                 "-u -Ri9.5m -l1400 -i1 -p5200 -r -F -f-drops h",
-                Asked {
+                NuttcpOptions {
                     udp: true,
                     receives: true,
                     instant: true,
-                    rate: Some(Rate::BitsPerSecond(9_500_000)),
+                    rate: Some(SendRate::BitsPerSecond(9_500_000)),
                     length: Some(1400),
                     interval_s: Some(1.0),
                     data_port: Some(5200),
                     hidden: Hidden { drops: true, ..Hidden::default() },
                     host: host.clone(),
-                    ..Asked::default()
+                    ..NuttcpOptions::default()
                 },
             ),
             (
                 "-u -R500p -n1m -4 h",
-                Asked {
+                NuttcpOptions {
                     udp: true,
-                    rate: Some(Rate::PacketsPerSecond(500)),
-                    amount: Some(Amount::Bytes(1 << 20)),
+                    rate: Some(SendRate::PacketsPerSecond(500)),
+                    amount: Some(SendAmount::Bytes(1 << 20)),
                     family: Some(Family::V4),
                     host,
-                    ..Asked::default()
+                    ..NuttcpOptions::default()
                 },
             ),
             (
                 "-j -o -T 2 -T5 -R10m -xP1 -I x -a h",
-                Asked {
+                NuttcpOptions {
                     udp: true,
                     jitter: 4,
                     delay: 2,
                     time_s: 5.0,
-                    rate: Some(Rate::BitsPerSecond(10_000_000)),
+                    rate: Some(SendRate::BitsPerSecond(10_000_000)),
                     host: Some("h".to_owned()),
-                    ..Asked::default()
+                    ..NuttcpOptions::default()
                 },
             ),
             (
                 "-jmao -uu h",
-                Asked {
+                NuttcpOptions {
                     udp: true,
                     jitter: 1 | 2 | 8,
-                    rate: Some(Rate::Unlimited),
+                    rate: Some(SendRate::Unlimited),
                     host: Some("h".to_owned()),
-                    ..Asked::default()
+                    ..NuttcpOptions::default()
                 },
             ),
-            ("-S -P5100", Asked { serves: true, port: 5100, ..Asked::default() }),
+            ("-S -P5100", NuttcpOptions { serves: true, port: 5100, ..NuttcpOptions::default() }),
         ];
         for (line, expected) in cases {
             assert_eq!(asked(line), Ok(Some(expected)), "{line}");

@@ -3,7 +3,7 @@
 use linerate_core::record::{Direction, FlowEnd, IntervalRow, MetricId, Record, Side, Stat};
 use linerate_proto::nuttcp::{Interval, Summary, Timed};
 
-use super::asked::Asked;
+use super::asked::NuttcpOptions;
 use crate::personality::together;
 
 /// A row of `-i` of a test in which this end receives.
@@ -11,14 +11,16 @@ pub(super) fn interval(row: &IntervalRow, parse: bool) -> String {
     let seconds = (row.end_ns - row.start_ns) as f64 / 1e9;
     let interval = Interval {
         retransmits: row.retransmits,
-        datagrams: row.datagrams.map(|it| (it.lost, it.received.cast_signed() + it.lost)),
+        datagrams: row
+            .datagrams
+            .map(|counts| (counts.lost, counts.received.cast_signed() + counts.lost)),
         ..Interval::from_bytes(row.bytes, seconds)
     };
     interval.to_line(parse)
 }
 
-/// A row that the server told, for programs: what stands behind the usual columns too.
-pub(super) fn told(interval: &Interval, line: &str) -> String {
+/// A row of the server, for programs: with the columns behind the usual ones too.
+pub(super) fn server_row(interval: &Interval, line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let mut row = interval.to_line(true);
     for pair in words.windows(2) {
@@ -31,8 +33,8 @@ pub(super) fn told(interval: &Interval, line: &str) -> String {
     row
 }
 
-/// The line of the whole test; `told` is what the server told of its end.
-pub(super) fn result(asked: &Asked, record: &Record, told: Option<&Summary>) -> String {
+/// The line of the whole test; `told` is the server's summary at its end.
+pub(super) fn result(asked: &NuttcpOptions, record: &Record, told: Option<&Summary>) -> String {
     let direction = if asked.receives { Direction::Down } else { Direction::Up };
     let value = |metric, stat| record.value(metric, stat, Some(direction));
     let (bytes, seconds) = match asked.receives && !asked.udp {
@@ -62,8 +64,8 @@ pub(super) fn result(asked: &Asked, record: &Record, told: Option<&Summary>) -> 
     line
 }
 
-/// What the server told of times.
-fn times(asked: &Asked, told: Option<&Summary>) -> String {
+/// Columns of jitter and delay from the server's summary.
+fn times(asked: &NuttcpOptions, told: Option<&Summary>) -> String {
     let Some(told) = told else { return String::new() };
     let both =
         [(told.jitter, Timed::Jitter, asked.jitter), (told.delay, Timed::Delay, asked.delay)];
@@ -73,7 +75,7 @@ fn times(asked: &Asked, told: Option<&Summary>) -> String {
     shown.collect()
 }
 
-fn losses(asked: &Asked, record: &Record, direction: Direction) -> String {
+fn losses(asked: &NuttcpOptions, record: &Record, direction: Direction) -> String {
     let value = |metric| record.value(metric, Stat::Value, Some(direction)).unwrap_or(0.0);
     let lost = value(MetricId::DatagramsLost);
     let all = value(MetricId::DatagramsReceived) + lost;
@@ -95,7 +97,7 @@ fn losses(asked: &Asked, record: &Record, direction: Direction) -> String {
 }
 
 fn retransmits(
-    asked: &Asked,
+    asked: &NuttcpOptions,
     record: &Record,
     direction: Direction,
     told: Option<&Summary>,
@@ -146,7 +148,7 @@ mod tests {
         // nuttcp 7.3.3 -fparse.
         let parsed = "megabytes=0.5000 real_sec=0.50 rate_Mbps=8.3876 drop=0 pkt=64 \
             data_loss=0.00000 msmaxjitter=36.0314 msavgOWD=0.1651";
-        assert_eq!(told(&interval, line), parsed);
+        assert_eq!(server_row(&interval, line), parsed);
     }
 
     #[test]

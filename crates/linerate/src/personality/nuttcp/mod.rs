@@ -20,7 +20,7 @@ use linerate_engine::foreign::nuttcp::{self, DataPorts, Extras};
 use linerate_proto::nuttcp::{Interval, WIRE_VERSION};
 use linerate_sys::datagram_socket::route_mtu_bytes;
 
-use self::asked::{Amount, Asked, TCP_LENGTH, USAGE, Wanted, read};
+use self::asked::{NuttcpOptions, NuttcpRequest, SendAmount, TCP_LENGTH, USAGE, read};
 use super::{listening, server_plan};
 use crate::command::measure::tool;
 use crate::exit::Outcome;
@@ -29,12 +29,12 @@ use crate::output;
 /// Runs the command line.
 pub(super) fn run(words: &[String]) -> Outcome {
     let asked = match read(words) {
-        Ok(Wanted::Test(asked)) => asked,
-        Ok(Wanted::Help) => {
+        Ok(NuttcpRequest::Test(asked)) => asked,
+        Ok(NuttcpRequest::Help) => {
             output::line(USAGE);
             return Ok(0);
         }
-        Ok(Wanted::Version) => {
+        Ok(NuttcpRequest::Version) => {
             output::line(&format!("nuttcp-{WIRE_VERSION}"));
             return Ok(0);
         }
@@ -53,7 +53,7 @@ pub(super) fn run(words: &[String]) -> Outcome {
     ))
 }
 
-fn measure(asked: &Asked) -> Result<(), Failure> {
+fn measure(asked: &NuttcpOptions) -> Result<(), Failure> {
     let stop = listening::until_interrupted()?;
     // Where the server receives it tells about the intervals, as nuttcp's does.
     let rows = Cell::new(0_u32);
@@ -62,7 +62,7 @@ fn measure(asked: &Asked) -> Result<(), Failure> {
         output::line(line);
     };
     let mut told = |interval: &Interval, line: &str| match asked.parse {
-        true => print(&lines::told(interval, line)),
+        true => print(&lines::server_row(interval, line)),
         false => print(line),
     };
     let mut watch = |event: &Event| {
@@ -96,24 +96,24 @@ fn measure(asked: &Asked) -> Result<(), Failure> {
     Ok(())
 }
 
-fn finish(asked: &Asked, length: u32) -> Finish {
+fn finish(asked: &NuttcpOptions, length: u32) -> Finish {
     match asked.amount {
-        Some(Amount::Buffers(count)) => Finish::Buffers(count),
-        Some(Amount::Bytes(bytes)) => Finish::Buffers(bytes.div_ceil(length.into())),
+        Some(SendAmount::Buffers(count)) => Finish::Buffers(count),
+        Some(SendAmount::Bytes(bytes)) => Finish::Buffers(bytes.div_ceil(length.into())),
         None => Finish::TimeNs((asked.time_s * 1e9) as u64),
     }
 }
 
-const fn directions(asked: &Asked) -> TcpDirections {
+const fn directions(asked: &NuttcpOptions) -> TcpDirections {
     if asked.receives { TcpDirections::Down } else { TcpDirections::Up }
 }
 
 /// Time between rows; a day where nobody asked for any.
-fn interval_ns(asked: &Asked) -> u64 {
+fn interval_ns(asked: &NuttcpOptions) -> u64 {
     (asked.interval_s.unwrap_or(86_400.0) * 1e9) as u64
 }
 
-fn plan(asked: &Asked) -> TcpPlan {
+fn plan(asked: &NuttcpOptions) -> TcpPlan {
     let length = asked.length.unwrap_or(TCP_LENGTH);
     // The rate is that of all streams.
     let streams = u64::from(asked.streams.max(1));
@@ -137,7 +137,7 @@ fn plan(asked: &Asked) -> TcpPlan {
     }
 }
 
-fn udp_plan(asked: &Asked) -> UdpPlan {
+fn udp_plan(asked: &NuttcpOptions) -> UdpPlan {
     let length = asked.length.unwrap_or_else(|| usual_length(asked));
     UdpPlan {
         server: server_plan(Via::Nuttcp, asked.host.as_deref(), asked.port, asked.family),
@@ -156,8 +156,8 @@ fn udp_plan(asked: &Asked) -> UdpPlan {
     }
 }
 
-/// The largest power of two below what a TCP segment of the route holds, 8192 at most.
-fn usual_length(asked: &Asked) -> u32 {
+/// The largest power of two below the payload of a TCP segment on the route, 8192 at most.
+fn usual_length(asked: &NuttcpOptions) -> u32 {
     let host = asked.host.as_deref().unwrap_or_default();
     let mut addresses = (host, asked.port).to_socket_addrs().into_iter().flatten();
     // A name that is not known is told by the test.
@@ -166,7 +166,7 @@ fn usual_length(asked: &Asked) -> u32 {
     1 << segment.ilog2()
 }
 
-fn serve(asked: &Asked) -> Result<(), Failure> {
+fn serve(asked: &NuttcpOptions) -> Result<(), Failure> {
     let listener = listening::listen(None, asked.port, None)?;
     let stop = listening::until_interrupted()?;
     let ports = DataPorts::beside(vec![asked.port]);

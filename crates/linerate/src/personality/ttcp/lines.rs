@@ -3,15 +3,15 @@
 
 use linerate_core::record::FlowEnd;
 
-use super::Asked;
+use super::TtcpOptions;
 
-/// `ttcp-t` or `ttcp-r`.
-pub(super) const fn name(asked: &Asked) -> &'static str {
+/// Name of the program in its lines: `ttcp-t` or `ttcp-r`.
+pub(super) const fn name(asked: &TtcpOptions) -> &'static str {
     if asked.transmit { "ttcp-t" } else { "ttcp-r" }
 }
 
 /// The line before the test.
-pub(super) fn head(asked: &Asked) -> String {
+pub(super) fn head(asked: &TtcpOptions) -> String {
     let buffer = asked.socket_buffer.map_or_else(String::new, |n| format!(", sockbufsize={n}"));
     let host = asked.host.as_ref().map_or_else(String::new, |host| format!("  -> {host}"));
     let (modulus, offset) = asked.align;
@@ -26,7 +26,7 @@ pub(super) fn head(asked: &Asked) -> String {
 }
 
 /// The lines after the test.
-pub(super) fn result(asked: &Asked, end: &FlowEnd) -> Vec<String> {
+pub(super) fn result(asked: &TtcpOptions, end: &FlowEnd) -> Vec<String> {
     let at = name(asked);
     let bytes = end.bytes as f64;
     // A transfer of no time at all would have no rate: ttcp takes a tenth of a millisecond.
@@ -54,12 +54,12 @@ pub(super) fn result(asked: &Asked, end: &FlowEnd) -> Vec<String> {
         whole % 60,
         100.0 * cpu / real
     ));
-    lines.push(note(at, asked.unit, (bytes / real, per_call)));
+    lines.push(note(at, asked.unit, bytes / real, per_call));
     lines
 }
 
-/// What the units are, with both figures.
-fn note(at: &str, unit: char, (bytes_per_s, per_call): (f64, f64)) -> String {
+/// Note on the units, with both figures in powers of 1000.
+fn note(at: &str, unit: char, bytes_per_s: f64, per_call: f64) -> String {
     let (of, power) = scale(unit);
     let units = (1..power).fold("1024".to_owned(), |units, _| units + "*1024");
     format!(
@@ -97,7 +97,12 @@ mod tests {
     use super::*;
 
     fn check(unit: char, rate: &str, units: &str) {
-        let asked = Asked { transmit: true, unit, host: Some("h".to_owned()), ..Asked::default() };
+        let asked = TtcpOptions {
+            transmit: true,
+            unit,
+            host: Some("h".to_owned()),
+            ..TtcpOptions::default()
+        };
         let end = FlowEnd {
             bytes: 16_777_216,
             span_ns: 1_440_000_000,
@@ -135,11 +140,11 @@ mod tests {
 
     #[test]
     fn the_head_has_the_columns_of_the_original() {
-        let asked = Asked {
+        let asked = TtcpOptions {
             transmit: true,
             socket_buffer: Some(32_768),
             host: Some("host".to_owned()),
-            ..Asked::default()
+            ..TtcpOptions::default()
         };
         assert_eq!(
             head(&asked),

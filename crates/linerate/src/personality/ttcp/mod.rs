@@ -35,9 +35,9 @@ Usage: ttcp -t [-u] [-s] [-l bytes] [-n buffers] [-p port] [-b bytes] [-D] [-f k
 /// ttcp makes its datagrams longer than its marks.
 const UDP_LENGTH_MIN: u32 = 5;
 
-/// What a command line asks for.
+/// Options of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Asked {
+struct TtcpOptions {
     transmit: bool,
     udp: bool,
     /// Without it ttcp would read standard input, or write to standard output.
@@ -54,7 +54,7 @@ struct Asked {
     host: Option<String>,
 }
 
-impl Default for Asked {
+impl Default for TtcpOptions {
     fn default() -> Self {
         Self {
             transmit: false,
@@ -109,9 +109,9 @@ pub(super) fn run(words: &[String]) -> Outcome {
     }
 }
 
-/// The command line; none when it asks for help.
-fn read(words: &[String]) -> Result<Option<Asked>, String> {
-    let mut asked = Asked::default();
+/// Reads the command line; none when it asks for help.
+fn read(words: &[String]) -> Result<Option<TtcpOptions>, String> {
+    let mut asked = TtcpOptions::default();
     let flags = letters(&PLAIN, false).chain(letters(&VALUED, true)).chain([('h', "help", false)]);
     for word in getopt::parse(words, &flags.collect::<Vec<_>>())? {
         let Word::Flag(letter, value) = word else {
@@ -156,7 +156,7 @@ fn read(words: &[String]) -> Result<Option<Asked>, String> {
     }
 }
 
-fn transmit(asked: &Asked) -> Result<FlowEnd, Failure> {
+fn transmit(asked: &TtcpOptions) -> Result<FlowEnd, Failure> {
     let plan = TcpPlan {
         server: server_plan(Via::Ttcp, asked.host.as_deref(), asked.port, asked.family),
         test: TcpTest {
@@ -174,7 +174,7 @@ fn transmit(asked: &Asked) -> Result<FlowEnd, Failure> {
 }
 
 /// As fast as possible: ttcp has no pace.
-fn transmit_udp(asked: &Asked) -> Result<FlowEnd, Failure> {
+fn transmit_udp(asked: &TtcpOptions) -> Result<FlowEnd, Failure> {
     let plan = UdpPlan {
         server: server_plan(Via::Ttcp, asked.host.as_deref(), asked.port, asked.family),
         test: UdpTest {
@@ -200,11 +200,11 @@ fn sender_of(record: Record) -> Result<FlowEnd, Failure> {
     }
 }
 
-fn receive_udp(asked: &Asked) -> Result<FlowEnd, Failure> {
+fn receive_udp(asked: &TtcpOptions) -> Result<FlowEnd, Failure> {
     let stop: Stop = listening::until_interrupted()?;
     let bind =
         |address| UdpListener::bind(SocketAddr::new(address, asked.port), asked.socket_buffer);
-    let listener = match any(asked.family) {
+    let listener = match unspecified_address(asked.family) {
         Some(address) => bind(address),
         // A host without IPv6 has IPv4 alone.
         None => bind(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| bind(Ipv4Addr::UNSPECIFIED.into())),
@@ -215,17 +215,18 @@ fn receive_udp(asked: &Asked) -> Result<FlowEnd, Failure> {
     Ok(end)
 }
 
-/// Where a receiver of one family listens.
-fn any(family: Option<Family>) -> Option<IpAddr> {
+/// Address on which a receiver of one family listens.
+fn unspecified_address(family: Option<Family>) -> Option<IpAddr> {
     family.map(|family| match family {
         Family::V4 => Ipv4Addr::UNSPECIFIED.into(),
         Family::V6 => Ipv6Addr::UNSPECIFIED.into(),
     })
 }
 
-fn receive(asked: &Asked) -> Result<FlowEnd, Failure> {
+fn receive(asked: &TtcpOptions) -> Result<FlowEnd, Failure> {
     let stop = listening::until_interrupted()?;
-    let listener = listening::listen(any(asked.family), asked.port, asked.socket_buffer)?;
+    let listener =
+        listening::listen(unspecified_address(asked.family), asked.port, asked.socket_buffer)?;
     let result = std::sync::Mutex::new(Err(nothing()));
     listening::serve(&listener, &stop, Some(1), &|stream, peer| {
         output::note(&format!("ttcp-r: accept from {}", peer.ip()));
@@ -256,38 +257,46 @@ fn nothing() -> Failure {
 mod tests {
     use super::*;
 
-    fn asked(line: &str) -> Result<Option<Asked>, String> {
+    fn asked(line: &str) -> Result<Option<TtcpOptions>, String> {
         read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
     fn the_command_line_of_a_study_is_read() {
         // GigaSunet, 2002: ttcp -t -s -f m -l 61440 -n 20345.
-        let expected = Asked {
+        let expected = TtcpOptions {
             transmit: true,
             sink: true,
             length: 61_440,
             count: 20_345,
             unit: 'm',
             host: Some("host".to_owned()),
-            ..Asked::default()
+            ..TtcpOptions::default()
         };
         assert_eq!(asked("-t -s -f m -l 61440 -n 20345 host"), Ok(Some(expected)));
         assert_eq!(asked("-s -t -f m -l 61440 -n 20345 host"), asked("-tsfm -l61440 -n20345 host"));
-        let listening =
-            Asked { sink: true, socket_buffer: Some(65_536), port: 5010, ..Asked::default() };
+        let listening = TtcpOptions {
+            sink: true,
+            socket_buffer: Some(65_536),
+            port: 5010,
+            ..TtcpOptions::default()
+        };
         assert_eq!(asked("-r -s -b 64k -p 5010"), Ok(Some(listening.clone())));
         assert_eq!(asked("-r -s -w 64k -p 5010"), Ok(Some(listening)));
         // Both ends of another study: ttcp -f m -r -s -b 16384, ttcp -f m -t -s ADDRESS.
-        let receiver =
-            Asked { sink: true, socket_buffer: Some(16_384), unit: 'm', ..Asked::default() };
+        let receiver = TtcpOptions {
+            sink: true,
+            socket_buffer: Some(16_384),
+            unit: 'm',
+            ..TtcpOptions::default()
+        };
         assert_eq!(asked("-f m -r -s -b 16384"), Ok(Some(receiver)));
-        let sender = Asked {
+        let sender = TtcpOptions {
             transmit: true,
             sink: true,
             unit: 'm',
             host: Some("10.0.0.1".to_owned()),
-            ..Asked::default()
+            ..TtcpOptions::default()
         };
         assert_eq!(asked("-f m -t -s 10.0.0.1"), Ok(Some(sender)));
     }
@@ -295,7 +304,7 @@ mod tests {
     #[test]
     fn every_flag_of_the_1991_version_is_taken() {
         let all = "-t -s -u -v -d -D -B -T -b 32768 -l 1 -n 10 -p 5010 -A 4096 -O 8 -f M -6 host";
-        let expected = Asked {
+        let expected = TtcpOptions {
             transmit: true,
             udp: true,
             sink: true,

@@ -24,7 +24,7 @@ fn oc12() -> Facts {
     Facts {
         link: Some(link),
         rtt: Some(Known::new(Duration::from_millis(45), "--rtt")),
-        ..Facts::of(Packet { payload_bytes: 9128, ip_bytes: 9180, segment })
+        ..Facts::from_packet(Packet { payload_bytes: 9128, ip_bytes: 9180, segment })
     }
 }
 

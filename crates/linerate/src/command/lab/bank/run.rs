@@ -31,14 +31,14 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
     // Before anything that could start a thread.
     enter_user_namespace_if_needed()?;
     let stop = Stop::on_signals()?;
-    let mut session = Session {
+    let mut session = BankSession {
         args,
         bank: Bank::new(measure::tool(), stop.clone(), Arc::new(study::serve)),
         stop,
         without: HashMap::new(),
     };
-    let runs =
-        (1..=args.repetitions.max(1)).flat_map(|run| scenarios.iter().map(move |it| (it, run)));
+    let runs = (1..=args.repetitions.max(1))
+        .flat_map(|run| scenarios.iter().map(move |scenario| (scenario, run)));
     let runs: Vec<_> = runs.collect();
     let bar = bar(runs.len());
     let mut judged: Vec<(Case, Judged)> = Vec::new();
@@ -63,8 +63,8 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
     if let Some(file) = args.report.as_deref().filter(|_| !shown.is_empty()) {
         paths::write(file, &bank::page(&shown).html())?;
     }
-    let measured = |(case, _): &(Case, Judged)| !matches!(case.validity, Validity::Failed(_));
-    Ok(match (session.stop.asked(), judged.iter().any(measured)) {
+    let measured = |case: &Case| !matches!(case.validity, Validity::Failed(_));
+    Ok(match (session.stop.asked(), judged.iter().any(|(case, _)| measured(case))) {
         (true, _) => INTERRUPTED,
         (_, false) => NOTHING_MEASURED,
         _ => 0,
@@ -82,15 +82,15 @@ fn bar(count: usize) -> ProgressBar {
     bar
 }
 
-struct Session<'a> {
+struct BankSession<'a> {
     args: &'a RunArgs,
     bank: Bank,
     stop: Stop,
-    /// What paths without a plant reached, by their setting: many scenarios share one.
+    /// Results of paths without a plant, by their setting: many scenarios share one.
     without: HashMap<String, Reach>,
 }
 
-impl Session<'_> {
+impl BankSession<'_> {
     /// A scenario, measured again once where this machine disturbed it; none when it was stopped.
     fn case(&mut self, scenario: &Scenario, run: u32) -> Option<Case> {
         let mut case = self.measured(scenario, run)?;
@@ -111,13 +111,13 @@ impl Session<'_> {
     fn measured(&self, scenario: &Scenario, run: u32) -> Option<Case> {
         let mut case = scenario.case(run);
         match self.measure(&scenario.planted, &scenario.congestion, self.args.whole_test)? {
-            Ok(record) => case.took(record),
+            Ok(record) => case.add_planted_run(record),
             Err(failure) => case.validity = Validity::Failed(failure.to_string()),
         }
         Some(case)
     }
 
-    /// What the path reaches without the plant.
+    /// Rate and delay of the path without the plant.
     fn reach_without(&mut self, scenario: &Scenario) -> Option<Result<Reach, Failure>> {
         let text = linerate_core::tree::to_json(&scenario.without).unwrap_or_default();
         let key = format!("{} {text}", scenario.congestion);
@@ -130,7 +130,7 @@ impl Session<'_> {
             measured = self.measure(&scenario.without, &scenario.congestion, false)?;
         }
         Some(measured.map(|record| {
-            let reach = Reach::of(&record);
+            let reach = Reach::from_record(&record);
             // One that failed is measured again for the next.
             if record.status == Status::Ok && !late(&record) {
                 self.without.insert(key, reach);

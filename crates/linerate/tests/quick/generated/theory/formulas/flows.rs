@@ -184,7 +184,7 @@ fn known<T>(value: T) -> Option<Known<T>> {
 fn packets(of: &Inputs, headers: u32) -> Facts {
     let segment = Segment { family: Family::V4, transport: Transport::TcpWithTimestamps };
     let payload_bytes = of.small("L");
-    Facts::of(Packet { payload_bytes, ip_bytes: payload_bytes + headers, segment })
+    Facts::from_packet(Packet { payload_bytes, ip_bytes: payload_bytes + headers, segment })
 }
 
 /// A path by its capacity of IP packets, round trip, window and loss.
