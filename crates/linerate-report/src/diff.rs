@@ -78,7 +78,7 @@ pub fn differences(first: &Record, second: &Record) -> Vec<Difference> {
     }
     let value = |record: &Record, row: &Summary| {
         let mut all = record.summary.iter().filter(whole);
-        all.find(|row| place(row) == place(row)).map(|row| row.value)
+        all.find(|known| place(known) == place(row)).map(|known| known.value)
     };
     rows.into_iter()
         .map(|row| {

@@ -38,7 +38,7 @@ impl Roles {
     /// True if there is a topology to compare with and the tests vary the window, for which the
     /// table of §5.1 has columns.
     pub(crate) fn compare(&self, plan: &StudyPlan) -> bool {
-        let mut flows = plan.tests.iter().filter(|test| FlowKind::of(test).is_some());
+        let mut flows = plan.tests.iter().filter(|test| FlowKind::from_test(test).is_some());
         let fits = flows.next().is_none_or(by_window);
         let paths = plan.tests.iter().any(|test| !of_devices(test));
         fits && paths && (self.localhost.is_some() || self.bare.is_some())
