@@ -60,7 +60,8 @@ fn tiles(record: &Record, plan: &TcpPlan) -> Vec<Tile> {
     goodputs.chain([Tile::new(retransmits, "segments retransmitted", "")]).collect()
 }
 
-/// What the receiver answered with, in one line; none where its kernel does not tell.
+/// Segments that the receiver sent back, in all and for each data segment; `None` where its kernel
+/// does not count them.
 fn sent_back(record: &Record, direction: Direction) -> Option<String> {
     let segments = whole(record, MetricId::ReturnSegments, direction)?;
     let ratio = whole(record, MetricId::ReturnRatio, direction)
