@@ -39,7 +39,7 @@ pub(super) fn table(row: &Row<'_>, test: &FlowTest<'_>, past: &str) -> Table {
         rows.add("  mean \u{b1} std", mean);
     }
     let seconds = |ns: f64| number::significant(ns / 1e9, 4);
-    rows.add_where("  time of the transfer, s", |it| it.transfer_ns(), seconds, |_| true);
+    rows.add_where("  time of the transfer, s", |figure| figure.transfer_ns(), seconds, |_| true);
     bounds(&mut rows, row, test);
     losses(&mut rows, row);
     rows.table
@@ -80,8 +80,8 @@ impl Rows<'_> {
         show: impl Fn(f64) -> String,
         is_worth_it: impl Fn(f64) -> bool,
     ) {
-        if self.any(|it| figure(it).is_some_and(&is_worth_it)) {
-            self.add(name, |it| or_dash(figure(it), &show));
+        if self.any(|each| figure(each).is_some_and(&is_worth_it)) {
+            self.add(name, |each| or_dash(figure(each), &show));
         }
     }
 
@@ -92,12 +92,18 @@ impl Rows<'_> {
 
 fn bounds(rows: &mut Rows<'_>, row: &Row<'_>, test: &FlowTest<'_>) {
     if row.has_window_bound(test) {
-        rows.add("  window/RTT bound", |it| or_dash(row.window_bound_bps(it), number::mbit));
-        rows.add("  best, of bound", |it| or_dash(row.window_bound_share(it), number::percent));
+        rows.add("  window/RTT bound", |figure| {
+            or_dash(row.window_bound_bps(figure), number::mbit)
+        });
+        rows.add("  best, of bound", |figure| {
+            or_dash(row.window_bound_share(figure), number::percent)
+        });
     }
     if rows.any(|figure| row.ceiling_bps(figure).is_some()) {
-        rows.add("  ceiling, payload", |it| or_dash(row.ceiling_bps(it), number::mbit));
-        rows.add("  best, of ceiling", |it| or_dash(row.ceiling_share(it), number::percent));
+        rows.add("  ceiling, payload", |figure| or_dash(row.ceiling_bps(figure), number::mbit));
+        rows.add("  best, of ceiling", |figure| {
+            or_dash(row.ceiling_share(figure), number::percent)
+        });
     }
 }
 
@@ -160,7 +166,8 @@ pub(super) fn notes(row: &Row<'_>) -> Vec<String> {
             out.push(line);
         }
     }
-    if let Some(ns) = row.way.rtt_ns.filter(|_| row.flows.iter().any(|it| row.has_window_bound(it)))
+    if let Some(ns) =
+        row.way.rtt_ns.filter(|_| row.flows.iter().any(|test| row.has_window_bound(test)))
     {
         out.push(format!(
             "window/RTT bound: the largest window that the receiver advertised (the one asked for \
@@ -174,7 +181,7 @@ pub(super) fn notes(row: &Row<'_>) -> Vec<String> {
 /// The bound of a test with its inputs; without a bound, the inputs that are not known.
 fn ceiling_of(row: &Row<'_>, test: &FlowTest<'_>) -> Option<String> {
     let figures = || test.figures.iter();
-    let figure = figures().find(|it| it.ceiling.is_some()).or_else(|| figures().next())?;
+    let figure = figures().find(|figure| figure.ceiling.is_some()).or_else(|| figures().next())?;
     let Some(limit) = row.slowest_link(figure) else {
         return figure.ceiling.as_ref().map(|known: &Ceiling| ceiling::bound(known));
     };

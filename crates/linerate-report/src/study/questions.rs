@@ -48,7 +48,7 @@ impl<'a> Answered<'a> {
 
     /// The section of questions and answers; `None` if the plan asks none.
     pub(crate) fn section(&self, grid: &Grid<'_>) -> Option<Section> {
-        let answers = self.answers.iter().map(|it| it.entry(&grid.past)).collect();
+        let answers = self.answers.iter().map(|answer| answer.entry(&grid.past)).collect();
         let section = Section::apart("Questions of the study", [Block::Answers(answers)]);
         (!self.answers.is_empty()).then_some(section)
     }
@@ -66,7 +66,7 @@ impl<'a> Answered<'a> {
 
     /// The answers with the numbers of their questions, counted from 1.
     pub(super) fn numbered(&self) -> impl Iterator<Item = (usize, &Answer<'a>)> {
-        (1..).zip(self.answers.iter().map(|it| &it.answer))
+        (1..).zip(self.answers.iter().map(|answered| &answered.answer))
     }
 
     /// Each published figure that a question names beside today's figure of the same kind. Figures
@@ -89,7 +89,7 @@ impl<'a> Answered<'a> {
                     published.title.clone(),
                     show(&published.quantity),
                     number::or_dash(today, |(name, _)| {
-                        number::or_dash(rested.shown(name), |it| it)
+                        number::or_dash(rested.shown(name), |text| text)
                     }),
                     number::or_dash(today, |(_, figure)| figure.title.clone()),
                     number.to_string(),
@@ -133,7 +133,8 @@ fn beside<'a>(
         let figure = question.figures.get(*name);
         figure.is_some_and(|figure| matches!(figure.kind, FigureKind::Measured(_)))
     };
-    let fits = |name: &str| value(name).filter(|(_, it)| it.quantity.unit == published.unit);
+    let fits =
+        |name: &str| value(name).filter(|(_, candidate)| candidate.quantity.unit == published.unit);
     // What a ratio, a share or a difference holds against it, what the answer names, any other.
     let pairs = question.figures.values().map(|figure| figure.kind.sources());
     let pair = pairs.filter(|sources| sources.contains(&name)).flatten().filter(measured);
@@ -215,7 +216,9 @@ impl AnswerRuns<'_> {
         while let Some(part) = parts.next() {
             match part {
                 Part::Words(words) => out.push_str(words),
-                Part::Title(name) => out.push_str(figure(name).map_or(NONE, |it| &it.title)),
+                Part::Title(name) => {
+                    out.push_str(figure(name).map_or(NONE, |source| &source.title))
+                }
                 Part::Value(name) => {
                     let shown = match self.unfit.contains(&**name) {
                         true => format!("({NOT_FIT})"),
