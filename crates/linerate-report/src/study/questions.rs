@@ -171,9 +171,9 @@ impl AnswerRuns<'_> {
             Verdict::Yes | Verdict::No if !is_decided => {
                 ("Not answered", self.filled(&answer.question.answer).trim().to_owned())
             }
-            Verdict::Yes => ("Yes", self.told()),
-            Verdict::No => ("No", self.told()),
-            Verdict::Told => ("", self.told()),
+            Verdict::Yes => ("Yes", self.answer_text()),
+            Verdict::No => ("No", self.answer_text()),
+            Verdict::Told => ("", self.answer_text()),
             Verdict::Unanswered(missing) => ("Not answered", reasons(missing)),
         };
         let is_answered = !matches!(answer.verdict, Verdict::Unanswered(_));
