@@ -97,8 +97,8 @@ fn other_layers(ceiling: &Ceiling) -> Option<String> {
     (!each.is_empty()).then(|| format!("that is {}", words::listed(&each)))
 }
 
-/// Whether a further bound is worth a place. A window over the microseconds of a laboratory's cable
-/// is terabits, and says nothing.
+/// True if a further bound is printed. A window over the microseconds of a laboratory's cable
+/// allows terabits per second, which is no useful bound.
 fn is_near(ceiling: &Ceiling, value: f64, measured: Option<f64>) -> bool {
     let least = ceiling.expected().map_or(f64::INFINITY, |bound| bound.value);
     value <= FAR * least && measured.is_none_or(|measured| value <= FAR_ABOVE_MEASURED * measured)
@@ -152,7 +152,7 @@ fn unknown(names: &[String]) -> String {
     if names.is_empty() { "an input".to_owned() } else { names.join("; ") }
 }
 
-/// What is missing for a ceiling, and what the user can do about it.
+/// The inputs that a ceiling lacks, and the way in which the user can supply them.
 pub(crate) fn wanting(names: &[String]) -> String {
     format!("not known for want of {}; --link 1g or --capacity RATE gives it", unknown(names))
 }

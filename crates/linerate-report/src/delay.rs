@@ -31,7 +31,8 @@ pub(crate) fn line(record: &Record, way: Option<Direction>) -> Option<String> {
     Some(text)
 }
 
-/// What is added is a queue from here on: less, or a smaller share of the delay at rest, is noise.
+/// Added delay in nanoseconds from which on it is called a queue; less, or a smaller share of the
+/// idle delay, is noise.
 pub(crate) const QUEUE_NS: f64 = 1e6;
 pub(crate) const QUEUE_SHARE: f64 = 0.1;
 /// A place with a smaller share of what is added is not named.
@@ -82,12 +83,13 @@ fn listed(places: &[(f64, String)]) -> String {
     each.collect::<Vec<String>>().join(", ")
 }
 
-/// What a load adds to the delay, and where.
+/// The delay that load adds, and the place on the path where it does.
 struct Queue {
     added: f64,
     /// The places that are worth a name, the largest first.
     places: Vec<(f64, String)>,
-    /// What both ways add, less what the path adds; none where they are not known apart.
+    /// Delay that both directions add less that of the path; `None` where the directions are not
+    /// known apart.
     halves: Option<f64>,
 }
 

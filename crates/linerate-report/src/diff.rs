@@ -17,30 +17,32 @@ use crate::headline::{Headline, Limit, LimitedBy};
 use crate::number::{self, NONE, or_dash};
 use crate::{Align, csv, words};
 
-/// One figure of both.
+/// One figure of the comparison: its value in both records, with their difference and verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// Which metric.
+    /// The metric that both values are of.
     pub metric: MetricId,
-    /// How it was made.
+    /// The statistic: the value itself, mean, percentile and so on.
     pub stat: Stat,
-    /// Data direction, where either result has both.
+    /// Direction of the data, where either record has figures of both directions.
     pub direction: Option<Direction>,
-    /// Ping payload, where it has one.
+    /// Payload length of a ping, for metrics that are kept for each length.
     pub payload_bytes: Option<u32>,
     /// Unit of the values.
     pub unit: &'static str,
-    /// Of the first result; null where it has none.
+    /// Value in the first record; null where the record has none.
     pub first: Option<f64>,
-    /// Of the second result.
+    /// Value in the second record; null where the record has none.
     pub second: Option<f64>,
-    /// Second over first, less one; null where one is absent or the first is 0.
+    /// Second value divided by the first, less 1; null where one is absent or the first is 0.
     pub change_ratio: Option<f64>,
-    /// What the samples of either spread by; null where there are none.
+    /// The larger sample standard deviation of the two records' samples; null where there are none.
     pub spread: Option<f64>,
-    /// The difference that two runs of the same thing may have; null where either value is absent.
+    /// The difference that two runs of the same measurement may have; null where either value is
+    /// absent.
     pub noise: Option<f64>,
-    /// `better`, `worse`, `same`, `inside the spread`, or null where neither is better.
+    /// `better`, `worse`, `same`, `inside the spread`, or null where the metric has no better
+    /// direction.
     pub verdict: Option<&'static str>,
 }
 
@@ -49,7 +51,7 @@ impl Difference {
         self.first.is_some() && self.second.is_some()
     }
 
-    /// Whether both differ by more than their noise.
+    /// True if the two values differ by more than their noise.
     fn counts(&self) -> bool {
         let apart = self.first.zip(self.second).map(|(one, other)| (other - one).abs());
         apart.zip(self.noise).is_some_and(|(apart, noise)| apart > noise)
@@ -60,11 +62,12 @@ impl Difference {
     }
 }
 
-/// Every figure of the whole measurement that either has, in the order of the first's summary.
+/// Every figure of a whole record, not of single flows, that either record has, in the order of the
+/// first record's summary.
 pub fn differences(first: &Record, second: &Record) -> Vec<Difference> {
     let whole = |row: &&Summary| row.flow.is_none();
     // Two tests of one direction each are compared though these differ; the plans say so.
-    let one_way = [first, second].iter().all(|record| ways(record) < 2);
+    let one_way = [first, second].iter().all(|record| direction_count(record) < 2);
     let way = |row: &Summary| row.direction.filter(|_| !one_way);
     let place = |row: &Summary| (row.metric, row.stat, way(row), row.payload_bytes);
     let mut rows: Vec<&Summary> = first.summary.iter().filter(whole).collect();
@@ -75,7 +78,7 @@ pub fn differences(first: &Record, second: &Record) -> Vec<Difference> {
     }
     let value = |record: &Record, row: &Summary| {
         let mut all = record.summary.iter().filter(whole);
-        all.find(|it| place(it) == place(row)).map(|it| it.value)
+        all.find(|known| place(known) == place(row)).map(|known| known.value)
     };
     rows.into_iter()
         .map(|row| {
@@ -105,8 +108,8 @@ pub fn differences(first: &Record, second: &Record) -> Vec<Difference> {
         .collect()
 }
 
-/// How many directions it has figures of.
-fn ways(record: &Record) -> usize {
+/// Number of directions that a record has figures of: 0, 1 or 2.
+fn direction_count(record: &Record) -> usize {
     let has = |way: &&Direction| record.summary.iter().any(|row| row.direction == Some(**way));
     [Direction::Up, Direction::Down].iter().filter(has).count()
 }
@@ -129,20 +132,23 @@ fn verdict(
     })
 }
 
-/// The sample standard deviation of what a figure is the mean of.
+/// The sample standard deviation of the samples whose mean a figure is.
 fn spread(record: &Record, row: &Summary) -> Option<f64> {
     if !matches!(row.stat, Stat::Value | Stat::Mean) {
         return None;
     }
-    let same = |it: &&Summary| {
-        it.metric == row.metric && it.stat == Stat::Stddev && it.payload_bytes == row.payload_bytes
+    let same = |summary: &&Summary| {
+        summary.metric == row.metric
+            && summary.stat == Stat::Stddev
+            && summary.payload_bytes == row.payload_bytes
     };
-    let told = record.summary.iter().find(same).map(|it| it.value);
-    told.or_else(|| {
-        let of_it = |it: &&Series| it.metric == row.metric && it.direction == row.direction;
-        let mut all = record.series.iter().filter(of_it);
+    let deviation_row = record.summary.iter().find(same).map(|summary| summary.value);
+    deviation_row.or_else(|| {
+        let is_same_metric =
+            |series: &&Series| series.metric == row.metric && series.direction == row.direction;
+        let mut all = record.series.iter().filter(is_same_metric);
         // The sum of several streams, else the only stream.
-        let series = all.clone().find(|it| it.flow.is_none()).or_else(|| {
+        let series = all.clone().find(|series| series.flow.is_none()).or_else(|| {
             let one = all.next()?;
             all.next().is_none().then_some(one)
         })?;
@@ -157,8 +163,8 @@ fn deviation(values: &[f64]) -> Option<f64> {
     (values.len() > 1).then(|| (squares / (n - 1.0)).sqrt())
 }
 
-/// Both results for a reader: the figure that says most in one line, what was asked otherwise, the
-/// figures of both; everything also has the caveats and the figures of one alone.
+/// A comparison as text: the main figure in one line, the fields in which the plans differ, the
+/// figures of both records. The long form adds caveats and the figures that one record alone has.
 pub fn document(first: &Record, second: &Record) -> Document {
     let both = [("first", first), ("second", second)];
     let failed = both.iter().filter_map(|(name, record)| {
@@ -169,8 +175,9 @@ pub fn document(first: &Record, second: &Record) -> Document {
     let (shared, alone) = figures(&rows, |_| true);
     let (counting, _) = figures(&rows, |row| row.counts() || row.is_telling());
     let left_out = remarks(&rows);
-    let (asked, none) = (asked(first, second), Vec::new());
-    let facts: Vec<Fact> = both.iter().map(|(name, it)| Fact::new(*name, 6, about(it))).collect();
+    let (asked, none) = (plan_differences(first, second), Vec::new());
+    let facts: Vec<Fact> =
+        both.iter().map(|(name, record)| Fact::new(*name, 6, record_line(record))).collect();
     let table = (!counting.is_empty()).then_some(Block::Table(counting));
     let brief = [Block::Facts(facts.clone())].into_iter();
     let brief = brief.chain(asked.iter().flat_map(|section| {
@@ -181,30 +188,34 @@ pub fn document(first: &Record, second: &Record) -> Document {
         headline: Some(headline(first, second)),
         brief: brief.chain(table).chain([Block::Remarks(left_out)]).collect(),
         head: vec![Block::Facts(facts)],
-        limits: both.iter().flat_map(|(name, it)| caveats(name, it, true)).chain(failed).collect(),
+        limits: both
+            .iter()
+            .flat_map(|(name, record)| caveats(name, record, true))
+            .chain(failed)
+            .collect(),
         sections: asked
             .into_iter()
             .chain([Section::of("", [shared], Vec::new())])
             .chain((!alone.is_empty()).then(|| Section::of("Figures of one alone", [alone], none)))
             .collect(),
-        notes: both.iter().flat_map(|(name, it)| caveats(name, it, false)).collect(),
+        notes: both.iter().flat_map(|(name, record)| caveats(name, record, false)).collect(),
         ..Document::default()
     }
 }
 
-/// What the brief table leaves out.
+/// The number of figures that the brief table leaves out, as one remark.
 fn remarks(rows: &[Difference]) -> Vec<String> {
     let shared = rows.iter().filter(|row| row.is_shared());
     let even = shared.filter(|row| !row.counts() && !row.is_telling()).count();
     let alone = rows.iter().filter(|row| !row.is_shared()).count();
     let even = (even > 0).then(|| format!("{even} more do not differ by more than their noise"));
     let alone = (alone > 0).then(|| format!("{alone} more that one alone has"));
-    let told: Vec<String> = even.into_iter().chain(alone).collect();
-    if told.is_empty() { told } else { vec![format!("{}: -v shows them", told.join(", "))] }
+    let parts: Vec<String> = even.into_iter().chain(alone).collect();
+    if parts.is_empty() { parts } else { vec![format!("{}: -v shows them", parts.join(", "))] }
 }
 
-/// Kind, other end, time, name, limit and trust, identifier.
-fn about(record: &Record) -> String {
+/// One record in a line: kind, other end, direction, start, name, identifier, limit and trust.
+fn record_line(record: &Record) -> String {
     let line = crate::history::Line::of(record);
     let answer = Headline::of(record).limit_and_trust();
     let named = line.name.map(|name| format!(", named {name}")).unwrap_or_default();
@@ -215,14 +226,14 @@ fn about(record: &Record) -> String {
     format!("{}{to}{way}, {at} UTC{named}, {id}: {answer}", line.kind)
 }
 
-/// The caveats that say what a host spoiled, or all others.
-fn caveats(name: &str, record: &Record, own: bool) -> Vec<String> {
+/// The caveats about what the host disturbed, or all others; each begins with the record's name.
+fn caveats(name: &str, record: &Record, is_host: bool) -> Vec<String> {
     let (spoilt, others) = words::caveats(record);
-    let all = if own { spoilt } else { others };
+    let all = if is_host { spoilt } else { others };
     all.into_iter().map(|caveat| format!("{name}: {caveat}")).collect()
 }
 
-/// What says most of a result, in this order.
+/// Main figures of a record, the first of them that both records have makes the headline.
 const TELLING: [(MetricId, Stat); 8] = [
     (MetricId::IpCapacity, Stat::Value),
     (MetricId::Goodput, Stat::Value),
@@ -236,11 +247,11 @@ const TELLING: [(MetricId, Stat); 8] = [
 
 fn headline(first: &Record, second: &Record) -> Headline {
     let rows = differences(first, second);
-    let told = TELLING.iter().find_map(|(metric, stat)| {
+    let main = TELLING.iter().find_map(|(metric, stat)| {
         let mut all = rows.iter().filter(|row| row.is_shared());
         all.find(|row| (row.metric, row.stat) == (*metric, *stat))
     });
-    let result = told.map_or_else(
+    let result = main.map_or_else(
         || "nothing that both measured".to_owned(),
         |row| {
             let shown = |value: Option<f64>| or_dash(value, |value| value_text(row, value));
@@ -270,7 +281,8 @@ fn headline(first: &Record, second: &Record) -> Headline {
     }
 }
 
-/// The figures that both have, and those of one alone. Directions are named where there are two.
+/// The figures that both records have, and those that one record alone has. Directions are named
+/// where there are two.
 fn figures(rows: &[Difference], keep: impl Fn(&Difference) -> bool) -> (Table, Table) {
     let right = Align::Right;
     let names = [("metric", Align::Left), ("first", right), ("second", right)];
@@ -281,7 +293,7 @@ fn figures(rows: &[Difference], keep: impl Fn(&Difference) -> bool) -> (Table, T
     let two = ways.iter().all(|way| rows.iter().any(|row| row.direction == Some(*way)));
     for row in rows {
         let shown = |value: Option<f64>| or_dash(value, |value| value_text(row, value));
-        let mut name = format!("{}{}", row.metric.row().title, stat(row.stat));
+        let mut name = format!("{}{}", row.metric.row().title, stat_suffix(row.stat));
         name.push_str(match row.direction.filter(|_| two) {
             Some(Direction::Up) => ", up",
             Some(Direction::Down) => ", down",
@@ -304,7 +316,7 @@ fn figures(rows: &[Difference], keep: impl Fn(&Difference) -> bool) -> (Table, T
     (shared, alone)
 }
 
-/// `+4.2 %`; from ten times on `1008 times`.
+/// A relative change: `+4.2 %`, or from ten times on `1008 times`.
 fn change_text(ratio: f64) -> String {
     if ratio < 9.0 {
         return format!("{:+.1} %", ratio * 100.0);
@@ -312,7 +324,7 @@ fn change_text(ratio: f64) -> String {
     format!("{} times", number::significant(1.0 + ratio, 3))
 }
 
-fn stat(stat: Stat) -> String {
+fn stat_suffix(stat: Stat) -> String {
     match stat {
         Stat::Value => String::new(),
         stat => format!(" {}", csv::key(stat)),
@@ -333,8 +345,8 @@ fn value_text(row: &Difference, value: f64) -> String {
     }
 }
 
-/// What the plans ask for that is not the same, one remark.
-fn asked(first: &Record, second: &Record) -> Option<Section> {
+/// The fields in which the two plans differ, a line for each.
+fn plan_differences(first: &Record, second: &Record) -> Option<Section> {
     let flat = |record: &Record| {
         let mut all = Vec::new();
         let plan = linerate_core::tree::to_value(&record.plan).unwrap_or_default();
@@ -342,14 +354,15 @@ fn asked(first: &Record, second: &Record) -> Option<Section> {
         all
     };
     let (one, two) = (flat(first), flat(second));
-    let of = |all: &[(String, String)], key: &str| {
+    let value_of = |all: &[(String, String)], key: &str| {
         all.iter().find(|(name, _)| name == key).map_or("-", |(_, value)| value).to_owned()
     };
     let mut keys: Vec<&String> = one.iter().chain(&two).map(|(key, _)| key).collect();
     keys.sort_unstable();
     keys.dedup();
-    let changed = keys.into_iter().filter(|key| of(&one, key) != of(&two, key));
-    let lines = changed.map(|key| format!("{key}: {} / {}", of(&one, key), of(&two, key)));
+    let changed = keys.into_iter().filter(|key| value_of(&one, key) != value_of(&two, key));
+    let lines =
+        changed.map(|key| format!("{key}: {} / {}", value_of(&one, key), value_of(&two, key)));
     let lines: Vec<String> = lines.collect();
     (!lines.is_empty()).then(|| Section::of("Asked otherwise (first / second)", [], lines))
 }

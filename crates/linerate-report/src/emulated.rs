@@ -36,7 +36,7 @@ pub fn document(run: &PathRun) -> Document {
     }
 }
 
-/// What a record says of the paths under it.
+/// Facts of a record about its emulated paths.
 pub(crate) fn facts(paths: &[EmulatedPath]) -> impl Iterator<Item = Fact> {
     paths.iter().flat_map(|path| {
         let (plan, datapath) = (path.plan.outline(), &path.datapath);
@@ -45,7 +45,8 @@ pub(crate) fn facts(paths: &[EmulatedPath]) -> impl Iterator<Item = Fact> {
     })
 }
 
-/// How well a path kept its schedule, and what its machine had to do with it.
+/// The schedule of a path: kept or not, with the time its machine was busy, waited for a CPU or was
+/// stolen.
 fn schedule(path: &EmulatedPath) -> String {
     let kept = match (path.slips(), path.late) {
         (None, false) => "kept".to_owned(),
@@ -64,7 +65,7 @@ fn schedule(path: &EmulatedPath) -> String {
     kept + &busy.unwrap_or_default() + &waited.unwrap_or_default() + &stolen.unwrap_or_default()
 }
 
-/// What each direction did, and whether the schedule was kept.
+/// Packets and delays of each direction, and whether the schedule was kept.
 fn directions(path: &EmulatedPath) -> impl Iterator<Item = Fact> {
     let each = path.directions.iter();
     let each = each.map(|it| (name(it), deeds(it, path.span_ns)));

@@ -11,14 +11,16 @@ use linerate_core::record::{
 use crate::document::{Block, Document, Fact, Section, Table};
 use crate::{ceiling, delay, number, trains, verdict, words};
 
-/// Everything that the parts of a survey say.
+/// The full report of a survey: round trips, TCP by window and by streams, packet trains, the best
+/// result of each direction against its ceiling.
 pub(crate) fn document(whole: &Record) -> Document {
     let records = whole.parts.as_slice();
     let mut sections = Vec::new();
     let round_trips = round_trips(records);
-    sections.extend(round_trips.map(|it| Section::of("Round trips by payload", [it], vec![])));
-    let windows = by(records, |plan| plan.test.window_bytes);
-    let streams = by(records, own_window);
+    sections
+        .extend(round_trips.map(|table| Section::of("Round trips by payload", [table], vec![])));
+    let windows = pairs_by(records, |plan| plan.test.window_bytes);
+    let streams = pairs_by(records, own_window);
     for (title, pairs, show) in [
         ("TCP by window, one stream", windows, number::window as fn(u64) -> String),
         ("TCP by streams, the kernel's own window", streams, |count| count.to_string()),
@@ -34,33 +36,36 @@ pub(crate) fn document(whole: &Record) -> Document {
     Document { title: format!("Survey of the path to {host}"), sections, ..Document::default() }
 }
 
-/// What the parts warn of, and what was left out: first what this host did to the numbers.
+/// The warnings of all parts and the tests that were left out: first what this host did to the
+/// numbers, then the rest.
 pub(crate) fn cautions(whole: &Record) -> (Vec<String>, Vec<String>) {
     let (own, mut others) = warnings(&whole.parts);
     if !whole.left_out.is_empty() {
-        let names: Vec<String> = whole.left_out.iter().map(asked).collect();
+        let names: Vec<String> = whole.left_out.iter().map(streams_and_window).collect();
         others.push(format!("Left out for want of time: {}", words::listed(&names)));
     }
     (own, others)
 }
 
-/// Columns of the labels.
+/// Columns that a label takes.
 const LABEL: usize = 8;
 
-/// Round trips, TCP by window and by streams, what a ceiling lacks, how much more there is.
+/// The brief report of a survey: a table of rates, limits, round trip, delays, queues, MTU and the
+/// tests tried.
 pub(crate) fn brief(whole: &Record) -> Vec<Block> {
     let records = whole.parts.as_slice();
     let (own, others) = cautions(whole);
     let notes = own.len() + others.len();
-    let by_window = by(records, |plan| plan.test.window_bytes);
-    let by_streams = by(records, own_window);
+    let by_window = pairs_by(records, |plan| plan.test.window_bytes);
+    let by_streams = pairs_by(records, own_window);
     let heads = by_window.iter().map(|pair| number::window(pair.parameter));
     let heads = heads.chain(by_streams.iter().map(|pair| format!("-P{}", pair.parameter)));
     let heads: Vec<String> = heads.collect();
     let pairs: Vec<Pair> = by_window.into_iter().chain(by_streams).collect();
     let table = rates("Mbit/s", heads, &pairs, false);
     let missing = [Direction::Up, Direction::Down].into_iter();
-    let missing = missing.filter_map(|way| records.iter().find_map(|it| it.ceiling_of(way)));
+    let missing =
+        missing.filter_map(|way| records.iter().find_map(|record| record.ceiling_of(way)));
     let mut missing: Vec<String> = missing
         .filter(|ceiling| ceiling.no_link.is_none() && ceiling.value.is_none())
         .map(|ceiling| ceiling::wanting(&ceiling.unknown))
@@ -89,13 +94,14 @@ pub(crate) fn brief(whole: &Record) -> Vec<Block> {
     table.into_iter().chain([Block::Facts(facts)]).collect()
 }
 
-/// What limited each way, with the figure that shows it, what the path would carry without it, and
-/// what to type against it.
+/// The limit of each direction with the figure that shows it, the rate of the next limit, and the
+/// remedy.
 fn limits(whole: &Record) -> Vec<Fact> {
     let mut facts = Vec::new();
     // The headline has what is not known, and the tester as the limit, with its own counters.
-    let verdicts = explain(whole).into_iter().filter(|it| it.cause != Some(Cause::Tester));
-    for verdict in verdicts.filter(|it| it.confidence >= Some(Confidence::Medium)) {
+    let verdicts =
+        explain(whole).into_iter().filter(|verdict| verdict.cause != Some(Cause::Tester));
+    for verdict in verdicts.filter(|verdict| verdict.confidence >= Some(Confidence::Medium)) {
         let way = verdict.direction.map_or("", words::way);
         let sign = verdict::outcome::first_sign(&verdict);
         let sign = sign.map_or_else(String::new, |sign| format!(": {sign}"));
@@ -111,7 +117,7 @@ fn limits(whole: &Record) -> Vec<Fact> {
     facts
 }
 
-/// One thing that was changed, and what the rate was without and with it.
+/// One setting that was changed, with the goodput without and with it.
 pub fn tried(made: &Intervention) -> String {
     let way = words::way(made.direction);
     let what = match &made.change {
@@ -163,8 +169,8 @@ fn own_window(plan: &TcpPlan) -> Option<u64> {
     plan.test.window_bytes.is_none().then_some(plan.test.streams.into())
 }
 
-/// What the records warn of, each kind once with how many records have it: first what this host did
-/// to the numbers, then the rest.
+/// The caveats of the records, each kind once with the number of records that have it: first what
+/// this host did to the numbers, then the rest.
 fn warnings(records: &[Record]) -> (Vec<String>, Vec<String>) {
     let mut kinds: Vec<(&Caveat, usize)> = Vec::new();
     for caveat in records.iter().flat_map(|record| &record.caveats) {
@@ -175,19 +181,20 @@ fn warnings(records: &[Record]) -> (Vec<String>, Vec<String>) {
     }
     let (own, others): (Vec<_>, Vec<_>) =
         kinds.into_iter().partition(|(caveat, _)| words::is_own_limit(caveat.code));
-    let line = |(caveat, count): (&Caveat, usize)| {
+    let line = |kind: (&Caveat, usize)| {
+        let (caveat, count) = kind;
         let seen = if count == 1 { String::new() } else { format!("{count} times, such as: ") };
         format!("{seen}{caveat}")
     };
     (own.into_iter().map(line).collect(), others.into_iter().map(line).collect())
 }
 
-/// Whether this host had a part in what a record says.
+/// True if a caveat says that this host had a part in the record's figures.
 fn is_disturbed(record: &Record) -> bool {
     !words::caveats(record).0.is_empty()
 }
 
-/// One measurement in a line, for the reader who watches.
+/// The result of one measurement in a line, printed while a survey runs.
 pub fn line(record: &Record) -> String {
     if let Some(failure) = &record.failure {
         return failure.to_string();
@@ -236,24 +243,25 @@ fn round_trips(records: &[Record]) -> Option<Table> {
     Some(table)
 }
 
-/// Both directions of one value of the varied parameter.
+/// Goodput of both directions at one value of the varied parameter.
 struct Pair {
     parameter: u64,
     up: Goodput,
     down: Goodput,
 }
 
-/// Goodput in one direction, and the share of its ceiling.
+/// Goodput in one direction and its share of the ceiling.
 #[derive(Clone, Copy, Debug, Default)]
 struct Goodput {
     bps: Option<f64>,
     share: Option<f64>,
-    /// This host had a part in it.
+    /// True if this host had a part in the result.
     disturbed: bool,
 }
 
-/// The TCP results by a parameter, the smallest first; `None` leaves a record out.
-fn by(records: &[Record], parameter: impl Fn(&TcpPlan) -> Option<u64>) -> Vec<Pair> {
+/// The goodput of the TCP records by a parameter, in rising order; a record for which `parameter`
+/// gives `None` is left out.
+fn pairs_by(records: &[Record], parameter: impl Fn(&TcpPlan) -> Option<u64>) -> Vec<Pair> {
     let mut pairs: Vec<Pair> = Vec::new();
     for record in records {
         let Plan::Tcp(plan) = &record.plan else { continue };
@@ -293,11 +301,11 @@ fn rates(unit: &str, heads: Vec<String>, pairs: &[Pair], shares: bool) -> Table 
     table
 }
 
-/// For each direction the best result, its ceiling, and how far apart they are.
+/// The best result of each direction, its ceiling, and the difference of the two.
 fn conclusion(records: &[Record]) -> Vec<Section> {
     let ways = [("Up", Direction::Up), ("Down", Direction::Down)];
     let each: Vec<Section> =
-        ways.into_iter().filter_map(|(name, way)| best(records, name, way)).collect();
+        ways.into_iter().filter_map(|(name, way)| best_result(records, name, way)).collect();
     if each.is_empty() {
         let text = "No TCP test gave a result.".to_owned();
         return vec![Section::close("", [Block::Text(text)])];
@@ -305,21 +313,22 @@ fn conclusion(records: &[Record]) -> Vec<Section> {
     each
 }
 
-fn best(records: &[Record], name: &str, direction: Direction) -> Option<Section> {
+fn best_result(records: &[Record], name: &str, direction: Direction) -> Option<Section> {
     let results = records.iter();
-    let results = results.filter_map(|it| Some((it, ceiling::measured(it, direction)?)));
+    let results =
+        results.filter_map(|record| Some((record, ceiling::measured(record, direction)?)));
     let (record, bps) = results.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
     let rate = number::rate(bps);
     let mark = if is_disturbed(record) { "*" } else { "" };
     let title = format!("{name}: best {rate}{mark} of TCP payload ({})", setting(record));
     let known = record.ceiling_of(direction);
-    let lines = known.map(|known| against(known, bps)).unwrap_or_default();
+    let lines = known.map(|known| below_ceiling(known, bps)).unwrap_or_default();
     let blocks = (!lines.is_empty()).then_some(Block::Remarks(lines));
     Some(Section::close(title, blocks))
 }
 
-/// The bounds of the best result, and how far below them it is.
-fn against(known: &Ceiling, bps: f64) -> Vec<String> {
+/// The ceiling of a direction, and how far the best result is below it.
+fn below_ceiling(known: &Ceiling, bps: f64) -> Vec<String> {
     let mut link = ceiling::bound(known);
     if let Some(value) = known.value {
         let gap = 1.0 - bps / value;
@@ -337,8 +346,8 @@ fn against(known: &Ceiling, bps: f64) -> Vec<String> {
     std::iter::once(link).chain(ceiling::expected(known, Some(bps))).collect()
 }
 
-/// The streams and the window that a test asks for.
-fn asked(plan: &TcpPlan) -> String {
+/// The streams and the window that a plan sets.
+fn streams_and_window(plan: &TcpPlan) -> String {
     let window = plan.test.window_bytes.map_or_else(
         || "the kernel's own window".to_owned(),
         |bytes| format!("a window of {}", number::window(bytes)),
@@ -346,7 +355,7 @@ fn asked(plan: &TcpPlan) -> String {
     format!("{} with {window}", words::counted(plan.test.streams.into(), "stream"))
 }
 
-/// What tells one part of a test from the others.
+/// The settings by which one TCP test of a survey differs from the others.
 fn brief_setting(record: &Record) -> String {
     let Plan::Tcp(plan) = &record.plan else { return String::new() };
     let way = match plan.test.directions {
@@ -355,7 +364,7 @@ fn brief_setting(record: &Record) -> String {
         TcpDirections::Both => "both ways",
     };
     let streams = words::counted(plan.test.streams.into(), "stream");
-    let window = plan.test.window_bytes.map(|it| format!(", window {}", number::window(it)));
+    let window = plan.test.window_bytes.map(|bytes| format!(", window {}", number::window(bytes)));
     format!("{way}, {streams}{}", window.unwrap_or_default())
 }
 
@@ -372,7 +381,7 @@ fn setting(record: &Record) -> String {
         0 => String::new(),
         ns => format!(", without the first {}", number::seconds(ns as f64)),
     };
-    format!("{}{control}{direction}{start}", asked(plan))
+    format!("{}{control}{direction}{start}", streams_and_window(plan))
 }
 
 #[cfg(test)]
@@ -459,7 +468,7 @@ mod tests {
         assert_eq!(text.matches("of its ceiling").count(), 1, "{text}");
         assert!(text.contains("50.0 %") && text.contains("for want of the link's rate"), "{text}");
         // 150 of 100 Mbit/s.
-        let above = against(records[0].ceiling.as_ref().expect("given above"), 150e6);
+        let above = below_ceiling(records[0].ceiling.as_ref().expect("given above"), 150e6);
         assert!(above[0].ends_with("50.0 % above it, so one of the two is wrong"), "{above:?}");
     }
 

@@ -14,7 +14,7 @@ use crate::headline::{Headline, LimitedBy, part};
 use crate::number::{self, NONE, or_dash};
 use crate::{Align, csv, delay, words};
 
-/// What a device did, the figure that says most first.
+/// Frame rates of a device; the first that a record has is printed in the list.
 const FRAME_RATES: [MetricId; 5] = [
     MetricId::ThroughputStrict,
     MetricId::ThroughputTypical,
@@ -23,8 +23,8 @@ const FRAME_RATES: [MetricId; 5] = [
     MetricId::ForwardingRateMax,
 ];
 
-/// One line: a result, or a study run as a whole. Units are the last words of names; an absent
-/// value is null, and an empty field of CSV.
+/// One line of the list: a record, or a study run as a whole. The last word of a field is its unit;
+/// an absent value is null in JSON and an empty field in CSV.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Line {
     /// Identifier of the record or of the run.
@@ -35,22 +35,22 @@ pub struct Line {
     pub kind: String,
     /// Address of this host.
     pub from: Option<String>,
-    /// The other end, as it was asked for.
+    /// The other end's host name or address, as the user gave it.
     pub to: Option<String>,
     /// `up`, `down` or `both`, seen from this host.
     pub direction: Option<&'static str>,
-    /// The host that keeps it was the server: `up` came to it.
+    /// True if the host that keeps the record was the server: then `up` is data that came to it.
     #[serde(skip)]
     pub serves: bool,
     /// Payload rate of the first direction.
     pub goodput_bps: Option<f64>,
-    /// That of the way back, where a test went both ways.
+    /// Payload rate of the second direction, where a test measured both.
     pub goodput_reverse_bps: Option<f64>,
-    /// What a search found.
+    /// Highest IP capacity that a search found (RFC 5136).
     pub ip_capacity_max_bps: Option<f64>,
-    /// Mean round trip of a ping, of its first size.
+    /// Mean round trip of a ping with its first payload length.
     pub rtt_mean_ns: Option<f64>,
-    /// The median round trip that its headline has too.
+    /// Median round trip of a ping, the figure of its headline.
     pub rtt_median_ns: Option<f64>,
     /// Median delay of probes before the load.
     pub delay_idle_ns: Option<f64>,
@@ -58,41 +58,41 @@ pub struct Line {
     pub delay_loaded_ns: Option<f64>,
     /// Lost probes of a ping, lost datagrams of UDP.
     pub loss_ratio: Option<f64>,
-    /// Throughput of a device, of the strictest kind that was measured.
+    /// Throughput of a device by the strictest goal that was measured.
     pub throughput_frames_per_sec: Option<f64>,
-    /// Measurements of a run that are stored.
+    /// Number of stored measurements of a study run.
     pub measurements: Option<u64>,
     /// Share of the ceiling, of the first direction.
     pub ceiling_ratio: Option<f64>,
-    /// `ok`, `partial`, `error`, `interrupted`; of a run its state.
+    /// `ok`, `partial`, `error` or `interrupted`; for a study run its state.
     pub status: String,
-    /// What limited it, a key: `link`, `path`, `window`, `pace`, `this_host`, `other_end`,
-    /// `device`, `time`, `not_known`, `nothing`.
+    /// Key of the limit: `link`, `path`, `window`, `pace`, `this_host`, `other_end`, `device`,
+    /// `time`, `not_known`, `nothing`.
     pub limited_by: Option<&'static str>,
     /// `good`, `doubtful` or `bad`.
     pub quality: Option<String>,
-    /// The same in words, or why it failed.
+    /// The limit in words, or the reason for which the measurement failed.
     pub verdict: String,
-    /// Given by the user.
+    /// Name that the user gave the record.
     pub name: Option<String>,
-    /// Given by the user.
+    /// Tags that the user gave the record.
     pub tags: BTreeMap<String, String>,
-    /// The study, its run, and the place in its grid.
+    /// Name of the study that the record belongs to.
     pub study: Option<String>,
-    /// The run.
+    /// Identifier of the study run.
     pub run: Option<String>,
-    /// The topology.
+    /// Name of the topology in the study's grid.
     pub topology: Option<String>,
-    /// The test.
+    /// Name of the test in the study's grid.
     pub test: Option<String>,
-    /// The value of the test's parameter.
+    /// Value of the parameter that the test varies.
     pub parameter: Option<u64>,
-    /// Counted from 1.
+    /// Repetition of the cell, counted from 1.
     pub repetition: Option<u32>,
 }
 
 impl Line {
-    /// That of a record.
+    /// The line of one record.
     pub fn of(record: &Record) -> Self {
         let directions = csv::directions(record);
         let first = directions.map(|all| all.each()[0]);
@@ -148,7 +148,7 @@ impl Line {
         }
     }
 
-    /// What was measured, in the fewest words.
+    /// The main figure: capacity, goodput, round trip, frame rate or number of measurements.
     fn result(&self) -> String {
         let loss = self.loss_ratio.filter(|ratio| *ratio > 0.0);
         let loss = loss.map(|ratio| format!(", {} lost", number::percent(ratio)));
@@ -162,7 +162,7 @@ impl Line {
             ((Some(one), Some(other)), ..) => {
                 let (one, other) = (rate(one), rate(other));
                 let unit = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
-                let same = unit(&one).filter(|it| unit(&other).as_ref() == Some(it));
+                let same = unit(&one).filter(|one_unit| unit(&other).as_ref() == Some(one_unit));
                 let first = same.and_then(|unit| one.strip_suffix(&format!(" {unit}")));
                 format!("{} / {other}", first.unwrap_or(&one))
             }
@@ -175,7 +175,7 @@ impl Line {
         }
     }
 
-    /// From here to the other end, by the way that the data went.
+    /// Arrow in the direction of the data, and the other end or the study.
     fn towards(&self) -> String {
         let arrow = match (self.direction, self.serves) {
             (Some("down"), false) | (Some("up"), true) => "\u{2190}",
@@ -189,12 +189,13 @@ impl Line {
     }
 }
 
-/// The address of `192.0.2.1:5210` or `[2001:db8::1]:5210`.
+/// The host of a socket address: `192.0.2.1` of `192.0.2.1:5210`, `2001:db8::1` of
+/// `[2001:db8::1]:5210`.
 fn host_of(socket: &str) -> String {
     let host = socket.rsplit_once(':').map_or(socket, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
     // A listener of both families names IPv4 hosts as mapped addresses.
-    host.parse::<IpAddr>().map_or_else(|_| host.to_owned(), |it| it.to_canonical().to_string())
+    host.parse::<IpAddr>().map_or_else(|_| host.to_owned(), |ip| ip.to_canonical().to_string())
 }
 
 fn verdict(record: &Record, headline: &Headline) -> String {
@@ -213,8 +214,8 @@ fn verdict(record: &Record, headline: &Headline) -> String {
     }
 }
 
-/// The list for terminals. Below [`WIDE`] columns the year and the fraction of an identifier that
-/// all share go, and long verdicts are cut.
+/// The list as a table for terminals. Below [`WIDE`] columns it drops the year and the part of the
+/// identifiers that all lines share, and cuts long verdicts.
 pub fn table(lines: &[Line], width: Option<usize>, short_id_chars: usize) -> Table {
     let narrow = width.is_some_and(|width| width < WIDE);
     let names =
@@ -227,17 +228,18 @@ pub fn table(lines: &[Line], width: Option<usize>, short_id_chars: usize) -> Tab
     });
     let cell = |text: Option<String>| text.unwrap_or_else(|| NONE.to_owned());
     let rows = lines.iter().map(|line| {
-        let tags: Vec<String> = line.tags.iter().map(|(key, it)| format!("{key}={it}")).collect();
+        let tags: Vec<String> =
+            line.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let started = line.started_at.get(if narrow { 5..16 } else { 0..16 });
         [
             started.unwrap_or(&line.started_at).replace('T', " "),
             line.kind.clone(),
             cell(line.from.clone()),
-            cut(&line.towards(), if narrow { 17 } else { 40 }),
+            ellipsized(&line.towards(), if narrow { 17 } else { 40 }),
             line.result(),
             or_dash(line.ceiling_ratio, number::share),
             or_dash(line.delay_loaded_ns, |ns| format!("{} ms", delay::ms(ns))),
-            cut(
+            ellipsized(
                 line.verdict.strip_prefix(LIMITED).unwrap_or(&line.verdict),
                 if narrow { 16 } else { 60 },
             ),
@@ -249,21 +251,21 @@ pub fn table(lines: &[Line], width: Option<usize>, short_id_chars: usize) -> Tab
     Table::of(columns).rows(rows).dropping(&[9, 2, 8, 5, 6])
 }
 
-/// What the heading of the column says already.
+/// Words that begin a verdict and stand in the column's heading already.
 const LIMITED: &str = "limited by ";
 
-/// From here on a list has room for whole words.
+/// Width in columns from which on the list is not shortened.
 const WIDE: usize = 100;
 
-/// A text of at most so many characters, the last of them a sign that there was more.
-fn cut(text: &str, chars: usize) -> String {
+/// A text cut to at most `chars` characters, with an ellipsis where something was cut.
+fn ellipsized(text: &str, chars: usize) -> String {
     if text.chars().count() <= chars {
         return text.to_owned();
     }
     text.chars().take(chars - 1).chain(['\u{2026}']).collect()
 }
 
-/// Every line with all its fields, named as in JSON; labels are `KEY=VALUE` with spaces between.
+/// The lines as CSV, with all fields named as in JSON; tags are `KEY=VALUE` with spaces between.
 pub fn comma_separated(lines: &[Line]) -> String {
     let fields = |line: &Line| match linerate_core::tree::to_value(line) {
         Ok(serde_json::Value::Object(fields)) => fields,
@@ -278,7 +280,7 @@ pub fn comma_separated(lines: &[Line]) -> String {
             serde_json::Value::Object(tags) => {
                 let each = tags
                     .iter()
-                    .map(|(key, it)| format!("{key}={}", it.as_str().unwrap_or_default()));
+                    .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
                 each.collect::<Vec<_>>().join(" ")
             }
             other => other.to_string(),
@@ -288,7 +290,7 @@ pub fn comma_separated(lines: &[Line]) -> String {
     csv::lines(&head.join(","), rows)
 }
 
-/// The fields of [`Line`], in its order.
+/// The fields of [`Line`] in its order.
 const HEAD: [&str; 29] = [
     "id",
     "started_at",

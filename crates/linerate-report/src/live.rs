@@ -8,7 +8,7 @@ use linerate_core::stats::LogHistogram;
 use crate::number::{amount, buffer, measured_rate, ms_of_clock, significant};
 use crate::words;
 
-/// Rows under headings.
+/// Printer of a table's rows while a measurement runs; the first row comes with the headings.
 #[derive(Clone, Debug)]
 pub struct Rows {
     columns: &'static [Column],
@@ -18,27 +18,27 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Those of TCP for a terminal of so many columns.
+    /// Rows of a TCP test for a terminal of `width` columns.
     pub const fn tcp(width: Option<usize>) -> Self {
         Self { columns: TCP, cells: tcp_cells, width, headed: false }
     }
 
-    /// Those of UDP.
+    /// Rows of a UDP test for a terminal of `width` columns.
     pub const fn udp(width: Option<usize>) -> Self {
         Self { columns: UDP, cells: udp_cells, width, headed: false }
     }
 
-    /// Those of a search for the capacity.
+    /// Rows of a capacity search for a terminal of `width` columns.
     pub const fn search(width: Option<usize>) -> Self {
         Self { columns: SEARCH, cells: udp_cells, width, headed: false }
     }
 
-    /// An interval of a stream, or of all; the first one under the headings.
+    /// The row of an interval of one stream or of all, with the headings before the first row.
     pub fn interval(&mut self, row: &IntervalRow) -> String {
         self.row(&(self.cells)(row), &remarks(row))
     }
 
-    /// A sub-interval of a search.
+    /// The row of a sub-interval of a capacity search.
     pub fn sub_interval(&mut self, row: &SubInterval) -> String {
         self.row(&search_cells(row), "")
     }
@@ -48,18 +48,18 @@ impl Rows {
         if std::mem::replace(&mut self.headed, true) {
             return row;
         }
-        let heads: Vec<String> = self.columns.iter().map(|it| it.0.to_owned()).collect();
+        let heads: Vec<String> = self.columns.iter().map(|column| column.0.to_owned()).collect();
         format!("{}\n{row}", line(self.columns, &heads, "", self.width))
     }
 }
 
-/// A column: its heading, its width, and when a narrow terminal loses it: the highest number first,
-/// 0 never.
+/// A column: heading, width in characters, and rank in which a narrow terminal leaves it out, the
+/// highest first; a column of rank 0 always stays.
 #[derive(Debug)]
 struct Column(&'static str, usize, u8);
 
-/// Cells under each other, all at the right but the first two; a remark that has no room beside
-/// them stands below.
+/// One row of cells, all right-aligned but the first. Columns that do not fit are left out; a
+/// remark that does not fit stands on the next line.
 fn line(columns: &[Column], cells: &[String], remark: &str, width: Option<usize>) -> String {
     let width = width.unwrap_or(usize::MAX);
     let mut kept: Vec<usize> = (0..columns.len()).collect();
@@ -82,7 +82,7 @@ fn line(columns: &[Column], cells: &[String], remark: &str, width: Option<usize>
     }
 }
 
-/// Of TCP: 79 columns.
+/// Columns of a TCP test, together 79 characters wide.
 const TCP: &[Column] = &[
     Column("stream", 8, 0),
     Column("interval", 13, 0),
@@ -100,7 +100,7 @@ fn tcp_cells(row: &IntervalRow) -> Vec<String> {
     vec![stream, interval, bytes, goodput, resent, cwnd, or_dash(row.rtt_ns, milliseconds)]
 }
 
-/// Of UDP: 80 columns.
+/// Columns of a UDP test, together 80 characters wide.
 const UDP: &[Column] = &[
     Column("stream", 8, 0),
     Column("interval", 13, 0),
@@ -118,7 +118,7 @@ fn udp_cells(row: &IntervalRow) -> Vec<String> {
     // What was passed over in an interval may have been sent in one before, so it is a part of what
     // became known in this one. Another program's server tells what it received at the end alone.
     let passed = datagrams.received.cast_signed().saturating_add(datagrams.lost);
-    let lost = or_dash(row.datagrams, |it| format!("{}/{}", it.lost, passed));
+    let lost = or_dash(row.datagrams, |counts| format!("{}/{}", counts.lost, passed));
     let loss = match passed {
         ..=0 => "-".to_owned(),
         passed => percent(datagrams.lost.max(0) as f64 / passed as f64),
@@ -126,7 +126,7 @@ fn udp_cells(row: &IntervalRow) -> Vec<String> {
     vec![stream, interval, bytes, goodput, jitter, lost, loss]
 }
 
-/// Of a search: 79 columns.
+/// Columns of a capacity search, together 79 characters wide.
 const SEARCH: &[Column] = &[
     Column("interval", 13, 0),
     Column("IP packets", 13, 0),
@@ -152,7 +152,7 @@ fn search_cells(row: &SubInterval) -> Vec<String> {
     ]
 }
 
-/// Stream and direction, interval, payload and goodput of a row.
+/// The first cells of a row: stream and direction, interval, payload, goodput.
 fn start_cells(row: &IntervalRow) -> [String; 4] {
     let stream = row.flow.map_or_else(|| "all".to_owned(), |flow| flow.to_string());
     let arrow = match row.direction {
@@ -171,7 +171,7 @@ fn interval(start_ns: u64, end_ns: u64) -> String {
     format!("{:.2}-{:.2} s", seconds(start_ns), seconds(end_ns))
 }
 
-/// What is shown, or a dash.
+/// The printed value, or a dash where it is absent.
 fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), show)
 }
@@ -184,7 +184,7 @@ fn percent(ratio: f64) -> String {
     format!("{:.2} %", ratio * 100.0)
 }
 
-/// What an interval had beside losses.
+/// Datagrams lost at the receiver, duplicates, reordering, and the mark of an omitted interval.
 fn remarks(row: &IntervalRow) -> String {
     let datagrams = row.datagrams.unwrap_or_default();
     let counts = [
@@ -202,7 +202,7 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// The line of one probe, its time in ms with no more than this many decimals.
+/// The line of one probe; its round trip in ms has at most `decimals` decimals.
 pub fn reply(reply: &PingReply, from: &str, decimals: usize) -> String {
     let ttl = reply.ttl.map_or_else(String::new, |ttl| format!(" ttl={ttl}"));
     let probe = format!("{} bytes from {from}: seq={}{ttl}", reply.payload_bytes, reply.sequence);
@@ -215,7 +215,7 @@ pub fn reply(reply: &PingReply, from: &str, decimals: usize) -> String {
     }
 }
 
-/// The state of a flood, on one line that the next one covers.
+/// The state of a flood ping, printed over the line of the state before.
 pub fn progress(progress: &PingProgress) -> String {
     let of = progress.count.map_or_else(String::new, |count| format!(" of {count}"));
     let seconds = progress.elapsed_ns as f64 / 1e9;
@@ -227,7 +227,7 @@ pub fn progress(progress: &PingProgress) -> String {
     )
 }
 
-/// Where a ping without end stands.
+/// Running totals of a ping without end: probes sent and lost, last and median round trip.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
     sent: u64,
@@ -237,7 +237,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Counts a probe that was answered or given up; a second answer is none.
+    /// Counts a probe that was answered or given up; a duplicate answer is not counted.
     pub fn count(&mut self, reply: &PingReply) {
         if reply.duplicate {
             return;
@@ -250,7 +250,8 @@ impl Standing {
         }
     }
 
-    /// `41 sent, 1 lost (2.4 %), last 0.094 ms, median 0.091 ms`, with the decimals of the clock.
+    /// The totals in a line: `41 sent, 1 lost (2.4 %), last 0.094 ms, median 0.091 ms`, with as
+    /// many decimals as the clock has.
     pub fn line(&self, decimals: usize) -> String {
         let share = 100.0 * self.lost as f64 / self.sent.max(1) as f64;
         let ms = |ns: Option<u64>| {

@@ -16,7 +16,7 @@ pub(crate) fn of_clock(row: &Summary) -> &'static str {
     }
 }
 
-/// What data does, seen from the client.
+/// Direction of the data, seen from the client.
 pub(crate) const fn direction(direction: Direction) -> &'static str {
     match direction {
         Direction::Up => "client to server",
@@ -67,7 +67,8 @@ pub(crate) fn finish(finish: Finish) -> String {
     }
 }
 
-/// How probes leave.
+/// The way in which probes are paced: at an interval, after each answer, or with a number in
+/// flight.
 pub(crate) fn ping_mode(mode: PingMode, interval_ns: u64) -> String {
     match mode {
         PingMode::Paced => format!("one every {}", number::seconds(interval_ns as f64)),
@@ -76,7 +77,7 @@ pub(crate) fn ping_mode(mode: PingMode, interval_ns: u64) -> String {
     }
 }
 
-/// How probes travel.
+/// The protocol that carries the probes.
 pub(crate) const fn transport(transport: PingTransport) -> &'static str {
     match transport {
         PingTransport::Icmp => "ICMP echo",
@@ -128,7 +129,7 @@ pub(crate) fn end(end: &End) -> String {
     parts.join(", ")
 }
 
-/// What a host adds to the delays that it measures.
+/// The time that a host adds to the delays it measures.
 pub fn calibration(found: &Calibration, tick_ns: Option<f64>) -> String {
     let us = |ns: f64| format!("{:.2}", ns / 1e3);
     let mut parts = Vec::new();

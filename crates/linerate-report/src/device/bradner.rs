@@ -1,4 +1,4 @@
-//! Bradner's tables of 1990 with the figures of now, the same with today's columns, and his
+//! Bradner's tables of 1990 with today's figures, the same with today's columns, and his
 //! devices beside.
 //!
 //! # Source
@@ -10,37 +10,57 @@ use linerate_core::record::BenchWay;
 use linerate_core::study::{Cards, PublishedRouter, Streams};
 use linerate_core::theory::framing::{GAP_BYTES, PREAMBLE_BYTES};
 
-use super::suite::{Case, Group, Size, Suite, shown};
+use super::suite::{Case, FrameSize, Group, Suite, size_text};
 use super::{limit, single, words};
 use crate::document::{RowKind, Section, Table};
 use crate::number::{self, NONE, or_dash};
 
-/// A rate of a record.
+/// Function that takes a rate, in frames per second, from a record.
 type CaseRate = fn(&Case<'_>) -> Option<f64>;
 
-/// His table and today's for one group, with what has to be known of them.
-pub(crate) fn section(group: &Group<'_>) -> Section {
-    let today = Some(today(group)).filter(|table| table.columns() > 1);
-    Section::of(group.title(), std::iter::once(table(group)).chain(today), notes(group))
+/// A rate that Bradner printed and today's records have too.
+struct ComparedRate {
+    name: &'static str,
+    published: fn(&PublishedRouter) -> Option<u64>,
+    measured: CaseRate,
 }
 
-/// In his layout; more numbers of filters than his have a column each.
-pub(crate) fn table(group: &Group<'_>) -> Table {
-    let bare = group.bare();
+impl ComparedRate {
+    const MAX: Self = Self {
+        name: "max rate",
+        published: |row| row.max_rate_fps,
+        measured: |case| case.max_fps(),
+    };
+    const FLOOD: Self = Self {
+        name: "flood rate",
+        published: |row| row.flood_rate_fps,
+        measured: |case| case.flood_fps(),
+    };
+}
+
+/// Bradner's table and the one with today's columns for a group, with remarks on goals and medium.
+pub(crate) fn section(group: &Group<'_>) -> Section {
+    let today = Some(today_table(group)).filter(|table| table.columns() > 1);
+    Section::of(group.title(), std::iter::once(bradner_table(group)).chain(today), notes(group))
+}
+
+/// A group in the columns that Bradner printed; each further number of filters has a column.
+pub(crate) fn bradner_table(group: &Group<'_>) -> Table {
+    let bare = group.fewest_filters();
     let more: Vec<u32> = group.filters().into_iter().filter(|filters| *filters != bare).collect();
     let head = ["size", "theoretical", "test", "max rate", "flood rate"].map(str::to_owned);
     let filtered = more.iter().map(|&filters| format!("max,\n{}", filters_in_words(filters)));
     let mut table = Table::new(head.into_iter().chain(filtered));
     for size in group.sizes() {
-        let at = |filters: u32, of: fn(&Case<'_>) -> Option<f64>| {
-            or_dash(group.middle(&size, filters, of), words::frames)
+        let at = |filters: u32, figure: CaseRate| {
+            or_dash(group.median_figure(&size, filters, figure), words::frames)
         };
         let most = |filters: u32| {
-            let found = group.middle(&size, filters, |case| case.max_fps());
-            or_dash(found, |fps| group.marked(&size, filters, words::frames(fps)))
+            let found = group.median_figure(&size, filters, |case| case.max_fps());
+            or_dash(found, |fps| group.with_tester_mark(&size, filters, words::frames(fps)))
         };
         let mut row = vec![
-            shown(&size),
+            size_text(&size),
             or_dash(group.theoretical_fps(&size), words::frames),
             at(bare, |case| case.tester_fps()),
             most(bare),
@@ -56,31 +76,32 @@ fn filters_in_words(filters: u32) -> String {
     crate::words::counted(filters.into(), "filter")
 }
 
-/// The same with today's columns; a row a length and number of filters.
-pub(crate) fn today(group: &Group<'_>) -> Table {
-    let (medium, bare) = (group.has_medium(), group.bare());
+/// A group in today's columns: typical and strict rate, stalls, latency, burst. A row for each
+/// frame length and number of filters.
+pub(crate) fn today_table(group: &Group<'_>) -> Table {
+    let (medium, bare) = (group.has_theoretical_rate(), group.fewest_filters());
     let mut head = vec!["size", "typical", "strict"];
     head.extend(medium.then_some("typical of\ntheoretical"));
     head.extend(["of tester's\nown", "stalls\n1/s", "p50 \u{b5}s", "p99 \u{b5}s", "burst\nframes"]);
     let mut rows: Vec<Vec<String>> = Vec::new();
     for size in group.sizes() {
         for filters in group.filters() {
-            if group.at(&size, filters).next().is_none() {
+            if group.cases(&size, filters).next().is_none() {
                 continue;
             }
             let name = match filters {
-                filters if filters == bare => shown(&size),
-                filters => format!("{}, {}", shown(&size), filters_in_words(filters)),
+                filters if filters == bare => size_text(&size),
+                filters => format!("{}, {}", size_text(&size), filters_in_words(filters)),
             };
             let cells = today_row(group, &size, filters, medium);
             rows.push(std::iter::once(name).chain(cells).collect());
         }
     }
-    told(&head, &rows)
+    filled_columns(&head, &rows)
 }
 
-/// A table without the columns that no row has a figure for; the first stays.
-fn told(head: &[&str], rows: &[Vec<String>]) -> Table {
+/// A table of the columns for which at least one row has a figure; the first column always stays.
+fn filled_columns(head: &[&str], rows: &[Vec<String>]) -> Table {
     let has = |column: &usize| *column == 0 || rows.iter().any(|row| row[*column] != NONE);
     let kept: Vec<usize> = (0..head.len()).filter(has).collect();
     let mut table = Table::new(kept.iter().map(|&column| head[column]));
@@ -88,11 +109,13 @@ fn told(head: &[&str], rows: &[Vec<String>]) -> Table {
     table
 }
 
-fn today_row(group: &Group<'_>, size: &Size, filters: u32, medium: bool) -> Vec<String> {
-    let middle = |of: fn(&Case<'_>) -> Option<f64>| group.middle(size, filters, of);
+fn today_row(group: &Group<'_>, size: &FrameSize, filters: u32, medium: bool) -> Vec<String> {
+    let middle = |figure: CaseRate| group.median_figure(size, filters, figure);
     let typical = middle(|case| case.goal_fps("typical"));
-    let share = |of: Option<f64>| or_dash(typical.zip(of).map(|(fps, of)| fps / of), words::share);
-    let marked = |fps: f64| group.marked(size, filters, words::frames(fps));
+    let share = |whole: Option<f64>| {
+        or_dash(typical.zip(whole).map(|(fps, whole)| fps / whole), words::share)
+    };
+    let marked = |fps: f64| group.with_tester_mark(size, filters, words::frames(fps));
     let mut row = vec![
         or_dash(typical, marked),
         or_dash(middle(|case| case.goal_fps("strict")), words::frames),
@@ -104,14 +127,17 @@ fn today_row(group: &Group<'_>, size: &Size, filters: u32, medium: bool) -> Vec<
         or_dash(middle(|case| Some(case.result.stalls_per_sec?.value)), few),
         or_dash(middle(|case| Some(case.latency()?.p50_ns)), words::micros),
         or_dash(middle(|case| Some(case.latency()?.p99_ns)), words::micros),
-        or_dash(middle(|case| Some(case.result.back_to_back.as_ref()?.mean_frames)), single::burst),
+        or_dash(
+            middle(|case| Some(case.result.back_to_back.as_ref()?.mean_frames)),
+            single::burst_frames,
+        ),
     ]);
     row
 }
 
 fn notes(group: &Group<'_>) -> Vec<String> {
-    let mut notes = vec![goals(group)];
-    notes.extend((!group.has_medium()).then(|| {
+    let mut notes = vec![goals_remark(group)];
+    notes.extend((!group.has_theoretical_rate()).then(|| {
         "no medium: virtual links have no theoretical rate (--link gives one); compare rates with \
          the tester's own"
             .to_owned()
@@ -135,8 +161,8 @@ fn notes(group: &Group<'_>) -> Vec<String> {
     notes
 }
 
-/// Which goal stands for his highest rate without loss.
-fn goals(group: &Group<'_>) -> String {
+/// The remark that says which goals the column "max rate" comes from.
+fn goals_remark(group: &Group<'_>) -> String {
     let mut names: Vec<&str> = Vec::new();
     for goal in group.cases.iter().filter_map(|case| limit::lossless(case.result)) {
         if !names.contains(&goal.goal.as_str()) {
@@ -150,7 +176,7 @@ fn goals(group: &Group<'_>) -> String {
     format!("frames/s; test: the tester itself without the device; max rate: {by}")
 }
 
-/// The lengths that his tables have.
+/// The frame lengths that Bradner printed, in rising order.
 fn sizes_1990(published: &[&PublishedRouter]) -> Vec<u32> {
     let mut sizes: Vec<u32> = published.iter().map(|row| row.frame_bytes).collect();
     sizes.sort_unstable();
@@ -158,9 +184,9 @@ fn sizes_1990(published: &[&PublishedRouter]) -> Vec<u32> {
     sizes
 }
 
-/// Today's devices with his beside: frames a second, and share of the theoretical rate. A section
-/// for each protocol and kind of stream that both sent.
-pub(crate) fn beside(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<Section> {
+/// Today's devices above those that Bradner printed, in frames per second and as share of the
+/// theoretical rate. A section for each protocol and kind of stream that both have.
+pub(crate) fn beside_1990(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<Section> {
     let mut kinds: Vec<(&'static str, Streams)> = Vec::new();
     for group in &suite.groups {
         let Some(kind) = kind_1990(group) else { continue };
@@ -168,7 +194,7 @@ pub(crate) fn beside(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<Se
             kinds.push(kind);
         }
     }
-    kinds.into_iter().filter_map(|kind| beside_of(suite, published, kind)).collect()
+    kinds.into_iter().filter_map(|kind| section_beside(suite, published, kind)).collect()
 }
 
 fn kind_1990(group: &Group<'_>) -> Option<(&'static str, Streams)> {
@@ -180,7 +206,7 @@ fn kind_1990(group: &Group<'_>) -> Option<(&'static str, Streams)> {
     Some((group.protocol_1990()?, streams))
 }
 
-fn beside_of(
+fn section_beside(
     suite: &Suite<'_>,
     published: &[PublishedRouter],
     kind: (&'static str, Streams),
@@ -193,39 +219,38 @@ fn beside_of(
     if sizes.is_empty() {
         return None;
     }
-    // Of two streams at once he printed the flood alone.
+    // For two streams at once Bradner printed only the rate under flood.
     let searched = rows.iter().any(|row| row.max_rate_fps.is_some());
-    let (what, then, now): (_, fn(&PublishedRouter) -> Option<u64>, CaseRate) = match searched {
-        true => ("max rate", |row| row.max_rate_fps, |case| case.max_fps()),
-        false => ("flood rate", |row| row.flood_rate_fps, |case| case.flood_fps()),
-    };
+    let rate = if searched { ComparedRate::MAX } else { ComparedRate::FLOOD };
     let heads = |name: String| {
         let sizes = sizes.iter().map(ToString::to_string);
         Table::new(std::iter::once(name).chain(sizes))
     };
-    let mut rates = heads(format!("{what}, frames/s"));
-    let mut shares = heads(format!("{what} of theoretical"));
+    let mut rates = heads(format!("{}, frames/s", rate.name));
+    let mut shares = heads(format!("{} of theoretical", rate.name));
     let line = |name: &str, cell: &dyn Fn(u32) -> String| {
         let cells = sizes.iter().map(|&bytes| cell(bytes));
         std::iter::once(name.to_owned()).chain(cells).collect::<Vec<String>>()
     };
     for group in suite.groups.iter().filter(|group| kind_1990(group) == Some(kind)) {
-        let rate = |bytes| group.middle(&(bytes, None), group.bare(), now);
-        let share = |bytes| Some(rate(bytes)? / group.theoretical_fps(&(bytes, None))?);
+        let size = FrameSize::from_bytes;
+        let filters = group.fewest_filters();
+        let fps = |bytes| group.median_figure(&size(bytes), filters, rate.measured);
+        let share = |bytes| Some(fps(bytes)? / group.theoretical_fps(&size(bytes))?);
         rates.row(line(&group.device, &|bytes| {
-            or_dash(rate(bytes), |fps| {
-                group.marked(&(bytes, None), group.bare(), words::frames(fps))
+            or_dash(fps(bytes), |fps| {
+                group.with_tester_mark(&size(bytes), filters, words::frames(fps))
             })
         }));
         shares.row(line(&group.device, &|bytes| or_dash(share(bytes), words::share)));
     }
     for (name, of_device) in devices_1990(&rows) {
-        let rate = |bytes| then(of_device.iter().find(|row| row.frame_bytes == bytes)?);
-        let share = |bytes| rate(bytes).map(|fps| share_1990(fps, bytes));
-        let printed = line(&name, &|bytes| or_dash(rate(bytes), |fps| fps.to_string()));
+        let fps = |bytes| (rate.published)(of_device.iter().find(|row| row.frame_bytes == bytes)?);
+        let share = |bytes| fps(bytes).map(|fps| share_1990(fps, bytes));
+        let printed = line(&name, &|bytes| or_dash(fps(bytes), |fps| fps.to_string()));
         rates.push(RowKind::Published, printed);
-        let shown = line(&name, &|bytes| or_dash(share(bytes), words::share));
-        shares.push(RowKind::Published, shown);
+        let size_text = line(&name, &|bytes| or_dash(share(bytes), words::share));
+        shares.push(RowKind::Published, size_text);
     }
     let streams = if kind.1 == Streams::Dual { "dual stream" } else { "single stream" };
     let note = format!(
@@ -235,13 +260,14 @@ fn beside_of(
     Some(Section::of(title, [rates, shares], vec![note]))
 }
 
-/// Share of what Ethernet of 10 Mbit/s carries, by the exact rate and not by the printed one, which
-/// is cut to whole frames.
+/// Share of the frame rate that Ethernet of 10 Mbit/s carries. The theoretical rate is the exact
+/// one, not the printed one, which is cut to whole frames.
 pub(crate) fn share_1990(fps: u64, frame_bytes: u32) -> f64 {
     fps as f64 * 8.0 * f64::from(frame_bytes + PREAMBLE_BYTES + GAP_BYTES) / 10e6
 }
 
-/// His devices in the order printed, each placement of cards and each stream a row.
+/// The printed rows by device in the order printed; each placement of cards and each stream is a
+/// device.
 fn devices_1990<'a>(rows: &[&'a PublishedRouter]) -> Vec<(String, Vec<&'a PublishedRouter>)> {
     let mut out: Vec<(String, Vec<&PublishedRouter>)> = Vec::new();
     for row in rows {

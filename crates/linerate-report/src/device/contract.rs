@@ -7,7 +7,8 @@ use super::words;
 use crate::document::{Cells, Section, Table};
 use crate::number;
 
-/// What was found, beside what was ordered where something was.
+/// The measured rate and burst of a policer or shaper beside those ordered, then the loads that
+/// were tried.
 pub(super) fn contract(plan: &BenchPlan, result: &BenchResult, found: &ContractFound) -> Section {
     let mut notes = Vec::new();
     let bytes = |bytes: f64| format!("{bytes:.0} bytes");
@@ -17,22 +18,23 @@ pub(super) fn contract(plan: &BenchPlan, result: &BenchResult, found: &ContractF
         rate = format!(", ordered {}", ordered.cir);
         burst = format!(", ordered {}", bytes(ordered.cbs_bytes as f64));
     }
-    let (named, of) = match &plan.cell_contract {
+    let (name, remark) = match &plan.cell_contract {
         Some(_) => ("sustained", "cells are frames of one length"),
         None => ("committed", ""),
     };
     match &found.cir_bps {
         Some(cir) => {
-            notes.push(format!("{named} rate {}{rate}", words::found(cir, number::rate)));
+            notes.push(format!("{name} rate {}{rate}", words::estimate_text(cir, number::rate)));
         }
         None if plan.cell_contract.is_some() => notes.push("no sustained rule was found".into()),
         None => notes.push("nothing was ever dropped: no policer was found".to_owned()),
     }
     let cbs = found.cbs_bytes.as_ref();
-    notes.extend(cbs.map(|cbs| format!("{named} burst {}{burst}", words::found(cbs, bytes))));
-    notes.extend(Some(of).filter(|of| !of.is_empty()).map(str::to_owned));
-    notes.extend(found.as_ordered.map(|yes| {
-        if yes { "as ordered, within the intervals" } else { "not as ordered" }.to_owned()
+    notes
+        .extend(cbs.map(|cbs| format!("{name} burst {}{burst}", words::estimate_text(cbs, bytes))));
+    notes.extend(Some(remark).filter(|remark| !remark.is_empty()).map(str::to_owned));
+    notes.extend(found.as_ordered.map(|is_as_ordered| {
+        if is_as_ordered { "as ordered, within the intervals" } else { "not as ordered" }.to_owned()
     }));
     notes.extend(found.findings.iter().cloned());
     let mut tables = parameters(&found.compared).into_iter().collect::<Vec<_>>();
@@ -40,16 +42,16 @@ pub(super) fn contract(plan: &BenchPlan, result: &BenchResult, found: &ContractF
     Section::of("Traffic contract", tables, notes)
 }
 
-/// A row a parameter.
+/// A row for each parameter of the contract; `None` where none was ordered.
 fn parameters(compared: &[Compared]) -> Option<Table> {
     compared.first()?;
     let columns: &[Cells<'_, &Compared>] = &[
-        ("parameter", &|it| it.parameter.to_uppercase()),
-        ("ordered", &|it| shown(it.ordered, &it.unit)),
-        ("found", &|it| shown(it.found, &it.unit)),
-        ("from", &|it| shown(it.low, &it.unit)),
-        ("to", &|it| shown(it.high, &it.unit)),
-        ("verdict", &|it| match it.holds {
+        ("parameter", &|row| row.parameter.to_uppercase()),
+        ("ordered", &|row| value_with_unit(row.ordered, &row.unit)),
+        ("found", &|row| value_with_unit(row.found, &row.unit)),
+        ("from", &|row| value_with_unit(row.low, &row.unit)),
+        ("to", &|row| value_with_unit(row.high, &row.unit)),
+        ("verdict", &|row| match row.holds {
             Holds::Kept => "as ordered".to_owned(),
             Holds::Less => "less".to_owned(),
             Holds::More => "more".to_owned(),
@@ -58,11 +60,11 @@ fn parameters(compared: &[Compared]) -> Option<Table> {
     Some(Table::by(compared, columns))
 }
 
-fn shown(value: f64, unit: &str) -> String {
+fn value_with_unit(value: f64, unit: &str) -> String {
     let digits = |value: f64| number::trimmed(&number::significant(value, 5)).to_owned();
     match unit {
         "bit/s" => number::rate(value),
-        "s" => words::time(value * 1e9),
+        "s" => words::duration(value * 1e9),
         "cells" => format!("{value:.0} cells"),
         "bytes" => format!("{value:.0} bytes"),
         other => format!("{} {other}", digits(value)),

@@ -1,4 +1,4 @@
-//! What one filter costs: the time of a frame against the number of filters, by regression.
+//! Cost of one filter rule: the time of a frame against the number of filters, by regression.
 //!
 //! The time of a frame is one over the rate at which the device is at its limit, and so everything
 //! that it does; the slope is the filters' alone. Up to ten of them cost about as little as two
@@ -6,58 +6,60 @@
 
 use linerate_core::stats::LineFit;
 
-use super::suite::{Case, Group, Size, shown};
+use super::suite::{Case, FrameSize, Group, size_text};
 use super::words;
 use crate::document::{Section, Table};
 use crate::number::{self, or_dash};
 
-/// Lists as long as this are used alone where three lengths of them were measured.
+/// Only lists of at least so many filters are used where three lengths of them were measured.
 const LONG_FROM: u32 = 10;
 
-/// A way of telling the rate at which a device is at its limit.
-type Rate = (&'static str, fn(&Case<'_>) -> Option<f64>);
+/// A rate at which the device is at its limit: its name and the function that takes it from a
+/// record.
+type LimitRate = (&'static str, fn(&Case<'_>) -> Option<f64>);
 
-/// Goals before the flood: a flood may make a device do worse than it can.
-const RATES: [Rate; 3] = [
+/// Goals stand before the flood, because a flood may make a device forward less than it can.
+const RATES: [LimitRate; 3] = [
     ("typical", |case| case.goal_fps("typical")),
     ("strict", |case| case.goal_fps("strict")),
     ("flood", |case| case.flood_fps()),
 ];
 
-/// The cost of a filter by one rate.
+/// The cost of a filter, computed from one of the rates.
 pub(crate) struct Cost {
-    /// Frames of this length.
-    pub size: Size,
-    /// By which rate.
+    /// Length of the frames sent.
+    pub size: FrameSize,
+    /// Name of the rate: typical, strict or flood.
     pub rate: &'static str,
-    /// Fewest and most filters on the line.
+    /// The fewest and the most filters among the points of the line.
     pub filters: (u32, u32),
-    /// The line: ns of a frame against filters.
+    /// The regression line: nanoseconds of a frame against the number of filters.
     pub fit: LineFit,
 }
 
-/// Every cost that the records of a group tell.
-pub(crate) fn costs(group: &Group<'_>) -> Vec<Cost> {
+/// The costs of a filter at each frame length: by the typical or strict rate, and by the flood
+/// rate.
+pub(crate) fn filter_costs(group: &Group<'_>) -> Vec<Cost> {
     let sizes = group.sizes();
-    let of_size = |size: &Size| {
+    let of_size = |size: &FrameSize| {
         let [typical, strict, flood] = RATES.map(|rate| cost(group, size, &rate));
         [typical.or(strict), flood]
     };
     sizes.iter().flat_map(of_size).flatten().collect()
 }
 
-/// Nanoseconds to the hundredth; what is less is no figure.
-fn ns(value: f64) -> String {
+/// Nanoseconds to the hundredth, without minus sign or decimals at 0.
+fn ns_text(value: f64) -> String {
     let hundredths = (value * 100.0).round() / 100.0;
     number::trimmed(&format!("{:.2}", if hundredths == 0.0 { 0.0 } else { hundredths })).to_owned()
 }
 
-fn cost(group: &Group<'_>, size: &Size, (name, rate): &Rate) -> Option<Cost> {
+fn cost(group: &Group<'_>, size: &FrameSize, rate: &LimitRate) -> Option<Cost> {
     let points = |from: u32| -> Vec<(u32, f64)> {
         let lists = group.filters().into_iter().filter(|filters| *filters >= from);
-        let cases = lists.flat_map(|filters| group.at(size, filters));
+        let cases = lists.flat_map(|filters| group.cases(size, filters));
         let time = |case: &Case<'_>| {
-            let fps = rate(case)? * words::senders(case.plan) as f64;
+            let fps = (rate.1)(case)? * words::senders(case.plan) as f64;
             (fps > 0.0).then(|| (case.filters(), 1e9 / fps))
         };
         cases.filter_map(time).collect()
@@ -73,24 +75,26 @@ fn cost(group: &Group<'_>, size: &Size, (name, rate): &Rate) -> Option<Cost> {
     let ends = (*lists.first()?, *lists.last()?);
     let line: Vec<(f64, f64)> = points.iter().map(|(x, y)| (f64::from(*x), *y)).collect();
     let fit = (lists.len() >= 3).then(|| LineFit::from_points(&line))??;
-    Some(Cost { size: size.clone(), rate: name, filters: ends, fit })
+    Some(Cost { size: size.clone(), rate: rate.0, filters: ends, fit })
 }
 
-/// A row a length and rate; none without three lengths of the list.
+/// A row for each frame length and rate; `None` unless three numbers of filters were measured.
 pub(crate) fn section(group: &Group<'_>) -> Option<Section> {
-    let costs = costs(group);
+    let costs = filter_costs(group);
     let table = Table::by(
         &costs,
         &[
-            ("size", &|it| shown(&it.size)),
-            ("by rate", &|it| it.rate.to_owned()),
-            ("filters", &|it| format!("{} to {}", it.filters.0, it.filters.1)),
-            ("ns/filter", &|it| ns(it.fit.slope)),
-            ("95 %", &|it| {
-                or_dash(it.fit.slope_95, |it| format!("{} to {}", ns(it.low), ns(it.high)))
+            ("size", &|cost| size_text(&cost.size)),
+            ("by rate", &|cost| cost.rate.to_owned()),
+            ("filters", &|cost| format!("{} to {}", cost.filters.0, cost.filters.1)),
+            ("ns/filter", &|cost| ns_text(cost.fit.slope)),
+            ("95 %", &|cost| {
+                or_dash(cost.fit.slope_95, |interval| {
+                    format!("{} to {}", ns_text(interval.low), ns_text(interval.high))
+                })
             }),
-            ("ns without", &|it| format!("{:.0}", it.fit.intercept)),
-            ("n", &|it| it.fit.n.to_string()),
+            ("ns without", &|cost| format!("{:.0}", cost.fit.intercept)),
+            ("n", &|cost| cost.fit.n.to_string()),
         ],
     );
     let mut notes = vec![
@@ -98,7 +102,9 @@ pub(crate) fn section(group: &Group<'_>) -> Option<Section> {
          passes without a match"
             .to_owned(),
     ];
-    let within = |cost: &Cost| cost.fit.slope_95.is_some_and(|it| it.low <= 0.0 && it.high >= 0.0);
+    let within = |cost: &Cost| {
+        cost.fit.slope_95.is_some_and(|interval| interval.low <= 0.0 && interval.high >= 0.0)
+    };
     if costs.iter().any(within) {
         notes.push(
             "an interval with 0 in it: the cost is not distinguishable from the spread".to_owned(),

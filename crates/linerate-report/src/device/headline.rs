@@ -1,27 +1,27 @@
-//! What a reader takes away from the benchmarks of a run: large figures, a sentence.
+//! Headline of a run of benchmarks: large figures and one sentence.
 
 use linerate_core::study::{PublishedRouter, Streams};
 
 use super::bradner::share_1990;
-use super::suite::{Case, Group, Size, Suite};
+use super::suite::{Case, FrameSize, Group, Suite};
 use super::words;
 use crate::document::Tile;
 
-/// Devices in large figures and in the sentence at most.
+/// Most devices shown as large figures and in the sentence.
 const DEVICES_MAX: usize = 4;
 
-/// What a rate stands for.
+/// The measurement that a device's headline rate comes from.
 #[derive(Clone, Copy)]
-enum Of {
+enum HeadlineRate {
     Throughput,
-    /// What came out of a flood, where no throughput was found: most of it may have been lost.
+    /// Rate forwarded under flood, where no throughput was found; most frames may have been lost.
     Flood {
-        /// Whether one was looked for.
+        /// True if a throughput was searched for.
         searched: bool,
     },
 }
 
-impl Of {
+impl HeadlineRate {
     const fn words(self) -> &'static str {
         match self {
             Self::Throughput => "",
@@ -31,45 +31,48 @@ impl Of {
     }
 }
 
-/// The shortest length of a group and the rate that stands for it, marked where the tester limited
-/// it: typical, else without loss, else under flood.
-fn shortest(group: &Group<'_>) -> Option<(Size, String, Of)> {
-    let rate = |size: &Size| {
-        let middle = |of: fn(&Case<'_>) -> Option<f64>| group.middle(size, group.bare(), of);
+/// The shortest frame length of a group with its printed rate, marked where the tester limited the
+/// search. The rate is the typical one, else the one without loss, else the one under flood.
+fn shortest_length(group: &Group<'_>) -> Option<(FrameSize, String, HeadlineRate)> {
+    let rate = |size: &FrameSize| {
+        let middle = |figure: fn(&Case<'_>) -> Option<f64>| {
+            group.median_figure(size, group.fewest_filters(), figure)
+        };
         let found =
             middle(|case| case.goal_fps("typical")).or_else(|| middle(|case| case.max_fps()));
-        let searched = group.at(size, group.bare()).any(Case::is_searched);
-        let flood = || Some((middle(|case| case.flood_fps())?, Of::Flood { searched }));
-        found.map(|fps| (fps, Of::Throughput)).or_else(flood)
-    };
-    let shown = |size: &Size, (fps, of): (f64, Of)| match of {
-        Of::Throughput => group.marked(size, group.bare(), words::frames(fps)),
-        Of::Flood { .. } => words::frames(fps),
+        let searched = group.cases(size, group.fewest_filters()).any(Case::is_searched);
+        let flood = || Some((middle(|case| case.flood_fps())?, HeadlineRate::Flood { searched }));
+        found.map(|fps| (fps, HeadlineRate::Throughput)).or_else(flood)
     };
     group.sizes().into_iter().find_map(|size| {
-        let (fps, of) = rate(&size)?;
-        let shown = shown(&size, (fps, of));
-        Some((size, shown, of))
+        let (fps, rate) = rate(&size)?;
+        let printed = match rate {
+            HeadlineRate::Throughput => {
+                group.with_tester_mark(&size, group.fewest_filters(), words::frames(fps))
+            }
+            HeadlineRate::Flood { .. } => words::frames(fps),
+        };
+        Some((size, printed, rate))
     })
 }
 
-/// A figure a device: rate, what of, and the best of the devices of 1990.
+/// A large figure for each device: its rate, the frame length, and the best device of 1990.
 pub(crate) fn tiles(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<Tile> {
     let tile = |group: &Group<'_>| {
-        let (size, fps, of) = shortest(group)?;
-        let length = super::suite::shown(&size);
-        let label = format!("frames/s of {length} bytes{}, {}", of.words(), group.title());
-        Some(Tile::new(fps, label, past(group, &size, published)))
+        let (size, fps, rate) = shortest_length(group)?;
+        let length = super::suite::size_text(&size);
+        let label = format!("frames/s of {length} bytes{}, {}", rate.words(), group.title());
+        Some(Tile::new(fps, label, best_1990(group, &size, published)))
     };
     suite.groups.iter().filter_map(tile).take(DEVICES_MAX).collect()
 }
 
-/// The best that was printed for the same protocol and length, one stream.
-fn past(group: &Group<'_>, size: &Size, published: &[PublishedRouter]) -> String {
+/// The best rate that Bradner printed for the same protocol and frame length with a single stream.
+fn best_1990(group: &Group<'_>, size: &FrameSize, published: &[PublishedRouter]) -> String {
     let same = |row: &&PublishedRouter| {
         Some(row.protocol.as_str()) == group.protocol_1990()
-            && row.frame_bytes == size.0
-            && size.1.is_none()
+            && row.frame_bytes == size.bytes
+            && size.mix.is_none()
             && row.streams == Streams::Single
     };
     let best = published.iter().filter(same).max_by_key(|row| row.max_rate_fps);
@@ -81,9 +84,9 @@ fn past(group: &Group<'_>, size: &Size, published: &[PublishedRouter]) -> String
     said.unwrap_or_default()
 }
 
-/// The device; where several groups have it, also by what differs: `bridge (DECnet IV, single
-/// stream)`.
-fn named(suite: &Suite<'_>, group: &Group<'_>) -> String {
+/// The device's name; where several groups have the device, with the frames and streams too:
+/// `bridge (DECnet IV, single stream)`.
+fn device_in_sentence(suite: &Suite<'_>, group: &Group<'_>) -> String {
     let title = group.title();
     let several = suite.groups.iter().filter(|other| other.device == group.device).count() > 1;
     match title.split_once(": ") {
@@ -92,21 +95,21 @@ fn named(suite: &Suite<'_>, group: &Group<'_>) -> String {
     }
 }
 
-/// One plain sentence; `None` without a rate.
+/// One sentence with each device's rate at the shortest frame length; `None` without a rate.
 pub(crate) fn sentence(suite: &Suite<'_>) -> Option<String> {
-    let (size, ..) = suite.groups.iter().find_map(shortest)?;
+    let (size, ..) = suite.groups.iter().find_map(shortest_length)?;
     let each: Vec<String> = suite
         .groups
         .iter()
-        .filter_map(|group| Some((group, shortest(group).filter(|(own, ..)| *own == size)?)))
+        .filter_map(|group| Some((group, shortest_length(group).filter(|(own, ..)| *own == size)?)))
         .take(DEVICES_MAX)
         .enumerate()
-        .map(|(index, (group, (_, fps, of)))| {
+        .map(|(index, (group, (_, fps, rate)))| {
             let noun = if index == 0 { " frames/s" } else { "" };
-            format!("{} passes {fps}{noun}{}", named(suite, group), of.words())
+            format!("{} passes {fps}{noun}{}", device_in_sentence(suite, group), rate.words())
         })
         .collect();
-    let length = super::suite::shown(&size);
+    let length = super::suite::size_text(&size);
     let said = format!("With frames of {length} bytes {}.", crate::words::listed(&each));
     let why = if said.contains('*') { " *: limited by the tester, it may do more." } else { "" };
     Some(said + why)

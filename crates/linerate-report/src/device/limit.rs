@@ -7,17 +7,18 @@ use linerate_core::record::{BenchPlan, BenchResult, GoalFound, Record};
 use super::words;
 use crate::number;
 
-/// A forwarding rate under flood below this share of the throughput is a collapse.
+/// A forwarding rate under flood below this share of the throughput is called a collapse.
 const COLLAPSE_BELOW: f64 = 0.9;
 
-/// The goal that stands for a rate without loss: strict, else verified, else the usual one.
+/// The goal whose rate counts as the rate without loss: strict, else verified, else the usual one.
 pub(crate) fn lossless(result: &BenchResult) -> Option<&GoalFound> {
     let named =
         |name| result.goal(name).filter(|goal: &&GoalFound| goal.throughput_fps().is_some());
     named("strict").or_else(|| named("verified")).or_else(|| usual(result))
 }
 
-/// What was found, in a few words: the throughput, or what else is known.
+/// The throughput in frames per second; without one, the rate under flood or the reason why there
+/// is none.
 pub(crate) fn result(record: &Record, plan: &BenchPlan) -> String {
     let Some(result) = &record.bench else { return "nothing was measured".to_owned() };
     let frames = match &plan.frames.mix {
@@ -34,22 +35,25 @@ pub(crate) fn result(record: &Record, plan: &BenchPlan) -> String {
     }
 }
 
-/// What shows the limit; empty where there is nothing to add.
+/// The figures that show the limit: stalls, the tester's rate, a collapse under flood. Empty where
+/// there are none.
 pub(crate) fn evidence(record: &Record, plan: &BenchPlan, limit: Option<DeviceLimit>) -> String {
     let Some(result) = &record.bench else { return String::new() };
     let said = limit.map(|limit| match limit {
-        DeviceLimit::Stalls => stalled(result),
+        DeviceLimit::Stalls => stalls_evidence(result),
         DeviceLimit::Medium => "all that it carries".to_owned(),
-        DeviceLimit::Tester => format!("the tester alone does no more than {}", tester(result)),
+        DeviceLimit::Tester => {
+            format!("the tester alone does no more than {}", tester_rate(result))
+        }
         DeviceLimit::Device => String::new(),
     });
     let fps = usual(result).and_then(GoalFound::throughput_fps);
-    let collapse = fps.and_then(|fps| collapse(result, plan, fps));
+    let collapse = fps.and_then(|fps| flood_collapse(result, plan, fps));
     let parts = said.into_iter().chain(collapse).filter(|part| !part.is_empty());
     parts.collect::<Vec<String>>().join(", ")
 }
 
-fn stalled(result: &BenchResult) -> String {
+fn stalls_evidence(result: &BenchResult) -> String {
     let strict = stalls_part(result).map_or(0.0, |(strict, _)| strict);
     let often = result.stalls_per_sec.as_ref().map_or_else(String::new, |stalls| {
         format!(", {} per second", number::trimmed(&number::significant(stalls.value, 3)))
@@ -61,20 +65,21 @@ fn stalled(result: &BenchResult) -> String {
     format!("it stalls{often}: {strict}")
 }
 
-fn tester(result: &BenchResult) -> String {
+fn tester_rate(result: &BenchResult) -> String {
     let own = result.tester.as_ref().map(|tester| tester.frames_per_sec);
     own.map_or_else(|| "that".to_owned(), |fps| format!("{} per second", words::frames(fps)))
 }
 
-/// What comes of a flood, where it is much less than what passes without one.
-fn collapse(result: &BenchResult, plan: &BenchPlan, fps: f64) -> Option<String> {
+/// Forwarding rate under flood, where it is below `COLLAPSE_BELOW` of the throughput.
+fn flood_collapse(result: &BenchResult, plan: &BenchPlan, fps: f64) -> Option<String> {
     let senders = words::senders(plan) as f64;
     let flood = result.flood.as_ref().map(|point| point.forwarded_fps / senders);
     let collapsed = flood.filter(|flood| *flood < fps * COLLAPSE_BELOW)?;
     Some(format!("flooded it passes only {}", words::frames(collapsed)))
 }
 
-/// Where no goal was searched or reached: what else is known.
+/// Result of a record without a throughput: no load passed, the rate under flood, or nothing
+/// measured.
 fn without_goal(result: &BenchResult, frames: &str) -> String {
     if !result.goals.is_empty() {
         return format!("no load of {frames} passed as any goal asks");

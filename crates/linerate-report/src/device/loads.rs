@@ -5,8 +5,8 @@ use linerate_core::record::{BenchPlan, BenchResult, LoadPoint};
 use super::words;
 use crate::document::{Section, Table};
 
-/// The loads of a test; none without any.
-pub(super) fn loads(
+/// A section of one test's loads; `None` if none was tried.
+pub(super) fn loads_section(
     title: &str,
     points: &[LoadPoint],
     plan: &BenchPlan,
@@ -19,7 +19,8 @@ pub(super) fn loads(
     Some(Section::of(title, [load_table(points, plan, result)?], notes))
 }
 
-/// A row a load: what was asked, what was sent, what came out; none without a load.
+/// A row for each load: rate intended, offered and forwarded, loss, frames sent and lost; `None`
+/// without a load.
 pub(super) fn load_table(
     points: &[LoadPoint],
     plan: &BenchPlan,
@@ -37,7 +38,7 @@ pub(super) fn load_table(
             point.intended_fps.map_or_else(|| "all".to_owned(), words::frames),
             words::frames(point.offered_fps),
             words::frames(point.forwarded_fps),
-            words::loss(point.loss_ratio),
+            words::loss_ratio(point.loss_ratio),
             point.sent.to_string(),
             point.sent.saturating_sub(point.received).to_string(),
         ];

@@ -26,7 +26,7 @@ pub use trials::trials_csv;
 use crate::document::{Block, Document, Figure, Section};
 use suite::Suite;
 
-/// The metrics that a page defines.
+/// The metrics that a report on benchmarks defines.
 pub(crate) const METRICS: &[MetricId] = &[
     MetricId::TheoreticalFrames,
     MetricId::TesterFrames,
@@ -54,8 +54,9 @@ pub(crate) const METRICS: &[MetricId] = &[
     MetricId::ContractCbs,
 ];
 
-/// Several records of benchmarks as one report: tables in Bradner's form and today's, then those
-/// of RFC 2544. His devices stand beside where `published` has them. Empty without a benchmark.
+/// Several records of benchmarks as one report: tables in Bradner's form and today's, then those of
+/// RFC 2544. The devices of 1990 stand beside today's where `published` has them. Empty without a
+/// benchmark.
 pub fn document(records: &[Record], published: &[PublishedRouter]) -> Document {
     let suite = Suite::new(records, suite::plain_name);
     let figures = figures(&suite).into_iter().map(Block::Figure);
@@ -67,27 +68,28 @@ pub fn document(records: &[Record], published: &[PublishedRouter]) -> Document {
     }
 }
 
-/// The sections of all groups, what one filter costs, his devices, trials that do not count.
+/// The sections of all groups, then the cost of a filter, the devices of 1990, and the trials that
+/// do not count.
 pub(crate) fn sections(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<Section> {
     let mut out = Vec::new();
     for group in &suite.groups {
         out.push(bradner::section(group));
         out.extend(filters::section(group));
     }
-    out.extend(bradner::beside(suite, published));
+    out.extend(bradner::beside_1990(suite, published));
     out.extend(suite.groups.iter().flat_map(rfc2544::sections));
     let cases = suite.groups.iter().flat_map(|group| &group.cases);
-    out.extend(single::invalid(cases.flat_map(|case| &case.result.trials)));
+    out.extend(single::invalid_trials(cases.flat_map(|case| &case.result.trials)));
     out
 }
 
 /// The diagrams of all groups.
 pub(crate) fn figures(suite: &Suite<'_>) -> Vec<Figure> {
     let groups = suite.groups.iter().enumerate();
-    groups.flat_map(|(number, group)| plots::plots(group, number)).collect()
+    groups.flat_map(|(number, group)| plots::group_figures(group, number)).collect()
 }
 
-/// Whether a record is of a benchmark.
+/// True if the record is of a benchmark and has its result.
 pub fn is_bench(record: &Record) -> bool {
     matches!(record.plan, Plan::Bench(_)) && record.bench.is_some()
 }

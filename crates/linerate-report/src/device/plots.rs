@@ -1,9 +1,9 @@
-//! The diagrams of benchmarks: throughput by length, loss by load, latencies, and what a search
-//! did. RFC 2544 §26.1 and §26.3 ask for the first two.
+//! The diagrams of benchmarks: throughput by length, loss by load, latencies, and the trials
+//! of a search. RFC 2544 §26.1 and §26.3 ask for the first two.
 
 use linerate_core::record::{BenchTest, BenchTrial};
 
-use super::suite::{Case, Group, Size, shown};
+use super::suite::{Case, FrameSize, Group, size_text};
 use super::{rfc2544, words};
 use crate::document::Figure;
 use crate::number;
@@ -11,14 +11,14 @@ use crate::svg::{
     Axis, BarChart, BarRow, LineChart, Mark, Series, TraceChart, TracePoint, cumulated, described,
 };
 
-/// Searches that are drawn of one group at most.
+/// Most searches that are drawn for one group.
 const TRACES_MAX: usize = 9;
 
-/// Curves in one chart at most; more are not told apart.
+/// Most curves in one chart; the colours of more would not be told apart.
 const CURVES_MAX: usize = 14;
 
-/// All diagrams of a group; `number` keeps the files of several groups apart, from 0.
-pub(crate) fn plots(group: &Group<'_>, number: usize) -> Vec<Figure> {
+/// All diagrams of a group. `number`, counted from 0, tells apart the files of several groups.
+pub(crate) fn group_figures(group: &Group<'_>, number: usize) -> Vec<Figure> {
     let file = |name: &str| match number {
         0 => format!("bench-{name}"),
         _ => format!("bench-{name}-{}", number + 1),
@@ -31,7 +31,8 @@ pub(crate) fn plots(group: &Group<'_>, number: usize) -> Vec<Figure> {
     out
 }
 
-/// A figure of a case by its name and style.
+/// A curve of the throughput chart: its name, its style, and the function that takes the rate from
+/// a record.
 type Curve = (&'static str, usize, fn(&Case<'_>) -> Option<f64>);
 
 const CURVES: [Curve; 4] = [
@@ -41,26 +42,32 @@ const CURVES: [Curve; 4] = [
     ("flood", 2, |case| case.flood_fps()),
 ];
 
-/// §26.1: frame length against frame rate, with the theoretical curve where there is a medium.
+/// RFC 2544 §26.1: frame rate by frame length, with the theoretical curve where the medium is
+/// known.
 fn throughput(group: &Group<'_>, file: &str) -> Option<Figure> {
-    let sizes: Vec<_> = group.sizes().into_iter().filter(|size| size.1.is_none()).collect();
-    let points = |of: &dyn Fn(&Size) -> Option<f64>| -> Vec<(f64, f64)> {
-        sizes.iter().filter_map(|size| Some((f64::from(size.0), of(size)?))).collect()
+    let sizes: Vec<_> = group.sizes().into_iter().filter(|size| size.mix.is_none()).collect();
+    let points = |rate: &dyn Fn(&FrameSize) -> Option<f64>| -> Vec<(f64, f64)> {
+        sizes.iter().filter_map(|size| Some((f64::from(size.bytes), rate(size)?))).collect()
     };
-    let curve = |(name, style, of): &Curve| {
-        Series::new(*name, *style, points(&|size| group.middle(size, group.bare(), of)))
+    let curve = |(name, style, rate): &Curve| {
+        Series::new(
+            *name,
+            *style,
+            points(&|size| group.median_figure(size, group.fewest_filters(), rate)),
+        )
     };
     let mut curves: Vec<Series> = CURVES.iter().map(curve).collect();
     curves.retain(|curve| !curve.points.is_empty());
     if curves.is_empty() || sizes.len() < 2 {
         return None;
     }
-    let tester = points(&|size| group.middle(size, group.bare(), |case| case.tester_fps()));
+    let tester =
+        points(&|size| group.median_figure(size, group.fewest_filters(), |case| case.tester_fps()));
     let theory = points(&|size| group.theoretical_fps(size));
     let dashed = [Series::new("theoretical", 5, theory), Series::new("tester", 6, tester)];
     let dashed = dashed.into_iter().filter(|curve| !curve.points.is_empty());
     curves.extend(dashed.map(Series::dashed));
-    let ticks = sizes.iter().map(|size| (f64::from(size.0), size.0.to_string())).collect();
+    let ticks = sizes.iter().map(|size| (f64::from(size.bytes), size.bytes.to_string())).collect();
     let x = Axis { ticks, ..Axis::log("frame length, bytes", number::short) };
     let axes = [x, Axis::log("frames per second", number::short)];
     let title = format!("Frame rate by length: {}", group.device);
@@ -71,13 +78,14 @@ fn throughput(group: &Group<'_>, file: &str) -> Option<Figure> {
     Some(Figure::new(title, caption, vec![(format!("{file}.svg"), chart.svg())]))
 }
 
-/// §26.3: offered load against loss; the load as share of the medium's rate where there is one.
+/// RFC 2544 §26.3: loss by offered load; the load as share of the theoretical rate where the medium
+/// is known.
 fn loss(group: &Group<'_>, file: &str) -> Option<Figure> {
     let curves = loss_curves(group);
     if curves.is_empty() {
         return None;
     }
-    let label = match group.has_medium() {
+    let label = match group.has_theoretical_rate() {
         true => "offered load, % of the theoretical rate",
         false => "offered load, frames per second",
     };
@@ -89,11 +97,11 @@ fn loss(group: &Group<'_>, file: &str) -> Option<Figure> {
     Some(Figure::new(title, caption, vec![(format!("{file}.svg"), chart.svg())]))
 }
 
-/// A curve a record, by the load that was really sent.
+/// A curve of loss for each record, by the load that was really sent.
 pub(crate) fn loss_curves(group: &Group<'_>) -> Vec<Series> {
-    let medium = group.has_medium();
+    let medium = group.has_theoretical_rate();
     let mut out = Vec::new();
-    for case in rfc2544::ordered(group) {
+    for case in rfc2544::cases_in_order(group) {
         let senders = words::senders(case.plan) as f64;
         let line = case.result.theoretical_fps.map(|fps| fps * senders);
         let mut points: Vec<(f64, f64)> = case
@@ -117,16 +125,18 @@ pub(crate) fn loss_curves(group: &Group<'_>) -> Vec<Series> {
     out
 }
 
-/// Bars of median and 99th percentile, and the distributions.
+/// Bars of the median and the 99th percentile of latency, and the distributions.
 fn latency(group: &Group<'_>, file: &str) -> Option<Figure> {
-    let cases: Vec<&Case<'_>> =
-        rfc2544::ordered(group).into_iter().filter(|case| case.latency().is_some()).collect();
+    let cases: Vec<&Case<'_>> = rfc2544::cases_in_order(group)
+        .into_iter()
+        .filter(|case| case.latency().is_some())
+        .collect();
     if cases.is_empty() {
         return None;
     }
     let rows = cases.iter().map(|case| {
         let found = case.latency();
-        let values = [found.map(|it| it.p50_ns), found.map(|it| it.p99_ns)];
+        let values = [found.map(|latency| latency.p50_ns), found.map(|latency| latency.p99_ns)];
         BarRow {
             label: rfc2544::name(group, case),
             values: values.iter().map(|ns| ns.map(|ns| ns / 1e3)).collect(),
@@ -142,17 +152,21 @@ fn latency(group: &Group<'_>, file: &str) -> Option<Figure> {
         rows: rows.collect(),
     };
     let mut panels = vec![(format!("{file}.svg"), bars.svg())];
-    panels.extend(spread(group, &cases).map(|chart| (format!("{file}-spread.svg"), chart.svg())));
+    panels.extend(
+        latency_distributions(group, &cases)
+            .map(|chart| (format!("{file}-spread.svg"), chart.svg())),
+    );
     let caption = "Delay of every frame at the throughput. The tester's own delay is in it; the \
                    tables have it beside.";
     Some(Figure::new(format!("Latency: {}", group.title()), caption, panels))
 }
 
-/// Share of the frames that were no later than a time.
-fn spread(group: &Group<'_>, cases: &[&Case<'_>]) -> Option<LineChart> {
+/// The cumulative distributions of latency: share of the frames that were no later than a time.
+fn latency_distributions(group: &Group<'_>, cases: &[&Case<'_>]) -> Option<LineChart> {
     let mut curves = Vec::new();
     for case in cases.iter().take(CURVES_MAX) {
-        let points = case.latency().map(|it| cumulated(&it.distribution, 1e3)).unwrap_or_default();
+        let points =
+            case.latency().map(|latency| cumulated(&latency.distribution, 1e3)).unwrap_or_default();
         if !points.is_empty() {
             curves.push(Series::new(rfc2544::name(group, case), curves.len(), points).steps());
         }
@@ -164,11 +178,11 @@ fn spread(group: &Group<'_>, cases: &[&Case<'_>]) -> Option<LineChart> {
     (!curves.is_empty()).then(|| LineChart::new(title, count, [x, y], curves))
 }
 
-/// What the search for the throughput did, a panel a record.
+/// The trials of each search for the throughput, a panel for each record.
 fn searches(group: &Group<'_>, file: &str) -> Option<Figure> {
     let mut panels = Vec::new();
-    for case in rfc2544::ordered(group) {
-        let Some(chart) = trace(case, &searched(group, case)) else { continue };
+    for case in rfc2544::cases_in_order(group) {
+        let Some(chart) = search_chart(case, &search_title(group, case)) else { continue };
         if panels.len() < TRACES_MAX {
             panels.push((format!("{file}-{}.svg", panels.len() + 1), chart.svg()));
         }
@@ -179,23 +193,24 @@ fn searches(group: &Group<'_>, file: &str) -> Option<Figure> {
     (!panels.is_empty()).then(|| Figure::new(title, caption, panels))
 }
 
-/// Frames and state of a search: `64 bytes, 1000 filters`.
-fn searched(group: &Group<'_>, case: &Case<'_>) -> String {
-    let (length, rest) = (shown(&case.size()), rfc2544::name(group, case));
+/// Frame length and number of filters of a search: `64 bytes, 1000 filters`.
+fn search_title(group: &Group<'_>, case: &Case<'_>) -> String {
+    let (length, rest) = (size_text(&case.size()), rfc2544::name(group, case));
     let rest = rest.strip_prefix(&length).unwrap_or_default();
-    let unit = if case.size().1.is_some() { "" } else { " bytes" };
-    let bare = match group.filters().len() > 1 && case.filters() == group.bare() {
+    let unit = if case.size().mix.is_some() { "" } else { " bytes" };
+    let bare = match group.filters().len() > 1 && case.filters() == group.fewest_filters() {
         true => format!(", {}", crate::words::counted(case.filters().into(), "filter")),
         false => String::new(),
     };
     format!("{length}{unit}{bare}{rest}")
 }
 
-/// The trials of one search; none without any.
-fn trace(case: &Case<'_>, name: &str) -> Option<TraceChart> {
+/// The trials of one search for the throughput in their order; `None` without any.
+fn search_chart(case: &Case<'_>, name: &str) -> Option<TraceChart> {
     let of_search = |trial: &&BenchTrial| trial.test == BenchTest::Throughput;
     let trials = case.result.trials.iter().filter(of_search);
-    let points: Vec<TracePoint> = (1_u32..).zip(trials).filter_map(traced).collect();
+    let points: Vec<TracePoint> =
+        (1_u32..).zip(trials).filter_map(|(number, trial)| trial_point(number, trial)).collect();
     if points.is_empty() {
         return None;
     }
@@ -212,7 +227,7 @@ fn trace(case: &Case<'_>, name: &str) -> Option<TraceChart> {
     })
 }
 
-fn traced((number, trial): (u32, &BenchTrial)) -> Option<TracePoint> {
+fn trial_point(number: u32, trial: &BenchTrial) -> Option<TracePoint> {
     let sent: u64 = trial.ports.iter().map(|port| port.sent).sum();
     let lost: u64 = trial.ports.iter().map(|port| port.lost()).sum();
     let most = trial.ports.iter().map(|port| port.offered_fps).reduce(f64::max);

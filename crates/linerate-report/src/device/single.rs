@@ -12,19 +12,20 @@ use linerate_core::stats::median;
 
 use super::blocking::blocking;
 use super::contract::contract;
-use super::loads::loads;
+use super::loads::loads_section;
 use super::{limit, words};
 use crate::document::{Block, Section, Table};
 use crate::number::{self, or_dash};
 
-/// Reasons of trials that do not count, told at most.
+/// Most kinds of reasons listed for trials that do not count.
 const REASONS_MAX: usize = 12;
 
-/// The tester, the medium and the ports: a line each, for the head of a report.
+/// Lines for the head of a report: the tester, the medium's rate, the filters, each port with its
+/// MTU, driver, speed and notes.
 pub(crate) fn facts(plan: &BenchPlan, result: &BenchResult) -> Vec<String> {
     let mut out = Vec::new();
     match &result.tester {
-        Some(tester) => out.extend(of_tester(tester)),
+        Some(tester) => out.extend(tester_lines(tester)),
         None => out.push("tester: not measured alone".to_owned()),
     }
     out.push(match result.theoretical_fps {
@@ -42,20 +43,20 @@ pub(crate) fn facts(plan: &BenchPlan, result: &BenchResult) -> Vec<String> {
     for port in &result.ports {
         let mut line = format!("port {}: MTU {}", port.interface, port.mtu_bytes);
         let known = [port.driver.clone(), port.speed_bps.map(|bps| number::rate(bps as f64))];
-        known.into_iter().flatten().for_each(|it| line.push_str(&format!(", {it}")));
+        known.into_iter().flatten().for_each(|fact| line.push_str(&format!(", {fact}")));
         port.notes.iter().for_each(|note| line.push_str(&format!("; {note}")));
         out.push(line);
     }
     out
 }
 
-fn of_tester(tester: &Tester) -> Vec<String> {
+fn tester_lines(tester: &Tester) -> Vec<String> {
     let over = if tester.over_own_cable { "a cable of its own" } else { "the ports themselves" };
     let mut own = format!("tester alone: {} frames/s", words::frames(tester.frames_per_sec));
-    let latency = tester.latency_p50_ns.map(|ns| format!(", median delay {}", words::time(ns)));
+    let latency = tester.latency_p50_ns.map(|ns| format!(", median delay {}", words::duration(ns)));
     own.push_str(&format!("{} over {over}", latency.unwrap_or_default()));
     let error = tester.rate_error.map(|error| format!("; rate off by {error:.1e} of it"));
-    let late = tester.late_share.map(|late| format!(", {} late", words::loss(late)));
+    let late = tester.late_share.map(|late| format!(", {} late", words::loss_ratio(late)));
     own.extend(error.into_iter().chain(late));
     let how = format!(
         "tester: sends by {}, counts by {}",
@@ -65,37 +66,39 @@ fn of_tester(tester: &Tester) -> Vec<String> {
     vec![how, own]
 }
 
-/// All that was found, in the order of the standards' tests.
+/// The sections of every test that was made, in the order of RFC 2544 §26, then those of later
+/// RFCs.
 pub(crate) fn sections(plan: &BenchPlan, result: &BenchResult) -> Vec<Section> {
     let mut out = Vec::new();
     out.extend(throughput(plan, result));
-    out.extend(flood(plan, result));
-    out.extend(loads("Loss by load", &result.loss_curve, plan, result));
+    out.extend(flood_section(plan, result));
+    out.extend(loads_section("Loss by load", &result.loss_curve, plan, result));
     out.extend(latency(result));
     out.extend(result.back_to_back.as_ref().map(back_to_back));
-    out.extend(result.recovery.as_ref().map(recovery));
-    out.extend(result.reset.as_ref().map(reset));
-    let verdict = result.overloaded.as_ref().map(verdict);
-    out.extend(loads("Overload", &result.overload, plan, result).map(|mut section| {
+    out.extend(result.recovery.as_ref().map(recovery_section));
+    out.extend(result.reset.as_ref().map(reset_section));
+    let verdict = result.overloaded.as_ref().map(overload_verdict);
+    out.extend(loads_section("Overload", &result.overload, plan, result).map(|mut section| {
         section.blocks.push(Block::Remarks(verdict.into_iter().collect()));
         section
     }));
     out.extend(further(plan, result));
-    out.extend(invalid(&result.trials));
+    out.extend(invalid_trials(&result.trials));
     out
 }
 
-/// What is told in lines and not in tables of several lengths.
+/// Sections made of remarks alone, without a table by frame length: address table, blocking, soak,
+/// contract.
 pub(crate) fn further(plan: &BenchPlan, result: &BenchResult) -> Vec<Section> {
     let mut out = Vec::new();
-    out.extend(result.caching.as_ref().map(caching));
+    out.extend(result.caching.as_ref().map(address_table));
     out.extend(result.blocking.as_ref().map(|free| blocking(free, result.congestion.as_ref())));
-    out.extend(result.soak.as_ref().map(soak));
+    out.extend(result.soak.as_ref().map(soak_section));
     out.extend(result.contract.as_ref().map(|found| contract(plan, result, found)));
     out
 }
 
-/// A row a goal.
+/// Throughput with a row for each goal; `None` if no goal was searched for.
 fn throughput(plan: &BenchPlan, result: &BenchResult) -> Option<Section> {
     if result.goals.is_empty() {
         return None;
@@ -108,7 +111,7 @@ fn throughput(plan: &BenchPlan, result: &BenchResult) -> Option<Section> {
     for goal in &result.goals {
         let fps = goal.throughput_fps();
         let mark = if goal.tester_limited { "*" } else { "" };
-        let share = |of: f64| or_dash(fps, |fps| words::share(fps / of));
+        let share = |whole: f64| or_dash(fps, |fps| words::share(fps / whole));
         let mut row = vec![goal.goal.clone(), format!("{}{mark}", or_dash(fps, words::frames))];
         row.extend(result.theoretical_fps.map(share));
         row.extend(result.tester.as_ref().map(|tester| share(tester.frames_per_sec)));
@@ -141,16 +144,17 @@ fn throughput_notes(plan: &BenchPlan, result: &BenchResult) -> Vec<String> {
             "loss below: n frames without a loss bound its ratio by 3/n with 95 %".to_owned(),
         );
     }
-    notes.extend(stalls(result));
-    notes.extend(result.goals.iter().filter_map(held));
-    notes.extend(result.goals.iter().filter_map(scattered));
-    let without = |goal: &&GoalFound| goal.throughput_fps().is_none();
-    notes.extend(result.goals.iter().filter(without).map(unreached));
+    notes.extend(stalls_remark(result));
+    notes.extend(result.goals.iter().filter_map(buffered_remark));
+    notes.extend(result.goals.iter().filter_map(random_loss_remark));
+    let has_no_rate = |goal: &&GoalFound| goal.throughput_fps().is_none();
+    notes.extend(result.goals.iter().filter(has_no_rate).map(unreached_remark));
     notes
 }
 
-/// What short trials would have counted as rate.
-fn held(goal: &GoalFound) -> Option<String> {
+/// A remark on the frames that the device buffers before its first loss, which short trials count
+/// as forwarded.
+fn buffered_remark(goal: &GoalFound) -> Option<String> {
     let frames = goal.held_frames?;
     let (fps, lower) = goal.throughput_fps().zip(goal.lower_fps)?;
     if lacks_room_for_second_frame(frames, lower) {
@@ -170,8 +174,8 @@ fn held(goal: &GoalFound) -> Option<String> {
     ))
 }
 
-/// What ends a goal where the rate does not.
-fn scattered(goal: &GoalFound) -> Option<String> {
+/// A remark where lost single frames at every load, not the forwarding rate, ended a goal's search.
+fn random_loss_remark(goal: &GoalFound) -> Option<String> {
     let found = goal.scattered?;
     Some(format!(
         "{}: ended by single lost frames, {:.1e} of all (95 %: {:.1e} to {:.1e}) at every load up \
@@ -184,10 +188,11 @@ fn scattered(goal: &GoalFound) -> Option<String> {
     ))
 }
 
-/// Why strict is below typical.
-fn stalls(result: &BenchResult) -> Option<String> {
+/// A remark on stalls, short times in which the device forwards nothing: the strict rate as share
+/// of the typical one, stalls per second.
+fn stalls_remark(result: &BenchResult) -> Option<String> {
     let show = |value: f64| number::trimmed(&number::significant(value, 3)).to_owned();
-    let often = result.stalls_per_sec.as_ref().map(|it| words::found(it, show));
+    let often = result.stalls_per_sec.as_ref().map(|estimate| words::estimate_text(estimate, show));
     match (limit::stalls_part(result), often) {
         (Some((strict, typical)), often) => Some(format!(
             "strict is {} of typical: frames are lost below the typical load{}",
@@ -201,7 +206,7 @@ fn stalls(result: &BenchResult) -> Option<String> {
     }
 }
 
-fn unreached(goal: &GoalFound) -> String {
+fn unreached_remark(goal: &GoalFound) -> String {
     if let Some(reason) = &goal.unfinished {
         return format!("{}: no result: {reason}", goal.goal);
     }
@@ -215,13 +220,14 @@ fn unreached(goal: &GoalFound) -> String {
     }
 }
 
-fn flood(plan: &BenchPlan, result: &BenchResult) -> Option<Section> {
+fn flood_section(plan: &BenchPlan, result: &BenchResult) -> Option<Section> {
     let points = std::slice::from_ref(result.flood.as_ref()?);
-    loads("Flood (all that the tester sends)", points, plan, result)
+    loads_section("Flood (all that the tester sends)", points, plan, result)
 }
 
-/// What becomes of a device beyond its throughput.
-fn verdict(found: &Overload) -> String {
+/// Share of the best forwarding rate that is left at the largest load, and whether it holds, sags
+/// or collapses.
+fn overload_verdict(found: &Overload) -> String {
     let kind = match found.kind {
         OverloadKind::Holds => "it holds",
         OverloadKind::Sags => "it sags",
@@ -234,7 +240,7 @@ fn verdict(found: &Overload) -> String {
     )
 }
 
-/// A row a load, the tester alone below.
+/// Latency with a row for each load, and below them a row of the tester alone.
 fn latency(result: &BenchResult) -> Option<Section> {
     let first = result.latency.first()?;
     let head = ["load\nframes/s", "min", "p50", "p90", "p99", "p99.9", "max", "PDV"];
@@ -256,8 +262,8 @@ fn latency(result: &BenchResult) -> Option<Section> {
         format!("medians of the repetitions: {low} to {high} \u{b5}s")
     }));
     notes.extend(first.repeated.map(|each| {
-        let of = |figure: Repeated| words::micros(figure.median_ns);
-        let (typical, worst, pdv) = (of(each.typical), of(each.worst), of(each.pdv));
+        let median = |figure: Repeated| words::micros(figure.median_ns);
+        let (typical, worst, pdv) = (median(each.typical), median(each.worst), median(each.pdv));
         let few =
             if each.is_complete { "" } else { ", of which RFC 8219 asks for 20 of 500 frames" };
         format!(
@@ -269,8 +275,8 @@ fn latency(result: &BenchResult) -> Option<Section> {
     Some(Section::of("Latency", vec![table], notes))
 }
 
-/// A burst length, which is a mean and need not be whole.
-pub(crate) fn burst(frames: f64) -> String {
+/// Frames of a burst; a mean of several searches, so to one decimal.
+pub(crate) fn burst_frames(frames: f64) -> String {
     number::trimmed(&format!("{frames:.1}")).to_owned()
 }
 
@@ -279,10 +285,10 @@ fn back_to_back(found: &BackToBack) -> Section {
     let mut table = Table::new(head);
     table.row([
         "frames".to_owned(),
-        burst(found.mean_frames),
+        burst_frames(found.mean_frames),
         found.min_frames.to_string(),
         found.max_frames.to_string(),
-        burst(found.stddev_frames),
+        burst_frames(found.stddev_frames),
         found.runs.len().to_string(),
     ]);
     let mut notes = Vec::new();
@@ -292,33 +298,33 @@ fn back_to_back(found: &BackToBack) -> Section {
     let mut line = format!(
         "sent at {} frames/s: implied buffer time {}",
         words::frames(found.burst_fps),
-        words::time(found.implied_buffer_ns)
+        words::duration(found.implied_buffer_ns)
     );
-    let corrected = found.corrected_buffer_ns.map(words::time);
+    let corrected = found.corrected_buffer_ns.map(words::duration);
     line.extend(corrected.map(|time| format!(", corrected {time}")));
-    line.extend(found.buffer_frames.map(|frames| format!(": {} frames", burst(frames))));
+    line.extend(found.buffer_frames.map(|frames| format!(": {} frames", burst_frames(frames))));
     notes.push(format!("{line} (RFC 9004)"));
     Section::of("Back to back", vec![table], notes)
 }
 
-/// Median and ends of repeated times.
-pub(crate) fn times(times_ns: &[u64]) -> String {
+/// The median, smallest and largest of repeated times; one time alone is printed as it is.
+pub(crate) fn times_text(times_ns: &[u64]) -> String {
     let times: Vec<f64> = times_ns.iter().map(|ns| *ns as f64).collect();
     let ends = times.iter().copied().reduce(f64::min).zip(times.iter().copied().reduce(f64::max));
     match (times.as_slice(), median(&times).zip(ends)) {
-        (&[one], _) => words::time(one),
+        (&[one], _) => words::duration(one),
         (_, Some((middle, (low, high)))) => format!(
             "median {} of {}, {} to {}",
-            words::time(middle),
+            words::duration(middle),
             times.len(),
-            words::time(low),
-            words::time(high)
+            words::duration(low),
+            words::duration(high)
         ),
         (_, None) => number::NONE.to_owned(),
     }
 }
 
-fn recovery(found: &Recovery) -> Section {
+fn recovery_section(found: &Recovery) -> Section {
     let loads = format!(
         "from {} to {} frames/s",
         words::frames(found.overload_fps),
@@ -326,10 +332,10 @@ fn recovery(found: &Recovery) -> Section {
     );
     let mut notes = Vec::new();
     if !found.times_ns.is_empty() {
-        notes.push(format!("{loads}: last loss after {}", times(&found.times_ns)));
+        notes.push(format!("{loads}: last loss after {}", times_text(&found.times_ns)));
     }
     if !found.not_recovered_ns.is_empty() {
-        let least = times(&found.not_recovered_ns);
+        let least = times_text(&found.not_recovered_ns);
         notes.push(format!("{loads}: frames were lost to the end of the trial, after {least}"));
     }
     if found.without_overload > 0 {
@@ -339,11 +345,11 @@ fn recovery(found: &Recovery) -> Section {
     Section::of("System recovery", vec![], notes)
 }
 
-fn reset(found: &Reset) -> Section {
+fn reset_section(found: &Reset) -> Section {
     let mut notes = vec![format!("restarted: {}", found.what)];
     for (how, each) in [("by frames lost", &found.by_loss_ns), ("by stamps", &found.by_stamps_ns)] {
         if !each.is_empty() {
-            notes.push(format!("{how}: {}", times(each)));
+            notes.push(format!("{how}: {}", times_text(each)));
         }
     }
     if let Some(most) = found.outages.iter().max().filter(|most| **most > 1) {
@@ -356,7 +362,7 @@ fn reset(found: &Reset) -> Section {
     Section::of("Reset", vec![], notes)
 }
 
-fn caching(found: &Caching) -> Section {
+fn address_table(found: &Caching) -> Section {
     let bound = if found.unbounded { " or more (the most that was tried)" } else { "" };
     let mut notes = vec![format!("{} addresses remembered at once{bound}", found.addresses)];
     let rate = found.learning_fps.map(words::frames);
@@ -364,13 +370,13 @@ fn caching(found: &Caching) -> Section {
     Section::of("Address table", vec![], notes)
 }
 
-fn soak(found: &Soak) -> Section {
+fn soak_section(found: &Soak) -> Section {
     let note = format!(
         "{} at {} frames/s: loss {}, {} of {} frames in {} runs, the longest {}; {} errored \
          seconds",
         number::seconds(found.duration_ns as f64),
         words::frames(found.point.offered_fps),
-        words::loss(found.point.loss_ratio),
+        words::loss_ratio(found.point.loss_ratio),
         found.point.sent.saturating_sub(found.point.received),
         found.point.sent,
         found.loss_runs,
@@ -381,10 +387,14 @@ fn soak(found: &Soak) -> Section {
     notes.extend(
         found
             .loss_ratio_high
-            .map(|high| format!("the loss ratio is below {} with 95 %", words::loss(high))),
+            .map(|high| format!("the loss ratio is below {} with 95 %", words::loss_ratio(high))),
     );
     notes.extend(found.worst.map(|worst| {
-        format!("the worst second, number {}, lost {}", worst.number, words::loss(worst.loss_ratio))
+        format!(
+            "the worst second, number {}, lost {}",
+            worst.number,
+            words::loss_ratio(worst.loss_ratio)
+        )
     }));
     let disturbed = [("fell short in", found.short_seconds), ("disturbed", found.invalid_seconds)];
     for (what, count) in disturbed.into_iter().filter(|(_, count)| *count > 0) {
@@ -393,14 +403,16 @@ fn soak(found: &Soak) -> Section {
     Section::of("Soak", vec![], notes)
 }
 
-/// The trials that say nothing about the device, by reason.
-pub(crate) fn invalid<'a>(trials: impl IntoIterator<Item = &'a BenchTrial>) -> Option<Section> {
+/// The trials that do not count, one remark for each kind of reason with its count.
+pub(crate) fn invalid_trials<'a>(
+    trials: impl IntoIterator<Item = &'a BenchTrial>,
+) -> Option<Section> {
     let mut kinds: Vec<(&str, &str, u64)> = Vec::new();
     let mut all = 0_u64;
     for trial in trials {
         all += 1;
         let Some(why) = &trial.invalid else { continue };
-        let kind = words::invalid(why);
+        let kind = words::invalid_reason(why);
         match kinds.iter_mut().find(|(known, ..)| *known == kind) {
             Some((_, _, count)) => *count += 1,
             None => kinds.push((kind, why.detail(), 1)),

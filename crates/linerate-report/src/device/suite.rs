@@ -10,54 +10,62 @@ use linerate_core::stats::median;
 
 use super::{limit, words};
 
-/// Length of frames: bytes with FCS, or the mix whose mean they are.
-pub(crate) type Size = (u32, Option<String>);
-
-/// A length in tables.
-pub(crate) fn shown((bytes, mix): &Size) -> String {
-    mix.clone().unwrap_or_else(|| bytes.to_string())
+/// Frame length of a case, in bytes with FCS; for a mix of lengths their mean, with the mix's name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FrameSize {
+    pub bytes: u32,
+    pub mix: Option<String>,
 }
 
-/// One record of a benchmark.
+impl FrameSize {
+    /// The length of frames that are all `bytes` long, FCS included.
+    pub(crate) const fn from_bytes(bytes: u32) -> Self {
+        Self { bytes, mix: None }
+    }
+}
+
+/// A frame length as tables print it: the mix's name, else the bytes.
+pub(crate) fn size_text(size: &FrameSize) -> String {
+    size.mix.clone().unwrap_or_else(|| size.bytes.to_string())
+}
+
+/// One record of a benchmark with its plan and its result.
 pub(crate) struct Case<'a> {
-    /// The record.
     pub record: &'a Record,
-    /// Its plan.
     pub plan: &'a BenchPlan,
-    /// What it found.
     pub result: &'a BenchResult,
 }
 
-/// All records of one device with frames of one kind.
+/// All benchmark records of one device that send frames of one kind: same protocol, direction,
+/// flows, bursts and VLAN tags.
 pub(crate) struct Group<'a> {
-    /// The device.
+    /// The device's name, without its number of filters.
     pub device: String,
-    /// One or more, in the order of their start.
+    /// At least one record, in the order of their start.
     pub cases: Vec<Case<'a>>,
 }
 
-/// The groups of a run.
+/// The benchmark records of a run, grouped by device and kind of frames.
 pub(crate) struct Suite<'a> {
-    /// In the order in which they come up.
+    /// Groups in the order in which their first record was started.
     pub groups: Vec<Group<'a>>,
 }
 
 impl<'a> Suite<'a> {
-    /// Sorts the records that ended well or in part; `name` gives a record's device, filters
-    /// perhaps among the words.
+    /// Groups the records whose status is ok or partial. `name` gives the name of a record's
+    /// device, which may contain its number of filters.
     pub(crate) fn new(
         records: impl IntoIterator<Item = &'a Record>,
         name: impl Fn(&Record) -> String,
     ) -> Self {
         let mut suite = Self { groups: Vec::new() };
-        let mut cases: Vec<Case<'a>> = records.into_iter().filter_map(Case::of).collect();
+        let mut cases: Vec<Case<'a>> = records.into_iter().filter_map(Case::from_record).collect();
         cases.sort_by_key(|case| (case.record.started_at, case.record.id));
         for case in cases {
-            let device = device(&name(case.record), case.filters());
-            let group = suite
-                .groups
-                .iter_mut()
-                .find(|group| group.device == device && of_one_kind(group.first().plan, case.plan));
+            let device = name_without_filters(&name(case.record), case.filters());
+            let group = suite.groups.iter_mut().find(|group| {
+                group.device == device && sends_same_kind(group.first().plan, case.plan)
+            });
             match group {
                 Some(group) => group.cases.push(case),
                 None => suite.groups.push(Group { device, cases: vec![case] }),
@@ -66,14 +74,14 @@ impl<'a> Suite<'a> {
         suite
     }
 
-    /// Whether there is no benchmark among the records.
+    /// True if none of the records is a benchmark.
     pub(crate) fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 }
 
-/// Whether two plans send frames that differ in length alone.
-fn of_one_kind(one: &BenchPlan, other: &BenchPlan) -> bool {
+/// True if two plans send frames that differ at most in length.
+fn sends_same_kind(one: &BenchPlan, other: &BenchPlan) -> bool {
     let kind = |plan: &BenchPlan| {
         let frames = &plan.frames;
         (frames.protocol, plan.way, frames.flows, frames.burst, frames.vlans.clone())
@@ -82,62 +90,63 @@ fn of_one_kind(one: &BenchPlan, other: &BenchPlan) -> bool {
 }
 
 impl<'a> Case<'a> {
-    fn of(record: &'a Record) -> Option<Self> {
+    fn from_record(record: &'a Record) -> Option<Self> {
         let Plan::Bench(plan) = &record.plan else { return None };
         let result = record.bench.as_deref()?;
         let counts = matches!(record.status, Status::Ok | Status::Partial);
         counts.then_some(Self { record, plan, result })
     }
 
-    /// Length of its frames.
-    pub(crate) fn size(&self) -> Size {
-        (self.plan.frames.size_bytes, self.plan.frames.mix.clone())
+    /// Frame length of this case.
+    pub(crate) fn size(&self) -> FrameSize {
+        FrameSize { bytes: self.plan.frames.size_bytes, mix: self.plan.frames.mix.clone() }
     }
 
-    /// Filters in the device; 0 where the plan does not tell.
+    /// Number of filter rules in the device; 0 where the plan does not state it.
     pub(crate) fn filters(&self) -> u32 {
         self.plan.filters.unwrap_or(0)
     }
 
-    /// Whether a rate without loss was looked for.
+    /// True if the plan searches for the throughput, the highest rate without loss.
     pub(crate) fn is_searched(&self) -> bool {
         self.plan.tests.contains(&BenchTest::Throughput)
     }
 
-    /// Highest rate without loss, of one sending port.
+    /// Highest rate without loss, in frames per second of one sending port.
     pub(crate) fn max_fps(&self) -> Option<f64> {
         limit::lossless(self.result).and_then(GoalFound::throughput_fps)
     }
 
-    /// The rate of a goal, of one sending port.
+    /// Rate found for the named goal, in frames per second of one sending port.
     pub(crate) fn goal_fps(&self, name: &str) -> Option<f64> {
         self.result.goal(name).and_then(GoalFound::throughput_fps)
     }
 
-    /// What came out under flood, of one sending port.
+    /// Rate forwarded under flood, in frames per second of one sending port.
     pub(crate) fn flood_fps(&self) -> Option<f64> {
         let senders = words::senders(self.plan) as f64;
         self.result.flood.as_ref().map(|point| point.forwarded_fps / senders)
     }
 
-    /// The tester's own rate, of one port.
+    /// Rate of the tester measured without the device, in frames per second of one port.
     pub(crate) fn tester_fps(&self) -> Option<f64> {
         self.result.tester.as_ref().map(|tester| tester.frames_per_sec)
     }
 
-    /// The latency at the throughput.
+    /// Frame latency measured at the throughput.
     pub(crate) fn latency(&self) -> Option<&BenchLatency> {
         self.result.latency.first()
     }
 }
 
 impl<'a> Group<'a> {
-    /// The record that came first.
+    /// The record that was started first.
     pub(crate) fn first(&self) -> &Case<'a> {
         self.cases.first().expect("a group begins with a case")
     }
 
-    /// Device, frames, ports: a heading.
+    /// Heading of the group: device, protocol, direction of the streams, flows, bursts and VLAN
+    /// tags.
     pub(crate) fn title(&self) -> String {
         let plan = self.first().plan;
         let frames = &plan.frames;
@@ -145,7 +154,7 @@ impl<'a> Group<'a> {
             "{}: {}, {}",
             self.device,
             words::protocol(frames.protocol),
-            words::way(plan.way)
+            words::direction(plan.way)
         );
         for (count, noun) in [(frames.flows, "flows"), (frames.burst, "back to back")] {
             if count > 1 {
@@ -158,69 +167,71 @@ impl<'a> Group<'a> {
         title
     }
 
-    /// Lengths, rising; mixes behind the length that is their mean.
-    pub(crate) fn sizes(&self) -> Vec<Size> {
+    /// Frame lengths in rising order; a mix follows the single length that equals its mean.
+    pub(crate) fn sizes(&self) -> Vec<FrameSize> {
         sorted(self.cases.iter().map(Case::size))
     }
 
-    /// Numbers of filters, rising.
+    /// Numbers of filters that were measured, in rising order.
     pub(crate) fn filters(&self) -> Vec<u32> {
         sorted(self.cases.iter().map(Case::filters))
     }
 
-    /// The fewest filters: the state that figures without a word on filters are of.
-    pub(crate) fn bare(&self) -> u32 {
+    /// The smallest number of filters measured; figures that state no number of filters are for
+    /// this one.
+    pub(crate) fn fewest_filters(&self) -> u32 {
         self.cases.iter().map(Case::filters).min().unwrap_or(0)
     }
 
-    /// The records of one length in one state.
-    pub(crate) fn at(&self, size: &Size, filters: u32) -> impl Iterator<Item = &Case<'a>> {
+    /// The records with one frame length and one number of filters.
+    pub(crate) fn cases(&self, size: &FrameSize, filters: u32) -> impl Iterator<Item = &Case<'a>> {
         let size = size.clone();
         self.cases.iter().filter(move |case| case.size() == size && case.filters() == filters)
     }
 
-    /// The median over repetitions of a figure.
-    pub(crate) fn middle(
+    /// Median of a figure over the repetitions of one frame length and number of filters.
+    pub(crate) fn median_figure(
         &self,
-        size: &Size,
+        size: &FrameSize,
         filters: u32,
-        of: impl Fn(&Case<'a>) -> Option<f64>,
+        figure: impl Fn(&Case<'a>) -> Option<f64>,
     ) -> Option<f64> {
-        median(&self.at(size, filters).filter_map(of).collect::<Vec<f64>>())
+        median(&self.cases(size, filters).filter_map(figure).collect::<Vec<f64>>())
     }
 
-    /// A rate of a length in one state, marked where the tester limited a search for it.
-    pub(crate) fn marked(&self, size: &Size, filters: u32, rate: String) -> String {
-        let limited = |case: &Case<'_>| {
+    /// A printed rate, with `*` where the tester itself limited a search at this frame length and
+    /// number of filters.
+    pub(crate) fn with_tester_mark(&self, size: &FrameSize, filters: u32, rate: String) -> String {
+        let is_limited = |case: &Case<'_>| {
             let goals = [limit::usual(case.result), limit::lossless(case.result)];
             goals.into_iter().flatten().any(|goal| goal.tester_limited)
         };
-        if self.at(size, filters).any(limited) { rate + "*" } else { rate }
+        if self.cases(size, filters).any(is_limited) { rate + "*" } else { rate }
     }
 
-    /// What the medium carries of a length, whatever the state.
-    pub(crate) fn theoretical_fps(&self, size: &Size) -> Option<f64> {
+    /// Frame rate that the medium carries at a frame length, whatever the number of filters.
+    pub(crate) fn theoretical_fps(&self, size: &FrameSize) -> Option<f64> {
         self.cases
             .iter()
             .filter(|case| case.size() == *size)
-            .find_map(|it| it.result.theoretical_fps)
+            .find_map(|case| case.result.theoretical_fps)
     }
 
-    /// Whether any length has a theoretical rate.
-    pub(crate) fn has_medium(&self) -> bool {
+    /// True if the medium's frame rate is known for at least one frame length.
+    pub(crate) fn has_theoretical_rate(&self) -> bool {
         self.cases.iter().any(|case| case.result.theoretical_fps.is_some())
     }
 
-    /// The most repetitions of one length in one state.
+    /// The largest number of repetitions of one frame length and number of filters.
     pub(crate) fn repetitions(&self) -> usize {
-        let each = |size: &Size| {
-            self.filters().into_iter().map(|filters| self.at(size, filters).count()).max()
+        let each = |size: &FrameSize| {
+            self.filters().into_iter().map(|filters| self.cases(size, filters).count()).max()
         };
         self.sizes().iter().filter_map(each).max().unwrap_or(0)
     }
 
-    /// The protocol's name in Bradner's tables of 1990; `None` of what he did not send. Without
-    /// the device's address on the way, frames are bridged.
+    /// The protocol's name in Bradner's tables of 1990; `None` for protocols that they lack. Frames
+    /// whose plan gives no gateway are bridged.
     pub(crate) fn protocol_1990(&self) -> Option<&'static str> {
         let plan = self.first().plan;
         let routed = plan.ports.iter().any(|port| port.gateway.is_some());
@@ -242,24 +253,25 @@ fn sorted<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
     values
 }
 
-/// A device's name outside of a study: what the user called it, else its place, else its ports.
+/// Name of a device in a record that belongs to no study: the user's name for it, else the
+/// topology, else the interfaces of its ports.
 pub(crate) fn plain_name(record: &Record) -> String {
     let place = || record.cell.as_ref().map(|cell| cell.topology.clone());
     record.name.clone().or_else(place).unwrap_or_else(|| match &record.plan {
         Plan::Bench(plan) => {
-            let ports: Vec<&str> = plan.ports.iter().map(|it| it.interface.as_str()).collect();
+            let ports: Vec<&str> = plan.ports.iter().map(|port| port.interface.as_str()).collect();
             ports.join(" to ")
         }
         _ => String::new(),
     })
 }
 
-/// Words that go with a number of filters.
+/// Words that stand beside a number of filters in a device's name.
 const FILTER_WORDS: [&str; 5] = ["filter", "filters", "rule", "rules", "with"];
 
-/// A device's name without its number of filters: `router-10`, `router, 10 filters` and
-/// `router with 10 rules` are `router`. A number that is not that of the filters stays.
-pub(crate) fn device(name: &str, filters: u32) -> String {
+/// A device's name without its number of filters: `router-10`, `router, 10 filters` and `router
+/// with 10 rules` are all `router`. A number other than `filters` stays.
+pub(crate) fn name_without_filters(name: &str, filters: u32) -> String {
     let is_word = |c: char| c.is_alphanumeric();
     let mut tokens: Vec<(usize, &str)> = Vec::new();
     for (at, c) in name.char_indices().filter(|(_, c)| is_word(*c)) {
@@ -273,10 +285,10 @@ pub(crate) fn device(name: &str, filters: u32) -> String {
     let number = filters.to_string();
     let is_number = |word: &str| word == number || (filters == 0 && word == "no");
     let beside = |at: usize| tokens.get(at).is_some_and(|(_, word)| FILTER_WORDS.contains(word));
-    let spoken = |at: usize| beside(at + 1) || (at > 0 && beside(at - 1));
+    let is_named = |at: usize| beside(at + 1) || (at > 0 && beside(at - 1));
     let is_last = |at: usize| at > 0 && at + 1 == tokens.len();
     let found = (0..tokens.len()).rev().find(|&at| {
-        is_number(tokens[at].1) && (spoken(at) || (tokens[at].1 == number && is_last(at)))
+        is_number(tokens[at].1) && (is_named(at) || (tokens[at].1 == number && is_last(at)))
     });
     let Some(found) = found else { return name.to_owned() };
     let first = (0..found).rev().take_while(|&at| beside(at)).last().unwrap_or(found);
@@ -314,7 +326,7 @@ mod tests {
             ("3com-1", 1, "3com"),
         ];
         for (name, filters, expected) in cases {
-            assert_eq!(device(name, filters), expected, "{name}");
+            assert_eq!(name_without_filters(name, filters), expected, "{name}");
         }
     }
 }

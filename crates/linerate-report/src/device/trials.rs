@@ -33,7 +33,7 @@ fn of_record(record: &Record) -> Vec<Vec<String>> {
         text(cell.map(|cell| cell.repetition)),
         plain_name(record),
         frames.protocol.name().to_owned(),
-        words::way(plan.way).to_owned(),
+        words::direction(plan.way).to_owned(),
         frames.size_bytes.to_string(),
         text(frames.mix.as_ref()),
         text(plan.filters),

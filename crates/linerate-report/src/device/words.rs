@@ -7,14 +7,14 @@ use linerate_core::record::{
 
 use crate::number::{self, NONE};
 
-/// A rate in whole frames per second, as Bradner and the RFCs print it. It is cut and not rounded,
-/// so that no rate reads as more than the medium carries.
+/// A rate in whole frames per second, as Bradner and the RFCs print it. It is rounded down, so that
+/// no printed rate exceeds what the medium carries.
 pub(crate) fn frames(fps: f64) -> String {
     // The small term keeps a whole rate that binary fractions miss from losing a frame.
     if fps.is_finite() { format!("{:.0}", (fps + 1e-6).floor()) } else { NONE.to_owned() }
 }
 
-/// Delay in microseconds, without its unit, to three digits or the nanosecond.
+/// Delay in microseconds without its unit, to four digits; below 10 µs to the nanosecond.
 pub(crate) fn micros(ns: f64) -> String {
     let us = ns / 1e3;
     match us.abs() {
@@ -24,8 +24,8 @@ pub(crate) fn micros(ns: f64) -> String {
     }
 }
 
-/// A time with the unit that suits it.
-pub(crate) fn time(ns: f64) -> String {
+/// Duration in µs, ms or s, by its size.
+pub(crate) fn duration(ns: f64) -> String {
     match ns.abs() {
         small if small < 1e6 => format!("{} \u{b5}s", micros(ns)),
         middle if middle < 1e9 => format!("{} ms", number::ms(ns)),
@@ -33,12 +33,13 @@ pub(crate) fn time(ns: f64) -> String {
     }
 }
 
-/// A loss: as a percentage, or in powers of ten where a percentage would be zeros.
-pub(crate) fn loss(ratio: f64) -> String {
+/// A loss ratio as a percentage; below 10⁻⁵ in powers of ten, where a percentage would print zeros.
+pub(crate) fn loss_ratio(ratio: f64) -> String {
     if ratio > 0.0 && ratio < 1e-5 { format!("{ratio:.1e}") } else { number::percent(ratio) }
 }
 
-/// A share of a rate. From 99.9 % on it is cut to two decimals: only the whole reads as 100 %.
+/// A share of a rate as a percentage. From 99.9 % on it is rounded down to two decimals, so that
+/// only a share of 1 prints as 100 %.
 pub(crate) fn share(ratio: f64) -> String {
     match ratio {
         near if (0.999..1.0 - 1e-9).contains(&near) => {
@@ -48,13 +49,13 @@ pub(crate) fn share(ratio: f64) -> String {
     }
 }
 
-/// An estimate with its interval.
-pub(crate) fn found(found: &RateFound, show: fn(f64) -> String) -> String {
+/// An estimated rate with the bounds of its 95 % interval.
+pub(crate) fn estimate_text(found: &RateFound, show: fn(f64) -> String) -> String {
     let [value, low, high] = [found.value, found.low, found.high].map(show);
     format!("{value} (95 %: {low} to {high})")
 }
 
-/// What frames carry, in headings.
+/// Protocol of the test frames, as headings name it.
 pub(crate) const fn protocol(protocol: BenchProtocol) -> &'static str {
     match protocol {
         BenchProtocol::Udp4 => "IPv4/UDP",
@@ -68,8 +69,8 @@ pub(crate) const fn protocol(protocol: BenchProtocol) -> &'static str {
     }
 }
 
-/// Which ports send at once.
-pub(crate) const fn way(way: BenchWay) -> &'static str {
+/// Direction of the streams: one port sends, both do, or all do.
+pub(crate) const fn direction(way: BenchWay) -> &'static str {
     match way {
         BenchWay::Single => "single stream",
         BenchWay::Dual => "dual stream",
@@ -77,12 +78,12 @@ pub(crate) const fn way(way: BenchWay) -> &'static str {
     }
 }
 
-/// Ports that send at once.
+/// Number of ports that send at once, at least 1.
 pub(crate) fn senders(plan: &BenchPlan) -> usize {
     plan.way.senders(plan.ports.len()).max(1)
 }
 
-/// How frames were sent.
+/// The facility that sends the test frames.
 pub(crate) const fn generator(kind: GeneratorKind) -> &'static str {
     match kind {
         GeneratorKind::Live => "a program in the kernel (XDP live frames)",
@@ -91,7 +92,7 @@ pub(crate) const fn generator(kind: GeneratorKind) -> &'static str {
     }
 }
 
-/// How frames were counted.
+/// The facility that counts the received frames.
 pub(crate) const fn counter(kind: CounterKind) -> &'static str {
     match kind {
         CounterKind::Xdp => "a program at the interface (XDP)",
@@ -99,7 +100,7 @@ pub(crate) const fn counter(kind: CounterKind) -> &'static str {
     }
 }
 
-/// The definition of a latency.
+/// The definition by which a latency was measured.
 pub(crate) const fn latency(kind: LatencyKind) -> &'static str {
     match kind {
         LatencyKind::StoreAndForward => "last bit in to first bit out (store and forward)",
@@ -107,8 +108,8 @@ pub(crate) const fn latency(kind: LatencyKind) -> &'static str {
     }
 }
 
-/// Why a trial does not count, by its kind.
-pub(crate) const fn invalid(why: &Invalid) -> &'static str {
+/// The reason why a trial does not count, by its kind.
+pub(crate) const fn invalid_reason(why: &Invalid) -> &'static str {
     match why {
         Invalid::GeneratorShort { .. } => "the generator sent less than it was asked for",
         Invalid::CounterDrops { .. } => "the counter itself dropped frames",
@@ -119,7 +120,7 @@ pub(crate) const fn invalid(why: &Invalid) -> &'static str {
     }
 }
 
-/// The key of that kind, as in JSON.
+/// The key of that reason in JSON.
 pub(crate) const fn invalid_key(why: &Invalid) -> &'static str {
     match why {
         Invalid::GeneratorShort { .. } => "generator_short",
@@ -131,7 +132,7 @@ pub(crate) const fn invalid_key(why: &Invalid) -> &'static str {
     }
 }
 
-/// The cells of one load of a latency test: the load, then smallest, percentiles, largest, PDV.
+/// The cells of one load of a latency test: the load, then minimum, percentiles, maximum and PDV.
 pub(super) fn latency_row(found: &BenchLatency) -> Vec<String> {
     let times = [
         found.min_ns as f64,
@@ -157,14 +158,17 @@ mod tests {
         assert_eq!(frames(0.1 * 3.0 * 10.0), "3");
         assert_eq!(frames(f64::NAN), NONE);
         assert_eq!([micros(1504.0), micros(118_784.0), micros(0.0)], ["1.504", "118.8", "0"]);
-        assert_eq!(time(1504.0), "1.504 \u{b5}s");
-        assert_eq!(time(3.3e6), "3.300 ms");
-        assert_eq!(time(2e9), "2.00 s");
+        assert_eq!(duration(1504.0), "1.504 \u{b5}s");
+        assert_eq!(duration(3.3e6), "3.300 ms");
+        assert_eq!(duration(2e9), "2.00 s");
     }
 
     #[test]
     fn a_small_loss_is_not_shown_as_zeros() {
-        assert_eq!([loss(0.0), loss(0.125), loss(5e-8)], ["0 %", "12.5 %", "5.0e-8"]);
+        assert_eq!(
+            [loss_ratio(0.0), loss_ratio(0.125), loss_ratio(5e-8)],
+            ["0 %", "12.5 %", "5.0e-8"]
+        );
     }
 
     #[test]

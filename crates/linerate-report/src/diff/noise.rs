@@ -8,15 +8,17 @@ use linerate_core::record::{MetricId, Record, Stat, Summary};
 
 use crate::delay::{QUEUE_NS, QUEUE_SHARE};
 
-/// Runs over paths without losses differ by 2 to 5 % (measured, `core::explain::interventions`).
+/// Relative difference of runs over paths without losses: 2 to 5 % (measured,
+/// `core::explain::interventions`).
 const RUNS: f64 = 0.05;
-/// A search ends within half a per cent of the rate; two differ by both.
+/// Relative difference of two searches, each of which ends within half a per cent of the rate.
 const SEARCHES: f64 = 0.01;
 /// Standard deviations within which a difference of counts says nothing: 95 % of all lie there.
 const DEVIATIONS: f64 = 2.0;
 
-/// The noise of a figure of both records.
-pub(super) fn noise(records: [&Record; 2], row: &Summary, (one, other): (f64, f64)) -> f64 {
+/// The difference that two runs may have in a figure with the values `pair`.
+pub(super) fn noise(records: [&Record; 2], row: &Summary, pair: (f64, f64)) -> f64 {
+    let (one, other) = pair;
     let largest = one.abs().max(other.abs());
     match row.metric {
         MetricId::DelayAdded
@@ -34,20 +36,22 @@ pub(super) fn noise(records: [&Record; 2], row: &Summary, (one, other): (f64, f6
     }
 }
 
-/// The least that is called a queue.
+/// The smallest added delay that is called a queue: a fixed time, or a share of the idle delay.
 fn of_queue(records: [&Record; 2]) -> f64 {
-    let idle = records.iter().filter_map(|it| it.value(MetricId::DelayIdle, Stat::P50, None));
+    let idle =
+        records.iter().filter_map(|record| record.value(MetricId::DelayIdle, Stat::P50, None));
     QUEUE_NS.max(QUEUE_SHARE * idle.fold(0.0, f64::max))
 }
 
-/// A share has the relative noise of the count that it is made of.
+/// Noise of a ratio that is computed from a count: the relative noise of the count.
 fn of_share(records: [&Record; 2], row: &Summary, count: MetricId, largest: f64) -> f64 {
-    let counts = records.map(|it| it.value(count, Stat::Value, row.direction).unwrap_or(0.0));
+    let counts =
+        records.map(|record| record.value(count, Stat::Value, row.direction).unwrap_or(0.0));
     let most = counts[0].max(counts[1]).max(1.0);
     largest * DEVIATIONS * (counts[0] + counts[1]).sqrt() / most
 }
 
-/// Whether a metric counts events, each of which may come or not.
+/// True if a metric counts events that are independent of each other, such as lost packets.
 fn is_count(metric: MetricId) -> bool {
     let counted = [
         "addresses",

@@ -19,40 +19,40 @@ pub use markdown::markdown_cell;
 pub use table::{Align, Table};
 pub(crate) use table::{Cells, RowKind};
 
-/// A report: what was measured, what came of it, and what has to be known to believe it.
+/// The report on a record, a comparison or a study, ready to be rendered as text, Markdown or HTML.
 #[derive(Clone, Debug, Default)]
 pub struct Document {
-    /// The answer in one line, before all else; none where the sentence says it.
+    /// The result in one line, printed first; `None` where the sentence states it.
     pub(crate) headline: Option<Headline>,
-    /// What was measured, in one line.
+    /// The measurement in one line, as a title.
     pub(crate) title: String,
-    /// When, where, with what: stands under the title.
+    /// Time, hosts and settings, printed under the title.
     pub(crate) head: Vec<Block>,
-    /// How the instrument or its host shaped the figures: stands before them.
+    /// Caveats about the measuring hosts, such as a busy CPU, printed before the figures.
     pub(crate) limits: Vec<String>,
-    /// The figures that a reader takes away; pages alone show them.
+    /// The main figures in large type; only pages show them.
     pub(crate) tiles: Vec<Tile>,
-    /// The figures.
+    /// The sections with tables, remarks and figures.
     pub(crate) sections: Vec<Section>,
-    /// What else has to be known.
+    /// Further caveats and remarks, printed after the sections.
     pub(crate) notes: Vec<String>,
-    /// What stands under the headline where nobody asks for more.
+    /// The blocks printed under the headline where only a brief report is wanted.
     pub(crate) brief: Vec<Block>,
-    /// How it failed or ended early, and why.
+    /// The way in which the measurement failed or ended early, and the reason.
     pub(crate) failure: Option<(&'static str, String)>,
-    /// The whole in one plain sentence; with a headline it is the same on pages.
+    /// The whole result in one plain sentence; with a headline only pages show it.
     pub(crate) sentence: String,
-    /// Metrics whose definitions a page shows.
+    /// The metrics whose definitions a page lists.
     pub(crate) metrics: Vec<MetricId>,
-    /// The plan as JSON, for pages.
+    /// The plan as JSON, shown on pages.
     pub(crate) plan: Option<String>,
-    /// Program and record, at the foot of a page.
+    /// The program's version and the record's identifier, at the foot of a page.
     pub(crate) foot: String,
 }
 
 impl Document {
-    /// The heading of what the instrument's hosts did to the numbers: whether that limited a result
-    /// is its headline's to say.
+    /// The heading above the caveats about the measuring hosts. It says "limited" only where the
+    /// headline names this host as the limit.
     pub(crate) fn heading_of_limits(&self) -> &'static str {
         match &self.headline {
             Some(headline) if !headline.names_this_host() => "This host had a part in it",
@@ -65,25 +65,25 @@ impl Document {
         Self::default().with([Block::Table(table)])
     }
 
-    /// The same with a further section without a title.
+    /// The document with one more section, which has no title.
     pub fn with(mut self, blocks: impl IntoIterator<Item = Block>) -> Self {
         self.sections.push(Section::apart("", blocks));
         self
     }
 
-    /// Everything for a terminal of `width` columns without colours, each line ended: tables lose
-    /// columns or fold and lines break where they are too long. Without a width nothing but long
-    /// remarks is broken.
+    /// The full report for a terminal of `width` columns without colours, each line ended: tables
+    /// lose columns or fold, and lines break where they are too long. Without a width only long
+    /// remarks are broken.
     pub fn text(&self, width: Option<usize>) -> String {
         self.on(&Screen { width, ..Screen::default() })
     }
 
-    /// As much as a screen is to show, each line ended.
+    /// The report in the width, colours and detail of a screen, each line ended.
     pub fn on(&self, screen: &Screen) -> String {
         text::render(self, screen)
     }
 
-    /// The same of a record that is not kept: without the identifier, by which nobody finds it.
+    /// The document of a record that is not stored: its headline has no identifier.
     pub fn not_kept(mut self) -> Self {
         if let Some(headline) = &mut self.headline {
             headline.id.clear();
@@ -91,12 +91,12 @@ impl Document {
         self
     }
 
-    /// Markdown, without figures.
+    /// The report as Markdown, without figures.
     pub fn markdown(&self) -> String {
         markdown::render(self)
     }
 
-    /// Every panel of its figures as a file of its own: name and content.
+    /// File name and SVG of every panel of the figures.
     pub fn svgs(&self) -> Vec<(String, String)> {
         let blocks = self.sections.iter().flat_map(|section| &section.blocks);
         let panels = blocks.flat_map(|block| match block {
@@ -106,14 +106,14 @@ impl Document {
         panels.map(|(name, svg)| (name.clone(), svg.file())).collect()
     }
 
-    /// The sentence as a document of its own, and the rest.
+    /// Two documents: the sentence alone, and all else.
     pub fn apart_from_sentence(self) -> (Self, Self) {
         let sentence = self.sentence.clone();
         let rest = Self { sentence: String::new(), ..self };
         (Self { sentence, ..Self::default() }, rest)
     }
 
-    /// What a reader looks for first: the leading sections, where any says something in words.
+    /// The document reduced to its leading sections, where one of them has text or a table.
     pub fn brief(mut self) -> Self {
         if self.sections.iter().any(|section| section.leads && section.is_told()) {
             self.sections.retain(|section| section.leads);
@@ -121,61 +121,62 @@ impl Document {
         self
     }
 
-    /// One HTML file with figures, without scripts and without a request to anywhere.
+    /// The report as one HTML file with figures, without scripts and without requests to other
+    /// hosts.
     pub fn html(&self) -> String {
         html::render(self)
     }
 }
 
-/// How a terminal shows a document.
+/// Width, colours and detail with which a terminal shows a document.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Screen {
-    /// Its columns; `None` for files and pipes, whose reader wraps nothing.
+    /// Columns of the terminal; `None` for files and pipes, for which lines are not broken.
     pub width: Option<usize>,
-    /// Whether it shows colours.
+    /// True if the terminal shows colours.
     pub colour: bool,
-    /// How much is wanted.
+    /// The amount of detail that is printed.
     pub detail: Detail,
 }
 
-/// How much of a document a reader wants.
+/// The amount of detail of a printed report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
-    /// The answer alone, in one line that nothing breaks.
+    /// The headline alone, in one line that is not broken.
     Answer,
-    /// The answer and a few facts.
+    /// The headline and a few facts.
     Brief,
-    /// Everything.
+    /// The whole report.
     #[default]
     Full,
 }
 
-/// A heading with what stands under it.
+/// A heading with the blocks that stand under it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Section {
     /// The heading; may be empty.
     pub title: String,
-    /// In order.
+    /// The blocks in the order in which they are printed.
     pub blocks: Vec<Block>,
-    /// Whether a terminal sets it off by an empty line.
+    /// True if a terminal prints an empty line before it.
     pub apart: bool,
-    /// Whether a page shows it before the others.
+    /// True if a page shows it before the other sections.
     pub leads: bool,
 }
 
 impl Section {
-    /// A section that a terminal sets off by an empty line.
+    /// A section before which a terminal prints an empty line.
     pub(crate) fn apart(title: impl Into<String>, blocks: impl IntoIterator<Item = Block>) -> Self {
         Self { apart: true, ..Self::close(title, blocks) }
     }
 
-    /// A section that follows at once what is above it.
+    /// A section that a terminal prints without an empty line before it.
     pub(crate) fn close(title: impl Into<String>, blocks: impl IntoIterator<Item = Block>) -> Self {
         let blocks = blocks.into_iter().collect();
         Self { title: title.into(), blocks, ..Self::default() }
     }
 
-    /// Tables with remarks under them.
+    /// A section of tables with remarks under them.
     pub(crate) fn of(
         title: impl Into<String>,
         tables: impl IntoIterator<Item = Table>,
@@ -185,12 +186,12 @@ impl Section {
         Self::apart(title, blocks.chain([Block::Remarks(notes)]))
     }
 
-    /// The same, before the others on a page.
+    /// The section, shown before the others on a page.
     pub(crate) fn leading(self) -> Self {
         Self { leads: true, ..self }
     }
 
-    /// Whether it says anything in words or tables: figures are for pages.
+    /// True if the section has text or a table for terminals; figures are only for pages.
     fn is_told(&self) -> bool {
         let is_told = |block: &Block| match block {
             Block::Figure(_) => false,
@@ -201,7 +202,7 @@ impl Section {
         self.blocks.iter().any(is_told) || (self.blocks.is_empty() && !self.title.is_empty())
     }
 
-    /// All remarks.
+    /// The remarks of all blocks.
     pub(crate) fn remarks(&self) -> impl Iterator<Item = &String> {
         self.blocks.iter().flat_map(|block| match block {
             Block::Remarks(remarks) => remarks.as_slice(),
@@ -210,78 +211,78 @@ impl Section {
     }
 }
 
-/// A piece of a section.
+/// A part of a section, by the way it is laid out.
 #[derive(Clone, Debug)]
 pub enum Block {
-    /// Columns under headings.
+    /// A table with headings.
     Table(Table),
-    /// Sentences, each for itself; long ones are broken.
+    /// Sentences, each on lines of its own; long ones are broken.
     Remarks(Vec<String>),
     /// Lines in a form that other programs read; only a terminal's width breaks them.
     Lines(Vec<String>),
     /// Labels with their texts, in two columns.
     Facts(Vec<Fact>),
-    /// A paragraph at the left edge.
+    /// A paragraph that begins at the left edge.
     Text(String),
     /// Questions with their answers.
     Answers(Vec<Answer>),
-    /// A drawing, on pages.
+    /// A drawing, shown on pages.
     Figure(Figure),
 }
 
-/// A label with its text.
+/// A label with its text, a line of a list of facts.
 #[derive(Clone, Debug)]
 pub struct Fact {
     label: String,
     text: String,
-    /// Columns that labels take at the least.
+    /// Least columns that the label takes.
     width: usize,
-    /// Whether it belongs to the fact above.
+    /// True if it is indented as part of the fact above it.
     inner: bool,
 }
 
 impl Fact {
-    /// A fact; labels of facts under each other have one width.
+    /// A fact. The labels of facts that stand under each other are given the same width.
     pub fn new(label: impl Into<String>, width: usize, text: impl Into<String>) -> Self {
         Self { label: label.into(), text: text.into(), width, inner: false }
     }
 
-    /// Whether it says nothing.
+    /// True if the text is empty.
     pub(crate) const fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// Whether another one says the same.
+    /// True if the other fact has the same text.
     pub(crate) fn says_as(&self, other: &Self) -> bool {
         self.text == other.text
     }
 
-    /// The same as a part of the fact above it.
+    /// The fact, indented as part of the one above it.
     pub(crate) fn inner(self) -> Self {
         Self { inner: true, ..self }
     }
 }
 
-/// The verdict of an answer that is wrong.
+/// Verdict of an answer that the planted truth shows to be wrong.
 pub(crate) const MISSED: &str = "Missed";
 
-/// A question and its answer.
+/// A question of a study and its answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The question.
+    /// The question as the study's plan states it.
     pub(crate) ask: String,
     /// `Yes`, `No`, `Not answered`; empty where the text alone is the answer.
     pub(crate) verdict: &'static str,
-    /// The answer.
+    /// The answer in words.
     pub(crate) text: String,
-    /// The figure that decides, which pages show in large type.
+    /// The figure that decides the answer; pages show it in large type.
     pub(crate) figure: Option<Tile>,
-    /// Why it may not be believed; may be empty.
+    /// The reason for which the answer is doubtful; empty where there is none.
     pub(crate) doubt: String,
 }
 
 impl Answer {
-    /// How far it is to be trusted: not at all where there is none.
+    /// Trust in the answer: bad where it is missing or wrong, doubtful where a doubt is stated.
     pub(crate) fn quality(&self) -> Quality {
         match (self.verdict, self.doubt.as_str()) {
             ("Not answered" | MISSED, _) => Quality::Bad,
@@ -290,7 +291,7 @@ impl Answer {
         }
     }
 
-    /// The answer with its verdict, and with what speaks against it: `Yes: 941 Mbit/s.`
+    /// The verdict, the answer and the doubt in one text: `Yes: 941 Mbit/s.`
     pub(crate) fn whole(&self) -> String {
         let told = match (self.verdict, self.text.as_str()) {
             ("", text) => text.to_owned(),
@@ -301,19 +302,19 @@ impl Answer {
     }
 }
 
-/// One figure in large type.
+/// One figure in large type with its label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tile {
-    /// The figure.
+    /// The figure with its unit.
     pub figure: String,
-    /// What it is.
+    /// The name of the figure.
     pub label: String,
-    /// What stands beside it: its ceiling, what it was; may be empty.
+    /// A figure to compare with, such as the ceiling or an earlier value; may be empty.
     pub beside: String,
 }
 
 impl Tile {
-    /// A tile of these three.
+    /// A tile of a figure, its label and the text beside it.
     pub(crate) fn new(
         figure: impl Into<String>,
         label: impl Into<String>,
@@ -326,16 +327,16 @@ impl Tile {
 /// A drawing with a caption, of one panel or of several that share their axes.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// Heading.
+    /// Heading above the drawing.
     pub(crate) title: String,
-    /// What to see in it, and how it was made.
+    /// Explanation of the drawing and of how its figures were measured.
     pub(crate) caption: String,
     /// File name and drawing of each panel.
     pub(crate) panels: Vec<(String, Svg)>,
 }
 
 impl Figure {
-    /// A figure of panels that have files of their own.
+    /// A figure of panels with their file names.
     pub(crate) fn new(
         title: impl Into<String>,
         caption: impl Into<String>,
@@ -344,7 +345,7 @@ impl Figure {
         Self { title: title.into(), caption: caption.into(), panels }
     }
 
-    /// A figure of one panel, whose file has the name of its title: `delay-over-time.svg`.
+    /// A figure of one panel, whose file is named by the title: `delay-over-time.svg`.
     pub(crate) fn of(title: &str, caption: &str, panel: Svg) -> Self {
         let name = format!("{}.svg", title.to_lowercase().replace(' ', "-"));
         Self::new(title, caption, vec![(name, panel)])

@@ -35,13 +35,13 @@ pub struct Table {
     columns: Vec<Column>,
     rows: Vec<(RowKind, Vec<String>)>,
     dropped: Vec<usize>,
-    /// Whether terminals say the same in other words.
+    /// True if only pages show the table, because terminals have its content in other words.
     pages_only: bool,
-    /// Whether every second column is of the past.
+    /// True if every second column holds published figures.
     past_beside: bool,
 }
 
-/// What a row's figures are.
+/// Origin of a row's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowKind {
     /// Measured now.
@@ -76,12 +76,12 @@ impl Table {
         Self::new(columns.iter().map(|(name, _)| *name)).rows(rows)
     }
 
-    /// Whether it has no rows.
+    /// True if the table has no rows.
     pub(crate) const fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// How many columns it has.
+    /// The number of columns.
     pub(crate) const fn columns(&self) -> usize {
         self.columns.len()
     }
@@ -102,7 +102,7 @@ impl Table {
         Self { past_beside: true, ..self }
     }
 
-    /// Whether a terminal shows it.
+    /// True if terminals show the table.
     pub(crate) const fn is_for_terminals(&self) -> bool {
         !self.pages_only
     }

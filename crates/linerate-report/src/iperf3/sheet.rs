@@ -24,7 +24,8 @@ pub enum Role {
 pub struct Sheet {
     /// Which end prints.
     pub role: Role,
-    /// What was asked; of a UDP test what it shares with one of TCP, its blocks are datagrams.
+    /// The plan. A UDP test fills in the settings that it shares with TCP; its blocks are
+    /// datagrams.
     pub plan: TcpPlan,
     /// Over UDP.
     pub udp: bool,
@@ -35,7 +36,7 @@ pub struct Sheet {
     pub(super) counted_from_ns: Option<u64>,
 }
 
-/// What one end counted of one stream, or of several together.
+/// The counts of one end for one stream or for several together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Count {
     pub(super) bytes: u64,
@@ -48,7 +49,7 @@ pub(super) struct Count {
 /// Datagrams of a row or of a whole test.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Datagrams {
-    /// Those that were numbered up to here.
+    /// Datagrams received plus datagrams lost: iperf3's total.
     pub(super) total: u64,
     pub(super) lost: i64,
     pub(super) reordered: u64,
@@ -141,12 +142,12 @@ impl Sheet {
         }
     }
 
-    /// Whether data goes both ways.
+    /// True if data flows in both directions.
     pub(super) fn is_both(&self) -> bool {
         self.plan.test.directions == TcpDirections::Both
     }
 
-    /// Whether this end sends in a direction.
+    /// True if this end sends data in a direction.
     pub(super) fn sends(&self, direction: Direction) -> bool {
         (direction == Direction::Up) == (self.role == Role::Client)
     }

@@ -7,12 +7,12 @@ use linerate_core::record::{
 use super::streams::flows;
 use crate::number;
 
-/// What the receiver counted.
+/// The receiver's counts of a flow's datagrams.
 pub(super) fn received(flow: &Flow) -> Option<&ReceivedDatagrams> {
     flow.receiver.as_ref()?.received_datagrams.as_ref()
 }
 
-/// What the sender counted.
+/// The sender's counts of a flow's datagrams.
 pub(super) fn sent(flow: &Flow) -> Option<&SentDatagrams> {
     flow.sender.as_ref()?.sent_datagrams.as_ref()
 }

@@ -35,15 +35,12 @@ fn tiles(result: &BenchResult) -> Vec<Tile> {
         tiles.push(Tile::new(or_dash(fps, words::frames), label, beside));
     }
     tiles.extend(result.latency.first().map(|found| {
-        let p99 = format!("99 % below {}", words::time(found.p99_ns));
-        Tile::new(words::time(found.p50_ns), "median latency", p99)
+        let p99 = format!("99 % below {}", words::duration(found.p99_ns));
+        Tile::new(words::duration(found.p50_ns), "median latency", p99)
     }));
-    tiles.extend(
-        result
-            .back_to_back
-            .as_ref()
-            .map(|found| Tile::new(single::burst(found.mean_frames), "frames back to back", "")),
-    );
+    tiles.extend(result.back_to_back.as_ref().map(|found| {
+        Tile::new(single::burst_frames(found.mean_frames), "frames back to back", "")
+    }));
     tiles
 }
 
@@ -59,7 +56,7 @@ fn title(plan: &BenchPlan) -> String {
         "bench of {}: {} frames of {size}, {}",
         ports.join(", "),
         words::protocol(frames.protocol),
-        words::way(plan.way)
+        words::direction(plan.way)
     );
     if frames.flows > 1 {
         title.push_str(&format!(", {} flows", frames.flows));

@@ -53,7 +53,8 @@ pub(super) fn document(record: &Record, plan: &PingPlan) -> Document {
     }
 }
 
-/// Whether pings per second tell of the path: a paced ping's are those that were asked for.
+/// True if pings per second are a result: for a ping with a fixed interval they only repeat the
+/// plan.
 pub(super) fn has_rates(plan: &PingPlan) -> bool {
     plan.mode != PingMode::Paced
 }
@@ -102,7 +103,8 @@ struct View<'a> {
     record: &'a Record,
     /// Decimals of a time in ms that the clock justifies.
     decimals: usize,
-    /// Whether pings per second tell of the path: a paced ping's are those that were asked for.
+    /// True if pings per second are a result: for a ping with a fixed interval they only repeat the
+    /// plan.
     rates: bool,
 }
 
@@ -255,7 +257,8 @@ impl View<'_> {
         Some(format!("{} = {values} ms", names.join("/")))
     }
 
-    /// Whether there were answers enough for a percentile: of fewer it is the largest one.
+    /// True if there were answers enough for a percentile; with fewer it would equal the largest
+    /// value.
     fn is_told(&self, stat: Stat, size: u32) -> bool {
         let needed = PERCENTILES.iter().find(|it| it.1 == stat).map_or(0.0, |it| it.2);
         self.value(MetricId::Received, Stat::Value, size).is_none_or(|count| count >= needed)

@@ -60,7 +60,8 @@ fn tiles(record: &Record, plan: &TcpPlan) -> Vec<Tile> {
     goodputs.chain([Tile::new(retransmits, "segments retransmitted", "")]).collect()
 }
 
-/// What the receiver answered with, in one line; none where its kernel does not tell.
+/// Segments that the receiver sent back, in all and for each data segment; `None` where its kernel
+/// does not count them.
 fn sent_back(record: &Record, direction: Direction) -> Option<String> {
     let segments = whole(record, MetricId::ReturnSegments, direction)?;
     let ratio = whole(record, MetricId::ReturnRatio, direction)
@@ -131,26 +132,26 @@ fn table(record: &Record, direction: Direction) -> Table {
     let sent_again = |flow: &Flow| info(flow).and_then(|info| info.total_retrans);
     let none = || NONE.to_owned();
     let columns: [Column<'_>; 8] = [
-        ("stream", &|it| it.flow.to_string(), sum),
-        ("bytes", &|it| or_dash(counted(it), number::amount), or_dash(bytes, number::amount)),
+        ("stream", &|flow| flow.flow.to_string(), sum),
+        ("bytes", &|flow| or_dash(counted(flow), number::amount), or_dash(bytes, number::amount)),
         (
             "goodput",
-            &|it| or_dash(goodput(record, it), number::measured_rate),
+            &|flow| or_dash(goodput(record, flow), number::measured_rate),
             or_dash(all(MetricId::Goodput), number::measured_rate),
         ),
         (
             "retransmits",
-            &|it| or_dash(sent_again(it), |n| n.to_string()),
+            &|flow| or_dash(sent_again(flow), |n| n.to_string()),
             or_dash(all(MetricId::Retransmits), |n| format!("{n:.0}")),
         ),
         (
             "RTT ms",
-            &|it| or_dash(rtt(it), number::ms_to_microsecond),
+            &|flow| or_dash(rtt(flow), number::ms_to_microsecond),
             or_dash(all(MetricId::TcpRtt), number::ms_to_microsecond),
         ),
         (
             "cwnd",
-            &|it| or_dash(cwnd(it), number::memory),
+            &|flow| or_dash(cwnd(flow), number::memory),
             or_dash(all(MetricId::Cwnd), |bytes| number::memory(bytes as u64)),
         ),
         ("window asked/set/advertised", &windows, none()),

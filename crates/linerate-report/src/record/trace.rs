@@ -17,7 +17,7 @@ const LABEL: usize = 8;
 /// Ticks of the axis of hops at the most.
 const HOP_TICKS: u8 = 16;
 
-/// What stands under the headline.
+/// The blocks that stand under the headline in the brief report.
 pub(super) fn brief(record: &Record) -> Vec<Block> {
     record.trace.iter().flat_map(|trace| blocks(trace)).collect()
 }
@@ -61,7 +61,8 @@ pub(super) fn document(record: &Record, plan: &TracePlan) -> Document {
     }
 }
 
-/// Whether a reader wants it before all else.
+/// True for findings that are printed before all others: loops, losses, queues, and an MTU limit
+/// that no router reported.
 pub(crate) const fn is_trouble(finding: &Finding) -> bool {
     match finding {
         Finding::Loop { .. }
@@ -243,7 +244,7 @@ fn answers(hop: &Hop) -> String {
     format!("{answered}/{}", rounds.count())
 }
 
-/// What else is known of a router: its share of the flows, its labels, a smaller MTU.
+/// Further facts about a router: its share of the flows, MPLS labels, a smaller MTU.
 fn remark(hop: &Hop, node: Option<&HopNode>) -> String {
     let Some(node) = node else { return String::new() };
     let mut parts = Vec::new();

@@ -107,7 +107,7 @@ fn title(plan: &UdpPlan) -> String {
 /// One row per stream, and the sum where there are several.
 fn table(record: &Record, direction: Direction) -> Table {
     let of = |flow: &Flow, pick: fn(&DatagramTally) -> u64| {
-        or_dash(received(flow), |it| pick(&it.measured).to_string())
+        or_dash(received(flow), |datagrams| pick(&datagrams.measured).to_string())
     };
     let loss = |flow: &Flow| {
         let it = &received(flow)?.measured;
@@ -121,25 +121,37 @@ fn table(record: &Record, direction: Direction) -> Table {
     let (percent, ms) = (number::percent, number::ms_to_microsecond);
     let flows: Vec<&Flow> = flows(record, direction).collect();
     let columns: [Column<'_>; 9] = [
-        ("stream", &|it| it.flow.to_string(), format!("sum of {}", flows.len())),
+        ("stream", &|flow| flow.flow.to_string(), format!("sum of {}", flows.len())),
         (
             "sent",
-            &|it| or_dash(sent(it), |it| it.measured.to_string()),
+            &|flow| or_dash(sent(flow), |datagrams| datagrams.measured.to_string()),
             count(MetricId::DatagramsSent),
         ),
-        ("received", &|it| of(it, |it| it.received), count(MetricId::DatagramsReceived)),
-        ("lost", &|it| of(it, |it| it.lost), count(MetricId::DatagramsLost)),
+        ("received", &|flow| of(flow, |tally| tally.received), count(MetricId::DatagramsReceived)),
+        ("lost", &|flow| of(flow, |tally| tally.lost), count(MetricId::DatagramsLost)),
         (
             "loss",
-            &|it| or_dash(loss(it), percent),
+            &|flow| or_dash(loss(flow), percent),
             or_dash(value(MetricId::DatagramLossRatio), percent),
         ),
-        ("duplicates", &|it| of(it, |it| it.duplicates), count(MetricId::DatagramDuplicates)),
-        ("reordered", &|it| of(it, |it| it.reordered), count(MetricId::DatagramsReordered)),
-        ("jitter ms", &|it| or_dash(jitter(it), ms), or_dash(value(MetricId::JitterRfc3550), ms)),
+        (
+            "duplicates",
+            &|flow| of(flow, |tally| tally.duplicates),
+            count(MetricId::DatagramDuplicates),
+        ),
+        (
+            "reordered",
+            &|flow| of(flow, |tally| tally.reordered),
+            count(MetricId::DatagramsReordered),
+        ),
+        (
+            "jitter ms",
+            &|flow| or_dash(jitter(flow), ms),
+            or_dash(value(MetricId::JitterRfc3550), ms),
+        ),
         (
             "goodput",
-            &|it| or_dash(goodput(it), number::measured_rate),
+            &|flow| or_dash(goodput(flow), number::measured_rate),
             or_dash(value(MetricId::Goodput), number::measured_rate),
         ),
     ];
@@ -168,7 +180,8 @@ fn delays(record: &Record, direction: Direction) -> Option<String> {
 fn pace(record: &Record, direction: Direction) -> Option<String> {
     let worst =
         flows(record, direction).filter_map(|flow| sent(flow)?.pace).max_by(|one, other| {
-            let ratio = |it: &linerate_core::record::PaceKept| it.busiest_1ms_ratio.unwrap_or(0.0);
+            let ratio =
+                |kept: &linerate_core::record::PaceKept| kept.busiest_1ms_ratio.unwrap_or(0.0);
             ratio(one).total_cmp(&ratio(other))
         })?;
     let ms = |ns: Option<u64>| or_dash(ns, |ns| number::ms_to_microsecond(ns as f64));

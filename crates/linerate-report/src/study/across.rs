@@ -8,7 +8,7 @@ use super::spoilt::marked;
 use crate::document::{Section, Table};
 use crate::number::{self, NONE};
 
-/// A table for each test that several topologies have results of; none where there is none.
+/// A table for each test that several topologies have results of; `None` without such a test.
 pub(super) fn section(grid: &Grid<'_>) -> Option<Section> {
     let tables: Vec<(Table, bool)> =
         grid.flow_tests().filter_map(|test| table(grid, &test.id)).collect();
@@ -24,7 +24,7 @@ pub(super) fn section(grid: &Grid<'_>) -> Option<Section> {
     Some(Section::of(title, tables, notes))
 }
 
-/// The table of a test, and whether it has shares.
+/// The table of a test, and true if it has shares.
 fn table(grid: &Grid<'_>, id: &str) -> Option<(Table, bool)> {
     let rows: Vec<(&Row<'_>, &[FlowFigure<'_>])> = grid
         .topologies

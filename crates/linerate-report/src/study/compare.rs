@@ -9,40 +9,43 @@ use super::figure::{FlowKind, FlowTest, by_window, of_devices};
 use super::grid::{Grid, Row};
 use crate::number;
 
-/// The payload whose round-trip time stands for that of a full segment.
+/// Payload length in bytes whose round-trip time counts as that of a full segment.
 const FULL_PAYLOAD: u32 = 1460;
 
-/// The window that the study takes for its comparison.
+/// Window in bytes at which topologies are compared, as in the PREN study.
 const USUAL_WINDOW: u64 = 32_768;
 
-/// Which topologies others are held against, and representatives of each kind.
+/// The topologies that others are compared with, and one representative of each kind, as indexes
+/// into the plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Roles {
-    /// Client and server are one host; where there are several, the one with Ethernet's MTU.
+    /// Client and server are one host; of several such topologies, one whose loopback has
+    /// Ethernet's MTU.
     pub localhost: Option<usize>,
-    /// Nothing but a cable between two hosts.
+    /// Two hosts joined by a cable alone.
     pub bare: Option<usize>,
-    /// Switches alone.
+    /// Switches but no router between the hosts.
     pub switched: Option<usize>,
-    /// Routers on the way, and no rate limit.
+    /// Routers between the hosts, and no rate limit.
     pub routed: Option<usize>,
-    /// The same with the most filter rules.
+    /// Routers without a rate limit, with the largest number of filter rules.
     pub filtered: Option<usize>,
-    /// A link of limited rate on the way.
+    /// A link of limited rate between the hosts.
     pub limited: Option<usize>,
 }
 
 impl Roles {
-    /// Whether there is anything to hold others against, and tests that vary what the table of
-    /// §5.1 has columns for: the window.
+    /// True if there is a topology to compare with and the tests vary the window, for which the
+    /// table of §5.1 has columns.
     pub(crate) fn compare(&self, plan: &StudyPlan) -> bool {
-        let mut flows = plan.tests.iter().filter(|test| FlowKind::of(test).is_some());
+        let mut flows = plan.tests.iter().filter(|test| FlowKind::from_test(test).is_some());
         let fits = flows.next().is_none_or(by_window);
         let paths = plan.tests.iter().any(|test| !of_devices(test));
         fits && paths && (self.localhost.is_some() || self.bare.is_some())
     }
 
-    /// Reads the roles from the plan, never from a name.
+    /// Finds the topology of each kind by hosts, hops, rates and filters in the plan, not by its
+    /// name.
     pub(crate) fn new(plan: &StudyPlan) -> Self {
         let all = || plan.topologies.iter().enumerate();
         let first = |fits: &dyn Fn(&Topology) -> bool| {
@@ -67,7 +70,7 @@ impl Roles {
     }
 }
 
-/// True when a topology is one host alone.
+/// True if client and server are the same host.
 pub(crate) fn is_localhost(topology: &Topology) -> bool {
     topology.client == topology.server
 }
@@ -99,46 +102,48 @@ fn path_rate(path: &PathPlan) -> Option<String> {
     named.map(Link::rate).or_else(facts).map(|rate| rate.to_string())
 }
 
-/// Whether an emulated link is on the way: no cable is like it, whatever it limits.
+/// True if a link is emulated, whether or not its rate is limited; such a path cannot stand for a
+/// cable.
 fn is_emulated(topology: &Topology) -> bool {
     topology.lab.links.iter().any(|link| link.path.is_some())
 }
 
-/// The figures of one topology at one time.
+/// The figures of one topology, either measured now or published.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Point {
     /// Mean round-trip time in nanoseconds.
     pub rtt_ns: Option<f64>,
-    /// The payload that it was measured with.
+    /// Payload length with which that round-trip time was measured.
     pub payload_bytes: Option<u32>,
     /// Best throughput in bit/s.
     pub bps: Option<f64>,
-    /// Switches and routers on the way.
+    /// Number of switches and number of routers between the hosts.
     pub hops: (Option<u32>, Option<u32>),
-    /// Whether this host limited a run behind the round-trip time.
+    /// True if a ping run was limited by the measuring host.
     pub rtt_spoilt: bool,
-    /// Whether this host limited the run behind the throughput.
+    /// True if the run with the best throughput was limited by the measuring host.
     pub bps_spoilt: bool,
 }
 
-/// Everything that §5.1 compares.
+/// The figures of the comparison table of §5.1.
 pub(crate) struct Comparison {
-    /// The value of the throughput column; of a window 0 is the kernel's choice.
+    /// Value of the varied parameter in the throughput column; a window of 0 is the kernel's
+    /// choice.
     pub value: u64,
-    /// The same in words: `64K window`, `streams 4`.
+    /// That parameter and value in words: `64K window`, `streams 4`.
     pub setting: String,
-    /// Payload of the delay column.
+    /// Payload length of the delay column.
     pub payload_bytes: u32,
-    /// Now, one per topology of the plan.
+    /// Figures measured now, one for each topology of the plan.
     pub now: Vec<Point>,
-    /// As published, one per topology of the plan.
+    /// Published figures, one for each topology of the plan.
     pub past: Vec<Point>,
-    /// What the others are held against.
+    /// The topologies that others are compared with.
     pub roles: Roles,
 }
 
 impl Comparison {
-    /// Picks the figures out of the grid, from the first ping and the first TCP test.
+    /// The figures of the first ping and the first TCP test in the grid.
     pub(crate) fn new(grid: &Grid<'_>) -> Self {
         let value = reference_value(grid);
         let is_window = first_flow_test(grid).is_none_or(|test| by_window(test.test));
@@ -161,22 +166,22 @@ impl Comparison {
         format!("{article}{}", self.setting)
     }
 
-    /// What the points lose of the localhost's throughput: 1 minus their share.
+    /// Throughput that a topology loses against localhost: 1 minus its share.
     pub(crate) fn loss_of_localhost(&self, points: &[Point], index: usize) -> Option<f64> {
         loss(points, index, self.roles.localhost)
     }
 
-    /// Whether this host limited the run of a topology, or that which it is held against.
+    /// True if this host limited the run of the topology or of the one it is compared with.
     pub(crate) fn is_share_spoilt(&self, index: usize, reference: Option<usize>) -> bool {
         self.is_spoilt(Some(index)) || self.is_spoilt(reference)
     }
 
-    /// Whether this host limited the run of a topology.
+    /// True if this host limited the run of the topology.
     pub(crate) fn is_spoilt(&self, index: Option<usize>) -> bool {
         index.and_then(|index| self.now.get(index)).is_some_and(|point| point.bps_spoilt)
     }
 
-    /// What the points lose of the bare cable's throughput.
+    /// Throughput that a topology loses against the bare cable: 1 minus its share.
     pub(crate) fn loss_of_bare(&self, points: &[Point], index: usize) -> Option<f64> {
         loss(points, index, self.roles.bare)
     }
@@ -228,7 +233,8 @@ fn now(row: &Row<'_>, window_bytes: u64, payload_bytes: u32) -> Point {
         payload_bytes,
         bps: figure.and_then(|figure| figure.best()),
         hops: (Some(row.topology.l2_hops), Some(row.topology.l3_hops)),
-        rtt_spoilt: pings.any(|it| Some(it.payload_bytes) == payload_bytes && it.any_spoilt()),
+        rtt_spoilt: pings
+            .any(|ping| Some(ping.payload_bytes) == payload_bytes && ping.any_spoilt()),
         bps_spoilt: figure.is_some_and(|figure| figure.best_spoilt),
     }
 }
@@ -243,8 +249,8 @@ fn past(row: &Row<'_>, window_bytes: Option<u64>, payload_bytes: u32) -> Point {
     Point { rtt_ns, payload_bytes, bps, hops, ..Point::default() }
 }
 
-/// The figure at the payload, or at the next larger one that has a figure: the study's own §5.1
-/// takes i.1 at 1500 bytes, since it has none at 1460.
+/// Round-trip time at `payload`, or at the next larger payload length that has a figure: the PREN
+/// study's §5.1 takes topology i.1 at 1500 bytes, since it was not measured at 1460.
 fn at_or_above(mut rtts: Vec<(u32, Option<f64>)>, payload: u32) -> (Option<u32>, Option<f64>) {
     rtts.sort_by_key(|(size, _)| *size);
     let found = rtts.into_iter().find(|(size, rtt)| *size >= payload && rtt.is_some());

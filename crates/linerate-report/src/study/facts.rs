@@ -10,7 +10,7 @@ use super::Results;
 use super::figure::{FlowFigure, by_window};
 use super::grid::{Grid, Row};
 
-/// The figures of a grid, for questions.
+/// Answers the questions' requests for figures from a grid.
 pub(super) struct Facts<'a> {
     pub(super) grid: &'a Grid<'a>,
     pub(super) results: &'a Results,
@@ -26,8 +26,8 @@ impl<'a> Facts<'a> {
         Some((row, row.flow(&place.test.id)?.at(place.value.number)?))
     }
 
-    /// The runs that a figure of a question rests on, and those that it is made from; what was
-    /// published and what theory allows rest on none.
+    /// The runs from which a figure of a question is computed, directly or through other figures;
+    /// published and theoretical figures have none.
     pub(super) fn behind(&self, question: &Question, name: &str) -> Vec<&'a Record> {
         let Some(figure) = question.figures.get(name) else { return Vec::new() };
         match &figure.kind {
@@ -42,7 +42,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The best run alone where the figure is that run's.
+    /// The runs of a measured figure: the best run alone where the figure is that run's.
     fn measured(&self, place: &Setting<'_>, of: &Measured) -> Vec<&'a Record> {
         let (metric, all) = (of.metric_of(place.test), self.records(place));
         let rate = |run: &&&Record| value(run, metric).unwrap_or(f64::NEG_INFINITY);
@@ -101,8 +101,7 @@ impl Figures for Facts<'_> {
     }
 }
 
-/// One value of a run: its total where there is one, else the mean of its samples, else the middle
-/// one, else the largest.
+/// A metric of a run: its total, else the mean of its samples, else their median, else the largest.
 fn value(run: &Record, metric: MetricId) -> Option<f64> {
     let stats = [Stat::Value, Stat::Mean, Stat::P50, Stat::Max, Stat::Min];
     stats.into_iter().find_map(|stat| run.value(metric, stat, None))

@@ -1,5 +1,5 @@
-//! The figures of one value of a test on one topology: every run that ended well, and what is made
-//! of them.
+//! The figures of one value of a test on one topology: every run that ended well, and statistics
+//! over these runs.
 //!
 //! # Source
 //! Best, median, least and most of the runs as they are; mean and deviation as the OC-12 study of
@@ -14,17 +14,17 @@ use linerate_core::study::{Test, TestKind, Value};
 use super::spoilt::is_spoilt;
 use crate::number;
 
-/// One ping test on one topology.
+/// A ping test on one topology, with a figure for each payload length.
 pub(crate) struct PingTest<'a> {
-    /// The plan's test.
+    /// The test as the plan describes it.
     pub test: &'a Test,
-    /// One entry per payload, in the plan's order.
+    /// A figure for each payload length, in the plan's order.
     pub figures: Vec<PingFigure<'a>>,
 }
 
-/// One ping test on one topology with one payload.
+/// The runs of a ping test on one topology with one payload length.
 pub(crate) struct PingFigure<'a> {
-    /// Payload bytes.
+    /// Length of the payload in bytes.
     pub payload_bytes: u32,
     /// The runs that ended well.
     pub runs: Vec<&'a Record>,
@@ -32,48 +32,48 @@ pub(crate) struct PingFigure<'a> {
     pub means_ns: Vec<f64>,
     /// Pings per second of each run, measured.
     pub pps: Vec<f64>,
-    /// Probes of all runs: sent, answered.
+    /// Probes sent and probes answered, summed over the runs.
     pub probes: Option<(f64, f64)>,
 }
 
-/// One throughput test on one topology.
+/// A throughput test on one topology, with a figure for each value of its parameter.
 pub(crate) struct FlowTest<'a> {
-    /// The plan's test.
+    /// The test as the plan describes it.
     pub test: &'a Test,
-    /// One entry per value, in the plan's order.
+    /// A figure for each value of the parameter, in the plan's order.
     pub figures: Vec<FlowFigure<'a>>,
 }
 
-/// One throughput test on one topology with one value of its parameter.
+/// The runs of a throughput test on one topology with one value of its parameter.
 pub(crate) struct FlowFigure<'a> {
-    /// The number that stands for the value in cells.
+    /// The value as the number by which cells are found.
     pub number: u64,
-    /// The value in headings.
+    /// The value as headings print it.
     pub label: String,
     /// The runs that ended well, by repetition.
     pub runs: Vec<&'a Record>,
-    /// Goodput of each of them in bit/s.
+    /// Goodput of each of these runs in bit/s.
     pub runs_bps: Vec<f64>,
-    /// The ceiling that the record of the best run names.
+    /// The ceiling in the record of the best run.
     pub ceiling: Option<Ceiling>,
-    /// Whether this host limited the best run.
+    /// True if this host limited the best run.
     pub best_spoilt: bool,
 }
 
-/// What carries the bytes of a test.
+/// Transport protocol of a throughput test, and whether it is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlowKind {
-    /// TCP of the hosts.
+    /// TCP of the hosts' kernels.
     Tcp,
     /// TCP of a model, in virtual time.
     Simulated,
-    /// UDP of the hosts.
+    /// UDP of the hosts' kernels.
     Udp,
 }
 
 impl FlowKind {
     /// The kind of a throughput test; `None` for a test of round trips.
-    pub(crate) const fn of(test: &Test) -> Option<Self> {
+    pub(crate) const fn from_test(test: &Test) -> Option<Self> {
         match test.kind {
             TestKind::Ping { .. } | TestKind::Bench(_) => None,
             TestKind::Tcp(_) => Some(Self::Tcp),
@@ -82,7 +82,7 @@ impl FlowKind {
         }
     }
 
-    /// In headings: a model is told as one wherever its figures are.
+    /// The word for headings; figures of a model are always called simulated.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -91,7 +91,7 @@ impl FlowKind {
         }
     }
 
-    /// At the head of a sentence.
+    /// The word for the beginning of a sentence.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Tcp => "TCP",
@@ -100,7 +100,7 @@ impl FlowKind {
         }
     }
 
-    /// Over a plot.
+    /// The title of a throughput plot.
     pub(crate) const fn plot_title(self) -> &'static str {
         match self {
             Self::Tcp => "TCP throughput",
@@ -110,30 +110,30 @@ impl FlowKind {
     }
 }
 
-/// Whether a test is a benchmark of devices.
+/// True if a test is a benchmark of a device, not of a path.
 pub(crate) const fn of_devices(test: &Test) -> bool {
     matches!(test.kind, TestKind::Bench(_))
 }
 
-/// Whether a test varies the window.
+/// True if a test varies the window.
 pub(crate) fn by_window(test: &Test) -> bool {
     test.parameter().key == "windows_bytes"
 }
 
 impl<'a> FlowTest<'a> {
-    /// The most runs that one value has.
+    /// The largest number of runs with one value of the parameter.
     pub(crate) fn runs_most(&self) -> usize {
         self.figures.iter().map(|figure| figure.runs_bps.len()).max().unwrap_or(0)
     }
 
-    /// The figure of one value.
+    /// The figure at one value of the parameter.
     pub(crate) fn at(&self, number: u64) -> Option<&FlowFigure<'a>> {
         self.figures.iter().find(|figure| figure.number == number)
     }
 
-    /// The words of its kind.
+    /// The kind of the test.
     pub(crate) fn kind(&self) -> FlowKind {
-        FlowKind::of(self.test).unwrap_or(FlowKind::Tcp)
+        FlowKind::from_test(self.test).unwrap_or(FlowKind::Tcp)
     }
 }
 
@@ -144,14 +144,14 @@ impl<'a> PingFigure<'a> {
         };
         let sent = all(MetricId::Sent, Stat::Value);
         let received = all(MetricId::Received, Stat::Value);
-        let told = !sent.is_empty() && sent.len() == received.len();
+        let is_counted = !sent.is_empty() && sent.len() == received.len();
         let (means_ns, pps) = (all(MetricId::Rtt, Stat::Mean), all(MetricId::Pps, Stat::Value));
         Self {
             payload_bytes,
             means_ns,
             pps,
             runs,
-            probes: told.then(|| (sent.iter().sum(), received.iter().sum())),
+            probes: is_counted.then(|| (sent.iter().sum(), received.iter().sum())),
         }
     }
 
@@ -160,12 +160,12 @@ impl<'a> PingFigure<'a> {
         median(&self.means_ns)
     }
 
-    /// Whether this host limited any of the runs.
+    /// True if this host limited any of the runs.
     pub(crate) fn any_spoilt(&self) -> bool {
         self.runs.iter().any(|run| is_spoilt(run))
     }
 
-    /// One second over that mean, as the studies of 2000 print pings per second.
+    /// One second divided by the mean round trip, as the studies of 2000 print pings per second.
     pub(crate) fn pps_from_mean(&self) -> Option<f64> {
         self.rtt_ns().filter(|ns| *ns > 0.0).map(|ns| 1e9 / ns)
     }
@@ -176,7 +176,8 @@ impl<'a> PingFigure<'a> {
     }
 }
 
-/// The value for one payload; a run of one size may leave the payload out of its rows.
+/// A metric at one payload length; a record of one payload length may leave the length out of its
+/// rows.
 fn at(record: &Record, metric: MetricId, stat: Stat, payload_bytes: u32) -> Option<f64> {
     record.value_at(metric, stat, payload_bytes).or_else(|| {
         let mut rows = record.summary.iter().filter(|row| row.metric == metric && row.stat == stat);
@@ -184,12 +185,12 @@ fn at(record: &Record, metric: MetricId, stat: Stat, payload_bytes: u32) -> Opti
     })
 }
 
-/// What the emulated paths of runs did to the packets that carried the data.
+/// Data packets that entered the emulated paths of some runs, and packets lost there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PathCount {
-    /// Packets that came to the paths.
+    /// Packets that entered the paths.
     pub taken: u64,
-    /// Those of them that were lost.
+    /// Packets of these that the paths lost.
     pub lost: u64,
 }
 
@@ -213,40 +214,41 @@ impl<'a> FlowFigure<'a> {
         }
     }
 
-    /// The best run: what the studies of 2000 print.
+    /// Goodput of the best run, which the studies of 2000 print.
     pub(crate) fn best(&self) -> Option<f64> {
         self.runs_bps.iter().copied().reduce(f64::max)
     }
 
-    /// Whether this host limited any of the runs.
+    /// True if this host limited any of the runs.
     pub(crate) fn any_spoilt(&self) -> bool {
         self.runs.iter().any(|run| is_spoilt(run))
     }
 
-    /// The worst run.
+    /// Goodput of the worst run.
     pub(crate) fn worst(&self) -> Option<f64> {
         self.runs_bps.iter().copied().reduce(f64::min)
     }
 
-    /// The middle run, or the mean of the two in the middle.
+    /// Median goodput of the runs; of an even number the mean of the two in the middle.
     pub(crate) fn median(&self) -> Option<f64> {
         median(&self.runs_bps)
     }
 
-    /// Mean and sample standard deviation; none of a single run.
+    /// Mean and sample standard deviation of the runs' goodput; `None` for a single run.
     pub(crate) fn mean_and_deviation(&self) -> Option<(f64, f64)> {
         let mut moments = Moments::default();
         self.runs_bps.iter().for_each(|bps| moments.record(*bps));
         Some((moments.mean()?, moments.stddev()?))
     }
 
-    /// The median over runs of a metric of the whole measurement.
+    /// The median over the runs of a metric of the whole measurement.
     pub(crate) fn middle(&self, metric: MetricId) -> Option<f64> {
         let values = self.runs.iter().filter_map(|run| run.value(metric, Stat::Value, None));
         median(&values.collect::<Vec<f64>>())
     }
 
-    /// What the emulator counted of the data's packets, in all runs; none where no path was there.
+    /// Data packets that the emulated paths of all runs took and lost; `None` if no path was
+    /// emulated.
     pub(crate) fn on_paths(&self) -> Option<PathCount> {
         let carrying = self.runs.iter().flat_map(|run| {
             let way = run.flows.first().map_or(Direction::Up, |flow| flow.direction);
@@ -259,19 +261,19 @@ impl<'a> FlowFigure<'a> {
         })
     }
 
-    /// The largest window that the receivers advertised in any run, all streams together; the one
-    /// asked for where no record tells.
+    /// The largest window that receivers advertised in any run, summed over the streams; the window
+    /// of the plan where no record states one.
     pub(crate) fn window_bytes(&self) -> Option<f64> {
         let rungs = self.runs.iter().filter_map(|run| run.ceiling.as_ref());
         let rungs = rungs.flat_map(|ceiling| &ceiling.rungs);
         let rungs = rungs.filter(|rung| rung.kind == "receive_window");
-        let seen = rungs.flat_map(|rung| &rung.inputs).filter(|it| it.name == "window_bytes");
+        let seen = rungs.flat_map(|rung| &rung.inputs).filter(|input| input.name == "window_bytes");
         let seen = seen.map(|input| input.value).reduce(f64::max);
         let streams = self.runs.first().map_or(1.0, |run| streams(&run.plan));
         seen.or_else(|| (self.number > 0).then_some(self.number as f64 * streams))
     }
 
-    /// The median time of the runs' transfers; none where a run ends by time.
+    /// The median duration of the transfers; `None` if runs end by time, not by bytes.
     pub(crate) fn transfer_ns(&self) -> Option<f64> {
         let time = |run: &&Record| {
             let by_bytes = match &run.plan {
@@ -286,7 +288,7 @@ impl<'a> FlowFigure<'a> {
     }
 }
 
-/// Connections of a run.
+/// Number of connections in a run.
 fn streams(plan: &Plan) -> f64 {
     match plan {
         Plan::Tcp(plan) => f64::from(plan.test.streams),

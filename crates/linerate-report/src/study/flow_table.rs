@@ -10,10 +10,10 @@ use crate::ceiling;
 use crate::document::{RowKind, Table};
 use crate::number::{self, NONE, or_dash};
 
-/// From this many runs on, a mean and a deviation say something.
+/// Least number of runs for which mean and deviation are printed.
 const RUNS_FOR_A_DEVIATION: usize = 3;
 
-/// The table of a test.
+/// The table of a throughput test on one topology.
 pub(super) fn table(row: &Row<'_>, test: &FlowTest<'_>, past: &str) -> Table {
     let head = heading(test, row.flows.len() > 1);
     let values = test.figures.iter().map(|figure| figure.label.clone());
@@ -39,13 +39,14 @@ pub(super) fn table(row: &Row<'_>, test: &FlowTest<'_>, past: &str) -> Table {
         rows.add("  mean \u{b1} std", mean);
     }
     let seconds = |ns: f64| number::significant(ns / 1e9, 4);
-    rows.add_where("  time of the transfer, s", |it| it.transfer_ns(), seconds, |_| true);
+    rows.add_where("  time of the transfer, s", |figure| figure.transfer_ns(), seconds, |_| true);
     bounds(&mut rows, row, test);
     losses(&mut rows, row);
     rows.table
 }
 
-/// `tcp/window`, with the test's identifier where it says more.
+/// Heading of a test, such as `tcp/window`, with the test's identifier where several tests would
+/// share the heading.
 pub(super) fn heading(test: &FlowTest<'_>, several: bool) -> String {
     let (kind, name, id) = (test.kind().word(), test.test.parameter().name, &test.test.id);
     match several && !id.eq_ignore_ascii_case(name) {
@@ -54,7 +55,7 @@ pub(super) fn heading(test: &FlowTest<'_>, several: bool) -> String {
     }
 }
 
-/// A table under way, with the figures of its columns.
+/// Rows of a table under construction, with the figures that its columns are of.
 struct Rows<'a> {
     figures: &'a [FlowFigure<'a>],
     table: Table,
@@ -71,7 +72,7 @@ impl Rows<'_> {
         self.table.push(RowKind::Published, std::iter::once(format!("  {past}")).chain(cells));
     }
 
-    /// A row of a figure where any value of it is worth one.
+    /// Adds a row unless no figure has a value worth printing.
     fn add_where(
         &mut self,
         name: &str,
@@ -79,8 +80,8 @@ impl Rows<'_> {
         show: impl Fn(f64) -> String,
         is_worth_it: impl Fn(f64) -> bool,
     ) {
-        if self.any(|it| figure(it).is_some_and(&is_worth_it)) {
-            self.add(name, |it| or_dash(figure(it), &show));
+        if self.any(|each| figure(each).is_some_and(&is_worth_it)) {
+            self.add(name, |each| or_dash(figure(each), &show));
         }
     }
 
@@ -91,16 +92,23 @@ impl Rows<'_> {
 
 fn bounds(rows: &mut Rows<'_>, row: &Row<'_>, test: &FlowTest<'_>) {
     if row.has_window_bound(test) {
-        rows.add("  window/RTT bound", |it| or_dash(row.window_bound_bps(it), number::mbit));
-        rows.add("  best, of bound", |it| or_dash(row.window_bound_share(it), number::percent));
+        rows.add("  window/RTT bound", |figure| {
+            or_dash(row.window_bound_bps(figure), number::mbit)
+        });
+        rows.add("  best, of bound", |figure| {
+            or_dash(row.window_bound_share(figure), number::percent)
+        });
     }
     if rows.any(|figure| row.ceiling_bps(figure).is_some()) {
-        rows.add("  ceiling, payload", |it| or_dash(row.ceiling_bps(it), number::mbit));
-        rows.add("  best, of ceiling", |it| or_dash(row.ceiling_share(it), number::percent));
+        rows.add("  ceiling, payload", |figure| or_dash(row.ceiling_bps(figure), number::mbit));
+        rows.add("  best, of ceiling", |figure| {
+            or_dash(row.ceiling_share(figure), number::percent)
+        });
     }
 }
 
-/// Where links are emulated, what they lost and what was sent again; elsewhere only what is not 0.
+/// Packets lost and retransmitted: all counts where links are emulated, elsewhere only counts above
+/// 0.
 fn losses(rows: &mut Rows<'_>, row: &Row<'_>) {
     let emulated = !row.way.outlines.is_empty();
     let count = |value: f64| number::trimmed(&format!("{value:.1}")).to_owned();
@@ -119,7 +127,7 @@ fn losses(rows: &mut Rows<'_>, row: &Row<'_>) {
     }
 }
 
-/// From the worst run to the best; none of one run.
+/// Goodput from the worst run to the best; a dash for one run.
 fn range(figure: &FlowFigure<'_>) -> String {
     match (figure.worst(), figure.best()) {
         (Some(worst), Some(best)) if figure.runs_bps.len() > 1 => {
@@ -136,7 +144,7 @@ fn mean(figure: &FlowFigure<'_>) -> String {
     })
 }
 
-/// `12 (0.004 %)`: packets of the data that the emulator lost, of those that came to it.
+/// Data packets that the emulator lost and their share of those it took: `12 (0.004 %)`.
 fn lost_on_path(figure: &FlowFigure<'_>) -> String {
     or_dash(figure.on_paths(), |count| match count.lost {
         0 => "0".to_owned(),
@@ -148,7 +156,7 @@ fn lost_on_path(figure: &FlowFigure<'_>) -> String {
     })
 }
 
-/// What bounds the tests of a topology, and how the window's bound is made.
+/// Remarks on the bounds of a topology's tests and on how the window's bound is computed.
 pub(super) fn notes(row: &Row<'_>) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for test in &row.flows {
@@ -158,7 +166,8 @@ pub(super) fn notes(row: &Row<'_>) -> Vec<String> {
             out.push(line);
         }
     }
-    if let Some(ns) = row.way.rtt_ns.filter(|_| row.flows.iter().any(|it| row.has_window_bound(it)))
+    if let Some(ns) =
+        row.way.rtt_ns.filter(|_| row.flows.iter().any(|test| row.has_window_bound(test)))
     {
         out.push(format!(
             "window/RTT bound: the largest window that the receiver advertised (the one asked for \
@@ -169,10 +178,10 @@ pub(super) fn notes(row: &Row<'_>) -> Vec<String> {
     out
 }
 
-/// What bounds a test, from which inputs; what is not known where nothing does.
+/// The bound of a test with its inputs; without a bound, the inputs that are not known.
 fn ceiling_of(row: &Row<'_>, test: &FlowTest<'_>) -> Option<String> {
     let figures = || test.figures.iter();
-    let figure = figures().find(|it| it.ceiling.is_some()).or_else(|| figures().next())?;
+    let figure = figures().find(|figure| figure.ceiling.is_some()).or_else(|| figures().next())?;
     let Some(limit) = row.slowest_link(figure) else {
         return figure.ceiling.as_ref().map(|known: &Ceiling| ceiling::bound(known));
     };

@@ -13,33 +13,33 @@ use super::past::{self, Published};
 use super::path_links::PathLinks;
 use crate::device::suite::{Suite, plain_name};
 
-/// All figures of a study.
+/// The records of a study run sorted into the cells of its plan, with the figures of each topology.
 pub(crate) struct Grid<'a> {
-    /// The plan.
+    /// The study's plan, which gives the order of topologies and tests.
     pub plan: &'a StudyPlan,
-    /// What the figures of the past are called: their year, or `published`.
+    /// Name of the published figures: their year, or `published`.
     pub past: String,
-    /// Records of this study, as they came.
+    /// Records of this study in the order in which they were stored.
     pub records: Vec<&'a Record>,
-    /// The one record of each cell that counts.
+    /// For each cell the latest record that ended well.
     pub well: Vec<&'a Record>,
-    /// One entry per topology, in the plan's order.
+    /// The figures of each topology, in the plan's order.
     pub topologies: Vec<Row<'a>>,
-    /// Frame rates of routers that were published.
+    /// Published frame rates of routers.
     pub routers: &'a [PublishedRouter],
 }
 
-/// The figures of one topology.
+/// The figures of one topology, measured and published.
 pub(crate) struct Row<'a> {
-    /// The plan's topology.
+    /// The topology as the plan describes it.
     pub topology: &'a Topology,
-    /// The emulated links from its client to its server.
+    /// The emulated links between its client and its server.
     pub way: PathLinks,
     /// Ping tests in the plan's order.
     pub ping: Vec<PingTest<'a>>,
     /// Throughput tests in the plan's order.
     pub flows: Vec<FlowTest<'a>>,
-    /// What was published about it.
+    /// The published figures of this topology.
     pub published: Published<'a>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Grid<'a> {
         Self { plan, past: past::name(plan), records, well, topologies, routers }
     }
 
-    /// The benchmarks among the records that count, each device under its topology's title.
+    /// The benchmark records that count; a device has the title of its topology.
     pub(crate) fn bench(&self) -> Suite<'a> {
         Suite::new(self.well.iter().copied(), |record| {
             let row = record.cell.as_ref().and_then(|cell| self.row(&cell.topology));
@@ -66,7 +66,7 @@ impl<'a> Grid<'a> {
         })
     }
 
-    /// The topologies with tests of their paths, and not of devices alone.
+    /// The topologies that have tests of their path, not only tests of a device.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Row<'a>> {
         let of_paths = |row: &&Row<'_>| {
             let mut tests = self.plan.tests.iter().filter(|test| test.is_on(&row.topology.id));
@@ -76,7 +76,7 @@ impl<'a> Grid<'a> {
         self.topologies.iter().filter(of_paths)
     }
 
-    /// The row of a topology.
+    /// The figures of the topology with an identifier.
     pub(crate) fn row(&self, topology: &str) -> Option<&Row<'a>> {
         self.topologies.iter().find(|row| row.topology.id == topology)
     }
@@ -90,10 +90,10 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// Topology, test, parameter, repetition.
+/// Topology, test, value of the parameter, and repetition of a cell.
 type CellKey<'a> = (&'a str, &'a str, u64, u32);
 
-/// The latest record of each cell that ended well: a resumed run may have tried a cell twice.
+/// For each cell the latest record that ended well; a resumed run may have measured a cell twice.
 fn last_of_each_cell<'a>(records: &[&'a Record]) -> BTreeMap<CellKey<'a>, &'a Record> {
     let mut cells: BTreeMap<CellKey<'a>, &Record> = BTreeMap::new();
     for record in records.iter().filter(|record| record.status == Status::Ok) {
@@ -124,7 +124,7 @@ impl<'a> Row<'a> {
             if let TestKind::Ping { sizes_bytes, .. } = &test.kind {
                 let figure = |size: &u32| PingFigure::new(*size, runs(test, (*size).into()));
                 ping.push(PingTest { test, figures: sizes_bytes.iter().map(figure).collect() });
-            } else if FlowKind::of(test).is_some() {
+            } else if FlowKind::from_test(test).is_some() {
                 let figure = |value: Value| {
                     let runs = runs(test, value.number);
                     FlowFigure::new(test, value, runs)
@@ -138,15 +138,15 @@ impl<'a> Row<'a> {
         Self { topology, way: PathLinks::of(topology), ping, flows, published }
     }
 
-    /// The throughput test of an identifier.
+    /// The throughput test with an identifier.
     pub(crate) fn flow(&self, test: &str) -> Option<&FlowTest<'a>> {
         self.flows.iter().find(|flow| flow.test.id == test)
     }
 
-    /// The ceiling of a value's runs: that of the slowest link of the plan, or the one that the
-    /// record of the best run knew, where the plan limits no link.
+    /// The ceiling of the runs: that of the slowest link in the plan, or where the plan limits no
+    /// link, the one in the record of the best run.
     ///
-    /// The ends of a path do not see a shaper in its middle; the plan does.
+    /// The hosts at the ends of a path cannot see a shaper in its middle; the plan names it.
     pub(crate) fn ceiling_bps(&self, figure: &FlowFigure<'_>) -> Option<f64> {
         match self.slowest_link(figure) {
             Some(limit) => Some(limit.payload_bps),
@@ -154,14 +154,13 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Share of that ceiling that the best run reached.
+    /// Goodput of the best run as share of `ceiling_bps`.
     pub(crate) fn ceiling_share(&self, figure: &FlowFigure<'_>) -> Option<f64> {
         Some(figure.best()? / self.ceiling_bps(figure)?)
     }
 
-    /// The most that the window of the runs allows over the emulated round trip, at most the
-    /// ceiling. None where no round trip is emulated: then the window bounds nothing that the plan
-    /// tells.
+    /// The largest rate that the window allows over the emulated round trip, at most the ceiling.
+    /// `None` without an emulated round trip, since the plan then does not tell the delay.
     pub(crate) fn window_bound_bps(&self, figure: &FlowFigure<'_>) -> Option<f64> {
         let rtt_ns = self.way.rtt_ns?;
         figure.best()?;
@@ -169,28 +168,30 @@ impl<'a> Row<'a> {
         Some(self.ceiling_bps(figure).map_or(bps, |ceiling| bps.min(ceiling)))
     }
 
-    /// Share of that bound that the best run reached.
+    /// Goodput of the best run as share of `window_bound_bps`.
     pub(crate) fn window_bound_share(&self, figure: &FlowFigure<'_>) -> Option<f64> {
         Some(figure.best()? / self.window_bound_bps(figure)?)
     }
 
-    /// Whether a test's window is held against the emulated round trip.
+    /// True if the window bound applies to a test: it varies the window and the round trip is
+    /// emulated.
     pub(crate) fn has_window_bound(&self, test: &FlowTest<'_>) -> bool {
         by_window(test.test) && self.way.rtt_ns.is_some()
     }
 
-    /// The figure that a record of this topology is a run of.
+    /// The figure whose runs include a record of this topology.
     pub(crate) fn figure_of(&self, record: &Record) -> Option<&FlowFigure<'a>> {
         let cell = record.cell.as_ref()?;
         self.flow(&cell.test)?.at(cell.parameter)
     }
 
-    /// What the slowest link of the plan leaves of its rate for the packets of the best run.
+    /// The bound by the slowest link in the plan for the packets of the best run.
     pub(crate) fn slowest_link(&self, figure: &FlowFigure<'_>) -> Option<PlanLimit> {
         slowest_link(self.topology, figure.ceiling.as_ref())
     }
 
-    /// The lowest published hop counts, which are the same in every row of a topology.
+    /// The lowest published numbers of switches and routers, which are the same in every row of a
+    /// topology.
     pub(crate) fn published_hops(&self) -> (Option<u32>, Option<u32>) {
         self.published.tcp.first().map_or((None, None), |row| (row.l2_hops, row.l3_hops))
     }

@@ -8,8 +8,8 @@ use super::spoilt::{marked, ratio_marked};
 use crate::document::Tile;
 use crate::{device, number};
 
-/// The figures, at most four: those of the PREN study where the plan has its roles, else the best
-/// that its tests show; none where the plan has questions, whose answers have theirs.
+/// At most four large figures: those of the PREN study where the plan has its kinds of topology,
+/// else the best figures of the tests; none where the plan asks questions, which have their own.
 pub(crate) fn tiles(grid: &Grid<'_>, compared: &Comparison, answered: &Answered<'_>) -> Vec<Tile> {
     if compared.roles.compare(grid.plan) {
         return of_roles(grid, compared);
@@ -24,7 +24,7 @@ pub(crate) fn tiles(grid: &Grid<'_>, compared: &Comparison, answered: &Answered<
     }
 }
 
-/// Localhost, what a bare cable keeps, the slowest link, the ping.
+/// Localhost's throughput, the share that a bare cable keeps, the slowest link, the ping.
 fn of_roles(grid: &Grid<'_>, compared: &Comparison) -> Vec<Tile> {
     let all = [
         localhost(grid, compared),
@@ -88,7 +88,7 @@ fn ping(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
     Some(Tile::new(now, label, past(grid, then)))
 }
 
-/// Every figure of every throughput test that has a run.
+/// Every figure of every throughput test that has at least one run.
 fn all_figures<'g>(
     grid: &'g Grid<'g>,
 ) -> impl Iterator<Item = (&'g Row<'g>, &'g str, &'g FlowFigure<'g>, f64)> {
@@ -101,8 +101,8 @@ fn all_figures<'g>(
     })
 }
 
-/// The largest rate, the largest share of a ceiling, the most that a test's value makes of another,
-/// the most that one topology leaves of another.
+/// The largest rate, the largest share of a ceiling, the largest ratio between values of a test,
+/// and the smallest ratio between topologies.
 fn of_tests(grid: &Grid<'_>) -> Vec<Tile> {
     let all = [largest(grid), share(grid), by_value(grid), by_topology(grid)];
     all.into_iter().flatten().collect()
@@ -123,7 +123,7 @@ fn share(grid: &Grid<'_>) -> Option<Tile> {
     Some(Tile::new(marked(number::percent(share), figure.best_spoilt), label, ""))
 }
 
-/// Largest over smallest within one test on one topology.
+/// The largest ratio of goodputs at two values of one test on one topology.
 fn by_value(grid: &Grid<'_>) -> Option<Tile> {
     let tests = grid.topologies.iter().flat_map(|row| row.flows.iter().map(move |it| (row, it)));
     let ratios = tests.filter_map(|(row, test)| {
@@ -141,7 +141,8 @@ fn by_value(grid: &Grid<'_>) -> Option<Tile> {
     (ratio > 1.0).then(|| Tile::new(times, label, ""))
 }
 
-/// The smallest part of what the first topology carries that another one does, value by value.
+/// The smallest share of the first topology's goodput at the same value that another topology
+/// reaches.
 fn by_topology(grid: &Grid<'_>) -> Option<Tile> {
     let (first, rest) = grid.topologies.split_first()?;
     let each = rest.iter().flat_map(|row| {

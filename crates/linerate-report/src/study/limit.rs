@@ -11,10 +11,10 @@ use linerate_core::units::BitRate;
 /// MTU of a link whose plan names none (RFC 894).
 const ETHERNET_MTU_BYTES: u32 = 1500;
 
-/// What the slowest link of the plan leaves of its rate for the packets of a run, as its ceiling
-/// names them.
+/// The bound of the slowest link in the plan on TCP payload, with the packet length and headers
+/// that the ceiling of a run names.
 pub(crate) fn slowest_link(topology: &Topology, seen: Option<&Ceiling>) -> Option<PlanLimit> {
-    let packet = Packet::of(seen);
+    let packet = Packet::from_ceiling(seen);
     let limits = topology.lab.links.iter().filter_map(|link| {
         let rate: BitRate = link.rate.as_deref()?.parse().ok()?;
         let mtu_bytes = link.mtu_bytes.unwrap_or(ETHERNET_MTU_BYTES).min(packet.bytes);
@@ -25,31 +25,31 @@ pub(crate) fn slowest_link(topology: &Topology, seen: Option<&Ceiling>) -> Optio
     limits.min_by(|one, other| one.payload_bps.total_cmp(&other.payload_bps))
 }
 
-/// The bound that a link of the plan sets.
+/// The bound on TCP payload by a link whose rate the plan sets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlanLimit {
     /// Bits per second of TCP payload.
     pub payload_bps: f64,
-    /// What the link's shaper is set to.
+    /// Rate to which the link's shaper is set.
     pub rate: BitRate,
-    /// Length of a full IP packet on it.
+    /// Length in bytes of a full IP packet on the link.
     pub mtu_bytes: u32,
     packet: Packet,
 }
 
 impl PlanLimit {
-    /// IP and TCP headers of a packet.
+    /// Bytes of IP and TCP headers in a packet.
     pub(crate) const fn header_bytes(&self) -> u32 {
         self.packet.segment.header_bytes()
     }
 
-    /// Whether the headers are those of the runs; else those that Linux sends are taken.
+    /// True if the header lengths come from a run; false if those that Linux sends are assumed.
     pub(crate) const fn headers_seen(&self) -> bool {
         self.packet.seen
     }
 }
 
-/// The packets of a run.
+/// Length and headers of a run's TCP packets.
 #[derive(Clone, Copy, Debug)]
 struct Packet {
     segment: Segment,
@@ -58,9 +58,9 @@ struct Packet {
 }
 
 impl Packet {
-    /// As a record's ceiling names them; TCP over IPv4 with timestamps, which Linux sends unless
-    /// told otherwise, where there is none.
-    fn of(ceiling: Option<&Ceiling>) -> Self {
+    /// Length and headers that the ceiling of a record names; without one TCP over IPv4 with
+    /// timestamps, the default of Linux.
+    fn from_ceiling(ceiling: Option<&Ceiling>) -> Self {
         let input = |name| Some(ceiling?.input(name)?.value);
         let families = [Family::V4, Family::V6].into_iter();
         let segments = families.flat_map(|family| {
@@ -91,10 +91,10 @@ mod tests {
             CeilingInput::of("header_bytes", 72.0, ""),
         ];
         // 40 of IPv6, 20 of TCP, 12 of timestamps.
-        let seen = Packet::of(Some(&ceiling));
+        let seen = Packet::from_ceiling(Some(&ceiling));
         assert_eq!((seen.bytes, seen.segment.family, seen.seen), (1040, Family::V6, true));
         assert_eq!(seen.segment.transport, Transport::TcpWithTimestamps);
-        let usual = Packet::of(None);
+        let usual = Packet::from_ceiling(None);
         assert_eq!((usual.segment.header_bytes(), usual.seen), (52, false));
     }
 }

@@ -31,9 +31,9 @@ use crate::{device, number, words};
 use compare::Comparison;
 use grid::Grid;
 use questions::Answered;
-use spoilt::Spoilt;
+use spoilt::LimitedRuns;
 
-/// The metrics that a page of paths defines.
+/// The metrics that a report on paths defines.
 const METRICS: [MetricId; 7] = [
     MetricId::Goodput,
     MetricId::Rtt,
@@ -44,21 +44,21 @@ const METRICS: [MetricId; 7] = [
     MetricId::LossRatio,
 ];
 
-/// Everything that the report of a study is made of.
+/// Everything from which the report of a study is made.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// The plan that was run.
+    /// The plan of the study.
     pub plan: StudyPlan,
-    /// The run's identifier.
+    /// Identifier of the study run.
     pub run: String,
-    /// Its records in any order; those without a cell of this study are left out.
+    /// The run's records in any order; records without a cell of this study are left out.
     pub records: Vec<Record>,
-    /// The figures of the study that is rebuilt; empty where there is none.
+    /// Published figures of the study that is repeated; empty where there are none.
     pub published: PublishedFigures,
 }
 
-/// The whole report: a section per topology, devices, the comparison, what did not end well, the
-/// caveats, the answers.
+/// The whole report: a section for each topology, devices, the comparison, failed runs, caveats,
+/// answers.
 pub fn document(results: &Results) -> Document {
     let grid = Grid::new(results);
     let compared = Comparison::new(&grid);
@@ -83,7 +83,10 @@ pub fn document(results: &Results) -> Document {
     Document {
         title: results.plan.title.clone(),
         head: vec![Block::Remarks(opening(results, &grid))],
-        limits: Spoilt::of(grid.well.iter().copied()).before_figures().into_iter().collect(),
+        limits: LimitedRuns::from_runs(grid.well.iter().copied())
+            .before_figures()
+            .into_iter()
+            .collect(),
         tiles: headline::tiles(&grid, &compared, &answered),
         sections,
         sentence: sentence::of(&grid, &answered),
@@ -94,13 +97,13 @@ pub fn document(results: &Results) -> Document {
     }
 }
 
-/// One tidy long table: study, run, topology, test, parameter, repetition, metric, stat, value,
-/// unit. Values are in stored units; published figures follow with the run `published`.
+/// One long table: study, run, topology, test, parameter, repetition, metric, stat, value, unit.
+/// Values are in stored units; published figures follow with the run `published`.
 pub fn csv(results: &Results) -> String {
     table_csv::csv(results, &Grid::new(results))
 }
 
-/// Purpose, and how much of it was measured when: one line each.
+/// Purpose of the study, and number of measurements with their dates, a line each.
 fn opening(results: &Results, grid: &Grid<'_>) -> Vec<String> {
     let records = &grid.records;
     let planned = words::counted(results.plan.cells().len() as u64, "measurement");
@@ -112,7 +115,7 @@ fn opening(results: &Results, grid: &Grid<'_>) -> Vec<String> {
     results.plan.purpose.iter().cloned().chain([line]).collect()
 }
 
-/// What is rebuilt, which run it is, what was asked, where: one line each.
+/// The repeated study, the run's identifier, the tests and the hosts, a line each.
 fn facts(results: &Results, grid: &Grid<'_>) -> Vec<String> {
     let mut out = Vec::new();
     out.extend(results.plan.source.as_ref().map(|source| format!("rebuilds {source}")));
@@ -122,7 +125,7 @@ fn facts(results: &Results, grid: &Grid<'_>) -> Vec<String> {
     out
 }
 
-/// What was asked of each topology: one line for all tests.
+/// The tests that the plan runs on each topology, in one line.
 fn tests(plan: &StudyPlan) -> Option<String> {
     let mut each: Vec<String> = plan
         .tests
@@ -165,7 +168,7 @@ fn tests(plan: &StudyPlan) -> Option<String> {
     (!each.is_empty()).then(|| format!("asked: {}", each.join("; ")))
 }
 
-/// The machine that measured, from the first record that tells of it.
+/// The measuring machine, from the first record that describes it.
 fn host(grid: &Grid<'_>) -> Option<String> {
     grid.records.iter().find_map(|record| {
         // The interface changes with the topology; the machine does not.

@@ -4,7 +4,7 @@ use linerate_core::study::{PublishedAs, PublishedPing, PublishedTcp, StudyPlan};
 
 use super::Results;
 
-/// What was published about one topology.
+/// The figures that were published for one topology.
 #[derive(Clone, Default)]
 pub(crate) struct Published<'a> {
     /// Round-trip times in the order printed.
@@ -32,31 +32,31 @@ impl<'a> Published<'a> {
         })
     }
 
-    /// Published mean round-trip time of one payload, in nanoseconds.
+    /// Published mean round-trip time at one payload length, in nanoseconds.
     pub(crate) fn rtt_ns(&self, payload_bytes: u32) -> Option<f64> {
         let row = self.ping.iter().find(|row| row.payload_bytes == payload_bytes)?;
         // Printed in milliseconds with three decimals: whole microseconds.
         row.rtt_avg_ms.map(|ms| (ms * 1e6).round())
     }
 
-    /// Published pings per second of one payload.
+    /// Published pings per second at one payload length.
     pub(crate) fn pps(&self, payload_bytes: u32) -> Option<f64> {
         self.ping.iter().find(|row| row.payload_bytes == payload_bytes)?.pings_per_s
     }
 
-    /// Published throughput of one window, in bit/s.
+    /// Published throughput at one window, in bit/s.
     pub(crate) fn bps(&self, window_bytes: u64) -> Option<f64> {
         let row = self.tcp.iter().find(|row| row.window_bytes == window_bytes)?;
         row.throughput_mbit_s.map(|mbit| (mbit * 1e6).round())
     }
 
-    /// Windows in the order printed.
+    /// Published windows in the order printed.
     pub(crate) fn windows(&self) -> impl Iterator<Item = u64> {
         self.tcp.iter().map(|row| row.window_bytes)
     }
 }
 
-/// The last number of four digits in the source that can be a year.
+/// Name of the published figures: the last number of four digits in the source that can be a year.
 pub(crate) fn name(plan: &StudyPlan) -> String {
     let source = plan.source.as_deref().unwrap_or_default();
     let is_year = |digits: &&str| digits.len() == 4 && ("1970".."2100").contains(digits);

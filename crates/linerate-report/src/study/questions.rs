@@ -9,28 +9,29 @@ use linerate_core::study::{
 use super::Results;
 use super::facts::Facts;
 use super::grid::Grid;
-use super::spoilt::{NOT_FIT, Spoilt, is_spoilt, ratio_marked};
+use super::spoilt::{LimitedRuns, NOT_FIT, is_spoilt, ratio_marked};
 use crate::document::{self, Block, Section, Table, Tile};
 use crate::number::{self, NONE};
 
-/// Every question of the plan with its answer, in the plan's order.
+/// The answers to the plan's questions, in the plan's order.
 pub(crate) struct Answered<'a> {
-    answers: Vec<Rested<'a>>,
+    answers: Vec<AnswerRuns<'a>>,
 }
 
-/// An answer with the runs that it rests on.
-struct Rested<'a> {
+/// An answer with the runs that its figures are computed from.
+struct AnswerRuns<'a> {
     answer: Answer<'a>,
-    /// Figures that rest on runs which this host limited.
+    /// Figures with a run that this host limited.
     marked: BTreeSet<&'a str>,
-    /// Ratios to such a figure, and what is made of them.
+    /// Ratios whose base is such a figure, and the figures computed from these ratios.
     unfit: BTreeSet<&'a str>,
-    /// The runs behind what the answer names.
-    runs: Spoilt,
+    /// The runs behind the figures that the answer names, with the reasons for which this host
+    /// limited them.
+    runs: LimitedRuns,
 }
 
 impl<'a> Answered<'a> {
-    /// The answers by the figures of a grid.
+    /// Answers the plan's questions from the figures of a grid.
     pub(crate) fn new(results: &'a Results, grid: &Grid<'_>) -> Self {
         let facts = Facts { grid, results };
         let rested = |question: &'a Question| {
@@ -40,36 +41,36 @@ impl<'a> Answered<'a> {
             let runs = named(question).into_iter().flat_map(|name| facts.behind(question, name));
             let marked: BTreeSet<&str> = names.clone().filter(is_marked).collect();
             let unfit = names.filter(|name| is_unfit(question, name, &marked)).collect();
-            Rested { answer, marked, unfit, runs: Spoilt::of(runs) }
+            AnswerRuns { answer, marked, unfit, runs: LimitedRuns::from_runs(runs) }
         };
         Self { answers: results.plan.questions.iter().map(rested).collect() }
     }
 
-    /// The questions with their answers; none without questions.
+    /// The section of questions and answers; `None` if the plan asks none.
     pub(crate) fn section(&self, grid: &Grid<'_>) -> Option<Section> {
-        let answers = self.answers.iter().map(|it| it.entry(&grid.past)).collect();
+        let answers = self.answers.iter().map(|answer| answer.entry(&grid.past)).collect();
         let section = Section::apart("Questions of the study", [Block::Answers(answers)]);
         (!self.answers.is_empty()).then_some(section)
     }
 
-    /// The first question with its answer.
+    /// The first question and its answer as a sentence.
     pub(crate) fn sentence(&self) -> Option<String> {
         let entry = self.answers.first()?.entry("");
         Some(format!("{} {}", entry.ask, entry.whole()))
     }
 
-    /// Whether there is a question.
+    /// True if the plan asks no question.
     pub(crate) const fn is_empty(&self) -> bool {
         self.answers.is_empty()
     }
 
-    /// The answers with their numbers, from 1.
+    /// The answers with the numbers of their questions, counted from 1.
     pub(super) fn numbered(&self) -> impl Iterator<Item = (usize, &Answer<'a>)> {
-        (1..).zip(self.answers.iter().map(|it| &it.answer))
+        (1..).zip(self.answers.iter().map(|answered| &answered.answer))
     }
 
-    /// Each published item that a question names, beside today's figure of the same kind. What was
-    /// published beside a topology stands in that topology's tables.
+    /// Each published figure that a question names beside today's figure of the same kind. Figures
+    /// published for one topology stand in that topology's tables.
     pub(crate) fn published(&self, grid: &Grid<'_>) -> Option<Section> {
         let head =
             ["published".to_owned(), grid.past.clone(), "now".to_owned(), "now is".to_owned()];
@@ -88,7 +89,7 @@ impl<'a> Answered<'a> {
                     published.title.clone(),
                     show(&published.quantity),
                     number::or_dash(today, |(name, _)| {
-                        number::or_dash(rested.shown(name), |it| it)
+                        number::or_dash(rested.shown(name), |text| text)
                     }),
                     number::or_dash(today, |(_, figure)| figure.title.clone()),
                     number.to_string(),
@@ -105,7 +106,7 @@ impl<'a> Answered<'a> {
     }
 }
 
-/// The figures of a question that were published and have a value.
+/// The published figures of a question that have a value.
 fn published_figures<'a>(answer: &'a Answer<'_>) -> impl Iterator<Item = (&'a str, &'a Evaluated)> {
     let figures = answer.figures.iter();
     figures.filter_map(|(name, figure)| {
@@ -114,7 +115,7 @@ fn published_figures<'a>(answer: &'a Answer<'_>) -> impl Iterator<Item = (&'a st
     })
 }
 
-/// Today's figure that stands beside a published one.
+/// Today's figure to print beside a published one.
 fn beside<'a>(
     answer: &'a Answer<'_>,
     name: &str,
@@ -132,7 +133,8 @@ fn beside<'a>(
         let figure = question.figures.get(*name);
         figure.is_some_and(|figure| matches!(figure.kind, FigureKind::Measured(_)))
     };
-    let fits = |name: &str| value(name).filter(|(_, it)| it.quantity.unit == published.unit);
+    let fits =
+        |name: &str| value(name).filter(|(_, candidate)| candidate.quantity.unit == published.unit);
     // What a ratio, a share or a difference holds against it, what the answer names, any other.
     let pairs = question.figures.values().map(|figure| figure.kind.sources());
     let pair = pairs.filter(|sources| sources.contains(&name)).flatten().filter(measured);
@@ -141,8 +143,8 @@ fn beside<'a>(
     pair.chain(named).chain(rest).find_map(fits)
 }
 
-/// Whether a figure is a ratio whose base rests on a run that this host limited, or is made of one.
-/// The plan's check knows that no figure is made from itself.
+/// True if a figure is a ratio whose base has a run that this host limited, or is computed from
+/// such a ratio. The plan's check excludes figures that are computed from themselves.
 fn is_unfit(question: &Question, name: &str, marked: &BTreeSet<&str>) -> bool {
     let Some(figure) = question.figures.get(name) else { return false };
     let is_base_marked = match &figure.kind {
@@ -161,7 +163,7 @@ fn named(question: &Question) -> Vec<&str> {
     condition.chain(texts).collect()
 }
 
-impl Rested<'_> {
+impl AnswerRuns<'_> {
     fn entry(&self, past: &str) -> document::Answer {
         let answer = &self.answer;
         let is_decided = self.is_decided();
@@ -169,9 +171,9 @@ impl Rested<'_> {
             Verdict::Yes | Verdict::No if !is_decided => {
                 ("Not answered", self.filled(&answer.question.answer).trim().to_owned())
             }
-            Verdict::Yes => ("Yes", self.told()),
-            Verdict::No => ("No", self.told()),
-            Verdict::Told => ("", self.told()),
+            Verdict::Yes => ("Yes", self.answer_text()),
+            Verdict::No => ("No", self.answer_text()),
+            Verdict::Told => ("", self.answer_text()),
             Verdict::Unanswered(missing) => ("Not answered", reasons(missing)),
         };
         let is_answered = !matches!(answer.verdict, Verdict::Unanswered(_));
@@ -185,22 +187,22 @@ impl Rested<'_> {
         }
     }
 
-    /// Whether each figure of the condition is fit to decide.
+    /// True if every figure of the condition is fit to decide the answer.
     fn is_decided(&self) -> bool {
         let condition = self.answer.question.yes_when.iter();
         let mut names = condition.flat_map(|condition| condition.names());
         names.all(|name| !self.unfit.contains(name))
     }
 
-    /// The text of the answer, and that of its outcome.
-    fn told(&self) -> String {
+    /// The text of the answer followed by that of its outcome.
+    fn answer_text(&self) -> String {
         let question = self.answer.question;
         let texts = [Some(&question.answer), question.outcome_text(&self.answer.verdict)];
         let texts = texts.into_iter().flatten().map(|text| self.filled(text).trim().to_owned());
         texts.filter(|text| !text.is_empty()).collect::<Vec<String>>().join(" ")
     }
 
-    /// A figure as answers show it, marked where this host limited a run behind it.
+    /// A figure with its unit, marked where this host limited one of its runs.
     fn shown(&self, name: &str) -> Option<String> {
         let figure = self.answer.figures.get(name)?.as_ref().ok()?;
         let [is_marked, is_unfit] = [&self.marked, &self.unfit].map(|names| names.contains(name));
@@ -214,7 +216,9 @@ impl Rested<'_> {
         while let Some(part) = parts.next() {
             match part {
                 Part::Words(words) => out.push_str(words),
-                Part::Title(name) => out.push_str(figure(name).map_or(NONE, |it| &it.title)),
+                Part::Title(name) => {
+                    out.push_str(figure(name).map_or(NONE, |source| &source.title))
+                }
                 Part::Value(name) => {
                     let shown = match self.unfit.contains(&**name) {
                         true => format!("({NOT_FIT})"),
@@ -233,8 +237,8 @@ impl Rested<'_> {
         out
     }
 
-    /// The figure that decides, or the first that the answer names: what it is, and what was
-    /// published of the same kind.
+    /// The deciding figure, else the first that the answer names, as a large figure with its label
+    /// and the published figure.
     fn tile(&self, past: &str) -> Option<Tile> {
         let question = self.answer.question;
         let todays = |name: &&str| {
@@ -253,7 +257,7 @@ impl Rested<'_> {
         Some(Tile::new(self.shown(name)?, self.meaning(name), then.unwrap_or_default()))
     }
 
-    /// What a figure is, in the titles of those that it is made from.
+    /// The title of a figure, made from the titles of the figures that it is computed from.
     fn meaning(&self, name: &str) -> String {
         let title = |name: &str| match self.answer.figures.get(name) {
             Some(Ok(figure)) => figure.title.clone(),
@@ -285,7 +289,7 @@ fn reasons(missing: &[Missing]) -> String {
     format!("{}.", reasons.join("; "))
 }
 
-/// A figure with its unit; both ends of a range, or the one that was printed.
+/// A figure with its unit; a range with both ends.
 pub(super) fn show(quantity: &Quantity) -> String {
     let one = |value: f64| show_one(value, &quantity.unit);
     match (quantity.low.is_finite(), quantity.high.is_finite()) {
@@ -323,7 +327,7 @@ fn show_one(value: f64, unit: &Unit) -> String {
     }
 }
 
-/// Three digits; below a percent none that say nothing, as studies print a loss.
+/// A ratio as a percentage in three digits; below 1 % without trailing zeros.
 fn percent(ratio: f64) -> String {
     let text = number::percent(ratio);
     match text.strip_suffix(" %").filter(|_| ratio < 0.01) {
@@ -332,7 +336,7 @@ fn percent(ratio: f64) -> String {
     }
 }
 
-/// Milliseconds; seconds from one on.
+/// A duration in milliseconds; in seconds from 1 s on.
 fn time(ns: f64) -> String {
     if ns >= 1e9 {
         return format!("{} s", number::trimmed(&number::significant(ns / 1e9, 4)));
@@ -347,7 +351,7 @@ fn bytes(bytes: f64) -> String {
     number::amount(bytes as u64)
 }
 
-/// A count whole, anything else with four digits.
+/// A whole number without decimals; any other value in four digits.
 fn plain(value: f64) -> String {
     if value.fract() == 0.0 && value < 1e15 {
         return format!("{value:.0}");

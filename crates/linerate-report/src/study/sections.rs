@@ -11,8 +11,8 @@ use crate::document::{RowKind, Section, Table};
 use crate::number::{self, NONE, or_dash};
 use crate::words;
 
-/// What topologies have in common and what parts them: the table of the PREN study where the plan
-/// has its roles, else each test by topology.
+/// The comparison of topologies: the table of the PREN study's §5.1 where the plan has its kinds of
+/// topology, else a table for each test.
 pub(crate) fn comparison(grid: &Grid<'_>, compared: &Comparison) -> Option<Section> {
     if compared.roles.compare(grid.plan) {
         return Some(roles(grid, compared));
@@ -20,7 +20,7 @@ pub(crate) fn comparison(grid: &Grid<'_>, compared: &Comparison) -> Option<Secti
     across::section(grid)
 }
 
-/// The tables of one topology, as the study prints them.
+/// The section of one topology: its tables as the PREN study prints them.
 pub(crate) fn of_topology(row: &Row<'_>, past: &str) -> Section {
     let topology = row.topology;
     let mut tables: Vec<Table> = row.ping.iter().map(|test| ping_table(row, test, past)).collect();
@@ -29,7 +29,7 @@ pub(crate) fn of_topology(row: &Row<'_>, past: &str) -> Section {
     Section::of(title, tables, flow_table::notes(row).into_iter().chain(lost(row)).collect())
 }
 
-/// What is on the way: switches and routers, emulated links.
+/// Number of switches and routers between the hosts, and the emulated links.
 fn facts(row: &Row<'_>) -> String {
     let (l2, l3) = (row.topology.l2_hops, row.topology.l3_hops);
     let hops = format!(
@@ -44,7 +44,7 @@ fn facts(row: &Row<'_>) -> String {
     }
 }
 
-/// One line per test with lost probes.
+/// A line for each ping test that lost probes.
 fn lost(row: &Row<'_>) -> Vec<String> {
     let figures = row.ping.iter().flat_map(|test| test.figures.iter());
     figures
@@ -87,7 +87,7 @@ fn ping_table(row: &Row<'_>, test: &PingTest<'_>, past: &str) -> Table {
     table
 }
 
-/// The study's §5.1, with today's figures first.
+/// The table of the PREN study's §5.1, today's figures above the published ones.
 fn roles(grid: &Grid<'_>, compared: &Comparison) -> Section {
     let past = &grid.past;
     let setting = compared.setting_in_words();
@@ -128,7 +128,7 @@ fn odd_payload(compared: &Comparison, point: &Point) -> bool {
     point.payload_bytes.is_some_and(|payload| payload != compared.payload_bytes)
 }
 
-/// How figures of one time are printed.
+/// Functions that print the figures of today or of the published study.
 struct Digits {
     ms: fn(f64) -> String,
     mbit: fn(f64) -> String,
@@ -167,8 +167,8 @@ fn cells(compared: &Comparison, points: &[Point], index: usize, digits: &Digits)
     ]
 }
 
-/// The records that do not count, gathered by what failed: how many, on which topologies, and the
-/// reason of the first where their figures differ.
+/// The records that do not count, grouped by the attempt that failed: their number, topologies and
+/// the first reason.
 fn failures(grid: &Grid<'_>) -> Vec<String> {
     let mut kinds: Vec<Failures> = Vec::new();
     for record in grid.records.iter().filter(|record| record.status != Status::Ok) {
@@ -200,20 +200,20 @@ fn failures(grid: &Grid<'_>) -> Vec<String> {
     kinds.into_iter().map(line).collect()
 }
 
-/// Records that failed at the same thing.
+/// Records in which the same attempt failed.
 #[derive(Default)]
 struct Failures {
-    /// What was attempted, and with what; none where they were stopped.
+    /// The attempt and its object; `None` for runs that were stopped.
     what: Option<(String, String)>,
-    /// The first reason.
+    /// Reason of the first of these failures.
     why: String,
-    /// Whether another had another reason.
+    /// True if another failure of the group has another reason.
     differ: bool,
     count: u64,
     places: Vec<String>,
 }
 
-/// Runs that failed or stopped early, with their reason; none when all ended well.
+/// Runs that failed or ended early, with the reason; `None` if all runs ended well.
 pub(crate) fn unfinished(grid: &Grid<'_>) -> Option<Section> {
     let mut notes = failures(grid);
     let missing = grid.plan.cells().len().saturating_sub(grid.well.len());

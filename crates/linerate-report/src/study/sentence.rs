@@ -11,14 +11,14 @@ use super::spoilt::marked;
 use crate::device::headline;
 use crate::{number, words};
 
-/// One plain sentence on what a study found.
+/// The result of a study in one plain sentence.
 pub fn summary_sentence(results: &Results) -> String {
     let grid = Grid::new(results);
     of(&grid, &Answered::new(results, &grid))
 }
 
-/// The sentence for a grid that exists already: what paths keep of localhost's TCP where there is a
-/// localhost, else the answer of the first question, else the fastest and the slowest.
+/// The sentence for a grid: the share of localhost's TCP throughput that each path keeps; without
+/// localhost, the answer of the first question, else the fastest and the slowest topology.
 pub(crate) fn of(grid: &Grid<'_>, answered: &Answered<'_>) -> String {
     let compared = Comparison::new(grid);
     let roles = compared.roles;
@@ -99,7 +99,7 @@ fn routed_name(hops: u32) -> String {
     }
 }
 
-/// Of a study none of whose measurements has a figure; a benchmark has no TCP.
+/// The sentence of a study without figures; for a benchmark it does not speak of TCP.
 fn nothing_yet(grid: &Grid<'_>) -> String {
     let tests = &grid.plan.tests;
     let benchmarks = tests.iter().all(|test| matches!(test.kind, TestKind::Bench(_)));
@@ -107,7 +107,7 @@ fn nothing_yet(grid: &Grid<'_>) -> String {
     format!("No {what} of this study has ended well yet.")
 }
 
-/// Without localhost's figure there is nothing to hold shares against: fastest and slowest then.
+/// The fastest and the slowest topology, for a study without localhost's figure.
 fn without_localhost(grid: &Grid<'_>) -> String {
     let best = |row: &Row<'_>| {
         let figures = row.flows.iter().flat_map(|test| test.figures.iter());

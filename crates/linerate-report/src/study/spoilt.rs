@@ -11,20 +11,20 @@ use linerate_core::record::{Caveat, CaveatCode, Record};
 use crate::csv::key;
 use crate::words;
 
-/// Stands behind a figure that rests on a run that this host limited.
+/// Mark behind a figure with a run that this host limited.
 const MARK: &str = "*";
 
-/// In the place of a ratio whose base is marked: it says how busy the host was and nothing of a
-/// path, as 783 % of what localhost carried.
+/// Printed in place of a ratio whose base this host limited, such as 783 % of localhost's
+/// throughput: it would tell the load of the host and not the path.
 pub(crate) const NOT_FIT: &str = "not fit to report";
 
-/// Whether this host, and not the path, may have set the figures of a run.
+/// True if this host, not the path, may have determined the figures of a run.
 pub(crate) fn is_spoilt(record: &Record) -> bool {
     !limits(record).is_empty()
 }
 
-/// What this host did to the figures of a run, as far as the decision about it says that they are
-/// no more good for that: a host that was busy while a link was full did its part.
+/// The caveats about this host that make a run's figures doubtful. A busy CPU does not count where
+/// the link was full all the same.
 fn limits(record: &Record) -> Vec<&Caveat> {
     let (mut own, _) = words::caveats(record);
     if !own.is_empty() {
@@ -34,33 +34,34 @@ fn limits(record: &Record) -> Vec<&Caveat> {
     own
 }
 
-/// The figure, marked where it rests on such a run.
+/// A figure, with the mark if `spoilt`.
 pub(crate) fn marked(figure: String, spoilt: bool) -> String {
     if spoilt { figure + MARK } else { figure }
 }
 
-/// A ratio, marked where this host limited the run above its bar; none where it limited its base.
+/// A ratio, with the mark if this host limited the run it is of; [`NOT_FIT`] if this host limited
+/// the run it is relative to.
 pub(crate) fn ratio_marked(figure: String, is_spoilt: bool, is_base_spoilt: bool) -> String {
     if is_base_spoilt { NOT_FIT.to_owned() } else { marked(figure, is_spoilt) }
 }
 
-/// What the marks of a plot's figures are, after its caption; nothing where none has one.
+/// A sentence for a plot's caption that explains the marks; empty without a mark.
 pub(crate) fn limited_caption<'a>(figures: impl IntoIterator<Item = &'a String>) -> &'static str {
     let any = figures.into_iter().any(|figure| figure.ends_with(MARK));
     if any { " *: this host limited a run behind the figure." } else { "" }
 }
 
-/// How many of some runs this host limited, and by what.
+/// Number of runs, number of those that this host limited, and the number for each reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Spoilt {
+pub(crate) struct LimitedRuns {
     all: usize,
     spoilt: usize,
     reasons: BTreeMap<String, usize>,
 }
 
-impl Spoilt {
-    /// Counts each of the runs once.
-    pub(crate) fn of<'a>(runs: impl IntoIterator<Item = &'a Record>) -> Self {
+impl LimitedRuns {
+    /// Counts each run once, by the record's identifier.
+    pub(crate) fn from_runs<'a>(runs: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut out = Self::default();
         let mut seen = BTreeSet::new();
         for run in runs {
@@ -76,7 +77,8 @@ impl Spoilt {
         out
     }
 
-    /// `158 of 208 runs (a CPU was busy in 120, waited for a CPU in 80)`; none where none was.
+    /// The limited runs with their reasons: `158 of 208 runs (a CPU was busy in 120, waited for a
+    /// CPU in 80)`; `None` without one.
     pub(crate) fn counted(&self) -> Option<String> {
         let mut reasons: Vec<(&String, &usize)> = self.reasons.iter().collect();
         reasons.sort_by(|one, other| other.1.cmp(one.1));
@@ -97,7 +99,8 @@ impl Spoilt {
         Some(format!("{runs} ({said})"))
     }
 
-    /// What a reader has to know before the first figure; none where this host limited nothing.
+    /// The sentence above the first figure that explains the marks; `None` if this host limited no
+    /// run.
     pub(crate) fn before_figures(&self) -> Option<String> {
         let rest = match self.all - self.spoilt {
             0 => String::new(),
@@ -108,7 +111,7 @@ impl Spoilt {
     }
 }
 
-/// What this host did, in words that follow `in 12 runs`.
+/// The reason for which this host limited runs, in words that follow `in 12 runs`.
 fn reason(code: CaveatCode) -> String {
     let words = match code {
         CaveatCode::CpuBound => "a CPU was busy all the time",
@@ -132,13 +135,13 @@ mod tests {
     #[test]
     fn runs_are_counted_with_their_reasons_the_most_frequent_first() {
         let reasons = BTreeMap::from([("a".to_owned(), 2), ("b".to_owned(), 3)]);
-        let some = Spoilt { all: 9, spoilt: 4, reasons };
+        let some = LimitedRuns { all: 9, spoilt: 4, reasons };
         assert_eq!(some.counted().as_deref(), Some("4 of 9 runs (b in 3, a in 2)"));
         let said = "4 of 9 runs (b in 3, a in 2): figures marked * rest on them; all others on \
                     the 5 that it did not limit";
         assert_eq!(some.before_figures().as_deref(), Some(said));
-        let one = Spoilt { all: 2, spoilt: 2, reasons: BTreeMap::from([("a".to_owned(), 2)]) };
+        let one = LimitedRuns { all: 2, spoilt: 2, reasons: BTreeMap::from([("a".to_owned(), 2)]) };
         assert_eq!(one.counted().as_deref(), Some("all 2 runs (a)"));
-        assert_eq!(Spoilt::default().before_figures(), None);
+        assert_eq!(LimitedRuns::default().before_figures(), None);
     }
 }

@@ -19,19 +19,19 @@ pub(crate) struct BandChart {
     pub title: String,
     /// First and last time, seconds since 1970-01-01 UTC.
     pub axis: (f64, f64),
-    /// One under another.
+    /// Panels from top to bottom.
     pub bands: Vec<Band>,
     /// Times without a result.
     pub gaps: Vec<(f64, f64)>,
 }
 
-/// One panel.
+/// One panel of a band chart.
 pub(crate) struct Band {
-    /// What it shows.
+    /// Name of the measured value.
     pub name: String,
-    /// Time and value.
+    /// Times and values of the points.
     pub points: Vec<(f64, f64)>,
-    /// What happened to it.
+    /// Events that are marked in the panel.
     pub marks: Vec<BandMark>,
     /// The text of a value.
     pub show: Box<dyn Fn(f64) -> String>,
@@ -39,9 +39,9 @@ pub(crate) struct Band {
 
 /// A line down a panel.
 pub(crate) struct BandMark {
-    /// Its time.
+    /// Time of the event in seconds.
     pub at_s: f64,
-    /// Its number.
+    /// Number by which the text refers to the mark.
     pub name: String,
     /// Shown when a pointer rests on it.
     pub hint: String,

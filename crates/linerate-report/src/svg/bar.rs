@@ -9,29 +9,29 @@ use crate::{escape, number};
 /// One row; an absent value draws no bar and shows a dash.
 #[derive(Clone, Debug)]
 pub(crate) struct BarRow {
-    /// Its name.
+    /// Name of the row, at its left.
     pub label: String,
     /// One value for each name of the chart.
     pub values: Vec<Option<f64>>,
-    /// What stands at the end of each bar.
+    /// Text at the end of each bar, such as its value.
     pub texts: Vec<String>,
 }
 
-/// The whole chart.
+/// A chart of horizontal bars, grouped in rows.
 #[derive(Clone, Debug)]
 pub(crate) struct BarChart {
     /// Over the chart, and its accessible name.
     pub title: String,
-    /// Its accessible description.
+    /// Accessible description of the chart (SVG `desc`).
     pub description: String,
-    /// What the bars show, with the unit.
+    /// Title of the axis, with the unit.
     pub axis: String,
-    /// What the bars of a row are.
+    /// Names of a row's bars, in their order.
     pub names: Vec<String>,
-    /// Top to bottom.
+    /// Rows from top to bottom.
     pub rows: Vec<BarRow>,
-    /// Whether the bars of a row are parts of a whole and stand in one line; the last of the row's
-    /// texts is that of the whole.
+    /// True if the bars of a row are parts of a whole and stand in one line; then the last text of
+    /// a row is that of the whole.
     pub stacked: bool,
 }
 
@@ -95,7 +95,8 @@ impl BarChart {
         canvas.finish(&self.title, &self.description, area.bottom + 3.0 * LINE_HEIGHT)
     }
 
-    /// What the bars of a row are, on as many lines as they take; gives the last one's place.
+    /// Draws the key with the bars' names on as many lines as it takes; returns the height at which
+    /// it ends.
     fn draw_names(&self, canvas: &mut Canvas) -> f64 {
         let (mut x, mut y) = (0.0, 2.4 * LINE_HEIGHT);
         for (index, name) in self.names.iter().enumerate() {

@@ -50,7 +50,7 @@ pub(crate) struct Trail {
     pub probes: Vec<(f64, Option<u64>)>,
 }
 
-/// What is drawn of the probes.
+/// The way in which probes are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
     /// Each one; of very many the smallest and the largest of each moment.
@@ -59,18 +59,18 @@ pub(crate) enum Shown {
     Bands,
 }
 
-/// The whole chart.
+/// A chart of probe delays over time.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayChart {
     /// Over the chart, and its accessible name.
     pub title: String,
-    /// Its accessible description.
+    /// Accessible description of the chart (SVG `desc`).
     pub description: String,
-    /// What the time axis counts from.
+    /// The moment from which the time axis counts.
     pub since: &'static str,
-    /// Drawn in order.
+    /// Trails in the order in which they are drawn.
     pub trails: Vec<Trail>,
-    /// How they are drawn.
+    /// The way in which the probes are drawn.
     pub shown: Shown,
     /// Load in bit/s over seconds, under the delays; empty where there was none.
     pub load: Vec<Series>,
@@ -120,7 +120,7 @@ impl Trail {
 }
 
 impl DelayChart {
-    /// Whether there is anything to draw.
+    /// True if there is at least one value to draw.
     pub(crate) fn has_any(&self) -> bool {
         self.trails.iter().any(|trail| match self.shown {
             Shown::Probes => trail.answers().next().is_some(),
@@ -245,7 +245,7 @@ impl DelayChart {
         }
     }
 
-    /// What the colours and shapes are: each as drawn around 0, and its name.
+    /// The key: each colour or shape, drawn around 0, with its name.
     fn key(&self) -> Vec<(String, String)> {
         let of_trail = |trail: &Trail| {
             let style = trail.style;
@@ -316,7 +316,8 @@ fn draw_probes(canvas: &mut Canvas, layout: &Layout, trail: &Trail) {
     ));
 }
 
-/// Of each column of the plot the highest, the lowest and the last place: spikes stay.
+/// For each column of the plot the highest, the lowest and the last place, so that spikes stay
+/// visible.
 fn thinned(places: impl Iterator<Item = (f64, f64)>, area: Area) -> Vec<(f64, f64)> {
     let mut kept: Vec<(usize, [(f64, f64); 3])> = Vec::new();
     let width = (area.right - area.left) / COLUMNS;

@@ -29,12 +29,12 @@ const NEAR_END: f64 = 60.0;
 /// Half of the dash that stands for a dashed line of one point, user units.
 const LONE_DASH: f64 = 14.0;
 
-/// One axis.
+/// One axis of a line chart.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// What it shows, with the unit.
+    /// Title of the axis, with the unit.
     pub label: String,
-    /// How values become positions.
+    /// Scale of the axis, such as linear or logarithmic.
     pub kind: Kind,
     /// Its ends; from the data when absent.
     pub domain: Option<(f64, f64)>,
@@ -56,7 +56,7 @@ impl Axis {
     }
 }
 
-/// One line.
+/// A curve with its name and style.
 #[derive(Clone, Debug)]
 pub struct Series {
     /// Its name at its right end.
@@ -80,7 +80,7 @@ impl Series {
         Self { label, style, points, rings: vec![], dashed: false, steps: false }
     }
 
-    /// The same dashed.
+    /// The series, drawn with dashes.
     pub fn dashed(self) -> Self {
         Self { dashed: true, ..self }
     }
@@ -124,18 +124,18 @@ pub(crate) fn thinned<T>(items: &[T], most: usize) -> impl Iterator<Item = &T> {
     kept.map(|(_, item)| item)
 }
 
-/// The whole chart.
+/// A chart of curves over two axes.
 #[derive(Clone, Debug)]
 pub struct LineChart {
     /// Over the chart, and its accessible name.
     pub title: String,
-    /// Its accessible description.
+    /// Accessible description of the chart (SVG `desc`).
     pub description: String,
-    /// Horizontal.
+    /// The horizontal axis of the chart.
     pub x: Axis,
-    /// Vertical.
+    /// The vertical axis of the chart.
     pub y: Axis,
-    /// Drawn in order.
+    /// Curves in the order in which they are drawn.
     pub series: Vec<Series>,
     /// Room for names at the least, so that panels beside each other have axes of one length.
     pub room: f64,
@@ -216,7 +216,7 @@ impl LineChart {
         self.series.iter().map(|series| text_width(&series.label)).fold(self.room, f64::max)
     }
 
-    /// Whether names stand at the right ends of their lines; longer ones stand in a key below, so
+    /// True if names stand at the right ends of their lines. Longer names stand in a key below, so
     /// that none is cut.
     fn is_named_beside(&self) -> bool {
         self.longest_name() <= BESIDE_MOST

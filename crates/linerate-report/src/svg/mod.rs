@@ -184,7 +184,7 @@ fn px(value: f64) -> String {
 /// faces (DejaVu Sans with capitals and figures).
 const ADVANCE: f64 = 0.6;
 
-/// By how much the widest letters are wider than that, as a share of it.
+/// Share by which the widest letters are wider than `ADVANCE`.
 const WIDER: f64 = 0.4;
 
 /// Estimated width of a text in user units.

@@ -15,7 +15,7 @@ pub(crate) struct StripRow {
     pub shares: Vec<f64>,
     /// The middle run.
     pub median: Option<f64>,
-    /// What stands at the right: the best run and the median.
+    /// Text at the right of the row: the best run and the median.
     pub note: String,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct StripChart {
     pub title: String,
     /// Its accessible description.
     pub description: String,
-    /// What the notes at the right are.
+    /// Heading of the texts at the right.
     pub notes: String,
     /// Under the chart.
     pub axis: String,

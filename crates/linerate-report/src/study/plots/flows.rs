@@ -44,7 +44,7 @@ fn is_for_bars(test: &Test) -> bool {
 }
 
 fn kind_of(test: &Test) -> FlowKind {
-    FlowKind::of(test).unwrap_or(FlowKind::Tcp)
+    FlowKind::from_test(test).unwrap_or(FlowKind::Tcp)
 }
 
 fn title(test: &Test) -> String {

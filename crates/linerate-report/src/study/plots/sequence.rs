@@ -30,7 +30,7 @@ fn plot(grid: &Grid<'_>, index: usize, test: &Test) -> Option<Figure> {
         panels.extend(of_topology(row, flow, &whole));
     }
     panels.truncate(PANELS_MOST);
-    let kind = FlowKind::of(test).unwrap_or(FlowKind::Tcp).title();
+    let kind = FlowKind::from_test(test).unwrap_or(FlowKind::Tcp).title();
     (!panels.is_empty()).then(|| Figure {
         title: format!("Time and sequence by {} ({})", test.parameter().name, test.id),
         caption: format!(

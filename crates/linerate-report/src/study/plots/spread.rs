@@ -24,7 +24,7 @@ fn plot(grid: &Grid<'_>, index: usize, test: &Test) -> Option<Figure> {
         .filter_map(|(style, row)| {
             let rows: Vec<StripRow> =
                 row.flow(&test.id)?.figures.iter().filter_map(strip_row).collect();
-            let label = legend(row, FlowKind::of(test).unwrap_or(FlowKind::Tcp));
+            let label = legend(row, FlowKind::from_test(test).unwrap_or(FlowKind::Tcp));
             (!rows.is_empty()).then_some(StripGroup { label, style, rows })
         })
         .collect();
