@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use instant_acme::{
     Account, AccountCredentials, AuthorizationStatus, ChallengeType, Error, Identifier, NewAccount,
-    NewOrder, Order, OrderStatus, RetryPolicy,
+    NewOrder, Order, OrderStatus, Problem, RetryPolicy,
 };
 use linerate_core::record::{Failure, Fault};
 use linerate_outbound::Authority;
@@ -237,7 +237,7 @@ async fn prove(order: &mut Order, tls: &Tls) -> Result<(), Why> {
         let proof = proof(&name, challenge.key_authorization().digest().as_ref())?;
         proofs.insert(name, proof);
         tls.prove(proofs.clone());
-        challenge.set_ready().await.map_err(words)?;
+        challenge.set_ready().await.map_err(refused_at_once)?;
     }
     Ok(())
 }
@@ -273,6 +273,21 @@ fn unproven(said: Option<&str>) -> Why {
     format!(
         "not proven: {said}; the authority connects to port 443 of each name: it has to lead here"
     )
+}
+
+/// The reason of an authority that has looked for the proof before it answers.
+fn refused_at_once(error: Error) -> Why {
+    match error {
+        Error::Api(problem) if is_of_validation(&problem) => unproven(problem.detail.as_deref()),
+        other => words(other),
+    }
+}
+
+/// True for the types of a proof that the authority did not find (RFC 8555 §6.7).
+fn is_of_validation(problem: &Problem) -> bool {
+    let name = problem.r#type.as_deref().and_then(|urn| urn.rsplit(':').next());
+    let of_validation = ["caa", "connection", "dns", "incorrectResponse", "tls", "unauthorized"];
+    name.is_some_and(|name| of_validation.contains(&name))
 }
 
 fn words(error: Error) -> Why {
@@ -324,6 +339,19 @@ mod tests {
         {
             assert!(!is_name(name), "{name}");
         }
+    }
+
+    #[test]
+    fn an_authority_that_looks_before_it_answers_says_not_proven_too() {
+        let refused = |kind: &str| {
+            let detail = "Failed to connect to 192.0.2.1:443";
+            let json =
+                format!(r#"{{"type":"urn:ietf:params:acme:error:{kind}","detail":"{detail}"}}"#);
+            refused_at_once(Error::Api(serde_json::from_str(&json).expect("a problem")))
+        };
+        let said = refused("unauthorized");
+        assert!(said.starts_with("not proven: Failed to connect to 192.0.2.1:443; "), "{said}");
+        assert!(!refused("rateLimited").contains("not proven"));
     }
 
     #[test]

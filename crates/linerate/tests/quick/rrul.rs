@@ -101,7 +101,10 @@ fn the_flags_that_all_tests_have_reach_the_record_and_the_screen() {
     );
     let quiet = linerate(&[&short[..], &["--quiet"]].concat());
     let line = stdout(&quiet);
-    assert!(line.contains(" ms under load") && line.contains("bit/s to 127.0.0.1"), "{line}");
+    assert!(
+        line.contains(" ms under load") && line.contains("bit/s down with 127.0.0.1"),
+        "{line}"
+    );
     assert_eq!((line.lines().count(), stderr(&quiet).as_str()), (1, ""));
     let verbose = stdout(&linerate(&[&short[..], &["--verbose"]].concat()));
     assert!(verbose.contains("kinds     BE ") && verbose.contains(", CS1 "), "{verbose}");

@@ -142,7 +142,7 @@ fn term(text: &str) -> Result<Term, String> {
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
     let wrong = || format!("'{text}' is neither a figure's name nor a number");
     let number: f64 = number.parse().map_err(|_| wrong())?;
-    let (unit, factor) = Unit::from_text(unit);
+    let (unit, factor) = Unit::from_symbol(unit);
     if let Unit::Count(unit) = unit {
         return Err(format!("'{text}': no unit is called '{unit}'; counts have none here"));
     }

@@ -323,6 +323,6 @@ fn metric_of(text: &str) -> Result<MetricId, String> {
 
 /// A number with its unit.
 pub(super) fn constant(number: f64, unit: Option<&str>) -> Quantity {
-    let (unit, factor) = Unit::from_text(unit.unwrap_or_default());
+    let (unit, factor) = Unit::from_symbol(unit.unwrap_or_default());
     Quantity::from_value(number * factor, unit)
 }

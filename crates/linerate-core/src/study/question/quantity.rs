@@ -50,7 +50,7 @@ const WRITTEN: [(&str, Unit, f64); 17] = [
 
 impl Unit {
     /// The unit that a text names, and the factor from a number in it to what is kept.
-    pub fn from_text(text: &str) -> (Self, f64) {
+    pub fn from_symbol(text: &str) -> (Self, f64) {
         let text = text.trim();
         let known = WRITTEN.iter().find(|(name, ..)| *name == text);
         known.map_or_else(
@@ -61,7 +61,7 @@ impl Unit {
 
     /// The unit of a metric, whose table has `1` for ratios.
     pub(super) fn of_metric(unit: &str) -> Self {
-        if unit == "1" { Self::Share } else { Self::from_text(unit).0 }
+        if unit == "1" { Self::Share } else { Self::from_symbol(unit).0 }
     }
 
     /// True for two figures that can be compared. A number without a unit fits ratios
@@ -109,7 +109,7 @@ impl Quantity {
 
     /// Printed number, in the unit that was printed beside it.
     pub fn printed(printed: &Printed, unit: &str) -> Self {
-        let (unit, factor) = Unit::from_text(unit);
+        let (unit, factor) = Unit::from_symbol(unit);
         Self {
             low: printed.low().map_or(f64::NEG_INFINITY, |low| low * factor),
             high: printed.high().map_or(f64::INFINITY, |high| high * factor),
