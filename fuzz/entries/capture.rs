@@ -1,28 +1,30 @@
 //! Any bytes as a capture: no panic, progress at each step, needs within the limit, and the same
 //! packets from memory as through a stream in pieces.
 
-use linerate_proto::capture::{BLOCK_MAX_BYTES, CaptureError, Next, Packet, Parser, Step, Stream};
+use linerate_proto::capture::{
+    BLOCK_MAX_BYTES, CaptureError, CaptureParser, CaptureStep, CapturedPacket, Next, Stream,
+};
 
 type Row = (u64, Option<u64>, usize, u32, u32);
 type Read = (Vec<Row>, Result<(), CaptureError>);
 
-fn row(packet: &Packet<'_>) -> Row {
+fn row(packet: &CapturedPacket<'_>) -> Row {
     std::hint::black_box(packet.decode());
     (packet.offset, packet.at_ns, packet.data.len(), packet.original_len, packet.interface)
 }
 
 fn from_memory(bytes: &[u8]) -> Read {
-    let (mut parser, mut rest, mut rows) = (Parser::new(), bytes, Vec::new());
+    let (mut parser, mut rest, mut rows) = (CaptureParser::new(), bytes, Vec::new());
     loop {
-        let used = match parser.step(rest) {
-            Ok(Step::Packet { packet, used }) => {
+        let used = match parser.parse_record(rest) {
+            Ok(CaptureStep::Packet { packet, used }) => {
                 rows.push(row(&packet));
                 used
             }
-            Ok(Step::Passed { used }) => used,
-            Ok(Step::Needs { bytes }) => {
+            Ok(CaptureStep::Passed { used }) => used,
+            Ok(CaptureStep::Needs { bytes }) => {
                 assert!(bytes > rest.len() && bytes <= BLOCK_MAX_BYTES);
-                return (rows, parser.end(rest));
+                return (rows, parser.check_end(rest));
             }
             Err(error) => return (rows, Err(error)),
         };
@@ -37,11 +39,11 @@ fn in_pieces(bytes: &[u8], piece: usize) -> Read {
         match stream.next_packet() {
             Ok(Next::Packet(packet)) => rows.push(row(&packet)),
             Ok(Next::NeedsInput) => {
-                let space = stream.space();
+                let space = stream.free_space();
                 assert!(!space.is_empty());
                 let count = space.len().min(rest.len()).min(piece);
                 if count == 0 {
-                    return (rows, stream.end());
+                    return (rows, stream.check_end());
                 }
                 space[..count].copy_from_slice(&rest[..count]);
                 rest = &rest[count..];

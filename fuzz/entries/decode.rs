@@ -1,13 +1,13 @@
 //! Any bytes as a packet of any link type: no panic, and lengths that hold together.
 
-use linerate_proto::capture::{LinkType, Packet};
+use linerate_proto::capture::{CapturedPacket, LinkType};
 
 pub(crate) const LINK_TYPES: [u16; 13] = [0, 1, 9, 12, 14, 50, 101, 104, 108, 113, 228, 229, 276];
 
 /// Runs the entry.
 pub(crate) fn run(bytes: &[u8]) {
     let Some(([link, fcs, length @ ..], data)) = bytes.split_first_chunk::<6>() else { return };
-    let packet = Packet {
+    let packet = CapturedPacket {
         number: 1,
         offset: 0,
         at_ns: None,

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use linerate_core::record::Family;
+use linerate_core::record::IpFamily;
 use linerate_proto::echo::{
     IcmpProbe, Marks, PeerTimes, SynProbe, UDP_ECHO_BYTES_MIN, UDP_ECHO_CLASSES_BYTES, UdpProbe,
     answer_in_place, class_asked, class_of_question, read_answer, write_class,
@@ -52,7 +52,7 @@ fn udp(bytes: &[u8]) {
 
 fn icmp(bytes: &[u8]) {
     let _ = checksum::verifies(bytes);
-    for (family, address) in [(Family::V4, "192.0.2.1"), (Family::V6, "2001:db8::1")] {
+    for (family, address) in [(IpFamily::V4, "192.0.2.1"), (IpFamily::V6, "2001:db8::1")] {
         if let [kind, code, ..] = bytes {
             assert!(!reason(family, *kind, *code).is_empty());
         }

@@ -1,7 +1,7 @@
 //! Any bytes as a file with results of other programs: no panic, an error of one line, and a
 //! verdict on each that was found.
 
-use linerate_core::explain::{ResultSource, decode, judge, read_source};
+use linerate_core::explain::{ResultSource, decode, judge_direction, read_source};
 use linerate_core::record::Record;
 
 /// Runs the entry.
@@ -14,7 +14,7 @@ pub(crate) fn run(bytes: &[u8]) {
         Ok(ResultSource::Foreign(results)) => {
             assert!(results.main < results.evidence.len() && !results.program.is_empty());
             for evidence in &results.evidence {
-                let _ = judge(evidence);
+                let _ = judge_direction(evidence);
             }
         }
         Ok(ResultSource::Records(records)) => {

@@ -29,7 +29,7 @@ pub(crate) fn run(bytes: &[u8]) {
 fn asked(head: &Head) {
     let _ = LoadTarget::from_head(head);
     let _ = (head.may_ask(&[]), head.may_ask(&["any".to_owned()]));
-    assert!(head.path().len() + head.query().len() <= head.target.len());
+    assert!(head.target_path().len() + head.query_string().len() <= head.target.len());
     for protocol in [NDT7_PROTOCOL, THROUGHPUT1_PROTOCOL] {
         if head.offers_websocket(protocol) {
             let key = head.websocket_key.as_deref().expect("a key");

@@ -3,8 +3,9 @@
 
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf2::{
-    Answer, Bounce, HEADER_BYTES_MAX, Layout, Opening, Stamp, UdpDatagramKind, UdpOpening,
-    UdpReceiver, UdpReport, UdpTally, answered_cookie, cookie, cookie_answer, opening, put_cookie,
+    Bounce, HEADER_BYTES_MAX, Iperf2Answer, Iperf2DatagramLayout, Opening, Stamp, UdpDatagramKind,
+    UdpOpening, UdpReceiver, UdpReport, UdpTally, answered_cookie, cookie, cookie_answer, opening,
+    put_cookie,
 };
 use linerate_proto::ttcp;
 
@@ -24,11 +25,11 @@ pub(crate) fn run(bytes: &[u8]) {
         Ok(Opening::Plain) => {}
         Err(error) => assert!(!error.to_string().contains('\n')),
     }
-    if let Some(answer) = Answer::parse(bytes) {
-        assert_eq!(Answer::parse(&answer.to_bytes()), Some(answer));
+    if let Some(answer) = Iperf2Answer::parse(bytes) {
+        assert_eq!(Iperf2Answer::parse(&answer.to_bytes()), Some(answer));
     }
     if let Some(report) = UdpReport::parse(bytes) {
-        assert_eq!(UdpReport::parse(&report.to_bytes(Layout::Wide)), Some(report));
+        assert_eq!(UdpReport::parse(&report.to_bytes(Iperf2DatagramLayout::Wide)), Some(report));
     }
     if let Some(number) = cookie(bytes) {
         let mut again = bytes.to_vec();
@@ -55,7 +56,7 @@ fn tallied(bytes: &[u8]) {
     let (mut came, mut answered) = (0, 0);
     for (datagram, us) in bytes.chunks(length).zip(0_u64..) {
         came += datagram.len() as u64;
-        let answer = tally.count(datagram, MonoTime::from_nanos(us * 1000), us);
+        let answer = tally.count_datagram(datagram, MonoTime::from_nanos(us * 1000), us);
         answered += answer.map_or(0, |answer| answer.len() as u64);
         assert!(answered <= came);
     }
@@ -66,19 +67,21 @@ fn tallied(bytes: &[u8]) {
 /// The bytes as datagrams of several lengths, one after the other.
 fn datagrams(bytes: &[u8]) {
     let length = usize::from(bytes.first().copied().unwrap_or(0)).max(1);
-    let _ = Layout::from_first_datagram(bytes);
-    let (mut receiver, mut old) = (UdpReceiver::default(), ttcp::UdpReceiver::default());
+    let _ = Iperf2DatagramLayout::from_first_datagram(bytes);
+    let (mut receiver, mut old) = (UdpReceiver::default(), ttcp::TtcpUdpReceiver::default());
     let (mut came, mut ended) = (0, false);
     for (datagram, now_us) in bytes.chunks(length).zip(0_u64..) {
-        let taken = receiver.count(datagram, datagram.len(), now_us * 1000);
-        assert!(!ended || receiver.ended());
+        let taken = receiver.count_datagram(datagram, datagram.len(), now_us * 1000);
+        assert!(!ended || receiver.has_ended());
         ended |= taken == UdpDatagramKind::End;
         came += datagram.len() as u64;
-        old.count(datagram.len());
-        if let Some(stamp) = Stamp::parse(datagram, Layout::Wide).filter(|_| datagram.len() >= 16) {
+        old.count_datagram(datagram.len());
+        if let Some(stamp) =
+            Stamp::parse(datagram, Iperf2DatagramLayout::Wide).filter(|_| datagram.len() >= 16)
+        {
             let mut again = datagram.to_vec();
             stamp.write(&mut again);
-            assert_eq!(Stamp::parse(&again, Layout::Wide), Some(stamp));
+            assert_eq!(Stamp::parse(&again, Iperf2DatagramLayout::Wide), Some(stamp));
         }
     }
     assert!(receiver.counts().bytes <= came && old.bytes <= came);

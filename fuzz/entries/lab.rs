@@ -10,7 +10,7 @@ pub(crate) fn run(bytes: &[u8]) {
         Ok(plan) => plan,
         Err(error) => return assert!(!error.to_string().contains('\n'), "{error}"),
     };
-    if let Ok(layout) = Layout::of(&plan) {
-        assert!(layout.node("nobody of that name").is_none());
+    if let Ok(layout) = Layout::from_plan(&plan) {
+        assert!(layout.node_index("nobody of that name").is_none());
     }
 }

@@ -15,7 +15,7 @@ pub(crate) fn run(bytes: &[u8]) {
     let mut now = MonoTime::from_nanos(0);
     for (datagram, port) in bytes.chunks(MEET_BYTES).zip(1_u16..) {
         let source = SocketAddr::from(([192, 0, 2, 1], port % 3 + 1));
-        now = MonoTime::from_nanos(now.nanos() + u64::from(datagram[0]) * 100_000_000);
+        now = MonoTime::from_nanos(now.as_nanos() + u64::from(datagram[0]) * 100_000_000);
         let first = meetings.handle(datagram, source, || source, now);
         if let MeetAction::Answer(answer) = first {
             assert_eq!(datagram.len(), MEET_BYTES);

@@ -15,10 +15,10 @@ pub(crate) fn run(bytes: &[u8]) {
     };
     let _ = plan.from_s();
     for task in &plan.tasks {
-        let _ = (task.takes_s(), task.class());
+        let _ = (task.takes_s(), task.effective_class());
     }
-    match MeshCalendar::of(&plan) {
-        Ok(calendar) => assert!(calendar.runs().take(100).count() <= 100),
+    match MeshCalendar::from_plan(&plan) {
+        Ok(calendar) => assert!(calendar.iter_runs().take(100).count() <= 100),
         Err(error) => one_line(&error),
     }
 }

@@ -7,8 +7,9 @@ use linerate_core::record::{AccessToken, Direction};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{Input, Machine, Output};
 use linerate_proto::native::{
-    Accept, Client, ClientTest, Credentials, DataHello, Decoder, Hello, Message, Nonce, Request,
-    Server, Terms, Token, TrainReport, WireError, encode,
+    Accept, DataHello, Decoder, Hello, Message, NativeClientMachine, NativeClientTest,
+    NativeCredentials, NativeServerMachine, NativeServerTerms, NativeTcpTestRequest,
+    NativeWireError, Nonce, Token, TrainReport, encode,
 };
 
 const NOW: MonoTime = MonoTime::from_nanos(0);
@@ -48,7 +49,7 @@ fn hellos(bytes: &[u8]) {
 }
 
 /// The messages of a stream, and what ends it.
-fn messages(bytes: &[u8], piece: usize) -> (Vec<Message>, Option<WireError>) {
+fn messages(bytes: &[u8], piece: usize) -> (Vec<Message>, Option<NativeWireError>) {
     let (mut decoder, mut messages) = (Decoder::default(), Vec::new());
     for piece in bytes.chunks(piece) {
         decoder.push(piece);
@@ -80,13 +81,13 @@ fn within_bounds(message: &Message) {
     let refused = match message {
         Message::Request(request) => {
             let _ = request.features().count();
-            request.check().err()
+            request.check_bounds().err()
         }
         Message::UdpRequest { test, .. } => test.check().err(),
-        Message::TrainsRequest(request) => request.check().err(),
-        Message::TrainRound(round) => match round.check() {
+        Message::TrainsRequest(request) => request.check_bounds().err(),
+        Message::TrainRound(round) => match round.check_bounds() {
             Ok(()) => {
-                let ends = [Direction::Up, Direction::Down].map(|it| round.end(it));
+                let ends = [Direction::Up, Direction::Down].map(|it| round.last_packet_time(it));
                 assert!(ends.iter().all(|end| *end <= Duration::from_secs(30)));
                 None
             }
@@ -104,7 +105,7 @@ fn within_bounds(message: &Message) {
         }
         Message::TraceRequest(request) => {
             assert_eq!(request.within_bounds().port, request.port);
-            request.check().err()
+            request.check_bounds().err()
         }
         _ => None,
     };
@@ -116,30 +117,30 @@ fn within_bounds(message: &Message) {
 /// What a client does with what its server sends.
 fn client(bytes: &[u8], piece: usize) {
     let token = AccessToken::new("a-token-of-a-user").expect("a token");
-    let test = ClientTest {
-        request: Message::Request(Request::default()),
+    let test = NativeClientTest {
+        request: Message::Request(NativeTcpTestRequest::default()),
         span: None,
         interval: Duration::from_secs(1),
         last: true,
-        credentials: Some(Credentials { token, nonce: Nonce([7; 32]) }),
+        credentials: Some(NativeCredentials { token, nonce: Nonce([7; 32]) }),
     };
-    let mut machine = Client::new(NOW, test);
+    let mut machine = NativeClientMachine::new(NOW, test);
     feed(&mut machine, bytes, piece, |_| Ok(()));
 }
 
 /// What a server does with what its client sends.
 fn server(bytes: &[u8], piece: usize) {
-    let mut machine = Server::new(NOW).challenging(Nonce([9; 32]));
+    let mut machine = NativeServerMachine::new(NOW).challenging(Nonce([9; 32]));
     feed(&mut machine, bytes, piece, |_| {
         let accept = Accept {
             token: Token([0xab; 16]).to_hex(),
             data_port: 5210,
             udp_ports: Vec::new(),
             host_id: None,
-            end: linerate_core::record::End::default(),
+            end: linerate_core::record::MeasurementEnd::default(),
             features: Vec::new(),
         };
-        Ok(Terms {
+        Ok(NativeServerTerms {
             accept: Box::new(accept),
             interval: Duration::from_secs(1),
             span_max: Duration::from_secs(10),
@@ -161,7 +162,7 @@ fn feed<M: Machine>(
 ) {
     let mut ended = false;
     for piece in bytes.chunks(piece.max(1)) {
-        if machine.wants().reads {
+        if machine.wait_conditions().reads {
             assert!(!ended);
             machine.handle(NOW, Input::Bytes(piece));
         }

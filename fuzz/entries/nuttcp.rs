@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use linerate_core::time::MonoTime;
-use linerate_proto::dialect::{Input, Machine, Output, Reason};
+use linerate_proto::dialect::{Input, Machine, Output, TestFailureReason};
 use linerate_proto::nuttcp::{
-    Client, ClientNews, ClientTest, LineError, Parameters, PeerFault, Server, UdpMark, UdpReceiver,
-    Version, WIRE_VERSION, announced, is_swapped, sent_us,
+    ClientNews, LineError, NuttcpClientMachine, NuttcpClientTest, NuttcpPeerFault,
+    NuttcpServerMachine, NuttcpUdpReceiver, NuttcpVersion, Parameters, UdpMark, WIRE_VERSION,
+    announced, is_swapped, sent_us,
 };
 
 const NOW: MonoTime = MonoTime::from_nanos(0);
@@ -17,26 +18,29 @@ pub(crate) fn run(bytes: &[u8]) {
     let piece = 1 + bytes.len() % 37;
     assert_eq!(client(bytes, bytes.len().max(1)), client(bytes, piece));
     assert_eq!(server(bytes, bytes.len().max(1)), server(bytes, piece));
-    let mut receiver = UdpReceiver::default();
+    let mut receiver = NuttcpUdpReceiver::default();
     for datagram in bytes.chunks(piece) {
-        if let Some(mark) = receiver.count(datagram, datagram.len()) {
+        if let Some(mark) = receiver.count_datagram(datagram, datagram.len()) {
             assert_eq!(UdpMark::parse(datagram), Some(mark));
         }
         let swapped = is_swapped(datagram, datagram.len());
         let _ = (announced(datagram, datagram.len(), swapped), sent_us(datagram));
     }
     assert!(receiver.bytes <= bytes.len() as u64);
-    let _ = receiver.lost(piece as u32);
+    let _ = receiver.lost_datagrams(piece as u32);
 }
 
 /// What a client makes of what its server sends: the news, and how it ends.
-fn client(bytes: &[u8], piece: usize) -> (Vec<ClientNews>, Option<Reason<PeerFault>>) {
-    let test = ClientTest {
+fn client(
+    bytes: &[u8],
+    piece: usize,
+) -> (Vec<ClientNews>, Option<TestFailureReason<NuttcpPeerFault>>) {
+    let test = NuttcpClientTest {
         parameters: Parameters::default(),
         span: None,
         interval: Duration::from_secs(1),
     };
-    let mut machine = Client::new(NOW, test);
+    let mut machine = NuttcpClientMachine::new(NOW, test);
     let (mut news, mut end) = (Vec::new(), None);
     feed(&mut machine, bytes, piece, |output| match output {
         Output::News(ClientNews::Interval(interval, line)) => {
@@ -47,16 +51,19 @@ fn client(bytes: &[u8], piece: usize) -> (Vec<ClientNews>, Option<Reason<PeerFau
         Output::Failed(reason) => end = Some(reason),
         _ => {}
     });
-    if let Some(Reason::Peer(PeerFault::Line(error))) = &end {
+    if let Some(TestFailureReason::Peer(NuttcpPeerFault::Line(error))) = &end {
         one_line(error);
     }
     (news, end)
 }
 
 /// What a server makes of what its client sends: what it is asked for, and how it ends.
-fn server(bytes: &[u8], piece: usize) -> (Option<Parameters>, Option<Reason<LineError>>) {
+fn server(
+    bytes: &[u8],
+    piece: usize,
+) -> (Option<Parameters>, Option<TestFailureReason<LineError>>) {
     let (mut asked, mut end) = (None, None);
-    feed(&mut Server::new(NOW), bytes, piece, |output| match output {
+    feed(&mut NuttcpServerMachine::new(NOW), bytes, piece, |output| match output {
         Output::Decide(parameters) => {
             survives(&parameters);
             asked = Some(*parameters);
@@ -64,7 +71,7 @@ fn server(bytes: &[u8], piece: usize) -> (Option<Parameters>, Option<Reason<Line
         Output::Failed(reason) => end = Some(reason),
         _ => {}
     });
-    if let Some(Reason::Peer(error)) = &end {
+    if let Some(TestFailureReason::Peer(error)) = &end {
         one_line(error);
     }
     (asked, end)
@@ -72,7 +79,7 @@ fn server(bytes: &[u8], piece: usize) -> (Option<Parameters>, Option<Reason<Line
 
 fn feed<M: Machine>(machine: &mut M, bytes: &[u8], piece: usize, mut each: impl FnMut(Output<M>)) {
     for piece in bytes.chunks(piece) {
-        if machine.wants().reads {
+        if machine.wait_conditions().reads {
             machine.handle(NOW, Input::Bytes(piece));
         }
         while let Some(output) = machine.poll() {
@@ -92,7 +99,7 @@ fn survives(parameters: &Parameters) {
     let line = parameters.to_line(WIRE_VERSION);
     let again = Parameters::parse(line.trim_end()).expect("its own line");
     // Nuttcp before 3.4.1 turns nothing round, and its line does not say so.
-    let flip = parameters.flip && parameters.version >= Version(3, 4, 1);
+    let flip = parameters.flip && parameters.version >= NuttcpVersion(3, 4, 1);
     assert_eq!((again.nbuf, again.port, again.flip), (parameters.nbuf, parameters.port, flip));
 }
 

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use linerate_core::policy::{Act, Ask, Policy, parse_digest};
+use linerate_core::policy::{Act, Policy, PolicyRequest, parse_digest};
 use linerate_core::time::WallTime;
 
 /// Runs the entry.
@@ -20,7 +20,7 @@ pub(crate) fn run(bytes: &[u8]) {
         let from: IpAddr = from.parse().expect("an address");
         for act in [Act::Results, Act::MeasureTo(from)] {
             let now = WallTime::from_unix_nanos(1_800_000_000_000_000_000);
-            let ask = Ask { from, token: None, now, act };
+            let ask = PolicyRequest { from, token: None, now, act };
             let decision = policy.decide(&ask);
             assert!(decision.rule.is_some() || decision.refused.is_some());
         }

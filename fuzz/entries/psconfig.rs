@@ -4,15 +4,15 @@
 use std::net::IpAddr;
 
 use linerate_core::mesh::{MeshPlan, from_psconfig};
-use linerate_core::record::Family;
+use linerate_core::record::IpFamily;
 
 /// Runs the entry.
 pub(crate) fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let lookup = |host: &str, family: Option<Family>| -> Option<IpAddr> {
+    let lookup = |host: &str, family: Option<IpFamily>| -> Option<IpAddr> {
         match (host.len() % 3, family) {
             (0, _) => None,
-            (_, Some(Family::V6)) => "2001:db8::2".parse().ok(),
+            (_, Some(IpFamily::V6)) => "2001:db8::2".parse().ok(),
             _ => "192.0.2.2".parse().ok(),
         }
     };

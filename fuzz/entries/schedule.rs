@@ -12,12 +12,13 @@ pub(crate) fn run(bytes: &[u8]) {
     };
     let _ = (plan.bytes_in_a_month(), plan.learn_s());
     for task in &plan.tasks {
-        let _ = (task.words(), task.survey_words(), task.survey_takes_s(), task.runs_a_day());
+        let _ =
+            (task.command_words(), task.survey_words(), task.survey_takes_s(), task.runs_a_day());
     }
-    match Calendar::of(&plan, Zone::utc()) {
+    match Calendar::from_plan(&plan, Zone::utc()) {
         // 2026-11-24, an hour.
         Ok(calendar) => {
-            let slots = calendar.slots(1_795_478_400, 1_795_482_000);
+            let slots = calendar.slots_between(1_795_478_400, 1_795_482_000);
             assert!(slots.is_sorted_by_key(|slot| slot.start_s));
             assert!(slots.iter().all(|slot| slot.task < plan.tasks.len()));
         }

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use linerate_core::time::MonoTime;
 use linerate_proto::stamp::{
-    Arrived, BYTES_AUTHENTICATED, BYTES_OPEN, ErrorEstimate, Key, ProbeOptions, Reflector,
-    ReflectorOptions, Reply, StampProbe, TimeFormat, Tlvs,
+    Arrived, BYTES_AUTHENTICATED, BYTES_OPEN, ErrorEstimate, ProbeOptions, Reflector,
+    ReflectorOptions, Reply, StampKey, StampProbe, TimeFormat, Tlvs,
 };
 
 const NOW: MonoTime = MonoTime::from_nanos(1_000_000_000);
@@ -16,7 +16,7 @@ const TIME_NS: u64 = 1_700_000_000_123_456_789;
 pub(crate) fn run(bytes: &[u8]) {
     let walked: usize = Tlvs::new(bytes).map(|tlv| 4 + tlv.value.len()).sum();
     assert!(walked <= bytes.len());
-    for key in [None, Key::from_hex("000102030405060708090a0b0c0d0e0f")] {
+    for key in [None, StampKey::from_hex("000102030405060708090a0b0c0d0e0f")] {
         request(bytes, key.clone());
         reply(bytes, key);
     }
@@ -40,7 +40,7 @@ const BYTES_MAX: usize = 65_507;
 /// RFC 5357 section 4.2.1: shorter open requests get no answer.
 const BYTES_TWAMP_REPLY: usize = 41;
 
-fn request(bytes: &[u8], key: Option<Key>) {
+fn request(bytes: &[u8], key: Option<StampKey>) {
     let signed = key.is_some();
     let base = if signed { BYTES_AUTHENTICATED } else { BYTES_OPEN };
     let (stateless, short) = (bytes.len().is_multiple_of(2), bytes.len().is_multiple_of(3));
@@ -71,7 +71,7 @@ fn request(bytes: &[u8], key: Option<Key>) {
     }
 }
 
-fn reply(bytes: &[u8], key: Option<Key>) {
+fn reply(bytes: &[u8], key: Option<StampKey>) {
     let usual = StampProbe::usual_bytes(key.is_some());
     for size in [usual, (usual + bytes.len()).min(BYTES_MAX)] {
         let options = ProbeOptions { bytes: size, key: key.clone(), ..ProbeOptions::default() };

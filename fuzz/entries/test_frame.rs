@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use linerate_core::device::ForeignFrames;
 use linerate_proto::test_frame::{
-    AppleTalkAddress, ForeignKind, Hosts, IpxAddress, IpxFraming, IpxRouter, MIX_FRAMES_MAX, Mac,
-    Mix, Neighbours, Stations, announced_mac,
+    AppleTalkAddress, ForeignKind, IpxAddress, IpxFraming, IpxRouter, MIX_FRAMES_MAX, Mac, Mix,
+    Neighbours, Stations, VirtualHostRange, announced_mac,
 };
 
 /// Runs the entry.
@@ -47,7 +47,7 @@ const V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 1, 0, 0, 0, 0);
 const MAC: Mac = Mac([2, 0, 0, 0, 0, 0xbb]);
 
 fn neighbours() -> Neighbours {
-    let hosts = |first| Hosts { first, count: 256, mac: MAC, own_macs: true };
+    let hosts = |first| VirtualHostRange { first, count: 256, mac: MAC, own_macs: true };
     let ipx = IpxRouter {
         framing: IpxFraming::EthernetII,
         address: IpxAddress { network: 0x1912, node: MAC },

@@ -9,8 +9,8 @@ mod cut;
 #[allow(dead_code, reason = "the emulator needs more of it")]
 mod frame;
 
-use cut::Run;
-use frame::{Frame, MAX_HEADER_BYTES};
+use cut::SegmentRun;
+use frame::{EmulatedFrame, MAX_HEADER_BYTES};
 use linerate_sys::tun::{HEADER_BYTES, TunKind};
 
 /// Runs the entry.
@@ -25,7 +25,7 @@ pub(crate) fn run(bytes: &[u8]) {
 }
 
 fn read(bytes: &[u8], kind: TunKind) {
-    let frame = Frame::read(bytes, kind);
+    let frame = EmulatedFrame::read(bytes, kind);
     assert!(frame.segments > 0);
     let last = frame.segments - 1;
     let packet = frame.packet(last, 7);
@@ -34,8 +34,8 @@ fn read(bytes: &[u8], kind: TunKind) {
     // Nothing but IP says that it may be marked.
     if frame.version > 0 {
         let mut marked = bytes.to_vec();
-        cut::mark(&mut marked, &frame);
-        assert_eq!(Frame::read(&marked, kind).flow, frame.flow, "a mark changes no flow");
+        cut::mark_congestion(&mut marked, &frame);
+        assert_eq!(EmulatedFrame::read(&marked, kind).flow, frame.flow, "a mark changes no flow");
     }
     let Some(parts) = frame.super_packet else {
         let mut damaged = bytes.to_vec();
@@ -48,7 +48,7 @@ fn read(bytes: &[u8], kind: TunKind) {
         let payload = frame.payload(&parts, index, index);
         assert!(payload.start < payload.end && payload.end <= bytes.len());
         assert!(payload.len() <= usize::from(parts.segment_bytes));
-        let run = Run { first: index, last: index, marked: true };
+        let run = SegmentRun { first: index, last: index, marked: true };
         let length = cut::header(bytes, &frame, &parts, run, &mut header);
         let mut packet = [&header[..length], &bytes[payload]].concat();
         cut::corrupt(&mut packet, u64::from(index));

@@ -3,12 +3,13 @@
 
 use linerate_core::record::Direction;
 use linerate_proto::native::{
-    DatagramHeader, Grant, Opening, Token, TrainHeader, UdpStatus, UdpTracker, stream_tag,
+    Grant, NativeDatagramHeader, OpeningDatagram, Token, TrainHeader, UdpStatus, UdpTracker,
+    stream_tag,
 };
 
 /// Runs the entry.
 pub(crate) fn run(bytes: &[u8]) {
-    if let Some(opening) = Opening::parse(bytes) {
+    if let Some(opening) = OpeningDatagram::parse(bytes) {
         assert_eq!(opening.to_bytes(), bytes);
     }
     if let Some(status) = UdpStatus::parse(bytes) {
@@ -30,13 +31,14 @@ pub(crate) fn run(bytes: &[u8]) {
 fn tracked(bytes: &[u8]) {
     let mut tracker = UdpTracker::new(1000);
     for datagram in bytes.chunks(17) {
-        let Some(header) = DatagramHeader::parse(datagram) else { continue };
+        let Some(header) = NativeDatagramHeader::parse(datagram) else { continue };
         assert!(datagram.starts_with(&header.to_bytes()));
         tracker.note_drops(header.tag.into(), header.number, header.stamp_ns, 64);
-        tracker.count(header.number, header.stamp_ns);
+        tracker.count_datagram(header.number, header.stamp_ns);
         // And near the numbers that came.
         let step = u64::from(header.tag);
-        tracker.count(tracker.next_expected().saturating_sub(step & 0xff) + (step >> 12), 0);
+        tracker
+            .count_datagram(tracker.next_expected().saturating_sub(step & 0xff) + (step >> 12), 0);
     }
     let (all, measured) = tracker.tallies(None, None, 64);
     assert_eq!(all.received + all.lost, tracker.next_expected());

@@ -5,11 +5,11 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use linerate_core::assertion::Assertion;
-use linerate_core::explain::Goal;
+use linerate_core::explain::RateGoal;
 use linerate_core::policy::Prefix;
 use linerate_core::theory::carrier::Carrier;
 use linerate_core::theory::encapsulation::Encapsulation;
-use linerate_core::theory::link::Link;
+use linerate_core::theory::link::LinkTechnology;
 use linerate_core::units::{
     BitRate, Bytes, Distance, Fraction, FrameLen, PacketRate, Ratio, parse_span,
 };
@@ -27,8 +27,8 @@ pub(crate) fn run(bytes: &[u8]) {
     printed::<PacketRate>(text);
     printed::<Prefix>(text);
     let _ = (read::<Distance>(text), read::<Fraction>(text), read::<Ratio>(text));
-    let _ = (read::<Goal>(text), read::<Encapsulation>(text));
-    let _ = (read::<Carrier>(text), read::<Link>(text));
+    let _ = (read::<RateGoal>(text), read::<Encapsulation>(text));
+    let _ = (read::<Carrier>(text), read::<LinkTechnology>(text));
     if let Err(error) = parse_span(text) {
         assert!(!error.to_string().contains('\n'));
     }

@@ -23,13 +23,13 @@ pub const ROUNDS_MIN: u32 = 6;
 
 /// The order in which a round measures `count` candidates: a permutation of 0 … count − 1, drawn
 /// from the seed and the round (Fisher and Yates).
-pub fn order(seed: u64, round: u32, count: usize) -> Vec<usize> {
+pub fn candidate_order(seed: u64, round: u32, count: usize) -> Vec<usize> {
     let mut random = Random::new(seed, round.into());
     let mut order: Vec<usize> = (0..count).collect();
     for last in (1..count).rev() {
         // Below last + 1, as unit() is below 1.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
-        let other = (random.unit() * (last + 1) as f64) as usize;
+        let other = (random.next_uniform() * (last + 1) as f64) as usize;
         order.swap(last, other.min(last));
     }
     order
@@ -57,7 +57,7 @@ impl Difference {
     }
 
     /// The largest distance from 0 that the interval allows.
-    fn reach(&self) -> Option<f64> {
+    fn max_distance(&self) -> Option<f64> {
         self.interval.map(|interval| interval.low.abs().max(interval.high.abs()))
     }
 }
@@ -161,7 +161,9 @@ impl Comparison {
             Difference::from_values(&each)
         };
         let itself = to_first(names.len()).filter(|_| !rounds.is_empty());
-        let floor = itself.and_then(|itself| itself.reach()).map(|reach| reach.max(step(rounds)));
+        let floor = itself
+            .and_then(|itself| itself.max_distance())
+            .map(|reach| reach.max(smallest_step(rounds)));
         let candidates = names.iter().enumerate().map(|(index, name)| {
             let difference = if index == 0 { itself } else { to_first(index) };
             let interval = difference.and_then(|difference| difference.interval);
@@ -181,7 +183,7 @@ impl Comparison {
 
 /// The smallest step between values: the step of a clock with a tick of 10 ns, also where all other
 /// values are equal.
-fn step(rounds: &[Vec<f64>]) -> f64 {
+fn smallest_step(rounds: &[Vec<f64>]) -> f64 {
     let mut values: Vec<f64> = rounds.iter().flatten().copied().collect();
     values.sort_unstable_by(f64::total_cmp);
     let steps = values.windows(2).map(|pair| pair[1] - pair[0]).filter(|step| *step > 0.0);
@@ -265,14 +267,14 @@ mod tests {
     fn every_order_is_a_permutation_and_all_come_up() {
         let mut seen = std::collections::BTreeSet::new();
         for round in 0..200 {
-            let order = order(7, round, 3);
+            let order = candidate_order(7, round, 3);
             let mut sorted = order.clone();
             sorted.sort_unstable();
             assert_eq!(sorted, [0, 1, 2]);
             seen.insert(order);
         }
         assert_eq!(seen.len(), 6, "{seen:?}");
-        assert_eq!(order(7, 3, 4), order(7, 3, 4));
+        assert_eq!(candidate_order(7, 3, 4), candidate_order(7, 3, 4));
     }
 
     #[test]
@@ -281,7 +283,7 @@ mod tests {
         // values: at 95 % at most about 5 in 100 intervals leave out 0, fewer lie beyond the floor.
         let mut random = Random::new(11, 0);
         let mut noise = || {
-            let unit = random.unit();
+            let unit = random.next_uniform();
             unit + if unit > 0.9 { 50.0 * unit } else { 0.0 }
         };
         let accused = (0..500).filter(|_| {

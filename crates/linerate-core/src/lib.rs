@@ -28,4 +28,4 @@ pub mod trace;
 pub mod tree;
 pub mod units;
 
-pub use near::near;
+pub use near::similar_names;

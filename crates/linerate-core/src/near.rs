@@ -1,7 +1,7 @@
 //! Names that are near a mistyped one.
 
 /// Names that at most two typing mistakes turn into `text`, nearest first, four at most.
-pub fn near<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn similar_names<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let text = text.trim().to_ascii_lowercase();
     // Longer texts are no mistyped names, and the distance costs the product of the lengths.
     if text.len() > 20 {
@@ -38,7 +38,7 @@ mod tests {
         for (a, b, far) in [("oc12", "oc12", 0), ("oc13", "oc12", 1), ("kitten", "sitting", 3)] {
             assert_eq!(distance(a, b), far);
         }
-        assert_eq!(near("oc21", ["oc1", "oc12", "ds3"].into_iter()), ["oc1", "oc12"]);
-        assert_eq!(near(&"o".repeat(1000), ["oc1"].into_iter()), Vec::<&str>::new());
+        assert_eq!(similar_names("oc21", ["oc1", "oc12", "ds3"].into_iter()), ["oc1", "oc12"]);
+        assert_eq!(similar_names(&"o".repeat(1000), ["oc1"].into_iter()), Vec::<&str>::new());
     }
 }

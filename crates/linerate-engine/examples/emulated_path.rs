@@ -12,9 +12,11 @@ use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-use linerate_core::path::{Delay, Element, Framing, Limit, Link, Pipeline, TailDrop};
+use linerate_core::path::{Delay, Element, Framing, Limit, Pipeline, QueuedLink, TailDrop};
 use linerate_core::units::BitRate;
-use linerate_engine::path::{Direction, DirectionReport, Emulator, EmulatorPlan, End};
+use linerate_engine::path::{
+    DirectionReport, EmulatedDirection, EmulatedEnd, Emulator, EmulatorPlan,
+};
 use linerate_sys::netns::Netns;
 use serde_json::{Value, json};
 
@@ -27,12 +29,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (queue, mtu_bytes) = (queue.parse()?, mtu.parse()?);
     let quantum = rest.first().and_then(|text| text.parse().ok()).map(Duration::from_micros);
     let hosts = [Netns::new()?, Netns::new()?];
-    let end = |host: usize| End {
+    let end = |host: usize| EmulatedEnd {
         mtu_bytes,
         addresses: vec![([10, 9, 0, host as u8 + 1].into(), 24)],
-        ..End::new(Some(&hosts[host]), "path0")
+        ..EmulatedEnd::new(Some(&hosts[host]), "path0")
     };
-    let direction = || Direction { quantum, ..direction(rate, delay, queue) };
+    let direction = || EmulatedDirection { quantum, ..direction(rate, delay, queue) };
     let mut plan = EmulatorPlan::new([end(0), end(1)], [direction(), direction()]);
     plan.real_time = rest.get(1).is_none_or(|word| word != "ordinary");
     let emulator = Emulator::start(plan)?;
@@ -55,11 +57,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn direction(rate_bps: u64, delay: Duration, queue_bytes: u64) -> Direction {
+fn direction(rate_bps: u64, delay: Duration, queue_bytes: u64) -> EmulatedDirection {
     let rate = (rate_bps > 0).then(|| BitRate::from_bits_per_sec(rate_bps));
     let mut elements: Vec<Box<dyn Element>> = Vec::new();
     if let Some(rate) = rate {
-        elements.push(Box::new(Link::new(
+        elements.push(Box::new(QueuedLink::new(
             rate,
             Framing::ETHERNET,
             TailDrop::new(Limit::Bytes(queue_bytes)),
@@ -69,7 +71,13 @@ fn direction(rate_bps: u64, delay: Duration, queue_bytes: u64) -> Direction {
         elements.push(Box::new(Delay::new(delay)));
     }
     let pipeline = Pipeline::new(elements);
-    Direction { pipeline, rate, delay_max: delay, queue_bytes, ..Direction::default() }
+    EmulatedDirection {
+        pipeline,
+        rate,
+        delay_max: delay,
+        queue_bytes,
+        ..EmulatedDirection::default()
+    }
 }
 
 fn direction_json(direction: &DirectionReport) -> Value {

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use linerate_core::record::{Failure, FailureCode, Family, Fault, ServerPlan};
+use linerate_core::record::{Failure, FailureCode, Fault, IpFamily, ServerPlan};
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions};
@@ -36,7 +36,7 @@ struct Choice {
 pub(crate) fn resolve(
     host: &str,
     port: u16,
-    family: Option<Family>,
+    family: Option<IpFamily>,
 ) -> Result<SocketAddr, Failure> {
     let addresses = addresses(host, port, family)?;
     let same_host = |choice: SocketAddr, address: SocketAddr| choice.ip() == address.ip();
@@ -70,7 +70,7 @@ pub(crate) fn resolve_server(server: &ServerPlan) -> Result<SocketAddr, Failure>
 /// Keeps the address of a name that took a connection.
 pub(crate) fn choose(host: &str, address: SocketAddr) {
     let mut choices = CHOICES.lock().unwrap_or_else(PoisonError::into_inner);
-    choices.retain(|it| it.host != host || it.address.port() != address.port());
+    choices.retain(|choice| choice.host != host || choice.address.port() != address.port());
     if choices.len() >= CHOICES_MAX {
         choices.remove(0);
     }
@@ -85,8 +85,9 @@ fn chosen(
 ) -> Option<SocketAddr> {
     let choices = CHOICES.lock().unwrap_or_else(PoisonError::into_inner);
     let now = monotonic();
-    let fresh = |it: &&Choice| it.host == host && now.since(it.made) < CHOICE_MAX;
-    let choices: Vec<SocketAddr> = choices.iter().filter(fresh).map(|it| it.address).collect();
+    let fresh = |it: &&Choice| it.host == host && now.duration_since(it.made) < CHOICE_MAX;
+    let choices: Vec<SocketAddr> =
+        choices.iter().filter(fresh).map(|choice| choice.address).collect();
     addresses.iter().copied().find(|address| choices.iter().any(|choice| is_it(*choice, *address)))
 }
 
@@ -105,10 +106,10 @@ fn none_answers(error: &linerate_sys::Error, count: usize) -> Failure {
 pub(crate) fn addresses(
     host: &str,
     port: u16,
-    family: Option<Family>,
+    family: Option<IpFamily>,
 ) -> Result<Vec<SocketAddr>, Failure> {
     let fail = |reason: String| {
-        Failure::new(Fault::Usage, "resolve", host, reason).coded(FailureCode::Connect)
+        Failure::new(Fault::Usage, "resolve", host, reason).with_code(FailureCode::Connect)
     };
     let advice = "check the spelling, or give an IP address";
     let all: Vec<SocketAddr> = (host, port)
@@ -143,18 +144,18 @@ fn resolver_words(error: &std::io::Error) -> String {
     text.rsplit(": ").next().unwrap_or(&text).to_owned()
 }
 
-const fn family_fits(family: Option<Family>, address: SocketAddr) -> bool {
+const fn family_fits(family: Option<IpFamily>, address: SocketAddr) -> bool {
     match family {
         None => true,
-        Some(Family::V4) => address.is_ipv4(),
-        Some(Family::V6) => address.is_ipv6(),
+        Some(IpFamily::V4) => address.is_ipv4(),
+        Some(IpFamily::V6) => address.is_ipv6(),
     }
 }
 
-const fn family_name(family: Option<Family>) -> &'static str {
+const fn family_name(family: Option<IpFamily>) -> &'static str {
     match family {
-        Some(Family::V4) => "IPv4",
-        Some(Family::V6) => "IPv6",
+        Some(IpFamily::V4) => "IPv4",
+        Some(IpFamily::V6) => "IPv6",
         None => "IP",
     }
 }
@@ -169,7 +170,7 @@ mod tests {
     fn an_address_resolves_to_itself_in_its_family_only() {
         let v4 = resolve("127.0.0.1", 7, None).expect("an address");
         assert_eq!(v4.ip(), IpAddr::from([127, 0, 0, 1]));
-        let failure = resolve("127.0.0.1", 7, Some(Family::V6)).expect_err("no IPv6 address");
+        let failure = resolve("127.0.0.1", 7, Some(IpFamily::V6)).expect_err("no IPv6 address");
         assert_eq!(failure.exit_code(), 2);
         let text = failure.to_string();
         assert_eq!(text, "resolve 127.0.0.1: no IPv6 address, only 127.0.0.1; drop -4 or -6");

@@ -3,49 +3,49 @@
 
 use std::sync::Arc;
 
-use linerate_core::comparison::{TooFew, order, rounds_of};
+use linerate_core::comparison::{TooFew, candidate_order, rounds_of};
 use linerate_core::record::{
-    Candidate, Caveat, CaveatCode, ComparePlan, Failure, Fault, PingTransport, Plan, Record,
-    Status, Tool,
+    Caveat, CaveatCode, ComparePlan, ComparisonCandidate, Failure, Fault, PingTransport, Plan,
+    Record, RecordStatus, Tool,
 };
 use linerate_core::study::Topology;
-use linerate_sys::clock::{monotonic, record_id, wall};
+use linerate_sys::clock::{monotonic, record_id, wall_time};
 use linerate_sys::stop::Stop;
 
 use crate::context::Context;
 use crate::rtt;
-use crate::study::{Serve, Site};
+use crate::study::{Serve, StudySite};
 use crate::throughput;
 
 /// The laboratories of a comparison; none where all is measured over the network of this host.
 #[derive(Default)]
-pub struct Sites(Vec<(Topology, Site)>);
+pub struct Sites(Vec<(Topology, StudySite)>);
 
 impl Sites {
     /// Builds those that the candidates name, each once.
     /// # Errors
     /// When one cannot be built, or its server does not start.
-    pub fn build(plan: &ComparePlan, serve: &Arc<Serve>) -> Result<Self, Failure> {
+    pub fn build_from_plan(plan: &ComparePlan, serve: &Arc<Serve>) -> Result<Self, Failure> {
         let mut sites = Self::default();
         for candidate in &plan.candidates {
             let Some(topology) = candidate.topology.as_deref() else { continue };
-            if sites.of(candidate).is_some() {
+            if sites.find_site(candidate).is_some() {
                 continue;
             }
             let serve = (!plan.candidates.iter().all(kernel_answers)).then_some(serve);
-            sites.0.push((topology.clone(), Site::build(topology, serve)?));
+            sites.0.push((topology.clone(), StudySite::build_topology(topology, serve)?));
         }
         Ok(sites)
     }
 
-    fn of(&self, candidate: &Candidate) -> Option<&Site> {
+    fn find_site(&self, candidate: &ComparisonCandidate) -> Option<&StudySite> {
         let topology = candidate.topology.as_deref()?;
         self.0.iter().find(|(built, _)| built == topology).map(|(_, site)| site)
     }
 }
 
 /// ICMP needs no server.
-fn kernel_answers(candidate: &Candidate) -> bool {
+fn kernel_answers(candidate: &ComparisonCandidate) -> bool {
     matches!(&candidate.plan, Plan::Ping(plan) if plan.transport == PingTransport::Icmp)
 }
 
@@ -63,8 +63,10 @@ pub fn run(
 ) -> Record {
     let begin = monotonic();
     let plan_of_all = Plan::Compare(plan.clone());
-    let mut record = Record::begin(record_id(), context.tool.clone(), plan_of_all, wall());
-    let mut measure = |candidate: &Candidate| part(candidate, sites.of(candidate), context);
+    let mut record = Record::from_plan(record_id(), context.tool.clone(), plan_of_all, wall_time());
+    let mut measure = |candidate: &ComparisonCandidate| {
+        measure_candidate(candidate, sites.find_site(candidate), context)
+    };
     let rounds = rounds(plan, &context.stop, &mut measure, seen);
     (record.parts, record.failure) = (rounds.parts, rounds.failure);
     finish(&mut record, context);
@@ -75,7 +77,7 @@ pub fn run(
 
 /// What the rounds came to.
 #[derive(Default)]
-struct Rounds {
+struct ComparisonRounds {
     /// The parts of whole rounds.
     parts: Vec<Record>,
     /// What ended them early.
@@ -87,28 +89,29 @@ struct Rounds {
 fn rounds(
     plan: &ComparePlan,
     stop: &Stop,
-    measure: &mut dyn FnMut(&Candidate) -> Record,
+    measure: &mut dyn FnMut(&ComparisonCandidate) -> Record,
     seen: &mut dyn FnMut(u32),
-) -> Rounds {
-    let mut again: Vec<&Candidate> = plan.candidates.iter().collect();
+) -> ComparisonRounds {
+    let mut again: Vec<&ComparisonCandidate> = plan.candidates.iter().collect();
     again.extend(again.first().copied());
-    let (mut rounds, mut round) = (Rounds::default(), 0);
+    let (mut rounds, mut round) = (ComparisonRounds::default(), 0);
     while round < plan.rounds {
         let mut parts: Vec<Option<Record>> = again.iter().map(|_| None).collect();
-        for index in order(plan.seed, round, again.len()) {
-            if stop.asked() {
+        for index in candidate_order(plan.seed, round, again.len()) {
+            if stop.is_requested() {
                 break;
             }
             parts[index] = Some(measure(again[index]));
         }
         let failed = parts.iter().flatten().find_map(|part| part.failure.clone());
-        let interrupted = parts.iter().flatten().any(|it| it.status == Status::Interrupted);
+        let interrupted =
+            parts.iter().flatten().any(|record| record.status == RecordStatus::Interrupted);
         let spoilt = failed.as_ref().filter(|failure| failure.fault == Fault::Instrument);
         if let (Some(why), false) = (spoilt, interrupted || rounds.spoilt.len() >= SPOILT_MAX) {
             rounds.spoilt.push(why.to_string());
             continue;
         }
-        if failed.is_some() || interrupted || stop.asked() {
+        if failed.is_some() || interrupted || stop.is_requested() {
             rounds.failure = failed;
             break;
         }
@@ -133,7 +136,7 @@ fn spoilt_rounds(spoilt: &[String]) -> Option<Caveat> {
 pub fn of_stored(tool: Tool, mut plan: ComparePlan, records: &[Record]) -> Result<Record, Failure> {
     let parts = rounds_of(records).map_err(|few| too_few(&few, &plan, records))?;
     plan.rounds = (parts.len() / (records.len() + 1)) as u32;
-    let mut record = Record::begin(record_id(), tool, Plan::Compare(plan), wall());
+    let mut record = Record::from_plan(record_id(), tool, Plan::Compare(plan), wall_time());
     record.ends = records.first().map(|first| first.ends.clone()).unwrap_or_default();
     record.parts = parts;
     Ok(record)
@@ -141,7 +144,7 @@ pub fn of_stored(tool: Tool, mut plan: ComparePlan, records: &[Record]) -> Resul
 
 fn too_few(few: &TooFew, plan: &ComparePlan, records: &[Record]) -> Failure {
     let TooFew { index, metric, has, needs } = few;
-    let what = metric.row().title;
+    let what = metric.table_row().title;
     let reason = format!("it has {has} samples of {what} in order, and {needs} are needed");
     let advice = match records.get(*index).map(|record| &record.plan) {
         Some(Plan::Ping(_)) => "measure again with --samples and more probes",
@@ -153,7 +156,11 @@ fn too_few(few: &TooFew, plan: &ComparePlan, records: &[Record]) -> Failure {
 
 /// One measurement, without the samples: a comparison rests on the summaries of its parts, and has
 /// some fifty of them.
-fn part(candidate: &Candidate, site: Option<&Site>, context: &Context<'_>) -> Record {
+fn measure_candidate(
+    candidate: &ComparisonCandidate,
+    site: Option<&StudySite>,
+    context: &Context<'_>,
+) -> Record {
     let (tool, stop) = (context.tool.clone(), context.stop.clone());
     let make = |plan: Plan| {
         let mut watch = |_: &linerate_core::record::Event| {};
@@ -165,8 +172,8 @@ fn part(candidate: &Candidate, site: Option<&Site>, context: &Context<'_>) -> Re
     };
     let mut part = record.unwrap_or_else(|failure| {
         let tool = context.tool.clone();
-        let record = Record::begin(record_id(), tool, candidate.plan.clone(), wall());
-        Record { status: Status::Error, failure: Some(failure), ..record }
+        let record = Record::from_plan(record_id(), tool, candidate.plan.clone(), wall_time());
+        Record { status: RecordStatus::Error, failure: Some(failure), ..record }
     });
     part.series.clear();
     part.distributions.clear();
@@ -180,8 +187,8 @@ fn measured(plan: &Plan, context: &mut Context<'_>) -> Record {
         Plan::Udp(plan) => throughput::run_udp(plan, context),
         Plan::Simulate(_) | Plan::Bench(_) | Plan::Test(_) | Plan::Compare(_) | Plan::Trace(_) => {
             let tool = context.tool.clone();
-            let mut record = Record::begin(record_id(), tool, plan.clone(), wall());
-            let reason = format!("a {} cannot be one of them", plan.kind());
+            let mut record = Record::from_plan(record_id(), tool, plan.clone(), wall_time());
+            let reason = format!("a {} cannot be one of them", plan.kind_name());
             record.failure = Some(Failure::new(Fault::Usage, "compare", "candidates", reason));
             record
         }
@@ -190,17 +197,17 @@ fn measured(plan: &Plan, context: &mut Context<'_>) -> Record {
 
 fn finish(record: &mut Record, context: &Context<'_>) {
     record.status = match (&record.failure, record.parts.is_empty()) {
-        _ if context.stop.asked() => Status::Interrupted,
-        (None, _) => Status::Ok,
-        (Some(_), true) => Status::Error,
-        (Some(_), false) => Status::Partial,
+        _ if context.stop.is_requested() => RecordStatus::Interrupted,
+        (None, _) => RecordStatus::Ok,
+        (Some(_), true) => RecordStatus::Error,
+        (Some(_), false) => RecordStatus::Partial,
     };
     let pings = record.parts.iter().any(|part| matches!(part.plan, Plan::Ping(_)));
     let both = record.parts.iter().find(|part| part.ends.len() > 1);
     let ends = both.or_else(|| record.parts.first()).map(|part| part.ends.clone());
     record.ends = ends.unwrap_or_default();
     if let (Some(end), true) = (record.ends.first_mut(), pings) {
-        end.calibration = Some(rtt::clock_check::quick(&context.stop));
+        end.calibration = Some(rtt::clock_check::quick_calibration(&context.stop));
     }
     record.caveats = record.caveats_of_parts();
 }
@@ -215,13 +222,17 @@ mod tests {
     /// parts kept, the failure, and how often a round was measured again.
     fn compared(fails: &[u32], fault: Fault) -> (usize, Option<Fault>, usize) {
         let plan = Plan::Ping(PingPlan::default());
-        let candidate =
-            Candidate { name: "a".to_owned(), plan: plan.clone(), topology: None, result: None };
+        let candidate = ComparisonCandidate {
+            name: "a".to_owned(),
+            plan: plan.clone(),
+            topology: None,
+            result: None,
+        };
         let of_all = ComparePlan { candidates: vec![candidate], rounds: 2, seed: 1 };
         let mut count = 0;
-        let mut measure = |_: &Candidate| {
+        let mut measure = |_: &ComparisonCandidate| {
             let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
-            let mut record = Record::begin(record_id(), tool, plan.clone(), wall());
+            let mut record = Record::from_plan(record_id(), tool, plan.clone(), wall_time());
             let failed = fails.contains(&count);
             record.failure = failed.then(|| Failure::new(fault, "emulate path", "p", "it stood"));
             count += 1;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use linerate_core::record::{Caveat, CaveatCode, End, Interface, TcpSettings};
+use linerate_core::record::{Caveat, CaveatCode, MeasurementEnd, RecordedInterface, TcpSettings};
 use linerate_sys::host::{self, ProcessorTime};
 use linerate_sys::netlink;
 use linerate_sys::thread::{self, RunQueueWaits};
@@ -14,15 +14,15 @@ const WANTED_TICKS_MIN: u64 = 50;
 const STOLEN_RATIO: f64 = 0.02;
 
 /// The local end; with a peer also the interface that its route leaves by.
-pub fn local_end(peer: Option<IpAddr>) -> End {
-    End {
+pub fn local_end(peer: Option<IpAddr>) -> MeasurementEnd {
+    MeasurementEnd {
         role: "local".to_owned(),
         address: None,
         clock_tick_ns: None,
         calibration: None,
         kernel: Some(host::kernel()),
         cpu_model: host::cpu_model(),
-        cpus: host::cpus(),
+        cpus: host::usable_cpus(),
         version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         clocksource: host::read_line(
             "/sys/devices/system/clocksource/clocksource0/current_clocksource",
@@ -58,9 +58,9 @@ fn tcp_settings(peer: Option<IpAddr>) -> TcpSettings {
     }
 }
 
-fn interface_to(peer: IpAddr) -> Option<Interface> {
+fn interface_to(peer: IpAddr) -> Option<RecordedInterface> {
     let route = netlink::route_to(peer.to_canonical()).ok()?;
-    Some(Interface {
+    Some(RecordedInterface {
         name: route.ifname,
         kind: route.kind,
         mtu_bytes: Some(route.mtu_bytes),
@@ -79,18 +79,18 @@ pub(crate) struct StolenTime {
 
 impl StolenTime {
     /// Starts to measure.
-    pub(crate) fn begin() -> Self {
+    pub(crate) fn start_measuring() -> Self {
         Self { begin: host::processor_time() }
     }
 
     /// Stolen over wanted time since the start; `None` where the kernel tells nothing, or too
     /// little ran to tell.
-    pub(crate) fn ratio(self) -> Option<f64> {
-        ratio(self.begin?, host::processor_time()?)
+    pub(crate) fn stolen_ratio(self) -> Option<f64> {
+        stolen_ratio_between(self.begin?, host::processor_time()?)
     }
 }
 
-fn ratio(begin: ProcessorTime, end: ProcessorTime) -> Option<f64> {
+fn stolen_ratio_between(begin: ProcessorTime, end: ProcessorTime) -> Option<f64> {
     let busy = end.busy_ticks.saturating_sub(begin.busy_ticks);
     let stolen = end.stolen_ticks.saturating_sub(begin.stolen_ticks);
     let wanted = busy + stolen;
@@ -98,7 +98,7 @@ fn ratio(begin: ProcessorTime, end: ProcessorTime) -> Option<f64> {
 }
 
 /// The caveat of an end whose processors were taken away for too long.
-pub(crate) fn stolen_time(end: &End) -> Option<Caveat> {
+pub(crate) fn stolen_time(end: &MeasurementEnd) -> Option<Caveat> {
     let ratio = end.stolen_ratio.filter(|ratio| *ratio > STOLEN_RATIO)?;
     Some(Caveat::new(
         CaveatCode::StolenTime,
@@ -126,13 +126,13 @@ pub(crate) struct CoreWaits {
 
 impl CoreWaits {
     /// Starts to measure.
-    pub(crate) fn begin() -> Self {
-        Self { begin: thread::waits() }
+    pub(crate) fn start_measuring() -> Self {
+        Self { begin: thread::current_run_queue_waits() }
     }
 
     /// The caveat of a thread that waited for too long since the start.
     pub(crate) fn caveat(self) -> Option<Caveat> {
-        core_waits(self.begin?, thread::waits()?)
+        core_waits(self.begin?, thread::current_run_queue_waits()?)
     }
 }
 
@@ -158,23 +158,33 @@ fn core_waits(begin: RunQueueWaits, end: RunQueueWaits) -> Option<Caveat> {
 mod tests {
     use super::*;
 
-    fn at(busy_ticks: u64, stolen_ticks: u64) -> ProcessorTime {
+    fn processor_ticks(busy_ticks: u64, stolen_ticks: u64) -> ProcessorTime {
         ProcessorTime { busy_ticks, stolen_ticks, ..ProcessorTime::default() }
     }
 
     #[test]
     fn stolen_time_is_held_against_the_time_that_was_wanted() {
         // 3 of 97 + 3 ticks; idle time is no part of it.
-        assert_eq!(ratio(at(1000, 10), at(1097, 13)), Some(0.03));
-        assert_eq!(ratio(at(1000, 10), at(1100, 10)), Some(0.0));
+        assert_eq!(
+            stolen_ratio_between(processor_ticks(1000, 10), processor_ticks(1097, 13)),
+            Some(0.03)
+        );
+        assert_eq!(
+            stolen_ratio_between(processor_ticks(1000, 10), processor_ticks(1100, 10)),
+            Some(0.0)
+        );
     }
 
     #[test]
     fn too_little_work_tells_nothing_of_stolen_time() {
         // One of 49 ticks would be 2 % by the rounding of a tick alone.
-        assert_eq!(ratio(at(0, 0), at(48, 1)), None);
-        assert_eq!(ratio(at(0, 0), at(49, 1)), Some(0.02));
-        assert_eq!(ratio(at(9, 9), at(0, 0)), None, "a counter that went back");
+        assert_eq!(stolen_ratio_between(processor_ticks(0, 0), processor_ticks(48, 1)), None);
+        assert_eq!(stolen_ratio_between(processor_ticks(0, 0), processor_ticks(49, 1)), Some(0.02));
+        assert_eq!(
+            stolen_ratio_between(processor_ticks(9, 9), processor_ticks(0, 0)),
+            None,
+            "a counter that went back"
+        );
     }
 
     #[test]
@@ -193,7 +203,11 @@ mod tests {
 
     #[test]
     fn the_caveat_begins_above_two_percent() {
-        let end = |stolen_ratio| End { role: "remote".to_owned(), stolen_ratio, ..End::default() };
+        let end = |stolen_ratio| MeasurementEnd {
+            role: "remote".to_owned(),
+            stolen_ratio,
+            ..MeasurementEnd::default()
+        };
         assert_eq!(stolen_time(&end(None)), None);
         assert_eq!(stolen_time(&end(Some(0.02))), None);
         let caveat = stolen_time(&end(Some(0.054))).expect("more than a fiftieth");

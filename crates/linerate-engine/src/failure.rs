@@ -11,7 +11,7 @@ pub use linerate_sys::words_of;
 /// This host could not do it.
 pub fn system(error: &linerate_sys::Error) -> Failure {
     let failure = Failure::new(Fault::System, error.call, &error.object, words_of(&error.source))
-        .coded(code_of(error));
+        .with_code(code_of(error));
     // A refusal in words of our own says already what to do; the kernel's is a number alone.
     let is_bare = error.source.raw_os_error().is_some();
     match error.source.kind() {

@@ -101,15 +101,15 @@ struct Reading {
 
 impl HostCounters {
     /// Counts from here; with a peer also on the link that leads to it.
-    pub(crate) fn begin(peer: Option<IpAddr>) -> Self {
+    pub(crate) fn start_counting(peer: Option<IpAddr>) -> Self {
         let peer = peer.map(|peer| peer.to_canonical());
         let cached = peer.and_then(|peer| netlink::cached_metrics(peer).ok().flatten());
-        Self { at: monotonic(), peer, before: Reading::now(peer), cached }
+        Self { at: monotonic(), peer, before: Reading::read_counters(peer), cached }
     }
 
     /// What the counters grew by since.
     pub(crate) fn deltas(self) -> HostDeltas {
-        let now = Reading::now(self.peer);
+        let now = Reading::read_counters(self.peer);
         let span_ns = monotonic().nanos_since(self.at);
         let same = now.interface == self.before.interface;
         HostDeltas {
@@ -130,7 +130,7 @@ fn growth(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> BTreeM
 }
 
 impl Reading {
-    fn now(peer: Option<IpAddr>) -> Self {
+    fn read_counters(peer: Option<IpAddr>) -> Self {
         let mut reading = Self::default();
         let files = ["netstat", "snmp"].into_iter().flat_map(host::net_counters);
         reading.add("", files.filter(|(name, _)| NETWORK.contains(&name.as_str())));
@@ -144,7 +144,7 @@ impl Reading {
         }
         reading.processors();
         if let Some(counters) = peer.and_then(|peer| netlink::counters_to(peer).ok()) {
-            reading.link(counters);
+            reading.add_link_counters(counters);
         }
         reading
     }
@@ -162,9 +162,9 @@ impl Reading {
             self.add(
                 "softnet.",
                 [
-                    ("processed", sum(|it| it.processed)),
-                    ("dropped", sum(|it| it.dropped)),
-                    ("squeezed", sum(|it| it.squeezed)),
+                    ("processed", sum(|softnet| softnet.processed)),
+                    ("dropped", sum(|softnet| softnet.dropped)),
+                    ("squeezed", sum(|softnet| softnet.squeezed)),
                 ],
             );
         }
@@ -180,7 +180,7 @@ impl Reading {
         }
     }
 
-    fn link(&mut self, counters: netlink::RouteCounters) {
+    fn add_link_counters(&mut self, counters: netlink::RouteCounters) {
         let netlink::RouteCounters { ifname, link, errors, carrier_changes, root } = counters;
         self.interface = Some(ifname);
         self.add(
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn this_host_has_counters_of_every_source() {
-        let deltas = HostCounters::begin(Some(IpAddr::from([127, 0, 0, 1]))).deltas();
+        let deltas = HostCounters::start_counting(Some(IpAddr::from([127, 0, 0, 1]))).deltas();
         assert_eq!(deltas.interface.as_deref(), Some("lo"));
         for name in
             ["TcpExt.TCPTimeouts", "Udp.RcvbufErrors", "softnet.dropped", "interface.rx_crc_errors"]

@@ -19,13 +19,13 @@ pub struct LogText {
 
 impl LogText {
     /// Of a test with these streams.
-    pub(crate) fn of(line: String, reports: &[EndReport]) -> Self {
-        Self { line, ways: ways(reports) }
+    pub(crate) fn from_reports(line: String, reports: &[EndReport]) -> Self {
+        Self { line, ways: totals_by_direction(reports) }
     }
 
     /// The same with words before its line.
     #[must_use]
-    pub(crate) fn after(mut self, words: &str) -> Self {
+    pub(crate) fn with_prefix(mut self, words: &str) -> Self {
         self.line.insert_str(0, words);
         self
     }
@@ -63,7 +63,12 @@ pub struct DirectionTotals {
 
 impl DirectionTotals {
     /// So many bytes of so many streams in a span.
-    pub(crate) fn of(direction: Direction, streams: usize, bytes: u64, span_ns: u64) -> Self {
+    pub(crate) fn from_transfer(
+        direction: Direction,
+        streams: usize,
+        bytes: u64,
+        span_ns: u64,
+    ) -> Self {
         let rate = BitRate::from_bytes_over(Bytes::new(bytes), Duration::from_nanos(span_ns));
         Self {
             direction,
@@ -79,16 +84,16 @@ impl DirectionTotals {
 }
 
 /// The ways of a test.
-fn ways(reports: &[EndReport]) -> Vec<DirectionTotals> {
+fn totals_by_direction(reports: &[EndReport]) -> Vec<DirectionTotals> {
     let of = |direction| {
         let of_way = |report: &&EndReport| report.direction == direction;
         let reports: Vec<&EndReport> = reports.iter().filter(of_way).collect();
-        (!reports.is_empty()).then(|| way(direction, &reports))
+        (!reports.is_empty()).then(|| direction_totals(direction, &reports))
     };
     [Direction::Up, Direction::Down].into_iter().filter_map(of).collect()
 }
 
-fn way(direction: Direction, reports: &[&EndReport]) -> DirectionTotals {
+fn direction_totals(direction: Direction, reports: &[&EndReport]) -> DirectionTotals {
     let bytes: u64 = reports.iter().map(|report| report.end.bytes_measured).sum();
     let ends = reports.iter().map(|report| &report.end).filter(|end| end.span_ns > 0);
     let first = ends.clone().map(|end| end.span_start_ns).min();
@@ -96,29 +101,35 @@ fn way(direction: Direction, reports: &[&EndReport]) -> DirectionTotals {
     let span_ns = first.zip(last).map_or(0, |(first, last)| last - first);
     // A server receives what goes up and sends what goes down.
     let is_up = direction == Direction::Up;
-    let received = reports.iter().filter_map(|it| it.end.received_datagrams.as_ref());
-    let sent = reports.iter().filter_map(|it| it.end.sent_datagrams.as_ref()).map(|it| it.count);
+    let received = reports.iter().filter_map(|report| report.end.received_datagrams.as_ref());
+    let sent = reports
+        .iter()
+        .filter_map(|report| report.end.sent_datagrams.as_ref())
+        .map(|datagrams| datagrams.count);
     DirectionTotals {
         datagrams_sent: sent.reduce(u64::saturating_add).filter(|_| !is_up),
-        datagrams_received: received.clone().map(|it| it.all.received).reduce(u64::saturating_add),
-        datagrams_lost: received.map(|it| it.all.lost).reduce(u64::saturating_add),
-        ..DirectionTotals::of(direction, reports.len(), bytes, span_ns)
+        datagrams_received: received
+            .clone()
+            .map(|datagrams| datagrams.all.received)
+            .reduce(u64::saturating_add),
+        datagrams_lost: received.map(|datagrams| datagrams.all.lost).reduce(u64::saturating_add),
+        ..DirectionTotals::from_transfer(direction, reports.len(), bytes, span_ns)
     }
 }
 
 /// `up: 2 streams, 1.250 MB in 1.000 s, 10 Mbit/s; down: ...`, as this end counted: what it
 /// received and what it sent in the measured span; of datagrams, how many, too.
-pub(crate) fn line(reports: &[EndReport]) -> String {
-    line_of(&ways(reports))
+pub(crate) fn log_line(reports: &[EndReport]) -> String {
+    line_of(&totals_by_direction(reports))
 }
 
 /// The same of ways that were summed up already.
 pub(crate) fn line_of(ways: &[DirectionTotals]) -> String {
-    ways.iter().map(said).collect::<Vec<_>>().join("; ")
+    ways.iter().map(format_totals).collect::<Vec<_>>().join("; ")
 }
 
 /// `1.250 MB in 1.000 s, 10 Mbit/s`; of nothing, or in no time, the amount alone.
-pub(crate) fn moved(bytes: u64, span_ns: u64) -> String {
+pub(crate) fn format_transfer(bytes: u64, span_ns: u64) -> String {
     let bytes = Bytes::new(bytes);
     let span = Duration::from_nanos(span_ns);
     match BitRate::from_bytes_over(bytes, span).filter(|rate| rate.bits_per_sec() > 0) {
@@ -127,11 +138,12 @@ pub(crate) fn moved(bytes: u64, span_ns: u64) -> String {
     }
 }
 
-fn said(way: &DirectionTotals) -> String {
+fn format_totals(way: &DirectionTotals) -> String {
     let name = if way.direction == Direction::Up { "up" } else { "down" };
     let noun = if way.streams == 1 { "stream" } else { "streams" };
     let span_ns = (way.seconds * 1e9).round() as u64;
-    let mut line = format!("{name}: {} {noun}, {}", way.streams, moved(way.bytes, span_ns));
+    let mut line =
+        format!("{name}: {} {noun}, {}", way.streams, format_transfer(way.bytes, span_ns));
     if let (Some(received), Some(lost)) = (way.datagrams_received, way.datagrams_lost) {
         line.push_str(&format!(", {received} datagrams received, {lost} lost"));
     }
@@ -151,7 +163,7 @@ mod tests {
         let (span_start_ns, span_ns) = (start_ms * 1_000_000, ms * 1_000_000);
         let end =
             FlowEnd { bytes, bytes_measured: bytes, span_start_ns, span_ns, ..FlowEnd::default() };
-        EndReport::of(direction, 0, end)
+        EndReport::from_flow_end(direction, 0, end)
     }
 
     #[test]
@@ -161,7 +173,7 @@ mod tests {
             report(Direction::Up, 250_000, (100, 900)),
         ];
         let down = report(Direction::Down, 0, (0, 0));
-        let said = line(&[up[0].clone(), down, up[1].clone()]);
+        let said = log_line(&[up[0].clone(), down, up[1].clone()]);
         // 1.25 MB in one second are 10 Mbit/s.
         let expected = "up: 2 streams, 1.250 MB in 1.000 s, 10 Mbit/s; down: 1 stream, 0 B";
         assert_eq!(said, expected);

@@ -81,7 +81,7 @@ impl HubAddress {
 
     /// User and password at a broker.
     #[cfg(feature = "scale")]
-    pub(super) fn login(&self) -> Option<(&str, &str)> {
+    pub(super) fn broker_credentials(&self) -> Option<(&str, &str)> {
         let (user, password) = self.broker.as_ref()?.as_ref()?;
         Some((user, password))
     }

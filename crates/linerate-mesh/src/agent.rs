@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use linerate_core::mesh::{DISK_FULL, Enrolled, ROOM_S, SignedPlan};
 use linerate_core::record::{Failure, Fault};
-use linerate_core::schedule::{Run, RunState, RunWhy};
+use linerate_core::schedule::{RunState, RunWhy, ScheduleRun};
 use linerate_core::time::MonoTime;
 use linerate_core::units::Bytes;
 use linerate_outbound::Authority;
@@ -17,16 +17,16 @@ use linerate_sys::clock::{monotonic, random_bytes, sleep};
 use linerate_sys::stop::Stop;
 
 use super::address::HubAddress;
-use super::booking::desk;
-use super::client::{Client, NoAnswer};
+use super::booking::booking_desk;
+use super::client::{HubClient, NoAnswer};
 use super::clock::now_s;
 use super::meet;
-use super::plan::{Checked, check};
+use super::plan::{Checked, parse_plan_text};
 use super::sign::verify;
 use super::spool::Spool;
-use super::talk::{Talk, half};
+use super::talk::{Talk, clock_offset_limit};
 use super::{JoinToken, hex};
-use crate::schedule::{Ended, Keeper, NOT_RUNNING, Options, Rein, take_lock};
+use crate::schedule::{Keeper, KeeperCounts, KeeperOptions, NOT_RUNNING, Rein, take_lock};
 
 /// Between two looks whether a plan is in force.
 const LOOK: Duration = Duration::from_millis(200);
@@ -80,11 +80,11 @@ pub struct AgentEnded {
 
 /// An agent that has joined.
 #[derive(Debug)]
-pub struct Agent {
+pub struct JoinedAgent {
     options: AgentOptions,
     me: MeshSelf,
     name: (String, String),
-    client: Client,
+    client: HubClient,
     stop: Stop,
     until: Option<MonoTime>,
     rein: Arc<Rein>,
@@ -92,34 +92,34 @@ pub struct Agent {
 }
 
 /// A plan, and until when it is in force.
-struct InForce {
+struct AgentActivePlan {
     text: String,
     checked: Checked,
     until_s: i64,
 }
 
-impl Agent {
+impl JoinedAgent {
     /// Takes the store's lock and joins, where it has not before: the hub is asked until it
     /// answers.
     /// # Errors
     /// When another program is an agent on this store, the store cannot be written, there is no
     /// token for the first time, or the hub refuses it.
-    pub fn join(options: AgentOptions, stop: Stop) -> Result<Option<Self>, Failure> {
+    pub fn join_mesh(options: AgentOptions, stop: Stop) -> Result<Option<Self>, Failure> {
         // It makes the directory that the lock is in, too.
         let mut store = Store::open(&options.store)?;
         let lock = take_lock(&options.store, "agent")?;
         let until = options.for_.map(|span| monotonic() + span);
-        let me = known(&mut store, &options)?;
+        let me = load_membership(&mut store, &options)?;
         (options.ready)();
-        let client = Client::new(&options.hub, options.authority.as_ref(), &me.secret)?;
+        let client = HubClient::new(&options.hub, options.authority.as_ref(), &me.secret)?;
         let mut told = false;
         let mut me = me;
         while me.name.is_none() {
-            if stop.asked() || until.is_some_and(|until| monotonic() >= until) {
+            if stop.is_requested() || until.is_some_and(|until| monotonic() >= until) {
                 return Ok(None);
             }
             let token = options.token.as_ref().map_or("", |token| token.secret.as_str());
-            match client.join(&me, token) {
+            match client.request_join(&me, token) {
                 Ok(Enrolled { mesh, agent }) => me.name = Some((mesh, agent)),
                 Err(NoAnswer::Refused(_, say)) => {
                     return Err(Failure::new(
@@ -133,7 +133,7 @@ impl Agent {
                     if !std::mem::replace(&mut told, true) {
                         (options.say)(&format!("no answer of the hub, asked again: {away}"));
                     }
-                    wait(&stop, TRY_AGAIN);
+                    sleep_until_stop(&stop, TRY_AGAIN);
                 }
             }
         }
@@ -153,32 +153,32 @@ impl Agent {
     /// When the store can no longer be read or written.
     pub fn run(self) -> Result<AgentEnded, Failure> {
         let ended = AtomicBool::new(false);
-        let talk = self.talk()?;
+        let talk = self.open_hub_talk()?;
         let (ran, talked) = std::thread::scope(|scope| {
             let talking = scope.spawn(|| {
                 let talked = talk.run(&ended);
                 // Without its spool an agent has nothing to run for.
                 if talked.is_err() {
-                    self.stop.ask();
+                    self.stop.request_stop();
                 }
                 talked
             });
-            let ran = self.keep();
+            let ran = self.run_plans();
             ended.store(true, Ordering::SeqCst);
             (ran, talking.join())
         });
-        let Ended { good, without, .. } = ran?;
+        let KeeperCounts { good, without, .. } = ran?;
         talked.unwrap_or(Ok(()))?;
         let schedule = format!("{}/{}", self.name.0, self.name.1);
         let waiting = Store::open(&self.options.store)?.mesh_unsent_count(&schedule)?;
         Ok(AgentEnded { good, without, waiting })
     }
 
-    fn talk(&self) -> Result<Talk, Failure> {
+    fn open_hub_talk(&self) -> Result<Talk, Failure> {
         let options = &self.options;
         let store = Store::open(&options.store)?;
         let plan = store.mesh_plans(&self.name.0)?.into_iter().next();
-        let plan = plan.and_then(|kept| check(&kept.text, "the plan").ok());
+        let plan = plan.and_then(|kept| parse_plan_text(&kept.text, "the plan").ok());
         Ok(Talk {
             client: self.client.clone(),
             me: self.me.clone(),
@@ -188,26 +188,26 @@ impl Agent {
             say: options.say,
             accept: options.accept,
             single: false,
-            apart_s: plan.map_or(f64::INFINITY, |checked| half(&checked.plan)),
+            apart_s: plan.map_or(f64::INFINITY, |checked| clock_offset_limit(&checked.plan)),
             ahead_s: None,
             away: false,
-            spool: self.spool(),
+            spool: self.result_spool(),
             full: false,
             stored: Vec::new(),
         })
     }
 
-    fn spool(&self) -> Spool {
+    fn result_spool(&self) -> Spool {
         let schedule = format!("{}/{}", self.name.0, self.name.1);
         Spool::new(schedule, self.options.spool, &self.options.store)
     }
 
     fn is_over(&self) -> bool {
-        self.stop.asked() || self.until.is_some_and(|until| monotonic() >= until)
+        self.stop.is_requested() || self.until.is_some_and(|until| monotonic() >= until)
     }
 
-    fn keep(&self) -> Result<Ended, Failure> {
-        let mut sum = Ended::default();
+    fn run_plans(&self) -> Result<KeeperCounts, Failure> {
+        let mut sum = KeeperCounts::default();
         let mut told = false;
         while !self.is_over() {
             match self.keep_one() {
@@ -216,7 +216,7 @@ impl Agent {
                     sum.good += ended.good;
                     sum.without += ended.without;
                 }
-                Ok(None) => wait(&self.stop, LOOK),
+                Ok(None) => sleep_until_stop(&self.stop, LOOK),
                 // What cannot be written down is not begun: it is missed, and said when there is
                 // room again.
                 Err(failure) if is_full(&failure) => {
@@ -224,7 +224,7 @@ impl Agent {
                         (self.options.say)(&format!("nothing runs: {failure}"));
                     }
                     self.rein.is_away(DISK_FULL, now_s(), FULL_FOR_S);
-                    wait(&self.stop, TRY_AGAIN);
+                    sleep_until_stop(&self.stop, TRY_AGAIN);
                 }
                 Err(failure) => return Err(failure),
             }
@@ -233,41 +233,41 @@ impl Agent {
     }
 
     /// Keeps the plan that is in force, as long as it is; none where there is nothing to do.
-    fn keep_one(&self) -> Result<Option<Ended>, Failure> {
+    fn keep_one(&self) -> Result<Option<KeeperCounts>, Failure> {
         // Before the plans are read: one that comes after that ends the keeper.
         self.rein.loosen();
         let Some(found) = self.in_force(now_s())? else { return Ok(None) };
         self.rein.ends_at(found.until_s);
-        let InForce { text, checked, .. } = found;
-        let Some(place) = checked.plan.agent(&self.name.1) else { return Ok(None) };
+        let AgentActivePlan { text, checked, .. } = found;
+        let Some(place) = checked.plan.agent_index(&self.name.1) else { return Ok(None) };
         let mine = checked.calendar.of_agent(&checked.plan, place);
         let checked_from_s = checked.plan.from_s();
         let met = checked.calendar.meetings(&checked.plan, place);
-        let options = Options {
+        let options = KeeperOptions {
             program: self.options.program.clone(),
             text,
             plan: mine.plan,
             calendar: mine.calendar,
-            for_: self.until.map(|until| until.since(monotonic())),
+            for_: self.until.map(|until| until.duration_since(monotonic())),
             say: self.options.say,
             rein: Some(Arc::clone(&self.rein)),
-            desk: desk(checked, place),
+            desk: booking_desk(checked, place),
         };
         let mut store = Store::open(&self.options.store)?;
-        self.owes(&mut store, checked_from_s)?;
+        self.record_missed_runs(&mut store, checked_from_s)?;
         let keeper = Keeper::new(options, store, self.stop.clone())?;
         let over = Stop::new();
         std::thread::scope(|scope| {
-            scope.spawn(|| meet::keep(&met, &self.rein, &over, self.options.say));
+            scope.spawn(|| meet::reflect_in_slots(&met, &self.rein, &over, self.options.say));
             let ended = keeper.run();
-            over.ask();
+            over.request_stop();
             ended.map(Some)
         })
     }
 
     /// Records as missed the runs of the plan before that were due while the agent did not run,
     /// until the new plan came into force.
-    fn owes(&self, store: &mut Store, from_s: i64) -> Result<(), Failure> {
+    fn record_missed_runs(&self, store: &mut Store, from_s: i64) -> Result<(), Failure> {
         let schedule = format!("{}/{}", self.name.0, self.name.1);
         let known = store.schedules()?.into_iter().find(|known| known.plan == schedule);
         let Some(dealt_s) = known.map(|known| known.dealt_s).filter(|dealt_s| *dealt_s < from_s)
@@ -276,18 +276,20 @@ impl Agent {
         };
         let older = store.mesh_plans(&self.name.0)?.into_iter();
         let older = older.filter(|kept| self.is_signed(kept));
-        let older = older.filter_map(|kept| check(&kept.text, "the plan").ok());
+        let older = older.filter_map(|kept| parse_plan_text(&kept.text, "the plan").ok());
         let before =
             older.filter(|old| old.plan.from_s() < from_s).max_by_key(|old| old.plan.revision);
         if let Some(Checked { plan, calendar }) = before
-            && let Some(place) = plan.agent(&self.name.1)
+            && let Some(place) = plan.agent_index(&self.name.1)
         {
             let margin_s = i64::try_from(plan.margin.seconds()).unwrap_or(0);
-            let last = store.slots(&schedule, dealt_s)?.last().map(|run| run.start_s + 1);
+            let last = store.runs_since(&schedule, dealt_s)?.last().map(|run| run.start_s + 1);
             let begin_s = last.unwrap_or(dealt_s).max(dealt_s);
             let mine = calendar.of_agent(&plan, place);
-            for slot in mine.calendar.slots(begin_s, from_s.saturating_sub(margin_s + ROOM_S)) {
-                let run = Run {
+            for slot in
+                mine.calendar.slots_between(begin_s, from_s.saturating_sub(margin_s + ROOM_S))
+            {
+                let run = ScheduleRun {
                     task: mine.plan.tasks[slot.task].name.clone(),
                     start_s: slot.start_s,
                     why: RunWhy::Calendar,
@@ -302,14 +304,14 @@ impl Agent {
     }
 
     /// The plan that is in force at a time; none between two, and before the first.
-    fn in_force(&self, now_s: i64) -> Result<Option<InForce>, Failure> {
+    fn in_force(&self, now_s: i64) -> Result<Option<AgentActivePlan>, Failure> {
         let plans = Store::open(&self.options.store)?.mesh_plans(&self.name.0)?;
         let mut until_s = i64::MAX;
         for kept in plans.into_iter().filter(|kept| self.is_signed(kept)) {
-            let checked = check(&kept.text, "the plan")?;
+            let checked = parse_plan_text(&kept.text, "the plan")?;
             let from_s = checked.plan.from_s();
             if now_s >= from_s {
-                let found = InForce { text: kept.text, checked, until_s };
+                let found = AgentActivePlan { text: kept.text, checked, until_s };
                 return Ok((now_s < until_s).then_some(found));
             }
             let margin_s = i64::try_from(checked.plan.margin.seconds()).unwrap_or(0);
@@ -325,7 +327,7 @@ impl Agent {
 }
 
 /// This host's membership in a mesh: as its store has it, or as a token begins it.
-fn known(store: &mut Store, options: &AgentOptions) -> Result<MeshSelf, Failure> {
+fn load_membership(store: &mut Store, options: &AgentOptions) -> Result<MeshSelf, Failure> {
     let hub = options.hub.to_string();
     let found = store.mesh_self_starts()?;
     let usage = |reason: String, advice: &str| {
@@ -343,7 +345,7 @@ fn known(store: &mut Store, options: &AgentOptions) -> Result<MeshSelf, Failure>
             Ok(me)
         }
         (None, Some(token)) => {
-            let secret = hex::of(&random_bytes::<32>());
+            let secret = hex::encode_bytes(&random_bytes::<32>());
             let me = MeshSelf { hub, key: token.key.clone(), secret, name: None, starts: 1 };
             // Kept before it is sent: an answer that is lost is asked for again with the same.
             store.mesh_self_is(&me)?;
@@ -357,9 +359,9 @@ fn known(store: &mut Store, options: &AgentOptions) -> Result<MeshSelf, Failure>
 }
 
 /// Waits for a span, or until it is to stop.
-fn wait(stop: &Stop, span: Duration) {
+fn sleep_until_stop(stop: &Stop, span: Duration) {
     let until = monotonic() + span;
-    while !stop.asked() && monotonic() < until {
+    while !stop.is_requested() && monotonic() < until {
         sleep(LOOK.min(span));
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use linerate_core::mesh::{Beat, BeatAnswer, Standing, judge};
+use linerate_core::mesh::{Beat, BeatAnswer, Standing, judge_beat};
 use linerate_core::record::{Failure, Fault};
 use linerate_store::HubStore;
 use linerate_sys::clock::realtime_ns;
@@ -22,7 +22,7 @@ type Said = Result<BeatAnswer, Failure>;
 
 /// A beat of an agent.
 #[derive(Clone, Debug)]
-pub(super) struct Heard {
+pub(super) struct ReceivedBeat {
     pub(super) agent: String,
     pub(super) beat: Beat,
     /// When it came, nanoseconds since 1970-01-01 UTC.
@@ -31,15 +31,15 @@ pub(super) struct Heard {
 
 /// A beat that waits, and where its answer comes.
 #[derive(Debug)]
-struct Waiting {
-    heard: Heard,
+struct QueuedBeat {
+    heard: ReceivedBeat,
     answer: Arc<OnceLock<Said>>,
 }
 
 /// Beats of a hub.
 #[derive(Debug, Default)]
 pub(super) struct Beats {
-    waiting: Mutex<Vec<Waiting>>,
+    waiting: Mutex<Vec<QueuedBeat>>,
     judging: Mutex<()>,
 }
 
@@ -49,20 +49,20 @@ impl Beats {
     /// When the store cannot be opened, read or written.
     pub(super) fn answer(
         &self,
-        heard: Heard,
+        heard: ReceivedBeat,
         of: (&str, u64),
         open: impl FnOnce() -> Result<Box<dyn HubStore>, Failure>,
     ) -> Said {
         let answer = Arc::new(OnceLock::new());
         let agent = heard.agent.clone();
-        let one = Waiting { heard, answer: Arc::clone(&answer) };
+        let one = QueuedBeat { heard, answer: Arc::clone(&answer) };
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(one);
         let _one = self.judging.lock().unwrap_or_else(PoisonError::into_inner);
         if answer.get().is_none() {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             let all = std::mem::take(&mut *waiting);
             drop(waiting);
-            let (all, places): (Vec<Heard>, Vec<_>) =
+            let (all, places): (Vec<ReceivedBeat>, Vec<_>) =
                 all.into_iter().map(|one| (one.heard, one.answer)).unzip();
             let said = open().and_then(|mut store| judged(&mut *store, of, &all));
             for (at, place) in places.iter().enumerate() {
@@ -81,7 +81,7 @@ impl Beats {
     #[cfg(feature = "scale")]
     pub(super) fn answers(
         &self,
-        all: &[Heard],
+        all: &[ReceivedBeat],
         of: (&str, u64),
         open: impl FnOnce() -> Result<Box<dyn HubStore>, Failure>,
     ) -> Result<Vec<BeatAnswer>, Failure> {
@@ -94,24 +94,24 @@ impl Beats {
 fn judged(
     store: &mut dyn HubStore,
     (mesh, revision): (&str, u64),
-    all: &[Heard],
+    all: &[ReceivedBeat],
 ) -> Result<Vec<BeatAnswer>, Failure> {
     let now_s = now_s();
     let agents: BTreeSet<&str> = all.iter().map(|one| one.agent.as_str()).collect();
     let mut known = store.last_seen(mesh, &agents)?;
     let mut seen_now = BTreeMap::new();
     let mut doubles = Vec::with_capacity(all.len());
-    for Heard { agent, beat, .. } in all {
-        let (seen, standing) = judge(known.get(agent), beat, now_s);
+    for ReceivedBeat { agent, beat, .. } in all {
+        let (seen, standing) = judge_beat(known.get(agent), beat, now_s);
         known.insert(agent.clone(), seen.clone());
         seen_now.insert(agent.clone(), seen);
         doubles.push(standing == Standing::Double);
     }
-    store.saw(mesh, &seen_now)?;
+    store.keep_beats(mesh, &seen_now)?;
     let bookings = store.bookings_open(mesh, &agents, now_s - BOOKED_S)?;
     let runs = store.runs_of(mesh, &agents)?;
     let end_ns = realtime_ns();
-    let answer = |(one, double): (&Heard, bool)| {
+    let answer = |(one, double): (&ReceivedBeat, bool)| {
         // The middle of the time that it was here: an agent takes it for the middle of its round
         // trip (RFC 5905 §8).
         #[allow(clippy::cast_precision_loss, reason = "to the microsecond")]

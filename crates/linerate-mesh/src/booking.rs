@@ -2,14 +2,14 @@
 //! what it is given by its signed plan.
 
 use linerate_core::mesh::{
-    Bookable, Booking, BookingWhy, HOUR_S, LEAD_S, MeshPlan, Occupied, ROOM_S, Wish, admit,
+    Bookable, Booking, BookingWhy, HOUR_S, LEAD_S, MeshPlan, Occupied, ROOM_S, Wish, admit_booking,
 };
 use linerate_core::record::{Failure, Fault};
-use linerate_core::schedule::Task;
+use linerate_core::schedule::ScheduleTask;
 use linerate_store::{Booked, HubStore, NewBooking};
 use linerate_sys::clock::record_id;
 
-use super::plan::{Checked, check};
+use super::plan::{Checked, parse_plan_text};
 use crate::schedule::{BookedAt, Desk};
 
 /// Times that are asked for, one after another.
@@ -26,7 +26,7 @@ pub enum What {
 
 /// A run that is wanted beside the calendar.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct BookingRequest {
     /// The agent that is to run it.
     pub from: String,
     /// Its command.
@@ -44,10 +44,10 @@ pub struct Wanted {
 /// # Errors
 /// When the plan does not let it be booked, no time of a day is free, or the store cannot be
 /// written.
-pub fn book(
+pub fn book_run(
     store: &mut dyn HubStore,
     mesh: &str,
-    wanted: &Wanted,
+    wanted: &BookingRequest,
     now_s: i64,
 ) -> Result<Booking, Failure> {
     let refused = |reason: String| {
@@ -57,7 +57,7 @@ pub fn book(
     let mut why_not = format!("the store has no plan of mesh {mesh}");
     for (checked, (from_s, until_s)) in in_force(store, mesh)? {
         let (plan, calendar) = (&checked.plan, &checked.calendar);
-        let wish = match wish(plan, wanted) {
+        let wish = match resolve_request(plan, wanted) {
             Ok(wish) => wish,
             Err(reason) => {
                 why_not = reason;
@@ -66,13 +66,15 @@ pub fn book(
         };
         let earliest_s = wanted.earliest_s.max(now_s + LEAD_S).max(from_s);
         let latest_s = (now_s + wanted.within_s).min(until_s.saturating_sub(wish.what.takes_s));
-        let mut asked = asked(plan, &wish, wanted, now_s);
+        let mut asked = new_booking(plan, &wish, wanted, now_s);
         let mut next_s = earliest_s;
         why_not = format!("no time of {} s is free for it", wanted.within_s);
         for _ in 0..TRIES_MAX {
-            let Some(start_s) = calendar.gap(plan, &wish, (next_s, latest_s)) else { break };
+            let Some(start_s) = calendar.find_free_start(plan, &wish, (next_s, latest_s)) else {
+                break;
+            };
             asked.booking.start_s = start_s;
-            match store.books(&asked)? {
+            match store.store_booking(&asked)? {
                 Booked::Kept => return Ok(asked.booking),
                 Booked::Taken { until_s } => next_s = until_s,
                 Booked::Spent { until_s } => {
@@ -95,8 +97,8 @@ type InForce = (Checked, (i64, i64));
 fn in_force(store: &mut dyn HubStore, mesh: &str) -> Result<Vec<InForce>, Failure> {
     let mut found = Vec::new();
     let mut until_s = i64::MAX;
-    for kept in store.plans(mesh)? {
-        let checked = check(&kept.text, mesh)?;
+    for kept in store.list_plans(mesh)? {
+        let checked = parse_plan_text(&kept.text, mesh)?;
         let from_s = checked.plan.from_s();
         let margin_s = i64::try_from(checked.plan.margin.seconds()).unwrap_or(0);
         found.insert(0, (checked, (from_s, until_s)));
@@ -105,14 +107,14 @@ fn in_force(store: &mut dyn HubStore, mesh: &str) -> Result<Vec<InForce>, Failur
     Ok(found)
 }
 
-fn wish<'a>(plan: &'a MeshPlan, wanted: &Wanted) -> Result<Wish<'a>, String> {
-    let from = plan.agent(&wanted.from).ok_or("the plan has no agent of that name")?;
+fn resolve_request<'a>(plan: &'a MeshPlan, wanted: &BookingRequest) -> Result<Wish<'a>, String> {
+    let from = plan.agent_index(&wanted.from).ok_or("the plan has no agent of that name")?;
     let (what, to) = match &wanted.what {
-        What::Line(line) => plan.asked(line)?,
+        What::Line(line) => plan.parse_command_line(line)?,
         What::Named(name, to) => {
             let none = || format!("the plan does not let {name} be booked");
             let what = plan.bookable_of(name).ok_or_else(none)?;
-            let to = plan.agent(to).ok_or_else(|| format!("the plan has no agent {to:?}"))?;
+            let to = plan.agent_index(to).ok_or_else(|| format!("the plan has no agent {to:?}"))?;
             plan.bookable_to(to)?;
             (what, to)
         }
@@ -123,7 +125,12 @@ fn wish<'a>(plan: &'a MeshPlan, wanted: &Wanted) -> Result<Wish<'a>, String> {
     Ok(Wish { what, from, to })
 }
 
-fn asked(plan: &MeshPlan, wish: &Wish<'_>, wanted: &Wanted, now_s: i64) -> NewBooking {
+fn new_booking(
+    plan: &MeshPlan,
+    wish: &Wish<'_>,
+    wanted: &BookingRequest,
+    now_s: i64,
+) -> NewBooking {
     let to = &plan.agents[wish.to].name;
     let allowed = plan.adhoc.as_ref().map_or(0, |adhoc| adhoc.seconds_an_hour);
     NewBooking {
@@ -144,14 +151,14 @@ fn asked(plan: &MeshPlan, wish: &Wish<'_>, wanted: &Wanted, now_s: i64) -> NewBo
 }
 
 /// Desk that checks bookings for the agent at an index of a plan.
-pub(super) fn desk(checked: Checked, place: usize) -> Desk {
+pub(super) fn booking_desk(checked: Checked, place: usize) -> Desk {
     Desk::new(Box::new(move |booking, known| {
         let Checked { plan, calendar } = &checked;
         let of = |(task, start_s): &BookedAt| occupied(plan, task, *start_s);
         let known: Vec<Occupied> = known.iter().map(of).collect();
-        let wish = admit((plan, calendar), place, booking, &known)?;
-        let words = plan.words((wish.what.name, wish.what.run), place, wish.to);
-        Ok(task(&wish.what, &booking.task, &words))
+        let wish = admit_booking((plan, calendar), place, booking, &known)?;
+        let words = plan.command_words((wish.what.name, wish.what.run), place, wish.to);
+        Ok(booked_task(&wish.what, &booking.task, &words))
     }))
 }
 
@@ -165,7 +172,7 @@ fn occupied(plan: &MeshPlan, task: &str, start_s: i64) -> Occupied {
     )
 }
 
-fn task(what: &Bookable<'_>, name: &str, words: &[String]) -> Task {
+fn booked_task(what: &Bookable<'_>, name: &str, words: &[String]) -> ScheduleTask {
     let takes_s = u64::try_from(what.takes_s - ROOM_S).unwrap_or(1);
-    Task::of_mesh(name, &words.join(" "), takes_s, what.class)
+    ScheduleTask::of_mesh(name, &words.join(" "), takes_s, what.class)
 }

@@ -46,7 +46,7 @@ impl std::fmt::Display for NoAnswer {
 
 /// A hub that can be asked.
 #[derive(Clone, Debug)]
-pub(super) struct Client {
+pub(super) struct HubClient {
     pub(super) hub: HubAddress,
     authority: Option<Authority>,
     /// Connection through a broker; none where the hub is asked over HTTP.
@@ -54,7 +54,7 @@ pub(super) struct Client {
     bus: Option<Arc<AgentBus>>,
 }
 
-impl Client {
+impl HubClient {
     /// A client of an agent with a secret.
     pub(super) fn new(
         hub: &HubAddress,
@@ -80,47 +80,51 @@ impl Client {
     }
 
     /// Asks to join, by the secret part of a token and the key beside it.
-    pub(super) fn join(&self, me: &MeshSelf, token: &str) -> Result<Enrolled, NoAnswer> {
+    pub(super) fn request_join(&self, me: &MeshSelf, token: &str) -> Result<Enrolled, NoAnswer> {
         let asked = |secret: String| Enrol { v: VERSION, token: token.to_owned(), secret };
         #[cfg(feature = "scale")]
         if let Some(bus) = &self.bus {
             // What a broker sees is no secret: the hub is told the public key.
-            let body = self.text(&asked(bus.public()))?;
-            return self.answer(bus.join(&me.key, &body));
+            let body = self.encode_body(&asked(bus.public()))?;
+            return self.answer(bus.request_join(&me.key, &body));
         }
-        self.post("/api/v1/mesh/enrol", me, &asked(me.secret.clone()))
+        self.post_json("/api/v1/mesh/enrol", me, &asked(me.secret.clone()))
     }
 
     /// Gets the plan.
-    pub(super) fn plan(&self, me: &MeshSelf) -> Result<SignedPlan, NoAnswer> {
-        self.ask("GET", "/api/v1/mesh/plan", me, "")
+    pub(super) fn fetch_plan(&self, me: &MeshSelf) -> Result<SignedPlan, NoAnswer> {
+        self.send_request("GET", "/api/v1/mesh/plan", me, "")
     }
 
     /// Says that the agent is there.
-    pub(super) fn beat(&self, me: &MeshSelf, beat: &Beat) -> Result<BeatAnswer, NoAnswer> {
-        self.post("/api/v1/mesh/beat", me, beat)
+    pub(super) fn send_beat(&self, me: &MeshSelf, beat: &Beat) -> Result<BeatAnswer, NoAnswer> {
+        self.post_json("/api/v1/mesh/beat", me, beat)
     }
 
     /// Gives results.
-    pub(super) fn give(&self, me: &MeshSelf, runs: &RunResults) -> Result<Stored, NoAnswer> {
-        self.post("/api/v1/mesh/results", me, runs)
+    pub(super) fn send_results(
+        &self,
+        me: &MeshSelf,
+        runs: &RunResults,
+    ) -> Result<Stored, NoAnswer> {
+        self.post_json("/api/v1/mesh/results", me, runs)
     }
 
-    fn text(&self, body: &impl Serialize) -> Result<String, NoAnswer> {
+    fn encode_body(&self, body: &impl Serialize) -> Result<String, NoAnswer> {
         linerate_core::tree::to_json(body).map_err(|error| NoAnswer::Away(error.to_string()))
     }
 
     /// Asks something with a message.
-    pub(super) fn post<T: DeserializeOwned>(
+    pub(super) fn post_json<T: DeserializeOwned>(
         &self,
         path: &str,
         me: &MeshSelf,
         body: &impl Serialize,
     ) -> Result<T, NoAnswer> {
-        self.ask("POST", path, me, &self.text(body)?)
+        self.send_request("POST", path, me, &self.encode_body(body)?)
     }
 
-    fn ask<T: DeserializeOwned>(
+    fn send_request<T: DeserializeOwned>(
         &self,
         method: &str,
         path: &str,
@@ -130,7 +134,7 @@ impl Client {
         #[cfg(feature = "scale")]
         if let (Some(bus), Some((mesh, agent))) = (&self.bus, &me.name) {
             let what = path.rsplit('/').next().unwrap_or_default();
-            return self.answer(bus.ask((mesh, agent), what, body));
+            return self.answer(bus.request_as_agent((mesh, agent), what, body));
         }
         let login = match me.name {
             Some(_) => format!("Authorization: Bearer {}\r\n", me.secret),
@@ -142,8 +146,10 @@ impl Client {
             self.hub.authority(),
             body.len()
         );
-        let answer =
-            self.talk(request.as_bytes()).map_err(|error| words_of(&error)).and_then(|bytes| {
+        let answer = self
+            .exchange_bytes(request.as_bytes())
+            .map_err(|error| words_of(&error))
+            .and_then(|bytes| {
                 let HubAnswer { status, is_packed, body } =
                     HubAnswer::parse(&bytes).ok_or("its answer is cut")?;
                 let body =
@@ -172,7 +178,7 @@ impl Client {
         }
     }
 
-    fn talk(&self, request: &[u8]) -> std::io::Result<Vec<u8>> {
+    fn exchange_bytes(&self, request: &[u8]) -> std::io::Result<Vec<u8>> {
         let mut stream = connect(&self.hub.host, QUIET_MAX)?;
         match &self.authority {
             None => exchange(&mut stream, request),

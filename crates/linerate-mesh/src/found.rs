@@ -1,8 +1,8 @@
 //! A change that the hub's watch found, as it waits to be part of an incident, and as the store
 //! keeps it until then.
 
-use linerate_core::mesh::{Member, MeshPlan, Moved, Pair, pair};
-use linerate_core::schedule::Change;
+use linerate_core::mesh::{Member, MeshPlan, Moved, Pair, ordered_pair};
+use linerate_core::schedule::LevelChange;
 use serde_json::Value;
 
 /// The longest wait for what happened together.
@@ -43,7 +43,7 @@ impl Further {
 
 /// A change that was found.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct DetectedChange {
     /// Its numbers in the store.
     pub(super) events: Vec<i64>,
     pub(super) found_s: i64,
@@ -52,13 +52,13 @@ pub(super) struct Found {
     pub(super) from: String,
     pub(super) to: String,
     pub(super) task: String,
-    pub(super) changes: Vec<(String, Change)>,
+    pub(super) changes: Vec<(String, LevelChange)>,
     pub(super) sentence: String,
     /// Result of the further runs that are to confirm the change.
     pub(super) further: Further,
 }
 
-impl Found {
+impl DetectedChange {
     pub(super) fn since_s(&self) -> f64 {
         self.changes.iter().map(|(_, change)| change.at_s).fold(f64::INFINITY, f64::min)
     }
@@ -69,7 +69,7 @@ impl Found {
     }
 
     pub(super) fn member(&self) -> Member {
-        let moved = |(metric, change): &(String, Change)| Moved {
+        let moved = |(metric, change): &(String, LevelChange)| Moved {
             metric: metric.clone(),
             before: change.before,
             after: change.after,
@@ -92,7 +92,7 @@ pub(super) fn read(
     plan: &MeshPlan,
     agent: &str,
     event: &linerate_store::ScheduleEvent,
-) -> Option<Found> {
+) -> Option<DetectedChange> {
     let (task, peer) = event.task.split_once('/')?;
     let period = plan.tasks.iter().find(|known| known.name == task)?.every.seconds();
     let change = |value: &Value| {
@@ -100,7 +100,7 @@ pub(super) fn read(
         let between = &value["between_s"];
         Some((
             value["metric"].as_str()?.to_owned(),
-            Change {
+            LevelChange {
                 at_s: number("since_s")?,
                 between_s: (between[0].as_f64()?, between[1].as_f64()?),
                 before: number("before")?,
@@ -110,11 +110,11 @@ pub(super) fn read(
         ))
     };
     let changes = event.detail["changes"].as_array()?.iter().filter_map(change).collect();
-    Some(Found {
+    Some(DetectedChange {
         events: vec![event.id],
         found_s: event.at_s,
         period_s: i64::try_from(period).unwrap_or(i64::MAX / 4),
-        pair: pair(plan.agent(agent)?, plan.agent(peer)?),
+        pair: ordered_pair(plan.agent_index(agent)?, plan.agent_index(peer)?),
         from: agent.to_owned(),
         to: peer.to_owned(),
         task: task.to_owned(),

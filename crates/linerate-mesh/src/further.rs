@@ -3,15 +3,15 @@
 
 use linerate_core::mesh::{BookingWhy, Incident, IncidentKind, Survey};
 use linerate_core::record::Failure;
-use linerate_core::schedule::{Class, Run, RunState, confirms, own_difference};
+use linerate_core::schedule::{Class, RunState, ScheduleRun, confirms, own_difference};
 use linerate_report::Headline;
 use linerate_report::mesh::dropped_sentence;
 use linerate_store::{HubStore, SeriesValue};
 use serde_json::json;
 
-use super::booking::{Wanted, What, book};
-use super::found::{Found, Further};
-use super::incidents::{Incidents, Scene, tell, watched};
+use super::booking::{BookingRequest, What, book_run};
+use super::found::{DetectedChange, Further};
+use super::incidents::{Incidents, Scene, record_incident, watched};
 use crate::schedule::NEWS_S;
 
 /// Further runs begin within so many seconds, or are not made.
@@ -53,10 +53,10 @@ impl Incidents {
                     found.further = Further::Next(after_s, until_s);
                 }
                 Further::Wanted if asked >= AT_ONCE => found.further = Further::None,
-                Further::Wanted => found.further = ask(store, scene, found)?,
+                Further::Wanted => found.further = book_further_runs(store, scene, found)?,
                 Further::Booked(..) | Further::Next(..) => {
                     let whole = found.clone();
-                    judge(store, scene, found)?;
+                    evaluate_further_runs(store, scene, found)?;
                     dropped.extend(found.changes.is_empty().then_some(whole));
                 }
                 Further::None | Further::Shown => {}
@@ -82,7 +82,9 @@ impl Incidents {
             let of = (scene.plan.mesh.as_str(), survey.agent.as_str());
             let said = match run_at(store, of, &survey.task, survey.start_s)? {
                 Some(run) => {
-                    let line = store.record(of, &run)?.map(|record| Headline::of(&record).line());
+                    let line = store
+                        .record(of, &run)?
+                        .map(|record| Headline::from_record(&record).summary_line());
                     survey.record = run.record;
                     let none = || format!("no verdict: {}", run.reason.unwrap_or_default());
                     line.unwrap_or_else(none)
@@ -95,25 +97,29 @@ impl Incidents {
             incident.sentence = format!("{}; {said}", incident.sentence);
             survey.verdict = Some(said);
             let sentence = incident.sentence.clone();
-            tell(store, scene, incident, (&[], &[]), ("change", &sentence))?;
+            record_incident(store, scene, incident, (&[], &[]), ("change", &sentence))?;
         }
         Ok(())
     }
 }
 
 /// Books further runs of a change.
-fn ask(store: &mut dyn HubStore, scene: &Scene<'_>, found: &Found) -> Result<Further, Failure> {
+fn book_further_runs(
+    store: &mut dyn HubStore,
+    scene: &Scene<'_>,
+    found: &DetectedChange,
+) -> Result<Further, Failure> {
     let mut starts = Vec::new();
     let mut end_s = 0;
     for _ in 0..scene.rules.confirm {
-        let wanted = Wanted {
+        let wanted = BookingRequest {
             from: found.from.clone(),
             what: What::Named(found.task.clone(), found.to.clone()),
             why: BookingWhy::Confirm,
             earliest_s: end_s,
             within_s: CONFIRM_WITHIN_S,
         };
-        match book(store, &scene.plan.mesh, &wanted, scene.now_s) {
+        match book_run(store, &scene.plan.mesh, &wanted, scene.now_s) {
             Ok(booking) => {
                 starts.push(booking.start_s);
                 end_s = booking.start_s + booking.takes_s;
@@ -135,7 +141,7 @@ fn ask(store: &mut dyn HubStore, scene: &Scene<'_>, found: &Found) -> Result<Fur
 
 /// True where the task's own runs repeat soon enough to confirm a change. None is booked then: the
 /// calendar of such a task has no gap for one.
-fn is_soon(scene: &Scene<'_>, found: &Found) -> bool {
+fn is_soon(scene: &Scene<'_>, found: &DetectedChange) -> bool {
     let confirm = scene.rules.confirm;
     confirm > 0 && found.period_s <= SOON_S / i64::from(confirm)
 }
@@ -146,17 +152,17 @@ fn run_at(
     of: (&str, &str),
     task: &str,
     start_s: i64,
-) -> Result<Option<Run>, Failure> {
-    Ok(store.runs(of, Some(task), (start_s, start_s + 1))?.pop())
+) -> Result<Option<ScheduleRun>, Failure> {
+    Ok(store.agent_runs(of, Some(task), (start_s, start_s + 1))?.pop())
 }
 
 /// Further runs that have ended, and whether all have that are waited for.
-fn ended(
+fn ended_further_runs(
     store: &mut dyn HubStore,
     scene: &Scene<'_>,
-    found: &Found,
+    found: &DetectedChange,
     task: &str,
-) -> Result<(Vec<Run>, bool), Failure> {
+) -> Result<(Vec<ScheduleRun>, bool), Failure> {
     let of = (scene.plan.mesh.as_str(), found.from.as_str());
     match &found.further {
         Further::Booked(starts, until_s) => {
@@ -169,9 +175,9 @@ fn ended(
         }
         Further::Next(after_s, until_s) => {
             let count = scene.rules.confirm as usize;
-            let runs = store.runs(of, Some(task), (*after_s, i64::MAX))?.into_iter();
+            let runs = store.agent_runs(of, Some(task), (*after_s, i64::MAX))?.into_iter();
             let good = runs.filter(|run| run.state == RunState::Ok);
-            let runs: Vec<Run> = good.take(count).collect();
+            let runs: Vec<ScheduleRun> = good.take(count).collect();
             let all = runs.len() == count || scene.now_s >= *until_s;
             Ok((runs, all))
         }
@@ -180,10 +186,14 @@ fn ended(
 }
 
 /// Looks whether further runs show a change, once they are there.
-fn judge(store: &mut dyn HubStore, scene: &Scene<'_>, found: &mut Found) -> Result<(), Failure> {
+fn evaluate_further_runs(
+    store: &mut dyn HubStore,
+    scene: &Scene<'_>,
+    found: &mut DetectedChange,
+) -> Result<(), Failure> {
     let plan = format!("{}/{}", scene.plan.mesh, found.from);
     let task = format!("{}/{}", found.task, found.to);
-    let (runs, all) = ended(store, scene, found, &task)?;
+    let (runs, all) = ended_further_runs(store, scene, found, &task)?;
     if !all {
         return Ok(());
     }
@@ -222,7 +232,7 @@ impl Scene<'_> {
     pub(super) fn survey(
         &self,
         store: &mut dyn HubStore,
-        found: &Found,
+        found: &DetectedChange,
     ) -> Result<Option<Survey>, Failure> {
         let mesh = &self.plan.mesh;
         let made = store.bookings(mesh, self.now_s - NEWS_S)?;
@@ -235,21 +245,21 @@ impl Scene<'_> {
             bookable.iter().find(|bookable| is_it(bookable.run))
         };
         let task = self.plan.tasks.iter().find(|task| task.name == found.task);
-        let probes = task.is_some_and(|task| task.class() == Class::Background);
+        let probes = task.is_some_and(|task| task.effective_class() == Class::Background);
         let Some(what) = of("test").or_else(|| of("trace").filter(|_| probes)) else {
             return Ok(None);
         };
         if made.count() >= self.rules.surveys_a_day as usize {
             return Ok(None);
         }
-        let wanted = Wanted {
+        let wanted = BookingRequest {
             from: found.from.clone(),
             what: What::Named(what.name.to_owned(), found.to.clone()),
             why: BookingWhy::Survey,
             earliest_s: 0,
             within_s: SURVEY_WITHIN_S,
         };
-        match book(store, mesh, &wanted, self.now_s) {
+        match book_run(store, mesh, &wanted, self.now_s) {
             Ok(booking) => Ok(Some(Survey {
                 agent: found.from.clone(),
                 until_s: booking.start_s + booking.takes_s + HEARD_S,

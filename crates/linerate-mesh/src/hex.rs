@@ -1,12 +1,12 @@
 //! Bytes as hexadecimal digits.
 
 /// The digits of some bytes.
-pub(super) fn of(bytes: &[u8]) -> String {
+pub(super) fn encode_bytes(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The bytes of some digits; none where they are others.
-pub(super) fn all(text: &str) -> Option<Vec<u8>> {
+pub(super) fn decode_bytes(text: &str) -> Option<Vec<u8>> {
     if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return None;
     }
@@ -19,8 +19,8 @@ pub(super) fn all(text: &str) -> Option<Vec<u8>> {
 }
 
 /// So many bytes; none where there are others.
-pub(super) fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
-    all(text)?.try_into().ok()
+pub(super) fn decode_array<const N: usize>(text: &str) -> Option<[u8; N]> {
+    decode_bytes(text)?.try_into().ok()
 }
 
 #[cfg(test)]
@@ -29,10 +29,10 @@ mod tests {
 
     #[test]
     fn digits_are_bytes_and_anything_else_is_none() {
-        assert_eq!(of(&[0, 0xab, 0x7f]), "00ab7f");
-        assert_eq!(bytes("00aB7f"), Some([0, 0xab, 0x7f]));
+        assert_eq!(encode_bytes(&[0, 0xab, 0x7f]), "00ab7f");
+        assert_eq!(decode_array("00aB7f"), Some([0, 0xab, 0x7f]));
         for wrong in ["00ab7", "00ab7g", "+0ab7f", "00ab7f00", "", "äb7f0"] {
-            assert_eq!(bytes::<3>(wrong), None, "{wrong}");
+            assert_eq!(decode_array::<3>(wrong), None, "{wrong}");
         }
     }
 }

@@ -16,11 +16,11 @@ use linerate_store::{
 };
 use linerate_sys::clock::{monotonic, realtime_ns};
 
-use super::beats::{Beats, Heard};
+use super::beats::{Beats, ReceivedBeat};
 use super::clock::now_s;
 use super::pack::packed;
-use super::plan::{Checked, check, kept, rules, signed};
-use super::refused::Refused;
+use super::plan::{Checked, parse_plan_text, read_rules_file, signed, to_kept_plan};
+use super::refused::HubRefusal;
 use super::results::{Plans, read_all};
 use super::{digest, hex};
 use crate::schedule::NEWS_S;
@@ -79,7 +79,7 @@ fn login_of(key: &str) -> String {
 }
 
 /// The owner of a mesh's alerts in the outbox.
-pub(super) fn owner(mesh: &str) -> String {
+pub(super) fn alert_owner(mesh: &str) -> String {
     format!("mesh:{mesh}")
 }
 
@@ -88,9 +88,13 @@ impl Hub {
     /// # Errors
     /// When the plan cannot be read or run, is not signed, or the store had a newer one or one of
     /// the same revision that differs; when the rules cannot be read.
-    pub fn open(file: &Path, rules_file: Option<&Path>, place: &HubPlace) -> Result<Self, Failure> {
-        let known = rules_file.map(rules).transpose()?.unwrap_or_default();
-        let served = RwLock::new(Arc::new(serve(file, place)?));
+    pub fn from_plan_file(
+        file: &Path,
+        rules_file: Option<&Path>,
+        place: &HubPlace,
+    ) -> Result<Self, Failure> {
+        let known = rules_file.map(read_rules_file).transpose()?.unwrap_or_default();
+        let served = RwLock::new(Arc::new(load_served_plan(file, place)?));
         Ok(Self {
             file: file.to_owned(),
             place: place.clone(),
@@ -106,8 +110,8 @@ impl Hub {
     }
 
     /// Its store.
-    pub(super) fn store(&self) -> Result<Box<dyn HubStore>, Failure> {
-        self.place.open()
+    pub(super) fn open_store(&self) -> Result<Box<dyn HubStore>, Failure> {
+        self.place.open_store()
     }
 
     /// True where its store is a database; lists of results are read from files alone.
@@ -117,7 +121,7 @@ impl Hub {
 
     /// True where the schedule is one of the hub's agents and the hub's store is a database.
     pub fn has_series(&self, schedule: &str) -> bool {
-        let mesh = self.about().0;
+        let mesh = self.plan_summary().0;
         self.has_database() && schedule.split_once('/').is_some_and(|(of, _)| of == mesh)
     }
 
@@ -127,8 +131,8 @@ impl Hub {
         (schedule, task): (&str, &str),
         since_s: i64,
         runs: usize,
-    ) -> Result<(Vec<SeriesValue>, Vec<ScheduleEvent>), Refused> {
-        let mut store = self.store()?;
+    ) -> Result<(Vec<SeriesValue>, Vec<ScheduleEvent>), HubRefusal> {
+        let mut store = self.open_store()?;
         #[allow(clippy::cast_precision_loss, reason = "seconds since 1970")]
         let span = (since_s.saturating_sub(1) as f64, f64::MAX);
         let values = store.task_series((schedule, task), span, runs)?;
@@ -140,26 +144,28 @@ impl Hub {
         &self,
         (schedule, task, merge): (&str, &str, bool),
         spans: (i64, i64),
-    ) -> Result<Vec<Sketched>, Refused> {
+    ) -> Result<Vec<Sketched>, HubRefusal> {
         let of = schedule.split_once('/').unwrap_or((schedule, ""));
-        self.store()?.spreads(of, (task, merge), spans).map_err(|failure| match failure.fault {
-            // Too much was asked for.
-            Fault::Usage => Refused::Bad(failure.to_string()),
-            _ => failure.into(),
+        self.open_store()?.spreads(of, (task, merge), spans).map_err(|failure| {
+            match failure.fault {
+                // Too much was asked for.
+                Fault::Usage => HubRefusal::Bad(failure.to_string()),
+                _ => failure.into(),
+            }
         })
     }
 
     /// A record by its identifier.
-    pub fn record_named(&self, id: RecordId) -> Result<Option<Record>, Refused> {
-        Ok(self.store()?.record_named(id)?)
+    pub fn record_named(&self, id: RecordId) -> Result<Option<Record>, HubRefusal> {
+        Ok(self.open_store()?.record_named(id)?)
     }
 
-    pub(super) fn rules(&self) -> Arc<Rules> {
+    pub(super) fn current_rules(&self) -> Arc<Rules> {
         Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Something is new in the series of a task of an agent.
-    pub(super) fn came(&self, agent: &str, task: &str) {
+    pub(super) fn mark_new_values(&self, agent: &str, task: &str) {
         let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
         arrived.insert((agent.to_owned(), task.to_owned()));
     }
@@ -168,9 +174,9 @@ impl Hub {
     pub(super) fn look_at_all(&self) {
         let served = self.served();
         let Checked { plan, calendar } = &served.checked;
-        for run in calendar.runs() {
+        for run in calendar.iter_runs() {
             let task = format!("{}/{}", plan.tasks[run.task].name, plan.agents[run.to].name);
-            self.came(&plan.agents[run.from].name, &task);
+            self.mark_new_values(&plan.agents[run.from].name, &task);
         }
     }
 
@@ -184,10 +190,10 @@ impl Hub {
     /// As [`Hub::open`]; the plan and the rules before stay in force.
     pub fn reload(&self) -> Result<u64, Failure> {
         if let Some(file) = &self.rules_file {
-            let new = rules(file)?;
+            let new = read_rules_file(file)?;
             *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
         }
-        let new = serve(&self.file, &self.place)?;
+        let new = load_served_plan(&self.file, &self.place)?;
         let revision = new.checked.plan.revision;
         *self.served.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
         // They may be of another mesh.
@@ -196,7 +202,7 @@ impl Hub {
     }
 
     /// Mesh, revision and number of agents of the plan.
-    pub fn about(&self) -> (String, u64, usize) {
+    pub fn plan_summary(&self) -> (String, u64, usize) {
         let served = self.served();
         let plan = &served.checked.plan;
         (plan.mesh.clone(), plan.revision, plan.agents.len())
@@ -209,29 +215,29 @@ impl Hub {
     /// The agent with a secret.
     /// # Errors
     /// When no agent of this mesh has it.
-    pub fn agent_of(&self, secret: &str) -> Result<String, Refused> {
+    pub fn agent_of(&self, secret: &str) -> Result<String, HubRefusal> {
         // What is no secret may be the login of a key, which is known to others.
-        if hex::bytes::<32>(secret).is_none() {
-            return Err(Refused::Unknown(NOBODY.to_owned()));
+        if hex::decode_array::<32>(secret).is_none() {
+            return Err(HubRefusal::Unknown(NOBODY.to_owned()));
         }
         self.agent_as(secret)
     }
 
     /// The agent whose messages a key signs.
     #[cfg(feature = "scale")]
-    pub(super) fn agent_with_key(&self, key: &str) -> Result<String, Refused> {
+    pub(super) fn agent_with_key(&self, key: &str) -> Result<String, HubRefusal> {
         self.agent_as(&login_of(key))
     }
 
-    fn agent_as(&self, login: &str) -> Result<String, Refused> {
-        let (login, mesh) = (digest(login), self.about().0);
+    fn agent_as(&self, login: &str) -> Result<String, HubRefusal> {
+        let (login, mesh) = (digest(login), self.plan_summary().0);
         if let Some(agent) = self.known_as(&login, &mesh)? {
             return Ok(agent);
         }
         // One that has joined by another hub of the same database meanwhile, or nobody: no agent
         // waits until that is looked up.
-        let found = self.store()?.agent_of(&login)?;
-        let unknown = || Refused::Unknown(NOBODY.to_owned());
+        let found = self.open_store()?.agent_of(&login)?;
+        let unknown = || HubRefusal::Unknown(NOBODY.to_owned());
         found.filter(|(of, _)| *of == mesh).map(|(_, agent)| agent).ok_or_else(unknown)
     }
 
@@ -240,7 +246,7 @@ impl Hub {
         let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
         let now = monotonic();
         if logins.until.is_none_or(|until| now >= until) {
-            logins.known = self.store()?.logins(mesh)?;
+            logins.known = self.open_store()?.logins(mesh)?;
             logins.until = Some(now + LOGINS_FOR);
         }
         Ok(logins.known.get(login).cloned())
@@ -249,42 +255,43 @@ impl Hub {
     /// An agent joins, by a secret of its own.
     /// # Errors
     /// When its token is not known here, over, or used by another.
-    pub fn enrol(&self, asked: &Enrol) -> Result<Enrolled, Refused> {
+    pub fn enrol_agent(&self, asked: &Enrol) -> Result<Enrolled, HubRefusal> {
         self.enrol_as(asked, &asked.secret)
     }
 
     /// An agent joins whose messages a key signs: it is in the secret's place.
     #[cfg(feature = "scale")]
-    pub(super) fn enrol_key(&self, asked: &Enrol) -> Result<Enrolled, Refused> {
+    pub(super) fn enrol_key(&self, asked: &Enrol) -> Result<Enrolled, HubRefusal> {
         self.enrol_as(asked, &login_of(&asked.secret))
     }
 
-    fn enrol_as(&self, asked: &Enrol, login: &str) -> Result<Enrolled, Refused> {
-        if hex::bytes::<32>(&asked.secret).is_none() {
-            return Err(Refused::Bad("secret: 64 hexadecimal digits".to_owned()));
+    fn enrol_as(&self, asked: &Enrol, login: &str) -> Result<Enrolled, HubRefusal> {
+        if hex::decode_array::<32>(&asked.secret).is_none() {
+            return Err(HubRefusal::Bad("secret: 64 hexadecimal digits".to_owned()));
         }
         let _one = self.joining.lock().unwrap_or_else(PoisonError::into_inner);
-        let joined = self.store()?.joins(&digest(&asked.token), &digest(login), now_s())?;
+        let joined =
+            self.open_store()?.join_by_token(&digest(&asked.token), &digest(login), now_s())?;
         match joined {
-            Joined::As(mesh, agent) if mesh == self.about().0 => {
+            Joined::As(mesh, agent) if mesh == self.plan_summary().0 => {
                 let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
                 // The secret that the agent had before is nobody's now.
                 logins.known.retain(|_, of| *of != agent);
                 logins.known.insert(digest(login), agent.clone());
                 Ok(Enrolled { mesh, agent })
             }
-            Joined::As(..) | Joined::Unknown => Err(Refused::Unknown(
+            Joined::As(..) | Joined::Unknown => Err(HubRefusal::Unknown(
                 "the token is not known here or its time is over: linerate mesh token makes one"
                     .to_owned(),
             )),
-            Joined::Used => Err(Refused::Unknown(
+            Joined::Used => Err(HubRefusal::Unknown(
                 "the token was used by another agent: linerate mesh token makes one".to_owned(),
             )),
         }
     }
 
     /// The plan as it was signed.
-    pub fn plan(&self) -> SignedPlan {
+    pub fn signed_plan(&self) -> SignedPlan {
         self.served().signed.clone()
     }
 
@@ -301,33 +308,37 @@ impl Hub {
     /// An agent is there.
     /// # Errors
     /// When the beat makes no sense, or the store cannot be read or written.
-    pub fn beat(&self, agent: &str, beat: &Beat) -> Result<BeatAnswer, Refused> {
-        let heard = Self::heard(agent.to_owned(), beat.clone(), realtime_ns())?;
-        let (mesh, revision, _) = self.about();
-        Ok(self.beats.answer(heard, (&mesh, revision), || self.store())?)
+    pub fn answer_beat(&self, agent: &str, beat: &Beat) -> Result<BeatAnswer, HubRefusal> {
+        let heard = Self::check_beat(agent.to_owned(), beat.clone(), realtime_ns())?;
+        let (mesh, revision, _) = self.plan_summary();
+        Ok(self.beats.answer(heard, (&mesh, revision), || self.open_store())?)
     }
 
     /// A beat that makes sense, and when it came, nanoseconds since 1970-01-01 UTC.
-    pub(super) fn heard(agent: String, beat: Beat, at_ns: u64) -> Result<Heard, Refused> {
+    pub(super) fn check_beat(
+        agent: String,
+        beat: Beat,
+        at_ns: u64,
+    ) -> Result<ReceivedBeat, HubRefusal> {
         if beat.instance.len() > INSTANCE_MAX || beat.instance.contains(char::is_control) {
-            return Err(Refused::Bad("instance: some hexadecimal digits".to_owned()));
+            return Err(HubRefusal::Bad("instance: some hexadecimal digits".to_owned()));
         }
-        Ok(Heard { agent, beat, at_ns })
+        Ok(ReceivedBeat { agent, beat, at_ns })
     }
 
     /// Agents are there.
     /// # Errors
     /// When the store cannot be read or written.
     #[cfg(feature = "scale")]
-    pub(super) fn beats(&self, all: &[Heard]) -> Result<Vec<BeatAnswer>, Failure> {
-        let (mesh, revision, _) = self.about();
-        self.beats.answers(all, (&mesh, revision), || self.store())
+    pub(super) fn answer_beats(&self, all: &[ReceivedBeat]) -> Result<Vec<BeatAnswer>, Failure> {
+        let (mesh, revision, _) = self.plan_summary();
+        self.beats.answers(all, (&mesh, revision), || self.open_store())
     }
 
     /// Keeps runs of an agent; what was said to be stored survives a crash.
     /// # Errors
     /// When one of them makes no sense, or the store cannot be written; those before it are kept.
-    pub fn take(&self, agent: &str, runs: &RunResults) -> Result<Stored, Refused> {
+    pub fn store_runs(&self, agent: &str, runs: &RunResults) -> Result<Stored, HubRefusal> {
         let done = self.take_all(&[(agent.to_owned(), runs.clone())])?;
         done.into_iter().next().unwrap_or(Ok(Stored { stored: 0, known: 0, runs: None }))
     }
@@ -335,21 +346,22 @@ impl Hub {
     /// Plans before the one that is served, of which agents may still have results.
     fn earlier(&self, served: &Served) -> Arc<Vec<MeshPlan>> {
         let read = || {
-            let kept = self.store().and_then(|mut store| store.plans(&served.checked.plan.mesh));
+            let kept =
+                self.open_store().and_then(|mut store| store.list_plans(&served.checked.plan.mesh));
             let texts = kept.unwrap_or_default().into_iter().take(EARLIER_MAX);
             Arc::new(texts.filter_map(|plan| MeshPlan::from_toml(&plan.text).ok()).collect())
         };
         Arc::clone(served.earlier.get_or_init(read))
     }
 
-    /// Keeps messages of several agents at once, and answers each as [`Hub::take`] does.
+    /// Keeps messages of several agents at once, and answers each as [`Hub::store_runs`] does.
     /// # Errors
     /// When the store cannot be written: it may have some of them, and has them all after a next
     /// time.
     pub fn take_all(
         &self,
         messages: &[(String, RunResults)],
-    ) -> Result<Vec<Result<Stored, Refused>>, Failure> {
+    ) -> Result<Vec<Result<Stored, HubRefusal>>, Failure> {
         let served = self.served();
         let mesh = served.checked.plan.mesh.clone();
         let plans = Plans { newest: &served.checked.plan, earlier: &|| self.earlier(&served) };
@@ -360,12 +372,12 @@ impl Hub {
             let end = read_all(&plans, agent, runs, &mut given);
             read.push((given.len() - before, end));
         }
-        let mut store = self.store()?;
+        let mut store = self.open_store()?;
         let new = store.keep_runs(&mesh, &given)?;
         for (given, _) in
             given.iter().zip(&new).filter(|(given, new)| **new && given.record.is_some())
         {
-            self.came(&given.agent, &given.run.task);
+            self.mark_new_values(&given.agent, &given.run.task);
         }
         let agents: BTreeSet<&str> = messages.iter().map(|(agent, _)| agent.as_str()).collect();
         let all = store.runs_of(&mesh, &agents)?;
@@ -389,7 +401,7 @@ impl Hub {
         {
             return Ok(Arc::clone(json));
         }
-        let json: Arc<str> = json(&self.matrix()?)?.into();
+        let json: Arc<str> = document_json(&self.matrix()?)?.into();
         *shown = Some((monotonic() + SHOWN_FOR, Arc::clone(&json)));
         Ok(json)
     }
@@ -404,8 +416,8 @@ impl Hub {
     pub(super) fn matrix_at(&self, now_s: i64) -> Result<Matrix, Failure> {
         let served = self.served();
         let Checked { plan, calendar } = &served.checked;
-        let mut store = self.store()?;
-        let (agents, cells) = (store.agents(&plan.mesh)?, store.cells(&plan.mesh)?);
+        let mut store = self.open_store()?;
+        let (agents, cells) = (store.agents(&plan.mesh)?, store.newest_cells(&plan.mesh)?);
         let found = matrix((plan, calendar), &agents, &cells, (served.since_s, now_s));
         let found = found.with_bookings(store.bookings(&plan.mesh, now_s - NEWS_S)?);
         Ok(found.with_incidents(store.incidents(&plan.mesh, now_s - NEWS_S)?))
@@ -418,13 +430,13 @@ impl Hub {
     /// # Errors
     /// When the store cannot be read.
     pub fn counts(&self) -> Result<(Vec<OutcomeCount>, usize), Failure> {
-        let (mesh, mut store) = (self.about().0, self.store()?);
-        let waiting = store.alerts_waiting(&owner(&mesh), now_s() - 2 * NEWS_S)?.len();
+        let (mesh, mut store) = (self.plan_summary().0, self.open_store()?);
+        let waiting = store.alerts_waiting(&alert_owner(&mesh), now_s() - 2 * NEWS_S)?.len();
         Ok((store.outcomes(&mesh)?, waiting))
     }
 }
 
-fn json<T: serde::Serialize>(document: &T) -> Result<String, Failure> {
+fn document_json<T: serde::Serialize>(document: &T) -> Result<String, Failure> {
     let failed = |error: linerate_core::tree::Error| {
         Failure::new(Fault::System, "write", "a document", error.to_string())
     };
@@ -432,16 +444,16 @@ fn json<T: serde::Serialize>(document: &T) -> Result<String, Failure> {
 }
 
 /// Reads a plan and keeps it as the newest.
-fn serve(file: &Path, place: &HubPlace) -> Result<Served, Failure> {
+fn load_served_plan(file: &Path, place: &HubPlace) -> Result<Served, Failure> {
     let signed = signed(file)?;
-    let checked = check(&signed.text, &file.display().to_string())?;
+    let checked = parse_plan_text(&signed.text, &file.display().to_string())?;
     let plan = &checked.plan;
-    let mut store = place.open()?;
+    let mut store = place.open_store()?;
     let refused = |reason: String| {
         Failure::new(Fault::Usage, "serve plan", file.display().to_string(), reason)
             .advise("give it a greater revision, and sign it")
     };
-    let newest = store.plans(&plan.mesh)?.into_iter().next();
+    let newest = store.list_plans(&plan.mesh)?.into_iter().next();
     match &newest {
         Some(newest) if newest.revision > plan.revision => {
             let reason = format!("revision {}; agents have {}", plan.revision, newest.revision);
@@ -453,9 +465,9 @@ fn serve(file: &Path, place: &HubPlace) -> Result<Served, Failure> {
         }
         _ => {}
     }
-    store.keep_plan(&plan.mesh, &kept(&signed, plan, now_s()))?;
-    let since_s = store.plans(&plan.mesh)?.first().map_or_else(now_s, |kept| kept.kept_s);
-    let json = json(&signed)?;
+    store.keep_plan(&plan.mesh, &to_kept_plan(&signed, plan, now_s()))?;
+    let since_s = store.list_plans(&plan.mesh)?.first().map_or_else(now_s, |kept| kept.kept_s);
+    let json = document_json(&signed)?;
     let packed = packed(json.as_bytes());
     Ok(Served { signed, json, packed, checked, since_s, earlier: OnceLock::new() })
 }

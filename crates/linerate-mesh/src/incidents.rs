@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_core::mesh::{
     Cell, Hit, Incident, IncidentKind, Matrix, Member, MeshCalendar, MeshPlan, Pair, Rules,
-    SILENT_S, Shared, SharedKind, crosses, grouped, pair,
+    SILENT_S, SharedElement, SharedKind, crosses, grouped, ordered_pair,
 };
 use linerate_core::record::Failure;
-use linerate_core::schedule::{Change, EventKind, Followed};
+use linerate_core::schedule::{EventKind, Followed, LevelChange};
 use linerate_core::time::WallTime;
 use linerate_report::mesh::{change_sentence, no_data_sentence, over_sentence};
 use linerate_store::{HubStore, NewAlert, TaskNote};
 use linerate_sys::clock::record_id;
 
-use super::found::{Found, Further, JOIN_S_MAX, read};
+use super::found::{DetectedChange, Further, JOIN_S_MAX, read};
 
 /// Silence that is shorter is none: an agent asks a hub that is back after a minute at the latest.
 const HOLD_S: i64 = 90;
@@ -47,20 +47,20 @@ type Dark = (String, Option<(String, String)>);
 #[derive(Debug)]
 pub(super) struct Incidents {
     pub(super) open: Vec<Incident>,
-    pub(super) pending: Vec<Found>,
+    pub(super) pending: Vec<DetectedChange>,
     /// Changes that further runs did not show, until their levels are back.
-    pub(super) dropped: Vec<Found>,
+    pub(super) dropped: Vec<DetectedChange>,
     /// Since when each is dark.
     dark: BTreeMap<Dark, i64>,
 }
 
 fn pair_of(plan: &MeshPlan, member: &Member) -> Option<Pair> {
-    Some(pair(plan.agent(&member.from)?, plan.agent(member.to.as_deref()?)?))
+    Some(ordered_pair(plan.agent_index(&member.from)?, plan.agent_index(member.to.as_deref()?)?))
 }
 
 impl Incidents {
     /// As the store knows them: open ones, and changes that are part of none yet.
-    pub(super) fn of(
+    pub(super) fn from_store(
         store: &mut dyn HubStore,
         plan: &MeshPlan,
         now_s: i64,
@@ -83,11 +83,11 @@ impl Incidents {
     }
 
     /// A change was found: it is the way back of one that is open, part of one, or waits.
-    pub(super) fn found(
+    pub(super) fn add_change(
         &mut self,
         store: &mut dyn HubStore,
         plan: &MeshPlan,
-        mut found: Found,
+        mut found: DetectedChange,
     ) -> Result<(), Failure> {
         let changes = std::mem::take(&mut found.changes);
         let mut touched = BTreeSet::new();
@@ -96,7 +96,7 @@ impl Incidents {
             if !closed.is_empty() {
                 let both = [&closed[..], &found.events].concat();
                 store.mesh_changes_closed(&both)?;
-            } else if let Some(at) = self.back(&found, &change) {
+            } else if let Some(at) = self.mark_level_back(&found, &change) {
                 touched.insert(at);
             } else {
                 found.changes.push(change);
@@ -123,8 +123,12 @@ impl Incidents {
 
     /// The events of a change that was dropped and whose level this one brings back: neither was
     /// anything.
-    fn undropped(&mut self, found: &Found, (metric, change): &(String, Change)) -> Vec<i64> {
-        let is_it = |old: &Found| {
+    fn undropped(
+        &mut self,
+        found: &DetectedChange,
+        (metric, change): &(String, LevelChange),
+    ) -> Vec<i64> {
+        let is_it = |old: &DetectedChange| {
             let same = (&old.from, &old.to, &old.task) == (&found.from, &found.to, &found.task);
             same && old.changes.iter().any(|(moved, was)| {
                 moved == metric && is_back(metric, (was.before, was.after), change.after)
@@ -135,7 +139,11 @@ impl Incidents {
     }
 
     /// The open incident whose level a change brings back.
-    fn back(&mut self, found: &Found, (metric, change): &(String, Change)) -> Option<usize> {
+    fn mark_level_back(
+        &mut self,
+        found: &DetectedChange,
+        (metric, change): &(String, LevelChange),
+    ) -> Option<usize> {
         let is_it = |member: &Member| {
             (&member.from, member.to.as_ref(), member.task.as_ref())
                 == (&found.from, Some(&found.to), Some(&found.task))
@@ -154,7 +162,7 @@ impl Incidents {
     }
 
     /// Makes incidents of changes that have waited for others, and ends those that are back.
-    pub(super) fn join(
+    pub(super) fn group_waiting_changes(
         &mut self,
         store: &mut dyn HubStore,
         scene: &Scene<'_>,
@@ -168,31 +176,32 @@ impl Incidents {
         if scene.now_s < oldest.found_s + oldest.join_s() {
             return Ok(());
         }
-        let near = |change: &Found| {
+        let near = |change: &DetectedChange| {
             let apart = (change.since_s() - oldest.since_s()).abs();
             apart <= change.join_s().max(oldest.join_s()) as f64
         };
         if self.pending.iter().any(|change| near(change) && change.further.is_awaited()) {
             return Ok(());
         }
-        let (batch, rest): (Vec<Found>, Vec<Found>) = self.pending.drain(..).partition(near);
+        let (batch, rest): (Vec<DetectedChange>, Vec<DetectedChange>) =
+            self.pending.drain(..).partition(near);
         self.pending = rest;
         let hit: BTreeSet<Pair> = batch.iter().map(|change| change.pair).collect();
-        let cells = store.cells(&scene.plan.mesh)?;
+        let cells = store.newest_cells(&scene.plan.mesh)?;
         let measured = cells.iter().filter(|(_, cell)| cell.good_s.is_some());
         let measured: BTreeSet<Pair> = measured
             .filter_map(|((_, from, to), _)| {
-                Some(pair(scene.plan.agent(from)?, scene.plan.agent(to)?))
+                Some(ordered_pair(scene.plan.agent_index(from)?, scene.plan.agent_index(to)?))
             })
             .collect();
         for Hit { shared, pairs, of } in grouped(scene.plan, &hit, &measured) {
             let mine = || batch.iter().filter(|change| pairs.contains(&change.pair));
-            let members: Vec<Member> = mine().map(Found::member).collect();
+            let members: Vec<Member> = mine().map(DetectedChange::member).collect();
             let events: Vec<i64> = mine().flat_map(|change| change.events.clone()).collect();
-            let since_s = mine().map(Found::since_s).fold(f64::INFINITY, f64::min);
+            let since_s = mine().map(DetectedChange::since_s).fold(f64::INFINITY, f64::min);
             let counts = (pairs.len(), of);
             let mesh = &scene.plan.mesh;
-            let shown: Vec<&Found> =
+            let shown: Vec<&DetectedChange> =
                 mine().filter(|change| change.further == Further::Shown).collect();
             let confirmed = !shown.is_empty();
             let sentence = change_sentence(mesh, Some(&shared), counts, &members, confirmed);
@@ -207,13 +216,13 @@ impl Incidents {
                 store.incident_is(mesh, &incident, (&events, &[]), None)?;
                 self.open.push(incident);
             } else {
-                self.opens(store, scene, incident, (&events, &[]), "change")?;
+                self.open_incident(store, scene, incident, (&events, &[]), "change")?;
             }
         }
         Ok(())
     }
 
-    fn opens(
+    fn open_incident(
         &mut self,
         store: &mut dyn HubStore,
         scene: &Scene<'_>,
@@ -222,7 +231,7 @@ impl Incidents {
         kind: &str,
     ) -> Result<(), Failure> {
         let said = incident.sentence.clone();
-        tell(store, scene, &incident, with, (kind, &said))?;
+        record_incident(store, scene, &incident, with, (kind, &said))?;
         self.open.push(incident);
         Ok(())
     }
@@ -237,13 +246,13 @@ impl Incidents {
                 && moved.all(|moved| moved.back_s.is_some())
         };
         while let Some(at) = self.open.iter().position(is_back) {
-            self.over(store, scene, at, "back")?;
+            self.close_incident(store, scene, at, "back")?;
         }
         Ok(())
     }
 
     /// An incident is over, and that is told.
-    fn over(
+    fn close_incident(
         &mut self,
         store: &mut dyn HubStore,
         scene: &Scene<'_>,
@@ -255,15 +264,18 @@ impl Incidents {
         let mesh = &scene.plan.mesh;
         let said = over_sentence(mesh, incident.kind, shared.as_ref(), (*hit, *of), members);
         let ended = Incident { until_s: Some(scene.now_s), ..incident.clone() };
-        let notes =
-            if kind == "data" { notes(scene, &ended, EventKind::Data, &said) } else { Vec::new() };
-        tell(store, scene, &ended, (&[], &notes), (kind, &said))?;
+        let notes = if kind == "data" {
+            member_notes(scene, &ended, EventKind::Data, &said)
+        } else {
+            Vec::new()
+        };
+        record_incident(store, scene, &ended, (&[], &notes), (kind, &said))?;
         self.open.remove(at);
         Ok(())
     }
 
     /// Changes that are no more news: what they brought is how it is.
-    pub(super) fn age(
+    pub(super) fn close_old_changes(
         &mut self,
         store: &mut dyn HubStore,
         scene: &Scene<'_>,
@@ -297,10 +309,14 @@ impl Incidents {
         scene: &Scene<'_>,
         matrix: &Matrix,
     ) -> Result<(), Failure> {
-        let dark = dark(scene.plan, matrix);
+        let dark = find_silent_members(scene.plan, matrix);
         while let Some(at) = self.open.iter().position(|incident| is_light(incident, matrix)) {
-            if self.open[at].members.iter().any(|member| scene.plan.agent(&member.from).is_some()) {
-                self.over(store, scene, at, "data")?;
+            if self.open[at]
+                .members
+                .iter()
+                .any(|member| scene.plan.agent_index(&member.from).is_some())
+            {
+                self.close_incident(store, scene, at, "data")?;
             } else {
                 // The plan has none of them any more.
                 self.ends_quietly(store, scene, at)?;
@@ -378,7 +394,8 @@ impl Incidents {
             }
         }
         let hit: BTreeSet<Pair> = left.iter().filter_map(|key| of(key)).collect();
-        let measured = scene.calendar.runs().map(|run| pair(run.from, run.to)).collect();
+        let measured =
+            scene.calendar.iter_runs().map(|run| ordered_pair(run.from, run.to)).collect();
         for Hit { shared, pairs, of: all } in grouped(plan, &hit, &measured) {
             let mine = left.iter().filter(|key| of(key).is_some_and(|pair| pairs.contains(&pair)));
             let mine: Vec<&Darkness> = mine.map(|key| &dark[*key]).collect();
@@ -395,15 +412,15 @@ impl Incidents {
         &mut self,
         store: &mut dyn HubStore,
         scene: &Scene<'_>,
-        (shared, counts): (Option<Shared>, (usize, usize)),
+        (shared, counts): (Option<SharedElement>, (usize, usize)),
         (members, since_s): (Vec<Member>, f64),
     ) -> Result<(), Failure> {
         let mesh = &scene.plan.mesh;
         let sentence = no_data_sentence(mesh, shared.as_ref(), counts, &members, since_s);
         let incident = incident(IncidentKind::NoData, scene, shared, counts);
         let incident = Incident { since_s, members, sentence, ..incident };
-        let notes = notes(scene, &incident, EventKind::NoData, &incident.sentence);
-        self.opens(store, scene, incident, (&[], &notes), "no_data")
+        let notes = member_notes(scene, &incident, EventKind::NoData, &incident.sentence);
+        self.open_incident(store, scene, incident, (&[], &notes), "no_data")
     }
 }
 
@@ -423,7 +440,7 @@ fn is_back(metric: &str, (before, after): (f64, f64), now: f64) -> bool {
 fn incident(
     kind: IncidentKind,
     scene: &Scene<'_>,
-    shared: Option<Shared>,
+    shared: Option<SharedElement>,
     (hit, of): (usize, usize),
 ) -> Incident {
     Incident {
@@ -453,7 +470,7 @@ struct Darkness {
 
 /// Agents that are silent after they were heard once, and pairs without data whose agents both
 /// are heard.
-fn dark(plan: &MeshPlan, matrix: &Matrix) -> BTreeMap<Dark, Darkness> {
+fn find_silent_members(plan: &MeshPlan, matrix: &Matrix) -> BTreeMap<Dark, Darkness> {
     let silent = |at: usize| matrix.agents[at].heard_s_ago.is_some_and(|ago| ago > SILENT_S);
     let mut found = BTreeMap::new();
     for (at, row) in matrix.agents.iter().enumerate().filter(|(at, _)| silent(*at)) {
@@ -510,7 +527,7 @@ fn is_light(incident: &Incident, matrix: &Matrix) -> bool {
 fn by_place<'a>(
     plan: &MeshPlan,
     mut names: BTreeSet<&'a str>,
-) -> Vec<(Option<Shared>, Vec<&'a str>)> {
+) -> Vec<(Option<SharedElement>, Vec<&'a str>)> {
     let mut parts = Vec::new();
     let sites =
         plan.agents.iter().filter_map(|agent| Some((SharedKind::Site, agent.site.as_ref()?)));
@@ -526,7 +543,7 @@ fn by_place<'a>(
         if all.len() >= 2 && all.iter().all(|name| names.contains(name)) {
             let mine: Vec<&str> = names.iter().copied().filter(|name| all.contains(name)).collect();
             names.retain(|name| !all.contains(name));
-            parts.push((Some(Shared { kind, name: name.clone() }), mine));
+            parts.push((Some(SharedElement { kind, name: name.clone() }), mine));
         }
     }
     parts.extend(names.into_iter().map(|name| (None, vec![name])));
@@ -534,7 +551,12 @@ fn by_place<'a>(
 }
 
 /// Events to be stored for the pairs of an incident, one for each task and peer.
-fn notes(scene: &Scene<'_>, incident: &Incident, kind: EventKind, said: &str) -> Vec<TaskNote> {
+fn member_notes(
+    scene: &Scene<'_>,
+    incident: &Incident,
+    kind: EventKind,
+    said: &str,
+) -> Vec<TaskNote> {
     let note = |member: &Member| {
         let (to, task) = member.to.as_ref().zip(member.task.as_ref())?;
         Some(TaskNote {
@@ -549,7 +571,7 @@ fn notes(scene: &Scene<'_>, incident: &Incident, kind: EventKind, said: &str) ->
 }
 
 /// Keeps an incident, with its alert where somebody is to hear of it.
-pub(super) fn tell(
+pub(super) fn record_incident(
     store: &mut dyn HubStore,
     scene: &Scene<'_>,
     incident: &Incident,
@@ -574,7 +596,7 @@ pub(super) fn tell(
 }
 
 /// True for a change at the time of an open incident, on a path that crosses its shared place.
-fn is_part(plan: &MeshPlan, incident: &Incident, found: &Found) -> bool {
+fn is_part(plan: &MeshPlan, incident: &Incident, found: &DetectedChange) -> bool {
     let near = (found.since_s() - incident.since_s).abs() <= found.join_s() as f64;
     let shared = incident.shared.as_ref();
     let crosses = shared.is_some_and(|shared| crosses(plan, shared, found.pair));

@@ -43,17 +43,17 @@ pub mod tests;
 mod watch;
 
 pub use address::HubAddress;
-pub use agent::{Agent, AgentEnded, AgentOptions};
-pub use booking::{Wanted, What, book};
+pub use agent::{AgentEnded, AgentOptions, JoinedAgent};
+pub use booking::{BookingRequest, What, book_run};
 #[cfg(feature = "scale")]
 pub use bus::HubBus;
 pub use hub::Hub;
 pub use linerate_outbound::Authority;
 pub use plan::signature_file;
-pub use plan::{Checked, check, signed, state};
-pub use refused::Refused;
+pub use plan::{Checked, load_mesh_matrix, parse_plan_text, signed};
+pub use refused::HubRefusal;
 pub use sign::SigningKey;
-pub use watch::watch;
+pub use watch::watch_mesh;
 
 use linerate_core::mesh::SignedPlan;
 use linerate_proto::digest::sha256;
@@ -74,12 +74,12 @@ pub struct JoinToken {
 
 impl JoinToken {
     /// A new one for a mesh whose plans a key signs.
-    pub fn draw(plan: &SignedPlan) -> Self {
-        Self { secret: hex::of(&random_bytes::<16>()), key: plan.key.clone() }
+    pub fn generate_for_plan(plan: &SignedPlan) -> Self {
+        Self { secret: hex::encode_bytes(&random_bytes::<16>()), key: plan.key.clone() }
     }
 
     /// As it is handed over.
-    pub fn text(&self) -> String {
+    pub fn encoded_text(&self) -> String {
         format!("{TOKEN}.{}.{}", self.secret, self.key)
     }
 
@@ -91,7 +91,8 @@ impl JoinToken {
         let [TOKEN, secret, key] = parts.as_slice() else {
             return Err("a token is lrm1.SECRET.KEY, as linerate mesh token prints it".to_owned());
         };
-        let whole = hex::bytes::<16>(secret).is_some() && hex::bytes::<32>(key).is_some();
+        let whole =
+            hex::decode_array::<16>(secret).is_some() && hex::decode_array::<32>(key).is_some();
         let read = || Self { secret: (*secret).to_owned(), key: (*key).to_owned() };
         whole.then(read).ok_or_else(|| "the token is cut or changed".to_owned())
     }
@@ -104,7 +105,7 @@ impl JoinToken {
 
 /// Digest of a secret: SHA-256 of its text, hexadecimal digits.
 fn digest(secret: &str) -> String {
-    hex::of(&sha256(secret.as_bytes()))
+    hex::encode_bytes(&sha256(secret.as_bytes()))
 }
 
 #[cfg(test)]
@@ -115,10 +116,10 @@ mod token_tests {
     fn a_token_is_read_as_it_was_printed_and_not_when_cut() {
         let key = "ab".repeat(32);
         let plan = SignedPlan { text: String::new(), key: key.clone(), signature: String::new() };
-        let token = JoinToken::draw(&plan);
-        assert_eq!(JoinToken::read(&token.text()), Ok(token.clone()));
-        assert_ne!(JoinToken::draw(&plan).secret, token.secret);
-        let text = token.text();
+        let token = JoinToken::generate_for_plan(&plan);
+        assert_eq!(JoinToken::read(&token.encoded_text()), Ok(token.clone()));
+        assert_ne!(JoinToken::generate_for_plan(&plan).secret, token.secret);
+        let text = token.encoded_text();
         for cut in [&text[..text.len() - 1], "", "lrm1..", "lrm2.a.b"] {
             assert!(JoinToken::read(cut).is_err(), "{cut}");
         }

@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(200);
 const EARLY_S: i64 = 2;
 
 /// Reflects in each slot of the calendar, until it is over.
-pub(super) fn keep(
+pub(super) fn reflect_in_slots(
     (places, calendar): &(Vec<MeetAt>, Calendar),
     rein: &Rein,
     over: &Stop,
@@ -32,11 +32,11 @@ pub(super) fn keep(
     }
     let mut begun_s = now_s();
     std::thread::scope(|scope| {
-        while !over.asked() {
+        while !over.is_requested() {
             let until_s = now_s() + EARLY_S;
             // A clock that was set back does not begin what it had begun.
             if until_s > begun_s && !rein.is_double() {
-                for slot in calendar.slots(begun_s + 1, until_s + 1) {
+                for slot in calendar.slots_between(begun_s + 1, until_s + 1) {
                     let (place, for_s) = (&places[slot.task], slot.until_s - now_s() - ROOM_S / 2);
                     scope.spawn(move || answer(place, for_s, over, say));
                 }

@@ -13,7 +13,7 @@ impl SigningKey {
     /// Refuses.
     /// # Errors
     /// Always.
-    pub fn make(path: &Path) -> Result<Self, Failure> {
+    pub fn create_key_file(path: &Path) -> Result<Self, Failure> {
         Err(refused("make the key", path))
     }
 
@@ -30,7 +30,7 @@ impl SigningKey {
     }
 
     /// Signs a plan.
-    pub const fn sign(&self, _: &str) -> SignedPlan {
+    pub const fn sign_plan(&self, _: &str) -> SignedPlan {
         match *self {}
     }
 }
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn without_cryptography_no_key_is_made_or_read_and_the_line_names_the_file() {
         let file = Path::new("FILE");
-        for refusal in [SigningKey::make(file).err(), SigningKey::read(file).err()] {
+        for refusal in [SigningKey::create_key_file(file).err(), SigningKey::read(file).err()] {
             let refusal = refusal.expect("refused");
             let said = refusal.to_string();
             assert_eq!(refusal.exit_code(), 2, "{said}");

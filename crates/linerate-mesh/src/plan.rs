@@ -24,7 +24,7 @@ pub struct Checked {
 /// Reads a plan's text and places its runs.
 /// # Errors
 /// The file, its line and column, what is wrong and what is allowed.
-pub fn check(text: &str, file: &str) -> Result<Checked, Failure> {
+pub fn parse_plan_text(text: &str, file: &str) -> Result<Checked, Failure> {
     let refused = |object: String, reason: String| {
         Failure::new(Fault::Usage, "read plan", object, reason)
             .advise("linerate help mesh-plan describes the file")
@@ -36,15 +36,16 @@ pub fn check(text: &str, file: &str) -> Result<Checked, Failure> {
         };
         refused(object, error.reason)
     })?;
-    plan.secret = hex::of(&sha256(text.as_bytes())[..16]);
-    let calendar = MeshCalendar::of(&plan).map_err(|reason| refused(file.to_owned(), reason))?;
+    plan.secret = hex::encode_bytes(&sha256(text.as_bytes())[..16]);
+    let calendar =
+        MeshCalendar::from_plan(&plan).map_err(|reason| refused(file.to_owned(), reason))?;
     Ok(Checked { plan, calendar })
 }
 
 /// Reads the rules of a hub.
 /// # Errors
 /// The file, its line and column, what is wrong and what is allowed.
-pub(super) fn rules(file: &Path) -> Result<Rules, Failure> {
+pub(super) fn read_rules_file(file: &Path) -> Result<Rules, Failure> {
     let name = file.display().to_string();
     let refused = |object: String, reason: String| {
         Failure::new(Fault::Usage, "read rules", object, reason)
@@ -59,7 +60,7 @@ pub(super) fn rules(file: &Path) -> Result<Rules, Failure> {
         };
         refused(object, error.reason)
     })?;
-    let outputs = rules.alert.as_ref().map_or(Ok(()), crate::alert::check);
+    let outputs = rules.alert.as_ref().map_or(Ok(()), crate::alert::check_outputs);
     outputs.map_err(|reason| refused(format!("{name}: alert"), reason))?;
     Ok(rules)
 }
@@ -87,7 +88,7 @@ pub fn signed(file: &Path) -> Result<SignedPlan, Failure> {
 }
 
 /// As a store keeps it.
-pub(super) fn kept(signed: &SignedPlan, plan: &MeshPlan, now_s: i64) -> KeptPlan {
+pub(super) fn to_kept_plan(signed: &SignedPlan, plan: &MeshPlan, now_s: i64) -> KeptPlan {
     KeptPlan {
         revision: plan.revision,
         text: signed.text.clone(),
@@ -100,14 +101,14 @@ pub(super) fn kept(signed: &SignedPlan, plan: &MeshPlan, now_s: i64) -> KeptPlan
 /// The matrix of a mesh from a hub's store: the newest result of each task and pair.
 /// # Errors
 /// When the store cannot be read or has no plan of it.
-pub fn state(place: &HubPlace, mesh: &str, now_s: i64) -> Result<Matrix, Failure> {
-    let mut store = place.open()?;
-    let kept = store.plans(mesh)?.into_iter().next().ok_or_else(|| {
-        let reason = format!("{} has no plan of it", store.place());
+pub fn load_mesh_matrix(place: &HubPlace, mesh: &str, now_s: i64) -> Result<Matrix, Failure> {
+    let mut store = place.open_store()?;
+    let kept = store.list_plans(mesh)?.into_iter().next().ok_or_else(|| {
+        let reason = format!("{} has no plan of it", store.location_name());
         Failure::new(Fault::Usage, "find mesh", mesh, reason)
     })?;
-    let Checked { plan, calendar } = check(&kept.text, mesh)?;
-    let (agents, cells) = (store.agents(mesh)?, store.cells(mesh)?);
+    let Checked { plan, calendar } = parse_plan_text(&kept.text, mesh)?;
+    let (agents, cells) = (store.agents(mesh)?, store.newest_cells(mesh)?);
     let found = matrix((&plan, &calendar), &agents, &cells, (kept.kept_s, now_s));
     let found = found.with_bookings(store.bookings(mesh, now_s - NEWS_S)?);
     Ok(found.with_incidents(store.incidents(mesh, now_s - NEWS_S)?))

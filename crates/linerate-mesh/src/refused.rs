@@ -4,7 +4,7 @@ use linerate_core::record::Failure;
 
 /// Why an agent is not answered as it wishes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum HubRefusal {
     /// The message cannot be read, or contradicts the plan.
     Bad(String),
     /// It is not known here.
@@ -13,7 +13,7 @@ pub enum Refused {
     System(String),
 }
 
-impl From<Failure> for Refused {
+impl From<Failure> for HubRefusal {
     fn from(failure: Failure) -> Self {
         Self::System(failure.to_string())
     }

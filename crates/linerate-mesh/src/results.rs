@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use linerate_core::mesh::{MeshPlan, RESULTS_AT_ONCE, RunResult, RunResults};
 use linerate_core::record::Record;
-use linerate_core::schedule::{Run, RunState, RunWhy, followed};
+use linerate_core::schedule::{RunState, RunWhy, ScheduleRun, followed};
 use linerate_store::{AgentRun, TAG_PLAN, TAG_SLOT};
 
 use super::clock::now_s;
-use super::refused::Refused;
+use super::refused::HubRefusal;
 
 /// Characters of a task's name and of a reason that are kept.
 const NAME_MAX: usize = 100;
@@ -27,7 +27,7 @@ pub(super) struct Plans<'a> {
 }
 
 impl Plans<'_> {
-    fn have(&self, agent: &str, (task, peer): (&str, &str), is_booked: bool) -> bool {
+    fn contains_run(&self, agent: &str, (task, peer): (&str, &str), is_booked: bool) -> bool {
         let has = |plan: &MeshPlan| has_run(plan, agent, (task, peer), is_booked);
         has(self.newest) || (self.earlier)().iter().any(has)
     }
@@ -37,7 +37,7 @@ impl Plans<'_> {
 /// begin is not compared with the calendar: two versions of this program may place a run at
 /// different seconds.
 fn has_run(plan: &MeshPlan, agent: &str, (task, peer): (&str, &str), is_booked: bool) -> bool {
-    let (from, to) = (plan.agent(agent), plan.agent(peer));
+    let (from, to) = (plan.agent_index(agent), plan.agent_index(peer));
     let has_pair = from.is_some() && to.is_some() && from != to;
     let has_task = plan.tasks.iter().any(|known| known.name == task);
     has_pair && (has_task || (is_booked && plan.bookable_of(task).is_some()))
@@ -49,15 +49,15 @@ pub(super) fn read_all(
     agent: &str,
     runs: &RunResults,
     given: &mut Vec<AgentRun>,
-) -> Result<(), Refused> {
+) -> Result<(), HubRefusal> {
     if runs.results.len() > RESULTS_AT_ONCE {
-        return Err(Refused::Bad(format!("results: {RESULTS_AT_ONCE} at most")));
+        return Err(HubRefusal::Bad(format!("results: {RESULTS_AT_ONCE} at most")));
     }
     for run in &runs.results {
         let (run, record) = read(plans, agent, run)?;
         let followed = record.as_ref().map(followed);
         let figure = followed.as_ref().and_then(|all| all.first());
-        let figure = figure.map(|(what, value)| (what.key(), *value));
+        let figure = figure.map(|(what, value)| (what.series_key(), *value));
         given.push(AgentRun { agent: agent.to_owned(), run, record, figure });
     }
     Ok(())
@@ -65,7 +65,7 @@ pub(super) fn read_all(
 
 /// # Errors
 /// One line that says why a run cannot be one of an agent's.
-fn check(plans: &Plans<'_>, agent: &str, run: &RunResult) -> Result<(), &'static str> {
+fn check_run_result(plans: &Plans<'_>, agent: &str, run: &RunResult) -> Result<(), &'static str> {
     let pair = run
         .task
         .split_once('/')
@@ -81,17 +81,21 @@ fn check(plans: &Plans<'_>, agent: &str, run: &RunResult) -> Result<(), &'static
     if !(FIRST_S..=now_s() + AHEAD_S).contains(&run.start_s) {
         return Err("a run begins after 2019, and two days after the hub's time at most");
     }
-    if !plans.have(agent, pair, run.why == RunWhy::Booked) {
+    if !plans.contains_run(agent, pair, run.why == RunWhy::Booked) {
         return Err("no plan of this mesh has that run of this agent");
     }
     Ok(())
 }
 
 /// A run as the store keeps it, with its record; that has to say that it is of this run.
-fn read(plans: &Plans<'_>, agent: &str, run: &RunResult) -> Result<(Run, Option<Record>), Refused> {
+fn read(
+    plans: &Plans<'_>,
+    agent: &str,
+    run: &RunResult,
+) -> Result<(ScheduleRun, Option<Record>), HubRefusal> {
     let name: String = run.task.chars().filter(|c| !c.is_control()).take(NAME_MAX).collect();
-    let bad = |say: &str| Refused::Bad(format!("{name} at {}: {say}", run.start_s));
-    check(plans, agent, run).map_err(&bad)?;
+    let bad = |say: &str| HubRefusal::Bad(format!("{name} at {}: {say}", run.start_s));
+    check_run_result(plans, agent, run).map_err(&bad)?;
     let record = run.record.as_ref().map(|value| Record::from_json(&value.to_string()));
     let record = record.transpose().map_err(|reason| bad(&format!("its record: {reason}")))?;
     if run.state == RunState::Ok && record.is_none() {
@@ -109,7 +113,7 @@ fn read(plans: &Plans<'_>, agent: &str, run: &RunResult) -> Result<(Run, Option<
     }
     let plain = |text: &String| text.chars().filter(|c| *c != '\0').take(REASON_MAX).collect();
     let reason = run.reason.as_ref().map(plain);
-    let slot = Run {
+    let slot = ScheduleRun {
         task: run.task.clone(),
         start_s: run.start_s,
         why: run.why,

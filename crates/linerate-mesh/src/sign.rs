@@ -24,7 +24,7 @@ impl SigningKey {
     /// Makes one and keeps it in a file that only this user reads (PKCS#8, hexadecimal digits).
     /// # Errors
     /// When the file is there already, or cannot be written.
-    pub fn make(path: &Path) -> Result<Self, Failure> {
+    pub fn create_key_file(path: &Path) -> Result<Self, Failure> {
         let failed = |reason: String| {
             Failure::new(Fault::Usage, "make key", path.display().to_string(), reason)
                 .advise("name a file that is not there, in a directory that is")
@@ -38,7 +38,7 @@ impl SigningKey {
             .mode(0o600)
             .open(path)
             .map_err(|error| failed(words_of(&error)))?;
-        writeln!(file, "{}", hex::of(document.as_ref()))
+        writeln!(file, "{}", hex::encode_bytes(document.as_ref()))
             .and_then(|()| file.sync_all())
             .map_err(|error| failed(words_of(&error)))?;
         Self::read(path)
@@ -54,18 +54,18 @@ impl SigningKey {
         };
         let text = std::fs::read_to_string(path).map_err(|error| failed(words_of(&error)))?;
         let none = || failed("it has no key for plans".to_owned());
-        let bytes = hex::all(text.trim()).ok_or_else(none)?;
+        let bytes = hex::decode_bytes(text.trim()).ok_or_else(none)?;
         Ed25519KeyPair::from_pkcs8(&bytes).map(Self).map_err(|_| none())
     }
 
     /// The public key, hexadecimal digits.
     pub fn public(&self) -> String {
-        hex::of(self.0.public_key().as_ref())
+        hex::encode_bytes(self.0.public_key().as_ref())
     }
 
     /// Signs a plan.
-    pub fn sign(&self, text: &str) -> SignedPlan {
-        let signature = hex::of(self.0.sign(text.as_bytes()).as_ref());
+    pub fn sign_plan(&self, text: &str) -> SignedPlan {
+        let signature = hex::encode_bytes(self.0.sign(text.as_bytes()).as_ref());
         SignedPlan { text: text.to_owned(), key: self.public(), signature }
     }
 }
@@ -74,8 +74,8 @@ impl SigningKey {
 /// # Errors
 /// One line where it has not.
 pub(super) fn verify(plan: &SignedPlan) -> Result<(), String> {
-    let key = hex::bytes::<32>(&plan.key).ok_or("its key is none")?;
-    let signature = hex::bytes::<64>(&plan.signature).ok_or("its signature is none")?;
+    let key = hex::decode_array::<32>(&plan.key).ok_or("its key is none")?;
+    let signature = hex::decode_array::<64>(&plan.signature).ok_or("its signature is none")?;
     UnparsedPublicKey::new(&ED25519, key)
         .verify(plan.text.as_bytes(), &signature)
         .map_err(|_| "the signature is not of this plan and key".to_owned())
@@ -108,12 +108,12 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("mesh.key");
-        let made = SigningKey::make(&path).expect("a key");
+        let made = SigningKey::create_key_file(&path).expect("a key");
         let mode = std::fs::metadata(&path).expect("a file").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert!(SigningKey::make(&path).is_err(), "it is not written over");
+        assert!(SigningKey::create_key_file(&path).is_err(), "it is not written over");
         let read = SigningKey::read(&path).expect("the same");
         assert_eq!(read.public(), made.public());
-        assert_eq!(verify(&read.sign("mesh = \"m\"")), Ok(()));
+        assert_eq!(verify(&read.sign_plan("mesh = \"m\"")), Ok(()));
     }
 }

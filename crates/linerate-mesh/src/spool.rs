@@ -35,7 +35,7 @@ pub(super) struct Dropped {
 
 impl Dropped {
     /// In words; none where nothing was.
-    pub(super) fn said(self) -> Option<String> {
+    pub(super) fn drop_message(self) -> Option<String> {
         let Self { thinned, results } = self;
         let parts = [(thinned, "the samples of"), (results, "the whole of")];
         let parts: Vec<String> = parts
@@ -72,7 +72,7 @@ impl Spool {
     }
 
     /// Drops what is beyond the limit, and a tenth more, so that it is not done for each result.
-    pub(super) fn hold(&self, store: &mut Store) -> Result<Dropped, Failure> {
+    pub(super) fn enforce_limit(&self, store: &mut Store) -> Result<Dropped, Failure> {
         let used = store.used_bytes()?;
         if used <= self.limit { Ok(Dropped::default()) } else { self.shrink(store, self.limit) }
     }

@@ -5,19 +5,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_core::mesh::{
-    Ask, Beat, BeatAnswer, Link, RESULTS_AT_ONCE, ROOM_S, RunResult, RunResults, SET_BACK,
+    Ask, Beat, BeatAnswer, HubLink, RESULTS_AT_ONCE, ROOM_S, RunResult, RunResults, SET_BACK,
     SignedPlan, Stored, VERSION, is_plausible,
 };
 use linerate_core::record::{Failure, Record};
-use linerate_core::schedule::{Run, RunState, RunWhy};
+use linerate_core::schedule::{RunState, RunWhy, ScheduleRun};
 use linerate_core::time::MonoTime;
 use linerate_store::{MeshSelf, Store, TAG_RAW, is_full};
 use linerate_sys::clock::{monotonic, random_bytes, realtime_ns, sleep};
 
-use super::client::{Client, NoAnswer};
+use super::client::{HubClient, NoAnswer};
 use super::clock::now_s;
 use super::hex;
-use super::plan::{check, kept};
+use super::plan::{parse_plan_text, to_kept_plan};
 use super::sign::verify;
 use super::spool::Spool;
 use crate::schedule::Rein;
@@ -36,7 +36,7 @@ const REMEMBERED_S: i64 = 2 * 86_400;
 /// An agent's talk.
 #[derive(Debug)]
 pub(super) struct Talk {
-    pub(super) client: Client,
+    pub(super) client: HubClient,
     pub(super) me: MeshSelf,
     /// The mesh, and the agent's name.
     pub(super) name: (String, String),
@@ -54,12 +54,12 @@ pub(super) struct Talk {
     /// The disk had no room at the last try.
     pub(super) full: bool,
     /// Runs that the hub's store has, and that could not be dropped here yet.
-    pub(super) stored: Vec<Run>,
+    pub(super) stored: Vec<ScheduleRun>,
 }
 
 pub(super) fn mono_s() -> f64 {
     #[allow(clippy::cast_precision_loss, reason = "to the microsecond")]
-    let seconds = monotonic().nanos() as f64 / 1e9;
+    let seconds = monotonic().as_nanos() as f64 / 1e9;
     seconds
 }
 
@@ -73,12 +73,12 @@ impl Talk {
     /// Talks until the runs have ended, and then until what they left is stored, for a while.
     pub(super) fn run(mut self, ended: &AtomicBool) -> Result<(), Failure> {
         let schedule = format!("{}/{}", self.name.0, self.name.1);
-        let instance = hex::of(&random_bytes::<8>());
+        let instance = hex::encode_bytes(&random_bytes::<8>());
         let revision = self.store.mesh_plans(&self.name.0)?.first().map_or(0, |plan| plan.revision);
-        let mut link = Link::new(u64::from_le_bytes(random_bytes()), revision, mono_s());
+        let mut link = HubLink::new(u64::from_le_bytes(random_bytes()), revision, mono_s());
         let mut end = None;
         loop {
-            match self.turn(&mut link, (&schedule, &instance), ended, &mut end) {
+            match self.take_turn(&mut link, (&schedule, &instance), ended, &mut end) {
                 Ok(true) => return Ok(()),
                 Ok(false) => {
                     self.full = false;
@@ -91,14 +91,18 @@ impl Talk {
     }
 
     /// One look, and what is to be asked by it; whether that was the last.
-    fn turn(
+    fn take_turn(
         &mut self,
-        link: &mut Link,
+        link: &mut HubLink,
         (schedule, instance): (&str, &str),
         ended: &AtomicBool,
         end: &mut Option<MonoTime>,
     ) -> Result<bool, Failure> {
-        self.spool.hold(&mut self.store)?.said().iter().for_each(|line| (self.say)(line));
+        self.spool
+            .enforce_limit(&mut self.store)?
+            .drop_message()
+            .iter()
+            .for_each(|line| (self.say)(line));
         let waiting = self.store.mesh_unsent_count(schedule)?;
         if ended.load(Ordering::SeqCst) {
             let until = *end.get_or_insert_with(|| monotonic() + LAST_WORDS);
@@ -109,9 +113,9 @@ impl Talk {
         let unsent = waiting > 0 && !self.rein.is_double();
         match link.next(mono_s(), unsent) {
             None => sleep(LOOK),
-            Some(Ask::Beat) => self.beat(link, (schedule, instance), waiting)?,
-            Some(Ask::Plan) => self.fetch(link)?,
-            Some(Ask::Results) => self.give(link, schedule)?,
+            Some(Ask::Beat) => self.send_beat(link, (schedule, instance), waiting)?,
+            Some(Ask::Plan) => self.fetch_plan(link)?,
+            Some(Ask::Results) => self.send_results(link, schedule)?,
         }
         Ok(false)
     }
@@ -129,7 +133,7 @@ impl Talk {
             return;
         }
         match self.spool.makes_room(&mut self.store) {
-            Ok(dropped) => dropped.said().iter().for_each(|line| (self.say)(line)),
+            Ok(dropped) => dropped.drop_message().iter().for_each(|line| (self.say)(line)),
             Err(failure) if first => (self.say)(&format!("and no room could be made: {failure}")),
             Err(_) => {}
         }
@@ -137,7 +141,11 @@ impl Talk {
     }
 
     /// The answer to a request; a hub that is away is reported once, and once when it is back.
-    pub(super) fn heard<T>(&mut self, link: &mut Link, answer: Result<T, NoAnswer>) -> Option<T> {
+    pub(super) fn handle_answer<T>(
+        &mut self,
+        link: &mut HubLink,
+        answer: Result<T, NoAnswer>,
+    ) -> Option<T> {
         match answer {
             Ok(answer) => {
                 if std::mem::take(&mut self.away) {
@@ -155,9 +163,9 @@ impl Talk {
         }
     }
 
-    pub(super) fn beat(
+    pub(super) fn send_beat(
         &mut self,
-        link: &mut Link,
+        link: &mut HubLink,
         (schedule, instance): (&str, &str),
         waiting: u64,
     ) -> Result<(), Failure> {
@@ -169,11 +177,11 @@ impl Talk {
             waiting,
             ahead_s: self.ahead_s,
         };
-        let (begin, steps) = (mono_s(), self.rein.steps());
-        let answer = self.client.beat(&self.me, &beat);
+        let (begin, steps) = (mono_s(), self.rein.clock_step_count());
+        let answer = self.client.send_beat(&self.me, &beat);
         let took = mono_s() - begin;
         let here = wall_s() - took / 2.0;
-        let Some(answer) = self.heard(link, answer) else { return Ok(()) };
+        let Some(answer) = self.handle_answer(link, answer) else { return Ok(()) };
         let BeatAnswer { revision, wall_s, double, mut bookings, runs } = answer;
         bookings.retain(|booking| is_plausible(booking, now_s()));
         bookings.truncate(BOOKINGS_MAX);
@@ -192,7 +200,7 @@ impl Talk {
         self.ahead_s = Some(ahead);
         let wrong = ahead.abs() - took / 2.0 > self.apart_s;
         let reason = || format!("the clock was {ahead:+.1} s from the hub's");
-        self.rein.clock(wrong.then(reason), steps);
+        self.rein.set_clock_fault(wrong.then(reason), steps);
         self.hub_has(schedule, runs, 0)
     }
 
@@ -209,10 +217,10 @@ impl Talk {
     }
 
     /// Takes a newer plan, if it is what it has to be; one that is not is not asked for again.
-    pub(super) fn fetch(&mut self, link: &mut Link) -> Result<(), Failure> {
-        let answer = self.client.plan(&self.me);
-        let Some(signed) = self.heard::<SignedPlan>(link, answer) else { return Ok(()) };
-        match self.taken(&signed) {
+    pub(super) fn fetch_plan(&mut self, link: &mut HubLink) -> Result<(), Failure> {
+        let answer = self.client.fetch_plan(&self.me);
+        let Some(signed) = self.handle_answer::<SignedPlan>(link, answer) else { return Ok(()) };
+        match self.check_new_plan(&signed) {
             Ok((plan, from_s)) => {
                 link.has_plan(mono_s(), plan.revision);
                 self.store.mesh_plan_is(&self.name.0, &plan)?;
@@ -228,12 +236,16 @@ impl Talk {
     }
 
     /// A plan that may be kept, and when the one before ends.
-    fn taken(&mut self, signed: &SignedPlan) -> Result<(linerate_store::KeptPlan, i64), String> {
+    fn check_new_plan(
+        &mut self,
+        signed: &SignedPlan,
+    ) -> Result<(linerate_store::KeptPlan, i64), String> {
         if signed.key != self.me.key {
             return Err("it is signed by another key than that of the token".to_owned());
         }
         verify(signed)?;
-        let checked = check(&signed.text, "the plan").map_err(|failure| failure.to_string())?;
+        let checked =
+            parse_plan_text(&signed.text, "the plan").map_err(|failure| failure.to_string())?;
         let plan = checked.plan;
         if plan.mesh != self.name.0 {
             return Err(format!("it is of mesh {}", plan.mesh));
@@ -243,23 +255,27 @@ impl Talk {
         if plan.revision <= newest {
             return Err(format!("revision {} is not newer than {newest}", plan.revision));
         }
-        if let Some(agent) = plan.agent(&self.name.1) {
+        if let Some(agent) = plan.agent_index(&self.name.1) {
             let mine = checked.calendar.of_agent(&plan, agent).plan;
             for task in &mine.tasks {
-                task.words().and_then(|words| (self.accept)(&words))?;
+                task.command_words().and_then(|words| (self.accept)(&words))?;
             }
             for command in plan.adhoc.iter().flat_map(|adhoc| &adhoc.commands) {
-                (self.accept)(&plan.words((&command.name, &command.run), agent, agent))?;
+                (self.accept)(&plan.command_words((&command.name, &command.run), agent, agent))?;
             }
         }
-        self.apart_s = half(&plan);
+        self.apart_s = clock_offset_limit(&plan);
         let margin_s = i64::try_from(plan.margin.seconds()).unwrap_or(0);
         let ends_s = plan.from_s().saturating_sub(margin_s + ROOM_S);
-        Ok((kept(signed, &plan, now_s()), ends_s))
+        Ok((to_kept_plan(signed, &plan, now_s()), ends_s))
     }
 
     /// Gives the oldest results, and drops what is stored.
-    pub(super) fn give(&mut self, link: &mut Link, schedule: &str) -> Result<(), Failure> {
+    pub(super) fn send_results(
+        &mut self,
+        link: &mut HubLink,
+        schedule: &str,
+    ) -> Result<(), Failure> {
         let limit = if self.single { 1 } else { RESULTS_AT_ONCE };
         let mut runs = self.store.mesh_unsent(schedule, limit)?;
         let mut results = Vec::new();
@@ -274,12 +290,12 @@ impl Talk {
         }
         runs.truncate(results.len());
         let message = RunResults { v: VERSION, results };
-        let mut answer = self.client.give(&self.me, &message);
+        let mut answer = self.client.send_results(&self.me, &message);
         if matches!(answer, Err(NoAnswer::Refused(413, _))) && runs.len() == 1 {
             // Larger than the wire takes: its figures without its samples.
             let mut thin = message.clone();
             thinned(&mut thin.results[0]);
-            answer = self.client.give(&self.me, &thin);
+            answer = self.client.send_results(&self.me, &thin);
         }
         if let Err(NoAnswer::Refused(400 | 413 | 422, say)) = &answer {
             if runs.len() > 1 {
@@ -293,7 +309,7 @@ impl Talk {
             bare.results[0].state = RunState::Failed;
             bare.results[0].reason = Some(format!("the hub refused its record: {say}"));
             runs[0].record = None;
-            answer = self.client.give(&self.me, &bare);
+            answer = self.client.send_results(&self.me, &bare);
             if let Err(NoAnswer::Refused(400 | 422, say)) = &answer {
                 // A run that no plan of the hub has: it would hold up those behind it for ever.
                 (self.say)(&format!("{}: the hub refused that it ran: {say}", runs[0].task));
@@ -301,7 +317,7 @@ impl Talk {
                 return self.confirm(schedule);
             }
         }
-        if let Some(Stored { stored, known, runs: all }) = self.heard(link, answer) {
+        if let Some(Stored { stored, known, runs: all }) = self.handle_answer(link, answer) {
             link.went_well(mono_s());
             self.single = false;
             self.stored = runs;
@@ -318,7 +334,7 @@ impl Talk {
         Ok(())
     }
 
-    pub(super) fn result(&self, run: &Run) -> Result<RunResult, Failure> {
+    pub(super) fn result(&self, run: &ScheduleRun) -> Result<RunResult, Failure> {
         let record = match &run.record {
             Some(id) => self.store.stored(id)?,
             None => None,
@@ -347,6 +363,6 @@ fn thinned(result: &mut RunResult) {
 
 /// Greatest offset of an agent's clock from the hub's, seconds: half the margin, so that no two
 /// agents are further apart than the margin.
-pub(super) fn half(plan: &linerate_core::mesh::MeshPlan) -> f64 {
+pub(super) fn clock_offset_limit(plan: &linerate_core::mesh::MeshPlan) -> f64 {
     plan.margin.0.as_secs_f64() / 2.0
 }

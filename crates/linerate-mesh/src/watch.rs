@@ -10,9 +10,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::mesh::{Rules, pair};
+use linerate_core::mesh::{Rules, ordered_pair};
 use linerate_core::record::Failure;
-use linerate_core::schedule::{Change, EventKind, SchedulePlan};
+use linerate_core::schedule::{EventKind, LevelChange, SchedulePlan};
 use linerate_core::time::MonoTime;
 use linerate_report::schedule::change_sentence;
 use linerate_store::{HAPPENED_KEPT_S, HubStore, Marks, SeriesValue, TaskNote};
@@ -20,8 +20,8 @@ use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 
 use super::clock::now_s;
-use super::found::{Found, Further};
-use super::hub::{Hub, Served, owner};
+use super::found::{DetectedChange, Further};
+use super::hub::{Hub, Served, alert_owner};
 use super::incidents::{Incidents, Scene};
 use crate::alert::Post;
 use crate::schedule::{NEWS_S, Watches, change_detail};
@@ -45,7 +45,7 @@ const SERIES_MAX: usize = 20_000;
 
 /// An agent's schedule, and the watches over its series.
 #[derive(Debug)]
-struct Watched {
+struct WatchedAgent {
     plan: SchedulePlan,
     watches: Watches,
     /// Until when each task's series were looked at.
@@ -55,10 +55,10 @@ struct Watched {
 /// Watches what comes to a hub and what does not, and tells who is to know, until it is asked to
 /// stop. A store that fails is tried again, and what it knows is read anew; while another hub of
 /// the same database watches, this one waits.
-pub fn watch(hub: &Hub, stop: &Stop) {
+pub fn watch_mesh(hub: &Hub, stop: &Stop) {
     let mut waits = false;
-    while !stop.asked() {
-        match Watcher::begin(hub, now_s()) {
+    while !stop.is_requested() {
+        match Watcher::start_if_alone(hub, now_s()) {
             Ok(Some(watcher)) => {
                 waits = false;
                 if let Err(failure) = watcher.run(stop) {
@@ -73,13 +73,13 @@ pub fn watch(hub: &Hub, stop: &Stop) {
                 tracing::error!("the mesh is not watched, and tried again: {failure}");
             }
         }
-        pause(TRY_AGAIN, stop);
+        sleep_until_stop(TRY_AGAIN, stop);
     }
 }
 
-fn pause(time: Duration, stop: &Stop) {
+fn sleep_until_stop(time: Duration, stop: &Stop) {
     let until = monotonic() + time;
-    while !stop.asked() && monotonic() < until {
+    while !stop.is_requested() && monotonic() < until {
         sleep(LOOK);
     }
 }
@@ -91,7 +91,7 @@ struct Watcher<'a> {
     served: Arc<Served>,
     rules: Arc<Rules>,
     store: Box<dyn HubStore>,
-    agents: BTreeMap<String, Watched>,
+    agents: BTreeMap<String, WatchedAgent>,
     /// Agents and tasks that have something new, and the last that was looked at.
     waiting: BTreeSet<(String, String)>,
     last: (String, String),
@@ -106,17 +106,17 @@ struct Watcher<'a> {
 
 impl<'a> Watcher<'a> {
     /// One with what the store knows; none while another hub watches.
-    fn begin(hub: &'a Hub, now_s: i64) -> Result<Option<Self>, Failure> {
-        let mut store = hub.store()?;
-        let is_alone = store.mesh_watches(&hub.about().0)?;
+    fn start_if_alone(hub: &'a Hub, now_s: i64) -> Result<Option<Self>, Failure> {
+        let mut store = hub.open_store()?;
+        let is_alone = store.mesh_watches(&hub.plan_summary().0)?;
         is_alone.then(|| Self::new(hub, store, now_s)).transpose()
     }
 
     fn new(hub: &'a Hub, mut store: Box<dyn HubStore>, now_s: i64) -> Result<Self, Failure> {
-        let (served, rules) = (hub.served(), hub.rules());
+        let (served, rules) = (hub.served(), hub.current_rules());
         let mesh = served.checked.plan.mesh.clone();
-        let post = Post::new(owner(&mesh), rules.alert.as_ref());
-        let incidents = Incidents::of(&mut *store, &served.checked.plan, now_s)?;
+        let post = Post::new(alert_owner(&mesh), rules.alert.as_ref());
+        let incidents = Incidents::from_store(&mut *store, &served.checked.plan, now_s)?;
         hub.look_at_all();
         Ok(Self {
             hub,
@@ -137,16 +137,16 @@ impl<'a> Watcher<'a> {
 
     /// Watches until it is asked to stop, or the hub has another mesh.
     fn run(mut self, stop: &Stop) -> Result<(), Failure> {
-        let mesh = self.hub.about().0;
-        while !stop.asked() && self.hub.about().0 == mesh {
-            self.work(now_s())?;
-            pause(LOOK, stop);
+        let mesh = self.hub.plan_summary().0;
+        while !stop.is_requested() && self.hub.plan_summary().0 == mesh {
+            self.run_checks(now_s())?;
+            sleep_until_stop(LOOK, stop);
         }
         Ok(())
     }
 
     /// Looks at what came and what did not, at a time.
-    fn work(&mut self, now_s: i64) -> Result<(), Failure> {
+    fn run_checks(&mut self, now_s: i64) -> Result<(), Failure> {
         self.read_again();
         let is_time = monotonic() >= self.silence_at;
         self.waiting.extend(self.hub.arrived());
@@ -155,25 +155,26 @@ impl<'a> Watcher<'a> {
             self.waiting.extend(self.store.mesh_unwatched(mesh, now_s - NEW_S)?);
         }
         self.look_in_turn(now_s)?;
-        let outputs = self.post.words();
+        let outputs = self.post.output_keys();
         let (served, rules) = (Arc::clone(&self.served), Arc::clone(&self.rules));
         let scene = Scene {
             plan: &served.checked.plan,
             calendar: &served.checked.calendar,
             rules: &rules,
-            owner: &owner(&served.checked.plan.mesh),
+            owner: &alert_owner(&served.checked.plan.mesh),
             outputs: &outputs,
             now_s,
         };
-        self.incidents.join(&mut *self.store, &scene)?;
+        self.incidents.group_waiting_changes(&mut *self.store, &scene)?;
         if is_time {
             self.silence_at = monotonic() + SILENCE_EVERY;
             let matrix = self.hub.matrix_at(now_s)?;
             self.incidents.silence(&mut *self.store, &scene, &matrix)?;
-            self.incidents.age(&mut *self.store, &scene, NEWS_S)?;
+            self.incidents.close_old_changes(&mut *self.store, &scene, NEWS_S)?;
         }
         self.forget(now_s)?;
-        self.post.work(&mut *self.store, now_s, &|line: &str| tracing::warn!("{line}"))
+        self.post
+            .deliver_due_alerts(&mut *self.store, now_s, &|line: &str| tracing::warn!("{line}"))
     }
 
     /// Deletes what happened long ago, some hundreds at a look.
@@ -189,26 +190,26 @@ impl<'a> Watcher<'a> {
 
     /// Takes another plan, and other rules.
     fn read_again(&mut self) {
-        let (served, rules) = (self.hub.served(), self.hub.rules());
+        let (served, rules) = (self.hub.served(), self.hub.current_rules());
         let same = Arc::ptr_eq(&served, &self.served) && Arc::ptr_eq(&rules, &self.rules);
         if same {
             return;
         }
         self.agents.clear();
-        self.post = Post::new(owner(&served.checked.plan.mesh), rules.alert.as_ref());
+        self.post = Post::new(alert_owner(&served.checked.plan.mesh), rules.alert.as_ref());
         (self.served, self.rules) = (served, rules);
     }
 
-    fn watched(&mut self, agent: &str) -> Option<&mut Watched> {
+    fn watched(&mut self, agent: &str) -> Option<&mut WatchedAgent> {
         let super::Checked { plan, calendar } = &self.served.checked;
         if !self.agents.contains_key(agent) {
-            let mut plan = calendar.of_agent(plan, plan.agent(agent)?).plan;
+            let mut plan = calendar.of_agent(plan, plan.agent_index(agent)?).plan;
             plan.learn = self.rules.learn;
             for task in &mut plan.tasks {
                 task.least_change = self.rules.least_change;
             }
             let (watches, until) = (Watches::default(), BTreeMap::new());
-            self.agents.insert(agent.to_owned(), Watched { plan, watches, until });
+            self.agents.insert(agent.to_owned(), WatchedAgent { plan, watches, until });
         }
         self.agents.get_mut(agent)
     }
@@ -221,18 +222,19 @@ impl<'a> Watcher<'a> {
             let next = self.waiting.range((Bound::Excluded(&self.last), Bound::Unbounded)).next();
             let Some(next) = next.or_else(|| self.waiting.first()).cloned() else { break };
             self.waiting.remove(&next);
-            self.look((&next.0, &next.1), now_s)?;
+            self.check_series((&next.0, &next.1), now_s)?;
             self.last = next;
         }
         self.store.mesh_looked(&std::mem::take(&mut self.marks))
     }
 
     /// Looks at what is new in the series of a task of an agent.
-    fn look(&mut self, (agent, task): (&str, &str), now_s: i64) -> Result<(), Failure> {
+    fn check_series(&mut self, (agent, task): (&str, &str), now_s: i64) -> Result<(), Failure> {
         let name = format!("{}/{agent}", self.served.checked.plan.mesh);
         let key = (name.as_str(), task);
         let Some(watched) = self.watched(agent) else { return Ok(()) };
-        let (is_new, known) = (!watched.watches.knows(task), watched.until.get(task).copied());
+        let (is_new, known) =
+            (!watched.watches.has_task_series(task), watched.until.get(task).copied());
         if is_new && self.is_full() {
             return Ok(());
         }
@@ -246,16 +248,16 @@ impl<'a> Watcher<'a> {
         let Some(until) = values.last().map(|value| value.at_s) else { return Ok(()) };
         let span = (f64::MIN, after);
         let old = if is_new { self.store.task_series(key, span, VALUES_READ)? } else { Vec::new() };
-        let Some(Watched { plan, watches, until: known }) = self.watched(agent) else {
+        let Some(WatchedAgent { plan, watches, until: known }) = self.watched(agent) else {
             return Ok(());
         };
         known.insert(task.to_owned(), until);
-        watches.learn(plan, &old);
+        watches.learn_values(plan, &old);
         let (mut notes, mut changes) = (Vec::new(), Vec::new());
         for run in values.chunk_by(|a, b| a.record == b.record) {
-            let found = watches.look(plan, run).changes;
+            let found = watches.check_values(plan, run).changes;
             if !found.is_empty() {
-                notes.push(note((&name, task), &run[0], &found, now_s));
+                notes.push(change_note((&name, task), &run[0], &found, now_s));
                 changes.push(found);
             }
         }
@@ -265,16 +267,18 @@ impl<'a> Watcher<'a> {
         }
         let ids = self.store.mesh_watched(key, until, &notes)?;
         for (id, changes) in ids.into_iter().zip(changes) {
-            let Some(found) = self.found((id, now_s), (agent, task), changes) else { continue };
+            let Some(found) = self.detected_change((id, now_s), (agent, task), changes) else {
+                continue;
+            };
             tracing::warn!("{}", found.sentence);
-            self.incidents.found(&mut *self.store, &self.served.checked.plan, found)?;
+            self.incidents.add_change(&mut *self.store, &self.served.checked.plan, found)?;
         }
         Ok(())
     }
 
     /// True where no more series can be watched; that is logged once.
     fn is_full(&mut self) -> bool {
-        let count: usize = self.agents.values().map(|agent| agent.watches.count()).sum();
+        let count: usize = self.agents.values().map(|agent| agent.watches.series_count()).sum();
         let full = count >= SERIES_MAX;
         if full && !std::mem::replace(&mut self.full, true) {
             tracing::warn!("{SERIES_MAX} series are watched; changes in others are not looked for");
@@ -282,21 +286,21 @@ impl<'a> Watcher<'a> {
         full
     }
 
-    fn found(
+    fn detected_change(
         &self,
         (event, found_s): (i64, i64),
         (agent, task): (&str, &str),
-        changes: Vec<(String, Change)>,
-    ) -> Option<Found> {
+        changes: Vec<(String, LevelChange)>,
+    ) -> Option<DetectedChange> {
         let plan = &self.served.checked.plan;
         let (task, peer) = task.split_once('/')?;
         let period = plan.tasks.iter().find(|known| known.name == task)?.every.seconds();
         let sentence = change_sentence(&plan.mesh, &format!("{task} {agent} to {peer}"), &changes);
-        Some(Found {
+        Some(DetectedChange {
             events: vec![event],
             found_s,
             period_s: i64::try_from(period).unwrap_or(i64::MAX / 4),
-            pair: pair(plan.agent(agent)?, plan.agent(peer)?),
+            pair: ordered_pair(plan.agent_index(agent)?, plan.agent_index(peer)?),
             from: agent.to_owned(),
             to: peer.to_owned(),
             task: task.to_owned(),
@@ -308,10 +312,10 @@ impl<'a> Watcher<'a> {
 }
 
 /// Event of a change in a task of an agent, for the store.
-fn note(
+fn change_note(
     (plan, task): (&str, &str),
     first: &SeriesValue,
-    changes: &[(String, Change)],
+    changes: &[(String, LevelChange)],
     at_s: i64,
 ) -> TaskNote {
     let sentence = change_sentence(plan, task, changes);

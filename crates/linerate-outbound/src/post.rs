@@ -47,7 +47,7 @@ fn parsed(url: &str) -> Result<Address, String> {
 /// Checks that a body can be posted to an address.
 /// # Errors
 /// One line where the address is none, or needs TLS and this program has none.
-pub fn check(url: &str) -> Result<(), String> {
+pub fn check_url(url: &str) -> Result<(), String> {
     usable(url, cfg!(feature = "tls"))
 }
 
@@ -63,7 +63,7 @@ fn usable(url: &str, has_tls: bool) -> Result<(), String> {
 /// The host of an address, as it is shown.
 /// # Errors
 /// One line where the address is none.
-pub fn host(url: &str) -> Result<String, String> {
+pub fn url_host(url: &str) -> Result<String, String> {
     parsed(url).map(|address| address.host.to_string())
 }
 
@@ -71,7 +71,7 @@ pub fn host(url: &str) -> Result<String, String> {
 /// or of a file's; the status of the answer.
 /// # Errors
 /// One line where no answer came.
-pub fn post(
+pub fn post_body(
     url: &str,
     headers: &[(&str, &str)],
     body: &[u8],
@@ -90,21 +90,25 @@ pub fn post(
         body.len(),
     );
     let request = [head.as_bytes(), body].concat();
-    talk(&address, &request, authority).map_err(|error| format!("{at}: {error}"))
+    connect_and_send(&address, &request, authority).map_err(|error| format!("{at}: {error}"))
 }
 
-fn talk(address: &Address, request: &[u8], authority: Option<&Path>) -> Result<u16, String> {
+fn connect_and_send(
+    address: &Address,
+    request: &[u8],
+    authority: Option<&Path>,
+) -> Result<u16, String> {
     let words = |error: std::io::Error| words_of(&error);
     let mut stream = connect(&address.host, QUIET).map_err(words)?;
     let until = monotonic() + ANSWER_WITHIN;
     if !address.secure {
-        return said(&mut stream, request, until);
+        return send_and_read_status(&mut stream, request, until);
     }
     #[cfg(feature = "tls")]
     {
         let authority = super::Authority::read(authority).map_err(|error| error.to_string())?;
         let mut client = authority.client(&address.host.name).map_err(words)?;
-        said(&mut rustls::Stream::new(&mut client, &mut stream), request, until)
+        send_and_read_status(&mut rustls::Stream::new(&mut client, &mut stream), request, until)
     }
     #[cfg(not(feature = "tls"))]
     {
@@ -114,7 +118,11 @@ fn talk(address: &Address, request: &[u8], authority: Option<&Path>) -> Result<u
 }
 
 /// Sends a request and reads as far as the status of the answer.
-fn said(stream: &mut (impl Read + Write), request: &[u8], until: MonoTime) -> Result<u16, String> {
+fn send_and_read_status(
+    stream: &mut (impl Read + Write),
+    request: &[u8],
+    until: MonoTime,
+) -> Result<u16, String> {
     let words = |error: std::io::Error| words_of(&error);
     stream.write_all(request).and_then(|()| stream.flush()).map_err(words)?;
     let mut bytes = Vec::new();

@@ -72,10 +72,10 @@ impl Tracking {
             source,
             stratum: two(52)?,
             synchronised: leap != LEAP_UNSYNCHRONISED,
-            correction_s: float(four(68)?),
-            root_delay_s: float(four(92)?),
-            root_dispersion_s: float(four(96)?),
-            update_interval_s: float(four(100)?),
+            correction_s: decode_float(four(68)?),
+            root_delay_s: decode_float(four(92)?),
+            root_dispersion_s: decode_float(four(96)?),
+            update_interval_s: decode_float(four(100)?),
         })
     }
 
@@ -96,7 +96,7 @@ impl Tracking {
 
 /// chrony's float: 7 bits of exponent and 25 of coefficient, each signed; coefficient × 2^(exponent
 /// − 25).
-fn float(bits: u32) -> f64 {
+fn decode_float(bits: u32) -> f64 {
     let signed = bits.cast_signed();
     let exponent = signed >> 25;
     let coefficient = signed << 7 >> 7;
@@ -107,7 +107,7 @@ fn float(bits: u32) -> f64 {
 mod tests {
     use super::*;
 
-    fn bytes(hex: &str) -> Vec<u8> {
+    fn bytes_from_hex(hex: &str) -> Vec<u8> {
         let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
         let pair =
             |pair: &[u8]| std::str::from_utf8(pair).ok().map(|hex| u8::from_str_radix(hex, 16));
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_reply_of_a_real_chronyd_says_what_chronyc_printed() {
-        let found = Tracking::parse(&bytes(SYNCHRONISED), 0xd4e2_baf9).expect("a reply");
+        let found = Tracking::parse(&bytes_from_hex(SYNCHRONISED), 0xd4e2_baf9).expect("a reply");
         assert_eq!(found.source, Some(IpAddr::from([10, 99, 13, 1])));
         assert_eq!((found.stratum, found.synchronised), (9, true));
         let near = |value: f64, printed: f64, digit: f64| (value - printed).abs() <= digit / 2.0;
@@ -146,7 +146,7 @@ mod tests {
     /// adds.
     #[test]
     fn no_part_of_an_error_makes_it_smaller() {
-        let found = Tracking::parse(&bytes(SYNCHRONISED), 0xd4e2_baf9).expect("a reply");
+        let found = Tracking::parse(&bytes_from_hex(SYNCHRONISED), 0xd4e2_baf9).expect("a reply");
         let short = Tracking { root_delay_s: -found.root_delay_s, ..found };
         assert_eq!(short.error_ns(), found.error_ns());
         let damaged = Tracking { root_dispersion_s: -1e-6, ..found };
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_clock_without_a_server_claims_nothing() {
-        let found = Tracking::parse(&bytes(LOST), 0x83b1_a734).expect("a reply");
+        let found = Tracking::parse(&bytes_from_hex(LOST), 0x83b1_a734).expect("a reply");
         assert_eq!((found.source, found.stratum, found.error_ns()), (None, 0, None));
         assert!((found.root_delay_s - 1.0).abs() < 1e-9, "{found:?}");
     }
@@ -163,10 +163,10 @@ mod tests {
     /// What `chronyc tracking` sent, and what is no reply to it.
     #[test]
     fn the_request_is_that_of_chronyc_and_other_replies_are_none() {
-        let mut expected = bytes("0601 0000 0021 0000 d4e2 baf9");
+        let mut expected = bytes_from_hex("0601 0000 0021 0000 d4e2 baf9");
         expected.resize(TRACKING_BYTES, 0);
         assert_eq!(tracking_request(0xd4e2_baf9)[..], expected);
-        let reply = bytes(SYNCHRONISED);
+        let reply = bytes_from_hex(SYNCHRONISED);
         assert_eq!(reply.len(), TRACKING_BYTES);
         for cut in 0..reply.len() {
             assert_eq!(Tracking::parse(&reply[..cut], 0xd4e2_baf9), None, "{cut}");

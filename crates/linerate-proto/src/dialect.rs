@@ -39,7 +39,7 @@ pub trait Machine {
     fn poll(&mut self) -> Option<Output<Self>>;
 
     /// The machine's next time-out, how often to call it, and whether it reads control bytes.
-    fn wants(&self) -> Wants;
+    fn wait_conditions(&self) -> Wants;
 }
 
 /// An event that the caller passes to a machine.
@@ -100,12 +100,12 @@ pub enum Output<M: Machine + ?Sized> {
     /// The test has succeeded: end the remaining threads.
     Finished,
     /// The test has failed for this reason.
-    Failed(Reason<M::PeerFault>),
+    Failed(TestFailureReason<M::PeerFault>),
 }
 
 /// Reason for which a test failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason<P> {
+pub enum TestFailureReason<P> {
     /// The other end violated the protocol or reported an error.
     Peer(P),
     /// An expected message did not arrive in time.
@@ -159,13 +159,13 @@ pub struct Wants {
 /// Intervals and the omitted span of a running test. At the end of that span the intervals begin
 /// anew, so that none of them lies in both.
 #[derive(Clone, Copy, Debug)]
-pub struct Beat {
+pub struct TestIntervalTimer {
     interval: Duration,
     tick: MonoTime,
     omit: Option<MonoTime>,
 }
 
-impl Beat {
+impl TestIntervalTimer {
     /// Intervals of a test that began at `begin` and omits its first `omit`.
     pub fn new(begin: MonoTime, interval: Duration, omit: Duration) -> Self {
         let omit = (!omit.is_zero()).then(|| begin + omit);
@@ -173,7 +173,11 @@ impl Beat {
     }
 
     /// Adds the outputs that are due at `now`: the end of an interval or of the omitted span.
-    pub fn due<M: Machine + ?Sized>(&mut self, now: MonoTime, out: &mut VecDeque<Output<M>>) {
+    pub fn push_due_outputs<M: Machine + ?Sized>(
+        &mut self,
+        now: MonoTime,
+        out: &mut VecDeque<Output<M>>,
+    ) {
         if let Some(at) = self.omit.filter(|at| now >= *at) {
             self.omit = None;
             self.tick = at + self.interval;
@@ -209,12 +213,12 @@ impl Settling {
         let last =
             self.moved.filter(|(moved, _)| *moved == flow.moved).unwrap_or((flow.moved, now));
         self.moved = Some(last);
-        let quiet = self.quiet.is_some_and(|quiet| now.since(last.1) >= quiet);
+        let quiet = self.quiet.is_some_and(|quiet| now.duration_since(last.1) >= quiet);
         flow.done || flow.settled || quiet || now >= self.end
     }
 
     /// Time at which the wait ends at the latest.
-    pub const fn end(&self) -> MonoTime {
+    pub const fn latest_end(&self) -> MonoTime {
         self.end
     }
 }

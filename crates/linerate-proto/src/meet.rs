@@ -51,7 +51,7 @@ impl MeetKey {
 
 /// Role of a host in the measurement after the hole punching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum MeetRole {
     /// The host sends the probes.
     Measures,
     /// The host answers the probes.
@@ -90,7 +90,7 @@ pub struct Meet {
     /// Key of the pair.
     pub key: MeetKey,
     /// Role of the sender; in an answer of the server, that of the host it answers.
-    pub role: Role,
+    pub role: MeetRole,
     /// Kind and content of the message.
     pub say: MeetBody,
 }
@@ -100,7 +100,7 @@ impl Meet {
     pub fn encode(&self) -> [u8; MEET_BYTES] {
         let mut bytes = [0; MEET_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        bytes[ROLE_AT] = u8::from(self.role == Role::Answers);
+        bytes[ROLE_AT] = u8::from(self.role == MeetRole::Answers);
         bytes[KEY_AT..COOKIE_AT].copy_from_slice(&self.key.0);
         let (kind, flag, cookie, other) = match self.say {
             MeetBody::Ask { cookie, relay } => (ASK, relay, cookie, None),
@@ -131,7 +131,7 @@ impl Meet {
         if !bytes.starts_with(&MAGIC) || bytes[ROLE_AT] > 1 || bytes[FLAGS_AT] > 1 {
             return None;
         }
-        let role = if bytes[ROLE_AT] == 1 { Role::Answers } else { Role::Measures };
+        let role = if bytes[ROLE_AT] == 1 { MeetRole::Answers } else { MeetRole::Measures };
         let key = MeetKey(*bytes[KEY_AT..].first_chunk()?);
         let cookie = u64::from_be_bytes(*bytes[COOKIE_AT..].first_chunk()?);
         let flag = bytes[FLAGS_AT] == 1;
@@ -171,22 +171,22 @@ pub enum MeetAction<'a, W> {
 /// Pairs of hosts that the server knows; `W` is the reply path to a host.
 #[derive(Debug)]
 pub struct Meetings<W> {
-    places: HashMap<MeetKey, Place<W>>,
+    places: HashMap<MeetKey, MeetingPlace<W>>,
     /// Source addresses of the hosts whose datagrams are relayed.
-    passed: HashMap<SocketAddr, (MeetKey, Role)>,
+    passed: HashMap<SocketAddr, (MeetKey, MeetRole)>,
     cookies: RandomState,
 }
 
 #[derive(Debug)]
-struct Place<W> {
-    ends: [Option<End<W>>; 2],
+struct MeetingPlace<W> {
+    ends: [Option<MeetingEnd<W>>; 2],
     passed_since: Option<MonoTime>,
     second: MonoTime,
     in_second: u32,
 }
 
 #[derive(Debug)]
-struct End<W> {
+struct MeetingEnd<W> {
     source: SocketAddr,
     back: W,
     at: MonoTime,
@@ -199,21 +199,22 @@ impl<W> Default for Meetings<W> {
     }
 }
 
-const fn place_of(role: Role) -> usize {
+const fn place_of(role: MeetRole) -> usize {
     match role {
-        Role::Measures => 0,
-        Role::Answers => 1,
+        MeetRole::Measures => 0,
+        MeetRole::Answers => 1,
     }
 }
 
-impl<W> Place<W> {
+impl<W> MeetingPlace<W> {
     fn new(now: MonoTime) -> Self {
         Self { ends: [None, None], passed_since: None, second: now, in_second: 0 }
     }
 
     fn is_over(&self, now: MonoTime) -> bool {
-        let gone =
-            |end: &Option<End<W>>| end.as_ref().is_none_or(|end| now.nanos_since(end.at) > GONE_NS);
+        let gone = |end: &Option<MeetingEnd<W>>| {
+            end.as_ref().is_none_or(|end| now.nanos_since(end.at) > GONE_NS)
+        };
         let long = |since: MonoTime| now.nanos_since(since) > PASSED_FOR_NS;
         self.ends.iter().all(gone) || self.passed_since.is_some_and(long)
     }
@@ -244,7 +245,7 @@ impl<W> Meetings<W> {
                     let say = MeetBody::Told { cookie: right, other: None, relayed: false };
                     return MeetAction::Answer(Meet { key, role, say }.encode());
                 }
-                let end = End { source, back: back(), at: now, relay };
+                let end = MeetingEnd { source, back: back(), at: now, relay };
                 match self.note_request(key, role, end, now) {
                     Some((other, relayed)) => {
                         let say = MeetBody::Told { cookie: right, other, relayed };
@@ -263,8 +264,8 @@ impl<W> Meetings<W> {
     fn note_request(
         &mut self,
         key: MeetKey,
-        role: Role,
-        end: End<W>,
+        role: MeetRole,
+        end: MeetingEnd<W>,
         now: MonoTime,
     ) -> Option<(Option<SocketAddr>, bool)> {
         if !self.places.contains_key(&key) && self.places.len() >= PLACES_MAX {
@@ -273,9 +274,9 @@ impl<W> Meetings<W> {
                 return None;
             }
         }
-        let place = self.places.entry(key).or_insert_with(|| Place::new(now));
+        let place = self.places.entry(key).or_insert_with(|| MeetingPlace::new(now));
         if place.is_over(now) {
-            let before = std::mem::replace(place, Place::new(now));
+            let before = std::mem::replace(place, MeetingPlace::new(now));
             for end in before.ends.iter().flatten() {
                 self.passed.remove(&end.source);
             }
@@ -286,7 +287,7 @@ impl<W> Meetings<W> {
         if let Some(before) = before.filter(|before| before.source != source) {
             self.passed.remove(&before.source);
         }
-        let there = |end: &&End<W>| now.nanos_since(end.at) <= GONE_NS;
+        let there = |end: &&MeetingEnd<W>| now.nanos_since(end.at) <= GONE_NS;
         let [Some(me), Some(other)] =
             [mine, others].map(|at| place.ends[at].as_ref().filter(there))
         else {
@@ -295,7 +296,7 @@ impl<W> Meetings<W> {
         let found = (Some(other.source), me.relay && other.relay);
         if found.1 {
             place.passed_since.get_or_insert(now);
-            for (at, role) in [(0, Role::Measures), (1, Role::Answers)] {
+            for (at, role) in [(0, MeetRole::Measures), (1, MeetRole::Answers)] {
                 if let Some(end) = &place.ends[at] {
                     self.passed.insert(end.source, (key, role));
                 }

@@ -38,7 +38,7 @@ const CONTROL: [u8; 2] = [4, 0x7f];
 
 /// Data set that a management request reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Question {
+pub enum Ptp4lDataSet {
     /// Steps to the grandmaster, and the offset from the master.
     Current,
     /// Identity, class and accuracy of the grandmaster.
@@ -49,7 +49,7 @@ pub enum Question {
     Ports,
 }
 
-impl Question {
+impl Ptp4lDataSet {
     /// All four data sets.
     pub const ALL: [Self; 4] = [Self::Current, Self::Parent, Self::TimeProperties, Self::Ports];
 
@@ -63,7 +63,7 @@ impl Question {
     }
 
     /// Builds the request for this data set with this sequence number.
-    pub fn bytes(self, number: u16) -> [u8; QUESTION_BYTES] {
+    pub fn request_bytes(self, number: u16) -> [u8; QUESTION_BYTES] {
         let mut bytes = [0; QUESTION_BYTES];
         let mut put = |at: usize, these: &[u8]| bytes[at..at + these.len()].copy_from_slice(these);
         put(0, &[MANAGEMENT, VERSION, 0, QUESTION_BYTES as u8]);
@@ -159,17 +159,17 @@ pub enum Stamping {
 impl Ptp4l {
     /// Adds the answer to the question of that number; any other bytes change nothing and return
     /// `false`.
-    pub fn add_answer(&mut self, bytes: &[u8], question: Question, number: u16) -> bool {
+    pub fn add_answer(&mut self, bytes: &[u8], question: Ptp4lDataSet, number: u16) -> bool {
         self.parse_answer(bytes, question, number).is_some()
     }
 
-    fn parse_answer(&mut self, bytes: &[u8], question: Question, number: u16) -> Option<()> {
+    fn parse_answer(&mut self, bytes: &[u8], question: Ptp4lDataSet, number: u16) -> Option<()> {
         let data = data_set(bytes, question, number)?;
         match question {
-            Question::Current => self.current = Some(Current::parse(data)?),
-            Question::Parent => self.grandmaster = Some(Grandmaster::parse(data)?),
-            Question::TimeProperties => self.time = Some(TimeProperties::parse(data)?),
-            Question::Ports => {
+            Ptp4lDataSet::Current => self.current = Some(Current::parse(data)?),
+            Ptp4lDataSet::Parent => self.grandmaster = Some(Grandmaster::parse(data)?),
+            Ptp4lDataSet::TimeProperties => self.time = Some(TimeProperties::parse(data)?),
+            Ptp4lDataSet::Ports => {
                 let port = Port::parse(data)?;
                 if self.port.is_none() || port.state == PortState::Slave {
                     self.port = Some(port);
@@ -213,7 +213,7 @@ impl Ptp4l {
 }
 
 /// The data set in an answer; `None` unless it answers that question with that number.
-fn data_set(bytes: &[u8], question: Question, number: u16) -> Option<&[u8]> {
+fn data_set(bytes: &[u8], question: Ptp4lDataSet, number: u16) -> Option<&[u8]> {
     let length = usize::from(u16_at(bytes, 2)?);
     let bytes = bytes.get(..length)?;
     let kind = bytes.first()? & 0xf == MANAGEMENT && bytes.get(1)? & 0xf == VERSION;
@@ -314,7 +314,7 @@ mod tests {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/ptp4l");
         let mut all = Ptp4l::default();
         for (question, name) in
-            Question::ALL.into_iter().zip(["current", "parent", "time", "ports"])
+            Ptp4lDataSet::ALL.into_iter().zip(["current", "parent", "time", "ports"])
         {
             let path = folder.join(format!("{recording}-{name}.bin"));
             let bytes = std::fs::read(path).expect("recorded");
@@ -398,7 +398,7 @@ mod tests {
     /// port that asks, its process's number, at 28, and the number.
     #[test]
     fn a_question_has_the_bytes_of_pmc() {
-        let bytes = Question::Current.bytes(0x0102);
+        let bytes = Ptp4lDataSet::Current.request_bytes(0x0102);
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let (zeros, all) = ("0".repeat(52), "f".repeat(20));
         assert_eq!(hex, format!("0d020036{zeros}0102047f{all}00000000000100022001"));
@@ -411,7 +411,11 @@ mod tests {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/ptp4l");
         for (into, file) in [(&mut all, "slave"), (&mut slave, "master")] {
             let bytes = std::fs::read(folder.join(format!("{file}-ports.bin"))).expect("recorded");
-            assert!(into.add_answer(&bytes, Question::Ports, u16_at(&bytes, 30).expect("whole")));
+            assert!(into.add_answer(
+                &bytes,
+                Ptp4lDataSet::Ports,
+                u16_at(&bytes, 30).expect("whole")
+            ));
             assert_eq!(into.port.map(|port| port.state), Some(PortState::Slave));
         }
     }

@@ -6,7 +6,7 @@ use linerate_core::record::Direction;
 use crate::number::{self, NONE};
 
 /// The line.
-pub fn line(assertion: &Assertion, judged: &Judged) -> String {
+pub fn judged_line(assertion: &Assertion, judged: &Judged) -> String {
     let met = if judged.met { "met" } else { "NOT met" };
     let way = match judged.direction {
         Some(Direction::Up) => " up",
@@ -14,7 +14,9 @@ pub fn line(assertion: &Assertion, judged: &Judged) -> String {
         None => "",
     };
     let pairs = judged.comparisons.iter();
-    let pairs = pairs.map(|(left, sign, right)| format!("{} {sign} {}", shown(left), shown(right)));
+    let pairs = pairs.map(|(left, sign, right)| {
+        format!("{} {sign} {}", side_with_unit(left), side_with_unit(right))
+    });
     let pairs: Vec<String> = pairs.collect();
     let mut text = format!("assertion {met}{way}: {assertion} ({})", pairs.join(", "));
     if !judged.missing.is_empty() {
@@ -23,7 +25,7 @@ pub fn line(assertion: &Assertion, judged: &Judged) -> String {
     text
 }
 
-fn shown(side: &Side) -> String {
+fn side_with_unit(side: &Side) -> String {
     let Some(value) = side.value else { return NONE.to_owned() };
     match side.unit {
         "bit/s" => number::measured_rate(value),
@@ -53,7 +55,7 @@ mod tests {
         };
         let assertion = "goodput >= 0.9 * ceiling and late < 2.5".parse().expect("an assertion");
         assert_eq!(
-            line(&assertion, &judged),
+            judged_line(&assertion, &judged),
             "assertion NOT met up: goodput >= 0.9 * ceiling and late < 2.5 (700.0 Mbit/s >= \
              847.3 Mbit/s, \u{2014} < 2.5); the result has no late"
         );

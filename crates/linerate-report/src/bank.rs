@@ -2,27 +2,27 @@
 
 mod page;
 
-use linerate_core::lab::bank::{BASELINES, Case, Judged, Label, Score, Tally, Validity};
+use linerate_core::lab::bank::{BASELINES, Case, CaseLabels, Label, Score, Tally, Validity};
 use linerate_core::record::Confidence;
 use linerate_core::stats::{Z_95, wilson_interval};
 
-use crate::document::{Align, Block, Document, Section, Table};
-use crate::number::{NONE, mbit, ms, percent};
+use crate::document::{Align, Block, Document, ReportSection, ReportTable};
+use crate::number::{NONE, percent, rate_in_mbit, time_in_ms};
 
-pub use page::{Shown, page};
+pub use page::{BankPageCase, cases_page};
 
 /// One case in one line: what it reached, what was planted, what was said.
-pub fn line(case: &Case, judged: &Judged) -> String {
+pub fn case_line(case: &Case, judged: &CaseLabels) -> String {
     let name = case.name();
-    let reached = mbit(case.with.goodput_bps);
-    let without = case.without.map(|without| format!(" of {}", mbit(without.goodput_bps)));
-    let delay = case.with.delay_ns.map(|ns| format!(", {} ms", ms(ns)));
+    let reached = rate_in_mbit(case.with.goodput_bps);
+    let without = case.without.map(|without| format!(" of {}", rate_in_mbit(without.goodput_bps)));
+    let delay = case.with.delay_ns.map(|ns| format!(", {} ms", time_in_ms(ns)));
     let figures =
         format!("{reached}{} Mbit/s{}", without.unwrap_or_default(), delay.unwrap_or_default());
     let told = match &case.validity {
         Validity::Valid => {
             let said = judged.said.map_or_else(|| NONE.to_owned(), |label| label.to_string());
-            let mark = if case.is_right(judged.label()) { "right" } else { "wrong" };
+            let mark = if case.is_right(judged.diagnosis_label()) { "right" } else { "wrong" };
             let mark = if judged.said.is_some() { mark } else { "silent" };
             let baselines = BASELINES.iter().zip(judged.baselines);
             let baselines = baselines.map(|(rule, label)| {
@@ -39,14 +39,21 @@ pub fn line(case: &Case, judged: &Judged) -> String {
 }
 
 /// The scores over judged cases, with the labels that were said for each planted one.
-pub fn document(cases: &[(Case, Judged)]) -> Document {
+pub fn document(cases: &[(Case, CaseLabels)]) -> Document {
     let tally = Tally::from_cases(cases.iter().map(|(case, judged)| (case, judged)));
-    let mut sections = vec![Section::apart("Scores", [Block::Table(scores(&tally))])];
+    let mut sections =
+        vec![ReportSection::after_blank_line("Scores", [Block::Table(scores(&tally))])];
     if !tally.confusion.is_empty() {
-        sections.push(Section::apart("Planted and said", [Block::Table(confusion(&tally))]));
+        sections.push(ReportSection::after_blank_line(
+            "Planted and said",
+            [Block::Table(confusion(&tally))],
+        ));
     }
     if !tally.by_confidence.is_empty() {
-        sections.push(Section::apart("Confidence", [Block::Table(confidence(&tally))]));
+        sections.push(ReportSection::after_blank_line(
+            "Confidence",
+            [Block::Table(confidence(&tally))],
+        ));
     }
     let mut notes = Vec::new();
     if let Some(error) = tally.ceiling_error() {
@@ -88,13 +95,13 @@ pub fn document(cases: &[(Case, Judged)]) -> Document {
     }
 }
 
-fn scores(tally: &Tally) -> Table {
+fn scores(tally: &Tally) -> ReportTable {
     let mut table =
-        Table::new(["judge", "right", "of", "share", "95 % interval", "accused", "innocent"]);
+        ReportTable::new(["judge", "right", "of", "share", "95 % interval", "accused", "innocent"]);
     let baselines = BASELINES.iter().zip(&tally.baselines);
     let rows = baselines.map(|(rule, score)| (rule.name, score));
     for (name, score) in std::iter::once(("linerate", &tally.diagnosis)).chain(rows) {
-        table.row(score_row(name, score));
+        table.add_measured_row(score_row(name, score));
     }
     table
 }
@@ -111,8 +118,8 @@ fn score_row(name: &str, score: &Score) -> [String; 7] {
     [name.to_owned(), right, cases, share, interval, accused, innocent]
 }
 
-fn confidence(tally: &Tally) -> Table {
-    let mut table = Table::new(["confidence", "right", "of", "share", "95 % interval"]);
+fn confidence(tally: &Tally) -> ReportTable {
+    let mut table = ReportTable::new(["confidence", "right", "of", "share", "95 % interval"]);
     for (confidence, (right, of)) in tally.by_confidence.iter().rev() {
         let word = match confidence {
             Confidence::High => "high",
@@ -122,23 +129,33 @@ fn confidence(tally: &Tally) -> Table {
         let interval = wilson_interval(*right, *of, Z_95);
         let interval = interval.map_or_else(
             || NONE.to_owned(),
-            |it| format!("{} to {}", percent(it.low), percent(it.high)),
+            |interval| format!("{} to {}", percent(interval.low), percent(interval.high)),
         );
         let share = percent(*right as f64 / *of as f64);
-        table.row([word.to_owned(), right.to_string(), of.to_string(), share, interval]);
+        table.add_measured_row([
+            word.to_owned(),
+            right.to_string(),
+            of.to_string(),
+            share,
+            interval,
+        ]);
     }
     table
 }
 
-fn confusion(tally: &Tally) -> Table {
+fn confusion(tally: &Tally) -> ReportTable {
     let columns = [("planted", Align::Left), ("cases", Align::Right), ("said", Align::Prose)];
-    let mut table = Table::of(columns);
+    let mut table = ReportTable::from_columns(columns);
     for (planted, said) in &tally.confusion {
         let mut counts: Vec<(&Label, &u64)> = said.iter().collect();
         counts.sort_by(|one, other| other.1.cmp(one.1).then(one.0.cmp(other.0)));
         let words = counts.iter().map(|(label, count)| format!("{label} {count}"));
         let words = words.collect::<Vec<_>>().join(", ");
-        table.row([planted.to_string(), said.values().sum::<u64>().to_string(), words]);
+        table.add_measured_row([
+            planted.to_string(),
+            said.values().sum::<u64>().to_string(),
+            words,
+        ]);
     }
     table
 }

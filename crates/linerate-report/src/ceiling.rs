@@ -2,7 +2,7 @@
 //! same bound at other layers, the further bounds, the smallest of them. What is unknown is named.
 
 use linerate_core::record::{
-    Ceiling, CeilingInput, Direction, LINK, Layer, MetricId, Record, Rung, SHARE_MAX, Stat,
+    Ceiling, CeilingInput, Direction, HeaderLayer, LINK, MetricId, Record, Rung, SHARE_MAX, Stat,
 };
 
 use crate::{number, words};
@@ -14,17 +14,17 @@ const FAR_ABOVE_MEASURED: f64 = 100.0;
 
 /// The goodput of a whole direction, or what else its ceiling bounds.
 pub(crate) fn measured(record: &Record, direction: Direction) -> Option<f64> {
-    let bounded = record.ceiling_of(direction).map_or(MetricId::Goodput, |it| it.metric);
-    record.value(bounded, Stat::Value, Some(direction))
+    let bounded = record.ceiling_of(direction).map_or(MetricId::Goodput, |ceiling| ceiling.metric);
+    record.summary_value(bounded, Stat::Value, Some(direction))
 }
 
 /// Everything about a ceiling, one remark each, beginning with the link.
-pub(crate) fn lines(ceiling: &Ceiling, measured: Option<f64>) -> Vec<String> {
-    let mut out = vec![link(ceiling)];
+pub(crate) fn remark_lines(ceiling: &Ceiling, measured: Option<f64>) -> Vec<String> {
+    let mut out = vec![summary_line(ceiling)];
     out.extend(other_layers(ceiling));
     let near = |rung: &&Rung| rung.value.is_none_or(|value| is_near(ceiling, value, measured));
     let rungs = ceiling.rungs.iter().filter(near);
-    let rungs: Vec<String> = rungs.map(|it| rung(ceiling, it)).collect();
+    let rungs: Vec<String> = rungs.map(|it| rung_with_inputs(ceiling, it)).collect();
     if !rungs.is_empty() {
         out.push(format!("further bounds: {}", rungs.join("; ")));
     }
@@ -33,8 +33,8 @@ pub(crate) fn lines(ceiling: &Ceiling, measured: Option<f64>) -> Vec<String> {
 }
 
 /// The ceiling in one line, with the share reached or the inputs that are not known.
-pub(crate) fn link(ceiling: &Ceiling) -> String {
-    let mut text = bound(ceiling);
+pub(crate) fn summary_line(ceiling: &Ceiling) -> String {
+    let mut text = value_with_inputs(ceiling);
     if ceiling.value.is_none() {
         return text;
     }
@@ -51,14 +51,18 @@ pub(crate) fn link(ceiling: &Ceiling) -> String {
 }
 
 /// The ceiling with its layer and inputs, or what is missing; without what was measured.
-pub(crate) fn bound(ceiling: &Ceiling) -> String {
+pub(crate) fn value_with_inputs(ceiling: &Ceiling) -> String {
     if let Some(why) = &ceiling.no_link {
         return format!("no ceiling by a link: {why}");
     }
     let inputs = in_brackets(&ceiling.inputs);
     match ceiling.value {
         Some(value) => {
-            format!("ceiling {} {}{inputs}", shown(ceiling, value), words::layer(ceiling.layer))
+            format!(
+                "ceiling {} {}{inputs}",
+                value_with_unit(ceiling, value),
+                words::layer_name(ceiling.layer)
+            )
         }
         None => format!("ceiling unknown{inputs}, for want of {}", unknown(&ceiling.unknown)),
     }
@@ -66,16 +70,16 @@ pub(crate) fn bound(ceiling: &Ceiling) -> String {
 
 /// The share of the ceiling for a narrow place: `99.1 % of the ceiling 941.48 Mbit/s`, or why
 /// there is none.
-pub(crate) fn brief(ceiling: Option<&Ceiling>) -> String {
+pub(crate) fn brief_share(ceiling: Option<&Ceiling>) -> String {
     let Some(ceiling) = ceiling else { return "no ceiling was computed".to_owned() };
     match (ceiling.value, ceiling.share) {
         _ if ceiling.no_link.is_some() => "no link bounds loopback".to_owned(),
         (Some(value), Some(share)) => {
             let percent = number::percent(share);
             let wrong = if ceiling.is_exceeded() { ": one of the two is wrong" } else { "" };
-            format!("{percent} of the ceiling {}{wrong}", shown(ceiling, value))
+            format!("{percent} of the ceiling {}{wrong}", value_with_unit(ceiling, value))
         }
-        (Some(value), None) => format!("ceiling {}", shown(ceiling, value)),
+        (Some(value), None) => format!("ceiling {}", value_with_unit(ceiling, value)),
         (None, _) => "no ceiling is known for this path".to_owned(),
     }
 }
@@ -86,12 +90,12 @@ fn other_layers(ceiling: &Ceiling) -> Option<String> {
     let each: Vec<String> = others
         .map(|at| {
             let layer = match at.layer {
-                Layer::Payload => "of payload",
-                Layer::Ip => "of IP packets",
-                Layer::Frame => "of frames",
-                Layer::Wire => "on the wire",
+                HeaderLayer::Payload => "of payload",
+                HeaderLayer::Ip => "of IP packets",
+                HeaderLayer::Frame => "of frames",
+                HeaderLayer::Wire => "on the wire",
             };
-            format!("{} {layer}", number::rate(at.bps))
+            format!("{} {layer}", number::rate_with_unit(at.bps))
         })
         .collect();
     (!each.is_empty()).then(|| format!("that is {}", words::listed(&each)))
@@ -104,11 +108,11 @@ fn is_near(ceiling: &Ceiling, value: f64, measured: Option<f64>) -> bool {
     value <= FAR * least && measured.is_none_or(|measured| value <= FAR_ABOVE_MEASURED * measured)
 }
 
-fn rung(ceiling: &Ceiling, rung: &Rung) -> String {
+fn rung_with_inputs(ceiling: &Ceiling, rung: &Rung) -> String {
     let name = spoken(&rung.kind);
     let inputs = in_brackets(&rung.inputs);
     match rung.value {
-        Some(value) => format!("{name} {}{inputs}", shown(ceiling, value)),
+        Some(value) => format!("{name} {}{inputs}", value_with_unit(ceiling, value)),
         None => format!("{name} unknown{inputs}, for want of {}", unknown(&rung.unknown)),
     }
 }
@@ -120,7 +124,8 @@ pub(crate) fn expected(ceiling: &Ceiling, measured: Option<f64>) -> Option<Strin
         return None;
     }
     let name = spoken(bound.kind);
-    let mut text = format!("expected at most {} by the {name}", shown(ceiling, bound.value));
+    let mut text =
+        format!("expected at most {} by the {name}", value_with_unit(ceiling, bound.value));
     if let Some(measured) = measured.filter(|_| bound.value > 0.0) {
         let share = number::percent(measured / bound.value);
         text.push_str(&if measured > bound.value * SHARE_MAX {
@@ -141,9 +146,9 @@ pub(crate) fn spoken(kind: &str) -> String {
     }
 }
 
-fn shown(ceiling: &Ceiling, value: f64) -> String {
-    match ceiling.metric.row().unit {
-        "bit/s" => number::rate(value),
+fn value_with_unit(ceiling: &Ceiling, value: f64) -> String {
+    match ceiling.metric.table_row().unit {
+        "bit/s" => number::rate_with_unit(value),
         unit => format!("{} {unit}", number::significant(value, 5)),
     }
 }
@@ -158,11 +163,11 @@ pub(crate) fn wanting(names: &[String]) -> String {
 }
 
 pub(crate) fn in_brackets(inputs: &[CeilingInput]) -> String {
-    let each: Vec<String> = inputs.iter().map(input).collect();
+    let each: Vec<String> = inputs.iter().map(input_text).collect();
     if each.is_empty() { String::new() } else { format!(" ({})", each.join("; ")) }
 }
 
-fn input(input: &CeilingInput) -> String {
+fn input_text(input: &CeilingInput) -> String {
     let value = input.value;
     let from = if input.source.is_empty() { String::new() } else { format!(", {}", input.source) };
     let spaced = if input.source.is_empty() { "" } else { &format!(" {}", input.source) };
@@ -171,7 +176,7 @@ fn input(input: &CeilingInput) -> String {
         "vlan_tags" if value == 1.0 => "one VLAN tag".to_owned(),
         "vlan_tags" => format!("{value} VLAN tags"),
         "streams" => words::counted(value as u64, "stream"),
-        "pace_bps" => format!("{} a stream", number::rate(value)),
+        "pace_bps" => format!("{} a stream", number::rate_with_unit(value)),
         "window_bytes" | "send_buffer_bytes" => format!("{}{from}", number::memory(value as u64)),
         "rtt_min_ns" => format!("smallest round trip {} ms", number::ms_to_microsecond(value)),
         "tcp_header_bytes" if value == 20.0 => "TCP without options".to_owned(),
@@ -179,7 +184,7 @@ fn input(input: &CeilingInput) -> String {
         "tcp_header_bytes" => format!("TCP header of {value} bytes"),
         "packet_bytes" => format!("packets of {value} bytes{from}"),
         "header_bytes" => format!("headers of {value} bytes{from}"),
-        name if name.ends_with("_bps") => format!("{}{from}", number::rate(value)),
+        name if name.ends_with("_bps") => format!("{}{from}", number::rate_with_unit(value)),
         name => match name.strip_suffix("_bytes") {
             Some(name) => format!("{} {value} bytes", name.replace('_', " ")),
             None => format!("{} {value}", name.replace('_', " ")),
@@ -198,9 +203,9 @@ mod tests {
         Ceiling {
             value: Some(941_482_444.7),
             inputs: vec![
-                CeilingInput::of("link_rate_bps", 1e9, "speed of eth0"),
-                CeilingInput::of("packet_bytes", 1500.0, "the MTU of eth0"),
-                CeilingInput::of("header_bytes", 52.0, "IP and TCP with timestamps"),
+                CeilingInput::from_value("link_rate_bps", 1e9, "speed of eth0"),
+                CeilingInput::from_value("packet_bytes", 1500.0, "the MTU of eth0"),
+                CeilingInput::from_value("header_bytes", 52.0, "IP and TCP with timestamps"),
             ],
             share: Some(0.991),
             ..Ceiling::of_goodput(Direction::Up)
@@ -212,8 +217,8 @@ mod tests {
             kind: "receive_window".to_owned(),
             value,
             inputs: vec![
-                CeilingInput::of("window_bytes", 65_536.0, "largest receive window seen"),
-                CeilingInput::of("rtt_min_ns", 10e6, ""),
+                CeilingInput::from_value("window_bytes", 65_536.0, "largest receive window seen"),
+                CeilingInput::from_value("rtt_min_ns", 10e6, ""),
             ],
             unknown: Vec::new(),
             source: String::new(),
@@ -223,24 +228,24 @@ mod tests {
     #[test]
     fn a_ceiling_names_its_inputs_and_the_share() {
         assert_eq!(
-            link(&gigabit()),
+            summary_line(&gigabit()),
             "ceiling 941.48 Mbit/s payload (1 Gbit/s, speed of eth0; packets of 1500 bytes, the \
              MTU of eth0; headers of 52 bytes, IP and TCP with timestamps): reached 99.1 %"
         );
         let bare = Ceiling { value: None, inputs: Vec::new(), ..gigabit() };
         let unknown = vec!["the rate of the link".to_owned()];
-        let text = link(&Ceiling { unknown: unknown.clone(), ..bare });
+        let text = summary_line(&Ceiling { unknown: unknown.clone(), ..bare });
         assert_eq!(text, "ceiling unknown, for want of the rate of the link");
-        let text = link(&Ceiling { unknown, ..gigabit() });
+        let text = summary_line(&Ceiling { unknown, ..gigabit() });
         assert!(text.ends_with("reached 99.1 %; not known: the rate of the link"), "{text}");
     }
 
     #[test]
     fn more_than_the_ceiling_is_never_told_as_reached() {
         let above = Ceiling { share: Some(1.07), ..gigabit() };
-        let text = link(&above);
+        let text = summary_line(&above);
         assert!(text.ends_with("107 % of it was measured, so one of the two is wrong"), "{text}");
-        assert!(brief(Some(&above)).ends_with("one of the two is wrong"));
+        assert!(brief_share(Some(&above)).ends_with("one of the two is wrong"));
     }
 
     #[test]
@@ -248,13 +253,13 @@ mod tests {
         let why = Some("lo is loopback, whose packets cross no link".to_owned());
         let loopback = Ceiling { no_link: why, ..Ceiling::of_goodput(Direction::Up) };
         assert_eq!(
-            link(&loopback),
+            summary_line(&loopback),
             "no ceiling by a link: lo is loopback, whose packets cross no link"
         );
-        assert_eq!(brief(Some(&loopback)), "no link bounds loopback");
-        assert_eq!(brief(Some(&gigabit())), "99.1 % of the ceiling 941.48 Mbit/s");
+        assert_eq!(brief_share(Some(&loopback)), "no link bounds loopback");
+        assert_eq!(brief_share(Some(&gigabit())), "99.1 % of the ceiling 941.48 Mbit/s");
         let unknown = Ceiling::of_goodput(Direction::Up);
-        assert_eq!(brief(Some(&unknown)), "no ceiling is known for this path");
+        assert_eq!(brief_share(Some(&unknown)), "no ceiling is known for this path");
     }
 
     #[test]
@@ -262,11 +267,11 @@ mod tests {
         // 65,536 bytes over 10 ms are 52.43 Mbit/s; 50 of them are 95.4 %.
         let mut ceiling = gigabit();
         ceiling.layers = vec![
-            LayerRate { layer: Layer::Payload, bps: 941_482_444.7 },
-            LayerRate { layer: Layer::Wire, bps: 1e9 },
+            LayerRate { layer: HeaderLayer::Payload, bps: 941_482_444.7 },
+            LayerRate { layer: HeaderLayer::Wire, bps: 1e9 },
         ];
         ceiling.rungs = vec![window(Some(52_428_800.0))];
-        let lines = lines(&ceiling, Some(50e6));
+        let lines = remark_lines(&ceiling, Some(50e6));
         assert_eq!(
             lines[1..],
             [
@@ -277,12 +282,16 @@ mod tests {
             ]
         );
         ceiling.rungs = vec![window(Some(9.5e9))];
-        assert_eq!(super::lines(&ceiling, None).len(), 2, "ten times the link is left out");
+        assert_eq!(super::remark_lines(&ceiling, None).len(), 2, "ten times the link is left out");
         let loopback = Ceiling { value: None, rungs: vec![window(Some(60e9))], ..gigabit() };
-        assert_eq!(super::lines(&loopback, Some(1e9)).len(), 3, "60 times what was measured");
-        assert_eq!(super::lines(&loopback, Some(0.5e9)).len(), 1, "120 times");
+        assert_eq!(
+            super::remark_lines(&loopback, Some(1e9)).len(),
+            3,
+            "60 times what was measured"
+        );
+        assert_eq!(super::remark_lines(&loopback, Some(0.5e9)).len(), 1, "120 times");
         assert!(expected(&ceiling, Some(50e6)).is_none(), "the link is the smallest");
         ceiling.rungs = vec![Rung { unknown: vec!["the window".to_owned()], ..window(None) }];
-        assert!(rung(&ceiling, &ceiling.rungs[0]).ends_with("for want of the window"));
+        assert!(rung_with_inputs(&ceiling, &ceiling.rungs[0]).ends_with("for want of the window"));
     }
 }

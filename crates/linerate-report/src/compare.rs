@@ -4,7 +4,7 @@
 use linerate_core::comparison::{CONFIDENCE, Compared, Comparison};
 use linerate_core::record::{MetricId, Plan, Record};
 
-use crate::document::{Block, Document, Fact, Section, Table};
+use crate::document::{Block, Document, Fact, ReportSection, ReportTable};
 use crate::headline::{ComparedIn, short_id, verdict};
 use crate::number::or_dash;
 use crate::words;
@@ -12,15 +12,15 @@ use crate::words;
 /// Columns of the labels.
 const LABEL: usize = 8;
 
-fn table(comparison: &Comparison) -> Table {
-    let unit = ComparedIn::of(comparison);
+fn candidates_table(comparison: &Comparison) -> ReportTable {
+    let unit = ComparedIn::from_comparison(comparison);
     let what = match comparison.metric {
         MetricId::RttKernel => "kernel RTT",
         MetricId::Rtt => "RTT",
         _ => "goodput",
     };
     let share = CONFIDENCE * 100.0;
-    let mut table = Table::new([
+    let mut table = ReportTable::new([
         "candidate".to_owned(),
         format!("{what} {}", unit.name),
         "difference".to_owned(),
@@ -31,28 +31,28 @@ fn table(comparison: &Comparison) -> Table {
         let difference = it.difference.filter(|_| !verdict.is_empty());
         [
             name,
-            or_dash(value, |value| unit.value(value)),
-            or_dash(difference, |it| unit.signed(it.median)),
-            or_dash(difference, |it| unit.interval(&it)),
+            or_dash(value, |value| unit.format_value(value)),
+            or_dash(difference, |difference| unit.signed(difference.median)),
+            or_dash(difference, |difference| unit.interval(&difference)),
             verdict.to_owned(),
         ]
     };
     for (index, it) in comparison.candidates.iter().enumerate() {
         if index == 0 {
-            table.row(row(it, it.name.clone(), it.value, ""));
-            table.row(row(it, format!("{} again", it.name), None, "floor"));
+            table.add_measured_row(row(it, it.name.clone(), it.value, ""));
+            table.add_measured_row(row(it, format!("{} again", it.name), None, "floor"));
         } else {
-            table.row(row(it, it.name.clone(), it.value, verdict(it.verdict)));
+            table.add_measured_row(row(it, it.name.clone(), it.value, verdict(it.verdict)));
         }
     }
     table
 }
 
-fn facts(record: &Record, comparison: &Comparison) -> Vec<Fact> {
-    let unit = ComparedIn::of(comparison);
+fn comparison_facts(record: &Record, comparison: &Comparison) -> Vec<Fact> {
+    let unit = ComparedIn::from_comparison(comparison);
     let floor = comparison.floor.map(|floor| {
         let name = comparison.candidates.first().map_or("", |first| first.name.as_str());
-        let floor = unit.value(floor);
+        let floor = unit.format_value(floor);
         Fact::new("floor", LABEL, format!("{floor} {}: {name} beside itself", unit.name))
     });
     let each = match comparison.metric {
@@ -85,7 +85,7 @@ fn stored(record: &Record) -> Option<String> {
     let Plan::Compare(plan) = &record.plan else { return None };
     let started = |id| {
         let part = record.parts.iter().find(|part| part.id == id)?;
-        part.started_at.text("%Y-%m-%d %H:%M")
+        part.started_at.format_utc("%Y-%m-%d %H:%M")
     };
     let results = plan.candidates.iter().map(|candidate| {
         let id = candidate.result?;
@@ -98,22 +98,32 @@ fn stored(record: &Record) -> Option<String> {
 }
 
 /// What stands under the headline.
-pub(crate) fn brief(record: &Record) -> Vec<Block> {
-    Comparison::from_record(record)
-        .filter(|comparison| comparison.rounds > 0)
-        .map_or_else(Vec::new, |it| {
-            vec![Block::Table(table(&it)), Block::Facts(facts(record, &it))]
-        })
+pub(crate) fn brief_blocks(record: &Record) -> Vec<Block> {
+    Comparison::from_record(record).filter(|comparison| comparison.rounds > 0).map_or_else(
+        Vec::new,
+        |comparison| {
+            vec![
+                Block::Table(candidates_table(&comparison)),
+                Block::Facts(comparison_facts(record, &comparison)),
+            ]
+        },
+    )
 }
 
 /// The whole page.
 pub(crate) fn document(record: &Record) -> Document {
     let comparison = Comparison::from_record(record).filter(|comparison| comparison.rounds > 0);
-    let names = comparison.iter().flat_map(|it| &it.candidates).map(|it| it.name.clone());
+    let names = comparison
+        .iter()
+        .flat_map(|comparison| &comparison.candidates)
+        .map(|compared| compared.name.clone());
     let title = format!("Comparison of {}", words::listed(&names.collect::<Vec<_>>()));
-    let sections = comparison.map(|it| {
-        let blocks = [Block::Table(table(&it)), Block::Facts(facts(record, &it))];
-        Section::apart("Candidates", blocks)
+    let sections = comparison.map(|comparison| {
+        let blocks = [
+            Block::Table(candidates_table(&comparison)),
+            Block::Facts(comparison_facts(record, &comparison)),
+        ];
+        ReportSection::after_blank_line("Candidates", blocks)
     });
     Document { title, sections: sections.into_iter().collect(), ..Document::default() }
 }
@@ -121,7 +131,8 @@ pub(crate) fn document(record: &Record) -> Document {
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        Candidate, ComparePlan, PingPlan, Plan, RecordId, Stat, Status, Summary, Tool,
+        ComparePlan, ComparisonCandidate, PingPlan, Plan, RecordId, RecordStatus, Stat, Summary,
+        Tool,
     };
     use linerate_core::time::WallTime;
 
@@ -132,10 +143,10 @@ mod tests {
     fn record(rounds: &[[f64; 3]]) -> Record {
         let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
         let ping = Plan::Ping(PingPlan::default());
-        let named = |name: &str| Candidate::new(name, ping.clone());
+        let named = |name: &str| ComparisonCandidate::new(name, ping.clone());
         let plan = ComparePlan { candidates: vec![named("a"), named("b")], rounds: 16, seed: 1 };
         let begin = |plan| {
-            Record::begin(
+            Record::from_plan(
                 RecordId::from_parts(0, [0; 10]),
                 tool.clone(),
                 plan,
@@ -145,11 +156,11 @@ mod tests {
         let mut record = begin(Plan::Compare(plan));
         let part = |value: &f64| {
             let mut part = begin(ping.clone());
-            part.summary = vec![Summary::of(MetricId::RttKernel, Stat::P50, *value)];
+            part.summary = vec![Summary::from_value(MetricId::RttKernel, Stat::P50, *value)];
             part
         };
         record.parts = rounds.iter().flatten().map(part).collect();
-        record.status = Status::Ok;
+        record.status = RecordStatus::Ok;
         record
     }
 
@@ -157,7 +168,7 @@ mod tests {
     fn a_difference_stands_beside_its_interval_and_the_floor() {
         let rounds = (0..16).map(|n| [2340.0, 4990.0 + f64::from(n % 2) * 10.0, 2340.0]);
         let record = record(&rounds.collect::<Vec<_>>());
-        let line = Headline::of(&record).line();
+        let line = Headline::from_record(&record).summary_line();
         assert!(line.starts_with("against a (2.34 us): b +2.65 us \u{b7} good"), "{line}");
         let text = crate::record::document(&record).text(None);
         // Half of the rounds differ by 2.65 us, half by 2.66; the clock's step is the floor.
@@ -172,7 +183,7 @@ mod tests {
         let Plan::Compare(plan) = &mut record.plan else { panic!("a comparison") };
         let id = RecordId::from_parts(0, [0; 10]);
         plan.candidates.iter_mut().for_each(|candidate| candidate.result = Some(id));
-        let line = Headline::of(&record).line();
+        let line = Headline::from_record(&record).summary_line();
         assert!(line.contains("doubtful: not measured in turn"), "{line}");
         let text = crate::record::document(&record).text(None);
         let told = "16 rounds, blocks of the samples";
@@ -184,14 +195,14 @@ mod tests {
     fn a_comparison_that_would_have_missed_a_tenth_is_not_good() {
         let noise = |n: u32| 2340.0 * 0.15 * (f64::from(n % 3) - 1.0);
         let rounds = (0..16).map(|n| [2340.0, 2574.0 + noise(n), 2340.0 + noise(n + 1)]);
-        let found = Headline::of(&record(&rounds.collect::<Vec<_>>()));
+        let found = Headline::from_record(&record(&rounds.collect::<Vec<_>>()));
         assert!(found.result.contains("us (0.70 us or 30"), "{}", found.result);
         assert_eq!(found.quality, Quality::Doubtful);
         assert!(found.doubt.starts_with("16 rounds would have missed 30"), "{}", found.doubt);
         // A hundredth of noise: a tenth would have shown, and does.
         let noise = |n: u32| 23.4 * (f64::from(n % 3) - 1.0);
         let rounds = (0..16).map(|n| [2340.0, 2340.0 + noise(n), 2340.0 + noise(n + 1)]);
-        let found = Headline::of(&record(&rounds.collect::<Vec<_>>()));
+        let found = Headline::from_record(&record(&rounds.collect::<Vec<_>>()));
         assert_eq!((found.quality, found.doubt.as_str()), (Quality::Good, ""));
         assert!(found.result.contains("both 2.34 us (0.05 us or 2"), "{}", found.result);
     }
@@ -204,9 +215,9 @@ mod tests {
         let caveat = Caveat::new(CaveatCode::RunQueueWait, "the host was busy", "stop it");
         // One measurement of 48 is no reason, a tenth of them is one.
         busy.parts[0].caveats.push(caveat.clone());
-        assert_eq!(Headline::of(&busy).quality, Quality::Good);
+        assert_eq!(Headline::from_record(&busy).quality, Quality::Good);
         busy.parts[1..5].iter_mut().for_each(|part| part.caveats.push(caveat.clone()));
-        let found = Headline::of(&busy);
+        let found = Headline::from_record(&busy);
         let doubt = "in 5 of 48 measurements: the host was busy";
         assert_eq!((found.quality, found.doubt.as_str()), (Quality::Doubtful, doubt));
     }
@@ -214,17 +225,17 @@ mod tests {
     #[test]
     fn what_cannot_be_told_is_not() {
         let same = record(&[[2340.0, 2340.0, 2340.0]; 16]);
-        let line = Headline::of(&same).line();
+        let line = Headline::from_record(&same).summary_line();
         assert!(line.starts_with("no difference: both 2.34 us"), "{line}");
-        let few = Headline::of(&record(&[[2340.0, 4990.0, 2340.0]; 3]));
+        let few = Headline::from_record(&record(&[[2340.0, 4990.0, 2340.0]; 3]));
         assert_eq!((few.quality, few.result.ends_with("b not known")), (Quality::Doubtful, true));
         assert!(few.doubt.contains("3 rounds of the 6"), "{}", few.doubt);
-        let moved = Headline::of(&record(&[[2340.0, 4990.0, 2400.0]; 16]));
+        let moved = Headline::from_record(&record(&[[2340.0, 4990.0, 2400.0]; 16]));
         assert_eq!(
             (moved.quality, moved.doubt.as_str()),
             (Quality::Doubtful, "a differs from itself")
         );
-        let none = Headline::of(&record(&[]));
+        let none = Headline::from_record(&record(&[]));
         assert_eq!((none.quality, none.result.as_str()), (Quality::Bad, "nothing was compared"));
     }
 }

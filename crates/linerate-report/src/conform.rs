@@ -8,8 +8,8 @@ use linerate_core::conformance::{
 };
 use linerate_core::time::WallTime;
 
-use crate::document::{Block, Document, Fact, Section, Table};
-use crate::headline::{Headline, Limit, LimitedBy, Quality};
+use crate::document::{Block, Document, Fact, ReportSection, ReportTable};
+use crate::headline::{Headline, LimitText, LimitedBy, Quality};
 use crate::{number, words};
 
 /// Rows of the table of bursts; JSON has them all.
@@ -17,49 +17,51 @@ const ROWS_MAX: usize = 16;
 
 /// What a run found.
 pub fn document(found: &Conformance) -> Document {
-    let mut sections: Vec<Section> =
+    let mut sections: Vec<ReportSection> =
         found.contracts.iter().map(|contract| contract_section(found, contract)).collect();
     sections.extend(bursts(found));
-    sections.extend(peaks(found));
-    sections.extend(bucket(found).map(|text| Section::close("", [Block::Text(text)])));
+    sections.extend(peaks_section(found));
+    sections.extend(
+        bucket(found).map(|text| ReportSection::without_blank_line("", [Block::Text(text)])),
+    );
     let headline = headline(found);
     Document {
-        sentence: headline.line(),
+        sentence: headline.summary_line(),
         headline: Some(headline),
-        title: title(found),
-        head: vec![Block::Lines(head(found).into_iter().chain(not_metered(found)).collect())],
+        title: title_line(found),
+        head: vec![Block::Lines(head_lines(found).into_iter().chain(not_metered(found)).collect())],
         sections,
         failure: found.failure.as_ref().map(|failure| ("ended early", failure.clone())),
-        brief: brief(found),
+        brief: brief_blocks(found),
         ..Document::default()
     }
 }
 
-fn title(found: &Conformance) -> String {
-    format!("Conformance of {}: {}{}", found.source, amount(&found.total), span(found))
+fn title_line(found: &Conformance) -> String {
+    format!("Conformance of {}: {}{}", found.source, amount(&found.total), span_text(found))
 }
 
-fn span(found: &Conformance) -> String {
+fn span_text(found: &Conformance) -> String {
     match found.span_ns {
         0 => String::new(),
-        ns => format!(" in {}", time(ns as f64)),
+        ns => format!(" in {}", time_with_unit(ns as f64)),
     }
 }
 
-fn head(found: &Conformance) -> Vec<String> {
+fn head_lines(found: &Conformance) -> Vec<String> {
     let first = found.first_at_ns.map(|first| WallTime::from_unix_nanos(first.into()));
     let mut out: Vec<String> =
         first.map(|first| format!("first packet {first}")).into_iter().collect();
     out.push(match (found.cells, found.line_cells_per_s) {
         (Some(cells), Some(line)) => format!(
             "counted: cells of 53 bytes, {cells}, on a line of {} ({} cells/s)",
-            number::rate(line * 424.0),
+            number::rate_with_unit(line * 424.0),
             number::significant(line, 8)
         ),
         _ => format!("counted: bytes of the {}", found.layer),
     });
     out.extend((found.only != "all").then(|| format!("only {}", found.only)));
-    out.extend(found.mean_bps.map(|mean| format!("mean rate {}", number::rate(mean))));
+    out.extend(found.mean_bps.map(|mean| format!("mean rate {}", number::rate_with_unit(mean))));
     out
 }
 
@@ -73,7 +75,7 @@ fn amount(count: &Count) -> String {
 }
 
 /// A time with the unit that suits it.
-fn time(ns: f64) -> String {
+fn time_with_unit(ns: f64) -> String {
     match ns {
         _ if ns == 0.0 => "0 s".to_owned(),
         _ if ns < 1e3 => format!("{} ns", number::significant(ns, 4)),
@@ -114,7 +116,7 @@ fn not_metered(found: &Conformance) -> Vec<String> {
     out
 }
 
-fn contract_section(found: &Conformance, result: &ContractResult) -> Section {
+fn contract_section(found: &Conformance, result: &ContractResult) -> ReportSection {
     let mut lines = Vec::new();
     if let (Some(inside), Some(outside)) = (result.cells_conforming, result.cells_outside) {
         lines.push(format!("cells: {inside} conform, {outside} do not"));
@@ -126,10 +128,10 @@ fn contract_section(found: &Conformance, result: &ContractResult) -> Section {
     lines.extend(longest.map(|run| format!("longest run outside: {}", run_text(run))));
     lines.extend(result.needed.iter().map(needed_text));
     let table = Block::Table(counts(found, result));
-    Section::close(result.contract.as_str(), [table, Block::Lines(lines)])
+    ReportSection::without_blank_line(result.contract.as_str(), [table, Block::Lines(lines)])
 }
 
-fn counts(found: &Conformance, result: &ContractResult) -> Table {
+fn counts(found: &Conformance, result: &ContractResult) -> ReportTable {
     let rows = [
         ("green", Some(&result.green)),
         ("yellow", result.yellow.as_ref()),
@@ -139,7 +141,7 @@ fn counts(found: &Conformance, result: &ContractResult) -> Table {
         let share = count.bytes as f64 / found.total.bytes as f64;
         (found.total.bytes > 0).then(|| number::percent(share))
     };
-    Table::by(
+    ReportTable::from_rows(
         rows.into_iter().filter_map(|(name, count)| Some((name, count?))),
         &[
             ("colour", &|(name, _)| (*name).to_owned()),
@@ -155,14 +157,14 @@ fn violation(violation: &Violation) -> String {
         "packet {} of {} bytes, {} after the first: {}",
         violation.packet,
         violation.bytes,
-        time(violation.at_ns as f64),
-        lack(violation)
+        time_with_unit(violation.at_ns as f64),
+        lack_text(violation)
     )
 }
 
-fn lack(violation: &Violation) -> String {
+fn lack_text(violation: &Violation) -> String {
     match violation.lack {
-        Lack::EarlyNs(ns) => format!("{} too early", time(ns)),
+        Lack::EarlyNs(ns) => format!("{} too early", time_with_unit(ns)),
         Lack::MissingBytes(bytes) => {
             format!("{} of tokens missing", words::counted(bytes, "byte"))
         }
@@ -176,48 +178,48 @@ fn run_text(run: &Run) -> String {
         words::counted(run.packets, "packet"),
         number::amount(run.bytes),
         run.first_packet,
-        time(run.span_ns as f64)
+        time_with_unit(run.span_ns as f64)
     )
 }
 
 fn needed_text(needed: &Needed) -> String {
     let show = |value: f64| match needed.unit.as_str() {
-        "ns" => time(value),
+        "ns" => time_with_unit(value),
         unit => format!("{value:.0} {unit}"),
     };
     let enough = if needed.value <= needed.granted { "is enough" } else { "is too little" };
     format!(
         "all of it at {} needs {} {}; {} {enough}",
-        number::rate(needed.rate_bps),
+        number::rate_with_unit(needed.rate_bps),
         needed.parameter.to_uppercase(),
         show(needed.value),
         show(needed.granted)
     )
 }
 
-fn bursts(found: &Conformance) -> Option<Section> {
+fn bursts(found: &Conformance) -> Option<ReportSection> {
     found.inverse.first()?;
     let in_cells = found.cells.is_some();
     let mut head = vec!["rate", "smallest burst", "needed over"];
     if in_cells {
         head.extend(["cells/s", "cells", "smallest CDVT"]);
     }
-    let mut table = Table::new(head);
+    let mut table = ReportTable::new(head);
     for row in thinned(&found.inverse) {
         let mut cells = vec![
-            number::rate(row.rate_bps),
+            number::rate_with_unit(row.rate_bps),
             format!("{:.0} bytes", (row.burst_bytes - 1e-6).ceil()),
-            time(row.span_ns),
+            time_with_unit(row.span_ns),
         ];
         if let (Some(rate), Some(cdvt)) = (row.cells_per_s, row.cdvt_ns) {
             cells.push(number::significant(rate, 6));
             cells.push(format!("{:.2}", row.burst_bytes / 53.0));
-            cells.push(time(cdvt));
+            cells.push(time_with_unit(cdvt));
         }
-        table.row(cells);
+        table.add_measured_row(cells);
     }
     let title = "The smallest burst with which all of it conforms";
-    Some(Section::close(title, [Block::Table(table)]))
+    Some(ReportSection::without_blank_line(title, [Block::Table(table)]))
 }
 
 /// At most [`ROWS_MAX`] rows, the first and the last among them.
@@ -227,13 +229,17 @@ fn thinned(rows: &[BurstAtRate]) -> Vec<&BurstAtRate> {
     (0..shown).map(|index| &rows[at(index)]).collect()
 }
 
-fn peaks(found: &Conformance) -> Option<Section> {
+fn peaks_section(found: &Conformance) -> Option<ReportSection> {
     found.peaks.first()?;
     let rows = found.peaks.iter().map(|peak| {
-        [time(peak.window_ns as f64), number::amount(peak.bytes), number::rate(peak.bps)]
+        [
+            time_with_unit(peak.window_ns as f64),
+            number::amount(peak.bytes),
+            number::rate_with_unit(peak.bps),
+        ]
     });
-    let table = Table::new(["window", "most bytes", "peak rate"]).rows(rows);
-    Some(Section::close("The busiest windows", [Block::Table(table)]))
+    let table = ReportTable::new(["window", "most bytes", "peak rate"]).with_rows(rows);
+    Some(ReportSection::without_blank_line("The busiest windows", [Block::Table(table)]))
 }
 
 fn bucket(found: &Conformance) -> Option<String> {
@@ -242,21 +248,24 @@ fn bucket(found: &Conformance) -> Option<String> {
         "It looks as if a token bucket of {} (CIR) and {:.0} bytes (CBS) had shaped it: the rate \
          held for {}, and {} of the later packets came with that bucket nearly empty. A bucket that \
          was not full before is deeper.",
-        number::rate(bucket.rate_bps),
+        number::rate_with_unit(bucket.rate_bps),
         bucket.burst_bytes,
-        time(bucket.held_ns),
-        number::share(bucket.empty_share)
+        time_with_unit(bucket.held_ns),
+        number::whole_percent(bucket.empty_share)
     ))
 }
 
 /// What was metered, each contract's result, and where its figures are.
-fn brief(found: &Conformance) -> Vec<Block> {
-    let metered = Fact::new("metered", LABEL, format!("{}{}", amount(&found.total), span(found)));
-    let mean = found.mean_bps.map(|mean| Fact::new("mean", LABEL, number::rate(mean)));
+fn brief_blocks(found: &Conformance) -> Vec<Block> {
+    let metered =
+        Fact::new("metered", LABEL, format!("{}{}", amount(&found.total), span_text(found)));
+    let mean = found.mean_bps.map(|mean| Fact::new("mean", LABEL, number::rate_with_unit(mean)));
     let contracts = found.contracts.iter().take(CONTRACTS_MAX).map(|result| {
         let red = &result.red;
         let outside = format!("{} of {} outside", red.packets, found.total.packets);
-        let worst = result.worst.map(|it| format!(", worst packet {}: {}", it.packet, lack(&it)));
+        let worst = result.worst.map(|violation| {
+            format!(", worst packet {}: {}", violation.packet, lack_text(&violation))
+        });
         let worst = worst.unwrap_or_default();
         Fact::new("contract", LABEL, format!("{}: {outside}{worst}", result.contract))
     });
@@ -283,7 +292,7 @@ fn headline(found: &Conformance) -> Headline {
         result: verdict(found),
         share: None,
         ceiling: String::new(),
-        limit: Limit::new(LimitedBy::Nothing, found.source.clone()),
+        limit: LimitText::new(LimitedBy::Nothing, found.source.clone()),
         quality,
         doubt: doubt.to_owned(),
         id: String::new(),

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use linerate_core::record::{Ceiling, Plan, Record, Stat, Summary, TcpDirections};
 
-use crate::escape::line;
+use crate::escape::without_controls;
 
 /// Begins of a formula.
 const FORMULA: [char; 4] = ['=', '+', '-', '@'];
@@ -17,21 +17,24 @@ const HEAD: &str = "id,started_at,name,metric,stat,direction,flow,payload_bytes,
 
 /// Every summary row of one record as a line; an absent qualifier is an empty field.
 pub fn record(record: &Record) -> String {
-    lines(HEAD, rows(record).into_iter())
+    rows_with_head(HEAD, record_rows(record).into_iter())
 }
 
 /// The same of many records under one head.
 pub fn records<'a>(records: impl Iterator<Item = &'a Record>) -> String {
-    lines(HEAD, records.flat_map(rows))
+    rows_with_head(HEAD, records.flat_map(record_rows))
 }
 
-fn rows(record: &Record) -> Vec<Vec<String>> {
+fn record_rows(record: &Record) -> Vec<Vec<String>> {
     let id = record.id.to_string();
     let started_at = record.started_at.to_string();
     let name = record.name.as_deref().unwrap_or_default();
     let host = record.plan.host_names().next().unwrap_or_default().to_owned();
-    let test_fields =
-        [record.plan.kind().to_owned(), host, text(directions(record).map(direction))];
+    let test_fields = [
+        record.plan.kind_name().to_owned(),
+        host,
+        field_or_empty(directions(record).map(direction)),
+    ];
     let rows = record.summary.iter().map(|row| {
         let [metric, stat, value, unit] = value_fields(row);
         let mut line = vec![
@@ -40,10 +43,10 @@ fn rows(record: &Record) -> Vec<Vec<String>> {
             name.to_owned(),
             metric,
             stat,
-            text(row.direction.map(key)),
-            text(row.flow),
-            text(row.payload_bytes),
-            text(row.n),
+            field_or_empty(row.direction.map(variant_name)),
+            field_or_empty(row.flow),
+            field_or_empty(row.payload_bytes),
+            field_or_empty(row.n),
             value,
             unit,
         ];
@@ -87,20 +90,20 @@ pub(crate) fn bound_fields(record: &Record, row: &Summary) -> [String; 4] {
         |ceiling: &Ceiling| ceiling.no_link.clone().unwrap_or_else(|| ceiling.unknown.join("; "));
     [
         layer,
-        text(ceiling.and_then(|it| it.value)),
-        text(ceiling.and_then(|it| it.share)),
+        field_or_empty(ceiling.and_then(|ceiling| ceiling.value)),
+        field_or_empty(ceiling.and_then(|ceiling| ceiling.share)),
         ceiling.map(unknown).unwrap_or_default(),
     ]
 }
 
 /// The layer of a row that nothing is known to bound.
 pub(crate) fn layer_alone(row: &Summary) -> [String; 4] {
-    let layer = row.metric.row().layer;
-    [text(layer.map(key)), String::new(), String::new(), String::new()]
+    let layer = row.metric.table_row().layer;
+    [field_or_empty(layer.map(variant_name)), String::new(), String::new(), String::new()]
 }
 
 /// The name of a variant, as in JSON.
-pub(crate) fn key(variant: impl serde::Serialize) -> String {
+pub(crate) fn variant_name(variant: impl serde::Serialize) -> String {
     match linerate_core::tree::to_value(&variant) {
         Ok(serde_json::Value::String(name)) => name,
         other => unreachable!("{other:?} is not a variant without fields"),
@@ -108,7 +111,7 @@ pub(crate) fn key(variant: impl serde::Serialize) -> String {
 }
 
 /// A value, or an empty field.
-pub(crate) fn text(value: Option<impl ToString>) -> String {
+pub(crate) fn field_or_empty(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
@@ -116,32 +119,32 @@ pub(crate) fn text(value: Option<impl ToString>) -> String {
 pub(crate) fn value_fields(row: &Summary) -> [String; 4] {
     [
         row.metric.key().to_owned(),
-        key(row.stat),
+        variant_name(row.stat),
         row.value.to_string(),
-        row.metric.row().unit.to_owned(),
+        row.metric.table_row().unit.to_owned(),
     ]
 }
 
 /// Text of a name from outside, as a spreadsheet shows it and a terminal does not run it: control
 /// characters become the replacement character, and what would be read as a formula (OWASP, "CSV
 /// injection": `=`, `+`, `-`, `@` at its begin) has an apostrophe before it. Numbers stay.
-fn inert(field: &str) -> Cow<'_, str> {
+fn formula_safe_field(field: &str) -> Cow<'_, str> {
     let is_plain = !field.contains(char::is_control) && !field.starts_with(FORMULA);
     if is_plain || field.parse::<f64>().is_ok() {
         return Cow::Borrowed(field);
     }
-    let field = line(field);
+    let field = without_controls(field);
     // A tab or a carriage return before a formula is passed over by some programs.
     let is_formula = field.trim_start_matches(['\u{fffd}', ' ']).starts_with(FORMULA);
     Cow::Owned(if is_formula { format!("'{field}") } else { field })
 }
 
 /// A head and its lines, quoted where RFC 4180 §2 asks for it; line ends are LF.
-pub(crate) fn lines(head: &str, rows: impl Iterator<Item = Vec<String>>) -> String {
+pub(crate) fn rows_with_head(head: &str, rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     writer.write_record(head.split(',')).expect("writing to memory does not fail");
     for row in rows {
-        let row = row.iter().map(|field| inert(field).into_owned());
+        let row = row.iter().map(|field| formula_safe_field(field).into_owned());
         writer.write_record(row).expect("every row is as long as the head");
     }
     let bytes = writer.into_inner().expect("flushing memory does not fail");
@@ -169,15 +172,15 @@ mod tests {
             ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),
             ("", ""),
         ] {
-            assert_eq!(inert(field), shown, "{field:?}");
+            assert_eq!(formula_safe_field(field), shown, "{field:?}");
         }
         let rows = [vec!["=1".to_owned(), "-1".to_owned()]];
-        assert_eq!(lines("a,b", rows.into_iter()), "a,b\n'=1,-1\n");
+        assert_eq!(rows_with_head("a,b", rows.into_iter()), "a,b\n'=1,-1\n");
     }
 
     #[test]
     fn values_keep_all_digits() {
-        let row = Summary::of(MetricId::Rtt, Stat::Mean, 6_412.345_678_9);
+        let row = Summary::from_value(MetricId::Rtt, Stat::Mean, 6_412.345_678_9);
         assert_eq!(value_fields(&row), ["rtt_ns", "mean", "6412.3456789", "ns"]);
     }
 }

@@ -8,19 +8,19 @@ use crate::{number, words};
 
 /// `20.1 ms idle, 122.4 ms loaded (p99 130.2), +102.3 ms: 490 RPM`; why nothing is known, where
 /// probes were sent; none where none were.
-pub(crate) fn line(record: &Record, way: Option<Direction>) -> Option<String> {
-    let of = |metric, stat| record.value(metric, stat, way);
+pub(crate) fn idle_and_loaded_line(record: &Record, way: Option<Direction>) -> Option<String> {
+    let of = |metric, stat| record.summary_value(metric, stat, way);
     let Some(loaded) = of(MetricId::DelayLoaded, Stat::P50) else {
         return record.probes.as_ref()?.silent.clone();
     };
-    let idle = record.value(MetricId::DelayIdle, Stat::P50, None);
+    let idle = record.summary_value(MetricId::DelayIdle, Stat::P50, None);
     let p99 = of(MetricId::DelayLoaded, Stat::P99)
-        .map_or_else(String::new, |ns| format!(" (p99 {})", ms(ns)));
-    let mut text = idle.map_or_else(String::new, |ns| format!("{} ms idle, ", ms(ns)));
-    text.push_str(&format!("{} ms loaded{p99}", ms(loaded)));
+        .map_or_else(String::new, |ns| format!(" (p99 {})", ms_three_digits(ns)));
+    let mut text = idle.map_or_else(String::new, |ns| format!("{} ms idle, ", ms_three_digits(ns)));
+    text.push_str(&format!("{} ms loaded{p99}", ms_three_digits(loaded)));
     if let Some(added) = of(MetricId::DelayAdded, Stat::Value) {
         let sign = if added < 0.0 { '\u{2212}' } else { '+' };
-        text.push_str(&format!(", {sign}{} ms", ms(added.abs())));
+        text.push_str(&format!(", {sign}{} ms", ms_three_digits(added.abs())));
     }
     if let Some(rpm) = of(MetricId::Responsiveness, Stat::Value) {
         text.push_str(&format!(": {rpm:.0} RPM"));
@@ -40,7 +40,7 @@ const PLACE_SHARE: f64 = 0.05;
 
 /// Where the queue stands: `100.0 ms on the way there, 6.00 ms in this host's own queue (eth0)`;
 /// none without a queue, or without stamps that tell.
-pub(crate) fn queue(record: &Record) -> Option<String> {
+pub(crate) fn queue_places(record: &Record) -> Option<String> {
     queue_of(record, None)
 }
 
@@ -55,13 +55,13 @@ pub(crate) fn queues(record: &Record) -> Option<String> {
 }
 
 fn queue_of(record: &Record, way: Option<Direction>) -> Option<String> {
-    Some(listed(&Queue::of(record, way)?.places))
+    Some(listed(&QueueDelay::from_record(record, way)?.places))
 }
 
 /// The same beside what the load adds in all: the places add up to that, or it is said that they do
 /// not.
 fn places(record: &Record, way: Option<Direction>) -> Option<String> {
-    let Queue { added, places, halves } = Queue::of(record, way)?;
+    let QueueDelay { added, places, halves } = QueueDelay::from_record(record, way)?;
     let sum: f64 = places.iter().map(|(ns, _)| ns).sum();
     let rest = added - sum;
     let is_off = |ns: f64| ns.abs() > ADDS_UP_SHARE * added;
@@ -70,7 +70,7 @@ fn places(record: &Record, way: Option<Direction>) -> Option<String> {
     Some(match places.len() {
         0 | 1 => listed(&places),
         _ if apart => format!("each way by its own median: {}", listed(&places)),
-        _ if is_off(rest) => format!("{}, {} ms elsewhere", listed(&places), ms(rest)),
+        _ if is_off(rest) => format!("{}, {} ms elsewhere", listed(&places), ms_three_digits(rest)),
         _ => listed(&places),
     })
 }
@@ -79,12 +79,12 @@ fn places(record: &Record, way: Option<Direction>) -> Option<String> {
 const ADDS_UP_SHARE: f64 = 0.01;
 
 fn listed(places: &[(f64, String)]) -> String {
-    let each = places.iter().map(|(ns, name)| format!("{} ms {name}", ms(*ns)));
+    let each = places.iter().map(|(ns, name)| format!("{} ms {name}", ms_three_digits(*ns)));
     each.collect::<Vec<String>>().join(", ")
 }
 
 /// The delay that load adds, and the place on the path where it does.
-struct Queue {
+struct QueueDelay {
     added: f64,
     /// The places that are worth a name, the largest first.
     places: Vec<(f64, String)>,
@@ -93,12 +93,12 @@ struct Queue {
     halves: Option<f64>,
 }
 
-impl Queue {
+impl QueueDelay {
     /// None without a queue, or without stamps that tell where it is.
-    fn of(record: &Record, way: Option<Direction>) -> Option<Self> {
-        let of = |metric| record.value(metric, Stat::Value, way);
+    fn from_record(record: &Record, way: Option<Direction>) -> Option<Self> {
+        let of = |metric| record.summary_value(metric, Stat::Value, way);
         let added = of(MetricId::DelayAdded)?;
-        let idle = record.value(MetricId::DelayIdle, Stat::P50, None)?;
+        let idle = record.summary_value(MetricId::DelayIdle, Stat::P50, None)?;
         if added < QUEUE_NS.max(QUEUE_SHARE * idle) {
             return None;
         }
@@ -125,9 +125,11 @@ impl Queue {
 /// The interface that probes leave by, in brackets.
 fn interface(record: &Record) -> String {
     let interface = record.ends.first().and_then(|end| end.interface.as_ref());
-    interface.map_or_else(String::new, |it| match it.shaper_bps {
-        Some(bps) => format!(" (shaper of {} on {})", number::rate(bps as f64), it.name),
-        None => format!(" ({})", it.name),
+    interface.map_or_else(String::new, |interface| match interface.shaper_bps {
+        Some(bps) => {
+            format!(" (shaper of {} on {})", number::rate_with_unit(bps as f64), interface.name)
+        }
+        None => format!(" ({})", interface.name),
     })
 }
 
@@ -135,25 +137,27 @@ fn interface(record: &Record) -> String {
 pub(crate) fn both_ways(record: &Record) -> Option<String> {
     let ways = [(Direction::Up, "up"), (Direction::Down, "down")].into_iter();
     let loaded = ways.filter_map(|(way, name)| {
-        let of = |stat| record.value(MetricId::DelayLoaded, stat, Some(way));
-        let p99 = of(Stat::P99).map_or_else(String::new, |ns| format!(" (p99 {})", ms(ns)));
-        Some(format!("{name} {} ms{p99}", ms(of(Stat::P50)?)))
+        let of = |stat| record.summary_value(MetricId::DelayLoaded, stat, Some(way));
+        let p99 =
+            of(Stat::P99).map_or_else(String::new, |ns| format!(" (p99 {})", ms_three_digits(ns)));
+        Some(format!("{name} {} ms{p99}", ms_three_digits(of(Stat::P50)?)))
     });
     let loaded: Vec<String> = loaded.collect();
-    let idle = record.value(MetricId::DelayIdle, Stat::P50, None);
-    let idle = idle.map_or_else(String::new, |ns| format!("{} ms idle; ", ms(ns)));
+    let idle = record.summary_value(MetricId::DelayIdle, Stat::P50, None);
+    let idle = idle.map_or_else(String::new, |ns| format!("{} ms idle; ", ms_three_digits(ns)));
     (!loaded.is_empty()).then(|| format!("{idle}loaded {}", loaded.join(", ")))
 }
 
 /// What probes of several kinds saw under load: `BE 122.4 ms, CS1 130.2 ms, EF 25.0 ms, ICMP 122.1
 /// ms`; none where all were of one kind.
-pub(crate) fn kinds(record: &Record) -> Option<String> {
+pub(crate) fn delays_by_kind(record: &Record) -> Option<String> {
     let first = record.probes.as_deref().filter(|_| !record.probes_beside.is_empty())?;
     let each = [first].into_iter().chain(&record.probes_beside).map(|probes| {
         let rtts = probes.round_trips(false).flatten().collect();
         let median = Sorted::new(rtts).quantile(0.5);
-        let delay = median.map_or_else(|| "no answer".to_owned(), |ns| ms(ns as f64) + " ms");
-        format!("{} {delay}{}", kind(probes), marked(probes))
+        let delay =
+            median.map_or_else(|| "no answer".to_owned(), |ns| ms_three_digits(ns as f64) + " ms");
+        format!("{} {delay}{}", probe_kind_name(probes), marked(probes))
     });
     Some(each.collect::<Vec<String>>().join(", "))
 }
@@ -161,14 +165,15 @@ pub(crate) fn kinds(record: &Record) -> Option<String> {
 /// Responsiveness by the draft: `654 RPM: new connections 612 (handshake 98.0 ms), loaded ones 697
 /// (86.1 ms)`; none without both.
 pub(crate) fn responsiveness(record: &Record) -> Option<String> {
-    let of = |metric| record.value(metric, Stat::Value, None);
+    let of = |metric| record.summary_value(metric, Stat::Value, None);
     let whole = of(MetricId::ResponsivenessDraft)?;
     let [new, loaded] = [MetricId::ResponsivenessNew, MetricId::ResponsivenessLoaded].map(of);
     let handshake = of(MetricId::DelayHandshake)
-        .map_or_else(String::new, |ns| format!(" (handshake {} ms)", ms(ns)));
+        .map_or_else(String::new, |ns| format!(" (handshake {} ms)", ms_three_digits(ns)));
     let rpm = |value: Option<f64>| number::or_dash(value, |rpm| format!("{rpm:.0}"));
     let (new, working) = (rpm(new), rpm(loaded));
-    let rtt = loaded.map_or_else(String::new, |rpm| format!(" ({} ms)", ms(60e9 / rpm)));
+    let rtt =
+        loaded.map_or_else(String::new, |rpm| format!(" ({} ms)", ms_three_digits(60e9 / rpm)));
     Some(format!("{whole:.0} RPM: new connections {new}{handshake}, loaded ones {working}{rtt}"))
 }
 
@@ -184,8 +189,8 @@ fn marked(probes: &Probes) -> String {
 }
 
 /// Some probes in a word: `EF`, `ECT(1)`, `EF ECT(1)`, `ICMP`, `ICMP EF`.
-pub(crate) fn kind(probes: &Probes) -> String {
-    let class = words::class(probes.dscp.unwrap_or(0));
+pub(crate) fn probe_kind_name(probes: &Probes) -> String {
+    let class = words::class_name(probes.dscp.unwrap_or(0));
     match probes.transport {
         PingTransport::Tcp => "TCP handshake".to_owned(),
         PingTransport::WebSocket => "WebSocket".to_owned(),
@@ -193,14 +198,14 @@ pub(crate) fn kind(probes: &Probes) -> String {
         PingTransport::Icmp => format!("ICMP {class}"),
         _ => match (probes.ecn, class.as_str()) {
             (None, _) => class,
-            (Some(field), "BE") => ecn(field).to_owned(),
-            (Some(field), _) => format!("{class} {}", ecn(field)),
+            (Some(field), "BE") => ecn_field_name(field).to_owned(),
+            (Some(field), _) => format!("{class} {}", ecn_field_name(field)),
         },
     }
 }
 
 /// The ECN field (RFC 3168 §5).
-const fn ecn(field: u8) -> &'static str {
+const fn ecn_field_name(field: u8) -> &'static str {
     match field & 3 {
         0 => "not ECT",
         1 => "ECT(1)",
@@ -210,15 +215,15 @@ const fn ecn(field: u8) -> &'static str {
 }
 
 /// `+102.3 ms under load (100.0 ms on the way there)`; none where it is not known.
-pub(crate) fn added(record: &Record) -> Option<String> {
-    let added = record.value(MetricId::DelayAdded, Stat::Value, None)?;
+pub(crate) fn added_under_load(record: &Record) -> Option<String> {
+    let added = record.summary_value(MetricId::DelayAdded, Stat::Value, None)?;
     let sign = if added < 0.0 { '\u{2212}' } else { '+' };
     let place = places(record, None).map_or_else(String::new, |places| format!(" ({places})"));
-    Some(format!("{sign}{} ms under load{place}", ms(added.abs())))
+    Some(format!("{sign}{} ms under load{place}", ms_three_digits(added.abs())))
 }
 
 /// Milliseconds in as many digits as a reader of queues needs.
-pub(crate) fn ms(ns: f64) -> String {
+pub(crate) fn ms_three_digits(ns: f64) -> String {
     let ms = ns / 1e6;
     match ms {
         _ if ms < 1.0 => format!("{ms:.3}"),
@@ -237,31 +242,32 @@ mod tests {
     fn record() -> Record {
         let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
         let (id, at) = (RecordId::from_parts(0, [0; 10]), WallTime::from_unix_nanos(0));
-        Record::begin(id, tool, Plan::Tcp(TcpPlan::default()), at)
+        Record::from_plan(id, tool, Plan::Tcp(TcpPlan::default()), at)
     }
 
     #[test]
     fn the_line_has_what_is_known_and_no_more() {
         let mut record = record();
-        assert_eq!(line(&record, None), None);
-        let row =
-            |metric, stat, value| Summary::of(metric, stat, value).in_direction(Direction::Up);
+        assert_eq!(idle_and_loaded_line(&record, None), None);
+        let row = |metric, stat, value| {
+            Summary::from_value(metric, stat, value).in_direction(Direction::Up)
+        };
         record.summary = vec![
             row(MetricId::DelayLoaded, Stat::P50, 122.44e6),
             row(MetricId::DelayLoaded, Stat::P99, 130.2e6),
             row(MetricId::DelayLoss, Stat::Value, 0.0),
             row(MetricId::Responsiveness, Stat::Value, 490.2),
         ];
-        let text = |record: &Record| line(record, Some(Direction::Up));
+        let text = |record: &Record| idle_and_loaded_line(record, Some(Direction::Up));
         let expected = "122.4 ms loaded (p99 130.2): 490 RPM";
         assert_eq!(text(&record).as_deref(), Some(expected));
-        record.summary.push(Summary::of(MetricId::DelayIdle, Stat::P50, 0.0312e6));
+        record.summary.push(Summary::from_value(MetricId::DelayIdle, Stat::P50, 0.0312e6));
         record.summary.push(row(MetricId::DelayAdded, Stat::Value, 122.4088e6));
         record.summary[2].value = 0.01;
         let expected =
             "0.031 ms idle, 122.4 ms loaded (p99 130.2), +122.4 ms: 490 RPM, 1.00 % lost";
         assert_eq!(text(&record).as_deref(), Some(expected));
-        let down = Summary::of(MetricId::DelayLoaded, Stat::P50, 25e6);
+        let down = Summary::from_value(MetricId::DelayLoaded, Stat::P50, 25e6);
         record.summary.push(down.in_direction(Direction::Down));
         let expected = "0.031 ms idle; loaded up 122.4 ms (p99 130.2), down 25.0 ms";
         assert_eq!(both_ways(&record).as_deref(), Some(expected));
@@ -270,8 +276,8 @@ mod tests {
     #[test]
     fn a_survey_has_the_queue_of_each_direction() {
         let mut record = record();
-        let row = |metric, ms: f64| Summary::of(metric, Stat::Value, ms * 1e6);
-        let idle = Summary::of(MetricId::DelayIdle, Stat::P50, 20e6);
+        let row = |metric, ms: f64| Summary::from_value(metric, Stat::Value, ms * 1e6);
+        let idle = Summary::from_value(MetricId::DelayIdle, Stat::P50, 20e6);
         let ways = |up, [added, there, back]: [f64; 3]| {
             let [a, p, t, b] = [
                 row(MetricId::DelayAdded, added),
@@ -301,7 +307,7 @@ mod tests {
         let three = |ms: u64| vec![Some(1), Some(ms * 1_000_000), Some(1_000_000_000)];
         let mut record = record();
         record.probes = Some(Box::new(kind(PingTransport::Udp, 0, three(122))));
-        assert_eq!(kinds(&record), None, "there is but one");
+        assert_eq!(delays_by_kind(&record), None, "there is but one");
         record.probes_beside = vec![
             kind(PingTransport::Udp, 46, three(25)),
             kind(PingTransport::Udp, 34, vec![None; 3]),
@@ -309,8 +315,8 @@ mod tests {
             kind(PingTransport::Icmp, 8, three(3)),
         ];
         let expected = "BE 122.0 ms, EF 25.0 ms, AF41 no answer, ICMP 121.0 ms, ICMP CS1 3.00 ms";
-        assert_eq!(kinds(&record).as_deref(), Some(expected));
-        assert_eq!(words::class(1), "DSCP 1");
+        assert_eq!(delays_by_kind(&record).as_deref(), Some(expected));
+        assert_eq!(words::class_name(1), "DSCP 1");
         let l4s = |ecn, ecn_there| Probes {
             ecn: Some(ecn),
             ecn_there,
@@ -319,22 +325,22 @@ mod tests {
         record.probes = Some(Box::new(l4s(0, vec![Some(0); 3])));
         record.probes_beside = vec![l4s(1, vec![Some(3), Some(1), Some(1)])];
         let expected = "not ECT 2.00 ms, ECT(1) 2.00 ms (33.3 % marked there, \u{2014} back)";
-        assert_eq!(kinds(&record).as_deref(), Some(expected));
+        assert_eq!(delays_by_kind(&record).as_deref(), Some(expected));
     }
 
     #[test]
     fn places_beside_their_sum_add_up_or_it_is_said_that_they_do_not() {
         let told = |[total, path, there, back]: [f64; 4]| {
             let mut record = record();
-            let row = |metric, ms: f64| Summary::of(metric, Stat::Value, ms * 1e6);
+            let row = |metric, ms: f64| Summary::from_value(metric, Stat::Value, ms * 1e6);
             record.summary = vec![
-                Summary::of(MetricId::DelayIdle, Stat::P50, 20e6),
+                Summary::from_value(MetricId::DelayIdle, Stat::P50, 20e6),
                 row(MetricId::DelayAdded, total),
                 row(MetricId::AddedPath, path),
                 row(MetricId::AddedThere, there),
                 row(MetricId::AddedBack, back),
             ];
-            added(&record).unwrap_or_default()
+            added_under_load(&record).unwrap_or_default()
         };
         let sum = "+34.1 ms under load (17.6 ms on the way there, 16.5 ms on the way back)";
         assert_eq!(told([34.1, 34.1, 17.6, 16.5]), sum);
@@ -354,10 +360,10 @@ mod tests {
             let mut record = record();
             let row = |&(metric, ms): &(MetricId, f64)| {
                 let stat = if metric == MetricId::DelayIdle { Stat::P50 } else { Stat::Value };
-                Summary::of(metric, stat, ms * 1e6)
+                Summary::from_value(metric, stat, ms * 1e6)
             };
             record.summary = values.iter().map(row).collect();
-            queue(&record).unwrap_or_default()
+            queue_places(&record).unwrap_or_default()
         };
         let [idle, added] = [MetricId::DelayIdle, MetricId::DelayAdded];
         let [here, path] = [MetricId::AddedHere, MetricId::AddedPath];

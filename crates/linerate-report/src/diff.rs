@@ -3,7 +3,7 @@
 //!
 //! The spread of a figure is the larger of the two sample standard deviations of what it is the
 //! mean of: the intervals of a goodput, the probes of a round trip. Counts, shares and delays
-//! without samples have a noise of their own (`noise`); a difference counts beyond that alone.
+//! without samples have a noise of their own (`noise_between_runs`); a difference counts beyond that alone.
 //! Limit and trust are those that were decided about each record.
 //! Left out: repetitions; their intervals of confidence are a study's.
 
@@ -12,14 +12,14 @@ mod noise;
 use linerate_core::record::{Better, Direction, MetricId, Record, Series, Stat, Summary};
 use serde::Serialize;
 
-use crate::document::{Block, Document, Fact, Section, Table};
-use crate::headline::{Headline, Limit, LimitedBy};
+use crate::document::{Block, Document, Fact, ReportSection, ReportTable};
+use crate::headline::{Headline, LimitText, LimitedBy};
 use crate::number::{self, NONE, or_dash};
 use crate::{Align, csv, words};
 
 /// One figure of the comparison: its value in both records, with their difference and verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Difference {
+pub struct MetricDifference {
     /// The metric that both values are of.
     pub metric: MetricId,
     /// The statistic: the value itself, mean, percentile and so on.
@@ -46,7 +46,7 @@ pub struct Difference {
     pub verdict: Option<&'static str>,
 }
 
-impl Difference {
+impl MetricDifference {
     const fn is_shared(&self) -> bool {
         self.first.is_some() && self.second.is_some()
     }
@@ -64,7 +64,7 @@ impl Difference {
 
 /// Every figure of a whole record, not of single flows, that either record has, in the order of the
 /// first record's summary.
-pub fn differences(first: &Record, second: &Record) -> Vec<Difference> {
+pub fn differences(first: &Record, second: &Record) -> Vec<MetricDifference> {
     let whole = |row: &&Summary| row.flow.is_none();
     // Two tests of one direction each are compared though these differ; the plans say so.
     let one_way = [first, second].iter().all(|record| direction_count(record) < 2);
@@ -86,14 +86,15 @@ pub fn differences(first: &Record, second: &Record) -> Vec<Difference> {
             let spreads = [spread(first, row), spread(second, row)].into_iter().flatten();
             let spread = spreads.reduce(f64::max);
             let pair = one.zip(other);
-            let noise =
-                pair.map(|pair| spread.unwrap_or_else(|| noise::noise([first, second], row, pair)));
-            Difference {
+            let noise = pair.map(|pair| {
+                spread.unwrap_or_else(|| noise::noise_between_runs([first, second], row, pair))
+            });
+            MetricDifference {
                 metric: row.metric,
                 stat: row.stat,
                 direction: way(row),
                 payload_bytes: row.payload_bytes,
-                unit: row.metric.row().unit,
+                unit: row.metric.table_row().unit,
                 first: one,
                 second: other,
                 change_ratio: one
@@ -102,7 +103,7 @@ pub fn differences(first: &Record, second: &Record) -> Vec<Difference> {
                     .map(|(one, other)| other / one - 1.0),
                 spread,
                 noise,
-                verdict: pair.and_then(|pair| verdict(row.metric.row().better, pair, noise)),
+                verdict: pair.and_then(|pair| verdict(row.metric.table_row().better, pair, noise)),
             }
         })
         .collect()
@@ -195,8 +196,11 @@ pub fn document(first: &Record, second: &Record) -> Document {
             .collect(),
         sections: asked
             .into_iter()
-            .chain([Section::of("", [shared], Vec::new())])
-            .chain((!alone.is_empty()).then(|| Section::of("Figures of one alone", [alone], none)))
+            .chain([ReportSection::from_tables("", [shared], Vec::new())])
+            .chain(
+                (!alone.is_empty())
+                    .then(|| ReportSection::from_tables("Figures of one alone", [alone], none)),
+            )
             .collect(),
         notes: both.iter().flat_map(|(name, record)| caveats(name, record, false)).collect(),
         ..Document::default()
@@ -204,7 +208,7 @@ pub fn document(first: &Record, second: &Record) -> Document {
 }
 
 /// The number of figures that the brief table leaves out, as one remark.
-fn remarks(rows: &[Difference]) -> Vec<String> {
+fn remarks(rows: &[MetricDifference]) -> Vec<String> {
     let shared = rows.iter().filter(|row| row.is_shared());
     let even = shared.filter(|row| !row.counts() && !row.is_telling()).count();
     let alone = rows.iter().filter(|row| !row.is_shared()).count();
@@ -216,8 +220,8 @@ fn remarks(rows: &[Difference]) -> Vec<String> {
 
 /// One record in a line: kind, other end, direction, start, name, identifier, limit and trust.
 fn record_line(record: &Record) -> String {
-    let line = crate::history::Line::of(record);
-    let answer = Headline::of(record).limit_and_trust();
+    let line = crate::history::HistoryLine::from_record(record);
+    let answer = Headline::from_record(record).limit_and_trust();
     let named = line.name.map(|name| format!(", named {name}")).unwrap_or_default();
     let to = line.to.map(|to| format!(" {to}")).unwrap_or_default();
     let way = line.direction.map(|way| format!(" {way}")).unwrap_or_default();
@@ -257,12 +261,12 @@ fn headline(first: &Record, second: &Record) -> Headline {
             let shown = |value: Option<f64>| or_dash(value, |value| value_text(row, value));
             let change = row.change_ratio.map(|ratio| format!(", {}", change_text(ratio)));
             let verdict = row.verdict.map(|verdict| format!(", {verdict}")).unwrap_or_default();
-            let title = row.metric.row().title;
+            let title = row.metric.table_row().title;
             let (one, other) = (shown(row.first), shown(row.second));
             format!("{title} {one} \u{2192} {other}{}{verdict}", change.unwrap_or_default())
         },
     );
-    let [one, other] = [first, second].map(Headline::of);
+    let [one, other] = [first, second].map(Headline::from_record);
     let doubts = match (one.reason(), other.reason()) {
         (Some(one), Some(other)) if one == other => vec![format!("both: {one}")],
         (one, other) => {
@@ -274,7 +278,7 @@ fn headline(first: &Record, second: &Record) -> Headline {
         result,
         share: None,
         ceiling: String::new(),
-        limit: Limit::new(LimitedBy::Nothing, ""),
+        limit: LimitText::new(LimitedBy::Nothing, ""),
         quality: one.quality.max(other.quality),
         doubt: doubts.join("; "),
         id: String::new(),
@@ -283,17 +287,21 @@ fn headline(first: &Record, second: &Record) -> Headline {
 
 /// The figures that both records have, and those that one record alone has. Directions are named
 /// where there are two.
-fn figures(rows: &[Difference], keep: impl Fn(&Difference) -> bool) -> (Table, Table) {
+fn figures(
+    rows: &[MetricDifference],
+    keep: impl Fn(&MetricDifference) -> bool,
+) -> (ReportTable, ReportTable) {
     let right = Align::Right;
     let names = [("metric", Align::Left), ("first", right), ("second", right)];
-    let mut shared =
-        Table::of(names.into_iter().chain([("change", right), ("second is", Align::Left)]));
-    let mut alone = Table::of(names);
+    let mut shared = ReportTable::from_columns(
+        names.into_iter().chain([("change", right), ("second is", Align::Left)]),
+    );
+    let mut alone = ReportTable::from_columns(names);
     let ways = [Direction::Up, Direction::Down];
     let two = ways.iter().all(|way| rows.iter().any(|row| row.direction == Some(*way)));
     for row in rows {
         let shown = |value: Option<f64>| or_dash(value, |value| value_text(row, value));
-        let mut name = format!("{}{}", row.metric.row().title, stat_suffix(row.stat));
+        let mut name = format!("{}{}", row.metric.table_row().title, stat_suffix(row.stat));
         name.push_str(match row.direction.filter(|_| two) {
             Some(Direction::Up) => ", up",
             Some(Direction::Down) => ", down",
@@ -302,7 +310,7 @@ fn figures(rows: &[Difference], keep: impl Fn(&Difference) -> bool) -> (Table, T
         let size = row.payload_bytes.map(|bytes| format!(", {bytes} bytes")).unwrap_or_default();
         let values = [name + &size, shown(row.first), shown(row.second)];
         if !row.is_shared() {
-            alone.row(values);
+            alone.add_measured_row(values);
             continue;
         }
         if !keep(row) {
@@ -311,7 +319,7 @@ fn figures(rows: &[Difference], keep: impl Fn(&Difference) -> bool) -> (Table, T
         let change = row.change_ratio.map(change_text);
         let verdict = row.verdict.unwrap_or_default().replace("inside the spread", "in its noise");
         let change = [change.unwrap_or_else(|| NONE.to_owned()), verdict];
-        shared.row(values.into_iter().chain(change));
+        shared.add_measured_row(values.into_iter().chain(change));
     }
     (shared, alone)
 }
@@ -327,12 +335,12 @@ fn change_text(ratio: f64) -> String {
 fn stat_suffix(stat: Stat) -> String {
     match stat {
         Stat::Value => String::new(),
-        stat => format!(" {}", csv::key(stat)),
+        stat => format!(" {}", csv::variant_name(stat)),
     }
 }
 
 /// A value with its unit, in as many digits as its clock has: the kernel's TCP counts microseconds.
-fn value_text(row: &Difference, value: f64) -> String {
+fn value_text(row: &MetricDifference, value: f64) -> String {
     let of_tcp = matches!(row.metric, MetricId::TcpRtt | MetricId::TcpRttMin);
     match row.unit {
         "bit/s" => number::measured_rate(value),
@@ -346,7 +354,7 @@ fn value_text(row: &Difference, value: f64) -> String {
 }
 
 /// The fields in which the two plans differ, a line for each.
-fn plan_differences(first: &Record, second: &Record) -> Option<Section> {
+fn plan_differences(first: &Record, second: &Record) -> Option<ReportSection> {
     let flat = |record: &Record| {
         let mut all = Vec::new();
         let plan = linerate_core::tree::to_value(&record.plan).unwrap_or_default();
@@ -364,7 +372,8 @@ fn plan_differences(first: &Record, second: &Record) -> Option<Section> {
     let lines =
         changed.map(|key| format!("{key}: {} / {}", value_of(&one, key), value_of(&two, key)));
     let lines: Vec<String> = lines.collect();
-    (!lines.is_empty()).then(|| Section::of("Asked otherwise (first / second)", [], lines))
+    (!lines.is_empty())
+        .then(|| ReportSection::from_tables("Asked otherwise (first / second)", [], lines))
 }
 
 fn flatten(name: String, value: &serde_json::Value, out: &mut Vec<(String, String)>) {
@@ -388,16 +397,17 @@ mod tests {
     use super::*;
     use crate::{Detail, Screen};
 
-    fn tcp(streams: u16, bps: f64, intervals: &[f64]) -> Record {
+    fn tcp_record(streams: u16, bps: f64, intervals: &[f64]) -> Record {
         let plan = Plan::Tcp(TcpPlan {
             test: TcpTest { streams, ..TcpTest::default() },
             ..TcpPlan::default()
         });
         let mut record = record(plan);
         record.summary = vec![
-            Summary::of(MetricId::Goodput, Stat::Value, bps).in_direction(Direction::Up),
-            Summary::of(MetricId::Retransmits, Stat::Value, 5.0).in_direction(Direction::Up),
-            Summary::of(MetricId::Cwnd, Stat::Value, bps / 1e3).in_direction(Direction::Up),
+            Summary::from_value(MetricId::Goodput, Stat::Value, bps).in_direction(Direction::Up),
+            Summary::from_value(MetricId::Retransmits, Stat::Value, 5.0)
+                .in_direction(Direction::Up),
+            Summary::from_value(MetricId::Cwnd, Stat::Value, bps / 1e3).in_direction(Direction::Up),
         ];
         record.series = vec![Series {
             metric: MetricId::Goodput,
@@ -413,25 +423,34 @@ mod tests {
 
     fn record(plan: Plan) -> Record {
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
-        Record::begin(RecordId::from_parts(0, [0; 10]), tool, plan, WallTime::from_unix_nanos(0))
+        Record::from_plan(
+            RecordId::from_parts(0, [0; 10]),
+            tool,
+            plan,
+            WallTime::from_unix_nanos(0),
+        )
     }
 
-    fn of(all: &[Difference], metric: MetricId) -> &Difference {
+    fn find_metric(all: &[MetricDifference], metric: MetricId) -> &MetricDifference {
         all.iter().find(|row| row.metric == metric).expect("a row")
     }
 
     #[test]
     fn the_metric_table_says_which_is_better_and_the_intervals_whether_it_counts() {
         // 90, 100, 110: the mean of the squares of 10, 0, 10 over n - 1 = 2 is 100, so 10.
-        let first = tcp(1, 100e6, &[90e6, 100e6, 110e6]);
+        let first = tcp_record(1, 100e6, &[90e6, 100e6, 110e6]);
         let verdict = |bps, retransmits| {
-            let mut second = tcp(1, bps, &[bps, bps]);
+            let mut second = tcp_record(1, bps, &[bps, bps]);
             second.summary[1].value = retransmits;
             let rows = differences(&first, &second);
-            let goodput = of(&rows, MetricId::Goodput).clone();
+            let goodput = find_metric(&rows, MetricId::Goodput).clone();
             assert_eq!(goodput.spread, Some(10e6));
-            assert_eq!(of(&rows, MetricId::Cwnd).verdict, None);
-            (goodput.verdict, goodput.change_ratio, of(&rows, MetricId::Retransmits).verdict)
+            assert_eq!(find_metric(&rows, MetricId::Cwnd).verdict, None);
+            (
+                goodput.verdict,
+                goodput.change_ratio,
+                find_metric(&rows, MetricId::Retransmits).verdict,
+            )
         };
         // 125 of 100. Counts of 5 and 12 differ by 7, less than 2 √17 = 8.2; 5 and 20 by more than
         // 2 √25 = 10.
@@ -444,8 +463,8 @@ mod tests {
 
     #[test]
     fn whole_counts_are_told_whole_and_means_with_their_unit() {
-        let rows = differences(&tcp(1, 1e6, &[]), &tcp(1, 1e6, &[]));
-        let row = of(&rows, MetricId::Retransmits);
+        let rows = differences(&tcp_record(1, 1e6, &[]), &tcp_record(1, 1e6, &[]));
+        let row = find_metric(&rows, MetricId::Retransmits);
         let text = [12.0, 0.0, 2.5].map(|count| value_text(row, count));
         assert_eq!(text, ["12", "0", "2.500 segments"]);
     }
@@ -454,7 +473,7 @@ mod tests {
     fn a_share_has_the_noise_of_the_count_that_it_is_made_of() {
         // 5 of 5000 and 12 of 5000: 7 more, and two standard deviations of both are 2 √17 = 8.2.
         let with = |count: f64| {
-            let row = |metric, value| Summary::of(metric, Stat::Value, value);
+            let row = |metric, value| Summary::from_value(metric, Stat::Value, value);
             let mut record = record(Plan::Tcp(TcpPlan::default()));
             record.summary = vec![
                 row(MetricId::Retransmits, count).in_direction(Direction::Up),
@@ -463,7 +482,8 @@ mod tests {
             record
         };
         let verdict = |first, second| {
-            of(&differences(&with(first), &with(second)), MetricId::RetransmitRatio).verdict
+            find_metric(&differences(&with(first), &with(second)), MetricId::RetransmitRatio)
+                .verdict
         };
         for (first, second) in [(5.0, 12.0), (12.0, 5.0)] {
             assert_eq!(verdict(first, second), Some("inside the spread"), "{first} {second}");
@@ -475,15 +495,15 @@ mod tests {
 
     #[test]
     fn what_one_lacks_is_null_and_nothing_is_made_up() {
-        let rows = differences(&tcp(1, 1e6, &[]), &record(Plan::Ping(PingPlan::default())));
-        let goodput = of(&rows, MetricId::Goodput);
+        let rows = differences(&tcp_record(1, 1e6, &[]), &record(Plan::Ping(PingPlan::default())));
+        let goodput = find_metric(&rows, MetricId::Goodput);
         assert_eq!((goodput.second, goodput.change_ratio, goodput.verdict), (None, None, None));
     }
 
     #[test]
     fn the_trust_is_that_of_both_records_and_what_was_asked_otherwise_is_said() {
-        let first = tcp(1, 100e6, &[]);
-        let mut second = tcp(4, 200e6, &[]);
+        let first = tcp_record(1, 100e6, &[]);
+        let mut second = tcp_record(4, 200e6, &[]);
         let good = document(&first, &second).text(None);
         assert!(
             good.lines().next().is_some_and(|line| line.ends_with("better \u{b7} good")),
@@ -503,7 +523,7 @@ mod tests {
         assert!(at("second: a sender thread waited 23 %") < at("streams: 1 / 4"), "{text}");
         assert!(at("streams: 1 / 4") < at("second is"), "{text}");
         let screen = Screen { width: Some(80), detail: Detail::Brief, ..Screen::default() };
-        let brief = document(&first, &second).on(&screen);
+        let brief = document(&first, &second).render_on_screen(&screen);
         assert!(brief.lines().all(|line| line.chars().count() <= 80), "{brief}");
         // Five segments sent again in both: no weight.
         assert!(!brief.contains("segments retransmitted"), "{brief}");
@@ -513,17 +533,18 @@ mod tests {
     #[test]
     fn a_difference_within_the_noise_of_a_queue_is_no_row_of_the_answer() {
         let with = |here_ns: f64| {
-            let mut record = tcp(1, 100e6, &[100e6, 100e6]);
-            let row =
-                |metric, stat, value| Summary::of(metric, stat, value).in_direction(Direction::Up);
-            record.summary.push(Summary::of(MetricId::DelayIdle, Stat::P50, 20e6));
+            let mut record = tcp_record(1, 100e6, &[100e6, 100e6]);
+            let row = |metric, stat, value| {
+                Summary::from_value(metric, stat, value).in_direction(Direction::Up)
+            };
+            record.summary.push(Summary::from_value(MetricId::DelayIdle, Stat::P50, 20e6));
             record.summary.push(row(MetricId::AddedHere, Stat::Value, here_ns));
             record
         };
         let rows = differences(&with(0.0), &with(-1420.0));
-        assert_eq!(of(&rows, MetricId::AddedHere).verdict, Some("inside the spread"));
+        assert_eq!(find_metric(&rows, MetricId::AddedHere).verdict, Some("inside the spread"));
         // 40 ms more in a queue is more than a tenth of the round trip at rest.
         let rows = differences(&with(0.0), &with(40e6));
-        assert_eq!(of(&rows, MetricId::AddedHere).verdict, Some("worse"));
+        assert_eq!(find_metric(&rows, MetricId::AddedHere).verdict, Some("worse"));
     }
 }

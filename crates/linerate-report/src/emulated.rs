@@ -5,7 +5,7 @@
 use linerate_core::record::{Direction, EmulatedPath, PathDirection, PathRun};
 
 use crate::document::{Block, Document, Fact};
-use crate::svg::{Axis, LineChart, Series};
+use crate::svg::{Axis, ChartSeries, LineChart};
 use crate::{number, words};
 
 /// The summary of a run.
@@ -37,7 +37,7 @@ pub fn document(run: &PathRun) -> Document {
 }
 
 /// Facts of a record about its emulated paths.
-pub(crate) fn facts(paths: &[EmulatedPath]) -> impl Iterator<Item = Fact> {
+pub(crate) fn path_facts(paths: &[EmulatedPath]) -> impl Iterator<Item = Fact> {
     paths.iter().flat_map(|path| {
         let (plan, datapath) = (path.plan.outline(), &path.datapath);
         let text = format!("{}: {plan}; {datapath}, seed {}", path.name, path.seed);
@@ -48,7 +48,7 @@ pub(crate) fn facts(paths: &[EmulatedPath]) -> impl Iterator<Item = Fact> {
 /// The schedule of a path: kept or not, with the time its machine was busy, waited for a CPU or was
 /// stolen.
 fn schedule(path: &EmulatedPath) -> String {
-    let kept = match (path.slips(), path.late) {
+    let kept = match (path.timing_slips(), path.late) {
         (None, false) => "kept".to_owned(),
         (None, true) => "not kept: what was measured does not count".to_owned(),
         (Some(slips), false) => format!("{slips}: within the tolerance"),
@@ -57,7 +57,8 @@ fn schedule(path: &EmulatedPath) -> String {
         }
     };
     let waited = path.run_queue_wait_ns.filter(|wait| *wait > 0);
-    let waited = waited.map(|wait| format!("; waited {} ms for a CPU", number::ms(wait as f64)));
+    let waited =
+        waited.map(|wait| format!("; waited {} ms for a CPU", number::time_in_ms(wait as f64)));
     let stolen = path.stolen_ratio.filter(|ratio| *ratio > 0.0);
     let stolen = stolen.map(|ratio| format!("; steal time {}", number::percent(ratio)));
     let busy = path.busy_ratio.filter(|ratio| *ratio > 0.5);
@@ -68,9 +69,9 @@ fn schedule(path: &EmulatedPath) -> String {
 /// Packets and delays of each direction, and whether the schedule was kept.
 fn directions(path: &EmulatedPath) -> impl Iterator<Item = Fact> {
     let each = path.directions.iter();
-    let each = each.map(|it| (name(it), deeds(it, path.span_ns)));
+    let each = each.map(|direction| (name(direction), direction_summary(direction, path.span_ns)));
     let facts = each.chain([("schedule", schedule(path))]);
-    facts.map(|(label, text)| Fact::new(label, 8, text).inner())
+    facts.map(|(label, text)| Fact::new(label, 8, text).indented())
 }
 
 fn name(direction: &PathDirection) -> &'static str {
@@ -83,10 +84,10 @@ fn name(direction: &PathDirection) -> &'static str {
 }
 
 /// `1.2 Mbit/s of IP, 1,000 of 1,010 packets, lost 10 (queue_full 10), queue at most 15 kB`.
-fn deeds(direction: &PathDirection, span_ns: u64) -> String {
+fn direction_summary(direction: &PathDirection, span_ns: u64) -> String {
     let rate = direction.delivered_bytes as f64 * 8e9 / span_ns.max(1) as f64;
     let mut parts = vec![
-        format!("{} of IP", number::rate(rate)),
+        format!("{} of IP", number::rate_with_unit(rate)),
         format!(
             "{} of {} delivered",
             direction.delivered_packets,
@@ -112,7 +113,7 @@ fn deeds(direction: &PathDirection, span_ns: u64) -> String {
         parts.push(format!("queue at most {}", number::amount(*most)));
     }
     if let (Some(p99), Some(most)) = (direction.lateness_p99_ns, direction.lateness_max_ns) {
-        let (p99, most) = (number::ms(p99 as f64), number::ms(most as f64));
+        let (p99, most) = (number::time_in_ms(p99 as f64), number::time_in_ms(most as f64));
         parts.push(format!("late by p99 {p99} ms, most {most} ms"));
     }
     parts.join(", ")
@@ -125,12 +126,12 @@ pub fn queue_svg(path: &EmulatedPath) -> String {
         let time = |place: usize| place as f64 * queue.interval_ns as f64 / 1e9;
         let points = queue.bytes.iter().enumerate();
         let points = points.map(|(place, bytes)| (time(place), *bytes as f64)).collect();
-        Series::new(name(direction), style, points).steps()
+        ChartSeries::new(name(direction), style, points).in_steps()
     });
     let title = format!("Queue of path {}", path.name);
     let description = "Bytes of IP packets that waited before the links, over time";
-    let axes = ["time, s", "queue, bytes"].map(|label| Axis::linear(label, number::short));
-    LineChart::new(title, description, axes, series.collect()).svg().file()
+    let axes = ["time, s", "queue, bytes"].map(|label| Axis::linear(label, number::short_count));
+    LineChart::new(title, description, axes, series.collect()).svg().file_with_style()
 }
 
 #[cfg(test)]
@@ -140,11 +141,11 @@ mod tests {
 
     use super::*;
 
-    fn path() -> EmulatedPath {
+    fn sample_path() -> EmulatedPath {
         let plan = PathPlan { rate: Some("10 Mbit/s".to_owned()), ..PathPlan::default() };
         let mut queue = QueueSeries::new(10_000_000);
-        queue.note(0, 1, 1500);
-        queue.note(25_000_000, 10, 15_000);
+        queue.add_backlog(0, 1, 1500);
+        queue.add_backlog(25_000_000, 10, 15_000);
         let forward = PathDirection {
             taken_packets: 1010,
             delivered_packets: 1000,
@@ -170,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_path_is_a_line_and_one_for_each_direction() {
-        let head = vec![Block::Facts(facts(&[path()]).collect())];
+        let head = vec![Block::Facts(path_facts(&[sample_path()]).collect())];
         let text = Document { title: "record".to_owned(), head, ..Document::default() }.text(None);
         let lines: Vec<&str> = text.lines().skip(1).collect();
         assert_eq!(lines[0], "  path    a eth0 - b eth0: 10 Mbit/s; tun, seed 7");
@@ -193,8 +194,12 @@ mod tests {
             conversed_ns: 1_000_000_000,
         };
         let wait = Some(1_500_000);
-        let path =
-            EmulatedPath { stops, run_queue_wait_ns: wait, stolen_ratio: Some(0.031), ..path() };
+        let path = EmulatedPath {
+            stops,
+            run_queue_wait_ns: wait,
+            stolen_ratio: Some(0.031),
+            ..sample_path()
+        };
         let line = "stalled for 4.0 ms (0.40 %) at once: within the tolerance; waited 1.500 ms \
                     for a CPU; steal time 3.10 %";
         assert_eq!(schedule(&path), line);
@@ -204,7 +209,7 @@ mod tests {
 
     #[test]
     fn the_queue_is_drawn_for_both_directions() {
-        let svg = queue_svg(&path());
+        let svg = queue_svg(&sample_path());
         assert!(svg.starts_with("<svg ") && svg.contains(">forward<"), "{svg}");
         assert!(svg.contains("Queue of path a eth0 - b eth0"), "{svg}");
     }

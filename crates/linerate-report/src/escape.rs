@@ -2,7 +2,7 @@
 
 /// The text with the five characters that XML gives a meaning replaced, and without the control
 /// characters that XML 1.0 §2.2 forbids.
-pub(crate) fn xml(text: &str) -> String {
+pub(crate) fn xml_escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -21,7 +21,7 @@ pub(crate) fn xml(text: &str) -> String {
 
 /// The text on one line, for terminals: control characters (terminal escapes among them) become
 /// the replacement character.
-pub(crate) fn line(text: &str) -> String {
+pub(crate) fn without_controls(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
@@ -31,8 +31,8 @@ mod tests {
 
     #[test]
     fn names_from_outside_cannot_become_markup() {
-        assert_eq!(xml("a<b>&\"c'"), "a&lt;b&gt;&amp;&quot;c&#39;");
-        assert_eq!(xml("a\u{0}b\u{1b}"), "a\u{fffd}b\u{fffd}");
-        assert_eq!(line("a\u{1b}[31m\nb"), "a\u{fffd}[31m\u{fffd}b");
+        assert_eq!(xml_escaped("a<b>&\"c'"), "a&lt;b&gt;&amp;&quot;c&#39;");
+        assert_eq!(xml_escaped("a\u{0}b\u{1b}"), "a\u{fffd}b\u{fffd}");
+        assert_eq!(without_controls("a\u{1b}[31m\nb"), "a\u{fffd}[31m\u{fffd}b");
     }
 }

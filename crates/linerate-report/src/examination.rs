@@ -8,7 +8,7 @@ use linerate_core::record::{
     SHARE_MAX, ShortRun, Stat, TcpDirections, TcpPlan,
 };
 
-use crate::document::{Block, Document, Fact, Section, Table};
+use crate::document::{Block, Document, Fact, ReportSection, ReportTable};
 use crate::{ceiling, delay, number, trains, verdict, words};
 
 /// The full report of a survey: round trips, TCP by window and by streams, packet trains, the best
@@ -17,8 +17,10 @@ pub(crate) fn document(whole: &Record) -> Document {
     let records = whole.parts.as_slice();
     let mut sections = Vec::new();
     let round_trips = round_trips(records);
-    sections
-        .extend(round_trips.map(|table| Section::of("Round trips by payload", [table], vec![])));
+    sections.extend(
+        round_trips
+            .map(|table| ReportSection::from_tables("Round trips by payload", [table], vec![])),
+    );
     let windows = pairs_by(records, |plan| plan.test.window_bytes);
     let streams = pairs_by(records, own_window);
     for (title, pairs, show) in [
@@ -27,7 +29,11 @@ pub(crate) fn document(whole: &Record) -> Document {
     ] {
         if !pairs.is_empty() {
             let heads = pairs.iter().map(|row| show(row.parameter)).collect();
-            sections.push(Section::of(title, [rates("Mbit/s", heads, &pairs, true)], vec![]));
+            sections.push(ReportSection::from_tables(
+                title,
+                [rates_table("Mbit/s", heads, &pairs, true)],
+                vec![],
+            ));
         }
     }
     sections.extend(trains::section(whole));
@@ -52,7 +58,7 @@ const LABEL: usize = 8;
 
 /// The brief report of a survey: a table of rates, limits, round trip, delays, queues, MTU and the
 /// tests tried.
-pub(crate) fn brief(whole: &Record) -> Vec<Block> {
+pub(crate) fn brief_blocks(whole: &Record) -> Vec<Block> {
     let records = whole.parts.as_slice();
     let (own, others) = cautions(whole);
     let notes = own.len() + others.len();
@@ -62,7 +68,7 @@ pub(crate) fn brief(whole: &Record) -> Vec<Block> {
     let heads = heads.chain(by_streams.iter().map(|pair| format!("-P{}", pair.parameter)));
     let heads: Vec<String> = heads.collect();
     let pairs: Vec<Pair> = by_window.into_iter().chain(by_streams).collect();
-    let table = rates("Mbit/s", heads, &pairs, false);
+    let table = rates_table("Mbit/s", heads, &pairs, false);
     let missing = [Direction::Up, Direction::Down].into_iter();
     let missing =
         missing.filter_map(|way| records.iter().find_map(|record| record.ceiling_of(way)));
@@ -76,7 +82,7 @@ pub(crate) fn brief(whole: &Record) -> Vec<Block> {
     facts.extend(delay::both_ways(whole).map(|text| Fact::new("delay", LABEL, text)));
     facts.extend(delay::queues(whole).map(|text| Fact::new("queue", LABEL, text)));
     facts.extend(trains::limited_mtu(whole).map(|text| Fact::new("MTU", LABEL, text)));
-    let tried: Vec<String> = whole.interventions.iter().map(tried).collect();
+    let tried: Vec<String> = whole.interventions.iter().map(tried_change_line).collect();
     let mut label = "tried";
     for text in tried {
         facts.push(Fact::new(label, LABEL, text));
@@ -102,33 +108,35 @@ fn limits(whole: &Record) -> Vec<Fact> {
     let verdicts =
         explain(whole).into_iter().filter(|verdict| verdict.cause != Some(Cause::Tester));
     for verdict in verdicts.filter(|verdict| verdict.confidence >= Some(Confidence::Medium)) {
-        let way = verdict.direction.map_or("", words::way);
+        let way = verdict.direction.map_or("", words::up_or_down);
         let sign = verdict::outcome::first_sign(&verdict);
         let sign = sign.map_or_else(String::new, |sign| format!(": {sign}"));
         let next = verdict.next.as_ref().map_or_else(String::new, |next| {
-            let bound = verdict::bound(next.bound);
-            format!("; next limit {bound} at {}", number::rate(next.bps))
+            let bound = verdict::next_bound_name(next.bound);
+            format!("; next limit {bound} at {}", number::rate_with_unit(next.bps))
         });
-        let text = format!("{way} {}{sign}{next}", verdict::named(&verdict));
+        let text = format!("{way} {}{sign}{next}", verdict::cause_with_proof(&verdict));
         facts.push(Fact::new("limit", LABEL, text.trim_start().to_owned()));
-        let remedy = verdict.remedy.first().map(verdict::remedy::line);
+        let remedy = verdict.remedy.first().map(verdict::remedy::action_with_place);
         facts.extend(remedy.map(|text| Fact::new("remedy", LABEL, text)));
     }
     facts
 }
 
 /// One setting that was changed, with the goodput without and with it.
-pub fn tried(made: &Intervention) -> String {
-    let way = words::way(made.direction);
+pub fn tried_change_line(made: &Intervention) -> String {
+    let way = words::up_or_down(made.direction);
     let what = match &made.change {
         Change::Streams(count) => format!("{count} streams"),
         Change::CongestionControl(name) => name.clone(),
-        Change::Pace(pace) => format!("a pace of {}", number::rate(pace.bits_per_sec() as f64)),
+        Change::Pace(pace) => {
+            format!("a pace of {}", number::rate_with_unit(pace.bits_per_sec() as f64))
+        }
         Change::Segments(bytes) => format!("segments of {bytes} bytes"),
         Change::Buffers(bytes) => format!("buffers of {}", number::buffer(*bytes)),
         Change::OtherPort => "another port".to_owned(),
-        Change::Family(linerate_core::record::Family::V4) => "IPv4".to_owned(),
-        Change::Family(linerate_core::record::Family::V6) => "IPv6".to_owned(),
+        Change::Family(linerate_core::record::IpFamily::V4) => "IPv4".to_owned(),
+        Change::Family(linerate_core::record::IpFamily::V6) => "IPv6".to_owned(),
         Change::Writes(bytes) => format!("writes of {}", number::buffer(u64::from(*bytes))),
     };
     let mean = |runs: &[ShortRun]| {
@@ -195,7 +203,7 @@ fn is_disturbed(record: &Record) -> bool {
 }
 
 /// The result of one measurement in a line, printed while a survey runs.
-pub fn line(record: &Record) -> String {
+pub fn result_line(record: &Record) -> String {
     if let Some(failure) = &record.failure {
         return failure.to_string();
     }
@@ -207,13 +215,13 @@ pub fn line(record: &Record) -> String {
             format!("mean round trip of {size} bytes: {} ms", number::or_dash(mean, ms))
         }
         Plan::Udp(_) => {
-            let goodput = record.value(MetricId::Goodput, Stat::Value, None);
+            let goodput = record.summary_value(MetricId::Goodput, Stat::Value, None);
             format!("UDP: {}", number::or_dash(goodput, number::measured_rate))
         }
         Plan::Bench(plan) => crate::device::limit::result(record, plan),
-        Plan::Trace(_) => crate::headline::Headline::of(record).result,
+        Plan::Trace(_) => crate::headline::Headline::from_record(record).result,
         Plan::Tcp(_) | Plan::Simulate(_) | Plan::Test(_) | Plan::Compare(_) => {
-            let goodput = record.value(MetricId::Goodput, Stat::Value, None);
+            let goodput = record.summary_value(MetricId::Goodput, Stat::Value, None);
             format!(
                 "TCP, {}: {}",
                 brief_setting(record),
@@ -223,22 +231,22 @@ pub fn line(record: &Record) -> String {
     }
 }
 
-fn round_trips(records: &[Record]) -> Option<Table> {
+fn round_trips(records: &[Record]) -> Option<ReportTable> {
     let is_ping = |record: &&Record| matches!(record.plan, Plan::Ping(_));
     let record = records.iter().find(is_ping).filter(|record| !record.summary.is_empty())?;
     let Plan::Ping(plan) = &record.plan else { return None };
     let head = plan.sizes_bytes.iter().map(ToString::to_string);
-    let mut table = Table::new(std::iter::once("payload bytes".to_owned()).chain(head));
+    let mut table = ReportTable::new(std::iter::once("payload bytes".to_owned()).chain(head));
     let mark = if is_disturbed(record) { "*" } else { "" };
     let mut row = |name: &str, metric, stat, show: fn(f64) -> String| {
         let value = |&size: &u32| number::or_dash(record.value_at(metric, stat, size), show);
         let cells = plan.sizes_bytes.iter().map(value);
-        table.row(std::iter::once(name.to_owned()).chain(cells));
+        table.add_measured_row(std::iter::once(name.to_owned()).chain(cells));
     };
     row("probes answered", MetricId::Received, Stat::Value, |count| format!("{count:.0}"));
-    row(&format!("min ms{mark}"), MetricId::Rtt, Stat::Min, number::ms);
-    row(&format!("mean ms{mark}"), MetricId::Rtt, Stat::Mean, number::ms);
-    row(&format!("p99 ms{mark}"), MetricId::Rtt, Stat::P99, number::ms);
+    row(&format!("min ms{mark}"), MetricId::Rtt, Stat::Min, number::time_in_ms);
+    row(&format!("mean ms{mark}"), MetricId::Rtt, Stat::Mean, number::time_in_ms);
+    row(&format!("p99 ms{mark}"), MetricId::Rtt, Stat::P99, number::time_in_ms);
     row("loss", MetricId::LossRatio, Stat::Value, number::percent);
     Some(table)
 }
@@ -284,52 +292,52 @@ fn pairs_by(records: &[Record], parameter: impl Fn(&TcpPlan) -> Option<u64>) -> 
     pairs
 }
 
-fn rates(unit: &str, heads: Vec<String>, pairs: &[Pair], shares: bool) -> Table {
-    let mut table = Table::new(std::iter::once(unit.to_owned()).chain(heads));
+fn rates_table(unit: &str, heads: Vec<String>, pairs: &[Pair], shares: bool) -> ReportTable {
+    let mut table = ReportTable::new(std::iter::once(unit.to_owned()).chain(heads));
     for (name, pick) in
         [("up", (|pair| pair.up) as fn(&Pair) -> Goodput), ("down", |pair| pair.down)]
     {
         let mark = |pair| if pick(pair).disturbed && pick(pair).bps.is_some() { "*" } else { "" };
-        let rate = |pair| number::or_dash(pick(pair).bps, number::mbit) + mark(pair);
+        let rate = |pair| number::or_dash(pick(pair).bps, number::rate_in_mbit) + mark(pair);
         let bps = pairs.iter().map(rate);
-        table.row(std::iter::once(name.to_owned()).chain(bps));
+        table.add_measured_row(std::iter::once(name.to_owned()).chain(bps));
         if shares && pairs.iter().any(|pair| pick(pair).share.is_some()) {
             let share = pairs.iter().map(|pair| number::or_dash(pick(pair).share, number::percent));
-            table.row(std::iter::once("  of its ceiling".to_owned()).chain(share));
+            table.add_measured_row(std::iter::once("  of its ceiling".to_owned()).chain(share));
         }
     }
     table
 }
 
 /// The best result of each direction, its ceiling, and the difference of the two.
-fn conclusion(records: &[Record]) -> Vec<Section> {
+fn conclusion(records: &[Record]) -> Vec<ReportSection> {
     let ways = [("Up", Direction::Up), ("Down", Direction::Down)];
-    let each: Vec<Section> =
+    let each: Vec<ReportSection> =
         ways.into_iter().filter_map(|(name, way)| best_result(records, name, way)).collect();
     if each.is_empty() {
         let text = "No TCP test gave a result.".to_owned();
-        return vec![Section::close("", [Block::Text(text)])];
+        return vec![ReportSection::without_blank_line("", [Block::Text(text)])];
     }
     each
 }
 
-fn best_result(records: &[Record], name: &str, direction: Direction) -> Option<Section> {
+fn best_result(records: &[Record], name: &str, direction: Direction) -> Option<ReportSection> {
     let results = records.iter();
     let results =
         results.filter_map(|record| Some((record, ceiling::measured(record, direction)?)));
     let (record, bps) = results.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
-    let rate = number::rate(bps);
+    let rate = number::rate_with_unit(bps);
     let mark = if is_disturbed(record) { "*" } else { "" };
     let title = format!("{name}: best {rate}{mark} of TCP payload ({})", setting(record));
     let known = record.ceiling_of(direction);
     let lines = known.map(|known| below_ceiling(known, bps)).unwrap_or_default();
     let blocks = (!lines.is_empty()).then_some(Block::Remarks(lines));
-    Some(Section::close(title, blocks))
+    Some(ReportSection::without_blank_line(title, blocks))
 }
 
 /// The ceiling of a direction, and how far the best result is below it.
 fn below_ceiling(known: &Ceiling, bps: f64) -> Vec<String> {
-    let mut link = ceiling::bound(known);
+    let mut link = ceiling::value_with_inputs(known);
     if let Some(value) = known.value {
         let gap = 1.0 - bps / value;
         link.push_str(&match gap {
@@ -410,10 +418,10 @@ mod tests {
     fn record(plan: Plan) -> Record {
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         let id = RecordId::from_parts(0, [0; 10]);
-        Record::begin(id, tool, plan, WallTime::from_unix_nanos(0))
+        Record::from_plan(id, tool, plan, WallTime::from_unix_nanos(0))
     }
 
-    fn tcp(window_bytes: Option<u64>, directions: TcpDirections, bps: f64) -> Record {
+    fn tcp_record(window_bytes: Option<u64>, directions: TcpDirections, bps: f64) -> Record {
         let mut record = record(Plan::Tcp(TcpPlan {
             test: TcpTest { window_bytes, directions, ..TcpTest::default() },
             ..TcpPlan::default()
@@ -422,14 +430,14 @@ mod tests {
             TcpDirections::Down => Direction::Down,
             _ => Direction::Up,
         };
-        let row = Summary::of(MetricId::Goodput, Stat::Value, bps).in_direction(direction);
+        let row = Summary::from_value(MetricId::Goodput, Stat::Value, bps).in_direction(direction);
         record.summary = vec![row];
         record
     }
 
     #[test]
     fn the_gap_is_one_minus_best_over_ceiling() {
-        let mut best = tcp(None, TcpDirections::Up, 847.3e6);
+        let mut best = tcp_record(None, TcpDirections::Up, 847.3e6);
         best.ceiling = Some(Ceiling {
             value: Some(941.48e6),
             inputs: vec![CeilingInput {
@@ -440,10 +448,10 @@ mod tests {
             share: None,
             ..Ceiling::of_goodput(Direction::Up)
         });
-        let text = text_of(&[tcp(Some(16_384), TcpDirections::Down, 100e6), best], &[]);
+        let text = text_of(&[tcp_record(Some(16_384), TcpDirections::Down, 100e6), best], &[]);
         // 1 − 847.3 / 941.48 = 0.10003.
         assert!(text.contains("10.0 % below it"), "{text}");
-        let line = line(&tcp(Some(16_384), TcpDirections::Down, 100e6));
+        let line = result_line(&tcp_record(Some(16_384), TcpDirections::Down, 100e6));
         assert_eq!(line, "TCP, down, 1 stream, window 16K: 100.0 Mbit/s");
         assert!(text.contains("1 Gbit/s, speed of eth0"), "{text}");
         assert!(text.contains("16K"), "{text}");
@@ -452,13 +460,13 @@ mod tests {
 
     #[test]
     fn each_direction_has_its_share_and_says_what_is_not_known() {
-        let mut up = tcp(Some(65_536), TcpDirections::Up, 50e6);
+        let mut up = tcp_record(Some(65_536), TcpDirections::Up, 50e6);
         up.ceiling = Some(Ceiling {
             value: Some(100e6),
             share: Some(0.5),
             ..Ceiling::of_goodput(Direction::Up)
         });
-        let mut down = tcp(Some(65_536), TcpDirections::Down, 40e6);
+        let mut down = tcp_record(Some(65_536), TcpDirections::Down, 40e6);
         down.ceiling = Some(Ceiling {
             unknown: vec!["the link's rate: wg0 does not report one".to_owned()],
             ..Ceiling::of_goodput(Direction::Down)
@@ -474,7 +482,7 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_a_dash() {
-        let text = text_of(&[tcp(Some(65_536), TcpDirections::Up, 5e6)], &[]);
+        let text = text_of(&[tcp_record(Some(65_536), TcpDirections::Up, 5e6)], &[]);
         let down = text.lines().find(|line| line.trim_start().starts_with("down"));
         assert!(down.is_some_and(|line| line.contains(number::NONE)), "{text}");
     }
@@ -483,7 +491,7 @@ mod tests {
     fn round_trips_stand_by_size() {
         let mut ping =
             record(Plan::Ping(PingPlan { sizes_bytes: vec![56], ..PingPlan::default() }));
-        ping.summary = vec![Summary::of(MetricId::Rtt, Stat::Min, 6412.0).at_payload(56)];
+        ping.summary = vec![Summary::from_value(MetricId::Rtt, Stat::Min, 6412.0).at_payload(56)];
         let text = text_of(&[ping], &[]);
         assert!(text.contains("0.00641") && !text.contains('*'), "{text}");
         assert!(text.contains("No TCP test gave a result."), "{text}");
@@ -494,11 +502,11 @@ mod tests {
             let detail = format!("a sender thread waited {share} % of the time for a core");
             Caveat::new(CaveatCode::RunQueueWait, detail, "stop other work")
         };
-        let mut up = tcp(None, TcpDirections::Up, 50e6);
+        let mut up = tcp_record(None, TcpDirections::Up, 50e6);
         up.caveats = vec![wait(23), Caveat::new(CaveatCode::ShortRun, "slow start", "longer")];
-        let mut down = tcp(None, TcpDirections::Down, 60e6);
+        let mut down = tcp_record(None, TcpDirections::Down, 60e6);
         down.caveats = vec![wait(31)];
-        let calm = tcp(Some(65_536), TcpDirections::Up, 40e6);
+        let calm = tcp_record(Some(65_536), TcpDirections::Up, 40e6);
         let left_out =
             [TcpPlan { test: TcpTest { streams: 2, ..TcpTest::default() }, ..TcpPlan::default() }];
         let text = text_of(&[up, down, calm], &left_out);
@@ -514,7 +522,7 @@ mod tests {
 
     #[test]
     fn rates_stand_by_the_size_of_the_window_in_whatever_order_they_came() {
-        let of = |window| tcp(Some(window), TcpDirections::Up, window as f64);
+        let of = |window| tcp_record(Some(window), TcpDirections::Up, window as f64);
         let text = text_of(&[of(65_536), of(2 << 20), of(16_384)], &[]);
         let heads = text.lines().find(|line| line.contains("Mbit/s  ")).expect("a table");
         let at = |part: &str| heads.find(part).expect("each window");

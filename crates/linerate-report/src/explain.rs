@@ -4,9 +4,9 @@
 //! Left out: its sentences (`verdict`).
 
 use linerate_core::explain::Decision;
-use linerate_core::record::{Direction, Outcome, Record, Verdict};
+use linerate_core::record::{Direction, LimitVerdict, Outcome, Record};
 
-use crate::document::{Block, Document, Fact, Section};
+use crate::document::{Block, Document, Fact, ReportSection};
 use crate::headline::Headline;
 use crate::verdict::outcome::{self, share_of_ceiling};
 use crate::verdict::{finding, note, remedy};
@@ -17,7 +17,7 @@ const LABEL: usize = 10;
 
 /// The verdicts of a result of another program, with the headline of the one that says most: of
 /// connections that which moved most, of documents in one file the last.
-pub fn foreign_document(verdicts: &[Verdict], main: usize) -> Document {
+pub fn foreign_document(verdicts: &[LimitVerdict], main: usize) -> Document {
     let main = verdicts.get(main).map(std::slice::from_ref);
     let headline = main.map(|main| headline(&main[0], &Decision::from_verdicts(main)));
     Document { headline, sections: sections(verdicts), ..Document::default() }
@@ -29,7 +29,7 @@ pub fn of_record(record: &Record, decision: &Decision) -> Document {
 }
 
 /// The verdicts of several records, under the answer of the last.
-pub fn of_several(record: &Record, decision: &Decision, verdicts: &[Verdict]) -> Document {
+pub fn of_several(record: &Record, decision: &Decision, verdicts: &[LimitVerdict]) -> Document {
     let own = Headline::from_decision(record, decision);
     let unknown = own.share.is_none() && !own.limit.has_rate();
     let known = telling(&decision.verdicts).map(share_of_ceiling).filter(|_| unknown);
@@ -41,40 +41,41 @@ pub fn of_several(record: &Record, decision: &Decision, verdicts: &[Verdict]) ->
 }
 
 /// Of both directions that which is limited.
-fn telling(verdicts: &[Verdict]) -> Option<&Verdict> {
+fn telling(verdicts: &[LimitVerdict]) -> Option<&LimitVerdict> {
     let limited = verdicts.iter().find(|verdict| verdict.outcome == Outcome::Limited);
     limited.or_else(|| verdicts.first())
 }
 
-fn sections(verdicts: &[Verdict]) -> Vec<Section> {
+fn sections(verdicts: &[LimitVerdict]) -> Vec<ReportSection> {
     let several = verdicts.len() > 1;
-    let title = |verdict: &Verdict| {
-        let way = way(verdict.direction.filter(|_| several));
+    let title = |verdict: &LimitVerdict| {
+        let way = direction_heading(verdict.direction.filter(|_| several));
         match (&verdict.connection, way) {
             (Some(connection), "") => connection.clone(),
             (Some(connection), way) => format!("{connection}: {}", way.to_lowercase()),
             (None, way) => way.to_owned(),
         }
     };
-    let section =
-        |verdict: &Verdict| Section::apart(title(verdict), [Block::Facts(facts(verdict))]);
+    let section = |verdict: &LimitVerdict| {
+        ReportSection::after_blank_line(title(verdict), [Block::Facts(verdict_facts(verdict))])
+    };
     verdicts.iter().map(section).collect()
 }
 
 /// The page of a result with its verdicts before all else.
-pub fn before(verdicts: &[Verdict], mut page: Document) -> Document {
-    let section = |verdict: &Verdict| {
-        let title = match way(verdict.direction) {
+pub fn before(verdicts: &[LimitVerdict], mut page: Document) -> Document {
+    let section = |verdict: &LimitVerdict| {
+        let title = match direction_heading(verdict.direction) {
             "" => "What limits it".to_owned(),
             way => format!("What limits it: {}", way.to_lowercase()),
         };
-        Section::apart(title, [Block::Facts(facts(verdict))])
+        ReportSection::after_blank_line(title, [Block::Facts(verdict_facts(verdict))])
     };
     page.sections.splice(0..0, verdicts.iter().map(section));
     page
 }
 
-const fn way(direction: Option<Direction>) -> &'static str {
+const fn direction_heading(direction: Option<Direction>) -> &'static str {
     match direction {
         Some(Direction::Up) => "From client to server",
         Some(Direction::Down) => "From server to client",
@@ -82,7 +83,7 @@ const fn way(direction: Option<Direction>) -> &'static str {
     }
 }
 
-fn headline(verdict: &Verdict, decision: &Decision) -> Headline {
+fn headline(verdict: &LimitVerdict, decision: &Decision) -> Headline {
     let way = match verdict.direction {
         Some(Direction::Up) => " up",
         Some(Direction::Down) => " down",
@@ -100,7 +101,7 @@ fn headline(verdict: &Verdict, decision: &Decision) -> Headline {
     }
 }
 
-fn facts(verdict: &Verdict) -> Vec<Fact> {
+fn verdict_facts(verdict: &LimitVerdict) -> Vec<Fact> {
     let fact = |label: &str, text: String| Fact::new(label, LABEL, text);
     let mut facts = Vec::new();
     let mut add = |label: &str, texts: Vec<String>| {
@@ -110,27 +111,30 @@ fn facts(verdict: &Verdict) -> Vec<Fact> {
             label = "";
         }
     };
-    add("limited by", vec![outcome::named(verdict)]);
+    add("limited by", vec![outcome::cause_with_proof(verdict)]);
     add("evidence", outcome::evidence(verdict));
     let expected = verdict.expected_bps.filter(|_| verdict.outcome == Outcome::Limited);
-    add("expected", expected.map(number::rate).into_iter().collect());
+    add("expected", expected.map(number::rate_with_unit).into_iter().collect());
     add("next limit", verdict.next.map(finding::next_limit).into_iter().collect());
-    add("remedy", verdict.remedy.iter().map(remedy::line).collect());
+    add("remedy", verdict.remedy.iter().map(remedy::action_with_place).collect());
     let model = verdict.model.iter();
-    add("model", model.flat_map(|model| finding::model(model, verdict.measured_bps)).collect());
+    add(
+        "model",
+        model.flat_map(|model| finding::model_promises(model, verdict.measured_bps)).collect(),
+    );
     add("not it", verdict.innocent.iter().map(finding::innocent).collect());
     add("delay", verdict.latency.iter().map(finding::latency).collect());
     add("probes", verdict.loss.iter().map(finding::probe_loss).collect());
     add("handshake", verdict.handshake.iter().map(finding::changed_option).collect());
     add("RFC 6349", verdict.rfc6349.iter().map(finding::transfer).collect());
-    add("goal", verdict.goal.iter().flat_map(finding::goal).collect());
+    add("goal", verdict.goal.iter().flat_map(finding::goal_lines).collect());
     let test = verdict.deciding_test.map(|test| note::deciding_test(test).to_owned());
     add("decides", test.into_iter().collect());
     let unseen: Vec<String> =
         verdict.unseen.iter().map(|quantity| note::unmeasured(*quantity).to_owned()).collect();
     let unseen = (!unseen.is_empty()).then(|| words::listed(&unseen));
     add("not seen", unseen.into_iter().collect());
-    add("note", verdict.notes.iter().map(note::note).collect());
+    add("note", verdict.notes.iter().map(note::note_sentence).collect());
     facts
 }
 
@@ -138,22 +142,22 @@ fn facts(verdict: &Verdict) -> Vec<Fact> {
 mod tests {
     use super::*;
     use linerate_core::record::{
-        At, Cause, Confidence, Criterion, CriterionKind, GoalAnswer, Handshake, HostCommand,
-        LossKind, LossMechanism, LossState, NextBound, NextLimit, OptionChange, ProbeLoss, Reached,
-        RemedyLine, Sign, SignKind, StateLikelihood, TcpOption, TransferFigures,
+        At, Cause, Confidence, Criterion, CriterionKind, GoalAnswer, Handshake, LossKind,
+        LossMechanism, LossState, NextBound, NextLimit, OptionChange, ProbeLoss, Reached,
+        RemedyCommand, RemedyLine, Sign, SignKind, StateLikelihood, TcpOption, TransferFigures,
     };
 
     #[test]
     fn a_verdict_says_limit_figures_next_limit_and_lines_to_type() {
-        let verdict = Verdict {
+        let verdict = LimitVerdict {
             cause: Some(Cause::ReceiveWindow),
             confidence: Some(Confidence::High),
             measured_bps: Some(15.7e6),
             ceiling_bps: Some(94.1e6),
             evidence: vec![Sign::at_least(SignKind::FlightOverThatWindow, 0.98, 0.85)],
             next: Some(NextLimit { bound: NextBound::SendBuffer, bps: 500e6 }),
-            remedy: vec![RemedyLine::command(At::Receiver, HostCommand::ScaleWindows)],
-            ..Verdict::of(Some(Direction::Up), Outcome::Limited)
+            remedy: vec![RemedyLine::command(At::Receiver, RemedyCommand::ScaleWindows)],
+            ..LimitVerdict::from_outcome(Some(Direction::Up), Outcome::Limited)
         };
         let text = foreign_document(&[verdict], 0).text(None);
         for part in [
@@ -189,10 +193,10 @@ mod tests {
             reached: Reached::Inconclusive,
             criteria: vec![run],
         };
-        let verdict = Verdict {
+        let verdict = LimitVerdict {
             rfc6349: Some(figures),
             goal: Some(goal),
-            ..Verdict::of(None, Outcome::Undetermined)
+            ..LimitVerdict::from_outcome(None, Outcome::Undetermined)
         };
         let text = foreign_document(&[verdict], 0).text(None);
         for part in [
@@ -208,12 +212,15 @@ mod tests {
     fn a_page_has_the_verdict_of_each_way_before_its_figures() {
         let kinds = [SignKind::FlightOverThatWindow, SignKind::WindowVaries];
         let signs = kinds.map(|kind| Sign::at_least(kind, 0.98, 0.85));
-        let up = Verdict {
+        let up = LimitVerdict {
             evidence: signs.to_vec(),
-            ..Verdict::of(Some(Direction::Up), Outcome::Undetermined)
+            ..LimitVerdict::from_outcome(Some(Direction::Up), Outcome::Undetermined)
         };
-        let down = Verdict::of(Some(Direction::Down), Outcome::Undetermined);
-        let own = Document { sections: vec![Section::apart("Own", [])], ..Document::default() };
+        let down = LimitVerdict::from_outcome(Some(Direction::Down), Outcome::Undetermined);
+        let own = Document {
+            sections: vec![ReportSection::after_blank_line("Own", [])],
+            ..Document::default()
+        };
         let html = before(&[up, down], own).html();
         let place = |part: &str| html.find(part).unwrap_or_else(|| panic!("{part} in {html}"));
         let parts = [
@@ -238,7 +245,10 @@ mod tests {
             background: None,
             states: vec![StateLikelihood { state: LossState::TokenDeficit, nats: 412.3 }],
         };
-        let verdict = Verdict { loss: Some(loss), ..Verdict::of(None, Outcome::Undetermined) };
+        let verdict = LimitVerdict {
+            loss: Some(loss),
+            ..LimitVerdict::from_outcome(None, Outcome::Undetermined)
+        };
         let text = foreign_document(&[verdict], 0).text(None);
         assert!(text.contains("43 of 6420 lost, a policer of 12.30 Mbit/s\n"), "{text}");
     }
@@ -251,7 +261,8 @@ mod tests {
             change(Handshake::Syn, TcpOption::WindowScale, Some(7), None),
             change(Handshake::SynAck, TcpOption::Mss, Some(1460), Some(1200)),
         ];
-        let verdict = Verdict { handshake, ..Verdict::of(None, Outcome::AtCeiling) };
+        let verdict =
+            LimitVerdict { handshake, ..LimitVerdict::from_outcome(None, Outcome::AtCeiling) };
         let text = foreign_document(&[verdict], 0).text(None);
         for line in [
             "the client's SYN left with window scale 7 and arrived without it",
@@ -263,9 +274,9 @@ mod tests {
 
     #[test]
     fn no_cause_is_named_where_several_agree() {
-        let verdict = Verdict {
+        let verdict = LimitVerdict {
             between: vec![Cause::RandomLoss, Cause::Policer],
-            ..Verdict::of(None, Outcome::Undetermined)
+            ..LimitVerdict::from_outcome(None, Outcome::Undetermined)
         };
         let text = foreign_document(&[verdict], 0).text(None);
         assert!(text.contains("undetermined between random loss and a policer"), "{text}");

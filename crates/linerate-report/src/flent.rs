@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use linerate_core::record::{
-    Direction, MetricId, PingTransport, Plan, Probes, Record, Series, Side, Stat, TcpDirections,
-    TcpPlan,
+    Direction, FlowSide, MetricId, PingTransport, Plan, Probes, Record, Series, Stat,
+    TcpDirections, TcpPlan,
 };
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ pub fn document(record: &Record) -> Option<Value> {
     match &record.plan {
         Plan::Tcp(plan) => of_flows(record, plan),
         Plan::Test(_) => {
-            let added = |part: &Record| part.value(MetricId::DelayLoaded, Stat::P50, None);
+            let added = |part: &Record| part.summary_value(MetricId::DelayLoaded, Stat::P50, None);
             let parts = record.parts.iter().filter_map(|part| Some((added(part)?, part)));
             let (_, part) = parts.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
             document(part)
@@ -50,7 +50,7 @@ fn of_flows(record: &Record, plan: &TcpPlan) -> Option<Value> {
     if raw.is_empty() {
         return None;
     }
-    raw.extend(rates(record, plan, begin_s));
+    raw.extend(stream_rates(record, plan, begin_s));
     let end_s = raw.values().flatten().map(|(t, _)| *t).fold(0.0, f64::max);
     let step_s = plan.test.interval_ns as f64 / 1e9;
     let count = (end_s / step_s) as usize + 1;
@@ -98,7 +98,7 @@ fn delays(record: &Record, plan: &TcpPlan, begin_s: f64) -> BTreeMap<String, Poi
 /// The data set of some probes: the only one that the tests of one direction have is called after
 /// ICMP, whatever it is.
 fn probe_name(plan: &TcpPlan, probes: &Probes) -> String {
-    let class = class(probes.dscp.unwrap_or(0));
+    let class = class_name(probes.dscp.unwrap_or(0));
     match (plan.test.directions, probes.transport) {
         (TcpDirections::Both, PingTransport::Udp) => format!("Ping (ms) UDP {class}"),
         (TcpDirections::Both, _) | (_, PingTransport::Icmp) => "Ping (ms) ICMP".to_owned(),
@@ -108,20 +108,21 @@ fn probe_name(plan: &TcpPlan, probes: &Probes) -> String {
 }
 
 /// flent's word for a class; CS1 is its background.
-fn class(dscp: u8) -> String {
-    if dscp == 8 { "BK".to_owned() } else { words::class(dscp) }
+fn class_name(dscp: u8) -> String {
+    if dscp == 8 { "BK".to_owned() } else { words::class_name(dscp) }
 }
 
 /// The goodput of each stream in Mbit/s.
-fn rates(record: &Record, plan: &TcpPlan, begin_s: f64) -> BTreeMap<String, Points> {
-    let of_receivers =
-        |series: &&Series| series.metric == MetricId::Goodput && series.side != Some(Side::Sender);
+fn stream_rates(record: &Record, plan: &TcpPlan, begin_s: f64) -> BTreeMap<String, Points> {
+    let of_receivers = |series: &&Series| {
+        series.metric == MetricId::Goodput && series.side != Some(FlowSide::Sender)
+    };
     let each = record.series.iter().filter(of_receivers);
     let named = each.filter_map(|series| {
         let (way, flow) = (series.direction?, series.flow?);
         let way = if way == Direction::Up { "upload" } else { "download" };
         let name = match (plan.test.directions, plan.test.dscps.is_empty()) {
-            (_, false) => format!("TCP {way} {}", class(plan.test.dscp_of(flow).unwrap_or(0))),
+            (_, false) => format!("TCP {way} {}", class_name(plan.test.dscp_of(flow).unwrap_or(0))),
             (TcpDirections::Both, _) => format!("TCP {way} BE::{}", flow + 1),
             _ => format!("TCP {way}::{}", flow + 1),
         };
@@ -156,7 +157,7 @@ fn sum(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum())
 }
 
-fn mean(values: &[f64]) -> Option<f64> {
+fn mean_value(values: &[f64]) -> Option<f64> {
     sum(values).map(|sum| sum / values.len() as f64)
 }
 
@@ -176,12 +177,12 @@ fn add_totals(results: &mut BTreeMap<String, Vec<Option<f64>>>) {
     };
     let pings = of(results, "Ping (ms)");
     let ways = ["TCP upload", "TCP download"].map(|prefix| (prefix, of(results, prefix)));
-    results.insert("Ping (ms) avg".to_owned(), fold(&pings, mean));
+    results.insert("Ping (ms) avg".to_owned(), fold(&pings, mean_value));
     let both: Vec<_> = ways.iter().flat_map(|(_, streams)| streams.clone()).collect();
     results.insert("TCP totals".to_owned(), fold(&both, sum));
     for (prefix, streams) in ways {
         if !streams.is_empty() {
-            results.insert(format!("{prefix} avg"), fold(&streams, mean));
+            results.insert(format!("{prefix} avg"), fold(&streams, mean_value));
             results.insert(format!("{prefix} sum"), fold(&streams, sum));
         }
     }
@@ -193,12 +194,12 @@ fn metadata(
     (begin_s, end_s, step_s): (f64, f64, f64),
     results: &BTreeMap<String, Vec<Option<f64>>>,
 ) -> Value {
-    let began = record.started_at.text("%Y-%m-%dT%H:%M:%S%.3fZ");
+    let began = record.started_at.format_utc("%Y-%m-%dT%H:%M:%S%.3fZ");
     let streams = plan.test.streams.to_string();
     let of_series = |(name, values): (&String, &Vec<Option<f64>>)| {
         let present: Vec<f64> = values.iter().copied().flatten().collect();
         let units = if name.starts_with("Ping") { "ms" } else { "Mbits/s" };
-        (name.clone(), json!({"UNITS": units, "MEAN_VALUE": mean(&present)}))
+        (name.clone(), json!({"UNITS": units, "MEAN_VALUE": mean_value(&present)}))
     };
     let series: BTreeMap<String, Value> = results.iter().map(of_series).collect();
     let first = record.flows.first();
@@ -243,13 +244,14 @@ mod tests {
         let test = TcpTest { interval_ns: 500_000_000, ..test };
         let plan = TcpPlan { test: test.clone(), ..TcpPlan::default() };
         let at = WallTime::from_unix_nanos(1_700_000_000_250_000_000);
-        let mut record = Record::begin(RecordId::from_parts(0, [0; 10]), tool, Plan::Tcp(plan), at);
+        let mut record =
+            Record::from_plan(RecordId::from_parts(0, [0; 10]), tool, Plan::Tcp(plan), at);
         for (direction, flow) in test.places() {
             record.series.push(Series {
                 metric: MetricId::Goodput,
                 direction: Some(direction),
                 flow: Some(flow),
-                side: Some(Side::Receiver),
+                side: Some(FlowSide::Receiver),
                 payload_bytes: None,
                 t_ns: vec![500_000_000, 1_000_000_000],
                 values: vec![Some(10e6), Some(20e6)],
@@ -258,8 +260,8 @@ mod tests {
         let kind = |transport, dscp| Probes {
             dscp: Some(dscp),
             phases: vec![ProbeSpan { phase: ProbePhase::Both, from_ns: 0, to_ns: 1_000_000_000 }],
-            sent_ns: (-5..10).map(|it| it * 100_000_000).collect(),
-            rtt_ns: (-5..10).map(|it| (it != 3).then_some(20_000_000)).collect(),
+            sent_ns: (-5..10).map(|index| index * 100_000_000).collect(),
+            rtt_ns: (-5..10).map(|index| (index != 3).then_some(20_000_000)).collect(),
             ..Probes::new(transport, "192.0.2.1:5210".to_owned(), 40)
         };
         record.probes = Some(Box::new(kind(PingTransport::Udp, 0)));
@@ -271,7 +273,7 @@ mod tests {
         record
     }
 
-    fn names(file: &Value) -> Vec<&str> {
+    fn result_names(file: &Value) -> Vec<&str> {
         file["results"].as_object().expect("results").keys().map(String::as_str).collect()
     }
 
@@ -295,10 +297,10 @@ mod tests {
             .collect();
         expected.push("TCP totals".to_owned());
         expected.extend(
-            ["UDP EF", "UDP BK", "UDP BE", "ICMP", "avg"].map(|it| format!("Ping (ms) {it}")),
+            ["UDP EF", "UDP BK", "UDP BE", "ICMP", "avg"].map(|class| format!("Ping (ms) {class}")),
         );
         expected.sort();
-        assert_eq!(names(&file), expected);
+        assert_eq!(result_names(&file), expected);
         // Samples at 0.5 and 1 s of the load, which begins at 0.5 of the file: 10 at 1, 20 at 1.5.
         assert_eq!(file["x_values"], json!([0.0, 0.5, 1.0, 1.5]));
         assert_eq!(file["results"]["TCP upload EF"], json!([null, null, 10.0, 20.0]));
@@ -315,7 +317,7 @@ mod tests {
         let of = |directions| {
             let test = TcpTest { directions, streams: 2, ..TcpTest::default() };
             let file = document(&record(test)).expect("a file");
-            (file["metadata"]["NAME"].clone(), names(&file)[5..].join(", "))
+            (file["metadata"]["NAME"].clone(), result_names(&file)[5..].join(", "))
         };
         let (name, series) = of(TcpDirections::Up);
         assert_eq!(name, "tcp_nup");
@@ -346,7 +348,7 @@ mod tests {
         let mut parts = [TcpDirections::Up, TcpDirections::Down].map(|directions| {
             let mut part = record(TcpTest { directions, ..TcpTest::default() });
             let ns = if directions == TcpDirections::Up { 1e6 } else { 9e6 };
-            part.summary = vec![Summary::of(MetricId::DelayLoaded, Stat::P50, ns)];
+            part.summary = vec![Summary::from_value(MetricId::DelayLoaded, Stat::P50, ns)];
             part
         });
         let server = linerate_core::record::ServerPlan::default();

@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use linerate_core::record::{MetricId, Plan, Record, Stat, Status, Via};
+use linerate_core::record::{MetricId, Plan, Record, RecordStatus, Stat, Via};
 use serde::Serialize;
 
-use crate::document::Table;
-use crate::headline::{Headline, LimitedBy, part};
+use crate::document::ReportTable;
+use crate::headline::{Headline, LimitedBy, part_in_words};
 use crate::number::{self, NONE, or_dash};
 use crate::{Align, csv, delay, words};
 
@@ -26,7 +26,7 @@ const FRAME_RATES: [MetricId; 5] = [
 /// One line of the list: a record, or a study run as a whole. The last word of a field is its unit;
 /// an absent value is null in JSON and an empty field in CSV.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Line {
+pub struct HistoryLine {
     /// Identifier of the record or of the run.
     pub id: String,
     /// Start, RFC 3339, UTC.
@@ -91,13 +91,13 @@ pub struct Line {
     pub repetition: Option<u32>,
 }
 
-impl Line {
+impl HistoryLine {
     /// The line of one record.
-    pub fn of(record: &Record) -> Self {
+    pub fn from_record(record: &Record) -> Self {
         let directions = csv::directions(record);
-        let first = directions.map(|all| all.each()[0]);
-        let second = directions.and_then(|all| all.each().get(1).copied());
-        let value = |metric, direction| record.value(metric, Stat::Value, direction);
+        let first = directions.map(|all| all.each_direction()[0]);
+        let second = directions.and_then(|all| all.each_direction().get(1).copied());
+        let value = |metric, direction| record.summary_value(metric, Stat::Value, direction);
         let reverse = second.and_then(|way| value(MetricId::Goodput, Some(way)));
         let size = match &record.plan {
             Plan::Ping(plan) => plan.sizes_bytes.first().copied(),
@@ -113,28 +113,28 @@ impl Line {
         };
         let local = record.ends.first().and_then(|end| end.address.clone()).or_else(connected);
         let cell = record.cell.as_ref();
-        let headline = Headline::of(record);
+        let headline = Headline::from_record(record);
         Self {
             id: record.id.to_string(),
             started_at: record.started_at.to_string(),
-            kind: record.plan.kind().to_owned(),
+            kind: record.plan.kind_name().to_owned(),
             from: local,
             to: record.plan.host_names().next().map(str::to_owned),
             direction: directions.map(csv::direction),
             serves,
             goodput_bps: value(MetricId::Goodput, first),
             goodput_reverse_bps: reverse,
-            ip_capacity_max_bps: record.value(MetricId::IpCapacity, Stat::Value, None),
+            ip_capacity_max_bps: record.summary_value(MetricId::IpCapacity, Stat::Value, None),
             rtt_mean_ns: of_ping(MetricId::Rtt, Stat::Mean),
             rtt_median_ns: size.and_then(|size| Some(record.typical_round_trip(Some(size))?.value)),
-            delay_idle_ns: record.value(MetricId::DelayIdle, Stat::P50, None),
-            delay_loaded_ns: record.value(MetricId::DelayLoaded, Stat::P50, None),
+            delay_idle_ns: record.summary_value(MetricId::DelayIdle, Stat::P50, None),
+            delay_loaded_ns: record.summary_value(MetricId::DelayLoaded, Stat::P50, None),
             loss_ratio: of_ping(MetricId::LossRatio, Stat::Value).or(datagrams),
             throughput_frames_per_sec: FRAME_RATES.iter().find_map(|rate| value(*rate, None)),
             measurements: None,
             ceiling_ratio: headline.share,
-            status: csv::key(record.status),
-            limited_by: Some(headline.limit.by.key()),
+            status: csv::variant_name(record.status),
+            limited_by: Some(headline.limit.by.json_key()),
             quality: Some(headline.quality.to_string()),
             verdict: verdict(record, &headline),
             name: record.name.clone(),
@@ -167,8 +167,8 @@ impl Line {
                 format!("{} / {other}", first.unwrap_or(&one))
             }
             ((Some(one), None), ..) => format!("{}{loss}", rate(one)),
-            (_, Some(rtt), ..) => format!("{} ms{loss}", number::ms(rtt)),
-            (_, _, Some(frames), _) => format!("{} frames/s", number::short(frames)),
+            (_, Some(rtt), ..) => format!("{} ms{loss}", number::time_in_ms(rtt)),
+            (_, _, Some(frames), _) => format!("{} frames/s", number::short_count(frames)),
             (.., Some(count)) => words::counted(count, "measurement"),
             _ if self.loss_ratio == Some(1.0) => "all lost".to_owned(),
             _ => NONE.to_owned(),
@@ -201,22 +201,26 @@ fn host_of(socket: &str) -> String {
 fn verdict(record: &Record, headline: &Headline) -> String {
     let why = || record.failure.as_ref().map(|failure| failure.reason.clone()).unwrap_or_default();
     match (record.status, headline.limit.by) {
-        (Status::Error, _) => format!("failed: {}", why()),
-        (Status::Partial, _) => format!("ended early: {}", why()),
-        (Status::Interrupted, _) => "interrupted".to_owned(),
-        (Status::Ok, _) if record.failure.is_some() => why(),
-        (Status::Ok, LimitedBy::Nothing) => headline.quality.to_string(),
-        (Status::Ok, LimitedBy::NotKnown) => "limit not known".to_owned(),
-        (Status::Ok, by) if headline.limit.is_busy_host() => {
-            format!("limited by {}'s busy CPU", part(by))
+        (RecordStatus::Error, _) => format!("failed: {}", why()),
+        (RecordStatus::Partial, _) => format!("ended early: {}", why()),
+        (RecordStatus::Interrupted, _) => "interrupted".to_owned(),
+        (RecordStatus::Ok, _) if record.failure.is_some() => why(),
+        (RecordStatus::Ok, LimitedBy::Nothing) => headline.quality.to_string(),
+        (RecordStatus::Ok, LimitedBy::NotKnown) => "limit not known".to_owned(),
+        (RecordStatus::Ok, by) if headline.limit.is_busy_host() => {
+            format!("limited by {}'s busy CPU", part_in_words(by))
         }
-        (Status::Ok, by) => format!("limited by {}", part(by)),
+        (RecordStatus::Ok, by) => format!("limited by {}", part_in_words(by)),
     }
 }
 
 /// The list as a table for terminals. Below [`WIDE`] columns it drops the year and the part of the
 /// identifiers that all lines share, and cuts long verdicts.
-pub fn table(lines: &[Line], width: Option<usize>, short_id_chars: usize) -> Table {
+pub fn terminal_table(
+    lines: &[HistoryLine],
+    width: Option<usize>,
+    short_id_chars: usize,
+) -> ReportTable {
     let narrow = width.is_some_and(|width| width < WIDE);
     let names =
         ["started", "kind", "from", "to", "result", "of ceiling", "delay", "limited by", "name"];
@@ -237,8 +241,8 @@ pub fn table(lines: &[Line], width: Option<usize>, short_id_chars: usize) -> Tab
             cell(line.from.clone()),
             ellipsized(&line.towards(), if narrow { 17 } else { 40 }),
             line.result(),
-            or_dash(line.ceiling_ratio, number::share),
-            or_dash(line.delay_loaded_ns, |ns| format!("{} ms", delay::ms(ns))),
+            or_dash(line.ceiling_ratio, number::whole_percent),
+            or_dash(line.delay_loaded_ns, |ns| format!("{} ms", delay::ms_three_digits(ns))),
             ellipsized(
                 line.verdict.strip_prefix(LIMITED).unwrap_or(&line.verdict),
                 if narrow { 16 } else { 60 },
@@ -248,7 +252,7 @@ pub fn table(lines: &[Line], width: Option<usize>, short_id_chars: usize) -> Tab
             line.id.chars().take(short_id_chars).collect(),
         ]
     });
-    Table::of(columns).rows(rows).dropping(&[9, 2, 8, 5, 6])
+    ReportTable::from_columns(columns).with_rows(rows).dropping(&[9, 2, 8, 5, 6])
 }
 
 /// Words that begin a verdict and stand in the column's heading already.
@@ -266,8 +270,8 @@ fn ellipsized(text: &str, chars: usize) -> String {
 }
 
 /// The lines as CSV, with all fields named as in JSON; tags are `KEY=VALUE` with spaces between.
-pub fn comma_separated(lines: &[Line]) -> String {
-    let fields = |line: &Line| match linerate_core::tree::to_value(line) {
+pub fn comma_separated(lines: &[HistoryLine]) -> String {
+    let fields = |line: &HistoryLine| match linerate_core::tree::to_value(line) {
         Ok(serde_json::Value::Object(fields)) => fields,
         other => unreachable!("{other:?} is not a struct"),
     };
@@ -287,10 +291,10 @@ pub fn comma_separated(lines: &[Line]) -> String {
         };
         HEAD.iter().map(text).collect()
     });
-    csv::lines(&head.join(","), rows)
+    csv::rows_with_head(&head.join(","), rows)
 }
 
-/// The fields of [`Line`] in its order.
+/// The fields of [`HistoryLine`] in its order.
 const HEAD: [&str; 29] = [
     "id",
     "started_at",
@@ -336,24 +340,25 @@ mod tests {
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         let at = linerate_core::time::WallTime::from_unix_nanos(0);
         let id = RecordId::from_parts(0, [0; 10]);
-        let mut record = Record::begin(id, tool, Plan::Ping(plan), at);
-        let row = |metric, stat, ms: f64| Summary::of(metric, stat, ms * 1e6).at_payload(56);
+        let mut record = Record::from_plan(id, tool, Plan::Ping(plan), at);
+        let row =
+            |metric, stat, ms: f64| Summary::from_value(metric, stat, ms * 1e6).at_payload(56);
         record.summary = vec![
             row(MetricId::Rtt, Stat::Mean, 81.02),
             row(MetricId::Rtt, Stat::P50, 24.84),
             row(MetricId::RttKernel, Stat::Mean, 20.9),
             row(MetricId::RttKernel, Stat::P50, 20.35),
         ];
-        let line = Line::of(&record);
+        let line = HistoryLine::from_record(&record);
         assert_eq!((line.rtt_median_ns, line.result()), (Some(20.35e6), "20.35 ms".to_owned()));
-        let headline = Headline::of(&record).result;
+        let headline = Headline::from_record(&record).result;
         assert!(headline.starts_with("RTT 20.35"), "{headline}");
         assert!(headline.contains(" ms (median, kernel's clock) to "), "{headline}");
         let followed = linerate_core::schedule::followed(&record);
         assert_eq!(followed.first().map(|(_, value)| *value), line.rtt_median_ns);
         // Without the kernel's all have the program's median.
         record.summary.retain(|row| row.metric == MetricId::Rtt);
-        assert_eq!(Line::of(&record).rtt_median_ns, Some(24.84e6));
+        assert_eq!(HistoryLine::from_record(&record).rtt_median_ns, Some(24.84e6));
         let followed = linerate_core::schedule::followed(&record);
         assert_eq!(followed.first().map(|(_, value)| *value), Some(24.84e6));
     }
@@ -366,8 +371,8 @@ mod tests {
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         let at = linerate_core::time::WallTime::from_unix_nanos(0);
         let id = RecordId::from_parts(0, [0; 10]);
-        let mut record = Record::begin(id, tool, Plan::Tcp(TcpPlan::default()), at);
-        let goodput = Summary::of(MetricId::Goodput, Stat::Value, 84.8e6);
+        let mut record = Record::from_plan(id, tool, Plan::Tcp(TcpPlan::default()), at);
+        let goodput = Summary::from_value(MetricId::Goodput, Stat::Value, 84.8e6);
         record.summary = vec![goodput.in_direction(Direction::Up)];
         let end = |waited_ns| FlowEnd {
             span_ns: 5_000_000_000,
@@ -384,16 +389,19 @@ mod tests {
             syn: None,
         }];
         record.caveats = vec![Caveat::new(CaveatCode::RunQueueWait, "waited", "stop other work")];
-        assert_eq!(Line::of(&record).verdict, "limited by the other end's busy CPU");
+        assert_eq!(
+            HistoryLine::from_record(&record).verdict,
+            "limited by the other end's busy CPU"
+        );
     }
 
     #[test]
     fn a_test_by_http_goes_between_its_server_and_the_client() {
-        let line = |direction, serves| Line {
+        let line = |direction, serves| HistoryLine {
             to: Some("198.51.100.1".to_owned()),
             direction: Some(direction),
             serves,
-            ..Line::default()
+            ..HistoryLine::default()
         };
         // `down` is what the client receives; its server keeps the result.
         assert_eq!(line("down", true).towards(), "\u{2192} 198.51.100.1");
@@ -407,7 +415,11 @@ mod tests {
     #[test]
     fn rates_of_both_directions_share_their_unit_where_it_is_one() {
         let of = |up, down| {
-            let rates = Line { goodput_bps: up, goodput_reverse_bps: down, ..Line::default() };
+            let rates = HistoryLine {
+                goodput_bps: up,
+                goodput_reverse_bps: down,
+                ..HistoryLine::default()
+            };
             rates.result()
         };
         assert_eq!(of(Some(42.06e9), Some(48.9e9)), "42.06 / 48.90 Gbit/s");

@@ -39,7 +39,7 @@ mod trains;
 pub mod verdict;
 mod words;
 
-pub use document::{Align, Block, Detail, Document, Fact, Screen, Table, markdown_cell};
+pub use document::{Align, Block, Detail, Document, Fact, ReportTable, Screen, markdown_cell};
 pub use headline::Headline;
 pub use number::short_signed;
 pub use study::summary_sentence;

@@ -11,7 +11,7 @@ use crate::words;
 /// Printer of a table's rows while a measurement runs; the first row comes with the headings.
 #[derive(Clone, Debug)]
 pub struct Rows {
-    columns: &'static [Column],
+    columns: &'static [LiveColumn],
     cells: fn(&IntervalRow) -> Vec<String>,
     width: Option<usize>,
     headed: bool,
@@ -35,32 +35,37 @@ impl Rows {
 
     /// The row of an interval of one stream or of all, with the headings before the first row.
     pub fn interval(&mut self, row: &IntervalRow) -> String {
-        self.row(&(self.cells)(row), &remarks(row))
+        self.format_row(&(self.cells)(row), &remarks(row))
     }
 
     /// The row of a sub-interval of a capacity search.
     pub fn sub_interval(&mut self, row: &SubInterval) -> String {
-        self.row(&search_cells(row), "")
+        self.format_row(&search_cells(row), "")
     }
 
-    fn row(&mut self, cells: &[String], remark: &str) -> String {
-        let row = line(self.columns, cells, remark, self.width);
+    fn format_row(&mut self, cells: &[String], remark: &str) -> String {
+        let row = format_cells(self.columns, cells, remark, self.width);
         if std::mem::replace(&mut self.headed, true) {
             return row;
         }
         let heads: Vec<String> = self.columns.iter().map(|column| column.0.to_owned()).collect();
-        format!("{}\n{row}", line(self.columns, &heads, "", self.width))
+        format!("{}\n{row}", format_cells(self.columns, &heads, "", self.width))
     }
 }
 
 /// A column: heading, width in characters, and rank in which a narrow terminal leaves it out, the
 /// highest first; a column of rank 0 always stays.
 #[derive(Debug)]
-struct Column(&'static str, usize, u8);
+struct LiveColumn(&'static str, usize, u8);
 
 /// One row of cells, all right-aligned but the first. Columns that do not fit are left out; a
 /// remark that does not fit stands on the next line.
-fn line(columns: &[Column], cells: &[String], remark: &str, width: Option<usize>) -> String {
+fn format_cells(
+    columns: &[LiveColumn],
+    cells: &[String],
+    remark: &str,
+    width: Option<usize>,
+) -> String {
     let width = width.unwrap_or(usize::MAX);
     let mut kept: Vec<usize> = (0..columns.len()).collect();
     let wide = |kept: &[usize]| kept.iter().map(|&at| columns[at].1 + 1).sum::<usize>() - 1;
@@ -83,14 +88,14 @@ fn line(columns: &[Column], cells: &[String], remark: &str, width: Option<usize>
 }
 
 /// Columns of a TCP test, together 79 characters wide.
-const TCP: &[Column] = &[
-    Column("stream", 8, 0),
-    Column("interval", 13, 0),
-    Column("received", 9, 3),
-    Column("goodput", 13, 0),
-    Column("resent", 6, 1),
-    Column("cwnd", 9, 2),
-    Column("RTT", 10, 0),
+const TCP: &[LiveColumn] = &[
+    LiveColumn("stream", 8, 0),
+    LiveColumn("interval", 13, 0),
+    LiveColumn("received", 9, 3),
+    LiveColumn("goodput", 13, 0),
+    LiveColumn("resent", 6, 1),
+    LiveColumn("cwnd", 9, 2),
+    LiveColumn("RTT", 10, 0),
 ];
 
 fn tcp_cells(row: &IntervalRow) -> Vec<String> {
@@ -101,14 +106,14 @@ fn tcp_cells(row: &IntervalRow) -> Vec<String> {
 }
 
 /// Columns of a UDP test, together 80 characters wide.
-const UDP: &[Column] = &[
-    Column("stream", 8, 0),
-    Column("interval", 13, 0),
-    Column("received", 9, 3),
-    Column("goodput", 13, 0),
-    Column("jitter", 9, 2),
-    Column("lost/sent", 15, 0),
-    Column("loss", 7, 1),
+const UDP: &[LiveColumn] = &[
+    LiveColumn("stream", 8, 0),
+    LiveColumn("interval", 13, 0),
+    LiveColumn("received", 9, 3),
+    LiveColumn("goodput", 13, 0),
+    LiveColumn("jitter", 9, 2),
+    LiveColumn("lost/sent", 15, 0),
+    LiveColumn("loss", 7, 1),
 ];
 
 fn udp_cells(row: &IntervalRow) -> Vec<String> {
@@ -127,13 +132,13 @@ fn udp_cells(row: &IntervalRow) -> Vec<String> {
 }
 
 /// Columns of a capacity search, together 79 characters wide.
-const SEARCH: &[Column] = &[
-    Column("interval", 13, 0),
-    Column("IP packets", 13, 0),
-    Column("offered", 13, 1),
-    Column("loss", 7, 0),
-    Column("delay above least", 17, 3),
-    Column("RTT", 15, 2),
+const SEARCH: &[LiveColumn] = &[
+    LiveColumn("interval", 13, 0),
+    LiveColumn("IP packets", 13, 0),
+    LiveColumn("offered", 13, 1),
+    LiveColumn("loss", 7, 0),
+    LiveColumn("delay above least", 17, 3),
+    LiveColumn("RTT", 15, 2),
 ];
 
 fn search_cells(row: &SubInterval) -> Vec<String> {
@@ -203,7 +208,7 @@ fn seconds(ns: u64) -> f64 {
 }
 
 /// The line of one probe; its round trip in ms has at most `decimals` decimals.
-pub fn reply(reply: &PingReply, from: &str, decimals: usize) -> String {
+pub fn reply_line(reply: &PingReply, from: &str, decimals: usize) -> String {
     let ttl = reply.ttl.map_or_else(String::new, |ttl| format!(" ttl={ttl}"));
     let probe = format!("{} bytes from {from}: seq={}{ttl}", reply.payload_bytes, reply.sequence);
     match reply.rtt_ns {
@@ -229,16 +234,16 @@ pub fn progress(progress: &PingProgress) -> String {
 
 /// Running totals of a ping without end: probes sent and lost, last and median round trip.
 #[derive(Clone, Debug, Default)]
-pub struct Standing {
+pub struct PingTotals {
     sent: u64,
     lost: u64,
     last_ns: Option<u64>,
     times: LogHistogram,
 }
 
-impl Standing {
+impl PingTotals {
     /// Counts a probe that was answered or given up; a duplicate answer is not counted.
-    pub fn count(&mut self, reply: &PingReply) {
+    pub fn count_probe(&mut self, reply: &PingReply) {
         if reply.duplicate {
             return;
         }
@@ -252,7 +257,7 @@ impl Standing {
 
     /// The totals in a line: `41 sent, 1 lost (2.4 %), last 0.094 ms, median 0.091 ms`, with as
     /// many decimals as the clock has.
-    pub fn line(&self, decimals: usize) -> String {
+    pub fn totals_line(&self, decimals: usize) -> String {
         let share = 100.0 * self.lost as f64 / self.sent.max(1) as f64;
         let ms = |ns: Option<u64>| {
             ns.map_or_else(
@@ -293,15 +298,15 @@ mod tests {
             (PingReply { rtt_ns: None, ttl: None, ..answered }, "56 bytes to h: seq=7 no answer"),
         ];
         for (event, line) in cases {
-            assert_eq!(reply(&event, "h", 6), line);
+            assert_eq!(reply_line(&event, "h", 6), line);
         }
     }
 
     /// Of 1, 2 and 3 ms the median is 2 ms, within the three digits of the histogram.
     #[test]
     fn a_ping_without_end_says_where_it_stands() {
-        let mut standing = Standing::default();
-        assert_eq!(standing.line(3), "0 sent, 0 lost (0 %), last none, median none");
+        let mut standing = PingTotals::default();
+        assert_eq!(standing.totals_line(3), "0 sent, 0 lost (0 %), last none, median none");
         let reply = |rtt_ns, duplicate| PingReply {
             sequence: 0,
             payload_bytes: 56,
@@ -310,13 +315,13 @@ mod tests {
             duplicate,
         };
         for ms in [1, 3, 2] {
-            standing.count(&reply(Some(ms * 1_000_000), false));
+            standing.count_probe(&reply(Some(ms * 1_000_000), false));
         }
-        standing.count(&reply(None, true));
-        let line = standing.line(3);
+        standing.count_probe(&reply(None, true));
+        let line = standing.totals_line(3);
         assert!(line.starts_with("3 sent, 0 lost (0 %), last 2.000 ms, median 2.00"), "{line}");
-        standing.count(&reply(None, false));
-        let line = standing.line(3);
+        standing.count_probe(&reply(None, false));
+        let line = standing.totals_line(3);
         assert!(line.starts_with("4 sent, 1 lost (25 %), last none, median 2.00"), "{line}");
     }
 

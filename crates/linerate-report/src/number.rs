@@ -47,7 +47,7 @@ fn step_of(value: f64, digits: i32) -> (f64, &'static str) {
 }
 
 /// A rate as [`BitRate`] prints it: at most two decimals, `941.48 Mbit/s`.
-pub(crate) fn rate(bps: f64) -> String {
+pub(crate) fn rate_with_unit(bps: f64) -> String {
     or_dash(BitRate::from_nearest(bps), |rate| rate.to_string())
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn measured_rate(bps: f64) -> String {
 }
 
 /// A rate in Mbit/s without its unit, for table columns.
-pub(crate) fn mbit(bps: f64) -> String {
+pub(crate) fn rate_in_mbit(bps: f64) -> String {
     significant(bps / 1e6, 4)
 }
 
@@ -77,14 +77,14 @@ pub(crate) fn rate_published(bps: f64) -> String {
 }
 
 /// A share of a whole for sentences: whole percent, two digits below ten.
-pub(crate) fn share(ratio: f64) -> String {
+pub(crate) fn whole_percent(ratio: f64) -> String {
     let value = ratio * 100.0;
     let digits = if value.abs() >= 99.5 { 3 } else { 2 };
     format!("{} %", significant(value, digits))
 }
 
 /// A count in steps of 1000 for axes: `500`, `20k`, `1M`.
-pub(crate) fn short(value: f64) -> String {
+pub(crate) fn short_count(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
     }
@@ -92,9 +92,9 @@ pub(crate) fn short(value: f64) -> String {
     format!("{}{prefix}", trimmed(&significant(value, 4)))
 }
 
-/// As [`short`], with the true minus sign below zero.
+/// As [`short_count`], with the true minus sign below zero.
 pub fn short_signed(value: f64) -> String {
-    if value < 0.0 { format!("\u{2212}{}", short(-value)) } else { short(value) }
+    if value < 0.0 { format!("\u{2212}{}", short_count(-value)) } else { short_count(value) }
 }
 
 /// An amount of transferred bytes, decimal: `1.177 GB`.
@@ -133,7 +133,7 @@ pub(crate) fn window(bytes: u64) -> String {
 
 /// A time in milliseconds without its unit: three digits after the point, more below 0.1 ms so
 /// that three significant ones remain, fewer above 10 ms.
-pub(crate) fn ms(ns: f64) -> String {
+pub(crate) fn time_in_ms(ns: f64) -> String {
     let ms = ns / 1e6;
     if !ms.is_finite() {
         return NONE.to_owned();
@@ -164,7 +164,7 @@ pub(crate) fn ms_of_clock(ns: f64, decimals: usize) -> String {
 
 /// Milliseconds for axes: no zeros that say nothing.
 pub(crate) fn short_time(ms: f64) -> String {
-    if ms >= 1.0 { short(ms) } else { trimmed(&significant(ms, 3)).to_owned() }
+    if ms >= 1.0 { short_count(ms) } else { trimmed(&significant(ms, 3)).to_owned() }
 }
 
 /// A time in milliseconds with as many decimals as its clock justifies.
@@ -198,7 +198,7 @@ pub(crate) fn percent(ratio: f64) -> String {
 
 /// A measured loss in percent to one decimal. Below zero it is a gain, told as what the figure is
 /// times the one that it is held against: a loss of -518.8 % says nothing to a reader.
-pub(crate) fn loss(ratio: f64) -> String {
+pub(crate) fn loss_percent(ratio: f64) -> String {
     let value = ratio * 100.0;
     if !value.is_finite() {
         return NONE.to_owned();
@@ -231,11 +231,11 @@ mod tests {
     #[test]
     fn digits_are_those_that_a_reader_can_use() {
         let cases: &[(String, &str)] = &[
-            (rate(941_482_444.7), "941.48 Mbit/s"),
-            (rate(0.0), "0 bit/s"),
-            (rate(155_520_000.0), "155.52 Mbit/s"),
-            (rate(f64::NAN), NONE),
-            (rate(-1.0), NONE),
+            (rate_with_unit(941_482_444.7), "941.48 Mbit/s"),
+            (rate_with_unit(0.0), "0 bit/s"),
+            (rate_with_unit(155_520_000.0), "155.52 Mbit/s"),
+            (rate_with_unit(f64::NAN), NONE),
+            (rate_with_unit(-1.0), NONE),
             (measured_rate(941_482_444.7), "941.5 Mbit/s"),
             (measured_rate(16_800_000_000.0), "16.80 Gbit/s"),
             (measured_rate(999_960_000.0), "1.000 Gbit/s"),
@@ -248,13 +248,13 @@ mod tests {
             (ms_of_clock(23_456_000.0, 6), "23.46"),
             (ms_of_clock(0.0, 5), "0.000"),
             (published_mbit(586e6), "586"),
-            (share(0.007_4), "0.74 %"),
-            (share(0.998), "99.8 %"),
+            (whole_percent(0.007_4), "0.74 %"),
+            (whole_percent(0.998), "99.8 %"),
             (ms_to_microsecond(20_000.0), "0.020"),
-            (mbit(12_345_600_000.0), "12350"),
-            (mbit(586_000_000.0), "586.0"),
-            (short(20_000.0), "20k"),
-            (short(500.0), "500"),
+            (rate_in_mbit(12_345_600_000.0), "12350"),
+            (rate_in_mbit(586_000_000.0), "586.0"),
+            (short_count(20_000.0), "20k"),
+            (short_count(500.0), "500"),
             (amount(1_177_000_000), "1.177 GB"),
             (amount(0), "0 B"),
             (memory(32_768), "32 KiB"),
@@ -265,10 +265,10 @@ mod tests {
             (buffer(700), "700 B"),
             (window(131_072), "128K"),
             (window(0), "auto"),
-            (ms(6_412.3), "0.00641"),
-            (ms(145_000.0), "0.145"),
-            (ms(1_570_000.0), "1.570"),
-            (ms(23_456_000.0), "23.46"),
+            (time_in_ms(6_412.3), "0.00641"),
+            (time_in_ms(145_000.0), "0.145"),
+            (time_in_ms(1_570_000.0), "1.570"),
+            (time_in_ms(23_456_000.0), "23.46"),
             (ms_exact(6_412.0, 6), "0.006412"),
             (ms_exact(6_412.0, 5), "0.00641"),
             (percent(0.991), "99.1 %"),
@@ -294,11 +294,11 @@ mod tests {
         assert_eq!(published_loss(1.0 - 0.72), "28 %");
         assert_eq!(published_loss(-0.123), "\u{2212}12 %");
         assert_eq!(published_loss(-0.001), "0 %");
-        assert_eq!(loss(1.0 - 122.0 / 586.0), "79.2 %");
+        assert_eq!(loss_percent(1.0 - 122.0 / 586.0), "79.2 %");
         // 1.1234 and 6.188 times what it is held against.
-        assert_eq!(loss(-0.1234), "1.12 times");
-        assert_eq!(loss(-5.188), "6.19 times");
-        assert_eq!(loss(-0.0001), "0.0 %");
-        assert_eq!(loss(0.9926), "99.3 %");
+        assert_eq!(loss_percent(-0.1234), "1.12 times");
+        assert_eq!(loss_percent(-5.188), "6.19 times");
+        assert_eq!(loss_percent(-0.0001), "0.0 %");
+        assert_eq!(loss_percent(0.9926), "99.3 %");
     }
 }

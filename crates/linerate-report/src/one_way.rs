@@ -10,7 +10,7 @@ pub(crate) fn clocks_of(record: &Record, size: u32) -> Option<&ClockAgreement> {
 }
 
 /// The label that every one-way delay stands with.
-pub(crate) fn label(clocks: &ClockAgreement, decimals: usize) -> String {
+pub(crate) fn clock_label(clocks: &ClockAgreement, decimals: usize) -> String {
     let error = clocks.error_ns.map_or_else(String::new, |ns| {
         format!(" ±{} ms", number::ms_of_clock(ns as f64, decimals))
     });
@@ -38,7 +38,7 @@ pub(crate) fn known_delay(record: &Record, stat: Stat, way: Direction, size: u32
     let clocks = clocks_of(record, size)?;
     let median = one_way(record, (MetricId::OneWayDelay, Stat::P50), Some(way), size)?;
     let value = one_way(record, (MetricId::OneWayDelay, stat), Some(way), size)?;
-    clocks.knows(median).then_some(value)
+    clocks.resolves_delay(median).then_some(value)
 }
 
 /// The typical delays of both directions with the label that belongs to them, for a line; empty
@@ -52,8 +52,8 @@ pub(crate) fn each_way(record: &Record, size: u32, decimals: usize) -> String {
     match [at(Direction::Up), at(Direction::Down)] {
         [None, None] => ", each way not known: clocks are not compared".to_owned(),
         both => {
-            let [there, back] = both.map(|it| it.unwrap_or_else(|| "not known".to_owned()));
-            format!(", there {there}, back {back}, {}", label(clocks, decimals))
+            let [there, back] = both.map(|text| text.unwrap_or_else(|| "not known".to_owned()));
+            format!(", there {there}, back {back}, {}", clock_label(clocks, decimals))
         }
     }
 }
@@ -70,7 +70,7 @@ mod tests {
     fn measured(state: ClockState, median_ms: [f64; 2], error_ms: f64) -> Record {
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         let (id, began) = (RecordId::from_parts(0, [0; 10]), WallTime::from_unix_nanos(0));
-        let mut record = Record::begin(id, tool, Plan::Ping(PingPlan::default()), began);
+        let mut record = Record::from_plan(id, tool, Plan::Ping(PingPlan::default()), began);
         record.clocks = vec![ClockAgreement {
             payload_bytes: 44,
             state,
@@ -88,7 +88,7 @@ mod tests {
             changes: Vec::new(),
         }];
         for (way, ms) in [Direction::Up, Direction::Down].into_iter().zip(median_ms) {
-            let row = Summary::of(MetricId::OneWayDelay, Stat::P50, ms * 1e6);
+            let row = Summary::from_value(MetricId::OneWayDelay, Stat::P50, ms * 1e6);
             record.summary.push(row.in_direction(way).at_payload(44));
         }
         record

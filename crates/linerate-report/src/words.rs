@@ -1,8 +1,8 @@
 //! Words for what a record holds: ends, directions, caveats. Used by text and HTML.
 
 use linerate_core::record::{
-    Calibration, Caveat, CaveatCode, Direction, End, Finish, Interface, Layer, MetricId, PingMode,
-    PingTransport, Record, Stat, Summary, TcpDirections,
+    Calibration, Caveat, CaveatCode, Direction, Finish, HeaderLayer, MeasurementEnd, MetricId,
+    PingMode, PingTransport, Record, RecordedInterface, Stat, Summary, TcpDirections,
 };
 
 use crate::{escape, number};
@@ -25,7 +25,7 @@ pub(crate) const fn direction(direction: Direction) -> &'static str {
 }
 
 /// `up` is from the client to the server.
-pub(crate) const fn way(direction: Direction) -> &'static str {
+pub(crate) const fn up_or_down(direction: Direction) -> &'static str {
     match direction {
         Direction::Up => "up",
         Direction::Down => "down",
@@ -90,7 +90,7 @@ pub(crate) const fn transport(transport: PingTransport) -> &'static str {
 
 /// A class of service by its usual name: `BE`, `CS1`, `EF`, `AF41`, else `DSCP 1` (RFC 2474 §4.2.2,
 /// RFC 2597 §6, RFC 3246 §2.7).
-pub(crate) fn class(dscp: u8) -> String {
+pub(crate) fn class_name(dscp: u8) -> String {
     let (class, precedence) = (dscp >> 3, dscp & 0b111);
     match (class, precedence) {
         (0, 0) => "BE".to_owned(),
@@ -112,7 +112,7 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
 }
 
 /// One end of the path in one line; empty when nothing is known.
-pub(crate) fn end(end: &End) -> String {
+pub(crate) fn end_in_words(end: &MeasurementEnd) -> String {
     let mut parts = Vec::new();
     parts.extend(end.kernel.clone());
     parts.extend(end.cpu_model.clone());
@@ -145,7 +145,7 @@ pub fn calibration(found: &Calibration, tick_ns: Option<f64>) -> String {
     parts.join(", ")
 }
 
-fn interface(interface: &Interface) -> String {
+fn interface(interface: &RecordedInterface) -> String {
     let mut text = format!("via {}", interface.name);
     let mut facts = Vec::new();
     facts.extend(interface.kind.clone().filter(|kind| *kind != interface.name));
@@ -154,8 +154,10 @@ fn interface(interface: &Interface) -> String {
         let under = interface.lower.as_ref().map_or_else(String::new, |name| format!(" on {name}"));
         format!("{}{under}", counted(tags.into(), "VLAN tag"))
     }));
-    facts.extend(interface.speed_bps.map(|bps| number::rate(bps as f64)));
-    facts.extend(interface.shaper_bps.map(|bps| format!("shaped to {}", number::rate(bps as f64))));
+    facts.extend(interface.speed_bps.map(|bps| number::rate_with_unit(bps as f64)));
+    facts.extend(
+        interface.shaper_bps.map(|bps| format!("shaped to {}", number::rate_with_unit(bps as f64))),
+    );
     if !facts.is_empty() {
         text.push_str(&format!(" ({})", facts.join(", ")));
     }
@@ -163,12 +165,12 @@ fn interface(interface: &Interface) -> String {
 }
 
 /// The layer of a rate.
-pub(crate) const fn layer(layer: Layer) -> &'static str {
+pub(crate) const fn layer_name(layer: HeaderLayer) -> &'static str {
     match layer {
-        Layer::Payload => "payload",
-        Layer::Ip => "IP packets",
-        Layer::Frame => "frames",
-        Layer::Wire => "on the wire",
+        HeaderLayer::Payload => "payload",
+        HeaderLayer::Ip => "IP packets",
+        HeaderLayer::Frame => "frames",
+        HeaderLayer::Wire => "on the wire",
     }
 }
 
@@ -242,7 +244,7 @@ pub(crate) fn wrapped(text: &str, indent: usize, width: usize) -> String {
 
 /// A line as it fits a terminal, ended: what does not fit goes on below, set in.
 pub fn folded(text: &str, width: Option<usize>) -> String {
-    let lines = wrapped(&escape::line(text), 2, width.unwrap_or(usize::MAX));
+    let lines = wrapped(&escape::without_controls(text), 2, width.unwrap_or(usize::MAX));
     lines.get(2..).unwrap_or_default().to_owned()
 }
 

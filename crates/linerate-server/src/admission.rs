@@ -16,11 +16,11 @@ use linerate_proto::native::{Nonce, Proof, Refuse, RefuseCode};
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::stop::Stop;
 
-use crate::policy_guard::{Client, PolicyGuard, Reservation, Terms};
+use crate::policy_guard::{PolicyClient, PolicyGuard, PolicyTerms, Reservation};
 
 /// Limits of a server on tests and connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Tests at once.
     pub tests: usize,
     /// Streams of one test, both directions and a flow in the background together.
@@ -37,7 +37,7 @@ pub struct Limits {
     pub grace: Duration,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             tests: 1,
@@ -62,32 +62,34 @@ pub struct Of<'a> {
 }
 
 impl Of<'_> {
-    fn client(&self) -> Client {
+    fn client(&self) -> PolicyClient {
         let token = self.shown.get().copied().flatten();
-        Client { token, ..Client::of(self.program, self.client) }
+        PolicyClient { token, ..PolicyClient::without_token(self.program, self.client) }
     }
 
-    fn check(&self, demand: &Demand) -> Result<Option<Reservation>, Refuse> {
+    fn check_policy(&self, demand: &Demand) -> Result<Option<Reservation>, Refuse> {
         let unknown = self.shown.get().is_some_and(Option::is_none);
-        let terms = self.gate.terms();
-        self.gate.guard.check(demand, &self.client(), terms).map_err(|refuse| match unknown {
-            true => Refuse {
-                reason: format!("{}; the token shown is not known, or expired", refuse.reason),
-                ..refuse
+        let terms = self.gate.default_terms();
+        self.gate.guard.check_demand(demand, &self.client(), terms).map_err(
+            |refuse| match unknown {
+                true => Refuse {
+                    reason: format!("{}; the token shown is not known, or expired", refuse.reason),
+                    ..refuse
+                },
+                false => refuse,
             },
-            false => refuse,
-        })
+        )
     }
 }
 
 impl Admission for Of<'_> {
-    fn admit(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
-        let reservation = self.check(demand)?;
-        Ok(Permit(Box::new((self.gate.admit(demand, peer)?, reservation))))
+    fn admit_test(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
+        let reservation = self.check_policy(demand)?;
+        Ok(Permit(Box::new((self.gate.admit_test(demand, peer)?, reservation))))
     }
 
     fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
-        let reservation = self.check(demand)?;
+        let reservation = self.check_policy(demand)?;
         Ok(Permit(Box::new((self.gate.admit_in_turn(demand, peer)?, reservation))))
     }
 
@@ -110,8 +112,8 @@ impl Admission for Of<'_> {
             .map_or(self.gate.limits.duration, |time| time.min(self.gate.limits.duration))
     }
 
-    fn grace(&self) -> Duration {
-        self.gate.grace()
+    fn grace_period(&self) -> Duration {
+        self.gate.grace_period()
     }
 
     fn patience(&self) -> Duration {
@@ -122,11 +124,11 @@ impl Admission for Of<'_> {
 /// Counts running tests against the limits.
 #[derive(Debug)]
 pub struct Gate {
-    limits: Limits,
-    places: Arc<Mutex<Vec<Place>>>,
+    limits: ServerLimits,
+    places: Arc<Mutex<Vec<RunningTest>>>,
     /// Places of tests whose streams only their address ties together, those of proven addresses
     /// apart from the others.
-    addresses: Mutex<HashMap<(Program, IpAddr, bool), Weak<Inside>>>,
+    addresses: Mutex<HashMap<(Program, IpAddr, bool), Weak<TestPlace>>>,
     serial: AtomicU64,
     /// Clients that wait for their place, in order, and until when each has to have asked again.
     line: Mutex<Vec<InLine>>,
@@ -136,7 +138,7 @@ pub struct Gate {
 
 /// A running test.
 #[derive(Debug)]
-struct Place {
+struct RunningTest {
     serial: u64,
     /// When it is planned to end, on the monotonic clock.
     end_ns: u64,
@@ -186,7 +188,7 @@ struct InLine {
 
 /// Why a client has to wait, and where it stands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Waiting {
+pub struct AdmissionWait {
     /// The refusal that is sent to the client.
     pub refuse: Refuse,
     /// Its place in the line, from 1, and what it shows to keep that; none where it may not wait.
@@ -195,7 +197,7 @@ pub struct Waiting {
 
 impl Gate {
     /// A gate with nobody inside.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: ServerLimits) -> Self {
         Self {
             limits,
             places: Arc::default(),
@@ -208,16 +210,16 @@ impl Gate {
 
     /// From now on this decides who is let in; tests that run go on.
     pub fn set_policy(&self, policy: Policy) {
-        self.guard.set(policy);
+        self.guard.set_policy(policy);
     }
 
     /// Whom the operator lets in.
-    pub(crate) const fn guard(&self) -> &PolicyGuard {
+    pub(crate) const fn policy_guard(&self) -> &PolicyGuard {
         &self.guard
     }
 
     /// The same gate for clients of a program.
-    pub const fn of(&self, program: Program, client: IpAddr) -> Of<'_> {
+    pub const fn for_client(&self, program: Program, client: IpAddr) -> Of<'_> {
         Of { gate: self, program, client, shown: OnceLock::new() }
     }
 
@@ -228,14 +230,14 @@ impl Gate {
         demand: &Demand,
         waits: Option<Wait>,
         unproven: Option<Stop>,
-    ) -> Result<Inside, (Refuse, Option<usize>)> {
+    ) -> Result<TestPlace, (Refuse, Option<usize>)> {
         let now = monotonic();
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         line.retain(|client| now < client.until);
         let place = line.iter().position(|client| waits.is_some_and(|wait| wait.who == client.who));
         let before = &line[..place.unwrap_or(line.len())];
         let ahead = before.iter().filter(|client| client.returned).count();
-        let entered = self.enter(demand, ahead, unproven);
+        let entered = self.take_test_place(demand, ahead, unproven);
         let stands = match (&entered, place, waits) {
             (Ok(_), Some(place), _) => {
                 line.remove(place);
@@ -262,10 +264,11 @@ impl Gate {
         &self,
         demand: &Demand,
         ticket: Option<u64>,
-        client: &Client,
-    ) -> Result<Permit, Waiting> {
-        let never = |refuse| Waiting { refuse, place: None };
-        let reservation = self.guard.check(demand, client, self.terms()).map_err(never)?;
+        client: &PolicyClient,
+    ) -> Result<Permit, AdmissionWait> {
+        let never = |refuse| AdmissionWait { refuse, place: None };
+        let reservation =
+            self.guard.check_demand(demand, client, self.default_terms()).map_err(never)?;
         self.check_limits(demand).map_err(never)?;
         let ticket = ticket.unwrap_or_else(|| u64::from_le_bytes(random_bytes()));
         let (who, from) = (Waiter::Ticket(ticket), client.address);
@@ -275,18 +278,18 @@ impl Gate {
             Err((refuse, place)) => {
                 let soon = refuse.retry_after_ms.map(|ms| ms.min(ASK_AGAIN_MS));
                 let refuse = Refuse { retry_after_ms: soon, ..refuse };
-                Err(Waiting { refuse, place: place.map(|place| (place + 1, ticket)) })
+                Err(AdmissionWait { refuse, place: place.map(|place| (place + 1, ticket)) })
             }
         }
     }
 
     /// Terms of a test that shares no place, from a client with a proven address.
-    const fn terms(&self) -> Terms {
-        Terms { duration_max: self.limits.duration, is_proven: true, joins: false }
+    const fn default_terms(&self) -> PolicyTerms {
+        PolicyTerms { duration_max: self.limits.duration, is_proven: true, joins: false }
     }
 
     /// Message for a client whose test takes longer than the server or its rule allows.
-    fn overdue(&self, client: &Client) -> String {
+    fn overdue(&self, client: &PolicyClient) -> String {
         let most = self.limits.duration;
         let by_rule =
             self.guard.allowed(client).and_then(|(rule, allowed)| Some((rule, allowed.time?)));
@@ -310,7 +313,7 @@ impl Gate {
         self.places().len()
     }
 
-    fn places(&self) -> MutexGuard<'_, Vec<Place>> {
+    fn places(&self) -> MutexGuard<'_, Vec<RunningTest>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -330,16 +333,16 @@ impl Gate {
     /// A place beside those that others wait for, or the time until the first running test is
     /// planned to end. Where all are taken, a client with a proven address gets that of one
     /// without.
-    fn enter(
+    fn take_test_place(
         &self,
         demand: &Demand,
         ahead: usize,
         unproven: Option<Stop>,
-    ) -> Result<Inside, Refuse> {
+    ) -> Result<TestPlace, Refuse> {
         let limit = self.limits.tests;
-        let now = monotonic().nanos();
+        let now = monotonic().as_nanos();
         let mut places = self.places();
-        let gives_way = |place: &Place| unproven.is_none() && place.unproven.is_some();
+        let gives_way = |place: &RunningTest| unproven.is_none() && place.unproven.is_some();
         let running = places.iter().filter(|place| !gives_way(place)).count();
         if running + ahead >= limit {
             let stay = places.iter().filter(|place| !gives_way(place));
@@ -355,13 +358,13 @@ impl Gate {
             && let Some(at) = places.iter().rposition(gives_way)
         {
             let left = places.remove(at);
-            left.unproven.iter().for_each(Stop::ask);
+            left.unproven.iter().for_each(Stop::request_stop);
         }
         let serial = self.serial.fetch_add(1, Ordering::Relaxed);
         let span = demand.planned.unwrap_or(Duration::from_secs(10));
         let end_ns = now + u64::try_from(span.as_nanos()).unwrap_or(u64::MAX >> 1);
-        places.push(Place { serial, end_ns, unproven: unproven.clone() });
-        Ok(Inside { serial, places: self.places.clone(), stop: unproven.unwrap_or_default() })
+        places.push(RunningTest { serial, end_ns, unproven: unproven.clone() });
+        Ok(TestPlace { serial, places: self.places.clone(), stop: unproven.unwrap_or_default() })
     }
 }
 
@@ -387,7 +390,7 @@ pub struct ByAddress<'a> {
 }
 
 impl ByAddress<'_> {
-    fn place(
+    fn request_permit(
         &self,
         demand: &Demand,
         peer: SocketAddr,
@@ -400,11 +403,15 @@ impl ByAddress<'_> {
         let key = (program, peer.ip(), is_proven);
         // What gave way is nobody's.
         let shared = addresses.get(&key).and_then(Weak::upgrade);
-        let shared = shared.filter(|place| !place.stop.asked());
+        let shared = shared.filter(|place| !place.stop.is_requested());
         // All requests of a browser's test keep to one rate; streams of iperf 2 have one each.
         let joins = shared.is_some() && program == Program::Http;
-        let terms = Terms { is_proven, joins, ..gate.terms() };
-        let reservation = gate.guard.check(demand, &Client::of(program, peer.ip()), terms)?;
+        let terms = PolicyTerms { is_proven, joins, ..gate.default_terms() };
+        let reservation = gate.guard.check_demand(
+            demand,
+            &PolicyClient::without_token(program, peer.ip()),
+            terms,
+        )?;
         gate.check_limits(demand)?;
         if let Some(place) = shared {
             // One count is the lookup's own.
@@ -425,23 +432,24 @@ impl ByAddress<'_> {
 }
 
 impl Admission for ByAddress<'_> {
-    fn admit(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
-        self.place(demand, peer, None, true).map(|(permit, _)| permit)
+    fn admit_test(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
+        self.request_permit(demand, peer, None, true).map(|(permit, _)| permit)
     }
 
     fn admit_unproven(&self, demand: &Demand, peer: SocketAddr) -> Result<(Permit, Stop), Refuse> {
-        self.place(demand, peer, None, false)
+        self.request_permit(demand, peer, None, false)
     }
 
     fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
-        self.place(demand, peer, Some(Wait::of(peer)), true).map(|(permit, _)| permit)
+        self.request_permit(demand, peer, Some(Wait::from_peer(peer)), true)
+            .map(|(permit, _)| permit)
     }
 
     fn duration_max(&self) -> Duration {
         let guard = &self.gate.guard;
         let time = self.client.map_or_else(
             || guard.time_min(),
-            |client| guard.time_of(&Client::of(self.program, client)),
+            |client| guard.time_of(&PolicyClient::without_token(self.program, client)),
         );
         time.map_or(self.gate.limits.duration, |time| time.min(self.gate.limits.duration))
     }
@@ -452,7 +460,7 @@ impl Admission for ByAddress<'_> {
 }
 
 impl Admission for Gate {
-    fn admit(&self, demand: &Demand, _peer: SocketAddr) -> Result<Permit, Refuse> {
+    fn admit_test(&self, demand: &Demand, _peer: SocketAddr) -> Result<Permit, Refuse> {
         self.check_limits(demand)?;
         let entered = self.enter_behind(demand, None, None).map_err(|(refuse, _)| refuse)?;
         Ok(Permit(Box::new(entered)))
@@ -460,7 +468,7 @@ impl Admission for Gate {
 
     fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
         self.check_limits(demand)?;
-        let waits = Some(Wait::of(peer));
+        let waits = Some(Wait::from_peer(peer));
         let entered = self.enter_behind(demand, waits, None).map_err(|(refuse, _)| refuse)?;
         Ok(Permit(Box::new(entered)))
     }
@@ -469,7 +477,7 @@ impl Admission for Gate {
         self.limits.duration
     }
 
-    fn grace(&self) -> Duration {
+    fn grace_period(&self) -> Duration {
         self.limits.grace
     }
 
@@ -480,14 +488,14 @@ impl Admission for Gate {
 
 /// One running test; leaves when dropped.
 #[derive(Debug)]
-struct Inside {
+struct TestPlace {
     serial: u64,
-    places: Arc<Mutex<Vec<Place>>>,
+    places: Arc<Mutex<Vec<RunningTest>>>,
     /// Asked once its place is another's.
     stop: Stop,
 }
 
-impl Drop for Inside {
+impl Drop for TestPlace {
     fn drop(&mut self) {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         places.retain(|place| place.serial != self.serial);
@@ -496,7 +504,7 @@ impl Drop for Inside {
 
 impl Wait {
     /// One whose connection is open.
-    const fn of(peer: SocketAddr) -> Self {
+    const fn from_peer(peer: SocketAddr) -> Self {
         Self { who: Waiter::Address(peer), from: peer.ip(), within: ASKS_WITHIN }
     }
 

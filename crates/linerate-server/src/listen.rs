@@ -29,13 +29,15 @@ use linerate_sys::poll::any_readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp;
 
-use crate::admission::{Gate, Limits};
-use crate::foreign::{self, Arrival, Foreign, ProtocolPort, Shared};
+use crate::admission::{Gate, ServerLimits};
+use crate::foreign::{self, Foreign, ForeignConnection, ForeignState, ProtocolPort};
 use crate::port::{ACCEPT_WAIT, accept, address_of, cannot_listen, listen};
-pub use crate::port::{Ending, Log, LogEntry};
-use crate::table::{Knowing, Slot, Table};
+pub use crate::port::{ClientTestEnd, Log, LogEntry};
+use crate::table::{ConnectionSlot, ConnectionTable, Knowing};
 #[cfg(feature = "web")]
-use crate::web::{About, Outer, Receiver, Spoken, Tls, Web, WebOptions, sniff};
+use crate::web::{
+    ExportReceiver, Outer, ServerFacts, Spoken, Tls, Web, WebOptions, detect_protocol,
+};
 
 /// A client whose host acknowledges nothing for this long is gone. The control connection carries
 /// something once a second, and the kernel looks once a second: its place is free within 5 s.
@@ -50,23 +52,23 @@ pub struct ServeOptions {
     /// Address and port.
     pub local: SocketAddr,
     /// Limits on tests and connections.
-    pub limits: Limits,
+    pub limits: ServerLimits,
     /// Other programs to answer.
     pub foreign: Foreign,
 }
 
 /// A bound listener.
 #[derive(Debug)]
-pub struct Server {
+pub struct MeasurementServer {
     listener: TcpListener,
     /// The ports of other programs.
     foreign: Vec<ProtocolPort>,
     /// State that connections of other programs share.
-    shared: Shared,
+    shared: ForeignState,
     gate: Arc<Gate>,
     registry: DataRegistry,
-    limits: Limits,
-    table: Table,
+    limits: ServerLimits,
+    table: ConnectionTable,
     /// Answers UDP probes at the same address and port; absent where that is taken.
     echo: Option<UdpResponder>,
     /// Answers senders of STAMP, where asked for and possible.
@@ -79,8 +81,8 @@ pub struct Server {
     has_visitors: bool,
 }
 
-impl Server {
-    /// Binds the listener; nothing is answered until [`Server::run`].
+impl MeasurementServer {
+    /// Binds the listener; nothing is answered until [`MeasurementServer::run`].
     /// # Errors
     /// When the address is taken or not this host's.
     pub fn bind(options: &ServeOptions) -> Result<Self, Failure> {
@@ -96,31 +98,31 @@ impl Server {
                 _ => failure,
             }
         })?;
-        Self::on(listener, options)
+        Self::from_listener(listener, options)
     }
 
     /// Answers on a listener that is there, such as one of the service manager's; the address of
     /// `options` is then its own.
     /// # Errors
     /// When it is not a socket of the Internet, or a port of another program is taken.
-    pub fn on(listener: TcpListener, options: &ServeOptions) -> Result<Self, Failure> {
+    pub fn from_listener(listener: TcpListener, options: &ServeOptions) -> Result<Self, Failure> {
         let local = address_of(&listener)?;
         listener.set_nonblocking(true).map_err(|error| {
             Failure::new(Fault::System, "set up", local.to_string(), words_of(&error))
         })?;
-        let foreign = foreign::open(&options.foreign, local.ip())?;
-        let table = Table::new(options.limits.connections);
+        let foreign = foreign::open_ports(&options.foreign, local.ip())?;
+        let table = ConnectionTable::new(options.limits.connections);
         let limits = table.fitted(options.limits);
         Ok(Self {
             listener,
-            shared: Shared::beside(&foreign),
+            shared: ForeignState::beside(&foreign),
             foreign,
             echo: UdpResponder::bind(local).ok(),
             stamp: None,
             #[cfg(feature = "web")]
             web: None,
             #[cfg(feature = "web")]
-            has_visitors: options.foreign != Foreign::none(),
+            has_visitors: options.foreign != Foreign::without_ports(),
             gate: Arc::new(Gate::new(limits)),
             limits,
             registry: DataRegistry::default(),
@@ -157,22 +159,22 @@ impl Server {
         self.web = Some(Web::new(options, Arc::clone(&self.gate), self.limits));
     }
 
-    /// Answers HTTP over TLS, too, on the same port; only what [`Server::serve_web`] answers.
+    /// Answers HTTP over TLS, too, on the same port; only what [`MeasurementServer::serve_web`] answers.
     #[cfg(feature = "web")]
     pub fn serve_tls(&mut self, tls: Arc<Tls>) {
         self.web.iter_mut().for_each(|web| web.secure(Arc::clone(&tls)));
     }
 
-    /// Is the hub of a mesh, too, where [`Server::serve_web`] answers.
+    /// Is the hub of a mesh, too, where [`MeasurementServer::serve_web`] answers.
     #[cfg(feature = "web")]
     pub fn serve_mesh(&mut self, hub: Arc<Hub>) {
-        self.web.iter().for_each(|web| web.hub(Arc::clone(&hub)));
+        self.web.iter().for_each(|web| web.set_hub(Arc::clone(&hub)));
     }
 
-    /// Names a server outside, to which the page of [`Server::serve_web`] measures too.
+    /// Names a server outside, to which the page of [`MeasurementServer::serve_web`] measures too.
     #[cfg(feature = "web")]
     pub fn name_outer(&mut self, outer: Outer) {
-        self.web.iter().for_each(|web| web.outer(outer.clone()));
+        self.web.iter().for_each(|web| web.set_outer_server(outer.clone()));
     }
 
     /// Answers HTTP as these hosts, too, beside addresses and names of its own network; `any`
@@ -182,16 +184,16 @@ impl Server {
         self.web.iter().for_each(|web| web.allow_hosts(hosts.to_vec()));
     }
 
-    /// Hands the figures of `/metrics` on, where [`Server::serve_web`] answers.
+    /// Hands the figures of `/metrics` on, where [`MeasurementServer::serve_web`] answers.
     #[cfg(feature = "web")]
-    pub fn export_figures(&self, receiver: Receiver) {
+    pub fn export_figures(&self, receiver: ExportReceiver) {
         if let Some(web) = &self.web {
             web.export(receiver);
         }
     }
 
     /// Lets browsers measure loss and jitter by datagrams over QUIC (WebTransport) on this UDP
-    /// port, where [`Server::serve_web`] answers; the port that it got, where 0 was asked for.
+    /// port, where [`MeasurementServer::serve_web`] answers; the port that it got, where 0 was asked for.
     /// # Errors
     /// When the port is taken.
     #[cfg(feature = "web")]
@@ -212,7 +214,7 @@ impl Server {
 
     /// Asks clients of iperf3 who they are.
     pub fn guard_iperf3(&mut self, guard: Guard) {
-        self.shared.iperf3.guard(guard);
+        self.shared.iperf3.set_guard(guard);
     }
 
     /// Sends data over UDP, for clients of iperf 2 that ask for it, to whom this says.
@@ -221,7 +223,7 @@ impl Server {
     }
 
     /// The limits, lowered to what the process's file descriptors allow.
-    pub const fn limits(&self) -> Limits {
+    pub const fn limits(&self) -> ServerLimits {
         self.limits
     }
 
@@ -246,21 +248,23 @@ impl Server {
     pub fn run(&self, stop: &Stop, log: Log<'_>) {
         std::thread::scope(|scope| {
             if let Some(echo) = &self.echo {
-                scope.spawn(|| echo.run_for(stop, &|client| self.gate.guard().knows(client)));
+                scope.spawn(|| {
+                    echo.run_for(stop, &|client| self.gate.policy_guard().has_rule_for(client))
+                });
             }
             if let Some(stamp) = &self.stamp {
-                let admits = |client: IpAddr| self.gate.guard().knows(client);
+                let admits = |client: IpAddr| self.gate.policy_guard().has_rule_for(client);
                 scope.spawn(move || note_refusals(stamp.run_for(stop, &admits)));
             }
             #[cfg(feature = "web")]
             if let Some(web) = &self.web {
-                web.tell(About {
+                web.set_server_facts(ServerFacts {
                     others: self.foreign().map(|(via, port)| (via.name(), port)).collect(),
                     udp_echo: self.echoes(),
                     stamp_port: self.stamp_port(),
                     every_address: self
                         .local_addr()
-                        .is_ok_and(|it| it.is_ipv6() && it.ip().is_unspecified()),
+                        .is_ok_and(|address| address.is_ipv6() && address.ip().is_unspecified()),
                 });
                 scope.spawn(|| web.run(stop));
                 scope.spawn(|| web.retain(stop));
@@ -269,14 +273,14 @@ impl Server {
             for at in &self.foreign {
                 scope.spawn(|| at.serve_datagrams(&self.shared, &self.gate, stop, log));
             }
-            while !stop.asked() {
+            while !stop.is_requested() {
                 self.wait_for_clients();
                 let ports = [None].into_iter().chain(self.foreign.iter().map(Some));
                 for at in ports {
                     let listener = at.map_or(&self.listener, |at| &at.listener);
                     let come = std::iter::from_fn(|| accept(listener));
                     let come = come.take(IN_A_ROW);
-                    come.for_each(|client| self.take(scope, at, client, (stop, log)));
+                    come.for_each(|client| self.spawn_connection(scope, at, client, (stop, log)));
                 }
             }
         });
@@ -293,15 +297,15 @@ impl Server {
     }
 
     /// Gives a connection a thread of its own, within the limit of connections.
-    fn take<'scope>(
+    fn spawn_connection<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         at: Option<&ProtocolPort>,
         (stream, peer): (TcpStream, SocketAddr),
         (stop, log): (&'scope Stop, Log<'scope>),
     ) {
-        let Some(place) = self.table.enter(&stream) else {
-            tracing::warn!(%peer, "closed, {} connections are open", self.table.limit());
+        let Some(place) = self.table.take_slot(&stream) else {
+            tracing::warn!(%peer, "closed, {} connections are open", self.table.connection_limit());
             return;
         };
         let at = at.map(|at| (at.via, at.port));
@@ -314,20 +318,25 @@ impl Server {
             let line = match at {
                 None => self.answer((stream, peer), &place, stop),
                 Some((via, port)) => {
-                    let arrival = Arrival { via, port, stream, peer, serial };
+                    let arrival = ForeignConnection { via, port, stream, peer, serial };
                     foreign::answer(arrival, &self.shared, (&self.gate, &place), stop)
                 }
             };
             drop(place);
             match line {
                 Ok(Some(LogText { line, ways })) => {
-                    log(&LogEntry { peer, line: &line, ways: &ways, ending: Ending::Tested });
+                    log(&LogEntry {
+                        peer,
+                        line: &line,
+                        ways: &ways,
+                        ending: ClientTestEnd::Tested,
+                    });
                 }
                 Ok(None) => tracing::debug!(%peer, "is a stream of a test, or sent not a byte"),
                 Err(failure) => {
                     let said = at.map_or_else(String::new, |(via, _)| format!("{via}: "));
                     let line = format!("{said}{failure}");
-                    let ending = Ending::Failed(&failure);
+                    let ending = ClientTestEnd::Failed(&failure);
                     log(&LogEntry { peer, line: &line, ways: &[], ending });
                 }
             }
@@ -344,7 +353,7 @@ impl Server {
     fn answer(
         &self,
         (stream, peer): (TcpStream, SocketAddr),
-        place: &Slot<'_>,
+        place: &ConnectionSlot<'_>,
         stop: &Stop,
     ) -> Result<Option<LogText>, Failure> {
         // Not a byte: a handshake that was timed, or a look whether the port is open.
@@ -354,19 +363,21 @@ impl Server {
         }
         #[cfg(feature = "web")]
         if let Some(web) = &self.web {
-            match sniff(&stream, self.limits.hello) {
+            match detect_protocol(&stream, self.limits.hello) {
                 Spoken::Other => {}
                 Spoken::Tls => return web.take_secure(stream, peer).map(|()| None),
-                Spoken::Load => return web.load(stream, peer).map(|()| None),
+                Spoken::Load => return web.accept_load(stream, peer).map(|()| None),
                 Spoken::Visitor if self.has_visitors => {
-                    return web.visit(stream, peer, place, stop);
+                    return web.serve_visit(stream, peer, place, stop);
                 }
-                Spoken::Http | Spoken::Visitor => return web.take(stream, peer).map(|()| None),
+                Spoken::Http | Spoken::Visitor => {
+                    return web.take_plain(stream, peer).map(|()| None);
+                }
             }
         }
         let hello = read_hello(&stream, self.limits.hello)?;
         tracing::trace!(%peer, "{hello:?}");
-        let gate = self.gate.of(Program::Linerate, peer.ip());
+        let gate = self.gate.for_client(Program::Linerate, peer.ip());
         match hello.kind {
             HelloKind::Control => {
                 let agreed = VERSIONS.with_client(hello.version);
@@ -382,7 +393,7 @@ impl Server {
             }
             HelloKind::Trace => {
                 let admission = Knowing { admission: &gate, place };
-                trace::serve(&stream, &admission, stop).map(Some)
+                trace::serve_back_trace(&stream, &admission, stop).map(Some)
             }
             HelloKind::Data => {
                 let hello = read_data_hello_rest(&stream, hello, self.limits.hello)?;

@@ -4,15 +4,17 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use linerate_core::policy::{Act, Ask, Ledger, Policy, Program, Reserved, TokenDigest, Want};
+use linerate_core::policy::{
+    Act, Ledger, Policy, PolicyRequest, Program, Reserved, TokenDigest, Want,
+};
 use linerate_engine::flow::admission::{Allowed, Demand};
 use linerate_engine::flow::moved;
 use linerate_proto::native::{Nonce, Proof, Refuse, RefuseCode};
-use linerate_sys::clock::wall;
+use linerate_sys::clock::wall_time;
 
 /// A client as the policy sees it: protocol, address and token.
 #[derive(Clone, Copy, Debug)]
-pub struct Client {
+pub struct PolicyClient {
     /// Program whose protocol the client speaks.
     pub program: Program,
     /// From where.
@@ -21,9 +23,9 @@ pub struct Client {
     pub token: Option<TokenDigest>,
 }
 
-impl Client {
+impl PolicyClient {
     /// A client that shows no token.
-    pub const fn of(program: Program, address: IpAddr) -> Self {
+    pub const fn without_token(program: Program, address: IpAddr) -> Self {
         Self { program, address, token: None }
     }
 }
@@ -31,7 +33,7 @@ impl Client {
 /// Limits of a client's rule, and the bytes that are left of the day.
 #[cfg(feature = "web")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Allowance {
+pub(crate) struct ClientAllowance {
     pub(crate) rate_bps: Option<u64>,
     pub(crate) time: Option<Duration>,
     pub(crate) streams: Option<u16>,
@@ -65,7 +67,7 @@ impl Drop for Reservation {
 
 /// Conditions under which a test is checked against the policy.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct PolicyTerms {
     /// The longest that any test of this server may take.
     pub(crate) duration_max: Duration,
     /// Its client's address is proven.
@@ -75,8 +77,8 @@ pub(crate) struct Terms {
 }
 
 impl PolicyGuard {
-    pub(crate) fn set(&self, policy: Policy) {
-        moved::count();
+    pub(crate) fn set_policy(&self, policy: Policy) {
+        moved::start_counting();
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(policy));
     }
 
@@ -88,7 +90,7 @@ impl PolicyGuard {
     #[cfg(feature = "datagrams")]
     pub(crate) fn charge(&self, client: IpAddr, bytes: u64) {
         if self.policy().is_some() {
-            self.with_ledger(|ledger| ledger.charge(wall(), client, bytes));
+            self.with_ledger(|ledger| ledger.charge(wall_time(), client, bytes));
         }
     }
 
@@ -96,7 +98,7 @@ impl PolicyGuard {
     pub(crate) fn charge_unproven(&self, client: IpAddr, bytes: u64) {
         if self.policy().is_some() {
             let mut ledger = self.unproven.lock().unwrap_or_else(PoisonError::into_inner);
-            ledger.charge(wall(), client, bytes);
+            ledger.charge(wall_time(), client, bytes);
         }
     }
 
@@ -105,39 +107,40 @@ impl PolicyGuard {
     #[cfg(feature = "web")]
     pub(crate) fn attribute(&self, client: IpAddr, bytes: u64) {
         if self.policy().is_some() {
-            self.with_ledger(|ledger| ledger.attribute(wall(), client, bytes));
+            self.with_ledger(|ledger| ledger.attribute(wall_time(), client, bytes));
         }
     }
 
     /// Networks that this host may measure to for a client.
     #[cfg(feature = "web")]
-    pub(crate) fn targets(&self, client: &Client) -> Vec<String> {
+    pub(crate) fn targets(&self, client: &PolicyClient) -> Vec<String> {
         let Some(policy) = self.policy() else { return Vec::new() };
-        let rule = policy.rule_of(client.address, client.token.as_ref(), wall());
+        let rule = policy.rule_of(client.address, client.token.as_ref(), wall_time());
         rule.map(|rule| rule.measure_to.iter().map(ToString::to_string).collect())
             .unwrap_or_default()
     }
 
     fn with_ledger<T>(&self, work: impl FnOnce(&mut Ledger) -> T) -> T {
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        for (client, bytes) in moved::take() {
-            ledger.charge(wall(), client, bytes);
+        for (client, bytes) in moved::take_client_bytes() {
+            ledger.charge(wall_time(), client, bytes);
         }
         work(&mut ledger)
     }
 
     /// Checks a test against the policy, and reserves its part of the client's limits.
-    pub(crate) fn check(
+    pub(crate) fn check_demand(
         &self,
         demand: &Demand,
-        client: &Client,
-        terms: Terms,
+        client: &PolicyClient,
+        terms: PolicyTerms,
     ) -> Result<Option<Reservation>, Refuse> {
         let Some(policy) = self.policy() else { return Ok(None) };
         let Demand { streams, planned, kind, rate_bps, .. } = *demand;
-        let Client { program, address, token } = *client;
+        let PolicyClient { program, address, token } = *client;
         let act = Act::Test { kind, program, rate_bps, time: planned, streams };
-        let decision = policy.decide(&Ask { from: address, token, now: wall(), act });
+        let decision =
+            policy.decide(&PolicyRequest { from: address, token, now: wall_time(), act });
         if let Some(reason) = decision.refused {
             return Err(Refuse::new(RefuseCode::Policy, reason));
         }
@@ -157,10 +160,10 @@ impl PolicyGuard {
         let ledger = if terms.is_proven { &self.ledger } else { &self.unproven };
         let reserve = |ledger: &mut Ledger| {
             // Tests over HTTP are ended by this host where the budget ends.
-            let left = ledger.bytes_left(&policy, rule, wall(), address).unwrap_or(u64::MAX);
+            let left = ledger.bytes_left(&policy, rule, wall_time(), address).unwrap_or(u64::MAX);
             let most = if program == Program::Http { left } else { u64::MAX };
             let want = Want { bytes: want.bytes.map(|bytes| bytes.min(most)), ..want };
-            ledger.reserve(&policy, rule, wall(), address, want)
+            ledger.reserve(&policy, rule, wall_time(), address, want)
         };
         let reserved = match terms.is_proven {
             true => self.with_ledger(reserve),
@@ -175,9 +178,9 @@ impl PolicyGuard {
     }
 
     /// The limits of a client's rule, and the name of that.
-    pub(crate) fn allowed(&self, client: &Client) -> Option<(String, Allowed)> {
+    pub(crate) fn allowed(&self, client: &PolicyClient) -> Option<(String, Allowed)> {
         let policy = self.policy()?;
-        let rule = policy.rule_of(client.address, client.token.as_ref(), wall())?;
+        let rule = policy.rule_of(client.address, client.token.as_ref(), wall_time())?;
         let allowed = Allowed {
             time: rule.time,
             rate_bps: rule.rate.map(|rate| rate.bits_per_sec()),
@@ -187,31 +190,32 @@ impl PolicyGuard {
     }
 
     /// True where some rule matches a client without a token; others get no answer over UDP.
-    pub(crate) fn knows(&self, client: IpAddr) -> bool {
+    pub(crate) fn has_rule_for(&self, client: IpAddr) -> bool {
         let Some(policy) = self.policy() else { return true };
-        policy.rule_of(client.to_canonical(), None, wall()).is_some()
+        policy.rule_of(client.to_canonical(), None, wall_time()).is_some()
     }
 
     /// Decision of the policy on an act that is no test; none without a policy.
     #[cfg(feature = "web")]
-    pub(crate) fn allows(&self, act: Act, client: &Client) -> Option<Result<(), String>> {
+    pub(crate) fn allows(&self, act: Act, client: &PolicyClient) -> Option<Result<(), String>> {
         let policy = self.policy()?;
-        let Client { address, token, .. } = *client;
-        let decision = policy.decide(&Ask { from: address, token, now: wall(), act });
+        let PolicyClient { address, token, .. } = *client;
+        let decision =
+            policy.decide(&PolicyRequest { from: address, token, now: wall_time(), act });
         Some(decision.refused.map_or(Ok(()), Err))
     }
 
     /// Limits of a client's rule, and the bytes that are left of the day.
     #[cfg(feature = "web")]
-    pub(crate) fn allowance(&self, client: &Client) -> Allowance {
-        let Some(policy) = self.policy() else { return Allowance::default() };
-        let now = wall();
+    pub(crate) fn allowance(&self, client: &PolicyClient) -> ClientAllowance {
+        let Some(policy) = self.policy() else { return ClientAllowance::default() };
+        let now = wall_time();
         let rule = policy.rule_of(client.address, client.token.as_ref(), now);
-        let Some(rule) = rule else { return Allowance::default() };
-        let (all, own) = self.with_ledger(|ledger| ledger.today(now, client.address));
+        let Some(rule) = rule else { return ClientAllowance::default() };
+        let (all, own) = self.with_ledger(|ledger| ledger.bytes_today(now, client.address));
         let of_all = policy.bytes_per_day.map(|most| most.count().saturating_sub(all));
         let of_own = rule.bytes_per_client_per_day.map(|most| most.count().saturating_sub(own));
-        Allowance {
+        ClientAllowance {
             rate_bps: rule.rate.map(|rate| rate.bits_per_sec()),
             time: rule.time,
             streams: rule.streams,
@@ -220,14 +224,15 @@ impl PolicyGuard {
     }
 
     /// Longest time of a client.
-    pub(crate) fn time_of(&self, client: &Client) -> Option<Duration> {
-        self.policy()?.rule_of(client.address, client.token.as_ref(), wall())?.time
+    pub(crate) fn time_of(&self, client: &PolicyClient) -> Option<Duration> {
+        self.policy()?.rule_of(client.address, client.token.as_ref(), wall_time())?.time
     }
 
     /// The token of the policy that a client of this program's own protocol proved to have.
     pub(crate) fn token_behind(&self, challenge: Nonce, proof: &Proof) -> Option<TokenDigest> {
         let policy = self.policy()?;
-        let valid = policy.tokens.iter().filter(|row| row.expires.is_none_or(|end| wall() < end));
+        let valid =
+            policy.tokens.iter().filter(|row| row.expires.is_none_or(|end| wall_time() < end));
         proof.matching_digest(challenge, valid.map(|row| row.sha256))
     }
 

@@ -22,12 +22,12 @@ pub struct LogEntry<'a> {
     /// The figures of a test, where they are told.
     pub ways: &'a [DirectionTotals],
     /// End of the test or attempt.
-    pub ending: Ending<'a>,
+    pub ending: ClientTestEnd<'a>,
 }
 
 /// End of a client's test or attempt.
 #[derive(Clone, Copy, Debug)]
-pub enum Ending<'a> {
+pub enum ClientTestEnd<'a> {
     /// A test came to its end.
     Tested,
     /// There was no place for it.
@@ -50,7 +50,7 @@ pub(crate) fn listen(local: SocketAddr) -> linerate_sys::Result<TcpListener> {
 /// Why there is no listener.
 pub(crate) fn cannot_listen(error: &linerate_sys::Error) -> Failure {
     Failure::new(Fault::System, error.call, &error.object, words_of(&error.source))
-        .coded(code_of(error))
+        .with_code(code_of(error))
 }
 
 /// The address that a listener was bound to.

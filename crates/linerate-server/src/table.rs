@@ -13,7 +13,7 @@ use linerate_engine::flow::admission::{Admission, Allowed, Demand, Permit};
 use linerate_proto::native::{Nonce, Proof, Refuse};
 use linerate_sys::tcp;
 
-use crate::admission::Limits;
+use crate::admission::ServerLimits;
 
 /// Descriptors of the process that are kept for other things than new connections: listeners,
 /// files, and the streams of tests.
@@ -21,7 +21,7 @@ const DESCRIPTORS_KEPT: u64 = 64;
 
 /// Open connections.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct ConnectionTable {
     limit: usize,
     inner: Mutex<Inner>,
 }
@@ -36,16 +36,16 @@ struct Inner {
 
 /// A connection's place, given up when dropped.
 #[derive(Debug)]
-pub(crate) struct Slot<'a> {
-    table: &'a Table,
+pub(crate) struct ConnectionSlot<'a> {
+    table: &'a ConnectionTable,
     serial: u64,
 }
 
-impl Table {
+impl ConnectionTable {
     /// A table for `limit` connections, or as many as the process may have descriptors for: two
     /// each while they are strangers, and as many again for what they open.
     pub(crate) fn new(limit: usize) -> Self {
-        let files = linerate_sys::open_files::limit();
+        let files = linerate_sys::open_files::current_limit();
         let fitting = files.map(|files| files.saturating_sub(DESCRIPTORS_KEPT) / 4);
         let fitting =
             fitting.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
@@ -53,13 +53,13 @@ impl Table {
     }
 
     /// The same limits, with half of the places left to clients that are not of one test.
-    pub(crate) fn fitted(&self, limits: Limits) -> Limits {
+    pub(crate) fn fitted(&self, limits: ServerLimits) -> ServerLimits {
         let most = u16::try_from(self.limit / 2).unwrap_or(u16::MAX).max(1);
-        Limits { streams: limits.streams.min(most), connections: self.limit, ..limits }
+        ServerLimits { streams: limits.streams.min(most), connections: self.limit, ..limits }
     }
 
     /// Connections at once.
-    pub(crate) const fn limit(&self) -> usize {
+    pub(crate) const fn connection_limit(&self) -> usize {
         self.limit
     }
 
@@ -70,12 +70,12 @@ impl Table {
 
     /// A place for a connection; where all are taken the oldest stranger goes. `None` where there
     /// is none to go, or too many are still going.
-    pub(crate) fn enter(&self, stream: &TcpStream) -> Option<Slot<'_>> {
+    pub(crate) fn take_slot(&self, stream: &TcpStream) -> Option<ConnectionSlot<'_>> {
         let mut inner = self.lock();
         if inner.open >= self.limit {
             let (_, oldest) = inner.strangers.pop_first()?;
             // Its thread reads an error or the end, and gives the place up.
-            tcp::abort(&oldest);
+            tcp::abort_connection(&oldest);
             if inner.open >= 2 * self.limit {
                 return None;
             }
@@ -87,7 +87,7 @@ impl Table {
         if let Ok(handle) = stream.try_clone() {
             inner.strangers.insert(serial, handle);
         }
-        Some(Slot { table: self, serial })
+        Some(ConnectionSlot { table: self, serial })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -95,14 +95,14 @@ impl Table {
     }
 }
 
-impl Slot<'_> {
+impl ConnectionSlot<'_> {
     /// The connection has said what it is, and stays.
-    pub(crate) fn known(&self) {
+    pub(crate) fn mark_identified(&self) {
         drop(self.table.lock().strangers.remove(&self.serial));
     }
 }
 
-impl Drop for Slot<'_> {
+impl Drop for ConnectionSlot<'_> {
     fn drop(&mut self) {
         let mut inner = self.table.lock();
         inner.open -= 1;
@@ -115,17 +115,17 @@ pub(crate) struct Knowing<'a> {
     /// The admission that decides.
     pub(crate) admission: &'a dyn Admission,
     /// The connection that asks.
-    pub(crate) place: &'a Slot<'a>,
+    pub(crate) place: &'a ConnectionSlot<'a>,
 }
 
 impl Admission for Knowing<'_> {
-    fn admit(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
-        self.place.known();
-        decided(demand, peer, self.admission.admit(demand, peer))
+    fn admit_test(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
+        self.place.mark_identified();
+        decided(demand, peer, self.admission.admit_test(demand, peer))
     }
 
     fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
-        self.place.known();
+        self.place.mark_identified();
         decided(demand, peer, self.admission.admit_in_turn(demand, peer))
     }
 
@@ -145,8 +145,8 @@ impl Admission for Knowing<'_> {
         self.admission.overdue()
     }
 
-    fn grace(&self) -> Duration {
-        self.admission.grace()
+    fn grace_period(&self) -> Duration {
+        self.admission.grace_period()
     }
 
     fn patience(&self) -> Duration {
@@ -186,30 +186,30 @@ mod tests {
 
     #[test]
     fn the_oldest_stranger_makes_room_and_those_that_are_known_stay() {
-        let table = Table::new(3);
+        let table = ConnectionTable::new(3);
         let mut pairs = connections(6);
-        let first = table.enter(&pairs[0].1).expect("a place");
-        let _second = table.enter(&pairs[1].1).expect("a place");
-        let third = table.enter(&pairs[2].1).expect("a place");
-        first.known();
-        let fourth = table.enter(&pairs[3].1).expect("the second goes");
+        let first = table.take_slot(&pairs[0].1).expect("a place");
+        let _second = table.take_slot(&pairs[1].1).expect("a place");
+        let third = table.take_slot(&pairs[2].1).expect("a place");
+        first.mark_identified();
+        let fourth = table.take_slot(&pairs[3].1).expect("the second goes");
         assert!(!matches!(pairs[1].0.read(&mut [0]), Ok(1)), "it was closed");
         assert!(!matches!(pairs[1].1.read(&mut [0]), Ok(1)), "for the server, too");
-        third.known();
-        fourth.known();
-        assert!(table.enter(&pairs[4].1).is_none(), "nobody is a stranger");
+        third.mark_identified();
+        fourth.mark_identified();
+        assert!(table.take_slot(&pairs[4].1).is_none(), "nobody is a stranger");
         drop(first);
         drop(fourth);
-        assert!(table.enter(&pairs[5].1).is_some(), "places were given up");
+        assert!(table.take_slot(&pairs[5].1).is_some(), "places were given up");
         pairs[0].0.set_nonblocking(true).expect("ours");
         assert!(pairs[0].0.read(&mut [0]).is_err(), "it is open");
     }
 
     #[test]
     fn strangers_that_do_not_go_are_not_doubled_without_end() {
-        let table = Table::new(2);
+        let table = ConnectionTable::new(2);
         let pairs = connections(6);
-        let places: Vec<_> = pairs.iter().map(|pair| table.enter(&pair.1)).collect();
+        let places: Vec<_> = pairs.iter().map(|pair| table.take_slot(&pair.1)).collect();
         let there: Vec<bool> = places.iter().map(Option::is_some).collect();
         assert_eq!(there, [true, true, true, true, false, false]);
     }

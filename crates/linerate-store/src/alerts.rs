@@ -76,7 +76,7 @@ pub trait Outbox {
 }
 
 /// Writes an alert for each output, within the caller's transaction.
-pub(super) fn make(
+pub(super) fn insert_alert(
     connection: &Connection,
     owner: &str,
     alert: &NewAlert,
@@ -107,12 +107,12 @@ impl Store {
     ) -> Result<(), Failure> {
         let work = |store: &mut Self| {
             let transaction = store.connection.transaction()?;
-            make(&transaction, owner, alert, outputs)?;
+            insert_alert(&transaction, owner, alert, outputs)?;
             let told = "UPDATE schedule_event SET told_s = ?2 WHERE id = ?1";
             transaction.execute(told, params![event, alert.at_s])?;
             transaction.commit()
         };
-        work(self).map_err(|error| self.fault("store alert in", &error))
+        work(self).map_err(|error| self.storage_failure("store alert in", &error))
     }
 }
 
@@ -138,14 +138,14 @@ impl Outbox for Store {
         let found = self.connection.prepare_cached(sql).and_then(|mut statement| {
             statement.query_row(params![owner, output, now_s], read).optional()
         });
-        found.map_err(|error| self.fault("read store", &error))
+        found.map_err(|error| self.storage_failure("read store", &error))
     }
 
     fn alert_told(&mut self, id: &str, output: &str, now_s: i64) -> Result<(), Failure> {
         let sql = "UPDATE alert_out SET told_s = ?3, next_s = NULL, reason = NULL
                    WHERE alert = ?1 AND output = ?2";
         let done = self.connection.execute(sql, params![id, output, now_s]);
-        done.map(drop).map_err(|error| self.fault("store alert in", &error))
+        done.map(drop).map_err(|error| self.storage_failure("store alert in", &error))
     }
 
     fn alert_failed(
@@ -157,7 +157,7 @@ impl Outbox for Store {
         let sql = "UPDATE alert_out SET tries = tries + 1, next_s = ?3, reason = ?4
                    WHERE alert = ?1 AND output = ?2";
         let done = self.connection.execute(sql, params![id, output, next_s, reason]);
-        done.map(drop).map_err(|error| self.fault("store alert in", &error))
+        done.map(drop).map_err(|error| self.storage_failure("store alert in", &error))
     }
 
     fn alerts_waiting(
@@ -168,7 +168,7 @@ impl Outbox for Store {
         let sql = "SELECT output, reason FROM alert_out JOIN alert ON alert = id
                    WHERE owner = ?1 AND told_s IS NULL AND at_s >= ?2 ORDER BY at_s, id";
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        super::records::rows(&self.connection, sql, params![owner, since_s], read)
-            .map_err(|error| self.fault("read store", &error))
+        super::records::query_rows(&self.connection, sql, params![owner, since_s], read)
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 }

@@ -13,14 +13,14 @@ use rusqlite::params;
 use super::{Store, StudyState};
 
 /// The lock's file, beside the store.
-fn place(store: &Path) -> PathBuf {
+fn lock_file_path(store: &Path) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
     name.push(".runs.lock");
     PathBuf::from(name)
 }
 
-fn open(store: &Path) -> std::io::Result<File> {
-    File::options().read(true).write(true).create(true).truncate(false).open(place(store))
+fn open_lock_file(store: &Path) -> std::io::Result<File> {
+    File::options().read(true).write(true).create(true).truncate(false).open(lock_file_path(store))
 }
 
 impl Store {
@@ -28,7 +28,7 @@ impl Store {
     /// runs there are not settled either.
     pub(super) fn is_at_work(&mut self) {
         if self.at_work.is_none() {
-            let lock = open(&self.path).ok();
+            let lock = open_lock_file(&self.path).ok();
             // Who settles has it for a moment.
             self.at_work = lock.filter(|file| file.lock_shared().is_ok());
         }
@@ -39,13 +39,16 @@ impl Store {
     /// One line when the file cannot be written.
     pub fn settle_runs(&mut self) -> Result<usize, Failure> {
         // Kept until the change is made: no run begins meanwhile.
-        let lock = if self.at_work.is_some() { None } else { open(&self.path).ok() };
+        let lock = if self.at_work.is_some() { None } else { open_lock_file(&self.path).ok() };
         if lock.as_ref().is_none_or(|lock| lock.try_lock().is_err()) {
             return Ok(0);
         }
         // When it ended is not known.
         let sql = "UPDATE study_run SET state = ?1 WHERE state = ?2";
-        let states = params![StudyState::Interrupted.word(), StudyState::Running.word()];
-        self.connection.execute(sql, states).map_err(|error| self.fault("store run in", &error))
+        let states =
+            params![StudyState::Interrupted.state_name(), StudyState::Running.state_name()];
+        self.connection
+            .execute(sql, states)
+            .map_err(|error| self.storage_failure("store run in", &error))
     }
 }

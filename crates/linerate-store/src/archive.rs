@@ -19,9 +19,9 @@ use parquet::file::writer::SerializedFileWriter;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use self::columns::Columns;
+use self::columns::DayColumns;
 pub(super) use self::day::{AT_ONCE, differs};
-pub use self::day::{Day, DayRun, Path, Takes};
+pub use self::day::{Day, DayRun, Takes, TaskPath};
 use super::HubStore;
 
 /// Options of [`archive`]: the day, the directory and what follows.
@@ -81,7 +81,7 @@ pub fn archive(
     let clone = file.as_file().try_clone().map_err(|error| cannot(Fault::System, &path, error))?;
     let mut writer = DayWriter::new(clone, mesh, day).map_err(|error| broken(&path, &error))?;
     let mut stopped = false;
-    store.day(mesh, day.span(), &mut |of, runs| {
+    store.read_day_runs(mesh, day.span_seconds(), &mut |of, runs| {
         for run in &runs {
             writer.push(of, run).map_err(|error| broken(&path, &error))?;
         }
@@ -92,7 +92,7 @@ pub fn archive(
         return Ok(None);
     }
     if writer.runs == 0 {
-        let reason = format!("{} has no run of that day", store.place());
+        let reason = format!("{} has no run of that day", store.location_name());
         return Err(Failure::new(
             Fault::Usage,
             "archive",
@@ -105,7 +105,7 @@ pub fn archive(
     if drops && !written.is_read_back(file.path(), &path, goes_on)? {
         return Ok(None);
     }
-    let bytes = keep(file, &path)?;
+    let bytes = persist_file(file, &path)?;
     if drops {
         store.day_goes(mesh, day, written.runs)?;
     }
@@ -121,7 +121,7 @@ pub fn archive(
 }
 
 /// Gives a file that is whole its name, if nobody else has it; its size.
-fn keep(file: NamedTempFile, path: &FilePath) -> Result<u64, Failure> {
+fn persist_file(file: NamedTempFile, path: &FilePath) -> Result<u64, Failure> {
     let system = |error| cannot(Fault::System, path, error);
     let file = file.persist_noclobber(path).map_err(|error| match error.error.kind() {
         std::io::ErrorKind::AlreadyExists => is_there(path),
@@ -137,7 +137,7 @@ fn keep(file: NamedTempFile, path: &FilePath) -> Result<u64, Failure> {
 /// Writes runs in their order.
 struct DayWriter {
     file: SerializedFileWriter<File>,
-    columns: Columns,
+    columns: DayColumns,
     runs: u64,
     digests: Vec<u64>,
 }
@@ -147,10 +147,10 @@ impl DayWriter {
         let about = [("linerate.mesh", mesh), ("linerate.day", day.date.as_str())];
         let file =
             SerializedFileWriter::new(file, columns::schema()?, columns::properties(about)?)?;
-        Ok(Self { file, columns: Columns::default(), runs: 0, digests: Vec::new() })
+        Ok(Self { file, columns: DayColumns::default(), runs: 0, digests: Vec::new() })
     }
 
-    fn push(&mut self, path: Path<'_>, run: &DayRun) -> Result<(), ParquetError> {
+    fn push(&mut self, path: TaskPath<'_>, run: &DayRun) -> Result<(), ParquetError> {
         self.columns.push(path, run);
         self.runs += 1;
         if self.columns.is_full() { self.flush() } else { Ok(()) }
@@ -162,23 +162,23 @@ impl DayWriter {
         columns.write(&mut self.file)
     }
 
-    fn close(mut self) -> Result<Written, ParquetError> {
-        if self.columns.rows() > 0 {
+    fn close(mut self) -> Result<WrittenDay, ParquetError> {
+        if self.columns.row_count() > 0 {
             self.flush()?;
         }
         self.file.close()?;
-        Ok(Written { runs: self.runs, digests: self.digests })
+        Ok(WrittenDay { runs: self.runs, digests: self.digests })
     }
 }
 
 /// Counts and digests of a written file, to compare it when it is read back.
-struct Written {
+struct WrittenDay {
     runs: u64,
     /// A digest of each row group, in order.
     digests: Vec<u64>,
 }
 
-impl Written {
+impl WrittenDay {
     /// Reads the whole file again and compares; false where that was not to go on.
     fn is_read_back(
         &self,
@@ -191,8 +191,8 @@ impl Written {
         let reader = SerializedFileReader::new(file).map_err(|error| broken(path, &error))?;
         for at in 0..reader.num_row_groups() {
             let group = reader.get_row_group(at).map_err(|error| broken(path, &error))?;
-            let columns = Columns::read(&*group).map_err(|error| broken(path, &error))?;
-            found.0 += u64::try_from(columns.rows()).unwrap_or(0);
+            let columns = DayColumns::read(&*group).map_err(|error| broken(path, &error))?;
+            found.0 += u64::try_from(columns.row_count()).unwrap_or(0);
             found.1.push(columns.digest());
             if !goes_on(self.runs) {
                 return Ok(false);
@@ -200,19 +200,19 @@ impl Written {
         }
         if found != (self.runs, self.digests.clone()) {
             let reason = format!("of {} runs {} were read back as written", self.runs, found.0);
-            return Err(Failure::new(Fault::System, "read", shown(path), reason)
+            return Err(Failure::new(Fault::System, "read", path_text(path), reason)
                 .advise("nothing was dropped; check the disk and the kernel's log"));
         }
         Ok(true)
     }
 }
 
-fn shown(path: &FilePath) -> String {
+fn path_text(path: &FilePath) -> String {
     path.display().to_string()
 }
 
 fn is_there(path: &FilePath) -> Failure {
-    Failure::new(Fault::Usage, "write", shown(path), "it is there already")
+    Failure::new(Fault::Usage, "write", path_text(path), "it is there already")
         .advise("move it away, or name another directory with --into")
 }
 
@@ -224,8 +224,8 @@ fn cannot(
     let error = error.borrow();
     let full = error.kind() == std::io::ErrorKind::StorageFull;
     let reason = linerate_sys::words_of(error);
-    Failure::new(fault, "write", shown(path), reason)
-        .coded(full.then_some(FailureCode::NoRoom))
+    Failure::new(fault, "write", path_text(path), reason)
+        .with_code(full.then_some(FailureCode::NoRoom))
         .advise("name a directory with room, which this user may write")
 }
 
@@ -236,7 +236,7 @@ fn broken(path: &FilePath, error: &ParquetError) -> Failure {
         _ => None,
     };
     io.map_or_else(
-        || Failure::new(Fault::System, "write", shown(path), error.to_string()),
+        || Failure::new(Fault::System, "write", path_text(path), error.to_string()),
         |error| cannot(Fault::System, path, error),
     )
 }

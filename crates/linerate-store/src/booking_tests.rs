@@ -1,7 +1,7 @@
 //! Bookings: no two overlap, whoever asks at once, and an hour is given away once.
 
 use linerate_core::mesh::{Booking, BookingWhy};
-use linerate_core::schedule::{Run, RunState, RunWhy};
+use linerate_core::schedule::{RunState, RunWhy, ScheduleRun};
 
 use super::*;
 
@@ -142,7 +142,7 @@ fn a_booking_is_open_until_its_run_is_here_however_it_ended() {
     assert_eq!(open(&store, HOUR_S), ["1", "2", "3"]);
     assert_eq!(open(&store, HOUR_S + 150), ["2", "3"]);
     assert_eq!(store.mesh_bookings_open("m", "b", 0), Ok(Vec::new()), "it runs nothing for it");
-    let run = Run {
+    let run = ScheduleRun {
         task: "burst/b".to_owned(),
         start_s: HOUR_S + 200,
         why: RunWhy::Booked,

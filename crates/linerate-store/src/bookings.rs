@@ -7,8 +7,8 @@ use linerate_core::record::Failure;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use super::Store;
-use super::records::rows;
-use super::word::Word;
+use super::records::query_rows;
+use super::word::StoredWord;
 
 /// Bookings are kept for so long, seconds.
 const KEPT_S: i64 = 7 * 86_400;
@@ -69,13 +69,13 @@ impl Store {
             if is_spent(&transaction, asked)? {
                 return Ok(Booked::Spent { until_s: (start_s.div_euclid(HOUR_S) + 1) * HOUR_S });
             }
-            keep(&transaction, asked)?;
+            insert_booking(&transaction, asked)?;
             let old = "DELETE FROM mesh_booking WHERE mesh = ?1 AND until_s < ?2";
             transaction.execute(old, params![asked.mesh, asked.asked_s - KEPT_S])?;
             transaction.commit()?;
             Ok(Booked::Kept)
         };
-        work(self).map_err(|error: rusqlite::Error| self.fault("store mesh in", &error))
+        work(self).map_err(|error: rusqlite::Error| self.storage_failure("store mesh in", &error))
     }
 
     /// Bookings of an agent that begin at a time or later and of which the store has no run, the
@@ -97,8 +97,8 @@ impl Store {
         let plan = format!("{mesh}/{agent}");
         // An hour's seconds are no more than some hundred of the shortest slots.
         let values = params![mesh, agent, plan, since_s, 1000];
-        rows(&self.connection, sql, values, booking)
-            .map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, sql, values, booking)
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 
     /// Bookings of a mesh that begin at a time or later, the newest first, each with how it ended;
@@ -109,7 +109,7 @@ impl Store {
         let known = "SELECT count(*) FROM sqlite_schema WHERE name = 'mesh_booking'";
         let known: rusqlite::Result<i64> =
             self.connection.query_row(known, params![], |row| row.get(0));
-        if known.map_err(|error| self.fault("read store", &error))? == 0 {
+        if known.map_err(|error| self.storage_failure("read store", &error))? == 0 {
             return Ok(Vec::new());
         }
         let sql = "SELECT id, booking.task, booking.start_s, until_s - booking.start_s, agent,
@@ -123,15 +123,15 @@ impl Store {
             Ok(BookedRun {
                 booking: booking(row)?,
                 agent: row.get(4)?,
-                why: row.get::<_, Word<_>>(5)?.0,
+                why: row.get::<_, StoredWord<_>>(5)?.0,
                 asked_s: row.get(6)?,
-                state: row.get::<_, Option<Word<_>>>(7)?.map(|Word(state)| state),
+                state: row.get::<_, Option<StoredWord<_>>>(7)?.map(|StoredWord(state)| state),
                 reason: row.get(8)?,
                 record: row.get(9)?,
             })
         };
-        rows(&self.connection, sql, params![mesh, since_s, 1000], read)
-            .map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, sql, params![mesh, since_s, 1000], read)
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 }
 
@@ -171,7 +171,7 @@ fn is_spent(connection: &Connection, asked: &NewBooking) -> rusqlite::Result<boo
     let sql = "SELECT coalesce(sum(until_s - start_s), 0) FROM mesh_booking
                WHERE mesh = ?1 AND (agent = ?2 OR peer = ?2) AND start_s >= ?3 AND start_s < ?4";
     let hour_s = asked.booking.start_s.div_euclid(HOUR_S) * HOUR_S;
-    for agent in [asked.agent.as_str(), peer(&asked.booking)] {
+    for agent in [asked.agent.as_str(), peer_name(&asked.booking)] {
         let values = params![asked.mesh, agent, hour_s, hour_s + HOUR_S];
         let spent: i64 = connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))?;
         if spent + asked.booking.takes_s > asked.seconds_an_hour {
@@ -181,17 +181,17 @@ fn is_spent(connection: &Connection, asked: &NewBooking) -> rusqlite::Result<boo
     Ok(false)
 }
 
-fn peer(booking: &Booking) -> &str {
+fn peer_name(booking: &Booking) -> &str {
     booking.task.split_once('/').map_or("", |(_, peer)| peer)
 }
 
-fn keep(connection: &Connection, asked: &NewBooking) -> rusqlite::Result<()> {
+fn insert_booking(connection: &Connection, asked: &NewBooking) -> rusqlite::Result<()> {
     let Booking { id, task, start_s, takes_s } = &asked.booking;
     let sql =
         "INSERT INTO mesh_booking (id, mesh, agent, task, peer, start_s, until_s, why, asked_s)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     let NewBooking { mesh, agent, why, asked_s, .. } = asked;
-    let (peer, until_s) = (peer(&asked.booking), start_s + takes_s);
+    let (peer, until_s) = (peer_name(&asked.booking), start_s + takes_s);
     let values = params![id, mesh, agent, task, peer, start_s, until_s, why.name(), asked_s];
     connection.prepare_cached(sql)?.execute(values)?;
     let sql = "INSERT INTO mesh_occupied (mesh, thing, start_s, until_s, booking)

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::record::End;
+use linerate_core::record::MeasurementEnd;
 use linerate_core::study::StudyPlan;
 use linerate_core::time::WallTime;
 use serde::Serialize;
 
 /// One line of a history: a record without its samples, or a study run as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct HistoryEntry {
     /// The identifier of the record or of the run.
     pub id: String,
     /// The kind of the record's plan; for a study run `bench` or `study`.
@@ -38,7 +38,7 @@ pub struct Entry {
     pub host: Option<String>,
 }
 
-impl Entry {
+impl HistoryEntry {
     /// True for a line of a study run, false for one of a single record.
     pub fn is_run(&self) -> bool {
         self.run.as_ref() == Some(&self.id)
@@ -47,7 +47,7 @@ impl Entry {
 
 /// Filter of a history's lines; without any, all single results and study runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct HistoryFilter {
     /// Only records of this study.
     pub study: Option<String>,
     /// Only records of this run.
@@ -70,7 +70,7 @@ pub struct Filter {
     pub cells: bool,
 }
 
-impl Filter {
+impl HistoryFilter {
     /// The same with every record of a study in place of its runs.
     #[must_use]
     pub fn with_cells(self) -> Self {
@@ -80,7 +80,7 @@ impl Filter {
 
 /// The record or study run that a name refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundResult {
     /// The whole identifier.
     pub id: String,
     /// True where the identifier is that of a study run, false for a record.
@@ -97,7 +97,7 @@ pub struct NewStudyRun {
     /// Now.
     pub started_at: WallTime,
     /// This host, where it was asked.
-    pub host: Option<End>,
+    pub host: Option<MeasurementEnd>,
 }
 
 /// A run of a study that is in the store.
@@ -116,7 +116,7 @@ pub struct StudyRun {
     /// Progress or outcome of the run.
     pub state: StudyState,
     /// The host, where it was asked.
-    pub host: Option<End>,
+    pub host: Option<MeasurementEnd>,
     /// Cells with a record, failed ones among them.
     pub stored: u64,
 }
@@ -139,7 +139,7 @@ pub enum StudyState {
 
 impl StudyState {
     /// The word in the store.
-    pub const fn word(self) -> &'static str {
+    pub const fn state_name(self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Finished => "finished",
@@ -153,6 +153,6 @@ impl StudyState {
     pub(super) fn from_word(word: &str) -> Option<Self> {
         [Self::Running, Self::Finished, Self::Partial, Self::Interrupted, Self::Failed]
             .into_iter()
-            .find(|state| state.word() == word)
+            .find(|state| state.state_name() == word)
     }
 }

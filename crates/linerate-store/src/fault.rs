@@ -9,7 +9,7 @@ use rusqlite::ErrorCode;
 pub(super) fn storage(attempt: &str, path: &Path, error: &rusqlite::Error) -> Failure {
     let failure = Failure::new(Fault::System, attempt, path.display().to_string(), reason(error));
     let full = error.sqlite_error_code() == Some(ErrorCode::DiskFull);
-    let failure = failure.coded(full.then_some(FailureCode::NoRoom));
+    let failure = failure.with_code(full.then_some(FailureCode::NoRoom));
     match advice(error) {
         Some(next_step) => failure.advise(next_step),
         None => failure,

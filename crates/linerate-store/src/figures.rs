@@ -4,13 +4,13 @@ use linerate_core::record::{MetricId, Record, Stat};
 
 /// The figures that are kept beside a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Figures {
+pub(super) struct RecordFigures {
     pub(super) rate_bps: Option<f64>,
     pub(super) loss: Option<f64>,
     pub(super) rtt_ns: Option<f64>,
 }
 
-impl Figures {
+impl RecordFigures {
     /// Takes the figures from a record, as steps 3 and 9 of the tables do from its document.
     pub(super) fn from_record(record: &Record) -> Self {
         let first = |wanted: &[(MetricId, Option<Stat>)]| {

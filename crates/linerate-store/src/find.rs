@@ -7,10 +7,10 @@
 use linerate_core::record::{Failure, FailureCode, Fault};
 use rusqlite::{OptionalExtension, Row, ToSql, params};
 
-use super::records::rows;
-use super::{Entry, Filter, Found, Store};
+use super::records::query_rows;
+use super::{FoundResult, HistoryEntry, HistoryFilter, Store};
 
-/// Every line of a history, with the columns of an [`Entry`] in its order and `hosts`. A run has
+/// Every line of a history, with the columns of an [`HistoryEntry`] in its order and `hosts`. A run has
 /// the name and the labels of its records.
 const LINES: &str = "
     SELECT id, kind, started_at, status, name, tags, study, run, topology, test, parameter,
@@ -39,7 +39,7 @@ const KNOWN_MAX: usize = 50;
 
 /// Kinds of words that shell completion takes from a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum CompletionKind {
     /// Other ends of single results.
     Hosts,
     /// Names given by the user.
@@ -54,7 +54,11 @@ impl Store {
     /// The lines of a history, the newest first.
     /// # Errors
     /// One line when the file cannot be read.
-    pub fn list(&self, filter: &Filter, limit: usize) -> Result<Vec<Entry>, Failure> {
+    pub fn list_history(
+        &self,
+        filter: &HistoryFilter,
+        limit: usize,
+    ) -> Result<Vec<HistoryEntry>, Failure> {
         let cells = filter.cells || filter.study.is_some() || filter.run.is_some();
         let from = if cells { RECORDS } else { LINES };
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -89,29 +93,29 @@ impl Store {
             &filter.failed,
             &limit,
         ];
-        rows(&self.connection, &sql, &values, entry)
-            .map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, &sql, &values, entry_from_row)
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 
     /// Hosts of the newest single results as their commands named them, names that the user gave to
     /// results, runs, and studies, each once, the newest first.
     /// # Errors
     /// One line when the file cannot be read.
-    pub fn known(&self, what: Known) -> Result<Vec<String>, Failure> {
+    pub fn completion_words(&self, what: CompletionKind) -> Result<Vec<String>, Failure> {
         let from = match what {
-            Known::Hosts => {
+            CompletionKind::Hosts => {
                 "SELECT json_extract(hosts, '$[0]') AS word, id FROM record WHERE run IS NULL"
             }
-            Known::Names => "SELECT name AS word, id FROM record WHERE name IS NOT NULL",
-            Known::Runs => "SELECT id AS word, id FROM study_run",
-            Known::Studies => "SELECT study AS word, id FROM study_run",
+            CompletionKind::Names => "SELECT name AS word, id FROM record WHERE name IS NOT NULL",
+            CompletionKind::Runs => "SELECT id AS word, id FROM study_run",
+            CompletionKind::Studies => "SELECT study AS word, id FROM study_run",
         };
         let sql = format!(
             "SELECT word FROM ({from} ORDER BY id DESC LIMIT {LOOKED_AT}) WHERE word IS NOT NULL
              GROUP BY word ORDER BY max(id) DESC LIMIT {KNOWN_MAX}"
         );
-        rows(&self.connection, &sql, params![], |row| row.get(0))
-            .map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, &sql, params![], |row| row.get(0))
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 
     /// The result called `name`: `last` and `@-1` are the newest line of a history, `@-2` the one
@@ -119,26 +123,26 @@ impl Store {
     /// or a run, or the start of one.
     /// # Errors
     /// One line when there is none, or when several identifiers start so.
-    pub fn find(&self, name: &str) -> Result<Found, Failure> {
-        if let Some(back) = back(name)? {
+    pub fn find_by_name(&self, name: &str) -> Result<FoundResult, Failure> {
+        if let Some(back) = history_position(name)? {
             return self.line_back(back);
         }
         // A name that all records of a run have is the run's.
         let sql = "SELECT coalesce(run, id), run IS NOT NULL FROM record WHERE name = ?1
                    ORDER BY id DESC LIMIT 1";
-        let found = |row: &Row<'_>| Ok(Found { id: row.get(0)?, is_run: row.get(1)? });
+        let found = |row: &Row<'_>| Ok(FoundResult { id: row.get(0)?, is_run: row.get(1)? });
         let named = self.connection.query_row(sql, [name], found).optional();
-        if let Some(found) = named.map_err(|error| self.fault("read store", &error))? {
+        if let Some(found) = named.map_err(|error| self.storage_failure("read store", &error))? {
             return Ok(found);
         }
         if !may_start_an_identifier(name) {
             let reason = "no result has this name or an identifier that starts so";
             return Err(not_found("find record", name, reason));
         }
-        let mut found: Vec<Found> = Vec::new();
+        let mut found: Vec<FoundResult> = Vec::new();
         for (table, is_run) in [("record", false), ("study_run", true)] {
             let ids = self.starting_with(table, name)?.into_iter();
-            found.extend(ids.map(|id| Found { id, is_run }));
+            found.extend(ids.map(|id| FoundResult { id, is_run }));
         }
         one_of(found, "find record", name)
     }
@@ -152,11 +156,11 @@ impl Store {
         one_of(self.starting_with("study_run", prefix)?, "find run", prefix)
     }
 
-    fn line_back(&self, back: u32) -> Result<Found, Failure> {
+    fn line_back(&self, back: u32) -> Result<FoundResult, Failure> {
         let sql = format!("SELECT id, run IS id FROM ({LINES}) ORDER BY id DESC LIMIT 1 OFFSET ?1");
-        let found = |row: &Row<'_>| Ok(Found { id: row.get(0)?, is_run: row.get(1)? });
+        let found = |row: &Row<'_>| Ok(FoundResult { id: row.get(0)?, is_run: row.get(1)? });
         let found = self.connection.query_row(&sql, [back - 1], found).optional();
-        found.map_err(|error| self.fault("read store", &error))?.ok_or_else(|| {
+        found.map_err(|error| self.storage_failure("read store", &error))?.ok_or_else(|| {
             let object = format!("@-{back} in {}", self.path.display());
             Failure::new(Fault::Usage, "find record", object, "there are fewer records")
                 .advise("see linerate history")
@@ -168,8 +172,8 @@ impl Store {
         // 'g' sorts after every character of an identifier.
         let sql = format!("SELECT id FROM {table} WHERE id >= ?1 AND id < ?1 || 'g' LIMIT 2");
         let prefix = prefix.to_ascii_lowercase();
-        rows(&self.connection, &sql, params![prefix], |row| row.get(0))
-            .map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, &sql, params![prefix], |row| row.get(0))
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 }
 
@@ -180,7 +184,7 @@ fn may_start_an_identifier(text: &str) -> bool {
 fn not_found(attempt: &str, name: &str, reason: &str) -> Failure {
     Failure::new(Fault::Usage, attempt, format!("'{name}'"), reason)
         .advise("see linerate history")
-        .coded(FailureCode::NoResult)
+        .with_code(FailureCode::NoResult)
 }
 
 /// The one that was found.
@@ -197,7 +201,7 @@ fn one_of<T>(found: Vec<T>, attempt: &str, name: &str) -> Result<T, Failure> {
 }
 
 /// Position from the end of the history that `name` gives: `last` and `@-1` are 1.
-fn back(name: &str) -> Result<Option<u32>, Failure> {
+fn history_position(name: &str) -> Result<Option<u32>, Failure> {
     if name == "last" {
         return Ok(Some(1));
     }
@@ -208,10 +212,10 @@ fn back(name: &str) -> Result<Option<u32>, Failure> {
     })
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+fn entry_from_row(row: &Row<'_>) -> rusqlite::Result<HistoryEntry> {
     let tags: Option<String> = row.get(5)?;
     let parameter: Option<i64> = row.get(10)?;
-    Ok(Entry {
+    Ok(HistoryEntry {
         id: row.get(0)?,
         kind: row.get(1)?,
         started_at: row.get(2)?,

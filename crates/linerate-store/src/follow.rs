@@ -49,7 +49,7 @@ pub(super) fn follow(connection: &Connection, record: &Record, id: &str) -> rusq
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let mut insert = connection.prepare_cached(value)?;
     for (what, value) in followed(record) {
-        insert.execute(params![plan, task, what.key(), at_s, value, id])?;
+        insert.execute(params![plan, task, what.series_key(), at_s, value, id])?;
     }
     #[allow(clippy::cast_possible_truncation, reason = "seconds since 1970")]
     let second = at_s.floor() as i64;

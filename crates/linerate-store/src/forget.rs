@@ -10,7 +10,7 @@ use linerate_core::time::WallTime;
 use rusqlite::{Row, params};
 
 use super::Store;
-use super::records::rows;
+use super::records::query_rows;
 use super::schedule::FORGOTTEN_AT_ONCE;
 
 /// The label of a result that stays whatever a policy says.
@@ -69,10 +69,10 @@ impl Store {
     /// # Errors
     /// One line when the file cannot be read or written.
     pub fn forget(&mut self, keep: &Keep, now: WallTime) -> Result<Forgotten, Failure> {
-        let oldest = self.going(keep, now, FORGOTTEN_AT_ONCE)?;
+        let oldest = self.oldest_to_forget(keep, now, FORGOTTEN_AT_ONCE)?;
         let Some((last, _)) = oldest.last() else { return Ok(Forgotten::default()) };
         let results = self.connection.execute(DELETE, params![last]);
-        let results = results.map_err(|error| self.fault("delete results in", &error))?;
+        let results = results.map_err(|error| self.storage_failure("delete results in", &error))?;
         let bytes = oldest.iter().map(|(_, bytes)| bytes).sum();
         Ok(Forgotten { results: results as u64, bytes, more: oldest.len() == FORGOTTEN_AT_ONCE })
     }
@@ -81,7 +81,7 @@ impl Store {
     /// # Errors
     /// One line when the file cannot be read or written.
     pub fn would_forget(&mut self, keep: &Keep, now: WallTime) -> Result<Forgotten, Failure> {
-        let going = self.going(keep, now, usize::MAX)?;
+        let going = self.oldest_to_forget(keep, now, usize::MAX)?;
         let bytes = going.iter().map(|(_, bytes)| bytes).sum();
         Ok(Forgotten { results: going.len() as u64, bytes, more: false })
     }
@@ -101,12 +101,17 @@ impl Store {
         let tags = serde_json::json!(record.tags).to_string();
         let sql = "UPDATE record SET tags = ?2, doc = ?3 WHERE id = ?1";
         let done = self.connection.execute(sql, params![id, tags, doc]);
-        done.map_err(|error| self.fault("store record in", &error))?;
+        done.map_err(|error| self.storage_failure("store record in", &error))?;
         Ok(record.id)
     }
 
     /// The oldest results that have to go, at most so many.
-    fn going(&self, keep: &Keep, now: WallTime, most: usize) -> Result<Vec<Loose>, Failure> {
+    fn oldest_to_forget(
+        &self,
+        keep: &Keep,
+        now: WallTime,
+        most: usize,
+    ) -> Result<Vec<Loose>, Failure> {
         let read = || {
             self.connection.execute(INDEX, [])?;
             let all = self.connection.query_row(TOTAL, [], |row| {
@@ -115,11 +120,11 @@ impl Store {
             let newest = first_id(now, Keep::AT_LEAST.as_secs());
             let most = i64::try_from(most).unwrap_or(i64::MAX);
             let loose = |row: &Row<'_>| Ok((row.get(0)?, number(row, 1)?));
-            let oldest = rows(&self.connection, OLDEST, params![newest, most], loose)?;
+            let oldest = query_rows(&self.connection, OLDEST, params![newest, most], loose)?;
             Ok((all, oldest))
         };
         let (all, mut oldest): (Total, Vec<Loose>) =
-            read().map_err(|error: rusqlite::Error| self.fault("read store", &error))?;
+            read().map_err(|error: rusqlite::Error| self.storage_failure("read store", &error))?;
         oldest.truncate(count_to_go(&oldest, keep, all, now));
         Ok(oldest)
     }

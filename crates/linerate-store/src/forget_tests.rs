@@ -21,7 +21,7 @@ fn record(hours_ago: u64, tag: Option<&str>) -> Record {
     let id = RecordId::from_parts(began_ms, [tail[0], tail[1], 0, 0, 0, 0, 0, 0, 0, 1]);
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
     let at = WallTime::from_unix_nanos(u128::from(began_ms) * 1_000_000);
-    let mut record = Record::begin(id, tool, Plan::Ping(PingPlan::default()), at);
+    let mut record = Record::from_plan(id, tool, Plan::Ping(PingPlan::default()), at);
     record.tags.extend(tag.map(|tag| (tag.to_owned(), "yes".to_owned())));
     record
 }
@@ -33,7 +33,7 @@ fn filled(hours: u64, tag: impl Fn(u64) -> Option<&'static str>) -> (TempDir, St
     // A thousand waits for the disk would tell nothing here.
     store.connection.pragma_update(None, "synchronous", "OFF").expect("open");
     for ago in (0..hours).rev() {
-        store.put(&record(ago, tag(ago))).expect("room");
+        store.put_record(&record(ago, tag(ago))).expect("room");
     }
     (directory, store)
 }
@@ -45,9 +45,9 @@ fn keep(text: &str) -> Keep {
 
 /// How old what is left is, in hours.
 fn left(store: &Store) -> Vec<u64> {
-    let entries = store.list(&Filter::default(), 10_000).expect("readable");
-    let ago = |entry: &Entry| {
-        let at: WallTime = WallTime::named(&entry.started_at, now()).expect("a time");
+    let entries = store.list_history(&HistoryFilter::default(), 10_000).expect("readable");
+    let ago = |entry: &HistoryEntry| {
+        let at: WallTime = WallTime::from_user_text(&entry.started_at, now()).expect("a time");
         (NOW_S - at.unix_millis() / 1000) / 3600
     };
     entries.iter().map(ago).collect()
@@ -109,7 +109,7 @@ fn many_go_in_steps_and_a_result_is_asked_to_stay_and_let_go_again() {
         let n = steps.len() as u64;
         let mut late = record(0, Some("keep"));
         late.id = RecordId::from_parts(NOW_S * 1000 + n, [7; 10]);
-        other.put(&late).expect("room");
+        other.put_record(&late).expect("room");
     }
     assert_eq!(steps, [500, 500]);
     assert_eq!(left(&store), [0, 0, 0, 1, 1100]);

@@ -5,7 +5,7 @@
 use linerate_core::record::Failure;
 use rusqlite::{Row, params};
 
-use super::records::rows;
+use super::records::query_rows;
 use super::schedule::FORGOTTEN_AT_ONCE;
 use super::{DAY_S, Store};
 
@@ -41,15 +41,15 @@ impl Store {
         let values = params![plans.0, plans.1, before_s, at_once()];
         // First they are looked for: others write meanwhile.
         let id = |row: &Row<'_>| row.get::<_, i64>(0);
-        let old = rows(&self.connection, OLD, values, id);
-        let old = old.map_err(|error| self.fault("read store", &error))?;
+        let old = query_rows(&self.connection, OLD, values, id);
+        let old = old.map_err(|error| self.storage_failure("read store", &error))?;
         if old.is_empty() {
             return Ok(0);
         }
         let ids = serde_json::json!(old).to_string();
         let sql = "DELETE FROM schedule_event WHERE id IN (SELECT value FROM json_each(?1))";
         let gone = self.connection.execute(sql, params![ids]);
-        gone.map_err(|error| self.fault("delete events in", &error))
+        gone.map_err(|error| self.storage_failure("delete events in", &error))
     }
 
     /// Deletes what happened to a mesh before a time: events of its plans, `MESH/AGENT`, and
@@ -61,6 +61,6 @@ impl Store {
                        (SELECT id FROM mesh_incident
                         WHERE mesh = ?1 AND until_s < ?2 ORDER BY until_s LIMIT ?3)";
         let gone = self.connection.execute(sql, params![mesh, before_s, at_once()]);
-        Ok(events + gone.map_err(|error| self.fault("delete incidents in", &error))?)
+        Ok(events + gone.map_err(|error| self.storage_failure("delete incidents in", &error))?)
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use linerate_core::mesh::{AgentState, BookedRun, Booking, Cells, Seen};
 use linerate_core::record::{Failure, Record, RecordId};
-use linerate_core::schedule::Run;
+use linerate_core::schedule::ScheduleRun;
 
 use super::{Booked, Joined, KeptPlan, NewBooking, OutcomeCount, Sketched, Store, WatchStore};
 
@@ -17,7 +17,7 @@ pub struct AgentRun {
     /// The agent.
     pub agent: String,
     /// The run; its task is `TASK/AGENT`.
-    pub run: Run,
+    pub run: ScheduleRun,
     /// Its record.
     pub record: Option<Record>,
     /// Metric and value that the matrix shows of the run.
@@ -28,7 +28,7 @@ pub struct AgentRun {
 /// store cannot be read or written.
 pub trait HubStore: WatchStore + std::fmt::Debug + Send {
     /// The store's name in messages: a file, or a database without its password.
-    fn place(&self) -> String;
+    fn location_name(&self) -> String;
 
     /// Keeps a plan of a mesh; the newest two stay. One of a revision that is there stays as it is.
     /// # Errors
@@ -38,7 +38,7 @@ pub trait HubStore: WatchStore + std::fmt::Debug + Send {
     /// The plans of a mesh, the newest first.
     /// # Errors
     /// See [`HubStore`].
-    fn plans(&mut self, mesh: &str) -> Result<Vec<KeptPlan>, Failure>;
+    fn list_plans(&mut self, mesh: &str) -> Result<Vec<KeptPlan>, Failure>;
 
     /// The meshes that it has a plan of.
     /// # Errors
@@ -54,7 +54,7 @@ pub trait HubStore: WatchStore + std::fmt::Debug + Send {
     /// secret, whose answer may have been lost. A second token of an agent takes its place.
     /// # Errors
     /// See [`HubStore`].
-    fn joins(&mut self, token: &str, secret: &str, now_s: i64) -> Result<Joined, Failure>;
+    fn join_by_token(&mut self, token: &str, secret: &str, now_s: i64) -> Result<Joined, Failure>;
 
     /// The mesh and the name of the agent with a secret of this digest.
     /// # Errors
@@ -70,7 +70,7 @@ pub trait HubStore: WatchStore + std::fmt::Debug + Send {
     /// of power.
     /// # Errors
     /// See [`HubStore`].
-    fn saw(&mut self, mesh: &str, seen: &BTreeMap<String, Seen>) -> Result<(), Failure>;
+    fn keep_beats(&mut self, mesh: &str, seen: &BTreeMap<String, Seen>) -> Result<(), Failure>;
 
     /// The last beat of each of some agents; no entry for agents without one.
     /// # Errors
@@ -106,17 +106,17 @@ pub trait HubStore: WatchStore + std::fmt::Debug + Send {
     /// task where one is named.
     /// # Errors
     /// See [`HubStore`].
-    fn runs(
+    fn agent_runs(
         &mut self,
         of: (&str, &str),
         task: Option<&str>,
         span: (i64, i64),
-    ) -> Result<Vec<Run>, Failure>;
+    ) -> Result<Vec<ScheduleRun>, Failure>;
 
     /// The record of such a run, where it has one.
     /// # Errors
     /// See [`HubStore`], and when this program is older than the record.
-    fn record(&mut self, of: (&str, &str), run: &Run) -> Result<Option<Record>, Failure>;
+    fn record(&mut self, of: (&str, &str), run: &ScheduleRun) -> Result<Option<Record>, Failure>;
 
     /// A record by its identifier.
     /// # Errors
@@ -137,7 +137,7 @@ pub trait HubStore: WatchStore + std::fmt::Debug + Send {
     /// The newest of each task and pair of a mesh.
     /// # Errors
     /// See [`HubStore`].
-    fn cells(&mut self, mesh: &str) -> Result<Cells, Failure>;
+    fn newest_cells(&mut self, mesh: &str) -> Result<Cells, Failure>;
 
     /// Runs of a mesh by agent and by how they ended, since the store counts them.
     /// # Errors
@@ -149,7 +149,7 @@ pub trait HubStore: WatchStore + std::fmt::Debug + Send {
     /// it may.
     /// # Errors
     /// See [`HubStore`].
-    fn books(&mut self, asked: &NewBooking) -> Result<Booked, Failure>;
+    fn store_booking(&mut self, asked: &NewBooking) -> Result<Booked, Failure>;
 
     /// Bookings of some agents of a mesh that begin at a time or later and of which the agent has
     /// no run, the first first; no entry for agents without any.
@@ -173,7 +173,7 @@ pub trait HubStore: WatchStore + std::fmt::Debug + Send {
     /// # Errors
     /// See [`HubStore`]; and what they are given to fails with.
     #[cfg(feature = "scale")]
-    fn day(
+    fn read_day_runs(
         &mut self,
         mesh: &str,
         span: (i64, i64),
@@ -224,17 +224,17 @@ impl HubPlace {
     /// Opens the store, and makes it where there is none.
     /// # Errors
     /// When it cannot be made, read or written, or a newer version has written it.
-    pub fn open(&self) -> Result<Box<dyn HubStore>, Failure> {
+    pub fn open_store(&self) -> Result<Box<dyn HubStore>, Failure> {
         Ok(match self {
             Self::File(path) => Box::new(Store::open(path)?),
             #[cfg(feature = "scale")]
-            Self::Database(database) => Box::new(database.open()?),
+            Self::Database(database) => Box::new(database.open_store()?),
         })
     }
 }
 
 impl HubStore for Store {
-    fn place(&self) -> String {
+    fn location_name(&self) -> String {
         self.path().display().to_string()
     }
 
@@ -242,7 +242,7 @@ impl HubStore for Store {
         self.mesh_plan_is(mesh, plan)
     }
 
-    fn plans(&mut self, mesh: &str) -> Result<Vec<KeptPlan>, Failure> {
+    fn list_plans(&mut self, mesh: &str) -> Result<Vec<KeptPlan>, Failure> {
         self.mesh_plans(mesh)
     }
 
@@ -254,7 +254,7 @@ impl HubStore for Store {
         self.mesh_token(digest, of, until_s)
     }
 
-    fn joins(&mut self, token: &str, secret: &str, now_s: i64) -> Result<Joined, Failure> {
+    fn join_by_token(&mut self, token: &str, secret: &str, now_s: i64) -> Result<Joined, Failure> {
         self.mesh_joins(token, secret, now_s)
     }
 
@@ -266,7 +266,7 @@ impl HubStore for Store {
         self.mesh_logins(mesh)
     }
 
-    fn saw(&mut self, mesh: &str, seen: &BTreeMap<String, Seen>) -> Result<(), Failure> {
+    fn keep_beats(&mut self, mesh: &str, seen: &BTreeMap<String, Seen>) -> Result<(), Failure> {
         self.mesh_saw(mesh, seen)
     }
 
@@ -300,12 +300,12 @@ impl HubStore for Store {
     fn keep_runs(&mut self, mesh: &str, runs: &[AgentRun]) -> Result<Vec<bool>, Failure> {
         let mut new = Vec::with_capacity(runs.len());
         for AgentRun { agent, run, record, figure } in runs {
-            if self.slot(&format!("{mesh}/{agent}"), &run.task, run.start_s)?.is_some() {
+            if self.find_run(&format!("{mesh}/{agent}"), &run.task, run.start_s)?.is_some() {
                 new.push(false);
                 continue;
             }
             if let Some(record) = record {
-                self.put(record)?;
+                self.put_record(record)?;
             }
             let figure = figure.as_ref().map(|(key, value)| (key.as_str(), *value));
             new.push(self.mesh_ran((mesh, agent), run, figure)?);
@@ -313,23 +313,23 @@ impl HubStore for Store {
         Ok(new)
     }
 
-    fn runs(
+    fn agent_runs(
         &mut self,
         (mesh, agent): (&str, &str),
         task: Option<&str>,
         (from_s, until_s): (i64, i64),
-    ) -> Result<Vec<Run>, Failure> {
+    ) -> Result<Vec<ScheduleRun>, Failure> {
         let plan = format!("{mesh}/{agent}");
         if let Some(task) = task.filter(|_| until_s == from_s.saturating_add(1)) {
-            return Ok(self.slot(&plan, task, from_s)?.into_iter().collect());
+            return Ok(self.find_run(&plan, task, from_s)?.into_iter().collect());
         }
-        let mut runs = self.slots(&plan, from_s)?;
+        let mut runs = self.runs_since(&plan, from_s)?;
         runs.retain(|run| run.start_s < until_s && task.is_none_or(|task| run.task == task));
         runs.sort_by(|a, b| (a.start_s, &a.task).cmp(&(b.start_s, &b.task)));
         Ok(runs)
     }
 
-    fn record(&mut self, _: (&str, &str), run: &Run) -> Result<Option<Record>, Failure> {
+    fn record(&mut self, _: (&str, &str), run: &ScheduleRun) -> Result<Option<Record>, Failure> {
         Ok(run.record.as_deref().map(|id| self.stored(id)).transpose()?.flatten())
     }
 
@@ -349,7 +349,7 @@ impl HubStore for Store {
         Ok(all)
     }
 
-    fn cells(&mut self, mesh: &str) -> Result<Cells, Failure> {
+    fn newest_cells(&mut self, mesh: &str) -> Result<Cells, Failure> {
         self.mesh_cells(mesh)
     }
 
@@ -357,7 +357,7 @@ impl HubStore for Store {
         self.mesh_outcomes(mesh)
     }
 
-    fn books(&mut self, asked: &NewBooking) -> Result<Booked, Failure> {
+    fn store_booking(&mut self, asked: &NewBooking) -> Result<Booked, Failure> {
         self.mesh_books(asked)
     }
 
@@ -382,7 +382,7 @@ impl HubStore for Store {
     }
 
     #[cfg(feature = "scale")]
-    fn day(
+    fn read_day_runs(
         &mut self,
         mesh: &str,
         span: (i64, i64),

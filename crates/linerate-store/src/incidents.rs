@@ -7,8 +7,8 @@ use linerate_core::mesh::Incident;
 use linerate_core::record::Failure;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::alerts::make;
-use super::records::rows;
+use super::alerts::insert_alert;
+use super::records::query_rows;
 use super::watch::READ_MAX;
 use super::{Marks, Outgoing, ScheduleEvent, SeriesValue, Store, TaskNote, WatchStore};
 
@@ -24,7 +24,7 @@ impl WatchStore for Store {
     fn mesh_watched_s(&mut self, plan: &str, task: &str) -> Result<Option<f64>, Failure> {
         let sql = "SELECT at_s FROM mesh_watched WHERE plan = ?1 AND task = ?2";
         let found = self.connection.query_row(sql, params![plan, task], |row| row.get(0));
-        found.optional().map_err(|error| self.fault("read store", &error))
+        found.optional().map_err(|error| self.storage_failure("read store", &error))
     }
 
     fn task_series(
@@ -48,8 +48,8 @@ impl WatchStore for Store {
             })
         };
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        rows(&self.connection, sql, params![plan, task, after_s, until_s, limit], read)
-            .map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, sql, params![plan, task, after_s, until_s, limit], read)
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 
     fn mesh_watched(
@@ -60,13 +60,15 @@ impl WatchStore for Store {
     ) -> Result<Vec<i64>, Failure> {
         let work = |store: &mut Self| {
             let transaction = store.connection.transaction()?;
-            mark(&transaction, (plan, task), until_s)?;
-            let ids =
-                notes.iter().map(|note| noted(&transaction, note)).collect::<Result<_, _>>()?;
+            set_watched_until(&transaction, (plan, task), until_s)?;
+            let ids = notes
+                .iter()
+                .map(|note| insert_note(&transaction, note))
+                .collect::<Result<_, _>>()?;
             transaction.commit()?;
             Ok(ids)
         };
-        work(self).map_err(|error: rusqlite::Error| self.fault("store mesh in", &error))
+        work(self).map_err(|error: rusqlite::Error| self.storage_failure("store mesh in", &error))
     }
 
     fn mesh_looked(&mut self, marks: &Marks) -> Result<(), Failure> {
@@ -76,11 +78,11 @@ impl WatchStore for Store {
         let work = |store: &mut Self| {
             let transaction = store.connection.transaction()?;
             for ((plan, task), until_s) in marks {
-                mark(&transaction, (plan, task), *until_s)?;
+                set_watched_until(&transaction, (plan, task), *until_s)?;
             }
             transaction.commit()
         };
-        work(self).map_err(|error| self.fault("store mesh in", &error))
+        work(self).map_err(|error| self.storage_failure("store mesh in", &error))
     }
 
     fn mesh_events(&mut self, plan: &str, since_s: i64) -> Result<Vec<ScheduleEvent>, Failure> {
@@ -109,14 +111,14 @@ impl WatchStore for Store {
                 transaction.prepare_cached(part)?.execute(params![change, id])?;
             }
             for note in notes {
-                noted(&transaction, note)?;
+                insert_note(&transaction, note)?;
             }
             if let Some((owner, alert, outputs)) = alert {
-                make(&transaction, owner, alert, outputs)?;
+                insert_alert(&transaction, owner, alert, outputs)?;
             }
             transaction.commit()
         };
-        work(self).map_err(|error| self.fault("store mesh in", &error))
+        work(self).map_err(|error| self.storage_failure("store mesh in", &error))
     }
 
     fn incidents(&mut self, mesh: &str, since_s: i64) -> Result<Vec<Incident>, Failure> {
@@ -124,8 +126,8 @@ impl WatchStore for Store {
                    WHERE mesh = ?1 AND (until_s IS NULL OR until_s >= ?2)
                    ORDER BY opened_s DESC, id DESC LIMIT ?3";
         let read = |row: &Row<'_>| row.get::<_, String>(0);
-        let docs = rows(&self.connection, sql, params![mesh, since_s, READ_MAX], read);
-        let docs = docs.map_err(|error| self.fault("read store", &error))?;
+        let docs = query_rows(&self.connection, sql, params![mesh, since_s, READ_MAX], read);
+        let docs = docs.map_err(|error| self.storage_failure("read store", &error))?;
         // One that another version wrote and this one does not know is passed over.
         Ok(docs.iter().filter_map(|doc| linerate_core::tree::from_json(doc).ok()).collect())
     }
@@ -140,7 +142,7 @@ impl WatchStore for Store {
         let further = further.to_string();
         let work = |event: &i64| self.connection.execute(sql, params![event, further]).map(drop);
         let done = events.iter().try_for_each(work);
-        done.map_err(|error| self.fault("store mesh in", &error))
+        done.map_err(|error| self.storage_failure("store mesh in", &error))
     }
 
     fn mesh_changes_dropped(&mut self, events: &[i64], sentence: &str) -> Result<(), Failure> {
@@ -149,7 +151,7 @@ impl WatchStore for Store {
                    WHERE id = ?1 AND kind = 'change'";
         let work = |event: &i64| self.connection.execute(sql, params![event, sentence]).map(drop);
         let done = events.iter().try_for_each(work);
-        done.map_err(|error| self.fault("store mesh in", &error))
+        done.map_err(|error| self.storage_failure("store mesh in", &error))
     }
 
     fn mesh_changes_closed(&mut self, events: &[i64]) -> Result<(), Failure> {
@@ -157,7 +159,7 @@ impl WatchStore for Store {
                    WHERE id = ?1";
         let work = |event: &i64| self.connection.execute(sql, params![event]).map(drop);
         let done = events.iter().try_for_each(work);
-        done.map_err(|error| self.fault("store mesh in", &error))
+        done.map_err(|error| self.storage_failure("store mesh in", &error))
     }
 
     fn mesh_forgets(&mut self, mesh: &str, before_s: i64) -> Result<usize, Failure> {
@@ -165,7 +167,7 @@ impl WatchStore for Store {
     }
 }
 
-fn mark(
+fn set_watched_until(
     connection: &rusqlite::Connection,
     (plan, task): (&str, &str),
     until_s: f64,
@@ -175,7 +177,7 @@ fn mark(
     connection.prepare_cached(sql)?.execute(params![plan, task, until_s]).map(drop)
 }
 
-fn noted(connection: &rusqlite::Connection, note: &TaskNote) -> rusqlite::Result<i64> {
+fn insert_note(connection: &rusqlite::Connection, note: &TaskNote) -> rusqlite::Result<i64> {
     let sql = "INSERT INTO schedule_event (plan, task, at_s, kind, detail)
                VALUES (?1, ?2, ?3, ?4, ?5)";
     let TaskNote { plan, task, at_s, kind, detail } = note;

@@ -39,20 +39,20 @@ mod word;
 
 pub use alerts::{DueAlert, NewAlert, Outbox};
 #[cfg(feature = "scale")]
-pub use archive::{Archived, Day, DayRun, Path as DayPath, Takes, ToArchive, archive};
+pub use archive::{Archived, Day, DayRun, Takes, TaskPath as DayPath, ToArchive, archive};
 pub use bookings::{Booked, NewBooking};
-pub use entry::{Entry, Filter, Found, NewStudyRun, StudyRun, StudyState};
+pub use entry::{FoundResult, HistoryEntry, HistoryFilter, NewStudyRun, StudyRun, StudyState};
 pub use fault::is_full;
-pub use find::Known;
+pub use find::CompletionKind;
 pub use follow::{TAG_PLAN, TAG_SLOT, TAG_WHY};
 pub use forget::{Forgotten, TAG_KEEP};
 pub use happened::HAPPENED_KEPT_S;
 pub use hub::{AgentRun, HubPlace, HubStore};
-pub use lines::{Line, LineFilter};
+pub use lines::{LineFilter, ResultLine};
 pub use location::{check_place, default_path};
 pub use mesh::{Joined, KeptPlan, MeshSelf, OutcomeCount};
 pub use newest::TaskState;
-pub use schedule::{Schedule, ScheduleEvent, SeriesValue};
+pub use schedule::{ScheduleEvent, SeriesValue, StoredSchedule};
 pub use sketches::{DAY_S, HOUR_S, Sketched};
 pub use spool::TAG_RAW;
 pub use watch::{Marks, Outgoing, TaskNote, WatchStore};
@@ -83,7 +83,7 @@ impl Store {
     /// Opens the store of this user: `LINERATE_STORE`, or `linerate/results.db` in the XDG data
     /// directory. Makes it when it is not there.
     /// # Errors
-    /// See [`Store::open`]; also when neither variable nor home directory tells where it is.
+    /// See [`Store::open_connection`]; also when neither variable nor home directory tells where it is.
     pub fn open_default() -> Result<Self, Failure> {
         Self::open(&default_path()?)
     }
@@ -102,7 +102,7 @@ impl Store {
     /// Opens the store in the file `path` to read what it has; makes none. One that may not be
     /// written is opened all the same, and refuses to change.
     /// # Errors
-    /// See [`Store::open`]; also when there is no such file.
+    /// See [`Store::open_connection`]; also when there is no such file.
     pub fn open_existing(path: &Path) -> Result<Self, Failure> {
         if !path.exists() {
             let object = path.display().to_string();
@@ -117,7 +117,7 @@ impl Store {
 
     fn open_read_only(path: &Path) -> Result<Self, Failure> {
         let failed = |error| fault::storage("open store", path, &error);
-        let mut connection = read_only::open(path).map_err(failed)?;
+        let mut connection = read_only::open_connection(path).map_err(failed)?;
         connection.busy_timeout(BUSY_WAIT).map_err(failed)?;
         schema::migrate(&mut connection, path)?;
         Ok(Self { connection, path: path.to_owned(), at_work: None })
@@ -127,11 +127,11 @@ impl Store {
     /// it to this version's tables, and without waiting for another process that writes.
     /// # Errors
     /// One line for a file that is not there or cannot be read now.
-    pub fn look(path: &Path) -> Result<Self, Failure> {
+    pub fn open_for_lookup(path: &Path) -> Result<Self, Failure> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let open = || {
             let connection = match read_only::is_read_only(path) {
-                true => read_only::open(path)?,
+                true => read_only::open_connection(path)?,
                 false => Connection::open_with_flags(path, flags)?,
             };
             connection.busy_timeout(LOOK_WAIT)?;
@@ -146,7 +146,7 @@ impl Store {
         let connection = Connection::open_with_flags(path, flags)
             .map_err(|error| fault::storage("open store", path, &error))?;
         let mut store = Self { connection, path: path.to_owned(), at_work: None };
-        store.configure().map_err(|error| store.fault("open store", &error))?;
+        store.configure().map_err(|error| store.storage_failure("open store", &error))?;
         schema::migrate(&mut store.connection, path)?;
         Ok(store)
     }
@@ -166,7 +166,7 @@ impl Store {
     }
 
     /// A storage error on this file as one line.
-    fn fault(&self, attempt: &str, error: &rusqlite::Error) -> Failure {
+    fn storage_failure(&self, attempt: &str, error: &rusqlite::Error) -> Failure {
         fault::storage(attempt, &self.path, error)
     }
 }

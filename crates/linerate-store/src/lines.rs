@@ -7,13 +7,13 @@ use rusqlite::{Row, ToSql};
 use serde::Serialize;
 
 use super::Store;
-use super::records::rows;
+use super::records::query_rows;
 
 /// One record in a list.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ResultLine"))]
-pub struct Line {
+pub struct ResultLine {
     /// Its identifier.
     pub id: String,
     /// The kind of its plan.
@@ -69,7 +69,11 @@ impl Store {
     /// record took are left out.
     /// # Errors
     /// One line when the file cannot be read.
-    pub fn lines(&self, filter: &LineFilter, limit: usize) -> Result<Vec<Line>, Failure> {
+    pub fn result_lines(
+        &self,
+        filter: &LineFilter,
+        limit: usize,
+    ) -> Result<Vec<ResultLine>, Failure> {
         let sql = "SELECT id, kind, started_at, status, name, peer, rate_bps, loss, rtt_ns
                    FROM record INDEXED BY record_line
                    WHERE superseded_by IS NULL AND id < coalesce(?1, 'g')
@@ -85,13 +89,14 @@ impl Store {
         let LineFilter { kind, peer, name, since, until, before, run } = filter;
         let end = run.as_deref().and_then(beyond);
         let values: [&dyn ToSql; 9] = [before, kind, peer, name, since, until, &limit, run, &end];
-        rows(&self.connection, sql, &values, line).map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, sql, &values, line_from_row)
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 }
 
-fn line(row: &Row<'_>) -> rusqlite::Result<Line> {
+fn line_from_row(row: &Row<'_>) -> rusqlite::Result<ResultLine> {
     let rtt_ns: Option<f64> = row.get(8)?;
-    Ok(Line {
+    Ok(ResultLine {
         id: row.get(0)?,
         kind: row.get(1)?,
         started_at: row.get(2)?,

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(variables: &[(&str, &str)], expected: &str) {
+    fn assert_location(variables: &[(&str, &str)], expected: &str) {
         let value = |name: &str| {
             variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
         };
@@ -86,11 +86,14 @@ mod tests {
 
     #[test]
     fn the_place_follows_the_xdg_rules() {
-        check(&[("LINERATE_STORE", "x.db"), ("XDG_DATA_HOME", "/d")], "x.db");
-        check(&[("XDG_DATA_HOME", "/d"), ("HOME", "/h")], "/d/linerate/results.db");
-        check(&[("HOME", "/h")], "/h/.local/share/linerate/results.db");
-        check(&[("XDG_DATA_HOME", ""), ("HOME", "/h")], "/h/.local/share/linerate/results.db");
-        check(
+        assert_location(&[("LINERATE_STORE", "x.db"), ("XDG_DATA_HOME", "/d")], "x.db");
+        assert_location(&[("XDG_DATA_HOME", "/d"), ("HOME", "/h")], "/d/linerate/results.db");
+        assert_location(&[("HOME", "/h")], "/h/.local/share/linerate/results.db");
+        assert_location(
+            &[("XDG_DATA_HOME", ""), ("HOME", "/h")],
+            "/h/.local/share/linerate/results.db",
+        );
+        assert_location(
             &[("XDG_DATA_HOME", "relative"), ("HOME", "/h")],
             "/h/.local/share/linerate/results.db",
         );

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 
 use linerate_core::mesh::{AgentState, CellState, Cells, RunOutcome, Seen};
 use linerate_core::record::Failure;
-use linerate_core::schedule::{Run, RunState};
+use linerate_core::schedule::{RunState, ScheduleRun};
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::Store;
-use super::records::rows;
-use super::schedule::slot;
-use super::word::Word;
+use super::records::query_rows;
+use super::schedule::run_from_row;
+use super::word::StoredWord;
 
 /// This host's membership in a mesh: its hub, keys and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub enum Joined {
     Used,
 }
 
-fn count(value: u64) -> i64 {
+fn saturating_i64(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
@@ -78,7 +78,7 @@ fn counted(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
 
 /// Reads an agent's last beat from seven columns, the first at index `at`: `seen_s, instance,
 /// starts, revision, waiting, ahead_s, double_s`.
-fn seen(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Seen>> {
+fn seen_from_row(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Seen>> {
     let Some(at_s) = row.get::<_, Option<i64>>(at)? else { return Ok(None) };
     Ok(Some(Seen {
         at_s,
@@ -110,7 +110,7 @@ impl Store {
             })
         };
         let found = self.connection.query_row(sql, params![], read).optional();
-        found.map_err(|error| self.fault("read store", &error))
+        found.map_err(|error| self.storage_failure("read store", &error))
     }
 
     /// Keeps who this host is, in place of what it was.
@@ -123,7 +123,7 @@ impl Store {
                        secret = excluded.secret, mesh = excluded.mesh, agent = excluded.agent,
                        starts = excluded.starts";
         let (mesh, agent) = me.name.clone().unzip();
-        let values = params![me.hub, me.key, me.secret, mesh, agent, count(me.starts)];
+        let values = params![me.hub, me.key, me.secret, mesh, agent, saturating_i64(me.starts)];
         self.mesh_change(sql, values).map(drop)
     }
 
@@ -133,7 +133,7 @@ impl Store {
     pub fn mesh_plan_is(&mut self, mesh: &str, plan: &KeptPlan) -> Result<(), Failure> {
         let sql = "INSERT OR IGNORE INTO mesh_plan (mesh, revision, text, key, signature, kept_s)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let revision = count(plan.revision);
+        let revision = saturating_i64(plan.revision);
         let values = params![mesh, revision, plan.text, plan.key, plan.signature, plan.kept_s];
         self.mesh_change(sql, values)?;
         let older = "DELETE FROM mesh_plan WHERE mesh = ?1 AND revision NOT IN
@@ -157,8 +157,8 @@ impl Store {
                 kept_s: row.get(4)?,
             })
         };
-        rows(&self.connection, sql, params![mesh], read)
-            .map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, sql, params![mesh], read)
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 
     /// The meshes that this store has a plan of.
@@ -168,24 +168,24 @@ impl Store {
         let known = "SELECT count(*) FROM sqlite_schema WHERE name = 'mesh_plan'";
         let known: rusqlite::Result<i64> =
             self.connection.query_row(known, params![], |row| row.get(0));
-        if known.map_err(|error| self.fault("read store", &error))? == 0 {
+        if known.map_err(|error| self.storage_failure("read store", &error))? == 0 {
             return Ok(Vec::new());
         }
         let sql = "SELECT DISTINCT mesh FROM mesh_plan ORDER BY mesh";
-        rows(&self.connection, sql, params![], |row| row.get(0))
-            .map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, sql, params![], |row| row.get(0))
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 
     /// Runs of an agent's schedule that are over and not yet known to be stored, the oldest first.
     /// # Errors
     /// One line when the file cannot be read.
-    pub fn mesh_unsent(&self, plan: &str, limit: usize) -> Result<Vec<Run>, Failure> {
+    pub fn mesh_unsent(&self, plan: &str, limit: usize) -> Result<Vec<ScheduleRun>, Failure> {
         let sql = "SELECT task, start_s, why, state, reason, record FROM schedule_run
                    WHERE plan = ?1 AND sent = 0 AND state <> 'running'
                    ORDER BY start_s, task LIMIT ?2";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        rows(&self.connection, sql, params![plan, limit], slot)
-            .map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, sql, params![plan, limit], run_from_row)
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 
     /// Number of runs of a plan that have ended and are not yet stored by the hub.
@@ -195,7 +195,7 @@ impl Store {
         let sql = "SELECT count(*) FROM schedule_run
                    WHERE plan = ?1 AND sent = 0 AND state <> 'running'";
         let found = self.connection.query_row(sql, params![plan], |row| counted(row, 0));
-        found.map_err(|error| self.fault("read store", &error))
+        found.map_err(|error| self.storage_failure("read store", &error))
     }
 
     /// The hub's store has some runs: their records are dropped here, and of runs of two days ago
@@ -205,7 +205,7 @@ impl Store {
     pub fn mesh_confirmed(
         &mut self,
         plan: &str,
-        runs: &[Run],
+        runs: &[ScheduleRun],
         before_s: i64,
     ) -> Result<(), Failure> {
         let work = |store: &mut Self| {
@@ -222,7 +222,7 @@ impl Store {
             transaction.prepare_cached(old)?.execute(params![plan, before_s])?;
             transaction.commit()
         };
-        work(self).map_err(|error| self.fault("store mesh in", &error))
+        work(self).map_err(|error| self.storage_failure("store mesh in", &error))
     }
 
     /// Keeps a token, by the digest of its secret part.
@@ -270,7 +270,7 @@ impl Store {
             transaction.commit()?;
             Ok(Joined::As(mesh, agent))
         };
-        work(self).map_err(|error: rusqlite::Error| self.fault("store mesh in", &error))
+        work(self).map_err(|error: rusqlite::Error| self.storage_failure("store mesh in", &error))
     }
 
     /// The mesh and the name of the agent with a secret of this digest.
@@ -280,7 +280,7 @@ impl Store {
         let sql = "SELECT mesh, agent FROM mesh_agent WHERE secret = ?1";
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let found = self.connection.query_row(sql, params![secret], read).optional();
-        found.map_err(|error| self.fault("read store", &error))
+        found.map_err(|error| self.storage_failure("read store", &error))
     }
 
     /// The agents of a mesh by the digests of their secrets.
@@ -289,8 +289,8 @@ impl Store {
     pub fn mesh_logins(&self, mesh: &str) -> Result<BTreeMap<String, String>, Failure> {
         let sql = "SELECT secret, agent FROM mesh_agent WHERE mesh = ?1";
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let found = rows(&self.connection, sql, params![mesh], read);
-        Ok(found.map_err(|error| self.fault("read store", &error))?.into_iter().collect())
+        let found = query_rows(&self.connection, sql, params![mesh], read);
+        Ok(found.map_err(|error| self.storage_failure("read store", &error))?.into_iter().collect())
     }
 
     /// Keeps what agents' beats say. It is not waited for the disk: the next beats say it again.
@@ -303,7 +303,7 @@ impl Store {
             store.connection.pragma_update(None, "synchronous", "FULL")?;
             kept
         };
-        work(self).map_err(|error: rusqlite::Error| self.fault("store mesh in", &error))
+        work(self).map_err(|error: rusqlite::Error| self.storage_failure("store mesh in", &error))
     }
 
     fn keep_seen(&mut self, mesh: &str, seen: &BTreeMap<String, Seen>) -> rusqlite::Result<()> {
@@ -314,7 +314,8 @@ impl Store {
         let transaction = self.connection.transaction_with_behavior(begin)?;
         for (agent, seen) in seen {
             let Seen { at_s, instance, ahead_s, double_s, .. } = seen;
-            let [starts, revision, waiting] = [seen.starts, seen.revision, seen.waiting].map(count);
+            let [starts, revision, waiting] =
+                [seen.starts, seen.revision, seen.waiting].map(saturating_i64);
             let values =
                 params![mesh, agent, at_s, instance, starts, revision, waiting, ahead_s, double_s];
             transaction.prepare_cached(sql)?.execute(values)?;
@@ -328,8 +329,9 @@ impl Store {
     pub fn mesh_last_seen(&self, mesh: &str, agent: &str) -> Result<Option<Seen>, Failure> {
         let sql = "SELECT seen_s, instance, starts, revision, waiting, ahead_s, double_s
                    FROM mesh_agent WHERE mesh = ?1 AND agent = ?2";
-        let found = rows(&self.connection, sql, params![mesh, agent], |row| seen(row, 0));
-        Ok(found.map_err(|error| self.fault("read store", &error))?.pop().flatten())
+        let found =
+            query_rows(&self.connection, sql, params![mesh, agent], |row| seen_from_row(row, 0));
+        Ok(found.map_err(|error| self.storage_failure("read store", &error))?.pop().flatten())
     }
 
     /// The agents of a mesh that have joined, by name.
@@ -340,10 +342,10 @@ impl Store {
                           double_s
                    FROM mesh_agent WHERE mesh = ?1";
         let read = |row: &Row<'_>| {
-            Ok((row.get(0)?, AgentState { joined_s: row.get(1)?, seen: seen(row, 2)? }))
+            Ok((row.get(0)?, AgentState { joined_s: row.get(1)?, seen: seen_from_row(row, 2)? }))
         };
-        let found = rows(&self.connection, sql, params![mesh], read);
-        Ok(found.map_err(|error| self.fault("read store", &error))?.into_iter().collect())
+        let found = query_rows(&self.connection, sql, params![mesh], read);
+        Ok(found.map_err(|error| self.storage_failure("read store", &error))?.into_iter().collect())
     }
 
     /// Keeps a run of an agent, whose record is in the store already; whether it is new.
@@ -352,7 +354,7 @@ impl Store {
     pub fn mesh_ran(
         &mut self,
         (mesh, agent): (&str, &str),
-        run: &Run,
+        run: &ScheduleRun,
         figure: Option<(&str, f64)>,
     ) -> Result<bool, Failure> {
         let work = |store: &mut Self| {
@@ -362,7 +364,7 @@ impl Store {
                            (plan, task, start_s, why, state, reason, record, sent)
                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1)";
             let plan = format!("{mesh}/{agent}");
-            let Run { task, start_s, why, state, reason, record } = run;
+            let ScheduleRun { task, start_s, why, state, reason, record } = run;
             let good = *state == RunState::Ok;
             let outcome = RunOutcome::from_end(*state, reason.as_deref()).name();
             let (why, state) = (why.name(), state.name());
@@ -394,7 +396,7 @@ impl Store {
             transaction.commit()?;
             Ok(new)
         };
-        work(self).map_err(|error: rusqlite::Error| self.fault("store mesh in", &error))
+        work(self).map_err(|error: rusqlite::Error| self.storage_failure("store mesh in", &error))
     }
 
     /// The newest of each task and pair of a mesh.
@@ -406,7 +408,7 @@ impl Store {
         let read = |row: &Row<'_>| {
             let state = CellState {
                 last_s: row.get(3)?,
-                state: row.get::<_, Word<_>>(4)?.0,
+                state: row.get::<_, StoredWord<_>>(4)?.0,
                 reason: row.get(5)?,
                 good_s: row.get(6)?,
                 metric: row.get(7)?,
@@ -415,8 +417,8 @@ impl Store {
             };
             Ok(((row.get(0)?, row.get(1)?, row.get(2)?), state))
         };
-        let found = rows(&self.connection, sql, params![mesh], read);
-        Ok(found.map_err(|error| self.fault("read store", &error))?.into_iter().collect())
+        let found = query_rows(&self.connection, sql, params![mesh], read);
+        Ok(found.map_err(|error| self.storage_failure("read store", &error))?.into_iter().collect())
     }
 
     /// Runs of a mesh by agent and by how they ended, since the store counts them.
@@ -426,11 +428,11 @@ impl Store {
         let sql = "SELECT agent, outcome, runs FROM mesh_outcome WHERE mesh = ?1
                    ORDER BY agent, outcome";
         let read = |row: &Row<'_>| {
-            let outcome = row.get::<_, Word<_>>(1)?.0;
+            let outcome = row.get::<_, StoredWord<_>>(1)?.0;
             Ok(OutcomeCount { agent: row.get(0)?, outcome, runs: counted(row, 2)? })
         };
-        rows(&self.connection, sql, params![mesh], read)
-            .map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, sql, params![mesh], read)
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 
     fn mesh_change(
@@ -440,6 +442,6 @@ impl Store {
     ) -> Result<usize, Failure> {
         let changed =
             self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
-        changed.map_err(|error| self.fault("store mesh in", &error))
+        changed.map_err(|error| self.storage_failure("store mesh in", &error))
     }
 }

@@ -1,7 +1,7 @@
 //! Tables of a mesh: tokens are used once, runs are kept once, the newest of a pair stays.
 
 use linerate_core::mesh::RunOutcome;
-use linerate_core::schedule::{Run, RunState, RunWhy};
+use linerate_core::schedule::{RunState, RunWhy, ScheduleRun};
 
 use super::*;
 
@@ -9,8 +9,8 @@ fn open(directory: &tempfile::TempDir) -> Store {
     Store::open(&directory.path().join("results.db")).expect("a store")
 }
 
-fn run(start_s: i64, state: &str) -> Run {
-    Run {
+fn run(start_s: i64, state: &str) -> ScheduleRun {
+    ScheduleRun {
         task: "rate/b".to_owned(),
         start_s,
         why: RunWhy::Calendar,
@@ -49,7 +49,7 @@ fn a_run_is_kept_once_and_an_older_one_does_not_displace_the_newest() {
     assert_eq!(store.mesh_ran(of, &run(20, "ok"), figure(2.0)), Ok(false));
     assert_eq!(store.mesh_ran(of, &run(30, "missed"), None), Ok(true));
     assert_eq!(store.mesh_ran(of, &run(10, "ok"), figure(1.0)), Ok(true));
-    assert_eq!(store.slots("m/a", 0).map(|runs| runs.len()), Ok(3));
+    assert_eq!(store.runs_since("m/a", 0).map(|runs| runs.len()), Ok(3));
     let cells = store.mesh_cells("m").expect("readable");
     let key = ("rate".to_owned(), "a".to_owned(), "b".to_owned());
     let cell = &cells[&key];
@@ -76,9 +76,9 @@ fn what_is_not_confirmed_stays_to_be_sent_and_what_runs_is_not_sent() {
     assert_eq!((unsent(&store), store.mesh_unsent_count("m/a")), (vec![10, 20], Ok(2)));
     store.mesh_confirmed("m/a", &[run(10, "ok")], 0).expect("room");
     assert_eq!(unsent(&store), [20]);
-    assert_eq!(store.slots("m/a", 0).map(|runs| runs.len()), Ok(3), "no run is begun twice");
+    assert_eq!(store.runs_since("m/a", 0).map(|runs| runs.len()), Ok(3), "no run is begun twice");
     store.mesh_confirmed("m/a", &[run(20, "missed")], 15).expect("room");
-    assert_eq!(store.slots("m/a", 0).map(|runs| runs[0].start_s), Ok(20), "older ones go");
+    assert_eq!(store.runs_since("m/a", 0).map(|runs| runs[0].start_s), Ok(20), "older ones go");
 }
 
 #[test]
@@ -119,5 +119,5 @@ fn what_a_store_that_was_set_back_had_is_sent_again_as_a_gap_where_the_result_is
         hub.mesh_ran(("m", "a"), run, None).expect("room");
     }
     assert_eq!((hub.mesh_runs_of("m", "a"), hub.mesh_runs_of("m", "b")), (Ok(3), Ok(0)));
-    assert_eq!(hub.slots("m/a", 0).map(|runs| runs[0].state), Ok(RunState::Ok));
+    assert_eq!(hub.runs_since("m/a", 0).map(|runs| runs[0].state), Ok(RunState::Ok));
 }

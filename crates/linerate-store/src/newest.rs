@@ -54,7 +54,7 @@ impl Store {
             let last = found.last();
             let (plan, task) = (last.map(|(plan, _)| plan), last.map(|(_, value)| &value.task));
             let key = params![plan, task, last.map(|(_, value)| &value.metric)];
-            let Some(next) = self.first(sql, key, read)? else { break };
+            let Some(next) = self.query_first(sql, key, read)? else { break };
             found.push(next);
         }
         found.reverse();
@@ -75,7 +75,8 @@ impl Store {
         while states.len() < KEYS_MAX {
             let last = states.last();
             let key = params![last.map(|state| &state.plan), last.map(|state| &state.task)];
-            let next = self.first(sql, key, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            let next =
+                self.query_first(sql, key, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
             let Some((plan, task, last_s)) = next else { break };
             states.push(self.task_state(plan, task, last_s)?);
         }
@@ -88,15 +89,15 @@ impl Store {
         let good = "SELECT start_s FROM schedule_run
                     WHERE plan = ?1 AND task = ?2 AND state = 'ok'
                     ORDER BY start_s DESC LIMIT 1";
-        let good_s = self.first(good, key, |row| row.get(0))?;
+        let good_s = self.query_first(good, key, |row| row.get(0))?;
         let data = "SELECT kind = 'no_data' FROM schedule_event
                     WHERE plan = ?1 AND task = ?2 AND kind IN ('no_data', 'data')
                     ORDER BY id DESC LIMIT 1";
-        let no_data = self.first(data, key, |row| row.get(0))?.unwrap_or(false);
+        let no_data = self.query_first(data, key, |row| row.get(0))?.unwrap_or(false);
         let changed = "SELECT at_s FROM schedule_event
                        WHERE plan = ?1 AND task = ?2 AND kind = 'change'
                        ORDER BY id DESC LIMIT 1";
-        let changed_s = self.first(changed, key, |row| row.get(0))?;
+        let changed_s = self.query_first(changed, key, |row| row.get(0))?;
         Ok(TaskState { plan, task, last_s, good_s, no_data, changed_s })
     }
 
@@ -106,10 +107,10 @@ impl Store {
     /// One line when the file cannot be read.
     pub fn knows_schedules(&self) -> Result<bool, Failure> {
         let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schedule_event'";
-        self.first(sql, params![], |_| Ok(())).map(|found| found.is_some())
+        self.query_first(sql, params![], |_| Ok(())).map(|found| found.is_some())
     }
 
-    fn first<T>(
+    fn query_first<T>(
         &self,
         sql: &str,
         values: impl Params,
@@ -119,16 +120,16 @@ impl Store {
             .connection
             .prepare_cached(sql)
             .and_then(|mut statement| statement.query_row(values, read).optional());
-        found.map_err(|error| self.fault("read store", &error))
+        found.map_err(|error| self.storage_failure("read store", &error))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_core::schedule::{EventKind, Run, RunWhy};
+    use linerate_core::schedule::{EventKind, RunWhy, ScheduleRun};
 
-    fn store(directory: &tempfile::TempDir) -> Store {
+    fn store_with_series(directory: &tempfile::TempDir) -> Store {
         let store = Store::open(&directory.path().join("results.db")).expect("a new store");
         for (plan, task, metric, at_s, value) in [
             ("p", "a", "goodput_bps/up", 10.0, 1e6),
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn the_newest_value_of_each_series_is_found() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let found = store(&directory).newest_values().expect("readable");
+        let found = store_with_series(&directory).newest_values().expect("readable");
         let short: Vec<(&str, &str, f64, f64)> = found
             .iter()
             .map(|(plan, row)| (plan.as_str(), row.task.as_str(), row.at_s, row.value))
@@ -163,9 +164,9 @@ mod tests {
     #[test]
     fn a_task_stands_as_its_last_runs_and_events_say() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let mut store = store(&directory);
+        let mut store = store_with_series(&directory);
         let mut ran = |task: &str, start_s: i64, state: &str| {
-            let run = Run {
+            let run = ScheduleRun {
                 task: task.to_owned(),
                 start_s,
                 why: RunWhy::Calendar,
@@ -208,7 +209,7 @@ mod tests {
             .expect("a new file")
             .execute_batch("CREATE TABLE x (y)")
             .expect("a table");
-        let store = Store::look(&path).expect("readable");
+        let store = Store::open_for_lookup(&path).expect("readable");
         assert_eq!((store.newest_values(), store.task_states()), (Ok(vec![]), Ok(vec![])));
     }
 }

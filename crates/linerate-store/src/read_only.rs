@@ -25,7 +25,7 @@ fn is_read_only_by(path: &Path, may_write: impl Fn(&Path) -> bool) -> bool {
 }
 
 /// Opens a store that cannot be written, without making files beside it.
-pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
+pub(super) fn open_connection(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let readable = |connection: Connection| {
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;

@@ -1,10 +1,10 @@
 //! Records in and out.
 
-use linerate_core::record::{Failure, Fault, Record, Status};
+use linerate_core::record::{Failure, Fault, Record, RecordStatus};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, TransactionBehavior, params};
 
 use super::Store;
-use super::figures::Figures;
+use super::figures::RecordFigures;
 
 impl Store {
     /// Keeps a record; once this returns, it survives a crash. The same record twice is one row.
@@ -14,12 +14,12 @@ impl Store {
     /// # Errors
     /// One line when the file cannot be written, when the record's run is not in the store, or
     /// when its cell already has a good record.
-    pub fn put(&mut self, record: &Record) -> Result<(), Failure> {
+    pub fn put_record(&mut self, record: &Record) -> Result<(), Failure> {
         let doc = linerate_core::tree::to_json(record).map_err(|error| {
             Failure::new(Fault::System, "write record", record.id.to_string(), error)
         })?;
         let id = record.id.to_string();
-        let row = Columns::from_record(record)?;
+        let row = CellColumns::from_record(record)?;
         let held = self.insert(&id, record, &row, &doc).map_err(|error| {
             let foreign_key = rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY;
             match error.sqlite_error() {
@@ -29,7 +29,7 @@ impl Store {
                     id.clone(),
                     format!("run {} is not in {}", row.run.unwrap_or(""), self.path.display()),
                 ),
-                _ => self.fault("store record in", &error),
+                _ => self.storage_failure("store record in", &error),
             }
         })?;
         match held {
@@ -44,12 +44,12 @@ impl Store {
         }
     }
 
-    /// The record called `name`, as [`Store::find`] reads names.
+    /// The record called `name`, as [`Store::find_by_name`] reads names.
     /// # Errors
     /// One line when there is no such record, when several start so, when it is a study run, or
     /// when it cannot be read.
     pub fn get(&self, name: &str) -> Result<Record, Failure> {
-        let found = self.find(name)?;
+        let found = self.find_by_name(name)?;
         if found.is_run {
             let reason = "it is a study run, not a single result";
             return Err(Failure::new(Fault::Usage, "read", format!("'{name}'"), reason)
@@ -66,7 +66,7 @@ impl Store {
         let doc: String = self
             .connection
             .query_row(sql, [id], |row| row.get(0))
-            .map_err(|error| self.fault("read store", &error))?;
+            .map_err(|error| self.storage_failure("read store", &error))?;
         parse(id, &doc)
     }
 
@@ -79,7 +79,7 @@ impl Store {
             .connection
             .query_row(sql, [id], |row| row.get(0))
             .optional()
-            .map_err(|error| self.fault("read store", &error))?;
+            .map_err(|error| self.storage_failure("read store", &error))?;
         doc.map(|doc| parse(id, &doc)).transpose()
     }
 
@@ -90,8 +90,8 @@ impl Store {
         let sql =
             "SELECT id, doc FROM record WHERE run = ?1 AND superseded_by IS NULL ORDER BY rowid";
         let pair = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
-        let docs = rows(&self.connection, sql, params![run], pair)
-            .map_err(|error| self.fault("read store", &error))?;
+        let docs = query_rows(&self.connection, sql, params![run], pair)
+            .map_err(|error| self.storage_failure("read store", &error))?;
         docs.iter().map(|(id, doc)| parse(id, doc)).collect()
     }
 
@@ -100,7 +100,7 @@ impl Store {
         &mut self,
         id: &str,
         record: &Record,
-        row: &Columns<'_>,
+        row: &CellColumns<'_>,
         doc: &str,
     ) -> rusqlite::Result<Option<String>> {
         let transaction =
@@ -116,7 +116,7 @@ impl Store {
             transaction
                 .execute("UPDATE record SET superseded_by = ?1 WHERE id = ?2", params![id, held])?;
         }
-        let figures = Figures::from_record(record);
+        let figures = RecordFigures::from_record(record);
         transaction.execute(
             "INSERT INTO record (id, kind, started_at, status, name, study, run, topology, test,
                                  parameter, repetition, hosts, tags, doc, peer, rate_bps, loss,
@@ -125,7 +125,7 @@ impl Store {
                      ?18)",
             params![
                 id,
-                record.plan.kind(),
+                record.plan.kind_name(),
                 record.started_at.to_string(),
                 status(record.status),
                 record.name,
@@ -135,7 +135,7 @@ impl Store {
                 row.test,
                 row.parameter,
                 row.repetition,
-                serde_json::json!(hosts(record)).to_string(),
+                serde_json::json!(record_hosts(record)).to_string(),
                 serde_json::json!(record.tags).to_string(),
                 doc,
                 record.plan.host_names().next(),
@@ -152,7 +152,7 @@ impl Store {
 
 /// The columns of a study's cell; all null outside a study.
 #[derive(Default)]
-struct Columns<'a> {
+struct CellColumns<'a> {
     study: Option<&'a str>,
     run: Option<&'a str>,
     topology: Option<&'a str>,
@@ -161,7 +161,7 @@ struct Columns<'a> {
     repetition: Option<u32>,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> CellColumns<'a> {
     fn from_record(record: &'a Record) -> Result<Self, Failure> {
         let Some(cell) = &record.cell else { return Ok(Self::default()) };
         // SQLite counts in 63 bits and a sign.
@@ -191,7 +191,7 @@ impl<'a> Columns<'a> {
 }
 
 /// Every row of a query.
-pub(super) fn rows<T>(
+pub(super) fn query_rows<T>(
     connection: &Connection,
     sql: &str,
     values: &[&dyn ToSql],
@@ -201,7 +201,7 @@ pub(super) fn rows<T>(
 }
 
 /// Names of the hosts of a record: as the user gave them, and the addresses of both ends.
-fn hosts(record: &Record) -> Vec<&str> {
+fn record_hosts(record: &Record) -> Vec<&str> {
     let addresses = record.ends.iter().filter_map(|end| end.address.as_ref());
     record.plan.host_names().chain(addresses.map(String::as_str)).collect()
 }
@@ -215,11 +215,11 @@ pub(super) fn parse(id: &str, doc: &str) -> Result<Record, Failure> {
     Record::from_json(doc).map_err(unreadable)
 }
 
-const fn status(status: Status) -> &'static str {
+const fn status(status: RecordStatus) -> &'static str {
     match status {
-        Status::Ok => "ok",
-        Status::Partial => "partial",
-        Status::Error => "error",
-        Status::Interrupted => "interrupted",
+        RecordStatus::Ok => "ok",
+        RecordStatus::Partial => "partial",
+        RecordStatus::Error => "error",
+        RecordStatus::Interrupted => "interrupted",
     }
 }

@@ -5,7 +5,7 @@ use linerate_core::study::StudyPlan;
 use linerate_core::time::WallTime;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::records::rows;
+use super::records::query_rows;
 use super::{NewStudyRun, Store, StudyRun, StudyState};
 
 /// Columns of a [`Row`] as [`RunColumns`] reads it.
@@ -29,13 +29,13 @@ impl Store {
             run.plan.name,
             plan,
             run.started_at.to_string(),
-            StudyState::Running.word(),
+            StudyState::Running.state_name(),
             host,
         ];
         let sql = "INSERT INTO study_run (id, study, plan, started_at, state, host)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let begun = self.connection.execute(sql, values);
-        begun.map_err(|error| self.fault("store run in", &error))?;
+        begun.map_err(|error| self.storage_failure("store run in", &error))?;
         self.is_at_work();
         Ok(())
     }
@@ -57,18 +57,18 @@ impl Store {
         let sql = "UPDATE study_run SET state = ?2, finished_at = ?3 WHERE id = ?1";
         let changed = self
             .connection
-            .execute(sql, params![run, state.word(), ended])
-            .map_err(|error| self.fault("store run in", &error))?;
+            .execute(sql, params![run, state.state_name(), ended])
+            .map_err(|error| self.storage_failure("store run in", &error))?;
         if changed == 1 { Ok(()) } else { Err(no_run(run)) }
     }
 
     /// Every run, the newest first.
     /// # Errors
     /// One line when the file or a run's plan cannot be read.
-    pub fn runs(&self) -> Result<Vec<StudyRun>, Failure> {
+    pub fn list_study_runs(&self) -> Result<Vec<StudyRun>, Failure> {
         let sql = format!("{SELECT} ORDER BY id DESC");
-        let found = rows(&self.connection, &sql, params![], columns)
-            .map_err(|error| self.fault("read store", &error))?;
+        let found = query_rows(&self.connection, &sql, params![], columns)
+            .map_err(|error| self.storage_failure("read store", &error))?;
         found.into_iter().map(RunColumns::parse).collect()
     }
 
@@ -83,7 +83,7 @@ impl Store {
         let found = self
             .connection
             .query_row(&format!("{SELECT} WHERE id = ?1"), [&id], columns)
-            .map_err(|error| self.fault("read store", &error))?;
+            .map_err(|error| self.storage_failure("read store", &error))?;
         found.parse()
     }
 
@@ -96,7 +96,7 @@ impl Store {
         self.connection
             .query_row(sql, [study], |row| row.get(0))
             .optional()
-            .map_err(|error| self.fault("read store", &error))
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 }
 

@@ -1,19 +1,19 @@
 //! What schedules leave: their runs, their series, and what happened to them.
 
 use linerate_core::record::Failure;
-use linerate_core::schedule::{EventKind, Run, RunState};
+use linerate_core::schedule::{EventKind, RunState, ScheduleRun};
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::Store;
-use super::records::rows;
-use super::word::Word;
+use super::records::query_rows;
+use super::word::StoredWord;
 
 /// Documents that go at once when their time is over: others write meanwhile.
 pub(super) const FORGOTTEN_AT_ONCE: usize = 500;
 
 /// A plan that was run, as the store knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Schedule {
+pub struct StoredSchedule {
     /// Its name.
     pub plan: String,
     /// Its file.
@@ -65,31 +65,31 @@ impl Store {
         plan: &str,
         text: &str,
         now_s: i64,
-    ) -> Result<Schedule, Failure> {
+    ) -> Result<StoredSchedule, Failure> {
         let sql = "INSERT INTO schedule (plan, text, since_s, dealt_s) VALUES (?1, ?2, ?3, ?3)
                    ON CONFLICT (plan) DO UPDATE SET text = excluded.text";
         let done = self.connection.execute(sql, params![plan, text, now_s]);
-        done.map_err(|error| self.fault("store schedule in", &error))?;
+        done.map_err(|error| self.storage_failure("store schedule in", &error))?;
         let found = self.schedules()?.into_iter().find(|known| known.plan == plan);
-        let none = || self.fault("read store", &rusqlite::Error::QueryReturnedNoRows);
+        let none = || self.storage_failure("read store", &rusqlite::Error::QueryReturnedNoRows);
         found.ok_or_else(none)
     }
 
     /// Every plan that was run, by name.
     /// # Errors
     /// One line when the file cannot be read.
-    pub fn schedules(&self) -> Result<Vec<Schedule>, Failure> {
+    pub fn schedules(&self) -> Result<Vec<StoredSchedule>, Failure> {
         let sql = "SELECT plan, text, since_s, dealt_s FROM schedule ORDER BY plan";
         let read = |row: &Row<'_>| {
-            Ok(Schedule {
+            Ok(StoredSchedule {
                 plan: row.get(0)?,
                 text: row.get(1)?,
                 since_s: row.get(2)?,
                 dealt_s: row.get(3)?,
             })
         };
-        rows(&self.connection, sql, params![], read)
-            .map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, sql, params![], read)
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 
     /// Keeps until when the calendar of a plan was dealt with.
@@ -104,7 +104,7 @@ impl Store {
     /// begun before, and must not again.
     /// # Errors
     /// One line when the file cannot be written.
-    pub fn slot_begun(&mut self, plan: &str, run: &Run) -> Result<bool, Failure> {
+    pub fn slot_begun(&mut self, plan: &str, run: &ScheduleRun) -> Result<bool, Failure> {
         let sql = "INSERT OR IGNORE INTO schedule_run (plan, task, start_s, why, state, reason)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let values =
@@ -145,33 +145,44 @@ impl Store {
     /// The runs of a plan that began at a time or later, the oldest first.
     /// # Errors
     /// One line when the file cannot be read.
-    pub fn slots(&self, plan: &str, since_s: i64) -> Result<Vec<Run>, Failure> {
+    pub fn runs_since(&self, plan: &str, since_s: i64) -> Result<Vec<ScheduleRun>, Failure> {
         let sql = "SELECT task, start_s, why, state, reason, record FROM schedule_run
                    WHERE plan = ?1 AND start_s >= ?2 ORDER BY start_s, task";
-        rows(&self.connection, sql, params![plan, since_s], slot)
-            .map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, sql, params![plan, since_s], run_from_row)
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 
     /// A run of a task.
     /// # Errors
     /// One line when the file cannot be read.
-    pub fn slot(&self, plan: &str, task: &str, start_s: i64) -> Result<Option<Run>, Failure> {
+    pub fn find_run(
+        &self,
+        plan: &str,
+        task: &str,
+        start_s: i64,
+    ) -> Result<Option<ScheduleRun>, Failure> {
         let sql = "SELECT task, start_s, why, state, reason, record FROM schedule_run
                    WHERE plan = ?1 AND task = ?2 AND start_s = ?3";
-        let found = self.connection.query_row(sql, params![plan, task, start_s], slot).optional();
-        found.map_err(|error| self.fault("read store", &error))
+        let found =
+            self.connection.query_row(sql, params![plan, task, start_s], run_from_row).optional();
+        found.map_err(|error| self.storage_failure("read store", &error))
     }
 
     /// The last runs of a task that the calendar asked for, the newest first.
     /// # Errors
     /// One line when the file cannot be read.
-    pub fn last_slots(&self, plan: &str, task: &str, limit: usize) -> Result<Vec<Run>, Failure> {
+    pub fn last_slots(
+        &self,
+        plan: &str,
+        task: &str,
+        limit: usize,
+    ) -> Result<Vec<ScheduleRun>, Failure> {
         let sql = "SELECT task, start_s, why, state, reason, record FROM schedule_run
                    WHERE plan = ?1 AND task = ?2 AND why = 'calendar'
                    ORDER BY start_s DESC LIMIT ?3";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        rows(&self.connection, sql, params![plan, task, limit], slot)
-            .map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, sql, params![plan, task, limit], run_from_row)
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 
     /// The values of a plan from a time on, the oldest first; at most the newest `limit` of each
@@ -199,8 +210,8 @@ impl Store {
             })
         };
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        rows(&self.connection, sql, params![plan, since_s, limit], read)
-            .map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, sql, params![plan, since_s, limit], read)
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 
     /// Keeps that something happened; its number.
@@ -239,13 +250,13 @@ impl Store {
                 id: row.get(0)?,
                 task: row.get(1)?,
                 at_s: row.get(2)?,
-                kind: row.get::<_, Word<_>>(3)?.0,
+                kind: row.get::<_, StoredWord<_>>(3)?.0,
                 detail: linerate_core::tree::from_json(&detail).unwrap_or_default(),
                 told_s: row.get(5)?,
             })
         };
-        rows(&self.connection, sql, params![plan, since_s], read)
-            .map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, sql, params![plan, since_s], read)
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 
     /// Deletes whole records of a plan's runs that began before a time, some hundreds at once; the
@@ -267,16 +278,16 @@ impl Store {
     fn change(&mut self, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<usize, Failure> {
         let changed =
             self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
-        changed.map_err(|error| self.fault("store schedule in", &error))
+        changed.map_err(|error| self.storage_failure("store schedule in", &error))
     }
 }
 
-pub(super) fn slot(row: &Row<'_>) -> rusqlite::Result<Run> {
-    Ok(Run {
+pub(super) fn run_from_row(row: &Row<'_>) -> rusqlite::Result<ScheduleRun> {
+    Ok(ScheduleRun {
         task: row.get(0)?,
         start_s: row.get(1)?,
-        why: row.get::<_, Word<_>>(2)?.0,
-        state: row.get::<_, Word<_>>(3)?.0,
+        why: row.get::<_, StoredWord<_>>(2)?.0,
+        state: row.get::<_, StoredWord<_>>(3)?.0,
         reason: row.get(4)?,
         record: row.get(5)?,
     })

@@ -1,9 +1,9 @@
 //! Schedules in the store; files are made in temporary directories.
 
 use linerate_core::record::{
-    Direction, MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool,
+    Direction, MetricId, PingPlan, Plan, Record, RecordId, RecordStatus, Stat, Summary, Tool,
 };
-use linerate_core::schedule::{EventKind, Run, RunState};
+use linerate_core::schedule::{EventKind, RunState, ScheduleRun};
 use linerate_core::time::WallTime;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -27,7 +27,7 @@ fn record(n: u8, why: Option<&str>) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
     let nanos = u128::try_from(at_s).expect("after 1970") * 1_000_000_000;
     let plan = Plan::Ping(PingPlan::default());
-    let mut record = Record::begin(id, tool, plan, WallTime::from_unix_nanos(nanos));
+    let mut record = Record::from_plan(id, tool, plan, WallTime::from_unix_nanos(nanos));
     record.name = Some("a".to_owned());
     let mut tag = |key: &str, value: &str| record.tags.insert(key.to_owned(), value.to_owned());
     tag(TAG_PLAN, "p");
@@ -35,14 +35,14 @@ fn record(n: u8, why: Option<&str>) -> Record {
     why.map(|why| tag(TAG_WHY, why));
     let down = Some(Direction::Down);
     record.summary = vec![
-        Summary::of(MetricId::Rtt, Stat::P50, 1e6 * f64::from(n)),
-        Summary { direction: down, ..Summary::of(MetricId::Goodput, Stat::Value, 5e8) },
+        Summary::from_value(MetricId::Rtt, Stat::P50, 1e6 * f64::from(n)),
+        Summary { direction: down, ..Summary::from_value(MetricId::Goodput, Stat::Value, 5e8) },
     ];
     record
 }
 
-fn run(n: u8, why: &str) -> Run {
-    Run {
+fn run(n: u8, why: &str) -> ScheduleRun {
+    ScheduleRun {
         task: "a".to_owned(),
         start_s: BEGIN_S + i64::from(n),
         why: why.parse().expect("a word"),
@@ -59,21 +59,21 @@ fn a_record_of_a_schedule_brings_its_values_and_its_run_with_it_once() {
     assert_eq!(store.slot_begun("p", &run(1, "calendar")), Ok(true));
     assert_eq!(store.slot_begun("p", &run(1, "calendar")), Ok(false), "never twice");
     let first = record(1, None);
-    store.put(&first).expect("room");
-    store.put(&first).expect("the same again is one");
+    store.put_record(&first).expect("room");
+    store.put_record(&first).expect("the same again is one");
     let series = store.series("p", 0.0, 100).expect("readable");
     let told: Vec<(&str, f64, f64)> =
         series.iter().map(|it| (it.metric.as_str(), it.at_s, it.value)).collect();
     let at = BEGIN_S as f64 + 1.0;
     assert_eq!(told, [("goodput_bps/down", at, 5e8), ("rtt_ns", at, 1e6)]);
-    let slot = store.slot("p", "a", BEGIN_S + 1).expect("readable").expect("begun");
+    let slot = store.find_run("p", "a", BEGIN_S + 1).expect("readable").expect("begun");
     assert_eq!(slot.record, Some(first.id.to_string()));
     // A survey is no value of the series; a failed run has none; another's name is not ours.
-    store.put(&record(2, Some("survey"))).expect("room");
-    store.put(&Record { status: Status::Error, ..record(3, None) }).expect("room");
-    store.put(&Record { name: None, ..record(4, None) }).expect("room");
+    store.put_record(&record(2, Some("survey"))).expect("room");
+    store.put_record(&Record { status: RecordStatus::Error, ..record(3, None) }).expect("room");
+    store.put_record(&Record { name: None, ..record(4, None) }).expect("room");
     assert_eq!(store.series("p", 0.0, 100).expect("readable").len(), 2);
-    store.put(&record(5, Some("confirm"))).expect("room");
+    store.put_record(&record(5, Some("confirm"))).expect("room");
     let newest = store.series("p", 0.0, 1).expect("readable");
     assert_eq!(newest.iter().map(|it| it.at_s).collect::<Vec<_>>(), [at + 4.0, at + 4.0]);
 }
@@ -85,11 +85,11 @@ fn what_a_killed_runner_left_is_kept_where_its_record_is_and_lost_where_none_is(
     for n in 1..4 {
         store.slot_begun("p", &run(n, "calendar")).expect("room");
     }
-    store.put(&record(1, None)).expect("room");
-    store.put(&Record { status: Status::Error, ..record(2, None) }).expect("room");
+    store.put_record(&record(1, None)).expect("room");
+    store.put_record(&Record { status: RecordStatus::Error, ..record(2, None) }).expect("room");
     assert_eq!(store.slots_left("p", "the runner was killed"), Ok(1));
     let states: Vec<(RunState, Option<String>)> = store
-        .slots("p", 0)
+        .runs_since("p", 0)
         .expect("readable")
         .into_iter()
         .map(|it| (it.state, it.reason))
@@ -108,14 +108,14 @@ fn records_go_when_their_time_is_over_and_their_series_stay() {
     let mut store = open(&directory);
     for n in 1..6 {
         store.slot_begun("p", &run(n, "calendar")).expect("room");
-        store.put(&record(n, None)).expect("room");
+        store.put_record(&record(n, None)).expect("room");
     }
     let mut other = record(7, None);
     other.tags.clear();
-    store.put(&other).expect("room");
+    store.put_record(&other).expect("room");
     assert_eq!(store.schedule_forgets("p", BEGIN_S + 4), Ok(3));
     assert_eq!(store.schedule_forgets("p", BEGIN_S + 4), Ok(0));
-    assert_eq!(store.lines(&LineFilter::default(), 10).expect("readable").len(), 3);
+    assert_eq!(store.result_lines(&LineFilter::default(), 10).expect("readable").len(), 3);
     assert_eq!(store.series("p", 0.0, 100).expect("readable").len(), 10);
 }
 
@@ -215,7 +215,7 @@ fn each_output_gets_an_alert_until_it_has_it_and_no_other_owner_does() {
 fn a_store_of_version_3_gets_the_tables_and_keeps_its_results() {
     let directory = directory();
     let path = directory.path().join("results.db");
-    open(&directory).put(&record(1, None)).expect("room");
+    open(&directory).put_record(&record(1, None)).expect("room");
     let old = Connection::open(&path).expect("a database");
     old.execute_batch(
         "DROP TABLE schedule; DROP TABLE schedule_run; DROP TABLE series;
@@ -229,7 +229,7 @@ fn a_store_of_version_3_gets_the_tables_and_keeps_its_results() {
     .expect("as it was");
     drop(old);
     let mut store = open(&directory);
-    assert_eq!(store.lines(&LineFilter::default(), 10).expect("readable").len(), 1);
-    store.put(&record(2, None)).expect("room");
+    assert_eq!(store.result_lines(&LineFilter::default(), 10).expect("readable").len(), 1);
+    store.put_record(&record(2, None)).expect("room");
     assert_eq!(store.series("p", 0.0, 10).expect("readable").len(), 2);
 }

@@ -291,14 +291,14 @@ UPDATE record SET rtt_ns = coalesce(
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Failure> {
     let storage = |error: &rusqlite::Error| fault::storage("open store", path, error);
     let found = version(connection).map_err(|error| storage(&error))?;
-    if check(found, path)? == STEPS.len() {
+    if check_version(found, path)? == STEPS.len() {
         return Ok(());
     }
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(|error| storage(&error))?;
     // Another process may have done the steps while this one waited for the lock.
-    let found = check(version(&transaction).map_err(|error| storage(&error))?, path)?;
+    let found = check_version(version(&transaction).map_err(|error| storage(&error))?, path)?;
     for step in STEPS.iter().skip(found) {
         transaction.execute_batch(step).map_err(|error| storage(&error))?;
     }
@@ -312,7 +312,7 @@ fn version(connection: &Connection) -> rusqlite::Result<i64> {
 }
 
 /// The steps already done; a number beyond ours is a newer program's.
-fn check(found: i64, path: &Path) -> Result<usize, Failure> {
+fn check_version(found: i64, path: &Path) -> Result<usize, Failure> {
     let newest = STEPS.len();
     usize::try_from(found).ok().filter(|&found| found <= newest).ok_or_else(|| {
         Failure::new(

@@ -31,7 +31,7 @@ impl Store {
     pub fn mesh_hub_has(&mut self, runs: u64) -> Result<(), Failure> {
         let runs = i64::try_from(runs).unwrap_or(i64::MAX);
         let done = self.connection.execute("UPDATE mesh_self SET hub_runs = ?1", params![runs]);
-        done.map(drop).map_err(|error| self.fault("store mesh in", &error))
+        done.map(drop).map_err(|error| self.storage_failure("store mesh in", &error))
     }
 
     /// Marks all runs of this agent's plan as not stored by the hub, so that they are sent again.
@@ -46,7 +46,7 @@ impl Store {
                    WHERE plan = ?1 AND sent = 1";
         let reason = format!("{SET_BACK}: its result was dropped");
         let done = self.connection.execute(sql, params![plan, reason]);
-        done.map_err(|error| self.fault("store mesh in", &error))
+        done.map_err(|error| self.storage_failure("store mesh in", &error))
     }
 
     fn one_count(
@@ -56,7 +56,7 @@ impl Store {
     ) -> Result<Option<u64>, Failure> {
         let read = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
         let found = self.connection.query_row(sql, values, read).optional();
-        let found = found.map_err(|error| self.fault("read store", &error))?;
+        let found = found.map_err(|error| self.storage_failure("read store", &error))?;
         Ok(found.map(|count| u64::try_from(count).unwrap_or(0)))
     }
 }

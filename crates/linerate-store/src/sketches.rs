@@ -9,7 +9,7 @@ use rusqlite::{Row, params};
 use super::Store;
 use super::add_up::HOURS_KEPT_S;
 pub use super::add_up::{DAY_S, HOUR_S};
-use super::records::rows;
+use super::records::query_rows;
 
 /// A sketch of a figure of a task.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,8 +44,8 @@ impl Store {
             let (task, metric, at_s) = (row.get(0)?, row.get(1)?, row.get(2)?);
             Ok(Sketched { task, metric, at_s, sketch: sketch(row, 3)? })
         };
-        rows(&self.connection, sql, params![plan, step_s, since_s - step_s], read)
-            .map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, sql, params![plan, step_s, since_s - step_s], read)
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 
     /// Sketches of each figure of each task of a plan since a time, and that time. It is rounded
@@ -83,7 +83,7 @@ impl Store {
         if !self.has_sketches()? {
             return Ok((Vec::new(), 0));
         }
-        let fault = |error: rusqlite::Error| self.fault("read store", &error);
+        let fault = |error: rusqlite::Error| self.storage_failure("read store", &error);
         let sql = "SELECT plan, task, metric, sketch FROM sketch WHERE step_s = 0
                    ORDER BY plan, task, metric LIMIT ?1";
         let read = |row: &Row<'_>| {
@@ -92,7 +92,7 @@ impl Store {
             Ok((row.get::<_, String>(0)?, whole))
         };
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let found = rows(&self.connection, sql, params![limit], read).map_err(fault)?;
+        let found = query_rows(&self.connection, sql, params![limit], read).map_err(fault)?;
         let sql = "SELECT count(*) FROM sketch WHERE step_s = 0";
         let count: i64 = self.connection.query_row(sql, [], |row| row.get(0)).map_err(fault)?;
         Ok((found, usize::try_from(count).unwrap_or(0)))
@@ -102,7 +102,7 @@ impl Store {
     fn has_sketches(&self) -> Result<bool, Failure> {
         let sql = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'sketch'";
         let found = self.connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-        found.map(|count| count > 0).map_err(|error| self.fault("read store", &error))
+        found.map(|count| count > 0).map_err(|error| self.storage_failure("read store", &error))
     }
 }
 
@@ -118,7 +118,7 @@ fn sketch(row: &Row<'_>, column: usize) -> rusqlite::Result<Sketch> {
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        Distribution, MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool,
+        Distribution, MetricId, PingPlan, Plan, Record, RecordId, RecordStatus, Stat, Summary, Tool,
     };
     use linerate_core::time::WallTime;
 
@@ -135,16 +135,16 @@ mod tests {
         let id = RecordId::from_parts(at_s * 1000, [salt; 10]);
         let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
         let at = WallTime::from_unix_nanos(u128::from(at_s) * 1_000_000_000);
-        let mut record = Record::begin(id, tool, Plan::Ping(PingPlan::default()), at);
+        let mut record = Record::from_plan(id, tool, Plan::Ping(PingPlan::default()), at);
         record.name = Some(task.to_owned());
         record.tags.insert(TAG_PLAN.to_owned(), "p".to_owned());
         record.tags.insert(TAG_SLOT.to_owned(), at_s.to_string());
-        record.summary = vec![Summary::of(MetricId::Rtt, Stat::P50, 1e6)];
+        record.summary = vec![Summary::from_value(MetricId::Rtt, Stat::P50, 1e6)];
         record.distributions = vec![Distribution::from_samples(MetricId::Rtt, samples)];
         record
     }
 
-    fn of(samples: &[u64]) -> Sketch {
+    fn sketch_from(samples: &[u64]) -> Sketch {
         samples.iter().copied().collect()
     }
 
@@ -154,24 +154,24 @@ mod tests {
         let path = directory.path().join("results.db");
         let mut store = Store::open(&path).expect("a store");
         let first = record(10, "a", &[1_000_000, 2_000_000]);
-        store.put(&first).expect("room");
-        store.put(&first).expect("the same again");
-        store.put(&record(3599, "a", &[9_000_000])).expect("room");
-        store.put(&record(3600, "a", &[5])).expect("room");
-        store.put(&record(DAY_S + 1, "a", &[6])).expect("room");
-        store.put(&record(20, "bb", &[7])).expect("room");
+        store.put_record(&first).expect("room");
+        store.put_record(&first).expect("the same again");
+        store.put_record(&record(3599, "a", &[9_000_000])).expect("room");
+        store.put_record(&record(3600, "a", &[5])).expect("room");
+        store.put_record(&record(DAY_S + 1, "a", &[6])).expect("room");
+        store.put_record(&record(20, "bb", &[7])).expect("room");
         let mut survey = record(30, "a", &[4_000_000_000]);
         survey.id = RecordId::from_parts(1, [9; 10]);
         survey.tags.insert(TAG_WHY.to_owned(), "survey".to_owned());
-        store.put(&survey).expect("room");
+        store.put_record(&survey).expect("room");
         let mut failed = record(40, "a", &[4_000_000_000]);
-        failed.status = Status::Error;
-        store.put(&failed).expect("room");
+        failed.status = RecordStatus::Error;
+        store.put_record(&failed).expect("room");
         let is = |task: &str, at_s: i64, samples: &[u64]| Sketched {
             task: task.to_owned(),
             metric: "rtt_ns".to_owned(),
             at_s: BEGIN_S + at_s,
-            sketch: of(samples),
+            sketch: sketch_from(samples),
         };
         let hours = store.sketches("p", HOUR_S, BEGIN_S).expect("a table");
         let first_hour = is("a", 0, &[1_000_000, 2_000_000, 9_000_000]);
@@ -184,9 +184,9 @@ mod tests {
         assert_eq!((from_s, since), (BEGIN_S + 3600, vec![is("a", 3600, &[5, 6])]));
         let (whole, count) = store.whole_sketches(1).expect("a table");
         assert_eq!((count, whole.len()), (2, 1));
-        assert_eq!(whole[0].1.sketch, of(&[1_000_000, 2_000_000, 9_000_000, 5, 6]));
+        assert_eq!(whole[0].1.sketch, sketch_from(&[1_000_000, 2_000_000, 9_000_000, 5, 6]));
         // Looked at from elsewhere, and of a store that has none.
-        let looked = Store::look(&path).expect("a store");
+        let looked = Store::open_for_lookup(&path).expect("a store");
         assert_eq!(looked.whole_sketches(9).map(|(_, count)| count), Ok(2));
         store.connection.execute_batch("DROP TABLE sketch").expect("room");
         assert_eq!(looked.whole_sketches(9), Ok((Vec::new(), 0)));
@@ -196,13 +196,13 @@ mod tests {
     fn hours_are_forgotten_after_35_days_and_days_stay() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mut store = Store::open(&directory.path().join("results.db")).expect("a store");
-        store.put(&record(0, "a", &[1])).expect("room");
+        store.put_record(&record(0, "a", &[1])).expect("room");
         let later_s = HOURS_KEPT_S + 2 * HOUR_S;
-        store.put(&record(later_s, "a", &[2])).expect("room");
+        store.put_record(&record(later_s, "a", &[2])).expect("room");
         let count = |step_s| store.sketches("p", step_s, 0).map(|sketches| sketches.len());
         assert_eq!((count(HOUR_S), count(DAY_S)), (Ok(1), Ok(2)));
         let (from_s, whole) =
             store.sketches_since("p", BEGIN_S, BEGIN_S + later_s).expect("a table");
-        assert_eq!((from_s, whole[0].sketch.clone()), (BEGIN_S, of(&[1, 2])));
+        assert_eq!((from_s, whole[0].sketch.clone()), (BEGIN_S, sketch_from(&[1, 2])));
     }
 }

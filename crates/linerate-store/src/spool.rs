@@ -6,7 +6,7 @@ use linerate_core::record::{Failure, Record};
 use rusqlite::{Row, params};
 
 use super::Store;
-use super::records::rows;
+use super::records::query_rows;
 
 /// Label of a record whose samples were dropped.
 pub const TAG_RAW: &str = "raw";
@@ -25,7 +25,7 @@ impl Store {
             let pages = pragma("page_count")? - pragma("freelist_count")?;
             Ok(u64::try_from(pages * pragma("page_size")?).unwrap_or(0))
         };
-        used().map_err(|error: rusqlite::Error| self.fault("read store", &error))
+        used().map_err(|error: rusqlite::Error| self.storage_failure("read store", &error))
     }
 
     /// Drops the samples of the oldest results that are not sent, so many at most; how many.
@@ -53,7 +53,7 @@ impl Store {
             }
             transaction.commit()
         };
-        work(self).map_err(|error| self.fault("store mesh in", &error))?;
+        work(self).map_err(|error| self.storage_failure("store mesh in", &error))?;
         Ok(kept.len())
     }
 
@@ -77,7 +77,7 @@ impl Store {
             }
             transaction.commit()
         };
-        work(self).map_err(|error| self.fault("store mesh in", &error))?;
+        work(self).map_err(|error| self.storage_failure("store mesh in", &error))?;
         Ok(kept.len())
     }
 
@@ -101,8 +101,8 @@ impl Store {
         );
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        rows(&self.connection, &sql, params![plan, limit], read)
-            .map_err(|error| self.fault("read store", &error))
+        query_rows(&self.connection, &sql, params![plan, limit], read)
+            .map_err(|error| self.storage_failure("read store", &error))
     }
 }
 

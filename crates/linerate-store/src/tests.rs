@@ -6,14 +6,15 @@ use std::process::{Command, Stdio};
 
 use linerate_core::lab::{HostPlan, LabPlan};
 use linerate_core::record::{
-    Cell, Failure, Fault, MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool,
+    Failure, Fault, MetricId, PingPlan, Plan, Record, RecordId, RecordStatus, Stat, StudyCell,
+    Summary, Tool,
 };
 use linerate_core::study::{StudyPlan, Test, TestKind, Topology};
 use linerate_core::time::WallTime;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::figures::Figures;
+use super::figures::RecordFigures;
 use super::*;
 
 /// Record number `n`, which starts `n` milliseconds after the epoch.
@@ -21,13 +22,13 @@ fn record(n: u8) -> Record {
     let id = RecordId::from_parts(u64::from(n), [n; 10]);
     let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
     let at = WallTime::from_unix_nanos(u128::from(n) * 1_000_000);
-    let mut record = Record::begin(id, tool, Plan::Ping(PingPlan::default()), at);
-    record.summary.push(Summary::of(MetricId::Rtt, Stat::Mean, f64::from(n) + 0.25));
+    let mut record = Record::from_plan(id, tool, Plan::Ping(PingPlan::default()), at);
+    record.summary.push(Summary::from_value(MetricId::Rtt, Stat::Mean, f64::from(n) + 0.25));
     record
 }
 
 fn in_cell(mut record: Record, run: &str, repetition: u32) -> Record {
-    record.cell = Some(Cell {
+    record.cell = Some(StudyCell {
         study: "s".to_owned(),
         run: run.to_owned(),
         topology: "a".to_owned(),
@@ -39,7 +40,7 @@ fn in_cell(mut record: Record, run: &str, repetition: u32) -> Record {
     record
 }
 
-fn failed(mut record: Record, status: Status) -> Record {
+fn failed(mut record: Record, status: RecordStatus) -> Record {
     record.status = status;
     record.failure = Some(Failure::new(Fault::Unreachable, "connect", "a", "refused"));
     record
@@ -98,10 +99,10 @@ fn line(failure: &Failure, object: &Path) -> String {
 fn a_record_comes_out_as_it_went_in_and_twice_is_once() {
     let directory = directory();
     let mut store = open(&directory);
-    store.put(&record(1)).expect("room");
-    store.put(&record(1)).expect("the same again");
+    store.put_record(&record(1)).expect("room");
+    store.put_record(&record(1)).expect("the same again");
     assert_eq!(store.get(&record(1).id.to_string()), Ok(record(1)));
-    assert_eq!(store.list(&Filter::default(), 10).expect("readable").len(), 1);
+    assert_eq!(store.list_history(&HistoryFilter::default(), 10).expect("readable").len(), 1);
     drop(store);
     assert_eq!(open(&directory).get("last"), Ok(record(1)), "after opening again");
 }
@@ -112,7 +113,7 @@ fn a_record_is_found_by_the_start_of_its_name_and_from_the_end() {
     let mut store = open(&directory);
     assert!(store.get("last").is_err());
     for n in [3, 1, 2] {
-        store.put(&record(n)).expect("room");
+        store.put_record(&record(n)).expect("room");
     }
     // 48 bits of milliseconds: 00000000-0003-7….
     assert_eq!(store.get("00000000-0003"), Ok(record(3)));
@@ -140,29 +141,30 @@ fn a_list_is_newest_first_limited_and_filtered() {
     let directory = directory();
     let mut store = open(&directory);
     store.begin_run(&new_run("0a")).expect("room");
-    store.put(&record(1)).expect("room");
-    store.put(&in_cell(record(2), "0a", 1)).expect("room");
-    store.put(&in_cell(record(3), "0a", 2)).expect("room");
-    let ids = |filter: &Filter, limit| -> Vec<String> {
-        let entries = store.list(filter, limit).expect("readable");
+    store.put_record(&record(1)).expect("room");
+    store.put_record(&in_cell(record(2), "0a", 1)).expect("room");
+    store.put_record(&in_cell(record(3), "0a", 2)).expect("room");
+    let ids = |filter: &HistoryFilter, limit| -> Vec<String> {
+        let entries = store.list_history(filter, limit).expect("readable");
         entries.into_iter().map(|entry| entry.id).collect()
     };
     let id = |n| record(n).id.to_string();
-    let each = Filter { cells: true, ..Filter::default() };
+    let each = HistoryFilter { cells: true, ..HistoryFilter::default() };
     assert_eq!(ids(&each, 10), [id(3), id(2), id(1)]);
     assert_eq!(ids(&each, 2), [id(3), id(2)]);
     // A run is one line, before all by its identifier here, and found as a line is.
-    assert_eq!(ids(&Filter::default(), 10), ["0a".to_owned(), id(1)]);
-    assert_eq!(store.find("@-1"), Ok(Found { id: "0a".to_owned(), is_run: true }));
+    assert_eq!(ids(&HistoryFilter::default(), 10), ["0a".to_owned(), id(1)]);
+    assert_eq!(store.find_by_name("@-1"), Ok(FoundResult { id: "0a".to_owned(), is_run: true }));
     assert_eq!(store.get("@-2"), Ok(record(1)));
     assert!(store.get("@-1").expect_err("a run").to_string().contains("history --run 0a"));
-    let kind = |kind: &str| Filter { kind: Some(kind.to_owned()), ..Filter::default() };
+    let kind =
+        |kind: &str| HistoryFilter { kind: Some(kind.to_owned()), ..HistoryFilter::default() };
     assert_eq!((ids(&kind("study"), 9).len(), ids(&kind("bench"), 9).len()), (1, 0));
-    let of_study = Filter { study: Some("s".to_owned()), ..Filter::default() };
+    let of_study = HistoryFilter { study: Some("s".to_owned()), ..HistoryFilter::default() };
     assert_eq!(ids(&of_study, 10), [id(3), id(2)]);
-    let of_tcp = Filter { kind: Some("tcp".to_owned()), ..Filter::default() };
+    let of_tcp = HistoryFilter { kind: Some("tcp".to_owned()), ..HistoryFilter::default() };
     assert!(ids(&of_tcp, 10).is_empty());
-    let entry = &store.list(&of_study, 1).expect("readable")[0];
+    let entry = &store.list_history(&of_study, 1).expect("readable")[0];
     assert_eq!((entry.parameter, entry.repetition), (Some(56), Some(2)));
     assert_eq!((entry.kind.as_str(), entry.status.as_str()), ("ping", "ok"));
 }
@@ -172,25 +174,28 @@ fn a_cell_is_filled_once_and_only_a_bad_record_is_replaced() {
     let directory = directory();
     let mut store = open(&directory);
     store.begin_run(&new_run("0a")).expect("room");
-    store.put(&failed(in_cell(record(1), "0a", 1), Status::Error)).expect("room");
-    store.put(&failed(in_cell(record(2), "0a", 1), Status::Interrupted)).expect("replaces");
-    store.put(&in_cell(record(3), "0a", 1)).expect("replaces");
-    let failure = store.put(&in_cell(record(4), "0a", 1)).expect_err("the cell is filled");
+    store.put_record(&failed(in_cell(record(1), "0a", 1), RecordStatus::Error)).expect("room");
+    store
+        .put_record(&failed(in_cell(record(2), "0a", 1), RecordStatus::Interrupted))
+        .expect("replaces");
+    store.put_record(&in_cell(record(3), "0a", 1)).expect("replaces");
+    let failure = store.put_record(&in_cell(record(4), "0a", 1)).expect_err("the cell is filled");
     assert!(failure.to_string().contains(&record(3).id.to_string()), "{failure}");
-    store.put(&in_cell(record(3), "0a", 1)).expect("the same again is no second");
-    store.put(&in_cell(record(5), "0a", 2)).expect("another repetition");
+    store.put_record(&in_cell(record(3), "0a", 1)).expect("the same again is no second");
+    store.put_record(&in_cell(record(5), "0a", 2)).expect("another repetition");
     let counted = store.run_records("0a").expect("readable");
     assert_eq!(counted, [in_cell(record(3), "0a", 1), in_cell(record(5), "0a", 2)]);
     // The replaced ones are still in the store.
-    let all = Filter { cells: true, ..Filter::default() };
-    assert_eq!(store.list(&all, 10).expect("readable").len(), 4);
+    let all = HistoryFilter { cells: true, ..HistoryFilter::default() };
+    assert_eq!(store.list_history(&all, 10).expect("readable").len(), 4);
     assert_eq!(store.run("0a").expect("readable").stored, 2);
 }
 
 #[test]
 fn a_record_of_a_run_that_never_began_is_refused() {
     let directory = directory();
-    let failure = open(&directory).put(&in_cell(record(1), "0b", 1)).expect_err("no such run");
+    let failure =
+        open(&directory).put_record(&in_cell(record(1), "0b", 1)).expect_err("no such run");
     assert!(failure.to_string().contains("run 0b is not in"), "{failure}");
 }
 
@@ -214,7 +219,7 @@ fn a_run_keeps_its_plan_its_state_and_its_end() {
     assert_eq!(store.run("last").expect("it is there").id, "0a2");
     assert_eq!(store.last_run(Some("s")), Ok(Some("0a2".to_owned())));
     assert_eq!(store.last_run(Some("other")), Ok(None));
-    assert_eq!(store.runs().expect("readable").len(), 2);
+    assert_eq!(store.list_study_runs().expect("readable").len(), 2);
     assert!(store.run("0a").expect_err("two").to_string().contains("several"));
     assert!(store.finish_run("0c", StudyState::Finished, at).is_err());
 }
@@ -251,20 +256,20 @@ fn a_store_of_the_first_version_is_brought_up_and_searched() {
     old.execute(broken, []).expect("room");
     drop(old);
     let store = Store::open(&path).expect("a step brings it up");
-    let found = |filter: Filter| -> Vec<String> {
-        let entries = store.list(&filter, 10).expect("readable").into_iter();
+    let found = |filter: HistoryFilter| -> Vec<String> {
+        let entries = store.list_history(&filter, 10).expect("readable").into_iter();
         entries.map(|entry| format!("{} {}", entry.kind, entry.status)).collect()
     };
-    let none = Filter::default;
+    let none = HistoryFilter::default;
     assert_eq!(found(none()), ["tcp ok", "tcp error", "tcp ok", "ping ok"]);
-    let host = |host: &str| Filter { host: Some(host.to_owned()), ..none() };
+    let host = |host: &str| HistoryFilter { host: Some(host.to_owned()), ..none() };
     assert_eq!(found(host("127.0.0.1")).len(), 3);
     // The same figures as a record has that is put in now.
-    let lines = store.lines(&LineFilter::default(), 10).expect("readable");
+    let lines = store.result_lines(&LineFilter::default(), 10).expect("readable");
     assert_eq!(lines.len(), 4);
     for line in lines.iter().filter(|line| line.id != "0b") {
         let record = store.record(&line.id).expect("it is there");
-        let figures = Figures::from_record(&record);
+        let figures = RecordFigures::from_record(&record);
         assert_eq!((line.rate_bps, line.loss), (figures.rate_bps, figures.loss), "{line:?}");
         assert_eq!(line.rtt_us, figures.rtt_ns.map(|ns| ns / 1000.0));
         assert_eq!(line.peer.as_deref(), record.plan.host_names().next());
@@ -274,22 +279,22 @@ fn a_store_of_the_first_version_is_brought_up_and_searched() {
     let tcp = |before: Option<&str>| {
         let before = before.map(str::to_owned);
         let filter = LineFilter { kind: Some("tcp".to_owned()), before, ..LineFilter::default() };
-        store.lines(&filter, 2).expect("readable")
+        store.result_lines(&filter, 2).expect("readable")
     };
     let (first, rest) = (tcp(None), tcp(Some(&tcp(None)[1].id)));
     assert_eq!((first.len(), rest.len()), (2, 1), "page by page, each once");
     assert!(rest[0].id < first[1].id && first[1].id < first[0].id);
     assert_eq!(found(host("192.0.2.1")).len(), 0);
     let tag = |value: &str| ("site".to_owned(), value.to_owned());
-    assert_eq!(found(Filter { tags: vec![tag("b")], ..none() }), ["ping ok"]);
-    assert_eq!(found(Filter { tags: vec![tag("b"), tag("c")], ..none() }).len(), 0);
-    assert_eq!(found(Filter { name: Some("base".to_owned()), ..none() }), ["ping ok"]);
-    assert_eq!(found(Filter { failed: true, ..none() }), ["tcp error"]);
-    let at = |text: &str| WallTime::named(text, WallTime::from_unix_nanos(0)).ok();
+    assert_eq!(found(HistoryFilter { tags: vec![tag("b")], ..none() }), ["ping ok"]);
+    assert_eq!(found(HistoryFilter { tags: vec![tag("b"), tag("c")], ..none() }).len(), 0);
+    assert_eq!(found(HistoryFilter { name: Some("base".to_owned()), ..none() }), ["ping ok"]);
+    assert_eq!(found(HistoryFilter { failed: true, ..none() }), ["tcp error"]);
+    let at = |text: &str| WallTime::from_user_text(text, WallTime::from_unix_nanos(0)).ok();
     let (before, after) = (at("2026-11-23"), at("2026-11-24"));
-    assert_eq!(found(Filter { since: before, until: after, ..none() }).len(), 4);
-    assert_eq!(found(Filter { until: before, ..none() }).len(), 0);
-    assert_eq!(found(Filter { since: after, ..none() }).len(), 0);
+    assert_eq!(found(HistoryFilter { since: before, until: after, ..none() }).len(), 4);
+    assert_eq!(found(HistoryFilter { until: before, ..none() }).len(), 0);
+    assert_eq!(found(HistoryFilter { since: after, ..none() }).len(), 0);
     assert!(matches!(store.get("base").expect("by its name").plan, Plan::Ping(_)));
 }
 
@@ -300,15 +305,15 @@ fn what_is_put_is_found_by_host_name_and_labels() {
     let mut named = record(1);
     named.name = Some("x'%".to_owned());
     named.tags.insert("k".to_owned(), "v".to_owned());
-    store.put(&named).expect("room");
-    store.put(&record(2)).expect("room");
+    store.put_record(&named).expect("room");
+    store.put_record(&record(2)).expect("room");
     assert_eq!(store.get("x'%"), Ok(named.clone()));
-    let filter = Filter {
+    let filter = HistoryFilter {
         tags: vec![("k".to_owned(), "v".to_owned())],
         host: Some("LOCALHOST".to_owned()),
-        ..Filter::default()
+        ..HistoryFilter::default()
     };
-    let found = store.list(&filter, 9).expect("readable");
+    let found = store.list_history(&filter, 9).expect("readable");
     assert_eq!((found.len(), &found[0].tags), (1, &named.tags));
 }
 
@@ -341,7 +346,7 @@ fn a_store_with_a_spoilt_page_is_one_line() {
     let directory = directory();
     let path = directory.path().join("results.db");
     let mut store = Store::open(&path).expect("a store");
-    (1..=50).try_for_each(|n| store.put(&record(n))).expect("room");
+    (1..=50).try_for_each(|n| store.put_record(&record(n))).expect("room");
     drop(store);
     // The last connection has moved everything from the WAL into the file. Keep the header page.
     let mut bytes = std::fs::read(&path).expect("the file");
@@ -356,7 +361,7 @@ fn a_store_with_a_spoilt_page_is_one_line() {
 fn a_spoilt_record_is_named() {
     let directory = directory();
     let mut store = open(&directory);
-    store.put(&record(1)).expect("room");
+    store.put_record(&record(1)).expect("room");
     let id = record(1).id.to_string();
     for (doc, expected) in [("{", "EOF"), ("{\"schema\": \"linerate.record/3\"}", "record/3")] {
         store.connection.execute("UPDATE record SET doc = ?1", [doc]).expect("room");
@@ -369,11 +374,11 @@ fn a_spoilt_record_is_named() {
 fn a_store_that_cannot_be_written_is_one_line() {
     let directory = directory();
     let path = directory.path().join("results.db");
-    Store::open(&path).expect("a store").put(&record(1)).expect("room");
+    Store::open(&path).expect("a store").put_record(&record(1)).expect("room");
     // A file mode does not bind root, so the file is opened for reading only.
     let mut store = Store::open_with(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).expect("readable");
     assert_eq!(store.get("last"), Ok(record(1)), "reading goes on");
-    let text = line(&store.put(&record(2)).expect_err("read only"), &path);
+    let text = line(&store.put_record(&record(2)).expect_err("read only"), &path);
     assert!(text.contains("readonly") && text.contains("make it writable"), "{text}");
 }
 
@@ -398,17 +403,20 @@ fn a_place_where_nothing_can_be_made_is_one_line() {
 fn a_full_disk_is_one_line_and_loses_nothing_stored() {
     let directory = directory();
     let mut store = open(&directory);
-    store.put(&record(1)).expect("room");
+    store.put_record(&record(1)).expect("room");
     // A limit on pages gives the error of a full disk (SQLite, PRAGMA max_page_count).
     store.connection.pragma_update_and_check(None, "max_page_count", 1, |_| Ok(())).expect("set");
     let path = store.path().to_owned();
-    let failure = (2..=200).find_map(|n| store.put(&record(n)).err()).expect("it fills");
+    let failure = (2..=200).find_map(|n| store.put_record(&record(n)).err()).expect("it fills");
     let text = line(&failure, &path);
     assert!(text.contains("full; make room there"), "{text}");
     assert_eq!(store.get(&record(1).id.to_string()), Ok(record(1)));
-    let stored = store.list(&Filter::default(), 1000).expect("readable").len();
+    let stored = store.list_history(&HistoryFilter::default(), 1000).expect("readable").len();
     drop(store);
-    assert_eq!(open(&directory).list(&Filter::default(), 1000).expect("readable").len(), stored);
+    assert_eq!(
+        open(&directory).list_history(&HistoryFilter::default(), 1000).expect("readable").len(),
+        stored
+    );
 }
 
 #[test]
@@ -416,8 +424,8 @@ fn two_stores_on_one_file_see_each_other() {
     let directory = directory();
     let mut one = open(&directory);
     let mut two = open(&directory);
-    one.put(&record(1)).expect("room");
-    two.put(&record(2)).expect("room");
+    one.put_record(&record(1)).expect("room");
+    two.put_record(&record(2)).expect("room");
     assert_eq!(one.get("last"), Ok(record(2)));
     assert_eq!(two.get("@-2"), Ok(record(1)));
 }
@@ -456,7 +464,7 @@ fn a_killed_writer_loses_nothing_that_put_returned_for() {
     for id in &told {
         assert!(store.get(id).is_ok(), "{id} is lost");
     }
-    let stored = store.list(&Filter::default(), usize::MAX).expect("readable").len();
+    let stored = store.list_history(&HistoryFilter::default(), usize::MAX).expect("readable").len();
     assert!(stored >= told.len() && stored <= told.len() + 1, "{stored} of {}", told.len());
 }
 
@@ -469,7 +477,7 @@ fn child_that_writes() {
     for _ in 0..10_000 {
         let mut record = record(0);
         record.id = linerate_sys::clock::record_id();
-        store.put(&record).expect("room");
+        store.put_record(&record).expect("room");
         println!("put {}", record.id);
     }
 }
@@ -491,7 +499,7 @@ fn what_was_put_is_on_the_disk_and_a_busy_writer_is_waited_for() {
     let (send, begun) = std::sync::mpsc::channel();
     let writer = std::thread::spawn(move || {
         send.send(()).expect("somebody waits");
-        let put = store.put(&record(1));
+        let put = store.put_record(&record(1));
         (put, store.get("last"))
     });
     begun.recv().expect("it begins");

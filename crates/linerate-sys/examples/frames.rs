@@ -21,7 +21,7 @@ use linerate_sys::netns::Netns;
 use linerate_sys::stop::Stop;
 use linerate_sys::thread;
 use linerate_sys::xdp::{
-    Expected, Generator, GeneratorOptions, PlantedDevice, PlantedOptions, Sink, SinkOptions,
+    Generator, GeneratorOptions, PlantedDevice, PlantedOptions, Sink, SinkExpected, SinkOptions,
     StreamExpected, hold_napi,
 };
 
@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             PlantedOptions { frames_per_sec: Some(capacity), ..PlantedOptions::default() };
         let planted = PlantedDevice::attach(4, 5, options)?;
         let _napi = hold_napi(5)?;
-        planted.begin(TRIAL);
+        planted.begin_trials(TRIAL);
         near.enter()?;
         let plan = Plan { rate: capacity * 5 / 4, ..Plan::flood(60, None) };
         writeln!(output, "planted {capacity}: {}", plan.run(&mut end, 4, seconds)?)?;
@@ -112,7 +112,7 @@ impl Plan {
     fn run(self, sink: &mut Sink, ifindex: u32, seconds: f64) -> Result<String, Box<dyn Error>> {
         let rate = if self.rate == FLOOD { 5_000_000 } else { self.rate };
         let frames = (rate as f64 * seconds) as u64;
-        sink.begin(&Expected {
+        sink.begin_trial(&SinkExpected {
             trial: TRIAL,
             streams: vec![StreamExpected { stream: 0, frames }],
             own_streams: Vec::new(),
@@ -129,7 +129,7 @@ impl Plan {
         };
         let when_late = WhenLate::KeepSchedule;
         let load = FrameLoad { frames, pace, when_late, burst: 1, mix: vec![0] };
-        let busy = || thread::schedule_of(thread::id()).map_or(0, |it| it.0);
+        let busy = || thread::schedule_of(thread::current_id()).map_or(0, |it| it.0);
         let before = busy();
         let sent = generator.run(&load, &Stop::new())?;
         let busy_ns = busy() - before;

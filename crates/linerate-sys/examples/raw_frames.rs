@@ -22,7 +22,7 @@ use std::time::Duration;
 use linerate_core::device::{
     FrameLoad, FramePace, ReceiveCounts, SIGNATURE_BYTES, SendCounts, Signature, WhenLate,
 };
-use linerate_sys::frame_counter::{CounterOptions, Expected, FrameCounter, StreamExpected};
+use linerate_sys::frame_counter::{CounterOptions, FrameCounter, SinkExpected, StreamExpected};
 use linerate_sys::frame_sender::{FrameSender, SenderOptions};
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::stop::Stop;
@@ -77,7 +77,7 @@ fn index(interface: &str) -> Result<u32> {
 /// copies. The frames of `bytes` are copies but for the first.
 fn count_frames(interface: &str, frames: usize, bytes: usize) -> Result<()> {
     let mut sink = Sink::attach(index(interface)?, SinkOptions::default())?;
-    sink.begin(&Expected {
+    sink.begin_trial(&SinkExpected {
         trial: TRIAL,
         streams: vec![StreamExpected { stream: 1, frames: frames as u64 }],
         own_streams: Vec::new(),
@@ -102,7 +102,7 @@ enum Generator {
 impl Generator {
     fn open(way: &str, ifindex: u32, len: usize) -> Result<Self> {
         let templates = vec![udp_template(len, 1)];
-        let cpu = sched::cpus().first().copied();
+        let cpu = sched::allowed_cpus().first().copied();
         let options = SenderOptions { ifindex, trial: TRIAL, stream: 1, templates, cpu };
         Ok(match way {
             "xdp" => Self::Xdp(XdpSender::open(&options, XdpOptions::default())?),
@@ -125,9 +125,9 @@ impl Generator {
 
     fn begin(&mut self) {
         match self {
-            Self::Packet(sender) => sender.begin(TRIAL),
-            Self::Xdp(sender) => sender.begin(TRIAL),
-            Self::Live(sender) => sender.begin(TRIAL),
+            Self::Packet(sender) => sender.begin_trial(TRIAL),
+            Self::Xdp(sender) => sender.begin_trial(TRIAL),
+            Self::Live(sender) => sender.begin_trial(TRIAL),
         }
     }
 }
@@ -177,9 +177,9 @@ fn pace(cable: &Cable, way: &str, generator: &mut Generator, frames_per_sec: u64
     let frames = 2 * frames_per_sec;
     let streams = vec![StreamExpected { stream: 1, frames }];
     let expected =
-        Expected { trial: TRIAL, streams, own_streams: Vec::new(), shortest: 60, longest: 60 };
+        SinkExpected { trial: TRIAL, streams, own_streams: Vec::new(), shortest: 60, longest: 60 };
     let options = CounterOptions {
-        cpu: sched::cpus().last().copied(),
+        cpu: sched::allowed_cpus().last().copied(),
         ..CounterOptions::of_interface("right")
     };
     let counter = inside(&cable.right, || FrameCounter::open(&options, expected))?;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use linerate_core::record::{Failure, Fault, KnownPath, PathPlan};
-use linerate_core::theory::link::Link;
+use linerate_core::theory::link::LinkTechnology;
 use linerate_core::units::BitRate;
 use serde::Deserialize;
 
@@ -163,12 +163,12 @@ impl Config {
     }
 
     /// The names of the hosts.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn host_names(&self) -> impl Iterator<Item = &str> {
         self.hosts.keys().map(String::as_str)
     }
 
     /// Labels of results with a host of the file, or with any.
-    pub(crate) fn tags(&self, name: Option<&str>) -> BTreeMap<String, String> {
+    pub(crate) fn result_tags(&self, name: Option<&str>) -> BTreeMap<String, String> {
         let mut tags = self.defaults.tags.clone();
         let host = name.and_then(|name| self.hosts.get(name));
         tags.extend(host.map(|host| host.tags.clone()).unwrap_or_default());
@@ -191,11 +191,14 @@ fn check_known_path(
 fn known_link(text: &str) -> Result<String, String> {
     rate_text(text)?;
     let plan = PathPlan { link: Some(text.to_owned()), ..PathPlan::default() };
-    match plan.bound(false, 1500, 1) {
+    match plan.packet_rate_bound(false, 1500, 1) {
         Ok(Some(_)) => Ok(text.to_owned()),
         Ok(None) => Err(format!("{text:?} has no rate")),
         Err(problem) => {
-            let names = linerate_core::near(text, Link::NAMED.iter().map(|known| known.name));
+            let names = linerate_core::similar_names(
+                text,
+                LinkTechnology::NAMED.iter().map(|known| known.name),
+            );
             Err(match names.as_slice() {
                 [] => problem.to_string(),
                 names => format!("{text:?} is not a link; near it: {}", names.join(", ")),
@@ -215,7 +218,7 @@ fn mistake(text: &str, error: &linerate_core::tree::Error) -> String {
     let mut words = rest.split('`').step_by(2);
     let key = words.next().unwrap_or_default();
     let known: Vec<&str> = rest.split('`').skip(2).step_by(2).collect();
-    match linerate_core::near(key, known.iter().copied()).first() {
+    match linerate_core::similar_names(key, known.iter().copied()).first() {
         Some(meant) => format!("line {line}: unknown key {key}; {meant} is near it"),
         None => format!("line {line}: unknown key {key}; there are {}", known.join(", ")),
     }
@@ -254,8 +257,11 @@ mod tests {
         assert_eq!((known.link.as_deref(), known.source.as_str()), (Some("ds3"), "--link"));
         let other = config.profile("192.0.2.9", &none);
         assert_eq!((other.name, other.known, other.port), (None, None, Some(5211)));
-        assert_eq!(config.tags(Some("b"))["site"], "b");
-        assert_eq!((config.tags(None)["site"].as_str(), config.tags(None).len()), ("a", 2));
+        assert_eq!(config.result_tags(Some("b"))["site"], "b");
+        assert_eq!(
+            (config.result_tags(None)["site"].as_str(), config.result_tags(None).len()),
+            ("a", 2)
+        );
     }
 
     #[test]

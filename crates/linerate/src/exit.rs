@@ -7,14 +7,14 @@ use clap::error::ErrorKind;
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
 
-use crate::help::{self, asked};
+use crate::help::{self, command_path};
 use crate::output;
 
 /// Exit code of a command, or a failure to print.
 pub(crate) type Outcome = Result<u8, anyhow::Error>;
 
 /// Prints the failure, if any, as one line and returns its exit code.
-pub(crate) fn code(outcome: Outcome) -> ExitCode {
+pub(crate) fn outcome_code(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(written(code)),
         Err(error) => {
@@ -39,24 +39,28 @@ const TO_BEGIN: &str = "to measure to a host: linerate test HOST, linerate tcp H
 
 /// Ends a command line that clap did not turn into flags: help and version go out as asked, a
 /// mistake is one line: `hint` where there is one, else clap's, with the nearest name.
-pub(crate) fn usage(error: &clap::Error, hint: Option<String>, command: clap::Command) -> ExitCode {
+pub(crate) fn answer_clap_error(
+    error: &clap::Error,
+    hint: Option<String>,
+    command: clap::Command,
+) -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    if let Some(page) = help::topic(&words) {
-        output::text(page);
+    if let Some(page) = help::topic_page(&words) {
+        output::print_text(page);
         return ExitCode::SUCCESS;
     }
     match error.kind() {
-        ErrorKind::DisplayHelp => output::text(&help::text(command, &words)),
-        ErrorKind::DisplayVersion => output::text(&error.render().to_string()),
+        ErrorKind::DisplayHelp => output::print_text(&help::help_text(command, &words)),
+        ErrorKind::DisplayVersion => output::print_text(&error.render().to_string()),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if words.len() < 2 => {
-            output::note(help::BEGIN);
+            output::print_note(help::BEGIN);
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            output::note(help::text(command, &words).trim_end());
+            output::print_note(help::help_text(command, &words).trim_end());
         }
         _ => {
             let line = || {
-                let line = mistake(&error.render().to_string(), &asked(&command, &words));
+                let line = mistake(&error.render().to_string(), &command_path(&command, &words));
                 let unknown =
                     error.kind() == ErrorKind::InvalidSubcommand && !line.contains("similar");
                 match words.get(1).and_then(|word| word.to_str()) {
@@ -75,7 +79,7 @@ pub(crate) fn usage(error: &clap::Error, hint: Option<String>, command: clap::Co
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
-/// Clap's paragraphs as one line: the mistake, its tips, the help to read. `asked` is the command
+/// Clap's paragraphs as one line: the mistake, its tips, the help to read. `command_path` is the command
 /// where clap's usage line does not name it.
 fn mistake(text: &str, asked: &str) -> String {
     let mut lines = text.lines().map(str::trim);
@@ -95,7 +99,8 @@ fn mistake(text: &str, asked: &str) -> String {
             command = words.collect::<Vec<_>>().join(" ");
         }
     }
-    let negative = said.strip_prefix("unexpected argument '").and_then(|it| it.split_once('\''));
+    let negative =
+        said.strip_prefix("unexpected argument '").and_then(|rest| rest.split_once('\''));
     if let Some((number, _)) = negative.filter(|(text, _)| text.parse::<f64>().is_ok()) {
         said = format!("no flag here takes the negative number {number}");
     }
@@ -117,14 +122,14 @@ const PLAIN_WORDS: [(&str, &str); 7] = [
 #[cfg(test)]
 mod tests {
     use super::mistake;
-    use crate::help::asked;
+    use crate::help::command_path;
 
     #[test]
     fn a_bad_value_points_at_the_help_of_its_own_command() {
         let lab = clap::Command::new("lab").subcommand(clap::Command::new("run"));
         let all = clap::Command::new("linerate").subcommand(lab);
         let words = ["linerate", "lab", "run", "lab", "-x"].map(Into::into);
-        assert_eq!(asked(&all, &words), "linerate lab run");
+        assert_eq!(command_path(&all, &words), "linerate lab run");
         // As clap 4.6 prints it: without a usage.
         let text = "error: invalid value '1X' for '--window <SIZE>': no size\n\nFor more \
                     information, try '--help'.\n";

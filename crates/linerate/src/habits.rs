@@ -192,7 +192,7 @@ fn rewritten(words: &[OsString], flag: &str, habit: Habit) -> Result<Vec<OsStrin
         (Flag(ours) | Value(ours), None) => vec![ours.into()],
         (Value(ours), Some(value)) => vec![ours.into(), value],
         (TypeOfService, Some(value)) => {
-            vec!["--dscp".into(), dscp(&value.to_string_lossy())?.into()]
+            vec!["--dscp".into(), dscp_from_octet(&value.to_string_lossy())?.into()]
         }
         _ => Vec::new(),
     };
@@ -221,7 +221,7 @@ fn place_of_flag(words: &[OsString], flag: &str) -> Option<(usize, String, Strin
 }
 
 /// The code point of an octet as iperf3 and ping read it: decimal, `0x` hexadecimal, `0` octal.
-fn dscp(text: &str) -> Result<String, String> {
+fn dscp_from_octet(text: &str) -> Result<String, String> {
     let number = match (text.strip_prefix("0x"), text.strip_prefix('0')) {
         (Some(hex), _) => u8::from_str_radix(hex, 16),
         (None, Some(octal)) if !octal.is_empty() => u8::from_str_radix(octal, 8),
@@ -242,12 +242,12 @@ mod tests {
     use clap::{CommandFactory, Parser};
 
     use super::*;
-    use crate::Cli;
+    use crate::LinerateCli;
 
     fn understood(line: &str) -> Result<String, String> {
         let words = std::iter::once("linerate").chain(line.split(' ')).map(OsString::from);
-        let asked = |words: &[OsString]| crate::help::asked(&Cli::command(), words);
-        let read = read(words.collect(), |words| Cli::try_parse_from(words), asked);
+        let asked = |words: &[OsString]| crate::help::command_path(&LinerateCli::command(), words);
+        let read = read(words.collect(), |words| LinerateCli::try_parse_from(words), asked);
         read.map(|cli| format!("{cli:?}"))
             .map_err(|(error, hint)| hint.unwrap_or_else(|| error.to_string()))
     }
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn no_habit_is_a_flag_of_ours() {
-        let root = Cli::command();
+        let root = LinerateCli::command();
         for (commands, flags, habit) in HABITS {
             for name in commands.split(' ').filter(|name| *name != "linerate") {
                 let command = root.find_subcommand(name).expect("a command");

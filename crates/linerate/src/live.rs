@@ -5,54 +5,54 @@ use linerate_core::record::{BenchTrial, Event, TrialPort};
 use linerate_core::units::PacketRate;
 use linerate_report::live::Rows;
 
-use crate::command::measure::Output;
+use crate::command::measure::OutputFlags;
 use crate::output;
 
 /// More streams than this in a direction are shown as their sum.
 const STREAMS_MAX: u16 = 16;
 
 /// Prints the lines of a TCP test during the test.
-pub(crate) struct TcpLines(Lines);
+pub(crate) struct TcpLines(IntervalLines);
 
 /// Prints the lines of a UDP test during the test: of its intervals, or of a search's
 /// sub-intervals.
 pub(crate) struct UdpLines {
-    lines: Lines,
+    lines: IntervalLines,
     searches: bool,
 }
 
 impl TcpLines {
     /// Lines for people, or none.
-    pub(crate) fn new(flags: &Output, streams: u16) -> Self {
-        Self(Lines::new(flags, streams, Rows::tcp))
+    pub(crate) fn new(flags: &OutputFlags, streams: u16) -> Self {
+        Self(IntervalLines::new(flags, streams, Rows::tcp))
     }
 
     /// Prints the line of an event.
-    pub(crate) fn event(&mut self, event: &Event) {
-        self.0.event(event);
+    pub(crate) fn print_event(&mut self, event: &Event) {
+        self.0.print_event(event);
     }
 }
 
 impl UdpLines {
     /// Lines for people, or none.
-    pub(crate) fn new(flags: &Output, streams: u16) -> Self {
-        Self { lines: Lines::new(flags, streams, Rows::udp), searches: false }
+    pub(crate) fn new(flags: &OutputFlags, streams: u16) -> Self {
+        Self { lines: IntervalLines::new(flags, streams, Rows::udp), searches: false }
     }
 
     /// Lines of a search.
-    pub(crate) fn of_search(flags: &Output) -> Self {
-        Self { lines: Lines::new(flags, 1, Rows::search), searches: true }
+    pub(crate) fn of_search(flags: &OutputFlags) -> Self {
+        Self { lines: IntervalLines::new(flags, 1, Rows::search), searches: true }
     }
 
     /// Prints the line of an event.
-    pub(crate) fn event(&mut self, event: &Event) {
+    pub(crate) fn print_event(&mut self, event: &Event) {
         match event {
             Event::SubInterval(row) if self.lines.live => {
-                output::line(&self.lines.rows.sub_interval(row));
+                output::print_line(&self.lines.rows.sub_interval(row));
             }
             // Those of the control connection cover the same time by other clocks.
             Event::Interval(_) if self.searches => {}
-            other => self.lines.event(other),
+            other => self.lines.print_event(other),
         }
     }
 }
@@ -61,7 +61,7 @@ impl UdpLines {
 /// verdict; the reason why it does not count is on a line of its own.
 pub(crate) fn bench_line(trial: &BenchTrial) -> String {
     let sum = |of: fn(&TrialPort) -> u64| trial.ports.iter().map(of).sum::<u64>();
-    let (sent, lost) = (sum(|port| port.sent), sum(TrialPort::lost));
+    let (sent, lost) = (sum(|port| port.sent), sum(TrialPort::lost_frames));
     let offered: f64 = trial.ports.iter().map(|port| port.offered_fps).sum();
     let load = PacketRate::from_per_sec(offered).unwrap_or_default();
     let verdict = match (&trial.invalid, lost) {
@@ -78,27 +78,27 @@ pub(crate) fn bench_line(trial: &BenchTrial) -> String {
     )
 }
 
-struct Lines {
+struct IntervalLines {
     live: bool,
     sums_only: bool,
     rows: Rows,
 }
 
-impl Lines {
-    fn new(flags: &Output, streams: u16, rows: fn(Option<usize>) -> Rows) -> Self {
+impl IntervalLines {
+    fn new(flags: &OutputFlags, streams: u16, rows: fn(Option<usize>) -> Rows) -> Self {
         let sums_only = streams > STREAMS_MAX && !flags.amount.verbose;
-        Self { live: flags.live(), sums_only, rows: rows(output::width()) }
+        Self { live: flags.shows_live_lines(), sums_only, rows: rows(output::output_columns()) }
     }
 
-    fn event(&mut self, event: &Event) {
+    fn print_event(&mut self, event: &Event) {
         if !self.live {
             return;
         }
         match event {
             Event::Connected(line) => output::folded(line),
             Event::Interval(row) if self.sums_only && row.flow.is_some() => {}
-            Event::Interval(row) => output::line(&self.rows.interval(row)),
-            Event::Note(line) => output::note(line),
+            Event::Interval(row) => output::print_line(&self.rows.interval(row)),
+            Event::Note(line) => output::print_note(line),
             Event::Plan(_)
             | Event::Stream(_)
             | Event::SubInterval(_)

@@ -30,7 +30,7 @@ pub(crate) enum Form {
 }
 
 /// Writes events from `level` on from now on.
-pub(crate) fn begin(level: LevelFilter, form: Form) {
+pub(crate) fn install_logger(level: LevelFilter, form: Form) {
     // The first one stays: a process has one log.
     let _ = tracing::subscriber::set_global_default(Log { level, form });
 }
@@ -51,12 +51,12 @@ impl Subscriber for Log {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut words = Words::default();
+        let mut words = EventFields::default();
         event.record(&mut words);
-        let (now, level) = (clock::wall(), *event.metadata().level());
-        output::note(&match self.form {
-            Form::Text => words.line(now, level),
-            Form::Json => words.json(now, level),
+        let (now, level) = (clock::wall_time(), *event.metadata().level());
+        output::print_note(&match self.form {
+            Form::Text => words.text_line(now, level),
+            Form::Json => words.json_line(now, level),
         });
     }
 
@@ -76,13 +76,13 @@ impl Subscriber for Log {
 /// The fields of an event: the client as `peer`, the figures of its test as JSON in `ways`, and its
 /// message.
 #[derive(Default)]
-struct Words {
+struct EventFields {
     peer: String,
     ways: String,
     message: String,
 }
 
-impl Visit for Words {
+impl Visit for EventFields {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         // Text cannot fail to be written to.
         let _ = match field.name() {
@@ -93,9 +93,9 @@ impl Visit for Words {
     }
 }
 
-impl Words {
+impl EventFields {
     /// `2026-11-22T22:01:01.123Z 192.0.2.1:40000 tcp up: 1 stream, ...`, in UTC (RFC 3339).
-    fn line(&self, now: WallTime, level: Level) -> String {
+    fn text_line(&self, now: WallTime, level: Level) -> String {
         let level = match level {
             Level::DEBUG => " debug:",
             Level::TRACE => " trace:",
@@ -106,7 +106,7 @@ impl Words {
 
     /// `{"time":"2026-11-22T22:01:01.123Z","level":"info","peer":"192.0.2.1:40000","message":"tcp
     /// up: ...","ways":[{"direction":"up","streams":1,"bytes":...,"seconds":...,"rate_bps":...}]}`.
-    fn json(&self, now: WallTime, level: Level) -> String {
+    fn json_line(&self, now: WallTime, level: Level) -> String {
         let peer = Some(self.peer.trim()).filter(|peer| !peer.is_empty());
         let ways: serde_json::Value = serde_json::from_str(&self.ways).unwrap_or_default();
         let object = serde_json::json!({
@@ -130,17 +130,17 @@ mod tests {
         let now = WallTime::from_unix_nanos(482_196_050_520_000_000);
         let message = " refused: a\nb\u{1b}[2J".to_owned();
         let ways = r#"[{"rate_bps":8}]"#.to_owned();
-        let words = Words { peer: " 192.0.2.1:40000".to_owned(), ways, message };
+        let words = EventFields { peer: " 192.0.2.1:40000".to_owned(), ways, message };
         let expected = "1985-04-12T23:20:50.520Z 192.0.2.1:40000 refused: a\\nb\\u{1b}[2J";
-        assert_eq!(words.line(now, Level::INFO), expected);
-        assert_eq!(words.line(now, Level::DEBUG), expected.replacen(' ', " debug: ", 1));
+        assert_eq!(words.text_line(now, Level::INFO), expected);
+        assert_eq!(words.text_line(now, Level::DEBUG), expected.replacen(' ', " debug: ", 1));
         let json: serde_json::Value =
-            linerate_core::tree::from_json(&words.json(now, Level::WARN)).expect("an object");
+            linerate_core::tree::from_json(&words.json_line(now, Level::WARN)).expect("an object");
         assert_eq!(json["time"], "1985-04-12T23:20:50.520Z");
         assert_eq!((&json["level"], &json["peer"]), (&"warn".into(), &"192.0.2.1:40000".into()));
         assert_eq!(json["message"], "refused: a\nb\u{1b}[2J");
         assert_eq!(json["ways"][0]["rate_bps"], 8);
-        let quiet = Words { message: " wait".to_owned(), ..Words::default() };
-        assert!(!quiet.json(now, Level::WARN).contains('\n'));
+        let quiet = EventFields { message: " wait".to_owned(), ..EventFields::default() };
+        assert!(!quiet.json_line(now, Level::WARN).contains('\n'));
     }
 }

@@ -38,17 +38,17 @@ pub(crate) const VERSION: &str = env!("LINERATE_VERSION");
     subcommand_required = true,
     arg_required_else_help = true
 )]
-struct Cli {
+struct LinerateCli {
     /// Use colours: auto = on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     color: clap::ColorChoice,
     #[command(subcommand)]
-    command: Command,
+    command: LinerateCommand,
 }
 
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "there is one, and it is moved once")]
-enum Command {
+enum LinerateCommand {
     /// Measure TCP throughput to a server
     Tcp(command::tcp::Args),
     /// Measure UDP throughput, loss and jitter to a server
@@ -71,13 +71,13 @@ enum Command {
     /// Say what limited a result, by which evidence, and the remedy
     Explain(command::explain::Args),
     /// Emulate ttcp's command line and output (or link linerate as ttcp)
-    Ttcp(personality::Words),
+    Ttcp(personality::ProgramArguments),
     /// Emulate iperf 2's command line and output (or link linerate as iperf)
-    Iperf(personality::Words),
+    Iperf(personality::ProgramArguments),
     /// Emulate iperf3's command line, output and JSON (or link linerate as iperf3)
-    Iperf3(personality::Words),
+    Iperf3(personality::ProgramArguments),
     /// Emulate nuttcp's command line and output (or link linerate as nuttcp)
-    Nuttcp(personality::Words),
+    Nuttcp(personality::ProgramArguments),
     #[cfg(feature = "commands")]
     #[command(flatten)]
     BeyondCore(command::beyond_core::BeyondCore),
@@ -85,38 +85,38 @@ enum Command {
 
 /// The commands with the flags that other programs have and clap does not read.
 pub(crate) fn described() -> clap::Command {
-    Cli::command().mut_subcommand("iperf3", personality::iperf3::described)
+    LinerateCli::command().mut_subcommand("iperf3", personality::iperf3::described)
 }
 
 fn main() -> std::process::ExitCode {
     let words = personality::arguments(std::env::args_os());
     // A question of every script that picks a program: not worth the tree of all commands.
     if matches!(&words[..], [_, only] if only == "--version" || only == "-V") {
-        output::text(&format!("linerate {VERSION}\n"));
-        return exit::code(Ok(0));
+        output::print_text(&format!("linerate {VERSION}\n"));
+        return exit::outcome_code(Ok(0));
     }
-    let asked = |words: &[OsString]| help::asked(&Cli::command(), words);
-    let cli = match habits::read(words, |words| Cli::try_parse_from(words), asked) {
+    let asked = |words: &[OsString]| help::command_path(&LinerateCli::command(), words);
+    let cli = match habits::read(words, |words| LinerateCli::try_parse_from(words), asked) {
         Ok(cli) => cli,
-        Err((error, hint)) => return exit::usage(&error, hint, described()),
+        Err((error, hint)) => return exit::answer_clap_error(&error, hint, described()),
     };
     output::choose_colour(cli.color);
     help::keep_commands(described);
-    exit::code(match cli.command {
-        Command::Tcp(args) => command::tcp::run(args),
-        Command::Udp(args) => command::udp::run(args),
-        Command::Ping(args) => command::ping::run(args),
-        Command::Stamp(args) => command::stamp::run(args),
-        Command::Serve(args) => command::serve::run(args),
-        Command::Policy(args) => command::policy::run(args),
-        Command::Test(args) => command::test::run(args),
-        Command::Explain(args) => command::explain::run(args),
-        Command::Ttcp(words) => Personality::Ttcp.run(words),
-        Command::Iperf(words) => Personality::Iperf.run(words),
-        Command::Iperf3(words) => Personality::Iperf3.run(words),
-        Command::Nuttcp(words) => Personality::Nuttcp.run(words),
+    exit::outcome_code(match cli.command {
+        LinerateCommand::Tcp(args) => command::tcp::run(args),
+        LinerateCommand::Udp(args) => command::udp::run(args),
+        LinerateCommand::Ping(args) => command::ping::run(args),
+        LinerateCommand::Stamp(args) => command::stamp::run(args),
+        LinerateCommand::Serve(args) => command::serve::run(args),
+        LinerateCommand::Policy(args) => command::policy::run(args),
+        LinerateCommand::Test(args) => command::test::run(args),
+        LinerateCommand::Explain(args) => command::explain::run(args),
+        LinerateCommand::Ttcp(words) => Personality::Ttcp.run(words),
+        LinerateCommand::Iperf(words) => Personality::Iperf.run(words),
+        LinerateCommand::Iperf3(words) => Personality::Iperf3.run(words),
+        LinerateCommand::Nuttcp(words) => Personality::Nuttcp.run(words),
         #[cfg(feature = "commands")]
-        Command::BeyondCore(command) => command.run(),
+        LinerateCommand::BeyondCore(command) => command.run(),
     })
 }
 
@@ -126,11 +126,11 @@ mod tests {
 
     fn parsed(words: &[&str]) -> String {
         let words = std::iter::once("linerate").chain(words.iter().copied());
-        format!("{:?}", Cli::try_parse_from(words).expect("the flags are accepted"))
+        format!("{:?}", LinerateCli::try_parse_from(words).expect("the flags are accepted"))
     }
 
     /// A line of a page as a shell splits it: at spaces, but for those in single quotes.
-    fn words(line: &str) -> Vec<String> {
+    fn shell_words(line: &str) -> Vec<String> {
         let parts = line.split('\'').enumerate();
         let split = parts.flat_map(|(at, part)| match at % 2 {
             0 => part.split_whitespace().map(str::to_owned).collect(),
@@ -147,7 +147,7 @@ mod tests {
         assert!(commands.len() > 20, "{commands:?}");
         assert_eq!(page.matches("\n## ... ").count(), 12, "each task has a heading");
         for command in commands {
-            let error = Cli::try_parse_from(words(command)).err();
+            let error = LinerateCli::try_parse_from(shell_words(command)).err();
             assert!(error.is_none(), "{command}: {}", error.expect("just seen"));
         }
     }

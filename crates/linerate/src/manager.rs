@@ -29,15 +29,15 @@ pub(crate) fn tell_of_begin_and_end(stop: &Stop) {
 
 /// Waits until the program is to end.
 pub(crate) fn tell_of_the_end(stop: &Stop) {
-    while !stop.asked() {
+    while !stop.is_requested() {
         linerate_sys::clock::sleep(LOOK);
     }
-    ends(stop);
+    report_stopping(stop);
 }
 
 /// Reports the end of the program once, from this thread or from the one that waits for it.
-pub(crate) fn ends(stop: &Stop) {
-    if stop.asked() && !ENDS.swap(true, Ordering::SeqCst) {
+pub(crate) fn report_stopping(stop: &Stop) {
+    if stop.is_requested() && !ENDS.swap(true, Ordering::SeqCst) {
         notify("STOPPING=1");
     }
 }

@@ -13,12 +13,12 @@ use linerate_report::{Detail, Document, Screen};
 static TROUBLE: OnceLock<io::Error> = OnceLock::new();
 
 /// One line of results.
-pub(crate) fn line(text: &str) {
+pub(crate) fn print_line(text: &str) {
     note_trouble(writeln!(io::stdout().lock(), "{}", for_terminal(text)));
 }
 
 /// Results that bring their own line ends.
-pub(crate) fn text(text: &str) {
+pub(crate) fn print_text(text: &str) {
     let mut out = io::stdout().lock();
     note_trouble(out.write_all(for_terminal(text).as_bytes()).and_then(|()| out.flush()));
 }
@@ -50,7 +50,7 @@ fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
 
 /// Prints a line that is broken between words at the terminal's width, with further lines indented.
 pub(crate) fn folded(text: &str) {
-    self::text(&linerate_report::folded(text, width()));
+    self::print_text(&linerate_report::folded(text, output_columns()));
 }
 
 /// A whole document, as wide as its reader has it.
@@ -60,7 +60,11 @@ pub(crate) fn document(document: &Document) {
 
 /// As much of a document as the reader asked for.
 pub(crate) fn result(document: &Document, detail: Detail) {
-    text(&document.on(&Screen { width: width(), colour: coloured(), detail }));
+    print_text(&document.render_on_screen(&Screen {
+        width: output_columns(),
+        colour: coloured(),
+        detail,
+    }));
 }
 
 /// Settles for the whole run whether there are colours: as asked, else on terminals that have them
@@ -79,7 +83,7 @@ fn coloured() -> bool {
 }
 
 /// One line that is not a result: progress, a note.
-pub(crate) fn note(text: &str) {
+pub(crate) fn print_note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
@@ -90,7 +94,7 @@ pub(crate) fn error_line(text: &str) {
 
 /// Columns of results: those of the environment variable COLUMNS, else of the terminal; `None` for
 /// files and pipes, whose reader wraps nothing.
-pub(crate) fn width() -> Option<usize> {
+pub(crate) fn output_columns() -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     asked.filter(|columns| *columns > 0).or_else(linerate_sys::terminal::columns)
 }

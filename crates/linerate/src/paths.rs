@@ -32,7 +32,7 @@ pub(crate) fn filled(flag: Option<&Path>) -> Result<Store, Failure> {
         let object = path.display().to_string();
         Failure::new(Fault::Usage, "open store", object, "it has no results yet")
             .advise("run a measurement, or name another store with --store")
-            .coded(FailureCode::NoResult)
+            .with_code(FailureCode::NoResult)
     })
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn unwritable(attempt: &str, path: &Path, error: &std::io::Error) -> 
     let full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
     let fault = if full { Fault::System } else { Fault::Usage };
     let failure = Failure::new(fault, attempt, path.display().to_string(), words_of(error));
-    match path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists()) {
+    match path.parent().filter(|path| !path.as_os_str().is_empty() && !path.exists()) {
         Some(folder) => failure.advise(format!("make {} first", folder.display())),
         None if full => failure.advise("free some space, or name another place"),
         None if attempt == "write" => failure.advise("name a file that this user may write"),
@@ -167,7 +167,7 @@ pub(crate) fn unreadable(attempt: &str, path: &Path, error: &std::io::Error) -> 
 /// A record on one line.
 /// # Errors
 /// When it cannot be written as JSON, which no record of this program is.
-pub(crate) fn json(record: &Record) -> Result<String, Failure> {
+pub(crate) fn record_json(record: &Record) -> Result<String, Failure> {
     linerate_core::tree::to_json(record)
         .map_err(|error| Failure::new(Fault::System, "write record", record.id.to_string(), error))
 }

@@ -33,10 +33,10 @@ pub struct Side {
 
 impl Assertion {
     /// Holds it against a record; of a test in both directions, in each.
-    pub fn judge(&self, record: &Record) -> Judged {
+    pub fn judge_record(&self, record: &Record) -> Judged {
         let directions = match &record.plan {
-            Plan::Tcp(plan) => plan.test.directions.each(),
-            Plan::Udp(plan) => plan.test.directions.each(),
+            Plan::Tcp(plan) => plan.test.directions.each_direction(),
+            Plan::Udp(plan) => plan.test.directions.each_direction(),
             Plan::Test(_) => &[Direction::Up, Direction::Down],
             Plan::Ping(_)
             | Plan::Simulate(_)
@@ -97,14 +97,14 @@ impl Evaluation<'_> {
     }
 
     fn compared(&mut self, left: &Condition, compare: Compare, right: &Condition) -> bool {
-        let (one, other) = (self.value(left), self.value(right));
-        let unit = unit(left).or_else(|| unit(right)).unwrap_or(NONE);
+        let (one, other) = (self.evaluate_node(left), self.evaluate_node(right));
+        let unit = quantity_unit(left).or_else(|| quantity_unit(right)).unwrap_or(NONE);
         let side = |node: &Condition, value| Side { text: written(node), value, unit };
-        self.comparisons.push((side(left, one), compare.sign(), side(right, other)));
-        one.zip(other).is_some_and(|(one, other)| compare.holds(one, other))
+        self.comparisons.push((side(left, one), compare.comparison_sign(), side(right, other)));
+        one.zip(other).is_some_and(|(one, other)| compare.is_satisfied(one, other))
     }
 
-    fn value(&mut self, node: &Condition) -> Option<f64> {
+    fn evaluate_node(&mut self, node: &Condition) -> Option<f64> {
         Some(match node {
             Condition::Number(value) => *value,
             Condition::Name(name) => {
@@ -115,10 +115,10 @@ impl Evaluation<'_> {
                 }
                 found?
             }
-            Condition::Negated(node) => -self.value(node)?,
+            Condition::Negated(node) => -self.evaluate_node(node)?,
             Condition::Sum(left, sign, right) => {
                 // Both are looked at, so that all that is missing is named.
-                let (left, right) = (self.value(left), self.value(right));
+                let (left, right) = (self.evaluate_node(left), self.evaluate_node(right));
                 let (left, right) = (left?, right?);
                 match sign {
                     '+' => left + right,
@@ -171,23 +171,23 @@ impl Evaluation<'_> {
 }
 
 /// The unit of a quantity that has one.
-fn unit(node: &Condition) -> Option<&'static str> {
+fn quantity_unit(node: &Condition) -> Option<&'static str> {
     match node {
         Condition::Name(name) => match &name.what {
             AssertedValue::Ceiling => Some("bit/s"),
             AssertedValue::Metric(metrics) => {
-                let unit = metrics.first()?.row().unit;
+                let unit = metrics.first()?.table_row().unit;
                 let is_share = unit == "1";
                 (is_share || dimension(unit) != NONE).then_some(unit)
             }
         },
-        Condition::Negated(node) => unit(node),
+        Condition::Negated(node) => quantity_unit(node),
         Condition::Sum(left, '/', right) => {
             // Of two quantities a share comes out.
-            let pair = unit(left).zip(unit(right));
-            if pair.is_some() { None } else { unit(left) }
+            let pair = quantity_unit(left).zip(quantity_unit(right));
+            if pair.is_some() { None } else { quantity_unit(left) }
         }
-        Condition::Sum(left, _, right) => unit(left).or_else(|| unit(right)),
+        Condition::Sum(left, _, right) => quantity_unit(left).or_else(|| quantity_unit(right)),
         Condition::Number(_) | Condition::Compared(..) | Condition::All(_) | Condition::Any(_) => {
             None
         }

@@ -79,11 +79,11 @@ impl Compare {
         ("<", Self::Below),
     ];
 
-    fn sign(self) -> &'static str {
+    fn comparison_sign(self) -> &'static str {
         Self::ALL.iter().find(|(_, compare)| *compare == self).map_or("", |(sign, _)| sign)
     }
 
-    fn holds(self, left: f64, right: f64) -> bool {
+    fn is_satisfied(self, left: f64, right: f64) -> bool {
         match self {
             Self::Least => left >= right,
             Self::Most => left <= right,

@@ -89,7 +89,7 @@ impl<'a> Parser<'a> {
     }
 
     fn parse_all(&mut self) -> Result<Typed, String> {
-        self.joined("and", Self::test, Condition::All)
+        self.joined("and", Self::parse_comparison, Condition::All)
     }
 
     fn joined(
@@ -111,7 +111,7 @@ impl<'a> Parser<'a> {
         Ok((if only { nodes.remove(0) } else { make(nodes) }, kind))
     }
 
-    fn test(&mut self) -> Result<Typed, String> {
+    fn parse_comparison(&mut self) -> Result<Typed, String> {
         let (left, left_kind) = self.sum()?;
         let found = Compare::ALL.into_iter().find(|(sign, _)| self.accept_sign(sign));
         let Some((sign, compare)) = found else {
@@ -121,31 +121,31 @@ impl<'a> Parser<'a> {
             return Ok((left, left_kind));
         };
         let (right, right_kind) = self.sum()?;
-        alike(sign, left_kind, right_kind)?;
+        common_dimension(sign, left_kind, right_kind)?;
         Ok((Condition::Compared(Box::new(left), compare, Box::new(right)), None))
     }
 
     fn sum(&mut self) -> Result<Typed, String> {
-        let (mut left, mut kind) = self.term()?;
+        let (mut left, mut kind) = self.parse_product()?;
         while let Some(sign) = ["+", "-"].into_iter().find(|sign| self.accept_sign(sign)) {
-            let (right, right_kind) = self.term()?;
-            kind = Some(alike(sign, kind, right_kind)?);
+            let (right, right_kind) = self.parse_product()?;
+            kind = Some(common_dimension(sign, kind, right_kind)?);
             left = Condition::Sum(Box::new(left), first_char(sign), Box::new(right));
         }
         Ok((left, kind))
     }
 
-    fn term(&mut self) -> Result<Typed, String> {
-        let (mut left, mut kind) = self.part()?;
+    fn parse_product(&mut self) -> Result<Typed, String> {
+        let (mut left, mut kind) = self.parse_factor()?;
         while let Some(sign) = ["*", "/"].into_iter().find(|sign| self.accept_sign(sign)) {
-            let (right, right_kind) = self.part()?;
+            let (right, right_kind) = self.parse_factor()?;
             kind = Some(product(sign, kind, right_kind)?);
             left = Condition::Sum(Box::new(left), first_char(sign), Box::new(right));
         }
         Ok((left, kind))
     }
 
-    fn part(&mut self) -> Result<Typed, String> {
+    fn parse_factor(&mut self) -> Result<Typed, String> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return Err(format!("brackets and signs are nested deeper than {DEPTH_MAX}"));
@@ -165,7 +165,7 @@ impl<'a> Parser<'a> {
             };
         }
         if self.accept_sign("-") {
-            let (node, kind) = self.part()?;
+            let (node, kind) = self.parse_factor()?;
             let kind = quantity("-", kind)?;
             return Ok((Condition::Negated(Box::new(node)), Some(kind)));
         }
@@ -278,7 +278,7 @@ fn quantity_of(name: &str) -> Result<(AssertedValue, &'static str), String> {
     found.extend(OTHER_NAMES.iter().filter(|(other, _)| *other == name).map(|(_, id)| *id));
     let Some(metric) = found.first() else {
         let known = || METRICS.iter().map(|row| short(row.id.key())).chain(["ceiling"]);
-        let mut near = crate::near(name, known());
+        let mut near = crate::similar_names(name, known());
         if near.is_empty() {
             near = known().filter(|key| key.contains(name) || name.contains(key)).take(4).collect();
         }
@@ -288,7 +288,7 @@ fn quantity_of(name: &str) -> Result<(AssertedValue, &'static str), String> {
         };
         return Err(format!("{name:?} is not a metric; {hint}"));
     };
-    let unit = dimension(metric.row().unit);
+    let unit = dimension(metric.table_row().unit);
     Ok((AssertedValue::Metric(found), unit))
 }
 
@@ -298,7 +298,7 @@ fn quantity(sign: &str, kind: Option<&'static str>) -> Result<&'static str, Stri
 }
 
 /// The dimension that both have.
-fn alike(
+fn common_dimension(
     sign: &str,
     left: Option<&'static str>,
     right: Option<&'static str>,

@@ -9,8 +9,9 @@ use crate::time::WallTime;
 fn record(plan: Plan, rows: &[(MetricId, Stat, f64)]) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let id = RecordId::from_parts(0, [0; 10]);
-    let mut record = Record::begin(id, tool, plan, WallTime::from_unix_nanos(0));
-    record.summary = rows.iter().map(|(id, stat, value)| Summary::of(*id, *stat, *value)).collect();
+    let mut record = Record::from_plan(id, tool, plan, WallTime::from_unix_nanos(0));
+    record.summary =
+        rows.iter().map(|(id, stat, value)| Summary::from_value(*id, *stat, *value)).collect();
     record
 }
 
@@ -33,7 +34,7 @@ fn tcp() -> Record {
 }
 
 fn judged(text: &str, record: &Record) -> Judged {
-    text.parse::<Assertion>().unwrap_or_else(|error| panic!("{text}: {error}")).judge(record)
+    text.parse::<Assertion>().unwrap_or_else(|error| panic!("{text}: {error}")).judge_record(record)
 }
 
 #[test]
@@ -100,7 +101,9 @@ fn a_test_of_both_directions_has_to_hold_in_each() {
     let mut both = tcp();
     let Plan::Tcp(plan) = &mut both.plan else { panic!("made above") };
     plan.test.directions = crate::record::TcpDirections::Both;
-    let row = |bps| Summary::of(MetricId::Goodput, Stat::Value, bps).in_direction(Direction::Down);
+    let row = |bps| {
+        Summary::from_value(MetricId::Goodput, Stat::Value, bps).in_direction(Direction::Down)
+    };
     both.summary.push(row(100e6));
     let down = judged("goodput >= 500 Mbit/s", &both);
     assert_eq!((down.met, down.direction), (false, Some(Direction::Down)));
@@ -174,10 +177,10 @@ proptest! {
             Just("and"), Just("or"), Just(" "), Just("µ"), Just("é")
         ], 0..40)) {
         if let Ok(assertion) = words.concat().parse::<Assertion>() {
-            let _ = assertion.judge(&tcp());
+            let _ = assertion.judge_record(&tcp());
         }
         if let Ok(assertion) = words.join(" ").parse::<Assertion>() {
-            let judged = assertion.judge(&tcp());
+            let judged = assertion.judge_record(&tcp());
             prop_assert!(!judged.comparisons.is_empty());
         }
     }

@@ -37,7 +37,7 @@ pub fn rounds_of(records: &[Record]) -> Result<Vec<Record>, TooFew> {
     for (index, samples) in samples.iter().enumerate() {
         // The first one gives two blocks to each round.
         let each = if index == 0 { 2 } else { 1 };
-        let (has, needs) = (samples.count(), each * ROUNDS_MIN as usize);
+        let (has, needs) = (samples.sample_count(), each * ROUNDS_MIN as usize);
         if has < needs {
             return Err(TooFew { index, metric, has, needs });
         }
@@ -47,8 +47,8 @@ pub fn rounds_of(records: &[Record]) -> Result<Vec<Record>, TooFew> {
     let others: Vec<Vec<f64>> = samples[1..].iter().map(|samples| samples.blocks(rounds)).collect();
     let part = |record: &Record, value: f64| {
         let (tool, plan) = (record.tool.clone(), record.plan.clone());
-        let mut part = Record::begin(record.id, tool, plan, record.started_at);
-        part.summary = vec![Summary::of(metric, stat, value)];
+        let mut part = Record::from_plan(record.id, tool, plan, record.started_at);
+        part.summary = vec![Summary::from_value(metric, stat, value)];
         part
     };
     let mut parts = Vec::new();
@@ -65,7 +65,8 @@ pub fn rounds_of(records: &[Record]) -> Result<Vec<Record>, TooFew> {
 /// flow tests.
 fn compared_by(records: &[Record]) -> (MetricId, Stat) {
     let pings = records.iter().all(|record| matches!(record.plan, Plan::Ping(_)));
-    let kernel = |record: &Record| Samples::from_record(record, MetricId::RttKernel).count() > 0;
+    let kernel =
+        |record: &Record| Samples::from_record(record, MetricId::RttKernel).sample_count() > 0;
     match pings {
         true if records.iter().all(kernel) => (MetricId::RttKernel, Stat::P50),
         true => (MetricId::Rtt, Stat::P50),
@@ -105,7 +106,7 @@ impl<'a> Samples<'a> {
         )
     }
 
-    fn count(&self) -> usize {
+    fn sample_count(&self) -> usize {
         match self {
             Self::Single(values) => values.len(),
             // A block has an interval of every stream.
@@ -115,7 +116,7 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// A value of each of `count` blocks; there are at least as many samples.
+    /// A value of each of `sample_count` blocks; there are at least as many samples.
     fn blocks(&self, count: usize) -> Vec<f64> {
         let range =
             |length: usize, block: usize| (block * length / count)..((block + 1) * length / count);
@@ -155,17 +156,18 @@ mod tests {
     use super::*;
     use crate::comparison::{Comparison, Verdict};
     use crate::record::{
-        Candidate, ComparePlan, Direction, PingPlan, RecordId, Side, TcpPlan, TcpTest, Tool,
+        ComparePlan, ComparisonCandidate, Direction, FlowSide, PingPlan, RecordId, TcpPlan,
+        TcpTest, Tool,
     };
     use crate::time::WallTime;
 
     fn record(plan: Plan, series: Vec<Series>) -> Record {
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         let (id, at) = (RecordId::from_parts(0, [0; 10]), WallTime::from_unix_nanos(0));
-        Record { series, ..Record::begin(id, tool, plan, at) }
+        Record { series, ..Record::from_plan(id, tool, plan, at) }
     }
 
-    fn ping(metric: MetricId, values: &[Option<f64>]) -> Record {
+    fn ping_record(metric: MetricId, values: &[Option<f64>]) -> Record {
         let series = Series {
             metric,
             direction: None,
@@ -179,12 +181,12 @@ mod tests {
     }
 
     /// Two streams with these goodputs in successive intervals of 100 ms, the first 200 ms omitted.
-    fn tcp(rates: &[f64]) -> Record {
+    fn tcp_record(rates: &[f64]) -> Record {
         let series = |flow| Series {
             metric: MetricId::Goodput,
             direction: Some(Direction::Up),
             flow: Some(flow),
-            side: Some(Side::Receiver),
+            side: Some(FlowSide::Receiver),
             payload_bytes: None,
             t_ns: (1..=rates.len() as u64).map(|n| n * 100_000_000).collect(),
             values: rates.iter().map(|rate| Some(*rate)).collect(),
@@ -195,7 +197,10 @@ mod tests {
     }
 
     fn compared(records: &[Record]) -> Comparison {
-        let candidates = records.iter().map(|it| Candidate::new("x", it.plan.clone())).collect();
+        let candidates = records
+            .iter()
+            .map(|record| ComparisonCandidate::new("x", record.plan.clone()))
+            .collect();
         let plan = ComparePlan { candidates, rounds: 0, seed: 0 };
         let mut whole = record(Plan::Compare(plan), Vec::new());
         whole.parts = rounds_of(records).expect("enough samples");
@@ -209,14 +214,14 @@ mod tests {
         let drifting: Vec<_> = (1..=24).map(|n| Some(f64::from(n))).collect();
         let mut other: Vec<_> = (0..6).map(|n| Some(f64::from(2 * n) + 1.5 + 13.0)).collect();
         other.insert(3, None);
-        let [a, b] = [ping(MetricId::Rtt, &drifting), ping(MetricId::Rtt, &other)];
+        let [a, b] = [ping_record(MetricId::Rtt, &drifting), ping_record(MetricId::Rtt, &other)];
         let found = compared(&[a.clone(), b]);
         assert_eq!((found.rounds, found.floor), (6, Some(12.0)));
         assert_eq!(found.candidates[0].value, Some(6.5));
-        assert_eq!(found.candidates[1].difference.map(|it| it.median), Some(13.0));
+        assert_eq!(found.candidates[1].difference.map(|difference| difference.median), Some(13.0));
         assert_eq!(found.candidates[1].verdict, Verdict::Higher);
         let near: Vec<_> = other.iter().flatten().map(|value| Some(value - 2.0)).collect();
-        let found = compared(&[a, ping(MetricId::Rtt, &near)]);
+        let found = compared(&[a, ping_record(MetricId::Rtt, &near)]);
         assert_eq!(found.candidates[1].verdict, Verdict::NotDistinguishable);
     }
 
@@ -225,16 +230,16 @@ mod tests {
         // The two omitted intervals are far off. 12 others: a block each for a and again.
         let a: Vec<f64> = [9e9, 9e9].into_iter().chain((0..12).map(|_| 100.0)).collect();
         let b: Vec<f64> = [0.0, 0.0].into_iter().chain((0..12).map(|_| 300.0)).collect();
-        let found = compared(&[tcp(&a), tcp(&b)]);
+        let found = compared(&[tcp_record(&a), tcp_record(&b)]);
         assert_eq!((found.metric, found.stat), (MetricId::Goodput, Stat::Value));
-        let values = found.candidates.iter().map(|it| it.value);
+        let values = found.candidates.iter().map(|compared| compared.value);
         assert_eq!(values.collect::<Vec<_>>(), [Some(200.0), Some(600.0)]);
     }
 
     #[test]
     fn a_result_with_too_few_samples_is_named() {
         let many: Vec<_> = (0..50).map(|n| Some(f64::from(n))).collect();
-        let ping = |count: usize| ping(MetricId::RttKernel, &many[..count]);
+        let ping = |count: usize| ping_record(MetricId::RttKernel, &many[..count]);
         let error = |records: &[Record]| rounds_of(records).expect_err("too few");
         let metric = MetricId::RttKernel;
         assert_eq!(error(&[ping(11), ping(50)]), TooFew { index: 0, metric, has: 11, needs: 12 });

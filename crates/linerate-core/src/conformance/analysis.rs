@@ -4,7 +4,7 @@
 
 use super::envelope::{Envelope, Train, Vertex};
 use super::follower::Follower;
-use super::meter::{Lack, Meter, Verdict};
+use super::meter::{ConformanceVerdict, Lack, Meter};
 use super::needed::{limit_ns, needed};
 use super::peaks::Peaks;
 use super::plan::{ConformPlan, Contract, PlanError};
@@ -97,7 +97,7 @@ impl Analysis {
         });
         self.last_ns = at_ns;
         let arrival = Arrival { at_ns, ..*arrival };
-        let cells = self.plan.cells.map(|mapping| mapping.cells(arrival.ip_bytes));
+        let cells = self.plan.cells.map(|mapping| mapping.cells_per_packet(arrival.ip_bytes));
         self.total.add(arrival.bytes, cells);
         self.packet_bytes_max = self.packet_bytes_max.max(arrival.bytes);
         self.unused.joined += u64::from(arrival.ip_bytes > self.mtu_bytes);
@@ -150,7 +150,7 @@ impl Analysis {
             packet_bytes_max: self.packet_bytes_max,
             contracts: self.contracts(&vertices),
             inverse: self.inverse(&vertices),
-            peaks: self.peaks(),
+            peaks: self.window_peaks(),
             bucket: bucket(&stretches, self.largest())
                 .and_then(|found| self.follower.confirm(&found)),
             stretches,
@@ -209,7 +209,7 @@ impl Analysis {
     }
 
     /// Windows that fit the span.
-    fn peaks(&self) -> Vec<Peak> {
+    fn window_peaks(&self) -> Vec<Peak> {
         let fit = self.peaks.iter().filter(|peaks| peaks.window_ns() <= self.last_ns);
         fit.map(|peaks| Peak {
             window_ns: peaks.window_ns(),
@@ -235,7 +235,7 @@ struct MeterCounts {
 
 impl MeterCounts {
     #[inline]
-    fn add(&mut self, arrival: &Arrival, verdict: &Verdict) {
+    fn add(&mut self, arrival: &Arrival, verdict: &ConformanceVerdict) {
         let count = &mut self.counts[verdict.colour as usize];
         count.add(arrival.bytes, verdict.cells.map(|(all, _)| all));
         if let Some((all, outside)) = verdict.cells {
@@ -249,12 +249,12 @@ impl MeterCounts {
         }
     }
 
-    fn violate(&mut self, arrival: &Arrival, verdict: &Verdict) {
+    fn violate(&mut self, arrival: &Arrival, verdict: &ConformanceVerdict) {
         let Arrival { number, at_ns, bytes, .. } = *arrival;
         let lack = verdict.lack.unwrap_or(Lack::Precoloured);
         let violation = Violation { packet: number, at_ns, bytes, lack, colour: verdict.colour };
         self.first.get_or_insert(violation);
-        if self.worst.is_none_or(|worst| size(lack) > size(worst.lack)) {
+        if self.worst.is_none_or(|worst| lack_amount(lack) > lack_amount(worst.lack)) {
             self.worst = Some(violation);
         }
         let fresh = Run { first_packet: number, packets: 0, bytes: 0, span_ns: 0 };
@@ -268,7 +268,7 @@ impl MeterCounts {
     }
 }
 
-fn size(lack: Lack) -> f64 {
+fn lack_amount(lack: Lack) -> f64 {
     match lack {
         Lack::EarlyNs(ns) => ns,
         Lack::MissingBytes(bytes) => bytes as f64,
@@ -335,15 +335,16 @@ mod tests {
         let packets: Vec<(u64, u32)> =
             (0..400).map(|n| (n * 700_000 + (n * n * 7919) % 500_000, 1500)).collect();
         let cells = Some(CellMapping::Llcsnap);
-        let contract = Contract::gcra("pcr=100000,cdvt=0s,scr=60000,mbs=1").expect("a contract");
+        let contract =
+            Contract::parse_gcra("pcr=100000,cdvt=0s,scr=60000,mbs=1").expect("a contract");
         let result = run(vec![contract], cells, &packets).contracts.remove(0);
         assert!(result.cells_outside > Some(0), "{result:?}");
         let [cdvt, mbs] = &result.needed[..] else { panic!("{result:?}") };
         let text =
             |cdvt: f64, mbs: f64| format!("pcr=100000,cdvt={}ns,scr=60000,mbs={mbs}", cdvt.ceil());
-        let enough = Contract::gcra(&text(cdvt.value + 1.0, mbs.value)).expect("a contract");
+        let enough = Contract::parse_gcra(&text(cdvt.value + 1.0, mbs.value)).expect("a contract");
         assert!(run(vec![enough], cells, &packets).all_conform());
-        let less = Contract::gcra(&text(cdvt.value - 10.0, 1e6)).expect("a contract");
+        let less = Contract::parse_gcra(&text(cdvt.value - 10.0, 1e6)).expect("a contract");
         assert!(!run(vec![less], cells, &packets).all_conform());
     }
 

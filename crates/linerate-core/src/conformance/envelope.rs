@@ -30,7 +30,7 @@ pub struct Vertex {
 
 impl Vertex {
     /// Bytes that arrived in the interval.
-    pub fn bytes(&self) -> f64 {
+    pub fn arrived_bytes(&self) -> f64 {
         self.burst_bytes + self.rate_bps / 8e9 * self.span_ns
     }
 }
@@ -185,9 +185,9 @@ impl Envelope {
     fn serve_queues(&mut self, train: &Train, from: usize) {
         let Train { at_ns, bytes, .. } = *train;
         let step = at_ns - self.last_ns;
-        self.serve(from..self.live, step, at_ns, bytes);
+        self.serve_range(from..self.live, step, at_ns, bytes);
         if step > 0.0 {
-            self.wake(step, at_ns, bytes, from);
+            self.wake_queues(step, at_ns, bytes, from);
             self.fresh = bytes;
             self.last_ns = at_ns;
         } else {
@@ -199,8 +199,8 @@ impl Envelope {
         }
     }
 
-    /// Serves the queues in `range` for `step` and adds `bytes`.
-    fn serve(&mut self, range: std::ops::Range<usize>, step: f64, at_ns: f64, bytes: f64) {
+    /// Serves the queues in `range` for `step` and adds `arrived_bytes`.
+    fn serve_range(&mut self, range: std::ops::Range<usize>, step: f64, at_ns: f64, bytes: f64) {
         // Slices of one length and loads before stores, so that the loop has no checks and no
         // branches and becomes vector instructions.
         let rates = &self.rates[range.clone()];
@@ -224,13 +224,13 @@ impl Envelope {
     }
 
     /// Finds the queues that hold something since the last moment, and those that do no more.
-    fn wake(&mut self, step: f64, at_ns: f64, bytes: f64, from: usize) {
+    fn wake_queues(&mut self, step: f64, at_ns: f64, bytes: f64, from: usize) {
         let sleeping = &self.rates[self.live..];
         let awake = sleeping.iter().take_while(|rate| self.fresh > *rate * step).count();
         let range = self.live..self.live + awake;
         self.queue[range.clone()].fill(self.fresh);
         self.since[range.clone()].fill(self.last_ns);
-        self.serve(range.clone(), step, at_ns, bytes);
+        self.serve_range(range.clone(), step, at_ns, bytes);
         self.live = range.end;
         // A higher rate empties first.
         let is_fresh = |since: &&f64| **since >= at_ns;
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(envelope.burst_at(12e3), Some(1500.0));
         let vertices = envelope.vertices();
         let at_8k = vertices.iter().find(|vertex| vertex.rate_bps == 8e3).expect("it was asked");
-        assert_eq!((at_8k.span_ns, at_8k.bytes()), (1e9, 3000.0));
+        assert_eq!((at_8k.span_ns, at_8k.arrived_bytes()), (1e9, 3000.0));
         let fastest = vertices.last().expect("a grid");
         assert!((fastest.rate_bps - 1e12).abs() < 1.0);
         assert_eq!((fastest.burst_bytes, fastest.span_ns), (1500.0, 0.0));

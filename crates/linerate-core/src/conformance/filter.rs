@@ -45,7 +45,7 @@ struct Net {
 }
 
 impl Net {
-    fn has(self, other: IpAddr) -> bool {
+    fn contains_address(self, other: IpAddr) -> bool {
         let shared = |a: u128, b: u128, width: u8| {
             let drop = u32::from(width - self.bits);
             a.checked_shr(drop).unwrap_or(0) == b.checked_shr(drop).unwrap_or(0)
@@ -102,12 +102,13 @@ impl FromStr for Filter {
     type Err = FilterError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let terms = text.split(',').map(|part| term(part.trim())).collect::<Result<_, _>>()?;
+        let terms =
+            text.split(',').map(|part| parse_term(part.trim())).collect::<Result<_, _>>()?;
         Ok(Self { terms, text: text.to_owned() })
     }
 }
 
-fn term(text: &str) -> Result<Term, FilterError> {
+fn parse_term(text: &str) -> Result<Term, FilterError> {
     let unknown = || FilterError::Term(text.chars().take(40).collect());
     let Some((key, value)) = text.split_once('=') else {
         return Ok(match text {
@@ -163,9 +164,11 @@ impl Filter {
             Term::Port(port) => ports(&|source, destination| source == port || destination == port),
             Term::SourcePort(port) => ports(&|source, _| source == port),
             Term::DestinationPort(port) => ports(&|_, destination| destination == port),
-            Term::Host(net) => net.has(facts.source) || net.has(facts.destination),
-            Term::Source(net) => net.has(facts.source),
-            Term::Destination(net) => net.has(facts.destination),
+            Term::Host(net) => {
+                net.contains_address(facts.source) || net.contains_address(facts.destination)
+            }
+            Term::Source(net) => net.contains_address(facts.source),
+            Term::Destination(net) => net.contains_address(facts.destination),
             Term::Outgoing(outgoing) => facts.outgoing == Some(outgoing),
         })
     }
@@ -189,29 +192,29 @@ mod tests {
         outgoing: Some(false),
     };
 
-    fn check(text: &str, passes: bool) {
+    fn assert_passes(text: &str, passes: bool) {
         let filter: Filter = text.parse().unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(filter.passes(&FACTS), passes, "{text}");
     }
 
     #[test]
     fn all_terms_must_hold() {
-        check("udp", true);
-        check("udp,port=5001,host=10.0.1.2", true);
-        check("udp,port=40000", true);
-        check("udp,port=5002", false);
-        check("tcp", false);
-        check("proto=17,ip4", true);
-        check("ip6", false);
-        check("dport=5001,sport=40000", true);
-        check("sport=5001", false);
-        check("src=10.0.0.0/8,dst=192.0.2.0/24", true);
-        check("src=0.0.0.0/0", true);
-        check("src=10.0.0.0/24", false);
-        check("host=2001:db8::1", false);
-        check("host=::/0", false);
-        check("in", true);
-        check("out", false);
+        assert_passes("udp", true);
+        assert_passes("udp,port=5001,host=10.0.1.2", true);
+        assert_passes("udp,port=40000", true);
+        assert_passes("udp,port=5002", false);
+        assert_passes("tcp", false);
+        assert_passes("proto=17,ip4", true);
+        assert_passes("ip6", false);
+        assert_passes("dport=5001,sport=40000", true);
+        assert_passes("sport=5001", false);
+        assert_passes("src=10.0.0.0/8,dst=192.0.2.0/24", true);
+        assert_passes("src=0.0.0.0/0", true);
+        assert_passes("src=10.0.0.0/24", false);
+        assert_passes("host=2001:db8::1", false);
+        assert_passes("host=::/0", false);
+        assert_passes("in", true);
+        assert_passes("out", false);
         assert!(Filter::default().passes(&FACTS));
     }
 

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::theory::atm::{self, AAL5_TRAILER_BYTES, Aal5, CELL_PAYLOAD_BYTES};
 use crate::theory::gcra::{CELL_BITS, CellRate};
-use crate::theory::link::Link;
+use crate::theory::link::LinkTechnology;
 use crate::theory::name::ParseNameError;
-use crate::theory::sonet::Framing;
+use crate::theory::sonet::LineFraming;
 
 /// Number of cells that a packet takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub enum CellMapping {
 
 impl CellMapping {
     /// Cells of an IP packet.
-    pub const fn cells(self, ip_bytes: u32) -> u32 {
+    pub const fn cells_per_packet(self, ip_bytes: u32) -> u32 {
         match self {
             Self::Llcsnap => aal5_cells(ip_bytes, Aal5::LlcSnap.header_bytes()),
             Self::Vcmux => aal5_cells(ip_bytes, Aal5::VcMux.header_bytes()),
@@ -40,7 +40,7 @@ impl CellMapping {
 /// Cells of a packet; one that offload made longer than an AAL5 frame counts as if there were no
 /// longest.
 const fn aal5_cells(ip_bytes: u32, header_bytes: u32) -> u32 {
-    match atm::cells(ip_bytes, header_bytes) {
+    match atm::cell_train(ip_bytes, header_bytes) {
         Some(train) => train.cells,
         None => {
             ip_bytes.saturating_add(header_bytes + AAL5_TRAILER_BYTES).div_ceil(CELL_PAYLOAD_BYTES)
@@ -75,20 +75,20 @@ impl fmt::Display for CellMapping {
 /// # Errors
 /// One line on what is accepted.
 pub fn cell_line(text: &str) -> Result<CellRate, String> {
-    let link: Link = text.parse().map_err(|error: ParseNameError| error.to_string())?;
+    let link: LinkTechnology = text.parse().map_err(|error: ParseNameError| error.to_string())?;
     let rate = match link {
-        Link::Sonet(line) => CellRate::new(line.payload_bps(), CELL_BITS),
-        Link::Pdh(line) => {
-            let Framing { payload, total, .. } = line.cell_framing();
+        LinkTechnology::Sonet(line) => CellRate::new(line.payload_bps(), CELL_BITS),
+        LinkTechnology::Pdh(line) => {
+            let LineFraming { payload, total, .. } = line.cell_framing();
             CellRate::new(line.line_bps() * u64::from(payload), CELL_BITS * u64::from(total))
         }
-        Link::Ethernet(rate) | Link::Adsl(rate) => CellRate::of_stream(rate),
-        Link::WanPhy
-        | Link::Docsis(_)
-        | Link::Vdsl2(_)
-        | Link::Shaped(_)
-        | Link::Wifi(_)
-        | Link::WifiLegacy(_) => {
+        LinkTechnology::Ethernet(rate) | LinkTechnology::Adsl(rate) => CellRate::of_stream(rate),
+        LinkTechnology::WanPhy
+        | LinkTechnology::Docsis(_)
+        | LinkTechnology::Vdsl2(_)
+        | LinkTechnology::Shaped(_)
+        | LinkTechnology::Wifi(_)
+        | LinkTechnology::WifiLegacy(_) => {
             return Err(format!(
                 "no cells run on {link}; write a SONET, SDH or PDH line, adsl:RATE or the bit rate of the cells"
             ));
@@ -119,14 +119,14 @@ mod tests {
     #[test]
     fn a_packet_of_40_bytes_takes_two_cells_or_one() {
         // (40 + 8 + 8) / 48 = 1.17; without LLC/SNAP 48 / 48 = 1.
-        assert_eq!(CellMapping::Llcsnap.cells(40), 2);
-        assert_eq!(CellMapping::Vcmux.cells(41), 2);
-        assert_eq!(CellMapping::Llcsnap.cells(9180), 192);
+        assert_eq!(CellMapping::Llcsnap.cells_per_packet(40), 2);
+        assert_eq!(CellMapping::Vcmux.cells_per_packet(41), 2);
+        assert_eq!(CellMapping::Llcsnap.cells_per_packet(9180), 192);
         // Beyond an AAL5 frame: (100,000 + 16) / 48 = 2083.7.
-        assert_eq!(CellMapping::Llcsnap.cells(100_000), 2084);
-        assert!(CellMapping::Vcmux.cells(u32::MAX) > 0);
-        assert_eq!(CellMapping::Vcmux.cells(40), 1);
-        assert_eq!(CellMapping::Packet.cells(9180), 1);
+        assert_eq!(CellMapping::Llcsnap.cells_per_packet(100_000), 2084);
+        assert!(CellMapping::Vcmux.cells_per_packet(u32::MAX) > 0);
+        assert_eq!(CellMapping::Vcmux.cells_per_packet(40), 1);
+        assert_eq!(CellMapping::Packet.cells_per_packet(9180), 1);
         assert_eq!("vcmux".parse(), Ok(CellMapping::Vcmux));
         assert!("aal1".parse::<CellMapping>().is_err());
     }

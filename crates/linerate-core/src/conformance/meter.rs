@@ -26,7 +26,7 @@ pub enum Lack {
 
 /// Verdict of a contract on a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Verdict {
+pub struct ConformanceVerdict {
     /// Red is outside; with cells, when any of them is.
     pub colour: Colour,
     /// Time or tokens that were lacking, unless it is green.
@@ -49,7 +49,7 @@ enum MeterKind {
 
 impl ConformPlan {
     /// Checks that the parts fit each other.
-    pub fn check(&self) -> Result<(), PlanError> {
+    pub fn check_contracts(&self) -> Result<(), PlanError> {
         for contract in &self.contracts {
             Meter::new(contract, self)?;
         }
@@ -58,7 +58,7 @@ impl ConformPlan {
 }
 
 impl Meter {
-    /// A meter before the first packet. The mapping to cells and the line come from `plan`.
+    /// A meter before the first packet. The mapping to cells and the line come from `conform_plan`.
     pub fn new(contract: &Contract, plan: &ConformPlan) -> Result<Self, PlanError> {
         Ok(Self(match contract {
             Contract::Gcra { .. } => {
@@ -78,7 +78,7 @@ impl Meter {
     }
 
     /// Meters a packet; times count from the first packet and do not go back.
-    pub fn arrive(&mut self, arrival: &Arrival) -> Verdict {
+    pub fn arrive(&mut self, arrival: &Arrival) -> ConformanceVerdict {
         let Arrival { at_ns, bytes, ip_bytes, colour, .. } = *arrival;
         let was = |aware| if aware { colour } else { Colour::Green };
         let (colour, missing) = match &mut self.0 {
@@ -100,7 +100,7 @@ impl Meter {
             Some(MissingBytes(bytes)) => Lack::MissingBytes(bytes),
             None => Lack::Precoloured,
         };
-        Verdict { colour, lack: (colour != Colour::Green).then_some(lack), cells: None }
+        ConformanceVerdict { colour, lack: (colour != Colour::Green).then_some(lack), cells: None }
     }
 }
 
@@ -120,7 +120,7 @@ impl OnLine {
     }
 
     /// Time of the first of `count` cells of a packet at `at_ns`, behind the cells before it.
-    fn start(&mut self, at_ns: u64, count: u32) -> i128 {
+    fn first_cell_time(&mut self, at_ns: u64, count: u32) -> i128 {
         // The scale keeps 53 bits of nanoseconds; a capture beyond 104 days stands still there.
         let at_ns = at_ns.min((1 << 53) - 1);
         let start = (i128::from(at_ns) * self.scale.per_ns).max(self.free);
@@ -147,12 +147,12 @@ impl CellMeter {
             return Err(ContractError::NoBurst);
         };
         let scale = Scale::new(*peak, line)?;
-        let first = OnLine::new(scale, scale.ticks(*tolerance)?);
+        let first = OnLine::new(scale, scale.ticks_of_span(*tolerance)?);
         let second = match *sustained {
             Some((sustainable, burst_cells)) => {
                 let scale = Scale::new(sustainable, line)?;
                 let burst = Sustained { peak: *peak, sustainable, burst_cells };
-                let limit = scale.burst_tolerance(&burst)? + scale.ticks(*tolerance)?;
+                let limit = scale.burst_tolerance(&burst)? + scale.ticks_of_span(*tolerance)?;
                 Some(OnLine::new(scale, limit))
             }
             None => None,
@@ -160,13 +160,13 @@ impl CellMeter {
         Ok(Self { mapping, peak: first, sustained: second })
     }
 
-    fn arrive(&mut self, at_ns: u64, ip_bytes: u32) -> Verdict {
-        let count = self.mapping.cells(ip_bytes);
+    fn arrive(&mut self, at_ns: u64, ip_bytes: u32) -> ConformanceVerdict {
+        let count = self.mapping.cells_per_packet(ip_bytes);
         let (outside, early_ns) = match &mut self.sustained {
             None => cells_outside(&mut self.peak, at_ns, count),
             Some(sustained) => cells_outside_both([&mut self.peak, sustained], at_ns, count),
         };
-        Verdict {
+        ConformanceVerdict {
             colour: if outside == 0 { Colour::Green } else { Colour::Red },
             lack: early_ns.map(Lack::EarlyNs),
             cells: Some((count, outside)),
@@ -176,7 +176,7 @@ impl CellMeter {
 
 /// Number of cells outside, and time by which the first of them was too early.
 fn cells_outside(meter: &mut OnLine, at_ns: u64, count: u32) -> (u32, Option<f64>) {
-    let mut at = meter.start(at_ns, count);
+    let mut at = meter.first_cell_time(at_ns, count);
     let (mut outside, mut first) = (0, None);
     for _ in 0..count {
         let early = meter.state.ticks_early(at);
@@ -188,13 +188,13 @@ fn cells_outside(meter: &mut OnLine, at_ns: u64, count: u32) -> (u32, Option<f64
         }
         at += meter.scale.line_cell;
     }
-    (outside, first.map(|early| meter.scale.nanos(early)))
+    (outside, first.map(|early| meter.scale.ticks_to_nanos(early)))
 }
 
 /// Cells outside under two rules at once, as [`cells_outside`] counts them under one.
 fn cells_outside_both(meters: [&mut OnLine; 2], at_ns: u64, count: u32) -> (u32, Option<f64>) {
     let [a, b] = meters;
-    let (mut at_a, mut at_b) = (a.start(at_ns, count), b.start(at_ns, count));
+    let (mut at_a, mut at_b) = (a.first_cell_time(at_ns, count), b.first_cell_time(at_ns, count));
     let (mut outside, mut first) = (0, None);
     for _ in 0..count {
         let (early_a, early_b) = (a.state.ticks_early(at_a), b.state.ticks_early(at_b));
@@ -208,7 +208,7 @@ fn cells_outside_both(meters: [&mut OnLine; 2], at_ns: u64, count: u32) -> (u32,
         at_a += a.scale.line_cell;
         at_b += b.scale.line_cell;
     }
-    let nanos = |(on_a, on_b)| a.scale.nanos(on_a).max(b.scale.nanos(on_b));
+    let nanos = |(on_a, on_b)| a.scale.ticks_to_nanos(on_a).max(b.scale.ticks_to_nanos(on_b));
     (outside, first.map(nanos))
 }
 
@@ -219,7 +219,7 @@ mod tests {
     use crate::conformance::line::cell_line;
     use crate::conformance::plan::Layer;
 
-    fn plan(cells: Option<CellMapping>) -> ConformPlan {
+    fn conform_plan(cells: Option<CellMapping>) -> ConformPlan {
         ConformPlan {
             source: String::new(),
             contracts: Vec::new(),
@@ -239,8 +239,9 @@ mod tests {
     fn cells_of_a_packet_come_back_to_back() {
         // 1500 bytes are 32 cells. At half the line's rate each second cell is early when nothing
         // is tolerated: T after the last one where 2 T are asked, so early by T = 2831.2 ns.
-        let contract = Contract::gcra("pcr=74.88 Mbit/s,cdvt=0s").expect("a contract");
-        let mut meter = Meter::new(&contract, &plan(Some(CellMapping::Llcsnap))).expect("a meter");
+        let contract = Contract::parse_gcra("pcr=74.88 Mbit/s,cdvt=0s").expect("a contract");
+        let mut meter =
+            Meter::new(&contract, &conform_plan(Some(CellMapping::Llcsnap))).expect("a meter");
         let verdict = meter.arrive(&arrival(0, 1500));
         assert_eq!((verdict.colour, verdict.cells), (Colour::Red, Some((32, 16))));
         let Some(Lack::EarlyNs(early)) = verdict.lack else { panic!("{verdict:?}") };
@@ -250,16 +251,18 @@ mod tests {
     #[test]
     fn packets_at_once_wait_for_the_line() {
         // Full rate and no tolerance: two packets at the same time still conform.
-        let contract = Contract::gcra("pcr=149.76 Mbit/s,cdvt=0s").expect("a contract");
-        let mut meter = Meter::new(&contract, &plan(Some(CellMapping::Llcsnap))).expect("a meter");
+        let contract = Contract::parse_gcra("pcr=149.76 Mbit/s,cdvt=0s").expect("a contract");
+        let mut meter =
+            Meter::new(&contract, &conform_plan(Some(CellMapping::Llcsnap))).expect("a meter");
         assert!((0..3).all(|_| meter.arrive(&arrival(5, 9180)).colour == Colour::Green));
     }
 
     #[test]
     fn a_burst_of_just_the_largest_size_conforms() {
         // 32 packets as cells at PCR; the 33rd is 3 ms early: 32 * 4 ms - 93 ms - 32 ms.
-        let contract = Contract::gcra("pcr=1000,cdvt=0s,scr=250,mbs=32").expect("a contract");
-        let mut meter = Meter::new(&contract, &plan(Some(CellMapping::Packet))).expect("a meter");
+        let contract = Contract::parse_gcra("pcr=1000,cdvt=0s,scr=250,mbs=32").expect("a contract");
+        let mut meter =
+            Meter::new(&contract, &conform_plan(Some(CellMapping::Packet))).expect("a meter");
         let at = |n: u64| arrival(n * 1_000_000, 100);
         assert!((0..32).all(|n| meter.arrive(&at(n)).colour == Colour::Green));
         let verdict = meter.arrive(&at(32));
@@ -270,8 +273,8 @@ mod tests {
     fn colours_on_arrival_count_for_aware_meters_alone() {
         let yellow = Arrival { colour: Colour::Yellow, ..arrival(0, 1000) };
         let colour = |text: &str| {
-            let contract = Contract::srtcm(text).expect("a contract");
-            Meter::new(&contract, &plan(None)).expect("a meter").arrive(&yellow)
+            let contract = Contract::parse_srtcm(text).expect("a contract");
+            Meter::new(&contract, &conform_plan(None)).expect("a meter").arrive(&yellow)
         };
         assert_eq!(colour("cir=8k,cbs=1500,ebs=1500").colour, Colour::Green);
         let aware = colour("cir=8k,cbs=1500,ebs=1500,aware");
@@ -280,7 +283,7 @@ mod tests {
 
     #[test]
     fn contracts_in_cells_ask_for_a_mapping() {
-        let contract = Contract::gcra("pcr=1000").expect("a contract");
-        assert_eq!(Meter::new(&contract, &plan(None)).map(drop), Err(PlanError::NoCells));
+        let contract = Contract::parse_gcra("pcr=1000").expect("a contract");
+        assert_eq!(Meter::new(&contract, &conform_plan(None)).map(drop), Err(PlanError::NoCells));
     }
 }

@@ -20,7 +20,7 @@ pub use analysis::Analysis;
 pub use envelope::{Envelope, Train, Vertex};
 pub use filter::{Facts, Filter, FilterError};
 pub use line::{CellMapping, cell_line};
-pub use meter::{Lack, Meter, Verdict};
+pub use meter::{ConformanceVerdict, Lack, Meter};
 pub use peaks::Peaks;
 pub use plan::{ConformPlan, Contract, Layer, PlanError};
 pub use result::{

@@ -164,11 +164,11 @@ impl<'a> Pairs<'a> {
         self.find(key).ok_or(PlanError::Missing { key, keys: self.keys })
     }
 
-    fn rate(&self, key: &'static str) -> Result<BitRate, PlanError> {
+    fn parse_rate(&self, key: &'static str) -> Result<BitRate, PlanError> {
         self.get(key)?.parse().map_err(|error| PlanError::Unit { key, error })
     }
 
-    fn bytes(&self, key: &'static str) -> Result<Bytes, PlanError> {
+    fn parse_bytes(&self, key: &'static str) -> Result<Bytes, PlanError> {
         self.get(key)?.parse().map_err(|error| PlanError::Unit { key, error })
     }
 }
@@ -177,7 +177,7 @@ impl Contract {
     /// Reads `pcr=RATE,cdvt=TIME[,scr=RATE,mbs=CELLS]`.
     /// # Errors
     /// One line on what is wrong.
-    pub fn gcra(text: &str) -> Result<Self, PlanError> {
+    pub fn parse_gcra(text: &str) -> Result<Self, PlanError> {
         let pairs = Pairs::read(text, "pcr cdvt scr mbs")?;
         let peak: CellRate = pairs.get("pcr")?.parse()?;
         let tolerance = match pairs.find("cdvt") {
@@ -205,7 +205,7 @@ impl Contract {
     /// One line on what is wrong.
     pub fn token_bucket(text: &str) -> Result<Self, PlanError> {
         let pairs = Pairs::read(text, "rate burst")?;
-        let (rate, burst) = (pairs.rate("rate")?, pairs.bytes("burst")?);
+        let (rate, burst) = (pairs.parse_rate("rate")?, pairs.parse_bytes("burst")?);
         TokenBucket::new(rate, burst)?;
         Ok(Self::TokenBucket { rate, burst })
     }
@@ -213,12 +213,12 @@ impl Contract {
     /// Reads `cir=RATE,cbs=SIZE,ebs=SIZE[,aware]`.
     /// # Errors
     /// One line on what is wrong.
-    pub fn srtcm(text: &str) -> Result<Self, PlanError> {
+    pub fn parse_srtcm(text: &str) -> Result<Self, PlanError> {
         let pairs = Pairs::read(text, "cir cbs ebs aware")?;
         let plan = SingleRate {
-            committed: pairs.rate("cir")?,
-            committed_burst: pairs.bytes("cbs")?,
-            excess_burst: pairs.bytes("ebs")?,
+            committed: pairs.parse_rate("cir")?,
+            committed_burst: pairs.parse_bytes("cbs")?,
+            excess_burst: pairs.parse_bytes("ebs")?,
         };
         SrTcm::new(&plan)?;
         Ok(Self::SrTcm { plan, aware: pairs.find("aware").is_some() })
@@ -227,13 +227,13 @@ impl Contract {
     /// Reads `cir=RATE,cbs=SIZE,pir=RATE,pbs=SIZE[,aware]`.
     /// # Errors
     /// One line on what is wrong.
-    pub fn trtcm(text: &str) -> Result<Self, PlanError> {
+    pub fn parse_trtcm(text: &str) -> Result<Self, PlanError> {
         let pairs = Pairs::read(text, "cir cbs pir pbs aware")?;
         let plan = TwoRate {
-            committed: pairs.rate("cir")?,
-            committed_burst: pairs.bytes("cbs")?,
-            peak: pairs.rate("pir")?,
-            peak_burst: pairs.bytes("pbs")?,
+            committed: pairs.parse_rate("cir")?,
+            committed_burst: pairs.parse_bytes("cbs")?,
+            peak: pairs.parse_rate("pir")?,
+            peak_burst: pairs.parse_bytes("pbs")?,
         };
         TrTcm::new(&plan)?;
         Ok(Self::TrTcm { plan, aware: pairs.find("aware").is_some() })
@@ -272,23 +272,23 @@ impl fmt::Display for Contract {
                 }
             }
             Self::TokenBucket { rate, burst } => {
-                write!(f, "token bucket: {rate}, burst {}", burst.plain())
+                write!(f, "token bucket: {rate}, burst {}", burst.as_plain_bytes())
             }
             Self::SrTcm { plan, aware: is_aware } => write!(
                 f,
                 "srTCM: CIR {}, CBS {}, EBS {}{}",
                 plan.committed,
-                plan.committed_burst.plain(),
-                plan.excess_burst.plain(),
+                plan.committed_burst.as_plain_bytes(),
+                plan.excess_burst.as_plain_bytes(),
                 aware(*is_aware)
             ),
             Self::TrTcm { plan, aware: is_aware } => write!(
                 f,
                 "trTCM: CIR {}, CBS {}, PIR {}, PBS {}{}",
                 plan.committed,
-                plan.committed_burst.plain(),
+                plan.committed_burst.as_plain_bytes(),
                 plan.peak,
-                plan.peak_burst.plain(),
+                plan.peak_burst.as_plain_bytes(),
                 aware(*is_aware)
             ),
         }
@@ -322,10 +322,10 @@ mod tests {
 
     #[test]
     fn a_contract_prints_in_the_words_of_its_standard() {
-        let contract = Contract::gcra("pcr=353207.55,cdvt=50us,scr=1000,mbs=32");
+        let contract = Contract::parse_gcra("pcr=353207.55,cdvt=50us,scr=1000,mbs=32");
         let text = "GCRA: PCR 353207.55 cells/s, CDVT 50us, SCR 1000 cells/s, MBS 32 cells";
         assert_eq!(contract.map(|contract| contract.to_string()).as_deref(), Ok(text));
-        let contract = Contract::srtcm("cir=8k, cbs=3000, ebs=1500, aware");
+        let contract = Contract::parse_srtcm("cir=8k, cbs=3000, ebs=1500, aware");
         let text = "srTCM: CIR 8 kbit/s, CBS 3000 bytes, EBS 1500 bytes, colour-aware";
         assert_eq!(contract.map(|contract| contract.to_string()).as_deref(), Ok(text));
     }
@@ -345,10 +345,10 @@ mod tests {
         fn no_text_panics(
             text in ".{0,40}|((pcr|cdvt|scr|mbs|rate|burst|cir|cbs)=[0-9.a-zA-Z/]{0,8},?){0,4}",
         ) {
-            let _ = Contract::gcra(&text);
+            let _ = Contract::parse_gcra(&text);
             let _ = Contract::token_bucket(&text);
-            let _ = Contract::srtcm(&text);
-            let _ = Contract::trtcm(&text);
+            let _ = Contract::parse_srtcm(&text);
+            let _ = Contract::parse_trtcm(&text);
         }
     }
 }

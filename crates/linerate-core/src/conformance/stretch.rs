@@ -19,26 +19,28 @@ const PACKETS_MIN: f64 = 100.0;
 
 /// A corner of the hull: so many bytes within so many ns.
 #[derive(Clone, Copy, Debug)]
-struct Corner {
+struct HullCorner {
     span_ns: f64,
     bytes: f64,
 }
 
 /// The straight stretches of the hull, shortest spans first.
 pub(super) fn stretches(vertices: &[Vertex]) -> Vec<Stretch> {
-    let mut corners: Vec<Corner> = Vec::new();
+    let mut corners: Vec<HullCorner> = Vec::new();
     for vertex in vertices.iter().rev() {
-        let corner = Corner { span_ns: vertex.span_ns, bytes: vertex.bytes() };
+        let corner = HullCorner { span_ns: vertex.span_ns, bytes: vertex.arrived_bytes() };
         // The same interval again, within the rounding of its length.
         if corners.last().is_none_or(|last| corner.span_ns > last.span_ns + 0.5) {
             corners.push(corner);
         }
     }
-    let mut found: Vec<(Corner, Corner)> = Vec::new();
+    let mut found: Vec<(HullCorner, HullCorner)> = Vec::new();
     for pair in corners.windows(2) {
         let (from, to) = (pair[0], pair[1]);
         match found.last_mut() {
-            Some(last) if is_same(slope(last.0, last.1), slope(from, to)) => last.1 = to,
+            Some(last) if is_same(slope_between(last.0, last.1), slope_between(from, to)) => {
+                last.1 = to
+            }
             _ => found.push((from, to)),
         }
     }
@@ -46,7 +48,7 @@ pub(super) fn stretches(vertices: &[Vertex]) -> Vec<Stretch> {
 }
 
 /// Bytes per ns from one corner to the next.
-fn slope(from: Corner, to: Corner) -> f64 {
+fn slope_between(from: HullCorner, to: HullCorner) -> f64 {
     (to.bytes - from.bytes) / (to.span_ns - from.span_ns)
 }
 
@@ -54,8 +56,8 @@ fn is_same(one: f64, other: f64) -> bool {
     (one - other).abs() <= SAME_SLOPE * one.max(other)
 }
 
-fn stretch(corners: &[Corner], from: Corner, to: Corner) -> Stretch {
-    let rate = slope(from, to);
+fn stretch(corners: &[HullCorner], from: HullCorner, to: HullCorner) -> Stretch {
+    let rate = slope_between(from, to);
     let within = corners.iter().filter(|corner| corner.span_ns >= from.span_ns);
     let within = within.filter(|corner| corner.span_ns <= to.span_ns);
     // The deepest of the corners, so that none of them is above the line.
@@ -138,7 +140,7 @@ mod tests {
         analysis.result(Ended::Complete, None).bucket
     }
 
-    fn check(bps: u64, burst: u64, noise_ns: u64) {
+    fn assert_bucket_found(bps: u64, burst: u64, noise_ns: u64) {
         let found = policed(bps, burst, noise_ns);
         let found = found.unwrap_or_else(|| panic!("{bps} bit/s, {burst} bytes, {noise_ns} ns"));
         let error = |got: f64, want: u64| (got - want as f64).abs() / want as f64;
@@ -150,12 +152,12 @@ mod tests {
     fn a_policer_is_found_from_what_it_let_pass() {
         // Rates on the grid, between its rates, and just beside them.
         for bps in [1_000_000, 10_000_000, 10_600_000, 11_220_185, 20_000_000, 50_000_000] {
-            check(bps, 32_000, 0);
-            check(bps, 32_000, 20_000);
+            assert_bucket_found(bps, 32_000, 0);
+            assert_bucket_found(bps, 32_000, 20_000);
         }
-        check(10_000_000, 64_000, 0);
-        check(100_000_000, 1_000_000, 5_000);
-        check(300_000_000, 256_000, 1_000);
+        assert_bucket_found(10_000_000, 64_000, 0);
+        assert_bucket_found(100_000_000, 1_000_000, 5_000);
+        assert_bucket_found(300_000_000, 256_000, 1_000);
     }
 
     #[test]

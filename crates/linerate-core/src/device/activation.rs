@@ -247,7 +247,7 @@ impl Controller for Activation {
     }
 
     fn add_outcome(&mut self, outcome: ServiceOutcome) {
-        let Some(trial) = self.next().trial() else { return };
+        let Some(trial) = self.next().into_trial() else { return };
         if outcome.invalid.is_some() || outcome.elapsed_ns == 0 {
             self.invalid += 1;
             return;
@@ -380,7 +380,7 @@ mod tests {
 
     /// Sends whole frames through a device that passes so much of each service.
     fn run(activation: &mut Activation, passes_bps: f64, delay_ns: u64) {
-        while let Some(trial) = activation.next().trial() {
+        while let Some(trial) = activation.next().into_trial() {
             let seconds = trial.duration_ns as f64 / 1e9;
             let counts = trial.loads.iter().map(|&(service, bps)| {
                 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn run(mut search: AddressSearch, capacity: u64, rate_fps: u64) -> AddressSearch {
-        while let Some(trial) = search.next().trial() {
+        while let Some(trial) = search.next().into_trial() {
             let unknown = trial.addresses.saturating_sub(capacity);
             let late = if trial.learning_fps > rate_fps { 1 } else { 0 };
             let flooded = unknown + late;
@@ -150,7 +150,7 @@ mod tests {
     fn invalid_trials_end_it() {
         let mut search = AddressSearch::capacity(100, 50);
         for _ in 0..INVALID_MAX {
-            let trial = search.next().trial().expect("a trial");
+            let trial = search.next().into_trial().expect("a trial");
             let invalid = Some(Invalid::LinkDown);
             search.add_outcome(AddressOutcome { trial, flooded: 0, lost: 0, invalid });
         }

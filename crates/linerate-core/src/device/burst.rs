@@ -181,7 +181,7 @@ mod tests {
     fn run(longest: impl Fn(u32) -> u64, max: u64, repeats: u32) -> (BurstSearch, u32) {
         let mut search = BurstSearch::new(max, 1, repeats);
         let mut trials = 0;
-        while let Some(BurstTrial { frames, repeat }) = search.next().trial() {
+        while let Some(BurstTrial { frames, repeat }) = search.next().into_trial() {
             let received = frames.min(longest(repeat));
             search.add_outcome(BurstOutcome { frames, sent: frames, received, invalid: None });
             trials += 1;
@@ -189,7 +189,11 @@ mod tests {
         (search, trials)
     }
 
-    fn burst(search: &BurstSearch, throughput_fps: Option<f64>, max_frames: u64) -> Option<Burst> {
+    fn burst_from_search(
+        search: &BurstSearch,
+        throughput_fps: Option<f64>,
+        max_frames: u64,
+    ) -> Option<Burst> {
         Burst::from_lengths(
             search.lengths(),
             &BurstLimits { rate_fps: 1e6, throughput_fps, max_frames },
@@ -203,7 +207,7 @@ mod tests {
         assert_eq!(search.lengths(), [320; 50]);
         // 16 trials for the first (30,000 and 15 halvings), two for each of the others.
         assert!(trials <= 16 + 49 * 2, "{trials}");
-        let burst = burst(&search, Some(8e5), 30_000).expect("lengths");
+        let burst = burst_from_search(&search, Some(8e5), 30_000).expect("lengths");
         assert!((burst.implied_s - 320e-6).abs() < 1e-12);
         assert!((burst.corrected_s.expect("below the rate") - 64e-6).abs() < 1e-12);
         assert!((burst.corrected_frames.expect("frames") - 64.0).abs() < 1e-9);
@@ -214,7 +218,7 @@ mod tests {
     fn repetitions_differ_as_the_device_does() {
         let (search, _) = run(|repeat| if repeat % 2 == 0 { 100 } else { 110 }, 1000, 4);
         assert_eq!(search.lengths(), [100, 110, 100, 110]);
-        let burst = burst(&search, None, 1000).expect("lengths");
+        let burst = burst_from_search(&search, None, 1000).expect("lengths");
         assert_eq!((burst.min_frames, burst.mean_frames, burst.max_frames), (100.0, 105.0, 110.0));
         // Four values 5 away from their mean: sqrt(100 / 3).
         assert!((burst.stddev_frames.expect("four") - 5.773_503).abs() < 1e-6);
@@ -225,7 +229,7 @@ mod tests {
     fn a_device_at_line_rate_shows_no_limit() {
         let (search, trials) = run(|_| u64::MAX, 1000, 1);
         assert_eq!((search.lengths(), trials), (&[1000][..], 1));
-        let burst = burst(&search, Some(1e6), 1000).expect("lengths");
+        let burst = burst_from_search(&search, Some(1e6), 1000).expect("lengths");
         assert!(burst.is_at_max);
         assert_eq!(burst.corrected_s, None);
     }
@@ -234,7 +238,7 @@ mod tests {
     fn bursts_that_were_cut_do_not_count() {
         let mut search = BurstSearch::new(100, 1, 1);
         for _ in 0..INVALID_MAX {
-            assert!(search.next().trial().is_some());
+            assert!(search.next().into_trial().is_some());
             search.add_outcome(BurstOutcome { frames: 100, sent: 99, received: 99, invalid: None });
         }
         assert_eq!(search.next(), NextTrial::Done);

@@ -134,7 +134,7 @@ mod tests {
         for max_fps in [1, 7, 1_000, 1_004, 1_488_095] {
             let mut curve = loss_curve(max_fps, 1_000_000_000).expect("loads");
             let mut loads = Vec::new();
-            while let Some(trial) = curve.next().trial() {
+            while let Some(trial) = curve.next().into_trial() {
                 loads.push(trial.load_fps);
                 curve.add_outcome(TrialOutcome::complete(&trial, trial.frames(), 0));
             }

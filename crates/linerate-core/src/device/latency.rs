@@ -127,7 +127,7 @@ impl FrameDelays {
         offered_fps: f64,
     ) -> BenchLatency {
         let mut bins = LogHistogram::default();
-        for (value, count) in self.bins.bins() {
+        for (value, count) in self.bins.bin_counts() {
             bins.record_many(value.saturating_sub(medium_ns), count);
         }
         let trials: Vec<_> =

@@ -54,7 +54,7 @@ impl Medium {
             }
             Self::Atm(rate) => {
                 let packet = len.bytes() - framing::HEADER_BYTES - framing::FCS_BYTES;
-                Some(over(rate, atm::cells(packet, LLC_SNAP_BYTES)?.wire_bytes))
+                Some(over(rate, atm::cell_train(packet, LLC_SNAP_BYTES)?.wire_bytes))
             }
             Self::Software => None,
         }
@@ -99,36 +99,39 @@ mod tests {
 
     const SIZES: [u32; 8] = [64, 128, 256, 512, 768, 1024, 1280, 1518];
 
-    fn check(medium: Medium, expected: [u64; 8]) {
+    fn assert_frame_rates(medium: Medium, expected: [u64; 8]) {
         for (bytes, expected) in SIZES.into_iter().zip(expected) {
             let len = FrameLen::from_bytes(bytes).expect("a frame");
             assert_eq!(medium.whole_frames_per_s(len), Some(expected), "{medium:?} {bytes}");
         }
     }
 
-    fn rate(text: &str) -> BitRate {
+    fn parse_rate(text: &str) -> BitRate {
         text.parse().expect("a rate")
     }
 
     #[test]
     fn theoretical_rates_of_the_tables_come_out() {
         // RFC 5180 appendix A; 768 bytes by hand: 10^7 / (8 * 788) = 1586.29.
-        let ethernet = |text| Medium::Ethernet(rate(text));
-        check(ethernet("10M"), [14_880, 8_445, 4_528, 2_349, 1_586, 1_197, 961, 812]);
-        check(ethernet("100M"), [148_809, 84_459, 45_289, 23_496, 15_862, 11_973, 9_615, 8_127]);
-        check(
+        let ethernet = |text| Medium::Ethernet(parse_rate(text));
+        assert_frame_rates(ethernet("10M"), [14_880, 8_445, 4_528, 2_349, 1_586, 1_197, 961, 812]);
+        assert_frame_rates(
+            ethernet("100M"),
+            [148_809, 84_459, 45_289, 23_496, 15_862, 11_973, 9_615, 8_127],
+        );
+        assert_frame_rates(
             ethernet("1G"),
             [1_488_095, 844_594, 452_898, 234_962, 158_629, 119_731, 96_153, 81_274],
         );
-        check(
+        assert_frame_rates(
             ethernet("2.5G"),
             [3_720_238, 2_111_486, 1_132_246, 587_406, 396_573, 299_329, 240_384, 203_185],
         );
-        check(
+        assert_frame_rates(
             ethernet("10G"),
             [14_880_952, 8_445_945, 4_528_985, 2_349_624, 1_586_294, 1_197_318, 961_538, 812_743],
         );
-        check(
+        assert_frame_rates(
             ethernet("100G"),
             [
                 148_809_523,
@@ -142,17 +145,20 @@ mod tests {
             ],
         );
         // RFC 2544 appendix B.
-        check(
-            Medium::TokenRing(rate("16M")),
+        assert_frame_rates(
+            Medium::TokenRing(parse_rate("16M")),
             [24_691, 13_793, 7_326, 3_780, 2_547, 1_921, 1_542, 1_302],
         );
-        check(Medium::Fddi, [152_439, 85_616, 45_620, 23_584, 15_903, 11_996, 9_630, 8_138]);
+        assert_frame_rates(
+            Medium::Fddi,
+            [152_439, 85_616, 45_620, 23_584, 15_903, 11_996, 9_630, 8_138],
+        );
     }
 
     #[test]
     fn atm_goes_in_steps_of_cells() {
         // 64 bytes of frame: 46 of packet + 8 + 8 = 62: 2 cells; 149.76 Mbit/s / 848 bits.
-        let atm = Medium::Atm(rate("149.76M"));
+        let atm = Medium::Atm(parse_rate("149.76M"));
         let whole = |bytes| atm.whole_frames_per_s(FrameLen::from_bytes(bytes).expect("a frame"));
         assert_eq!(whole(64), Some(176_603));
         // 1518: 1500 + 16 = 1516: 32 cells of 424 bits.
@@ -181,7 +187,7 @@ mod tests {
 
     #[test]
     fn shares_are_of_the_exact_rate() {
-        let share = Medium::Ethernet(rate("1G")).utilization(1_488_095.0, FrameLen::MIN);
+        let share = Medium::Ethernet(parse_rate("1G")).utilization(1_488_095.0, FrameLen::MIN);
         // 1488095 / 1488095.238.
         assert!((share.expect("Ethernet") - (1.0 - 1.6e-7)).abs() < 1e-8);
     }

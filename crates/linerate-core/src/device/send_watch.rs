@@ -134,7 +134,7 @@ mod tests {
     use super::super::frames::WhenLate;
     use super::*;
 
-    fn rule(frames_per_sec: u64) -> WatchRule {
+    fn watch_rule(frames_per_sec: u64) -> WatchRule {
         let pace = FramePace::Rate { frames_per_sec };
         let load =
             FrameLoad { frames: 1, pace, when_late: WhenLate::Steady, burst: 1, mix: vec![0] };
@@ -152,9 +152,9 @@ mod tests {
     #[test]
     fn frames_on_time_cost_no_device_a_frame() {
         // 10,000 frames/s: 100 us apart, of which a 256th is 390 ns.
-        assert_eq!(rule(10_000).service_ns, 99_610);
+        assert_eq!(watch_rule(10_000).service_ns, 99_610);
         let times: Vec<_> = (0..1000).map(|number| (number * 100_000, 0)).collect();
-        let found = watched(rule(10_000), &times);
+        let found = watched(watch_rule(10_000), &times);
         assert_eq!((found.could_lose, found.away_ns), (0, 0));
         assert_eq!((found.steady_ns, found.steady_gaps), (99_900_000, 999));
         assert_eq!(found.steady_fps(), Some(10_000.0));
@@ -164,7 +164,7 @@ mod tests {
     fn a_bunch_costs_an_ideal_device_all_but_one_of_it() {
         // Five at once after 400 us, then on time: the device takes one, is busy for 99.61 us.
         let times: Vec<_> = (0..20).map(|number: u64| (number.max(4) * 100_000, 0)).collect();
-        let found = watched(rule(10_000), &times);
+        let found = watched(watch_rule(10_000), &times);
         assert_eq!(found.could_lose, 4);
         // Of frames 1 to 4 and the one after them a loss is explained, of no other.
         let mut came = vec![true; 20];
@@ -181,7 +181,7 @@ mod tests {
         let at = |number: u64| (number * 100_000 + if number >= 10 { 5_000_000 } else { 0 }, 0);
         let mut times: Vec<_> = (0..30).map(at).collect();
         times[10].1 = 5_000_000;
-        let found = watched(rule(10_000), &times);
+        let found = watched(watch_rule(10_000), &times);
         assert_eq!(found.pauses, [Pause { sequence: 10, late_ns: 5_000_000 }]);
         assert_eq!((found.could_lose, found.away_ns), (0, 5_000_000));
         assert_eq!((found.steady_ns, found.steady_gaps), (1_900_000, 19));

@@ -46,7 +46,7 @@ impl SoakIntervals {
     }
 
     /// The run so far; `None` without a valid interval.
-    pub fn soak(&self) -> Option<Soak> {
+    pub fn soak_result(&self) -> Option<Soak> {
         let first = self.valid.first()?;
         let count = |is: fn(&SoakInterval) -> bool| {
             self.valid.iter().filter(|interval| is(interval)).count()
@@ -133,7 +133,7 @@ mod tests {
         all.add(interval(20, 2));
         // The end of the interval is missing: no later frame shows that there was a run.
         all.add(interval(10, 0));
-        let found = all.soak().expect("intervals");
+        let found = all.soak_result().expect("intervals");
         assert_eq!((found.duration_ns, found.errored_seconds), (30_000_000_000, 2));
         assert_eq!((found.point.sent, found.point.received), (30_000, 29_970));
         assert_eq!((found.point.loss_ratio, found.point.forwarded_fps), (0.001, 999.0));
@@ -149,9 +149,9 @@ mod tests {
     fn no_loss_at_all_has_a_bound_and_no_interval_at_all_no_figure() {
         let mut all = SoakIntervals::default();
         all.add(SoakInterval { is_valid: false, ..interval(0, 0) });
-        assert_eq!(all.soak(), None);
+        assert_eq!(all.soak_result(), None);
         all.add(interval(0, 0));
-        let found = all.soak().expect("an interval");
+        let found = all.soak_result().expect("an interval");
         assert_eq!((found.loss_ratio_high, found.worst), (Some(3e-4), None));
     }
 
@@ -160,6 +160,6 @@ mod tests {
         let mut all = SoakIntervals::default();
         all.add(SoakInterval { is_short: true, ..interval(0, 0) });
         all.add(interval(0, 0));
-        assert_eq!(all.soak().map(|soak| soak.short_seconds), Some(1));
+        assert_eq!(all.soak_result().map(|soak| soak.short_seconds), Some(1));
     }
 }

@@ -25,7 +25,7 @@ impl GoalFound {
 
 impl BenchResult {
     /// The goal of that name, or its quick form.
-    pub fn goal(&self, name: &str) -> Option<&GoalFound> {
+    pub fn find_goal(&self, name: &str) -> Option<&GoalFound> {
         self.goals.iter().find(|found| found.base_name() == name)
     }
 
@@ -42,8 +42,9 @@ impl BenchResult {
     /// The rows of the record's summary; quantities that were not measured have none.
     pub fn summary(&self) -> Vec<Summary> {
         let mut rows = Vec::new();
-        let value =
-            |metric, value: Option<f64>| value.map(|value| Summary::of(metric, STAT, value));
+        let value = |metric, value: Option<f64>| {
+            value.map(|value| Summary::from_value(metric, STAT, value))
+        };
         rows.extend(value(MetricId::TheoreticalFrames, self.theoretical_fps));
         rows.extend(self.tester.iter().flat_map(tester_rows));
         rows.extend(self.goals.iter().filter_map(goal_row));
@@ -86,9 +87,9 @@ impl BenchResult {
 const STAT: Stat = Stat::Value;
 
 fn tester_rows(tester: &Tester) -> impl Iterator<Item = Summary> {
-    let rate = Summary::of(MetricId::TesterFrames, STAT, tester.frames_per_sec);
+    let rate = Summary::from_value(MetricId::TesterFrames, STAT, tester.frames_per_sec);
     let latency = tester.latency_p50_ns;
-    let latency = latency.map(|ns| Summary::of(MetricId::TesterLatency, Stat::P50, ns));
+    let latency = latency.map(|ns| Summary::from_value(MetricId::TesterLatency, Stat::P50, ns));
     [Some(rate), latency].into_iter().flatten()
 }
 
@@ -100,7 +101,7 @@ fn goal_row(found: &GoalFound) -> Option<Summary> {
         "verified" => MetricId::ThroughputVerified,
         _ => return None,
     };
-    let row = Summary::of(metric, STAT, found.throughput_fps()?);
+    let row = Summary::from_value(metric, STAT, found.throughput_fps()?);
     Some(row.with_n(u64::from(found.trials)))
 }
 
@@ -114,8 +115,8 @@ fn latency_rows(found: &BenchLatency) -> Vec<Summary> {
         (Stat::P999, found.p999_ns),
         (Stat::Max, found.max_ns as f64),
     ];
-    let rows = stats.map(|(stat, ns)| Summary::of(MetricId::FrameLatency, stat, ns));
-    let pdv = Summary::of(MetricId::FramePdv, STAT, found.pdv_ns);
+    let rows = stats.map(|(stat, ns)| Summary::from_value(MetricId::FrameLatency, stat, ns));
+    let pdv = Summary::from_value(MetricId::FramePdv, STAT, found.pdv_ns);
     rows.into_iter().chain([pdv]).map(|row| row.with_n(found.frames)).collect()
 }
 
@@ -127,9 +128,10 @@ fn burst_rows(found: &BackToBack) -> Vec<Summary> {
         (Stat::Stddev, found.stddev_frames),
     ];
     let n = found.runs.len() as u64;
-    let row = |(stat, frames)| Summary::of(MetricId::BurstFrames, stat, frames).with_n(n);
+    let row = |(stat, frames)| Summary::from_value(MetricId::BurstFrames, stat, frames).with_n(n);
     let time = found.corrected_buffer_ns;
-    let time = time.map(|ns| Summary::of(MetricId::BurstBufferTime, Stat::Mean, ns).with_n(n));
+    let time =
+        time.map(|ns| Summary::from_value(MetricId::BurstBufferTime, Stat::Mean, ns).with_n(n));
     stats.into_iter().map(row).chain(time).collect()
 }
 
@@ -146,23 +148,23 @@ fn repetition_rows(metric: MetricId, times_ns: &[u64]) -> Vec<Summary> {
     let most = times.iter().copied().reduce(f64::max);
     let stats = [(Stat::Min, least), (Stat::P50, median(&times)), (Stat::Max, most)];
     let n = times.len() as u64;
-    let row = |stat, ns| Summary::of(metric, stat, ns).with_n(n);
+    let row = |stat, ns| Summary::from_value(metric, stat, ns).with_n(n);
     stats.into_iter().filter_map(|(stat, ns)| Some(row(stat, ns?))).collect()
 }
 
 fn soak_rows(found: &Soak) -> [Summary; 2] {
     [
-        Summary::of(MetricId::SoakLoss, STAT, found.point.loss_ratio),
-        Summary::of(MetricId::SoakErroredSeconds, STAT, found.errored_seconds as f64),
+        Summary::from_value(MetricId::SoakLoss, STAT, found.point.loss_ratio),
+        Summary::from_value(MetricId::SoakErroredSeconds, STAT, found.errored_seconds as f64),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Caching, Recovery};
+    use crate::record::{Caching, OverloadRecovery};
 
-    fn goal(name: &str, conditional_fps: Option<f64>) -> GoalFound {
+    fn goal_found(name: &str, conditional_fps: Option<f64>) -> GoalFound {
         GoalFound {
             goal: name.to_owned(),
             lower_fps: Some(100.0),
@@ -178,7 +180,7 @@ mod tests {
         }
     }
 
-    fn value(result: &BenchResult, metric: MetricId, stat: Stat) -> Option<f64> {
+    fn summary_value(result: &BenchResult, metric: MetricId, stat: Stat) -> Option<f64> {
         let rows = result.summary();
         rows.iter().find(|row| row.metric == metric && row.stat == stat).map(|row| row.value)
     }
@@ -192,21 +194,21 @@ mod tests {
     fn each_goal_has_its_metric_and_a_quick_one_keeps_it() {
         let result = BenchResult {
             goals: vec![
-                goal("strict / 10", None),
-                goal("typical", Some(99.0)),
-                goal("mine", Some(98.0)),
+                goal_found("strict / 10", None),
+                goal_found("typical", Some(99.0)),
+                goal_found("mine", Some(98.0)),
             ],
             ..BenchResult::default()
         };
-        assert_eq!(value(&result, MetricId::ThroughputStrict, STAT), Some(100.0));
-        assert_eq!(value(&result, MetricId::ThroughputTypical, STAT), Some(99.0));
+        assert_eq!(summary_value(&result, MetricId::ThroughputStrict, STAT), Some(100.0));
+        assert_eq!(summary_value(&result, MetricId::ThroughputTypical, STAT), Some(99.0));
         assert_eq!(result.summary().len(), 2);
-        assert_eq!(result.goal("strict").map(|goal| goal.goal.as_str()), Some("strict / 10"));
+        assert_eq!(result.find_goal("strict").map(|goal| goal.goal.as_str()), Some("strict / 10"));
     }
 
     #[test]
     fn repeated_times_give_least_median_and_most() {
-        let recovery = Recovery {
+        let recovery = OverloadRecovery {
             overload_fps: 11.0,
             after_fps: 5.0,
             times_ns: vec![30, 10, 20],
@@ -214,8 +216,8 @@ mod tests {
             without_overload: 0,
         };
         let result = BenchResult { recovery: Some(recovery), ..BenchResult::default() };
-        let got =
-            [Stat::Min, Stat::P50, Stat::Max].map(|stat| value(&result, MetricId::Recovery, stat));
+        let got = [Stat::Min, Stat::P50, Stat::Max]
+            .map(|stat| summary_value(&result, MetricId::Recovery, stat));
         assert_eq!(got, [Some(10.0), Some(20.0), Some(30.0)]);
     }
 
@@ -236,9 +238,9 @@ mod tests {
             caching: Some(Caching { addresses: 256, unbounded: false, learning_fps: None }),
             ..BenchResult::default()
         };
-        assert_eq!(value(&result, MetricId::ForwardingRateMax, STAT), Some(6.0));
-        assert_eq!(value(&result, MetricId::FloodForwarded, STAT), Some(4.0));
-        assert_eq!(value(&result, MetricId::AddressesCached, STAT), Some(256.0));
-        assert_eq!(value(&result, MetricId::AddressRate, STAT), None);
+        assert_eq!(summary_value(&result, MetricId::ForwardingRateMax, STAT), Some(6.0));
+        assert_eq!(summary_value(&result, MetricId::FloodForwarded, STAT), Some(4.0));
+        assert_eq!(summary_value(&result, MetricId::AddressesCached, STAT), Some(256.0));
+        assert_eq!(summary_value(&result, MetricId::AddressRate, STAT), None);
     }
 }

@@ -186,7 +186,7 @@ mod tests {
 
     const SECOND: u64 = SECOND_NS;
 
-    fn plan(tests: &[BenchTest]) -> BenchPlan {
+    fn bench_plan(tests: &[BenchTest]) -> BenchPlan {
         BenchPlan {
             tests: tests.to_vec(),
             goals: vec![BenchGoal::strict()],
@@ -197,8 +197,8 @@ mod tests {
 
     /// The time of a test of RFC 2544's lengths, without the self-test.
     fn seconds(test: BenchTest) -> f64 {
-        let own = TestTime::from_plan(&plan(&[])).time_ns;
-        (plan(&[test]).expected_ns() - own) as f64 / 1e9
+        let own = TestTime::from_plan(&bench_plan(&[])).time_ns;
+        (bench_plan(&[test]).expected_ns() - own) as f64 / 1e9
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::evidence::Evidence;
 use super::limitation::{Ground, Limitation};
 use super::{counters, remedy};
-use crate::record::{Cause, Confidence, Outcome, Side, Sign, SignKind, SignUnit, Verdict};
+use crate::record::{Cause, Confidence, FlowSide, LimitVerdict, Outcome, Sign, SignKind, SignUnit};
 
 /// A cause that a known bound or a counter names.
 struct Stated {
@@ -14,9 +14,13 @@ struct Stated {
 }
 
 /// The verdict with the limit that was decided.
-pub(super) fn agreeing(verdict: Verdict, limitation: &Limitation, evidence: &Evidence) -> Verdict {
+pub(super) fn agreeing(
+    verdict: LimitVerdict,
+    limitation: &Limitation,
+    evidence: &Evidence,
+) -> LimitVerdict {
     let by = limitation.by;
-    let verdict = Verdict { limited_by: by, ..verdict };
+    let verdict = LimitVerdict { limited_by: by, ..verdict };
     match &limitation.ground {
         Ground::Queue { least_ns, loaded_ns } => {
             let sign = Sign::figure(SignKind::Inflation, loaded_ns / least_ns);
@@ -39,7 +43,7 @@ const LOSSES: [Cause; 5] =
     [Cause::RandomLoss, Cause::Policer, Cause::SmallBuffer, Cause::PacketRate, Cause::OtherTraffic];
 
 /// A verdict that stays undetermined, with the causes of what was seen.
-fn undetermined_between(mut verdict: Verdict, causes: &[Cause], sign: Sign) -> Verdict {
+fn undetermined_between(mut verdict: LimitVerdict, causes: &[Cause], sign: Sign) -> LimitVerdict {
     if verdict.between.is_empty() {
         verdict.between = causes.to_vec();
         verdict.confidence = Some(Confidence::Low);
@@ -58,8 +62,8 @@ pub(super) fn cause_of(ground: &Ground) -> Option<Cause> {
 fn stated(ground: &Ground) -> Option<Stated> {
     let of = |cause, confidence, sign| Some(Stated { cause, confidence, sign });
     let host = |side| match side {
-        Side::Sender => Cause::SendingHost,
-        Side::Receiver => Cause::ReceivingHost,
+        FlowSide::Sender => Cause::SendingHost,
+        FlowSide::Receiver => Cause::ReceivingHost,
     };
     let (medium, low) = (Confidence::Medium, Confidence::Low);
     match ground {
@@ -100,14 +104,14 @@ fn stated(ground: &Ground) -> Option<Stated> {
 }
 
 /// The verdict with a cause that the diagnosis alone did not find.
-fn naming(verdict: Verdict, stated: Stated, evidence: &Evidence) -> Verdict {
+fn naming(verdict: LimitVerdict, stated: Stated, evidence: &Evidence) -> LimitVerdict {
     let Stated { cause, confidence, sign } = stated;
     let full = cause == Cause::Link;
     let allowed = (sign.kind.unit() == SignUnit::BitsPerSecond).then_some(sign.value);
     let carried = verdict.measured_bps.map(|bps| bps / sign.value).filter(|_| full);
     // Why there was no verdict is news beside one; notes on another cause are not.
     let notes = if verdict.outcome == Outcome::NoVerdict { verdict.notes } else { Vec::new() };
-    let mut verdict = Verdict {
+    let mut verdict = LimitVerdict {
         outcome: if full { Outcome::AtCeiling } else { Outcome::Limited },
         cause: Some(cause),
         confidence: Some(confidence),
@@ -126,8 +130,8 @@ fn naming(verdict: Verdict, stated: Stated, evidence: &Evidence) -> Verdict {
 }
 
 /// The verdict of a survey with the cause that its best transfer shows.
-pub(super) fn as_of(verdict: Verdict, part: &Verdict) -> Verdict {
-    let mut verdict = Verdict {
+pub(super) fn as_of(verdict: LimitVerdict, part: &LimitVerdict) -> LimitVerdict {
+    let mut verdict = LimitVerdict {
         outcome: part.outcome,
         limited_by: part.limited_by,
         cause: part.cause,

@@ -7,8 +7,8 @@ use super::evidence::Evidence;
 use super::path::payload_share;
 use super::unlike;
 use crate::record::{
-    At, Cause, Change, Family, HostAdvice, HostCommand, LossShift, Note, PathAdvice, Remedy,
-    RemedyLine, ShortRun, Verdict,
+    At, Cause, Change, HostAdvice, IpFamily, LimitVerdict, LossShift, Note, PathAdvice, Remedy,
+    RemedyCommand, RemedyLine, ShortRun,
 };
 use crate::theory::ladder::Response;
 use crate::units::BitRate;
@@ -37,7 +37,7 @@ pub struct Choices<'a> {
     /// The server takes streams at another port.
     pub other_port: bool,
     /// The server has an address of this family too, which no run used.
-    pub other_family: Option<Family>,
+    pub other_family: Option<IpFamily>,
 }
 
 /// Effect of a change on the rate.
@@ -230,17 +230,17 @@ pub(super) fn effect_note(
 }
 
 /// True when a verdict's remedy prescribes the change.
-pub(super) fn is_remedy(change: &Change, verdict: &Verdict) -> bool {
+pub(super) fn is_remedy(change: &Change, verdict: &LimitVerdict) -> bool {
     verdict.remedy.iter().any(|line| is_line(change, line))
 }
 
 pub(super) fn is_line(change: &Change, line: &RemedyLine) -> bool {
     let Remedy::Line(command) = &line.remedy else { return false };
     match (change, command) {
-        (Change::CongestionControl(tried), HostCommand::UseCongestionControl { name }) => {
+        (Change::CongestionControl(tried), RemedyCommand::UseCongestionControl { name }) => {
             tried == name
         }
-        (Change::Pace(_), HostCommand::Pace { .. }) => true,
+        (Change::Pace(_), RemedyCommand::Pace { .. }) => true,
         _ => false,
     }
 }
@@ -252,12 +252,12 @@ pub(super) fn line_of(change: &Change) -> RemedyLine {
             RemedyLine::advice(At::Test, HostAdvice::SeveralStreams { count: *count })
         }
         Change::CongestionControl(name) => {
-            let command = HostCommand::UseCongestionControl { name: name.clone() };
+            let command = RemedyCommand::UseCongestionControl { name: name.clone() };
             RemedyLine::command(At::Sender, command)
         }
         Change::Pace(pace) => {
             let bps = pace.bits_per_sec() as f64;
-            RemedyLine::command(At::Sender, HostCommand::Pace { interface: None, bps })
+            RemedyLine::command(At::Sender, RemedyCommand::Pace { interface: None, bps })
         }
         Change::Segments(bytes) => {
             RemedyLine::advice(At::Test, HostAdvice::SmallerSegments { bytes: *bytes })

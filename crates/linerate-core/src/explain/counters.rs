@@ -5,8 +5,8 @@
 
 use super::limitation::{Ground, Limitation};
 use crate::record::{
-    CaveatCode, Ceiling, Direction, Expected, Flow, FlowEnd, LINK, LimitedBy, MetricId, Record,
-    SHARE_MAX, Side, Stat,
+    CaveatCode, Ceiling, Direction, Expected, Flow, FlowEnd, FlowSide, LINK, LimitedBy, MetricId,
+    Record, SHARE_MAX, Stat,
 };
 
 /// A link counts as full from this share of its ceiling on: TCP's own recovery and the ends of the
@@ -41,7 +41,7 @@ pub(super) fn above_ceiling(ceiling: &Ceiling) -> Option<Limitation> {
 /// The pace or the window that allows hardly more than was measured.
 pub(super) fn explained(record: &Record, ceiling: &Ceiling, way: Direction) -> Option<Limitation> {
     let bound = ceiling.expected().filter(|bound| bound.kind != LINK && bound.value > 0.0)?;
-    let share = record.value(ceiling.metric, Stat::Value, Some(way))? / bound.value;
+    let share = record.summary_value(ceiling.metric, Stat::Value, Some(way))? / bound.value;
     if !(EXPLAINS_FROM..=SHARE_MAX).contains(&share) {
         return None;
     }
@@ -101,12 +101,12 @@ fn busiest(
     record: &Record,
     way: Direction,
     of: fn(&FlowEnd) -> Option<u64>,
-) -> Option<(Side, f64)> {
+) -> Option<(FlowSide, f64)> {
     let share = |side| {
         let flows = record.flows.iter().filter(|flow| flow.direction == way);
         let ends = flows.filter_map(move |flow| match side {
-            Side::Sender => flow.sender.as_ref(),
-            Side::Receiver => flow.receiver.as_ref(),
+            FlowSide::Sender => flow.sender.as_ref(),
+            FlowSide::Receiver => flow.receiver.as_ref(),
         });
         let shares = ends.filter_map(|end| {
             let span = end.span_start_ns + end.span_ns;
@@ -114,7 +114,7 @@ fn busiest(
         });
         shares.reduce(f64::max)
     };
-    let each = [Side::Sender, Side::Receiver].into_iter();
+    let each = [FlowSide::Sender, FlowSide::Receiver].into_iter();
     let each = each.filter_map(|side| Some((side, share(side)?)));
     each.max_by(|one, other| one.1.total_cmp(&other.1))
 }
@@ -139,7 +139,7 @@ pub(super) fn waited(record: &Record, way: Direction) -> Option<Limitation> {
 
 /// Loss that shapes the rate.
 pub(super) fn lossy_path(record: &Record, way: Direction) -> Option<Limitation> {
-    let ratio = record.value(MetricId::RetransmitRatio, Stat::Value, Some(way))?;
+    let ratio = record.summary_value(MetricId::RetransmitRatio, Stat::Value, Some(way))?;
     let lossy = || Limitation::new(LimitedBy::Path, Ground::SentAgain(ratio));
     (ratio >= LOSSY_FROM).then(lossy)
 }
@@ -162,28 +162,33 @@ fn is_queue((least_ns, loaded_ns): &(f64, f64)) -> bool {
 /// The round trip at rest and under load: TCP's own, else that of the probes beside the load.
 fn round_trips(record: &Record, way: Direction) -> Option<(f64, f64)> {
     let stats = [Stat::Value, Stat::Mean, Stat::Max];
-    let loaded = stats.into_iter().find_map(|stat| record.value(MetricId::TcpRtt, stat, Some(way)));
-    let least = record.value(MetricId::TcpRttMin, Stat::Min, Some(way));
+    let loaded =
+        stats.into_iter().find_map(|stat| record.summary_value(MetricId::TcpRtt, stat, Some(way)));
+    let least = record.summary_value(MetricId::TcpRttMin, Stat::Min, Some(way));
     least.zip(loaded).or_else(|| {
-        let loaded = record.value(MetricId::DelayLoaded, Stat::P50, Some(way))?;
-        Some((record.value(MetricId::DelayIdle, Stat::P50, None)?, loaded))
+        let loaded = record.summary_value(MetricId::DelayLoaded, Stat::P50, Some(way))?;
+        Some((record.summary_value(MetricId::DelayIdle, Stat::P50, None)?, loaded))
     })
 }
 
 /// Between two ends on one host there is no path.
 pub(super) fn one_host(record: &Record, ceiling: Option<&Ceiling>) -> Option<Limitation> {
-    let measured = record.value(MetricId::Goodput, Stat::Value, None).is_some();
+    let measured = record.summary_value(MetricId::Goodput, Stat::Value, None).is_some();
     let alone = ceiling.is_some_and(|ceiling| ceiling.no_link.is_some());
     let host = || Limitation::new(LimitedBy::ThisHost, Ground::OneHost);
     (measured && alone).then(host)
 }
 
 /// The host of an end of a direction.
-pub(super) fn host_of(record: &Record, way: Direction, side: Side) -> LimitedBy {
+pub(super) fn host_of(record: &Record, way: Direction, side: FlowSide) -> LimitedBy {
     let one_host = record.caveats.iter().any(|caveat| caveat.code == CaveatCode::SameHost);
     match (way, side) {
         _ if one_host => LimitedBy::ThisHost,
-        (Direction::Up, Side::Sender) | (Direction::Down, Side::Receiver) => LimitedBy::ThisHost,
-        (Direction::Up, Side::Receiver) | (Direction::Down, Side::Sender) => LimitedBy::OtherEnd,
+        (Direction::Up, FlowSide::Sender) | (Direction::Down, FlowSide::Receiver) => {
+            LimitedBy::ThisHost
+        }
+        (Direction::Up, FlowSide::Receiver) | (Direction::Down, FlowSide::Sender) => {
+            LimitedBy::OtherEnd
+        }
     }
 }

@@ -9,10 +9,10 @@ use super::counters::{self, host_share};
 use super::device::DeviceLimit;
 use super::limitation::{Ground, Limitation, part_of};
 use super::trust::{Doubt, caveat_quality, quality_of};
-use super::{agreement, judge, of_record, udp};
+use super::{agreement, judge_direction, of_record, udp};
 use crate::record::{
-    BenchResult, Cause, CaveatCode, Confidence, Direction, LimitedBy, MetricId, Outcome, Plan,
-    Quality, Record, Stat, TcpDirections, Verdict,
+    BenchResult, Cause, CaveatCode, Confidence, Direction, LimitVerdict, LimitedBy, MetricId,
+    Outcome, Plan, Quality, Record, Stat, TcpDirections,
 };
 
 /// A host that was busy for so much of the time outweighs a cause that is proved by half.
@@ -25,7 +25,7 @@ const WITHIN_HOST_FROM: f64 = 0.5;
 pub struct Decision {
     /// Diagnoses of the directions of a TCP test or a survey, each with all that shows it; empty
     /// for other kinds.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<LimitVerdict>,
     /// The limit that a reader must know first.
     pub limitation: Limitation,
     /// The limit of the other direction, where it is another.
@@ -40,7 +40,7 @@ impl Decision {
     /// The limits of all directions in one, with the trust that goes with them.
     pub(super) fn new(
         limitations: Vec<Limitation>,
-        mut verdicts: Vec<Verdict>,
+        mut verdicts: Vec<LimitVerdict>,
         trust: impl FnOnce(&Limitation) -> (Quality, Option<Doubt>),
     ) -> Self {
         let (limitation, other) = together(limitations);
@@ -50,7 +50,7 @@ impl Decision {
     }
 
     /// The decision about a result of another program, of which nothing but verdicts is known.
-    pub fn from_verdicts(verdicts: &[Verdict]) -> Self {
+    pub fn from_verdicts(verdicts: &[LimitVerdict]) -> Self {
         let limitations = verdicts.iter().map(|verdict| {
             let limit = match verdict.cause {
                 Some(Cause::Tester) => Some(Limitation::new(LimitedBy::ThisHost, Ground::OneHost)),
@@ -68,7 +68,7 @@ impl Decision {
             None => (Quality::Good, None),
         });
         let with_parts = decided.verdicts.into_iter().zip(parts);
-        let with_parts = with_parts.map(|(it, limited_by)| Verdict { limited_by, ..it });
+        let with_parts = with_parts.map(|(it, limited_by)| LimitVerdict { limited_by, ..it });
         Self { verdicts: with_parts.collect(), ..decided }
     }
 
@@ -85,7 +85,7 @@ impl Decision {
     }
 
     /// The diagnosis of one direction.
-    pub(super) fn verdict_of(&self, way: Direction) -> Option<&Verdict> {
+    pub(super) fn verdict_of(&self, way: Direction) -> Option<&LimitVerdict> {
         self.verdicts.iter().find(|verdict| verdict.direction == Some(way))
     }
 }
@@ -96,7 +96,7 @@ pub(super) fn decide_measurement(record: &Record) -> Decision {
         Plan::Tcp(plan) => limits_of_tcp(record, plan.test.directions),
         Plan::Udp(plan) if plan.test.search.is_some() => (vec![udp::searched(record)], Vec::new()),
         Plan::Udp(plan) => {
-            let ways = plan.test.directions.each().iter();
+            let ways = plan.test.directions.each_direction().iter();
             (ways.map(|way| of_way(record, *way, None).of_way(*way)).collect(), Vec::new())
         }
         Plan::Simulate(_) => (vec![of_simulation(record)], Vec::new()),
@@ -109,11 +109,14 @@ pub(super) fn decide_measurement(record: &Record) -> Decision {
 }
 
 /// Each direction of a TCP test: its limit, and its diagnosis as far as it agrees with that.
-fn limits_of_tcp(record: &Record, directions: TcpDirections) -> (Vec<Limitation>, Vec<Verdict>) {
+fn limits_of_tcp(
+    record: &Record,
+    directions: TcpDirections,
+) -> (Vec<Limitation>, Vec<LimitVerdict>) {
     let evidence = of_record::directions(record);
-    let each = directions.each().iter().map(|&way| {
+    let each = directions.each_direction().iter().map(|&way| {
         let evidence = evidence.iter().find(|evidence| evidence.direction == Some(way));
-        let verdict = evidence.map(|evidence| (evidence, judge(evidence)));
+        let verdict = evidence.map(|evidence| (evidence, judge_direction(evidence)));
         let limitation = of_way(record, way, verdict.as_ref().map(|(_, verdict)| verdict));
         let verdict =
             verdict.map(|(evidence, verdict)| agreement::agreeing(verdict, &limitation, evidence));
@@ -124,17 +127,17 @@ fn limits_of_tcp(record: &Record, directions: TcpDirections) -> (Vec<Limitation>
 }
 
 /// The limit of one direction of a flow test, with its diagnosis where there is one.
-fn of_way(record: &Record, way: Direction, verdict: Option<&Verdict>) -> Limitation {
+fn of_way(record: &Record, way: Direction, verdict: Option<&LimitVerdict>) -> Limitation {
     let ceiling = record.ceiling_of(way);
     let sure = verdict.filter(|verdict| is_sure(verdict));
     let busy = counters::busy_host(record, way);
-    let outweighs = |sure: &Verdict| {
+    let outweighs = |sure: &LimitVerdict| {
         let host = busy.as_ref().map_or(0.0, host_share) >= HOST_OUTWEIGHS_FROM;
         host && sure.confidence < Some(Confidence::High) && !limited_part(sure).is_host()
     };
     let explained = || ceiling.and_then(|ceiling| counters::explained(record, ceiling, way));
     // A bound or a host's account that names the same cause has its figure.
-    let figure = |sure: &Verdict| {
+    let figure = |sure: &LimitVerdict| {
         let same = |limit: &Limitation| agreement::cause_of(&limit.ground) == sure.cause;
         explained().filter(same).or_else(|| busy.clone().filter(same))
     };
@@ -159,14 +162,14 @@ fn of_way(record: &Record, way: Direction, verdict: Option<&Verdict>) -> Limitat
         .or_else(|| verdict.and_then(limit_of_several))
         .or_else(|| counters::one_host(record, ceiling))
         .or_else(|| ceiling.and_then(counters::above_ceiling));
-    let measured = record.value(MetricId::Goodput, Stat::Value, Some(way)).is_some();
+    let measured = record.summary_value(MetricId::Goodput, Stat::Value, Some(way)).is_some();
     let none = if measured { LimitedBy::NotKnown } else { LimitedBy::Nothing };
     limit.unwrap_or_else(|| Limitation::new(none, Ground::Nothing))
 }
 
 /// Queue and loss of a path: loss beside a standing queue is that queue's. Where a tester spoilt
 /// the measurement, or a cause at an end agrees with the evidence too, they show nothing.
-fn on_path(record: &Record, way: Direction, verdict: Option<&Verdict>) -> Option<Limitation> {
+fn on_path(record: &Record, way: Direction, verdict: Option<&LimitVerdict>) -> Option<Limitation> {
     let open = verdict.is_none_or(|verdict| {
         verdict.outcome == Outcome::Undetermined && verdict.between.iter().all(is_of_path)
     });
@@ -180,18 +183,18 @@ fn is_of_path(cause: &Cause) -> bool {
 }
 
 /// True of a diagnosis that is sure of a cause other than the tester.
-pub(super) fn is_sure(verdict: &Verdict) -> bool {
+pub(super) fn is_sure(verdict: &LimitVerdict) -> bool {
     let named = verdict.cause.is_some_and(|cause| cause != Cause::Tester);
     named && verdict.confidence >= Some(Confidence::Medium)
 }
 
 /// The part of the path or of a host that the cause of a diagnosis belongs to.
-fn limited_part(verdict: &Verdict) -> LimitedBy {
+fn limited_part(verdict: &LimitVerdict) -> LimitedBy {
     verdict.cause.map_or(LimitedBy::NotKnown, |cause| part_of(cause, verdict.direction))
 }
 
 /// The limit of a cause that a diagnosis names.
-pub(super) fn diagnosed(record: &Record, verdict: &Verdict) -> Option<Limitation> {
+pub(super) fn diagnosed(record: &Record, verdict: &LimitVerdict) -> Option<Limitation> {
     let found = limit_of_cause(verdict)?;
     let same_host =
         |record: &Record| record.caveats.iter().any(|caveat| caveat.code == CaveatCode::SameHost);
@@ -201,13 +204,13 @@ pub(super) fn diagnosed(record: &Record, verdict: &Verdict) -> Option<Limitation
 }
 
 /// The limit by the cause that a diagnosis names; none where it names the tester.
-fn limit_of_cause(verdict: &Verdict) -> Option<Limitation> {
+fn limit_of_cause(verdict: &LimitVerdict) -> Option<Limitation> {
     let cause = verdict.cause.filter(|cause| *cause != Cause::Tester)?;
     Some(Limitation::new(limited_part(verdict), Ground::Diagnosis(cause)))
 }
 
 /// The limit where several causes agree with the evidence: the path if all are of it.
-pub(super) fn limit_of_several(verdict: &Verdict) -> Option<Limitation> {
+pub(super) fn limit_of_several(verdict: &LimitVerdict) -> Option<Limitation> {
     let causes = &verdict.between;
     let by = match causes.iter().all(is_of_path) {
         true => LimitedBy::Path,
@@ -240,16 +243,17 @@ fn of_ping(record: &Record) -> Limitation {
 
 fn of_device(result: Option<&BenchResult>) -> Limitation {
     let limit = result.and_then(DeviceLimit::from_result);
-    let by = limit.map_or(LimitedBy::Nothing, DeviceLimit::part);
+    let by = limit.map_or(LimitedBy::Nothing, DeviceLimit::limited_by);
     Limitation::new(by, Ground::Device(limit))
 }
 
 fn of_simulation(record: &Record) -> Limitation {
     let share = record.ceiling_of(Direction::Up).and_then(|ceiling| ceiling.share);
-    let again = record.value(MetricId::Retransmits, Stat::Value, Some(Direction::Up));
+    let again = record.summary_value(MetricId::Retransmits, Stat::Value, Some(Direction::Up));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
     let again = again.map_or(0, |count| count as u64);
-    let simulated = record.value(MetricId::Goodput, Stat::Value, Some(Direction::Up)).is_some();
+    let simulated =
+        record.summary_value(MetricId::Goodput, Stat::Value, Some(Direction::Up)).is_some();
     if simulated { simulated_limit(share, again) } else { Limitation::nothing() }
 }
 

@@ -37,7 +37,7 @@ impl DeviceLimit {
     }
 
     /// The part in the words of all results.
-    pub const fn part(self) -> LimitedBy {
+    pub const fn limited_by(self) -> LimitedBy {
         match self {
             Self::Tester => LimitedBy::ThisHost,
             Self::Medium => LimitedBy::Link,
@@ -49,13 +49,13 @@ impl DeviceLimit {
 /// The goal that speaks for the throughput: typical where it is there, else the first with a rate.
 pub fn usual_goal(result: &BenchResult) -> Option<&GoalFound> {
     let found = |goal: &&GoalFound| goal.throughput_fps().is_some();
-    result.goal("typical").filter(found).or_else(|| result.goals.iter().find(found))
+    result.find_goal("typical").filter(found).or_else(|| result.goals.iter().find(found))
 }
 
 /// The rates of strict and typical where strict lies below by more than the resolution of both
 /// searches: the device stalls now and then.
 pub fn stalls_part(result: &BenchResult) -> Option<(f64, f64)> {
-    let (strict, typical) = (result.goal("strict")?, result.goal("typical")?);
+    let (strict, typical) = (result.find_goal("strict")?, result.find_goal("typical")?);
     let apart = match (strict.upper_fps, typical.lower_fps) {
         (Some(upper), Some(lower)) => upper <= lower,
         _ => false,

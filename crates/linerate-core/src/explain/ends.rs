@@ -8,7 +8,7 @@ use super::candidate::{Candidate, share_of};
 use super::evidence::{Evidence, HostEvidence, NO_QUEUE};
 use super::remedy;
 use crate::record::{
-    At, Cause, Confidence, HostAdvice, HostCommand, Note, RemedyLine, ScaleLoss, Side, Sign,
+    At, Cause, Confidence, FlowSide, HostAdvice, Note, RemedyCommand, RemedyLine, ScaleLoss, Sign,
     SignKind, TcpOption,
 };
 use crate::theory::ladder::{AGREES_WITHIN, Response};
@@ -93,7 +93,7 @@ fn whose_window(evidence: &Evidence) -> (Cause, Vec<Note>) {
     }
     let mut notes = Vec::new();
     if evidence.scale_agreed() == Some(false) {
-        let ends = [(Side::Sender, &evidence.sender), (Side::Receiver, &evidence.receiver)];
+        let ends = [(FlowSide::Sender, &evidence.sender), (FlowSide::Receiver, &evidence.receiver)];
         let off = ends.into_iter().find(|(_, host)| host.window_scaling == Some(false));
         notes.extend(off.map(|(side, _)| Note::ScalingOff(side)));
     }
@@ -253,7 +253,7 @@ pub(super) fn clamped_window(evidence: &Evidence) -> Option<Candidate> {
     let bps = 8.0 * most * f64::from(evidence.flows.max(1)) / evidence.rtt.base_s?;
     let candidate = Candidate::new(Cause::CongestionControl, Confidence::Medium, signs);
     let remedy = vec![
-        RemedyLine::command(At::Sender, HostCommand::ShowFixedMetrics),
+        RemedyLine::command(At::Sender, RemedyCommand::ShowFixedMetrics),
         RemedyLine::advice(At::Sender, HostAdvice::UnlockWindow),
     ];
     Some(candidate.allowing(bps).mended_by(remedy))

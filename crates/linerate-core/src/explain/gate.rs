@@ -2,7 +2,7 @@
 
 use super::evidence::{Evidence, HostEvidence};
 use crate::record::{
-    Cause, Confidence, DecidingTest, Note, Outcome, Side, Sign, SignKind, Verdict,
+    Cause, Confidence, DecidingTest, FlowSide, LimitVerdict, Note, Outcome, Sign, SignKind,
 };
 
 /// A tester that is its own limit computes for more than this share of the time: over loopback
@@ -14,9 +14,9 @@ const IDLE_CPU: f64 = 0.1;
 const BUSY_TOGETHER: f64 = 0.8;
 
 /// A verdict without a diagnosis: the tester spoilt the measurement, or both ends are one host.
-pub(super) fn failure_verdict(evidence: &Evidence) -> Option<Verdict> {
+pub(super) fn failure_verdict(evidence: &Evidence) -> Option<LimitVerdict> {
     if let Some(caveat) = &evidence.spoilt {
-        let mut verdict = Verdict::of(evidence.direction, Outcome::NoVerdict);
+        let mut verdict = LimitVerdict::from_outcome(evidence.direction, Outcome::NoVerdict);
         verdict.notes.push(Note::Spoilt(caveat.clone()));
         verdict.deciding_test = Some(DecidingTest::QuietHost);
         return Some(verdict);
@@ -25,21 +25,21 @@ pub(super) fn failure_verdict(evidence: &Evidence) -> Option<Verdict> {
     let known: Vec<f64> = ends.iter().filter_map(|end| end.cpu).collect();
     if evidence.loopback && known.iter().all(|cpu| *cpu < IDLE_CPU) {
         let cpu_most = known.iter().copied().reduce(f64::max);
-        let mut verdict = Verdict::of(evidence.direction, Outcome::NoVerdict);
+        let mut verdict = LimitVerdict::from_outcome(evidence.direction, Outcome::NoVerdict);
         verdict.notes.push(Note::OneHostIdle { cpu_most });
         verdict.deciding_test = Some(DecidingTest::AnotherHost);
         return Some(verdict);
     }
     if evidence.loopback {
-        let mut verdict = Verdict::of(evidence.direction, Outcome::Limited);
+        let mut verdict = LimitVerdict::from_outcome(evidence.direction, Outcome::Limited);
         verdict.cause = Some(Cause::Tester);
         let busy = known.iter().sum::<f64>() >= BUSY_TOGETHER;
         verdict.confidence = Some(if busy { Confidence::High } else { Confidence::Low });
-        let cpu_of = |side: Side, host: &HostEvidence| {
+        let cpu_of = |side: FlowSide, host: &HostEvidence| {
             host.cpu.map(|cpu| Sign::figure(SignKind::CpuUsed(side), cpu))
         };
-        verdict.evidence.extend(cpu_of(Side::Sender, &evidence.sender));
-        verdict.evidence.extend(cpu_of(Side::Receiver, &evidence.receiver));
+        verdict.evidence.extend(cpu_of(FlowSide::Sender, &evidence.sender));
+        verdict.evidence.extend(cpu_of(FlowSide::Receiver, &evidence.receiver));
         verdict.notes.push(Note::OneHost);
         return Some(verdict);
     }
@@ -50,7 +50,7 @@ pub(super) fn failure_verdict(evidence: &Evidence) -> Option<Verdict> {
 mod tests {
     use super::*;
 
-    fn over_loopback(sender: Option<f64>, receiver: Option<f64>) -> Verdict {
+    fn over_loopback(sender: Option<f64>, receiver: Option<f64>) -> LimitVerdict {
         let mut evidence = Evidence { loopback: true, ..Evidence::default() };
         (evidence.sender.cpu, evidence.receiver.cpu) = (sender, receiver);
         failure_verdict(&evidence).expect("loopback is never explained as a path")
@@ -91,11 +91,11 @@ mod tests {
         (evidence.sender.cpu, evidence.receiver.cpu) = (Some(0.03), Some(0.01));
         evidence.rate.mean_bps = Some(19.98e6);
         evidence.asked.pace_bps = Some(20e6);
-        let verdict = super::super::judge::judge(&evidence);
+        let verdict = super::super::judge::judge_direction(&evidence);
         assert_eq!(verdict.cause, Some(Cause::SendingApplication));
         // Half of what was asked for is no pace that was kept.
         evidence.asked.pace_bps = Some(40e6);
-        let verdict = super::super::judge::judge(&evidence);
+        let verdict = super::super::judge::judge_direction(&evidence);
         assert_eq!((verdict.outcome, verdict.cause), (Outcome::NoVerdict, None));
     }
 }

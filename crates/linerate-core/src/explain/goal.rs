@@ -10,11 +10,11 @@ use std::time::Duration;
 use super::evidence::Evidence;
 use super::twin::measured;
 use crate::record::{
-    Criterion, CriterionKind, Direction, GoalAnswer, GoalPlan, Plan, Reached, Record, Side,
-    TestPlan, TransferFigures, Verdict,
+    Criterion, CriterionKind, Direction, FlowSide, GoalAnswer, GoalPlan, LimitVerdict, Plan,
+    Reached, Record, TestPlan, TransferFigures,
 };
 use crate::theory::rfc6349::{buffer_delay, efficiency, transfer_time_ratio};
-use crate::theory::sequential::{Decision, Risk, Sprt, Target, target_run_packets};
+use crate::theory::sequential::{Risk, Sprt, SprtDecision, Target, target_run_packets};
 use crate::units::{BitRate, Bytes, parse_span};
 
 /// Trains that offer more than this share of what the path carries lose by themselves.
@@ -24,14 +24,14 @@ const HEADER_BYTES: u32 = 52;
 
 /// A rate to hold over a round trip: `1G@21ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Goal {
+pub struct RateGoal {
     /// Rate of a bulk transfer.
     pub rate: BitRate,
     /// Round trip of the whole path that it goes over.
     pub rtt: Duration,
 }
 
-impl Goal {
+impl RateGoal {
     /// As a plan has it.
     pub fn goal_plan(self) -> GoalPlan {
         let rtt_ns = u64::try_from(self.rtt.as_nanos()).unwrap_or(u64::MAX);
@@ -45,7 +45,7 @@ impl Goal {
     }
 }
 
-impl FromStr for Goal {
+impl FromStr for RateGoal {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -61,8 +61,8 @@ impl FromStr for Goal {
 
 /// Adds the figures of RFC 6349 to verdicts of a record, and whether the path carries `goal`, else
 /// what the record's plan asks for.
-pub fn add_figures(record: &Record, verdicts: &mut [Verdict], goal: Option<Goal>) {
-    let goal = goal.or_else(|| Goal::from_record(record));
+pub fn add_figures(record: &Record, verdicts: &mut [LimitVerdict], goal: Option<RateGoal>) {
+    let goal = goal.or_else(|| RateGoal::from_record(record));
     for verdict in verdicts {
         let Some((evidence, part)) = measured(record, verdict) else { continue };
         verdict.rfc6349 = figures(part, &evidence, verdict);
@@ -71,7 +71,7 @@ pub fn add_figures(record: &Record, verdicts: &mut [Verdict], goal: Option<Goal>
 }
 
 /// The metrics whose inputs were measured; none where none was.
-fn figures(part: &Record, evidence: &Evidence, verdict: &Verdict) -> Option<TransferFigures> {
+fn figures(part: &Record, evidence: &Evidence, verdict: &LimitVerdict) -> Option<TransferFigures> {
     let seconds = |bps: f64| Duration::try_from_secs_f64(1e9 / bps).ok();
     // A transfer of any size: its times are as one over its rates.
     let times = verdict.measured_bps.and_then(seconds).zip(verdict.ceiling_bps.and_then(seconds));
@@ -108,7 +108,7 @@ fn mean_rtt(part: &Record, way: Direction) -> Option<f64> {
     let of_way = part.series.iter().filter(|series| {
         series.metric.key() == "tcp_rtt_ns"
             && series.direction == Some(way)
-            && series.side.is_none_or(|side| side == Side::Sender)
+            && series.side.is_none_or(|side| side == FlowSide::Sender)
     });
     let values: Vec<f64> =
         of_way.flat_map(|series| series.values.iter().filter_map(|value| *value)).collect();
@@ -116,7 +116,7 @@ fn mean_rtt(part: &Record, way: Direction) -> Option<f64> {
 }
 
 /// Criteria of a goal checked against a path: its rate, its losses, the windows of its ends.
-fn assess_goal(goal: Goal, evidence: &Evidence) -> Option<GoalAnswer> {
+fn assess_goal(goal: RateGoal, evidence: &Evidence) -> Option<GoalAnswer> {
     let mtu_bytes = evidence.packet_bytes.unwrap_or(1500);
     let header_bytes =
         evidence.mss_bytes.map_or(HEADER_BYTES, |mss| mtu_bytes - mss.min(mtu_bytes));
@@ -167,10 +167,10 @@ fn losses(target: &Target, evidence: &Evidence) -> Option<Criterion> {
     let loads = found.map_or(&[][..], |found| &found.loads);
     let counted = loads.iter().filter(|load| load.offered_bps <= room);
     let (sent, lost) = counted.fold((0, 0), |sum, it| (sum.0 + it.sent, sum.1 + it.lost));
-    let reached = match test.count(sent, lost).ok()? {
-        Decision::Pass => Reached::Pass,
-        Decision::Fail => Reached::Fail,
-        Decision::GoOn => Reached::Inconclusive,
+    let reached = match test.count_packets(sent, lost).ok()? {
+        SprtDecision::Pass => Reached::Pass,
+        SprtDecision::Fail => Reached::Fail,
+        SprtDecision::GoOn => Reached::Inconclusive,
     };
     let more = test.packets_to_pass(lost).saturating_sub(sent);
     Some(Criterion {
@@ -252,7 +252,7 @@ mod tests {
     fn the_example_of_rfc_8337_needs_a_run_of_363_packets() {
         // 2.5 Mbit/s, 50 ms, 1500 bytes with 64 of headers (RFC 8337 §9): W 11, 3 x 11^2 = 363.
         // Without a loss 354 packets pass (Wald with 5 % and a quarter of the run).
-        let goal: Goal = "2.5M@50ms".parse().expect("a goal");
+        let goal: RateGoal = "2.5M@50ms".parse().expect("a goal");
         let run = |sent, lost| {
             assess_goal(goal, &evidence_with_loss(sent, lost, 100e6)).expect("an answer")
         };
@@ -276,13 +276,13 @@ mod tests {
 
     #[test]
     fn a_goal_is_a_rate_and_a_round_trip() {
-        let goal = Goal {
+        let goal = RateGoal {
             rate: BitRate::from_bits_per_sec(1_000_000_000),
             rtt: Duration::from_millis(21),
         };
         assert_eq!("1G@21ms".parse(), Ok(goal));
         for wrong in ["1G", "@", "1G@", "x@21ms", "0@21ms", "1G@0ms"] {
-            assert!(wrong.parse::<Goal>().is_err(), "{wrong}");
+            assert!(wrong.parse::<RateGoal>().is_err(), "{wrong}");
         }
     }
 

@@ -7,7 +7,7 @@ use super::candidate::share_of;
 use super::ends::WINDOW_FULL;
 use super::evidence::{Evidence, HostEvidence};
 use super::path::LOSSY;
-use crate::record::{Cause, Harmless, Innocent, Outcome, Verdict};
+use crate::record::{Cause, Harmless, Innocent, LimitVerdict, Outcome};
 
 /// CPU and waiting below this share of the time hold nobody.
 const IDLE_ENOUGH: f64 = 0.7;
@@ -17,7 +17,7 @@ const OUT_OF_ORDER: f64 = 0.005;
 const JITTER_S: f64 = 0.003;
 
 /// Findings beside a verdict.
-pub(super) fn findings(evidence: &Evidence, verdict: &Verdict) -> Vec<Innocent> {
+pub(super) fn findings(evidence: &Evidence, verdict: &LimitVerdict) -> Vec<Innocent> {
     let mut found = Vec::new();
     let mut add = |cause: Cause, seen: Option<Harmless>| {
         if let Some(seen) = seen.filter(|_| verdict.cause != Some(cause)) {

@@ -16,8 +16,8 @@ use super::changes::{
 use super::evidence::{Evidence, NO_QUEUE};
 use super::path::LOSSY;
 use crate::record::{
-    Cause, Change, Confidence, Intervention, InterventionEnd, Note, Outcome, RemedyLine, ShortRun,
-    Sign, SignKind, Tried, Verdict,
+    Cause, Change, Confidence, Intervention, InterventionEnd, LimitVerdict, Note, Outcome,
+    RemedyLine, ShortRun, Sign, SignKind, Tried,
 };
 
 /// From this Bayes factor on a finding is clear.
@@ -168,7 +168,7 @@ fn usual_information(change: &Change, named: Option<Cause>, others: &[Cause]) ->
 /// The change to try next; none where the verdict needs none or nothing is left that would tell.
 pub(super) fn next_change(
     evidence: &Evidence,
-    verdict: &Verdict,
+    verdict: &LimitVerdict,
     choices: Choices<'_>,
 ) -> Option<Change> {
     if matches!(verdict.outcome, Outcome::NoVerdict) || verdict.cause == Some(Cause::Tester) {
@@ -241,7 +241,7 @@ impl TriedChange<'_> {
     }
 
     /// Note on the effect.
-    fn note(&self) -> Option<Note> {
+    fn change_note(&self) -> Option<Note> {
         effect_note(&self.made.change, self.weighed.moved?, self.weighed.factor, self.lost)
     }
 
@@ -356,25 +356,25 @@ fn remaining_causes(
 }
 
 /// Open verdict with the effects of the changes added: fewer causes, and figures.
-pub(super) fn narrow_verdict(evidence: &Evidence, mut verdict: Verdict) -> Verdict {
+pub(super) fn narrow_verdict(evidence: &Evidence, mut verdict: LimitVerdict) -> LimitVerdict {
     let found = usable_effects(evidence);
     let left = remaining_causes(evidence, &found, &verdict.between);
     if !left.is_empty() {
         verdict.between = left;
     }
     verdict.evidence.extend(effect_signs(&found));
-    verdict.notes.extend(found.iter().filter_map(TriedChange::note));
+    verdict.notes.extend(found.iter().filter_map(TriedChange::change_note));
     verdict
 }
 
 /// The causes that the usual ones leave where trying refutes the one that the signs named.
-pub(super) fn refuted_verdict(evidence: &Evidence, cause: Cause) -> Verdict {
+pub(super) fn refuted_verdict(evidence: &Evidence, cause: Cause) -> LimitVerdict {
     let found = usable_effects(evidence);
     let usual: Vec<Cause> = USUAL.into_iter().filter(|usual| *usual != cause).collect();
-    let verdict = Verdict {
+    let verdict = LimitVerdict {
         between: remaining_causes(evidence, &found, &usual),
         confidence: Some(Confidence::Low),
-        ..Verdict::of(evidence.direction, Outcome::Undetermined)
+        ..LimitVerdict::from_outcome(evidence.direction, Outcome::Undetermined)
     };
     narrow_verdict(evidence, verdict)
 }
@@ -388,7 +388,7 @@ fn effect_signs(found: &[TriedChange<'_>]) -> Vec<Sign> {
 
 fn add_effects(found: &[TriedChange<'_>], candidate: &mut Candidate) {
     candidate.signs.extend(effect_signs(found));
-    candidate.notes.extend(found.iter().filter_map(TriedChange::note));
+    candidate.notes.extend(found.iter().filter_map(TriedChange::change_note));
     for it in found {
         let tried = it.before_and_after();
         let line = candidate.remedy.iter_mut().find(|line| is_line(&it.made.change, line));

@@ -3,9 +3,9 @@
 
 use super::*;
 use crate::explain::evidence::{Loss, RateEvidence, RoundTrips, TestOptions};
-use crate::explain::judge;
+use crate::explain::judge_direction;
 use crate::explain::mechanism::{Capacity, Findings, PacedLoad, Reordering};
-use crate::record::{Caveat, CaveatCode, Direction, Family, PathAdvice};
+use crate::record::{Caveat, CaveatCode, Direction, IpFamily, PathAdvice};
 use crate::stats::Interval;
 use crate::theory::ladder::Response;
 use crate::units::BitRate;
@@ -117,13 +117,13 @@ fn equal_runs_of_an_innocent_path_are_hardly_ever_a_cause() {
 #[test]
 fn losses_that_bbr_does_not_add_to_and_streams_multiply_are_random() {
     let mut evidence = lossy(2.8);
-    assert_eq!(judge(&evidence).cause, None);
+    assert_eq!(judge_direction(&evidence).cause, None);
     // 2.8 -> 15.1 with four streams, 45.2 with BBR, as much lost (docs/diagnosis.md).
     evidence.interventions = vec![
         made(bbr(), &[2.6, 2.9], &[45.0, 45.2], (0.01, 0.0104)),
         made(Change::Streams(4), &[2.6, 2.9], &[15.1, 14.8], (0.01, 0.01)),
     ];
-    let verdict = judge(&evidence);
+    let verdict = judge_direction(&evidence);
     assert_eq!(
         (verdict.cause, verdict.confidence),
         (Some(Cause::RandomLoss), Some(Confidence::High))
@@ -137,7 +137,7 @@ fn losses_that_bbr_does_not_add_to_and_streams_multiply_are_random() {
 fn more_losses_with_bbr_do_not_decide_what_overran() {
     let mut evidence = lossy(8.4);
     evidence.interventions = vec![made(bbr(), &[8.4, 8.3], &[18.9, 18.8], (0.008, 0.085))];
-    let verdict = judge(&evidence);
+    let verdict = judge_direction(&evidence);
     assert_eq!(verdict.cause, None);
     assert!(verdict.between.contains(&Cause::Policer), "{:?}", verdict.between);
     assert!(verdict.between.contains(&Cause::SmallBuffer));
@@ -148,7 +148,7 @@ fn a_pace_that_ends_losses_rules_random_ones_out() {
     let mut evidence = lossy(5.2);
     let pace = Change::Pace(BitRate::from_nearest(43e6).expect("a rate"));
     evidence.interventions = vec![made(pace, &[5.2, 5.3], &[11.1, 11.4], (0.0147, 0.001))];
-    let between = judge(&evidence).between;
+    let between = judge_direction(&evidence).between;
     assert!(!between.contains(&Cause::RandomLoss) && !between.contains(&Cause::OtherTraffic));
     assert!(between.contains(&Cause::SmallBuffer) && between.contains(&Cause::Policer));
 }
@@ -160,11 +160,11 @@ fn runs_that_are_unlike_the_longer_test_decide_nothing() {
         made(bbr(), &[12.0, 12.1], &[45.0, 45.2], (0.01, 0.0104)),
         made(Change::Streams(4), &[12.0, 12.1], &[40.0, 41.0], (0.01, 0.01)),
     ];
-    assert_eq!(judge(&evidence).cause, None);
+    assert_eq!(judge_direction(&evidence).cause, None);
     let mut failed = made(bbr(), &[2.8, 2.8], &[45.0, 45.0], (0.01, 0.01));
     failed.ended = InterventionEnd::Failed;
     evidence.interventions = vec![failed];
-    assert_eq!(judge(&evidence).between, judge(&lossy(2.8)).between);
+    assert_eq!(judge_direction(&evidence).between, judge_direction(&lossy(2.8)).between);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_link_that_more_streams_do_not_load_further_is_sure_and_one_that_they_do_is_
         evidence.rtt.loaded_s = Some(0.060);
         evidence.rate.delivery_bps = Some(47.0e6);
         evidence.interventions = interventions;
-        judge(&evidence)
+        judge_direction(&evidence)
     };
     assert_eq!(full(Vec::new()).confidence, Some(Confidence::Medium));
     let stays = made(Change::Streams(4), &[46.8, 46.7], &[47.3, 47.2], (1e-4, 1e-3));
@@ -229,7 +229,7 @@ fn a_rate_that_rises_at_another_port_is_a_device_that_holds_one_port() {
     let mut evidence = lossy(4.0);
     let rises = made(Change::OtherPort, &[4.1, 4.0], &[44.0, 45.0], (0.008, 0.0));
     evidence.interventions = vec![rises];
-    let verdict = judge(&evidence);
+    let verdict = judge_direction(&evidence);
     let said = (verdict.cause, verdict.confidence);
     assert_eq!(said, (Some(Cause::Policer), Some(Confidence::High)), "{verdict:?}");
     let rose = |note: &Note| matches!(note, Note::RateRose { change: Change::OtherPort, .. });
@@ -238,24 +238,24 @@ fn a_rate_that_rises_at_another_port_is_a_device_that_holds_one_port() {
     // A queue of its own, and no losses: a class of a shaper.
     let mut queued = evidence.clone();
     queued.rtt.loaded_s = Some(0.090);
-    assert_eq!(judge(&queued).cause, Some(Cause::Shaper));
+    assert_eq!(judge_direction(&queued).cause, Some(Cause::Shaper));
     // The same at either port rules nothing of the path out, and a policer of all ports least.
     let stays = made(Change::OtherPort, &[4.1, 4.0], &[4.0, 4.1], (0.008, 0.008));
     evidence.interventions = vec![stays];
-    let verdict = judge(&evidence);
-    assert_eq!((verdict.cause, &verdict.between), (None, &judge(&lossy(4.0)).between));
+    let verdict = judge_direction(&evidence);
+    assert_eq!((verdict.cause, &verdict.between), (None, &judge_direction(&lossy(4.0)).between));
     assert!(verdict.notes.contains(&Note::RateStayed(Change::OtherPort)));
 }
 
 #[test]
 fn another_family_parts_the_ends_from_the_path() {
     let of = |changed: &[f64]| {
-        let made = made(Change::Family(Family::V6), &[4.1, 4.0], changed, (0.008, 0.0));
-        judge(&Evidence { interventions: vec![made], ..lossy(4.0) })
+        let made = made(Change::Family(IpFamily::V6), &[4.1, 4.0], changed, (0.008, 0.0));
+        judge_direction(&Evidence { interventions: vec![made], ..lossy(4.0) })
     };
     let verdict = of(&[44.0, 45.0]);
     assert_eq!(verdict.cause, Some(Cause::AddressFamily), "{verdict:?}");
-    let other = RemedyLine::on_path(PathAdvice::UseFamily { family: Family::V6 }).remedy;
+    let other = RemedyLine::on_path(PathAdvice::UseFamily { family: IpFamily::V6 }).remedy;
     assert!(verdict.remedy.iter().any(|line| line.remedy == other));
     // Over both the same, or over the other one less: not the family.
     assert_eq!(of(&[4.0, 4.1]).cause, None);
@@ -271,13 +271,13 @@ fn larger_writes_that_raise_the_rate_show_a_sender_that_its_calls_hold() {
     evidence.window.cwnd_bytes = Some(200e3);
     evidence.window.offered_bytes = Some(3e6);
     evidence.asked.write_bytes = Some(100);
-    let open = judge(&evidence);
+    let open = judge_direction(&evidence);
     assert!(open.cause.is_none() && open.between.contains(&Cause::SendBuffer), "{open:?}");
     let made = |changed: &[f64]| made(Change::Writes(1 << 20), &[4.1, 4.0], changed, (0.0, 0.0));
     evidence.interventions = vec![made(&[44.0, 45.0])];
-    assert_eq!(judge(&evidence).cause, Some(Cause::SendingHost));
+    assert_eq!(judge_direction(&evidence).cause, Some(Cause::SendingHost));
     evidence.interventions = vec![made(&[4.0, 4.1])];
-    assert_eq!(judge(&evidence).cause, None);
+    assert_eq!(judge_direction(&evidence).cause, None);
 }
 
 #[test]
@@ -286,14 +286,14 @@ fn a_change_is_tried_only_where_it_can_be_made_and_tells_something() {
         let mut evidence = evidence.clone();
         let mut changes = Vec::new();
         // Whatever is proposed moves nothing, until nothing more is proposed.
-        while let Some(change) = next_change(&evidence, &judge(&evidence), choices) {
+        while let Some(change) = next_change(&evidence, &judge_direction(&evidence), choices) {
             let rate = [evidence.steady_bps().unwrap_or(0.0) / 1e6; 2];
             evidence.interventions.push(made(change.clone(), &rate, &rate, (0.008, 0.008)));
             changes.push(change);
         }
         changes
     };
-    let all = Choices { other_port: true, other_family: Some(Family::V6), ..Choices::default() };
+    let all = Choices { other_port: true, other_family: Some(IpFamily::V6), ..Choices::default() };
     let has = |changes: &[Change], is: fn(&Change) -> bool| changes.iter().any(is);
     let port: fn(&Change) -> bool = |change| *change == Change::OtherPort;
     let family: fn(&Change) -> bool = |change| matches!(change, Change::Family(_));
@@ -322,22 +322,22 @@ fn a_change_is_tried_only_where_it_can_be_made_and_tells_something() {
 #[test]
 fn the_change_that_separates_the_causes_best_comes_first() {
     let evidence = lossy(2.8);
-    let open = judge(&evidence);
+    let open = judge_direction(&evidence);
     let all = ["reno", "bbr", "cubic"].map(str::to_owned);
     assert_eq!(next_change(&evidence, &open, by(&all)), Some(bbr()));
     // Whether a link is full: streams.
     let mut full = lossy(46.8);
     full.rtt.loaded_s = Some(0.060);
     full.rate.delivery_bps = Some(47.0e6);
-    assert_eq!(next_change(&full, &judge(&full), by(&all)), Some(Change::Streams(4)));
+    assert_eq!(next_change(&full, &judge_direction(&full), by(&all)), Some(Change::Streams(4)));
     // Where the sender's kernel has no BBR it is not proposed.
     let few = ["reno", "cubic"].map(str::to_owned);
     assert_eq!(next_change(&evidence, &open, by(&few)), Some(Change::Streams(4)));
     // Nothing is tried twice, and nothing against a verdict that the tester spoilt.
     let mut tried = lossy(2.8);
     tried.interventions = vec![made(bbr(), &[2.8, 2.8], &[2.9, 2.8], (0.008, 0.008))];
-    assert_ne!(next_change(&tried, &judge(&tried), by(&all)), Some(bbr()));
+    assert_ne!(next_change(&tried, &judge_direction(&tried), by(&all)), Some(bbr()));
     let caveat = Caveat::new(CaveatCode::StolenTime, "9 % of its CPU time", "repeat");
     let spoilt = Evidence { spoilt: Some(caveat), ..lossy(2.8) };
-    assert_eq!(next_change(&spoilt, &judge(&spoilt), by(&all)), None);
+    assert_eq!(next_change(&spoilt, &judge_direction(&spoilt), by(&all)), None);
 }

@@ -7,16 +7,16 @@ use super::{
     datagrams, ends, gate, innocent, interventions, ladder, latency, members, others_queue, path,
     pings, remedy, socket, trains, unlike,
 };
-use crate::record::{Cause, Confidence, DecidingTest, Note, Outcome, Verdict};
+use crate::record::{Cause, Confidence, DecidingTest, LimitVerdict, Note, Outcome};
 use crate::theory::ladder::APART;
 
 /// Verdict on one direction: the limit of its rate, with the evidence.
-pub fn judge(evidence: &Evidence) -> Verdict {
+pub fn judge_direction(evidence: &Evidence) -> LimitVerdict {
     let own = own_rate(evidence).map(|candidate| verdict_for(evidence, candidate));
     if let Some(verdict) = own.or_else(|| gate::failure_verdict(evidence)) {
         // What a handshake lost does not depend on who had a CPU; what probes lost is told beside
         // the reason why no more is said.
-        return Verdict {
+        return LimitVerdict {
             connection: evidence.connection.clone(),
             measured_bps: evidence.rate.mean_bps,
             loss: evidence.trains.as_ref().map(Findings::probe_loss),
@@ -47,7 +47,7 @@ pub fn judge(evidence: &Evidence) -> Verdict {
             }
         }
     };
-    let mut verdict = Verdict {
+    let mut verdict = LimitVerdict {
         connection: evidence.connection.clone(),
         measured_bps: evidence.rate.mean_bps,
         unseen: evidence.unseen.clone(),
@@ -119,7 +119,7 @@ fn busy_host(evidence: &Evidence) -> Option<Candidate> {
     if path::fills_the_link(evidence) { None } else { ends::busy_host(evidence) }
 }
 
-fn verdict_for(evidence: &Evidence, candidate: Candidate) -> Verdict {
+fn verdict_for(evidence: &Evidence, candidate: Candidate) -> LimitVerdict {
     let full = candidate.cause == Cause::Link;
     let outcome = if full { Outcome::AtCeiling } else { Outcome::Limited };
     let path = ladder::without(evidence, Some(candidate.cause));
@@ -138,7 +138,7 @@ fn verdict_for(evidence: &Evidence, candidate: Candidate) -> Verdict {
     // What the other way's own load does, a test without it shows.
     let by_load = matches!(candidate.cause, Cause::AckPath | Cause::DuplexMismatch);
     let one_way = (by_load && evidence.asked.both_ways).then_some(DecidingTest::OneWay);
-    Verdict {
+    LimitVerdict {
         deciding_test: one_way,
         cause: Some(candidate.cause),
         confidence: Some(candidate.confidence),
@@ -148,13 +148,13 @@ fn verdict_for(evidence: &Evidence, candidate: Candidate) -> Verdict {
         next,
         remedy: candidate.remedy,
         notes,
-        ..Verdict::of(evidence.direction, outcome)
+        ..LimitVerdict::from_outcome(evidence.direction, outcome)
     }
 }
 
 /// Nothing on the list, or more than one cause.
-fn undetermined(evidence: &Evidence) -> Verdict {
-    let verdict = Verdict::of(evidence.direction, Outcome::Undetermined);
+fn undetermined(evidence: &Evidence) -> LimitVerdict {
+    let verdict = LimitVerdict::from_outcome(evidence.direction, Outcome::Undetermined);
     let trains = DecidingTest::ProbeTrains;
     let held = || Some((path::held_by_an_end(evidence)?, DecidingTest::BothHosts));
     let still = path::starved(evidence).map(|found| (found, DecidingTest::PacketSizes));
@@ -167,13 +167,13 @@ fn undetermined(evidence: &Evidence) -> Verdict {
         _ => found.map(|((signs, between), test)| (signs, between, test)),
     };
     match found {
-        Some((signs, between, test)) => Verdict {
+        Some((signs, between, test)) => LimitVerdict {
             evidence: signs,
             between,
             deciding_test: Some(test),
             confidence: Some(Confidence::Low),
             ..verdict
         },
-        None => Verdict { deciding_test: Some(trains), ..verdict },
+        None => LimitVerdict { deciding_test: Some(trains), ..verdict },
     }
 }

@@ -5,14 +5,16 @@ use std::time::Duration;
 use super::evidence::Evidence;
 use super::mechanism::{Findings, Overflow};
 use super::path::payload_share;
-use crate::record::{Cause, Family, NextBound, NextLimit};
-use crate::theory::framing::{Segment, Transport};
-use crate::theory::ladder::{Facts, Known, Ladder, LinkFact, Packet, RungKind, climb};
+use crate::record::{Cause, IpFamily, NextBound, NextLimit};
+use crate::theory::framing::{SegmentHeaders, Transport};
+use crate::theory::ladder::{
+    CeilingFacts, FullPacketLengths, Known, Ladder, LinkFact, RungKind, ladder_from_facts,
+};
 use crate::units::{BitRate, Bytes};
 
 /// Every bound that the evidence knows, with one cause taken away.
 pub(super) fn without(evidence: &Evidence, cause: Option<Cause>) -> Option<Ladder> {
-    climb(&path_facts(evidence, cause)?).ok()
+    ladder_from_facts(&path_facts(evidence, cause)?).ok()
 }
 
 /// More than this no flow of TCP carries between two hosts of today, bit/s: a window or a buffer
@@ -48,13 +50,14 @@ const fn bound_of(kind: RungKind) -> NextBound {
     }
 }
 
-fn path_facts(evidence: &Evidence, gone: Option<Cause>) -> Option<Facts> {
+fn path_facts(evidence: &Evidence, gone: Option<Cause>) -> Option<CeilingFacts> {
     let payload_bytes = evidence.mss_bytes.filter(|mss| *mss > 0)?;
     let ip_bytes = evidence.packet_bytes.unwrap_or(payload_bytes + 52);
     let timestamps = evidence.syn.sender_agreed.is_none_or(|agreed| agreed.timestamps);
     let transport = if timestamps { Transport::TcpWithTimestamps } else { Transport::Tcp };
-    let segment = Segment { family: Family::V4, transport };
-    let mut facts = Facts::from_packet(Packet { payload_bytes, ip_bytes, segment });
+    let segment = SegmentHeaders { family: IpFamily::V4, transport };
+    let mut facts =
+        CeilingFacts::from_packet(FullPacketLengths { payload_bytes, ip_bytes, segment });
     facts.flows = evidence.flows.max(1);
     let speeds = [evidence.sender.speed_bps, evidence.receiver.speed_bps];
     let packet = f64::from(ip_bytes);

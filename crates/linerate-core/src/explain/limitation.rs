@@ -4,7 +4,7 @@
 //! Left out: words for people; `report` has them.
 
 use super::device::DeviceLimit;
-use crate::record::{Cause, Caveat, Direction, LimitedBy, Side};
+use crate::record::{Cause, Caveat, Direction, FlowSide, LimitedBy};
 
 /// Limit of a result, and the ground for naming it.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,9 +45,9 @@ pub enum Ground {
         bps: f64,
     },
     /// Computing of the busiest data thread, over the time.
-    Computed(Side, f64),
+    Computed(FlowSide, f64),
     /// Waiting of a data thread for a core, over the time.
-    WaitedForCore(Side, f64),
+    WaitedForCore(FlowSide, f64),
     /// A caveat of the engine: another program's end has no counters of its own.
     Caveat(Caveat),
     /// Time that the sender's kernel waited for the receiver's window, over its busy time.

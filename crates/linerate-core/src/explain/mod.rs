@@ -59,9 +59,9 @@ pub use evidence::{
     RoundTrips, SocketMoment, Syn, TestOptions, Together, Windows,
 };
 pub use foreign::{ForeignResults, ResultSource, Unreadable, decode, read_source};
-pub use goal::{Goal, add_figures};
+pub use goal::{RateGoal, add_figures};
 pub use interventions::is_clear;
-pub use judge::judge;
+pub use judge::judge_direction;
 pub use limitation::{Ground, Limitation};
 pub use of_record::directions;
 pub use survey::{best_part, decide};
@@ -69,12 +69,12 @@ pub use trust::Doubt;
 
 use of_record::with_path;
 
-use crate::record::{Change, Confidence, Direction, Plan, Record, Verdict};
+use crate::record::{Change, Confidence, Direction, LimitVerdict, Plan, Record};
 
 /// The part that says most of a way: one flow's, else the first that failed.
 fn telling_part(record: &Record, way: Direction) -> Option<&Record> {
     let goes = |part: &&Record| match &part.plan {
-        Plan::Tcp(plan) => plan.test.directions.each().contains(&way),
+        Plan::Tcp(plan) => plan.test.directions.each_direction().contains(&way),
         _ => false,
     };
     record.one_flow_part(way).or_else(|| record.parts.iter().find(goes))
@@ -82,18 +82,20 @@ fn telling_part(record: &Record, way: Direction) -> Option<&Record> {
 
 /// The verdict of each direction of a record, of a TCP test and of a survey, as [`decide`] has it.
 /// Empty for other kinds.
-pub fn explain(record: &Record) -> Vec<Verdict> {
+pub fn explain(record: &Record) -> Vec<LimitVerdict> {
     decide(record).verdicts
 }
 
 /// The same from what was measured alone, as if nothing were known of the path: of a TCP test, and
 /// of one flow each way of a survey. Empty for other kinds.
-pub fn diagnose(record: &Record) -> Vec<Verdict> {
+pub fn diagnose(record: &Record) -> Vec<LimitVerdict> {
     match &record.plan {
-        Plan::Tcp(_) => directions(record).iter().map(judge).collect(),
+        Plan::Tcp(_) => directions(record).iter().map(judge_direction).collect(),
         Plan::Test(_) => {
             let ways = [Direction::Up, Direction::Down].into_iter();
-            ways.flat_map(|way| surveyed(record, way)).map(|evidence| judge(&evidence)).collect()
+            ways.flat_map(|way| surveyed(record, way))
+                .map(|evidence| judge_direction(&evidence))
+                .collect()
         }
         _ => Vec::new(),
     }
@@ -113,7 +115,7 @@ pub fn next_change(
     choices: Choices<'_>,
 ) -> Option<(Change, Option<Confidence>)> {
     let evidence = surveyed(record, way)?;
-    let verdict = judge(&evidence);
+    let verdict = judge_direction(&evidence);
     let change = interventions::next_change(&evidence, &verdict, choices)?;
     Some((change, verdict.confidence))
 }

@@ -10,8 +10,8 @@ use super::evidence::{
 use super::handshake;
 use super::mechanism::{held_s, mechanism};
 use crate::record::{
-    Caveat, CaveatCode, Direction, End, Finish, Flow, FlowEnd, MetricId, Plan, Probes, Record,
-    Series, Side, Stat, TcpDirections, TcpInfo, TcpTest, Unmeasured,
+    Caveat, CaveatCode, Direction, Finish, Flow, FlowEnd, FlowSide, MeasurementEnd, MetricId, Plan,
+    Probes, Record, Series, Stat, TcpDirections, TcpInfo, TcpTest, Unmeasured,
 };
 use crate::theory::ladder::Response;
 
@@ -104,7 +104,7 @@ fn by_rate(one: &Together, other: &Together) -> std::cmp::Ordering {
 fn together(part: &Record, way: Direction) -> Option<Together> {
     let Plan::Tcp(plan) = &part.plan else { return None };
     let many = plan.test.streams > 1 && plan.test.window_bytes.is_none();
-    let bps = part.value(MetricId::Goodput, Stat::Value, Some(way)).filter(|_| many)?;
+    let bps = part.summary_value(MetricId::Goodput, Stat::Value, Some(way)).filter(|_| many)?;
     Some(Together { flows: u32::from(plan.test.streams), bps })
 }
 
@@ -156,7 +156,7 @@ struct DirectionSeries<'a> {
 
 impl<'a> DirectionSeries<'a> {
     /// Series by the key of the metric, so that metrics of newer records are read where they are.
-    fn all(&self, key: &'a str, side: Side) -> impl Iterator<Item = &'a Series> {
+    fn matching_series(&self, key: &'a str, side: FlowSide) -> impl Iterator<Item = &'a Series> {
         let way = self.way;
         self.record.series.iter().filter(move |series| {
             series.metric.key() == key
@@ -166,9 +166,9 @@ impl<'a> DirectionSeries<'a> {
     }
 
     /// Samples of all flows once the start was over, in no order.
-    fn steady(&self, key: &'a str, side: Side) -> Vec<f64> {
+    fn steady(&self, key: &'a str, side: FlowSide) -> Vec<f64> {
         let mut values = Vec::new();
-        for series in self.all(key, side) {
+        for series in self.matching_series(key, side) {
             let end = series.t_ns.last().copied().unwrap_or(0) as f64;
             let points = series.t_ns.iter().zip(&series.values);
             let late = points.filter(|(t_ns, _)| **t_ns as f64 > START_SHARE * end);
@@ -178,17 +178,17 @@ impl<'a> DirectionSeries<'a> {
         values
     }
 
-    fn median(&self, key: &'a str, side: Side) -> Option<f64> {
+    fn median(&self, key: &'a str, side: FlowSide) -> Option<f64> {
         quantile(&self.steady(key, side), 0.5)
     }
 
-    fn last(&self, key: &'a str, side: Side) -> Option<f64> {
+    fn last_value_sum(&self, key: &'a str, side: FlowSide) -> Option<f64> {
         let last = |series: &Series| series.values.iter().rev().find_map(|value| *value);
-        self.all(key, side).filter_map(last).reduce(|sum, value| sum + value)
+        self.matching_series(key, side).filter_map(last).reduce(|sum, value| sum + value)
     }
 
-    fn value(&self, metric: MetricId, stat: Stat) -> Option<f64> {
-        self.record.value(metric, stat, Some(self.way))
+    fn summary_value(&self, metric: MetricId, stat: Stat) -> Option<f64> {
+        self.record.summary_value(metric, stat, Some(self.way))
     }
 }
 
@@ -206,7 +206,7 @@ pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
 
 fn rate_evidence(of: &DirectionSeries<'_>) -> RateEvidence {
     let mut sum: Vec<f64> = Vec::new();
-    for series in of.all("goodput_bps", Side::Receiver) {
+    for series in of.matching_series("goodput_bps", FlowSide::Receiver) {
         // A last interval that is too short to stand beside the others has no value.
         for (index, value) in series.values.iter().enumerate() {
             let Some(value) = value else { continue };
@@ -224,21 +224,21 @@ fn rate_evidence(of: &DirectionSeries<'_>) -> RateEvidence {
     let start = (sum.len() as f64 * START_SHARE).ceil() as usize;
     let mut late: Vec<f64> = sum.iter().skip(start).copied().collect();
     late.sort_by(f64::total_cmp);
-    let delivery = of.steady("delivery_rate_bps", Side::Sender);
+    let delivery = of.steady("delivery_rate_bps", FlowSide::Sender);
     RateEvidence {
-        mean_bps: of.value(MetricId::Goodput, Stat::Value),
+        mean_bps: of.summary_value(MetricId::Goodput, Stat::Value),
         steady_bps: steady(&late),
         intervals_bps: sum,
         interval_s: interval_s(of),
         delivery_bps: quantile(&delivery, 0.9),
-        bytes: of.value(MetricId::Bytes, Stat::Value),
-        span_s: of.value(MetricId::Span, Stat::Value).map(|ns| ns / 1e9),
+        bytes: of.summary_value(MetricId::Bytes, Stat::Value),
+        span_s: of.summary_value(MetricId::Span, Stat::Value).map(|ns| ns / 1e9),
     }
 }
 
 /// Length of an interval: the median time from one to the next.
 fn interval_s(of: &DirectionSeries<'_>) -> Option<f64> {
-    let series = of.all("goodput_bps", Side::Receiver).next()?;
+    let series = of.matching_series("goodput_bps", FlowSide::Receiver).next()?;
     let mut steps: Vec<f64> =
         series.t_ns.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e9).collect();
     steps.sort_by(f64::total_cmp);
@@ -251,7 +251,7 @@ fn flow_rates(of: &DirectionSeries<'_>, flows: &[&Flow]) -> Vec<EachFlow> {
         let info = flow.sender.as_ref()?.tcp_info?;
         let receiver = flow.receiver.as_ref()?;
         let of_flow = |series: &&Series| series.flow == Some(flow.flow);
-        let rtt = of.all("tcp_rtt_ns", Side::Sender).find(of_flow)?;
+        let rtt = of.matching_series("tcp_rtt_ns", FlowSide::Sender).find(of_flow)?;
         let start = (rtt.values.len() as f64 * START_SHARE).ceil();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
         let mut late: Vec<f64> =
@@ -280,14 +280,14 @@ fn steady(sorted: &[f64]) -> Option<f64> {
 fn round_trips(of: &DirectionSeries<'_>) -> RoundTrips {
     let s = |ns: f64| ns / 1e9;
     let idle = [
-        of.record.value(MetricId::DelayIdle, Stat::Min, None),
-        of.record.value(MetricId::IdleRtt, Stat::Min, None),
+        of.record.summary_value(MetricId::DelayIdle, Stat::Min, None),
+        of.record.summary_value(MetricId::IdleRtt, Stat::Min, None),
     ];
     let idle = idle.into_iter().flatten().filter(|ns| *ns > 0.0).reduce(f64::min);
-    let under = of.value(MetricId::TcpRttMin, Stat::Min);
+    let under = of.summary_value(MetricId::TcpRttMin, Stat::Min);
     let base = [idle, under].into_iter().flatten().reduce(f64::min);
-    let loaded = of.steady("tcp_rtt_ns", Side::Sender);
-    let probes = of.value(MetricId::DelayLoaded, Stat::P50);
+    let loaded = of.steady("tcp_rtt_ns", FlowSide::Sender);
+    let probes = of.summary_value(MetricId::DelayLoaded, Stat::P50);
     RoundTrips {
         base_s: base.map(s),
         base_is_idle: idle.is_some(),
@@ -303,16 +303,16 @@ fn windows(of: &DirectionSeries<'_>, flows: &[&Flow]) -> Windows {
     let sent = || flows.iter().filter_map(|flow| flow.sender.as_ref());
     let received = || flows.iter().filter_map(|flow| flow.receiver.as_ref());
     let infos = || sent().filter_map(|end| end.tcp_info);
-    let offered = of.steady("send_window_bytes", Side::Sender);
+    let offered = of.steady("send_window_bytes", FlowSide::Sender);
     let share = |part: fn(&TcpInfo) -> Option<u64>| {
         let sums = infos().filter_map(|info| Some((part(&info)?, info.busy_time_us?)));
         let (part, busy) = sums.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
         (busy > 0).then(|| part as f64 / busy as f64)
     };
     let most = |values: &mut dyn Iterator<Item = u64>| values.max().map(|bytes| bytes as f64);
-    let flags = of.steady("application_limited", Side::Sender);
-    let cwnds = of.steady("cwnd_bytes", Side::Sender);
-    let cwnd = of.all("cwnd_bytes", Side::Sender).next();
+    let flags = of.steady("application_limited", FlowSide::Sender);
+    let cwnds = of.steady("cwnd_bytes", FlowSide::Sender);
+    let cwnd = of.matching_series("cwnd_bytes", FlowSide::Sender).next();
     let ends = cwnd.and_then(|series| {
         let mut values = series.values.iter().filter_map(|value| *value);
         let first = values.next()?;
@@ -333,16 +333,16 @@ fn windows(of: &DirectionSeries<'_>, flows: &[&Flow]) -> Windows {
             .and_then(|info| info.snd_ssthresh)
             .map(|bytes| bytes < 0x7fff_ffff),
         initial_segments: sent().find_map(|end| end.initial_window_segments),
-        flight_bytes: of.median("unacked_bytes", Side::Sender),
+        flight_bytes: of.median("unacked_bytes", FlowSide::Sender),
         send_buffer_bytes: of
-            .median("send_buffer_bytes", Side::Sender)
+            .median("send_buffer_bytes", FlowSide::Sender)
             .or_else(|| most(&mut sent().filter_map(|end| end.sndbuf_bytes.got))),
-        send_memory_bytes: of.median("send_memory_bytes", Side::Sender),
+        send_memory_bytes: of.median("send_memory_bytes", FlowSide::Sender),
         send_queue_max_bytes: most(&mut sent().filter_map(|end| end.send_queue_bytes_max)),
-        unsent_bytes: of.median("unsent_bytes", Side::Sender),
-        receive_queue_bytes: of.median("receive_queue_bytes", Side::Receiver),
+        unsent_bytes: of.median("unsent_bytes", FlowSide::Sender),
+        receive_queue_bytes: of.median("receive_queue_bytes", FlowSide::Receiver),
         receive_buffer_bytes: of
-            .median("receive_buffer_bytes", Side::Receiver)
+            .median("receive_buffer_bytes", FlowSide::Receiver)
             .or_else(|| most(&mut received().filter_map(|end| end.rcvbuf_bytes.got))),
         window_limited: share(|info| info.rwnd_limited_us),
         buffer_limited: share(|info| info.sndbuf_limited_us),
@@ -367,14 +367,14 @@ fn loss_evidence(of: &DirectionSeries<'_>, flows: &[&Flow]) -> Loss {
     let (out_of_order, arrived) =
         (out_of_order.reduce(|all, one| all + one), arrived.reduce(|all, one| all + one));
     let control = sent().find_map(|end| end.congestion_control.got.clone());
-    let span_ns = of.value(MetricId::Span, Stat::Value);
-    let timeout_ns = of.last("timeout_ns", Side::Sender);
+    let span_ns = of.summary_value(MetricId::Span, Stat::Value);
+    let timeout_ns = of.last_value_sum("timeout_ns", FlowSide::Sender);
     let delivered = sum(&|info| info.delivered.map(u64::from));
     let marked = sum(&|info| info.delivered_ce.map(u64::from));
     let bytes = infos().filter_map(|info| Some((info.bytes_sent?, info.bytes_retrans?)));
     Loss {
-        retransmits: of.value(MetricId::Retransmits, Stat::Value),
-        ratio: of.value(MetricId::RetransmitRatio, Stat::Value),
+        retransmits: of.summary_value(MetricId::Retransmits, Stat::Value),
+        ratio: of.summary_value(MetricId::RetransmitRatio, Stat::Value),
         needless: sum(&|info| info.dsack_dups.map(u64::from)),
         reordered_events: sum(&|info| info.reord_seen.map(u64::from)),
         out_of_order: out_of_order
@@ -396,7 +396,7 @@ fn loss_evidence(of: &DirectionSeries<'_>, flows: &[&Flow]) -> Loss {
 
 /// Changes of the slow-start threshold from one sample to the next, the first included.
 fn events(of: &DirectionSeries<'_>) -> Option<f64> {
-    let mut all = of.all("ssthresh_bytes", Side::Sender).peekable();
+    let mut all = of.matching_series("ssthresh_bytes", FlowSide::Sender).peekable();
     all.peek()?;
     let changes = |series: &Series| {
         let values: Vec<f64> = series.values.iter().filter_map(|value| *value).collect();
@@ -416,13 +416,13 @@ pub(super) fn response(control: &str) -> Option<Response> {
 }
 
 fn host_evidence(record: &Record, flows: &[&Flow], way: Direction) -> (HostEvidence, HostEvidence) {
-    let of = |side: Side| {
-        let local = (way == Direction::Up) == (side == Side::Sender);
+    let of = |side: FlowSide| {
+        let local = (way == Direction::Up) == (side == FlowSide::Sender);
         let role = if local { "local" } else { "remote" };
         let end = record.ends.iter().find(|end| end.role == role);
         let ends = flows.iter().filter_map(|flow| match side {
-            Side::Sender => flow.sender.as_ref(),
-            Side::Receiver => flow.receiver.as_ref(),
+            FlowSide::Sender => flow.sender.as_ref(),
+            FlowSide::Receiver => flow.receiver.as_ref(),
         });
         let ends: Vec<&FlowEnd> = ends.collect();
         let series = DirectionSeries { record, way };
@@ -433,17 +433,17 @@ fn host_evidence(record: &Record, flows: &[&Flow], way: Direction) -> (HostEvide
             ..with_usage(base, &ends, side)
         }
     };
-    (of(Side::Sender), of(Side::Receiver))
+    (of(FlowSide::Sender), of(FlowSide::Receiver))
 }
 
-fn settings(end: &End, side: Side) -> HostEvidence {
+fn settings(end: &MeasurementEnd, side: FlowSide) -> HostEvidence {
     let tcp = end.tcp.clone().unwrap_or_default();
     let interface = end.interface.clone().unwrap_or_default();
     // Virtual interfaces report a speed that no packet has.
     let fiction = matches!(interface.kind.as_deref(), Some("veth" | "tun" | "tap" | "loopback"));
     let (tcp_mem_bytes, core_max_bytes) = match side {
-        Side::Sender => (end.tcp_wmem_bytes, end.wmem_max_bytes),
-        Side::Receiver => (end.tcp_rmem_bytes, end.rmem_max_bytes),
+        FlowSide::Sender => (end.tcp_wmem_bytes, end.wmem_max_bytes),
+        FlowSide::Receiver => (end.tcp_rmem_bytes, end.rmem_max_bytes),
     };
     HostEvidence {
         tcp_mem_bytes,
@@ -461,7 +461,7 @@ fn settings(end: &End, side: Side) -> HostEvidence {
     }
 }
 
-fn with_usage(base: HostEvidence, ends: &[&FlowEnd], side: Side) -> HostEvidence {
+fn with_usage(base: HostEvidence, ends: &[&FlowEnd], side: FlowSide) -> HostEvidence {
     let worst = |of: &dyn Fn(&FlowEnd) -> Option<u64>| {
         let shares = ends.iter().filter_map(|end| {
             let span = end.span_start_ns + end.span_ns;
@@ -475,8 +475,8 @@ fn with_usage(base: HostEvidence, ends: &[&FlowEnd], side: Side) -> HostEvidence
         .map(|end| end.io_calls as f64 / (end.span_ns as f64 / 1e9))
         .collect();
     let asked = ends.iter().find_map(|end| match side {
-        Side::Sender => end.sndbuf_bytes.asked,
-        Side::Receiver => end.rcvbuf_bytes.asked,
+        FlowSide::Sender => end.sndbuf_bytes.asked,
+        FlowSide::Receiver => end.rcvbuf_bytes.asked,
     });
     HostEvidence {
         cpu: worst(&|end| Some(end.cpu_user_ns? + end.cpu_system_ns?)),
@@ -488,7 +488,7 @@ fn with_usage(base: HostEvidence, ends: &[&FlowEnd], side: Side) -> HostEvidence
 }
 
 fn probes(record: &Record, way: Direction) -> ProbesSeen {
-    let s = |metric, stat, of| record.value(metric, stat, of).map(|ns| ns / 1e9);
+    let s = |metric, stat, of| record.summary_value(metric, stat, of).map(|ns| ns / 1e9);
     let there = s(MetricId::AddedThere, Stat::Value, Some(way));
     let back = s(MetricId::AddedBack, Stat::Value, Some(way));
     let (added_forward_s, added_back_s) =
@@ -517,7 +517,7 @@ fn probes(record: &Record, way: Direction) -> ProbesSeen {
         added_back_s,
         added_here_s: s(MetricId::AddedHere, Stat::Value, Some(way))
             .filter(|_| way == Direction::Up),
-        lost: record.value(MetricId::DelayLoss, Stat::Value, Some(way)),
+        lost: record.summary_value(MetricId::DelayLoss, Stat::Value, Some(way)),
         sent: probes.map(|_| places.len() as u64),
         gaps: probes.and_then(|probes| probe_gaps(probes, &places)),
         lost_idle: probes.and_then(idle),
@@ -555,8 +555,8 @@ fn unmeasured(evidence: &Evidence) -> Vec<Unmeasured> {
     let seen = [
         (evidence.rtt.base_is_idle, Unmeasured::RoundTripAtRest),
         (evidence.window.offered_bytes.is_some(), Unmeasured::WindowOffered),
-        (evidence.sender.cpu.is_some(), Unmeasured::Cpu(Side::Sender)),
-        (evidence.receiver.cpu.is_some(), Unmeasured::Cpu(Side::Receiver)),
+        (evidence.sender.cpu.is_some(), Unmeasured::Cpu(FlowSide::Sender)),
+        (evidence.receiver.cpu.is_some(), Unmeasured::Cpu(FlowSide::Receiver)),
         (evidence.loss.ratio.is_some(), Unmeasured::SegmentsAgain),
     ];
     seen.into_iter().filter(|(seen, _)| !seen).map(|(_, quantity)| quantity).collect()

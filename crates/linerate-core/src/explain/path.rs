@@ -5,7 +5,7 @@ use super::ends::WINDOW_FULL;
 use super::evidence::{Evidence, NO_QUEUE};
 use super::remedy;
 use crate::record::{
-    Cause, Confidence, Note, PathAdvice, RemedyLine, Side, Sign, SignKind, TcpOption,
+    Cause, Confidence, FlowSide, Note, PathAdvice, RemedyLine, Sign, SignKind, TcpOption,
 };
 use crate::theory::ladder::{AT_CEILING, Response};
 
@@ -42,7 +42,7 @@ const NOTHING_BYTES: f64 = 65_536.0;
 
 /// The rate of a link that is known: of an interface, of a discipline on it, or as stated.
 pub(super) fn known_link(evidence: &Evidence) -> Option<Candidate> {
-    let ends = [(Side::Sender, &evidence.sender), (Side::Receiver, &evidence.receiver)];
+    let ends = [(FlowSide::Sender, &evidence.sender), (FlowSide::Receiver, &evidence.receiver)];
     let payload = payload_share(evidence);
     let speeds = ends.iter().filter_map(|(side, host)| {
         let (interface, frame) = (host.interface.clone(), 38.0);

@@ -83,7 +83,7 @@ fn failed(evidence: &Evidence) -> Option<Pings> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::judge;
+    use super::super::judge_direction;
     use super::*;
     use crate::record::{Direction, PingPlan, RecordId, Tool};
     use crate::time::WallTime;
@@ -115,7 +115,7 @@ mod tests {
         let record = |series| {
             let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
             let (id, at) = (RecordId::from_parts(1, [0; 10]), WallTime::from_unix_nanos(0));
-            let mut record = Record::begin(id, tool, Plan::Ping(PingPlan::default()), at);
+            let mut record = Record::from_plan(id, tool, Plan::Ping(PingPlan::default()), at);
             record.series = series;
             record
         };
@@ -128,11 +128,11 @@ mod tests {
 
     #[test]
     fn a_path_that_is_out_half_of_each_second_is_named_where_tcp_cannot_connect() {
-        let verdict = judge(&pinged(|at| at % 100 < 50));
+        let verdict = judge_direction(&pinged(|at| at % 100 < 50));
         assert_eq!(verdict.cause, Some(Cause::Outages));
         // The same share lost evenly is loss, and one lost ping nothing.
-        let evenly = judge(&pinged(|at| at % 2 == 0));
+        let evenly = judge_direction(&pinged(|at| at % 2 == 0));
         assert_eq!(evenly.cause, Some(Cause::RandomLoss));
-        assert_eq!(judge(&pinged(|at| at != 100)).cause, None);
+        assert_eq!(judge_direction(&pinged(|at| at != 100)).cause, None);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::mechanism::mechanism;
 use crate::path::{Ecn, Outlet, Packet, Pipeline, Random};
-use crate::record::{Direction, PathPlan, Train};
+use crate::record::{DatagramTrain, Direction, PathPlan};
 use crate::time::MonoTime;
 
 /// Sizes of the IP packets: full ones, and 200 bytes of payload.
@@ -40,8 +40,8 @@ impl Schedule {
 }
 
 /// Sends what a diagnosis sends over one direction of a path.
-pub(super) fn probe(path: &PathPlan, backward: bool, schedule: Schedule) -> Vec<Train> {
-    let [there, back] = path.build(MonoTime::default()).expect("a sound path");
+pub(super) fn probe(path: &PathPlan, backward: bool, schedule: Schedule) -> Vec<DatagramTrain> {
+    let [there, back] = path.build_pipelines(MonoTime::default()).expect("a sound path");
     let pipeline = if backward { back } else { there };
     let mut tester = Tester {
         pipeline,
@@ -103,13 +103,13 @@ impl Stalls {
             self.from = self.to + 1e8 * random.exponential();
             self.to = self.from + 0.7e6 * random.exponential();
         }
-        let woken = at + 2e4 * random.unit() * random.unit();
+        let woken = at + 2e4 * random.next_uniform() * random.next_uniform();
         if at >= self.from { woken.max(self.to) } else { woken }
     }
 }
 
 impl Tester {
-    fn train(&mut self, ip_bytes: u32, count: u32, offered_bps: Option<f64>) -> Train {
+    fn train(&mut self, ip_bytes: u32, count: u32, offered_bps: Option<f64>) -> DatagramTrain {
         let started = self.now;
         // A gigabit, and 2 µs of the sender's time.
         let least = f64::from((ip_bytes + 38) * 8).max(2000.0);
@@ -167,15 +167,15 @@ impl Tester {
         started: f64,
         offered_bps: Option<f64>,
         sent: &[f64],
-    ) -> Train {
+    ) -> DatagramTrain {
         let mut arrived = vec![None; sent.len()];
         for departure in self.out.departures.drain(..) {
-            let stamp = self.stalls.stamp(departure.at.nanos() as f64, &mut self.random);
+            let stamp = self.stalls.stamp(departure.at.as_nanos() as f64, &mut self.random);
             let place = usize::try_from(departure.packet.tag).expect("a small number");
             arrived[place] = Some(whole(stamp * (1.0 + DRIFT) + OFFSET_NS - sent[0]));
         }
         self.out.lost.clear();
-        Train {
+        DatagramTrain {
             direction: self.direction,
             ip_bytes,
             offered_bps,

@@ -6,8 +6,8 @@
 
 use super::evidence::{Evidence, HostEvidence};
 use crate::record::{
-    At, Cause, Confidence, HostAdvice, HostCommand, PathAdvice, RemedyLine, SHAPED_SHARE,
-    SocketBuffer, Verdict,
+    At, Cause, Confidence, HostAdvice, LimitVerdict, PathAdvice, RemedyCommand, RemedyLine,
+    SHAPED_SHARE, SocketBuffer,
 };
 use crate::units::BitRate;
 
@@ -47,12 +47,12 @@ fn buffer_lines(
     if let Some(asked_bytes) = evidence.asked.window_bytes.or(host.buffer_asked_bytes) {
         lines.push(RemedyLine::advice(At::Test, HostAdvice::LeaveOutWindow { asked_bytes }));
         if host.core_max_bytes.is_some_and(|most| most < bytes) {
-            lines.push(RemedyLine::command(at, HostCommand::RaiseAskedMax { buffer, bytes }));
+            lines.push(RemedyLine::command(at, RemedyCommand::RaiseAskedMax { buffer, bytes }));
         }
     }
     let [least_bytes, default_bytes, most] = host.tcp_mem_bytes.unwrap_or([4096, 131_072, 0]);
     if most < bytes {
-        let raised = HostCommand::RaiseBuffer { buffer, least_bytes, default_bytes, bytes };
+        let raised = RemedyCommand::RaiseBuffer { buffer, least_bytes, default_bytes, bytes };
         lines.push(RemedyLine::command(at, raised));
         let rate = BitRate::from_nearest(bps).unwrap_or_default();
         let has_bytes = (most > 0).then_some(most);
@@ -66,7 +66,7 @@ pub(super) fn receive_window(evidence: &Evidence) -> Vec<RemedyLine> {
     let ends = [(&evidence.sender, At::Sender), (&evidence.receiver, At::Receiver)];
     let off = ends.into_iter().find(|(host, _)| host.window_scaling == Some(false));
     if let Some((_, at)) = off {
-        return vec![RemedyLine::command(at, HostCommand::ScaleWindows)];
+        return vec![RemedyLine::command(at, RemedyCommand::ScaleWindows)];
     }
     if evidence.scale_agreed() == Some(false) {
         return vec![RemedyLine::on_path(PathAdvice::KeepWindowScale)];
@@ -97,17 +97,17 @@ pub(super) fn for_cause(cause: Cause, evidence: &Evidence) -> Vec<RemedyLine> {
 
 /// For losses that no load makes.
 pub(super) fn random_loss() -> Vec<RemedyLine> {
-    vec![RemedyLine::on_path(PathAdvice::FindDamage), bbr()]
+    vec![RemedyLine::on_path(PathAdvice::FindDamage), bbr_remedy()]
 }
 
 /// For bursts that a queue has no room for.
 pub(super) fn bursts() -> Vec<RemedyLine> {
-    vec![RemedyLine::command(At::Sender, HostCommand::FairQueue), bbr()]
+    vec![RemedyLine::command(At::Sender, RemedyCommand::FairQueue), bbr_remedy()]
 }
 
 /// BBR, which does not answer each loss.
-fn bbr() -> RemedyLine {
-    RemedyLine::command(At::Sender, HostCommand::UseCongestionControl { name: "bbr".to_owned() })
+fn bbr_remedy() -> RemedyLine {
+    RemedyLine::command(At::Sender, RemedyCommand::UseCongestionControl { name: "bbr".to_owned() })
 }
 
 /// A meter is not overrun at this share of its rate.
@@ -116,7 +116,7 @@ const PACED_SHARE: f64 = 0.95;
 /// For a meter that lets `bps` of payload through, in IP packets of `ip_bps`.
 pub(super) fn policer(evidence: &Evidence, bps: f64, ip_bps: f64) -> Vec<RemedyLine> {
     let interface = evidence.sender.interface.clone();
-    let pace = HostCommand::Pace { interface, bps: bps * PACED_SHARE };
+    let pace = RemedyCommand::Pace { interface, bps: bps * PACED_SHARE };
     let bytes = evidence.bdp_bytes(ip_bps).unwrap_or(0.0);
     vec![
         RemedyLine::command(At::Sender, pace),
@@ -127,8 +127,8 @@ pub(super) fn policer(evidence: &Evidence, bps: f64, ip_bps: f64) -> Vec<RemedyL
 /// For a host that can do no more.
 pub(super) fn for_host(at: At) -> Vec<RemedyLine> {
     vec![
-        RemedyLine::command(at, HostCommand::FullClock),
-        RemedyLine::command(at, HostCommand::CheckHost),
+        RemedyLine::command(at, RemedyCommand::FullClock),
+        RemedyLine::command(at, RemedyCommand::CheckHost),
         RemedyLine::advice(at, HostAdvice::FreeTheCpu),
     ]
 }
@@ -141,8 +141,8 @@ pub(super) fn reader() -> Vec<RemedyLine> {
 /// For a transfer that is all start.
 pub(super) fn start_up() -> Vec<RemedyLine> {
     vec![
-        RemedyLine::command(At::Sender, HostCommand::KeepWindowWhenIdle),
-        RemedyLine::command(At::Sender, HostCommand::ForgetMetrics),
+        RemedyLine::command(At::Sender, RemedyCommand::KeepWindowWhenIdle),
+        RemedyLine::command(At::Sender, RemedyCommand::ForgetMetrics),
         RemedyLine::advice(At::Test, HostAdvice::TestLonger),
         RemedyLine::advice(At::Sender, HostAdvice::KeepConnections),
     ]
@@ -151,13 +151,13 @@ pub(super) fn start_up() -> Vec<RemedyLine> {
 /// For a queueing discipline of the sender's own.
 pub(super) fn own_shaper(evidence: &Evidence) -> Vec<RemedyLine> {
     let interface = evidence.sender.interface.clone();
-    vec![RemedyLine::command(At::Sender, HostCommand::ReplaceShaper { interface })]
+    vec![RemedyLine::command(At::Sender, RemedyCommand::ReplaceShaper { interface })]
 }
 
 /// For packets that vanish above a size.
 pub(super) fn black_hole() -> Vec<RemedyLine> {
     vec![
-        RemedyLine::command(At::Sender, HostCommand::ProbeMtu),
+        RemedyLine::command(At::Sender, RemedyCommand::ProbeMtu),
         RemedyLine::on_path(PathAdvice::LetTooBigPass),
     ]
 }
@@ -179,7 +179,7 @@ pub(super) fn reordering() -> Vec<RemedyLine> {
 
 /// For a queue that stands: a shaper below the bottleneck's rate moves it to where it is managed. A
 /// figure is given only where the bottleneck's rate is known.
-pub(super) fn standing_queue(evidence: &Evidence, verdict: &Verdict) -> Vec<RemedyLine> {
+pub(super) fn standing_queue(evidence: &Evidence, verdict: &LimitVerdict) -> Vec<RemedyLine> {
     let full = matches!(verdict.cause, Some(Cause::Link | Cause::LinkFallback | Cause::Shaper))
         && verdict.confidence >= Some(Confidence::Medium);
     let payload = evidence.steady_bps().filter(|_| full);
@@ -207,15 +207,15 @@ mod tests {
 
     #[test]
     fn a_queue_is_shaped_below_the_rate_on_the_wire_where_that_is_known() {
-        let link = Verdict {
+        let link = LimitVerdict {
             cause: Some(Cause::Link),
             confidence: Some(Confidence::Medium),
-            ..Verdict::of(None, Outcome::AtCeiling)
+            ..LimitVerdict::from_outcome(None, Outcome::AtCeiling)
         };
         // 53,550 of payload in segments of 1448 bytes are 53,550 × 1514 / 1448 = 55,990.8 in
         // frames; 0.95 of that is 53,191.3. So with 489,650 and 794,750.
         let shaped =
-            |evidence: &Evidence, verdict: &Verdict| match standing_queue(evidence, verdict)
+            |evidence: &Evidence, verdict: &LimitVerdict| match standing_queue(evidence, verdict)
                 .remove(0)
                 .remedy
             {
@@ -227,7 +227,7 @@ mod tests {
             let found = shaped(&filled(payload), &link).expect("the link is full");
             assert!((found - bps).abs() < 0.1, "{found}");
         }
-        let open = Verdict::of(None, Outcome::Undetermined);
+        let open = LimitVerdict::from_outcome(None, Outcome::Undetermined);
         assert_eq!(shaped(&filled(53.55e3), &open), None);
         // tcp_rmem for 831 kbit/s: nothing is rounded to whole Mbit/s.
         let evidence = Evidence { capacity_bps: Some(831e3), ..filled(400e3) };

@@ -4,14 +4,15 @@
 use super::decision::{Decision, decide_measurement, diagnosed, is_sure, limit_of_several};
 use super::limitation::Limitation;
 use super::trust::{Doubt, failed};
-use super::{agreement, judge, surveyed};
-use crate::record::{Direction, LimitedBy, MetricId, Plan, Quality, Record, Stat, Verdict};
+use super::{agreement, judge_direction, surveyed};
+use crate::record::{Direction, LimitVerdict, LimitedBy, MetricId, Plan, Quality, Record, Stat};
 
 /// The part with the highest goodput of a direction.
 pub fn best_part(parts: &[Record], way: Direction) -> Option<&Record> {
     let rates = parts.iter().filter(|part| matches!(part.plan, Plan::Tcp(_)));
-    let rates = rates
-        .filter_map(|part| Some((part, part.value(MetricId::Goodput, Stat::Value, Some(way))?)));
+    let rates = rates.filter_map(|part| {
+        Some((part, part.summary_value(MetricId::Goodput, Stat::Value, Some(way))?))
+    });
     rates.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(part, _)| part)
 }
 
@@ -26,7 +27,7 @@ pub fn decide(record: &Record) -> Decision {
 fn decide_survey(record: &Record) -> Decision {
     let (mut limitations, mut verdicts, mut best) = (Vec::new(), Vec::new(), Vec::new());
     for way in [Direction::Up, Direction::Down] {
-        let verdict = surveyed(record, way).map(|evidence| judge(&evidence));
+        let verdict = surveyed(record, way).map(|evidence| judge_direction(&evidence));
         let part = best_part(&record.parts, way).map(decide_measurement);
         let (limitation, verdict) = of_way(record, part.as_ref(), verdict, way);
         if part.is_some() || limitation.by != LimitedBy::Nothing {
@@ -43,16 +44,16 @@ fn decide_survey(record: &Record) -> Decision {
 fn of_way(
     record: &Record,
     part: Option<&Decision>,
-    verdict: Option<Verdict>,
+    verdict: Option<LimitVerdict>,
     way: Direction,
-) -> (Limitation, Option<Verdict>) {
+) -> (Limitation, Option<LimitVerdict>) {
     let own = part.map(|part| (part.limit_of(way), part.verdict_of(way)));
     let Some(verdict) = verdict else {
         return (own.map_or_else(Limitation::nothing, |(own, _)| own), None);
     };
     let whole = diagnosed(record, &verdict).filter(|_| is_sure(&verdict));
     if let Some(limitation) = whole {
-        let verdict = Verdict { limited_by: limitation.by, ..verdict };
+        let verdict = LimitVerdict { limited_by: limitation.by, ..verdict };
         return (limitation, Some(verdict));
     }
     let open = diagnosed(record, &verdict).or_else(|| limit_of_several(&verdict));
@@ -63,19 +64,19 @@ fn of_way(
         Some((own, Some(shown))) if own.by != LimitedBy::NotKnown => {
             if undecided && own.by == LimitedBy::Path && shown.cause.is_none() {
                 let limitation = open.unwrap_or(own);
-                let verdict = Verdict { limited_by: limitation.by, ..verdict };
+                let verdict = LimitVerdict { limited_by: limitation.by, ..verdict };
                 return (limitation, Some(verdict));
             }
             (own, Some(agreement::as_of(verdict, shown)))
         }
         Some((own, _)) => {
             let limitation = open.unwrap_or(own);
-            let verdict = Verdict { limited_by: limitation.by, ..verdict };
+            let verdict = LimitVerdict { limited_by: limitation.by, ..verdict };
             (limitation, Some(verdict))
         }
         None => {
             let limitation = open.unwrap_or_else(Limitation::nothing);
-            let verdict = Verdict { limited_by: limitation.by, ..verdict };
+            let verdict = LimitVerdict { limited_by: limitation.by, ..verdict };
             (limitation, Some(verdict))
         }
     }
@@ -103,18 +104,19 @@ mod tests {
     use crate::record::{Cause, Outcome, PingPlan, RecordId, Tool};
     use crate::time::WallTime;
 
-    fn open_verdict(between: &[Cause]) -> Verdict {
-        let verdict = Verdict::of(Some(Direction::Up), Outcome::Undetermined);
-        Verdict { between: between.to_vec(), ..verdict }
+    fn open_verdict(between: &[Cause]) -> LimitVerdict {
+        let verdict = LimitVerdict::from_outcome(Some(Direction::Up), Outcome::Undetermined);
+        LimitVerdict { between: between.to_vec(), ..verdict }
     }
 
     #[test]
     fn what_the_ends_and_the_path_explain_alike_is_not_decided_by_losses_of_one_transfer() {
         let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
         let (id, at) = (RecordId::from_parts(1, [0; 10]), WallTime::from_unix_nanos(0));
-        let record = Record::begin(id, tool, Plan::Ping(PingPlan::default()), at);
+        let record = Record::from_plan(id, tool, Plan::Ping(PingPlan::default()), at);
         let lossy = Limitation::new(LimitedBy::Path, Ground::SentAgain(0.01));
-        let shown = Verdict { limited_by: LimitedBy::Path, ..open_verdict(&[Cause::RandomLoss]) };
+        let shown =
+            LimitVerdict { limited_by: LimitedBy::Path, ..open_verdict(&[Cause::RandomLoss]) };
         let part = Decision::new(vec![lossy], vec![shown], |_| (Quality::Good, None));
         let limit = |between: &[Cause]| {
             let (limit, verdict) =

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::record::{
-    At, Cause, Confidence, HostAdvice, HostCommand, Note, Outcome, Remedy, RemedyLine,
+    At, Cause, Confidence, HostAdvice, Note, Outcome, Remedy, RemedyCommand, RemedyLine,
     SocketBuffer, SynOptions,
 };
 use crate::theory::ladder::Response;
@@ -14,13 +14,13 @@ fn record(name: &str) -> Record {
     crate::tree::from_json(&text).expect("a record")
 }
 
-fn verdict(name: &str) -> Verdict {
+fn verdict(name: &str) -> LimitVerdict {
     let verdicts = diagnose(&record(name));
     assert_eq!(verdicts.len(), 1, "{name}");
     verdicts.into_iter().next().expect("one")
 }
 
-fn commands(lines: &[RemedyLine], at: At) -> Vec<&HostCommand> {
+fn commands(lines: &[RemedyLine], at: At) -> Vec<&RemedyCommand> {
     let lines = lines.iter().filter(|line| line.at == at);
     let commands = lines.filter_map(|line| match &line.remedy {
         Remedy::Line(command) => Some(command),
@@ -97,7 +97,7 @@ fn a_queue_is_the_delay_s_cause_and_not_the_rate_s() {
 #[test]
 fn a_remedy_is_a_line_for_the_end_that_needs_it() {
     // 1 Gbit/s over 40.1 ms is 5.01 MB; twice that is 9.56 MiB, so 10 MiB.
-    let raised = |buffer, default_bytes| HostCommand::RaiseBuffer {
+    let raised = |buffer, default_bytes| RemedyCommand::RaiseBuffer {
         buffer,
         least_bytes: 4096,
         default_bytes,
@@ -107,7 +107,7 @@ fn a_remedy_is_a_line_for_the_end_that_needs_it() {
     assert_eq!(commands(&verdict("rmem").remedy, At::Receiver), [&receive]);
     let send = raised(SocketBuffer::Send, 16_384);
     assert_eq!(commands(&verdict("wmembbr").remedy, At::Sender), [&send]);
-    let scaled = [&HostCommand::ScaleWindows];
+    let scaled = [&RemedyCommand::ScaleWindows];
     assert_eq!(commands(&verdict("noscale").remedy, At::Receiver), scaled);
     let first = verdict("ownw").remedy.remove(0).remedy;
     assert!(matches!(first, Remedy::Advice(HostAdvice::LeaveOutWindow { .. })), "{first:?}");
@@ -194,11 +194,11 @@ fn the_kernel_s_counters_of_waiting_decide_nothing() {
     for share in [0.98, 0.43, 0.0] {
         let mut evidence = windowed();
         evidence.window.window_limited = Some(share);
-        assert_eq!(judge(&evidence).cause, Some(Cause::ReceiveWindow), "{share}");
+        assert_eq!(judge_direction(&evidence).cause, Some(Cause::ReceiveWindow), "{share}");
         let mut full = healthy();
         full.window.window_limited = Some(share);
         full.window.buffer_limited = Some(share);
-        assert_eq!(judge(&full).outcome, Outcome::AtCeiling, "{share}");
+        assert_eq!(judge_direction(&full).outcome, Outcome::AtCeiling, "{share}");
     }
 }
 
@@ -207,14 +207,14 @@ fn the_application_limited_flag_alone_accuses_no_application() {
     // It said 71 to 81 % for send buffers and for writes of 16 KiB (trap 3).
     let mut full = healthy();
     full.window.application_limited = Some(0.81);
-    assert_eq!(judge(&full).outcome, Outcome::AtCeiling);
+    assert_eq!(judge_direction(&full).outcome, Outcome::AtCeiling);
     let mut buffer = windowed();
     buffer.window.application_limited = Some(0.78);
     buffer.window.offered_bytes = Some(4e6);
     buffer.window.send_buffer_bytes = Some(64e3);
     buffer.window.send_memory_bytes = Some(64e3);
     buffer.sender.blocked = Some(0.95);
-    assert_eq!(judge(&buffer).cause, Some(Cause::SendBuffer));
+    assert_eq!(judge_direction(&buffer).cause, Some(Cause::SendBuffer));
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_sender_that_sleeps_is_busy_to_the_kernel_and_still_its_own_limit() {
     evidence.sender.blocked = Some(0.02);
     evidence.sender.asleep = Some(0.9);
     (evidence.sender.cpu, evidence.sender.waited) = (Some(0.05), Some(0.01));
-    assert_eq!(judge(&evidence).cause, Some(Cause::SendingApplication));
+    assert_eq!(judge_direction(&evidence).cause, Some(Cause::SendingApplication));
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn a_window_above_what_its_header_holds_is_not_believed() {
     evidence.rate.steady_bps = Some(12.8e6);
     evidence.syn.sender_agreed = Some(Agreed { timestamps: true, sack: true, window_scale: false });
     assert_eq!(evidence.offered_bytes(), Some(65_535.0));
-    assert_eq!(judge(&evidence).cause, Some(Cause::ReceiveWindow));
+    assert_eq!(judge_direction(&evidence).cause, Some(Cause::ReceiveWindow));
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_full_window_behind_a_queue_is_the_link_s() {
     // W / RTT is the rate of every flow whose window is full; with a queue the link sets the RTT.
     let mut evidence = healthy();
     evidence.window.offered_bytes = Some(800e3);
-    assert_eq!(judge(&evidence).cause, Some(Cause::Link));
+    assert_eq!(judge_direction(&evidence).cause, Some(Cause::Link));
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn retransmissions_that_were_not_needed_are_order_and_not_loss() {
         needless: Some(300.0),
         ..evidence.loss
     };
-    assert_eq!(judge(&evidence).cause, Some(Cause::Reordering));
+    assert_eq!(judge_direction(&evidence).cause, Some(Cause::Reordering));
 }
 
 #[test]
@@ -271,14 +271,14 @@ fn a_host_without_a_cpu_to_run_on_is_named_before_the_path() {
             _ => &mut evidence.receiver,
         };
         (host.cpu, host.waited) = (Some(0.2), Some(0.75));
-        let found = judge(&evidence);
+        let found = judge_direction(&evidence);
         assert_eq!((found.cause, found.confidence), (Some(side), Some(Confidence::Medium)));
     }
 }
 
 #[test]
 fn nothing_seen_is_nothing_said() {
-    let found = judge(&Evidence::default());
+    let found = judge_direction(&Evidence::default());
     assert_eq!((found.outcome, found.cause), (Outcome::Undetermined, None));
 }
 
@@ -288,20 +288,20 @@ fn probes_that_are_refused_while_data_flows_are_no_outage() {
     let span = evidence.rate.span_s.expect("it ran");
     evidence.probes.gaps = Some((5, 0.1 * span));
     evidence.loss.timeouts = Some(2.0);
-    assert_eq!(judge(&evidence).cause, Some(Cause::Outages));
+    assert_eq!(judge_direction(&evidence).cause, Some(Cause::Outages));
     // Live: UDP policed to 30 packets a second, TCP at 27.98 of 27.94 Mbit/s.
     evidence.loss.timeouts = Some(0.0);
     evidence.rate.delivery_bps = evidence.rate.steady_bps;
-    assert_ne!(judge(&evidence).cause, Some(Cause::Outages));
+    assert_ne!(judge_direction(&evidence).cause, Some(Cause::Outages));
 }
 
 #[test]
 fn a_pace_of_reading_that_was_asked_for_and_kept_is_the_limit() {
     let mut evidence = healthy();
     evidence.asked.read_pace_bps = evidence.steady_bps().map(|bps| bps * 1.01);
-    assert_eq!(judge(&evidence).cause, Some(Cause::ReceivingApplication));
+    assert_eq!(judge_direction(&evidence).cause, Some(Cause::ReceivingApplication));
     evidence.asked.read_pace_bps = evidence.steady_bps().map(|bps| bps * 2.0);
-    assert_ne!(judge(&evidence).cause, Some(Cause::ReceivingApplication));
+    assert_ne!(judge_direction(&evidence).cause, Some(Cause::ReceivingApplication));
 }
 
 #[test]
@@ -309,14 +309,14 @@ fn a_connection_that_stalls_over_a_rewritten_window_is_no_black_hole() {
     let mut evidence = healthy();
     evidence.rate.bytes = Some(2_000.0);
     evidence.probes.lost = Some(0.0);
-    assert_eq!(judge(&evidence).cause, Some(Cause::MtuBlackHole));
+    assert_eq!(judge_direction(&evidence).cause, Some(Cause::MtuBlackHole));
     for host in [&mut evidence.sender, &mut evidence.receiver] {
         host.window_scaling = Some(true);
     }
     // Taken from the SYN-ACK alone: the sender does not scale, the receiver does.
     let agreed = |window_scale| Some(Agreed { timestamps: true, sack: true, window_scale });
     (evidence.syn.sender_agreed, evidence.syn.receiver_agreed) = (agreed(false), agreed(true));
-    let verdict = judge(&evidence);
+    let verdict = judge_direction(&evidence);
     assert_eq!(verdict.cause, Some(Cause::Middlebox), "{verdict:?}");
 }
 
@@ -326,7 +326,8 @@ fn time_outs_that_end_with_smaller_segments_are_a_black_hole() {
     let syn = SynOptions { mss_bytes: Some(1460), ..SynOptions::default() };
     (probed.syn.arrived, probed.sender.mtu_probing) = (Some(syn), Some(1));
     (probed.mss_bytes, probed.loss.timeouts) = (Some(512), Some(2.0));
-    let is_hole = |evidence: &Evidence| judge(evidence).cause == Some(Cause::MtuBlackHole);
+    let is_hole =
+        |evidence: &Evidence| judge_direction(evidence).cause == Some(Cause::MtuBlackHole);
     assert!(is_hole(&probed));
     // 95 % of the 1460 bytes that were agreed are 1387: timestamps alone take 12.
     assert!(!is_hole(&Evidence { mss_bytes: Some(1388), ..probed.clone() }));
@@ -348,22 +349,22 @@ fn plain(mbps: f64) -> Evidence {
 fn a_rate_that_a_known_link_or_shaper_bounds_is_its() {
     // An E3 of 34.368 Mbit/s: 33.9 of IP packets, times 1448 / 1500, are 32.7248 of payload.
     let mut stated = plain(32.5);
-    assert_eq!(judge(&stated).cause, None);
+    assert_eq!(judge_direction(&stated).cause, None);
     (stated.stated_bps, stated.sender.speed_bps) = (Some(33.9e6), Some(1e9));
-    let verdict = judge(&stated);
+    let verdict = judge_direction(&stated);
     assert_eq!((verdict.outcome, verdict.cause), (Outcome::AtCeiling, Some(Cause::Link)));
     let allowed = verdict.ceiling_bps.expect("its payload");
     assert!((allowed - 32_724_800.0).abs() < 1.0, "{allowed}");
     // Ethernet of 100 Mbit/s: 1448 of 1538 bytes are payload (IEEE 802.3), 94.148 Mbit/s.
     let mut port = plain(90.0);
     port.receiver.speed_bps = Some(100e6);
-    let allowed = judge(&port).ceiling_bps.expect("its payload");
+    let allowed = judge_direction(&port).ceiling_bps.expect("its payload");
     assert!((allowed - 94_148_244.0).abs() < 1.0, "{allowed}");
     let mut shaped = plain(18.0);
     shaped.sender.shaper_bps = Some(20e6);
-    assert_eq!(judge(&shaped).cause, Some(Cause::Shaper));
+    assert_eq!(judge_direction(&shaped).cause, Some(Cause::Shaper));
     let below = plain(10.0);
-    assert_eq!(judge(&Evidence { stated_bps: Some(33.9e6), ..below }).cause, None);
+    assert_eq!(judge_direction(&Evidence { stated_bps: Some(33.9e6), ..below }).cause, None);
 }
 
 #[test]
@@ -380,7 +381,7 @@ fn hosts_that_both_have_sack_on_a_connection_without_it_met_a_middlebox() {
     ] {
         stripped.syn.sender_agreed = agreed(sack);
         stripped.receiver.sack = Some(receiver);
-        assert_eq!(judge(&stripped).cause, cause, "{sack} {receiver}");
+        assert_eq!(judge_direction(&stripped).cause, cause, "{sack} {receiver}");
     }
 }
 
@@ -388,15 +389,15 @@ fn hosts_that_both_have_sack_on_a_connection_without_it_met_a_middlebox() {
 fn bbr_that_keeps_to_the_rate_it_found_fills_its_link() {
     let mut found = plain(60.0);
     (found.rate.delivery_bps, found.loss.ratio) = (Some(61e6), Some(0.03));
-    assert_eq!(judge(&found).cause, None, "CUBIC keeps a queue at a full link");
+    assert_eq!(judge_direction(&found).cause, None, "CUBIC keeps a queue at a full link");
     found.loss.response = Some(Response::Bbr);
-    let verdict = judge(&found);
+    let verdict = judge_direction(&found);
     assert_eq!((verdict.outcome, verdict.ceiling_bps), (Outcome::AtCeiling, Some(61e6)));
     // 60 Mbit/s over 41 ms are 307,500 bytes in flight: 96 % of a window of 320 kB.
     found.window.cwnd_bytes = Some(320e3);
-    assert_eq!(judge(&found).cause, None, "its window holds it");
+    assert_eq!(judge_direction(&found).cause, None, "its window holds it");
     (found.window.cwnd_bytes, found.loss.ratio) = (Some(8e5), Some(0.05));
-    assert_eq!(judge(&found).cause, None, "it loses more than a link without fault");
+    assert_eq!(judge_direction(&found).cause, None, "it loses more than a link without fault");
 }
 
 #[test]
@@ -407,19 +408,19 @@ fn a_steady_rate_of_ethernet_is_a_full_link_where_no_round_trip_is_known() {
     };
     // 1448 of 1538 bytes of 10 Mbit/s, 100 Mbit/s and 2.5 Gbit/s.
     for mbps in [9.415, 94.15, 2353.7] {
-        let verdict = judge(&blind(mbps));
+        let verdict = judge_direction(&blind(mbps));
         assert_eq!((verdict.outcome, verdict.cause), (Outcome::AtCeiling, Some(Cause::Link)));
     }
-    assert_eq!(judge(&blind(80.0)).cause, None);
+    assert_eq!(judge_direction(&blind(80.0)).cause, None);
     let mut known = blind(94.15);
     known.rtt.base_is_idle = true;
-    assert_eq!(judge(&known).cause, None, "its queue would show");
+    assert_eq!(judge_direction(&known).cause, None, "its queue would show");
 }
 
 #[test]
 fn the_next_limit_is_told_where_a_link_or_trains_tell_what_the_path_carries() {
     let unmeasured = |evidence: &Evidence| {
-        let verdict = judge(evidence);
+        let verdict = judge_direction(evidence);
         let said = verdict.notes.contains(&Note::PathNotMeasured);
         assert_eq!(said, verdict.next.is_none(), "{verdict:?}");
         said
@@ -451,13 +452,13 @@ fn a_full_segment_s_packet_is_the_path_s_unless_segments_are_small() {
 fn a_queue_at_less_than_the_path_s_rate_or_behind_a_full_window_is_no_full_link() {
     let mut evidence = healthy();
     (evidence.rate.steady_bps, evidence.rate.delivery_bps) = (Some(60e6), Some(60e6));
-    assert_eq!(judge(&evidence).outcome, Outcome::AtCeiling);
+    assert_eq!(judge_direction(&evidence).outcome, Outcome::AtCeiling);
     // Trains left the bottleneck at 97 Mbit/s: the queue is not before that.
     let below = Evidence { capacity_bps: Some(97e6), ..evidence.clone() };
-    assert_ne!(judge(&below).outcome, Outcome::AtCeiling);
+    assert_ne!(judge_direction(&below).outcome, Outcome::AtCeiling);
     // 60 Mbit/s over 68 ms are 510,000 bytes: a full window, and no round trip at rest is known.
     evidence.rtt.base_is_idle = false;
-    assert_eq!(judge(&evidence).outcome, Outcome::AtCeiling);
+    assert_eq!(judge_direction(&evidence).outcome, Outcome::AtCeiling);
     evidence.window.offered_bytes = Some(520e3);
-    assert_ne!(judge(&evidence).outcome, Outcome::AtCeiling);
+    assert_ne!(judge_direction(&evidence).outcome, Outcome::AtCeiling);
 }

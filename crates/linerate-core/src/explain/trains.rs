@@ -6,7 +6,7 @@ use super::mechanism::{Background, Findings, Overflow, PacedLoad};
 use super::path::{LOSSY, below_capacity, packet_bytes, payload_share};
 use super::{remedy, unlike};
 use crate::record::{
-    At, Cause, Confidence, HostCommand, Note, PathAdvice, RemedyLine, Sign, SignKind,
+    At, Cause, Confidence, Note, PathAdvice, RemedyCommand, RemedyLine, Sign, SignKind,
 };
 
 /// The rate over what a bound allows, of a flow that this bound holds.
@@ -461,6 +461,6 @@ pub(super) fn black_hole(evidence: &Evidence) -> Option<Candidate> {
     ];
     let mss_bytes = mtu.ip_bytes.saturating_sub(40);
     let mut remedy = remedy::black_hole();
-    remedy.push(RemedyLine::command(At::Path, HostCommand::ClampSegments { mss_bytes }));
+    remedy.push(RemedyLine::command(At::Path, RemedyCommand::ClampSegments { mss_bytes }));
     Some(Candidate::new(Cause::MtuBlackHole, Confidence::High, signs).mended_by(remedy))
 }

@@ -2,10 +2,10 @@
 //! --whole-test`): rates in Mbit/s of IP packets, times in ms.
 
 use super::evidence::{Evidence, Loss, RateEvidence, RoundTrips, Together};
-use super::judge;
+use super::judge_direction;
 use super::mechanism::{Background, Capacity, Estimate, Findings, FirstLost, Overflow, PacedLoad};
 use crate::record::{
-    AboveMtu, At, Cause, Confidence, Direction, HostCommand, NextBound, Outcome, PathMtu,
+    AboveMtu, At, Cause, Confidence, Direction, NextBound, Outcome, PathMtu, RemedyCommand,
     RemedyLine,
 };
 use crate::stats::Interval;
@@ -79,9 +79,9 @@ const QUIET: (f64, f64) = (0.0, 0.0);
 fn short_packets_that_leave_no_faster_than_long_ones_are_counted() {
     // 639 packets a second; and 30 Mbit/s with a device of 11,904, which is a full link.
     let counted = flow(6.74, [21.8, 93.5], QUIET, found([7.668, 1.1656], &[]));
-    assert_eq!(judge(&counted).cause, Some(Cause::PacketRate));
+    assert_eq!(judge_direction(&counted).cause, Some(Cause::PacketRate));
     let ample = flow(28.2, [30.1, 47.0], QUIET, found([29.26, 21.71], &[]));
-    assert_eq!(judge(&ample).outcome, Outcome::AtCeiling);
+    assert_eq!(judge_direction(&ample).outcome, Outcome::AtCeiling);
 }
 
 #[test]
@@ -96,17 +96,17 @@ fn segments_that_a_device_made_small_before_one_that_counts_packets_are_its_faul
         above: AboveMtu::Link,
         icmp_mtu_bytes: Some(1500),
     });
-    assert_eq!(judge(&clamped).cause, Some(Cause::Middlebox));
+    assert_eq!(judge_direction(&clamped).cause, Some(Cause::Middlebox));
     // The user's own segment size is nobody's fault.
     clamped.asked.mss_bytes = Some(536);
-    assert_eq!(judge(&clamped).cause, Some(Cause::PacketRate));
+    assert_eq!(judge_direction(&clamped).cause, Some(Cause::PacketRate));
 }
 
 #[test]
 fn short_trains_that_leave_faster_than_long_ones_had_a_bucket() {
     // 7 Mbit/s with 15 kB of bucket before 30 Mbit/s, without a paced probe.
     let shaped = flow(6.72, [30.1, 79.5], QUIET, found([7.0, 25.71], &[]));
-    let verdict = judge(&shaped);
+    let verdict = judge_direction(&shaped);
     assert_eq!(verdict.cause, Some(Cause::Shaper));
     // Without it the link is next: 30 Mbit/s less the framing are 28.2.
     let next = verdict.next.expect("the link is known").bps;
@@ -118,13 +118,13 @@ fn a_rate_that_grows_with_the_load_below_the_link_s_is_shared() {
     // 26 of 40 Mbit/s of other traffic; then 21 kB of buffer at 50, which drops bursts.
     let loads = [[17.8, 15.9, 30.3], [32.1, 24.4, 30.8], [39.2, 27.2, 30.9]];
     let crossed = flow(13.05, [30.3, 47.5], (10.0, 0.006), found([35.6, 18.0], &loads));
-    assert_eq!(judge(&crossed).cause, Some(Cause::OtherTraffic));
+    assert_eq!(judge_direction(&crossed).cause, Some(Cause::OtherTraffic));
     let loads = [[24.4, 24.4, 0.23], [43.9, 36.8, 0.38], [53.7, 48.8, 3.45]];
     let mut small = found([48.8, 41.8], &loads);
     let room = |low, value, high| Estimate { value, interval: Interval { low, high } };
     small.overflow = Some(Overflow::ByteBuffer { bytes: room(21_000.0, 21_750.0, 22_500.0) });
     let small = flow(15.2, [50.0, 50.7], (23.0, 0.0039), small);
-    assert_eq!(judge(&small).cause, Some(Cause::SmallBuffer));
+    assert_eq!(judge_direction(&small).cause, Some(Cause::SmallBuffer));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn losses_far_below_what_probes_pass_are_of_the_line() {
     let mut lossy = found([39.0, 33.96], &loads);
     (lossy.loads[0].lost, lossy.loads[1].lost) = (1, 2);
     let evidence = flow(9.06, [40.0, 40.8], (4.0, 0.0012), lossy.clone());
-    let verdict = judge(&evidence);
+    let verdict = judge_direction(&evidence);
     assert_eq!(
         (verdict.cause, verdict.confidence),
         (Some(Cause::RandomLoss), Some(Confidence::High))
@@ -145,7 +145,7 @@ fn losses_far_below_what_probes_pass_are_of_the_line() {
     assert!((next.bps / 37.65e6 - 1.0).abs() < 0.01, "{next:?}");
     // Seldom enough, it is the flow that fills the link.
     let full = flow(36.5, [50.0, 52.2], (212.0, 0.018), lossy);
-    assert_eq!(judge(&full).outcome, Outcome::AtCeiling);
+    assert_eq!(judge_direction(&full).outcome, Outcome::AtCeiling);
 }
 
 #[test]
@@ -154,11 +154,11 @@ fn a_flow_behind_a_policer_is_held_by_it_unless_the_line_loses_too() {
     let mut policed = found([39.0, 34.3], &[[19.5, 8.0, 0.3], [35.1, 8.0, 0.3]]);
     let (rate_bps, burst_bytes) = (estimate(8e6), estimate(40e3));
     policed.overflow = Some(Overflow::Policer { rate_bps, burst_bytes });
-    let verdict = judge(&flow(2.4, [40.0, 40.2], (60.0, 0.01), policed.clone()));
+    let verdict = judge_direction(&flow(2.4, [40.0, 40.2], (60.0, 0.01), policed.clone()));
     assert_eq!(verdict.cause, Some(Cause::Policer));
     assert_eq!(verdict.next.map(|next| next.bound), Some(NextBound::PathLink));
     policed.background = Some(Background::Random { ratio: estimate(0.01) });
-    let verdict = judge(&flow(2.4, [40.0, 40.2], (60.0, 0.01), policed));
+    let verdict = judge_direction(&flow(2.4, [40.0, 40.2], (60.0, 0.01), policed));
     assert_eq!(verdict.cause, Some(Cause::RandomLoss));
 }
 
@@ -166,11 +166,11 @@ fn a_flow_behind_a_policer_is_held_by_it_unless_the_line_loses_too() {
 fn several_flows_that_pass_what_one_link_carries_have_links_of_their_own() {
     // 9.4 of 10 Mbit/s a member of a trunk, four flows 36; and alone on a link of that rate.
     let mut trunk = flow(9.41, [50.2, 148.0], (8.0, 0.0022), found([9.7526, 8.5718], &[]));
-    assert_eq!(judge(&trunk).confidence, Some(Confidence::Medium));
+    assert_eq!(judge_direction(&trunk).confidence, Some(Confidence::Medium));
     trunk.together = Some(Together { flows: 4, bps: 36e6 });
-    assert_eq!(judge(&trunk).cause, Some(Cause::UnequalPaths));
+    assert_eq!(judge_direction(&trunk).cause, Some(Cause::UnequalPaths));
     trunk.together = Some(Together { flows: 4, bps: 9.4e6 });
-    let verdict = judge(&trunk);
+    let verdict = judge_direction(&trunk);
     assert_eq!((verdict.outcome, verdict.confidence), (Outcome::AtCeiling, Some(Confidence::High)));
 }
 
@@ -178,9 +178,9 @@ fn several_flows_that_pass_what_one_link_carries_have_links_of_their_own() {
 fn a_host_that_waits_for_a_cpu_and_fills_the_path_is_not_accused() {
     let mut busy = flow(46.8, [50.1, 78.9], (23.0, 0.0033), found([48.7, 42.0], &[]));
     (busy.receiver.cpu, busy.receiver.waited) = (Some(0.03), Some(0.91));
-    assert_eq!(judge(&busy).outcome, Outcome::AtCeiling);
+    assert_eq!(judge_direction(&busy).outcome, Outcome::AtCeiling);
     busy.rate.steady_bps = Some(20e6);
-    assert_eq!(judge(&busy).cause, Some(Cause::ReceivingHost));
+    assert_eq!(judge_direction(&busy).cause, Some(Cause::ReceivingHost));
 }
 
 #[test]
@@ -190,10 +190,10 @@ fn trains_that_leave_the_sender_evenly_at_the_flow_s_rate_are_held_there() {
     own.capacity[0].at_least = true;
     let mut own = flow(11.43, [40.1, 44.8], QUIET, own);
     own.capacity_bps = None;
-    assert_eq!(judge(&own).cause, Some(Cause::Shaper));
+    assert_eq!(judge_direction(&own).cause, Some(Cause::Shaper));
     // An interface of that speed is a link.
     own.sender.speed_bps = Some(12e6);
-    assert_eq!(judge(&own).outcome, Outcome::AtCeiling);
+    assert_eq!(judge_direction(&own).outcome, Outcome::AtCeiling);
 }
 
 #[test]
@@ -207,14 +207,15 @@ fn packets_that_vanish_below_a_full_segment_are_a_black_hole_once_tcp_stalls() {
         icmp_mtu_bytes: None,
     });
     (hole.rate.bytes, hole.loss.timeouts) = (Some(1e5), Some(2.0));
-    let verdict = judge(&hole);
+    let verdict = judge_direction(&hole);
     let wanted = (Some(Cause::MtuBlackHole), Some(Confidence::High));
     assert_eq!((verdict.cause, verdict.confidence), wanted);
     // 1400 bytes less 40 of IPv4 and TCP (RFC 9293 §3.7.1).
-    let clamp = RemedyLine::command(At::Path, HostCommand::ClampSegments { mss_bytes: 1360 });
+    let clamp = RemedyLine::command(At::Path, RemedyCommand::ClampSegments { mss_bytes: 1360 });
     assert!(verdict.remedy.contains(&clamp));
     // A router that says so is heard; segments that fit are not held.
-    let is_hole = |evidence: &Evidence| judge(evidence).cause == Some(Cause::MtuBlackHole);
+    let is_hole =
+        |evidence: &Evidence| judge_direction(evidence).cause == Some(Cause::MtuBlackHole);
     let mut heard = hole.clone();
     heard.mtu.as_mut().expect("it is there").above = AboveMtu::Icmp;
     assert!(!is_hole(&heard));

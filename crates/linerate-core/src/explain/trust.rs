@@ -3,7 +3,8 @@
 use super::limitation::{Ground, Limitation};
 use crate::comparison::{Comparison, ROUNDS_MIN};
 use crate::record::{
-    Caveat, CaveatCode, Failure, LimitedBy, MetricId, Note, Plan, Quality, Record, Stat, Status,
+    Caveat, CaveatCode, Failure, LimitedBy, MetricId, Note, Plan, Quality, Record, RecordStatus,
+    Stat,
 };
 
 /// A reason not to trust a result.
@@ -88,11 +89,11 @@ pub(super) fn quality_of(
 }
 
 /// The trust in a measurement that did not end well.
-pub(super) fn failed(status: Status, failure: &Failure) -> (Quality, Option<Doubt>) {
+pub(super) fn failed(status: RecordStatus, failure: &Failure) -> (Quality, Option<Doubt>) {
     match status {
-        Status::Interrupted => (Quality::Doubtful, Some(Doubt::Interrupted)),
-        Status::Error => (Quality::Bad, Some(Doubt::Failed(failure.clone()))),
-        Status::Ok | Status::Partial => {
+        RecordStatus::Interrupted => (Quality::Doubtful, Some(Doubt::Interrupted)),
+        RecordStatus::Error => (Quality::Bad, Some(Doubt::Failed(failure.clone()))),
+        RecordStatus::Ok | RecordStatus::Partial => {
             (Quality::Doubtful, Some(Doubt::EndedEarly(failure.clone())))
         }
     }
@@ -114,7 +115,7 @@ fn nothing(record: &Record) -> Option<(Quality, Doubt)> {
         return Some((Quality::Bad, Doubt::WrongBytes(wrong)));
     }
     let unanswered = matches!(record.plan, Plan::Ping(_))
-        && record.value(MetricId::Rtt, Stat::Mean, None).is_none();
+        && record.summary_value(MetricId::Rtt, Stat::Mean, None).is_none();
     unanswered.then_some((Quality::Bad, Doubt::NoAnswer))
 }
 

@@ -6,7 +6,7 @@
 use super::counters::{LOSSY_FROM, full_link, host_of};
 use super::limitation::{Ground, Limitation};
 use crate::record::{
-    CaveatCode, Direction, LimitedBy, MetricId, Plan, Record, Side, Stat, UdpPlan,
+    CaveatCode, Direction, FlowSide, LimitedBy, MetricId, Plan, Record, Stat, UdpPlan,
     dropped_at_interface,
 };
 
@@ -14,7 +14,7 @@ use crate::record::{
 /// hardly anything is lost is the limit itself.
 pub(super) fn loss_limit(record: &Record, way: Direction) -> Option<Limitation> {
     let Plan::Udp(plan) = &record.plan else { return None };
-    let value = |metric| record.value(metric, Stat::Value, Some(way)).unwrap_or(0.0);
+    let value = |metric| record.summary_value(metric, Stat::Value, Some(way)).unwrap_or(0.0);
     let (lost, ratio) = (value(MetricId::DatagramsLost), value(MetricId::DatagramLossRatio));
     if ratio < LOSSY_FROM {
         return unpaced(record, plan, way);
@@ -23,10 +23,10 @@ pub(super) fn loss_limit(record: &Record, way: Direction) -> Option<Limitation> 
     let flows = record.flows.iter().filter(|flow| flow.direction == way);
     let dropped = dropped_at_interface(flows).unwrap_or(0) as f64;
     Some(if here * 2.0 > lost {
-        let by = host_of(record, way, Side::Receiver);
+        let by = host_of(record, way, FlowSide::Receiver);
         Limitation::new(by, Ground::LostAtSocket(here, lost))
     } else if dropped * 2.0 > lost {
-        let by = host_of(record, way, Side::Sender);
+        let by = host_of(record, way, FlowSide::Sender);
         Limitation::new(by, Ground::LostAtInterface(dropped, lost))
     } else {
         Limitation::new(LimitedBy::Path, Ground::LostOnPath)
@@ -34,22 +34,23 @@ pub(super) fn loss_limit(record: &Record, way: Direction) -> Option<Limitation> 
 }
 
 fn unpaced(record: &Record, plan: &UdpPlan, way: Direction) -> Option<Limitation> {
-    let arrived = record.value(MetricId::DatagramLossRatio, Stat::Value, Some(way)).is_some();
-    let sender = || Limitation::new(host_of(record, way, Side::Sender), Ground::SendsNoFaster);
+    let arrived =
+        record.summary_value(MetricId::DatagramLossRatio, Stat::Value, Some(way)).is_some();
+    let sender = || Limitation::new(host_of(record, way, FlowSide::Sender), Ground::SendsNoFaster);
     (plan.test.pace.is_none() && arrived).then(sender)
 }
 
 /// The limit of a search for the capacity.
 pub(super) fn searched(record: &Record) -> Limitation {
     let has = |code| record.caveats.iter().find(|caveat| caveat.code == code);
-    let Some(found) = record.search.as_ref().filter(|found| found.best().is_some()) else {
+    let Some(found) = record.search.as_ref().filter(|found| found.best_interval().is_some()) else {
         return Limitation::new(LimitedBy::NotKnown, Ground::Nothing);
     };
     if let Some(full) = record.ceiling_of(found.direction).and_then(full_link) {
         return full;
     }
     if let Some(caveat) = has(CaveatCode::PaceNotKept) {
-        let by = host_of(record, found.direction, Side::Sender);
+        let by = host_of(record, found.direction, FlowSide::Sender);
         return Limitation::new(by, Ground::Caveat(caveat.clone()));
     }
     match has(CaveatCode::SearchUnfinished) {
@@ -76,9 +77,10 @@ mod tests {
         plan.test.pace = pace;
         let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
         let (id, at) = (RecordId::from_parts(1, [0; 10]), WallTime::from_unix_nanos(0));
-        let mut record = Record::begin(id, tool, Plan::Udp(plan), at);
-        let row =
-            |metric, value| Summary::of(metric, Stat::Value, value).in_direction(Direction::Up);
+        let mut record = Record::from_plan(id, tool, Plan::Udp(plan), at);
+        let row = |metric, value| {
+            Summary::from_value(metric, Stat::Value, value).in_direction(Direction::Up)
+        };
         if let Some([lost, here]) = counts {
             record.summary = vec![
                 row(MetricId::DatagramsLost, lost),

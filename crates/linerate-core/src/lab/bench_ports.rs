@@ -74,9 +74,9 @@ impl Layout {
         if client == server {
             return Err(format!("`{client}` measures itself; frames need two hosts"));
         }
-        let node = self.node(client).ok_or_else(|| format!("no host is named `{client}`"))?;
+        let node = self.node_index(client).ok_or_else(|| format!("no host is named `{client}`"))?;
         let target = self.address_of(server).ok_or_else(|| format!("`{server}` has no address"))?;
-        let way = self.way(node, target);
+        let way = self.route_crossings(node, target);
         let (Some(first), Some(last)) = (way.first(), way.last()) else {
             return Err(format!("no way leads from `{client}` to `{server}`"));
         };
@@ -98,8 +98,8 @@ impl Layout {
     fn address_at(&self, end: End, protocol: BenchProtocol) -> Option<IpAddr> {
         let interface = &self.nodes[end.node].interfaces[end.interface];
         match family(protocol)? {
-            Family::Ipv4 => interface.ipv4.map(IpAddr::V4),
-            Family::Ipv6 => interface.ipv6.map(IpAddr::V6),
+            PortIpVersion::Ipv4 => interface.ipv4.map(IpAddr::V4),
+            PortIpVersion::Ipv6 => interface.ipv6.map(IpAddr::V6),
         }
     }
 
@@ -123,8 +123,8 @@ impl Layout {
     /// Filter rules that frames between two hosts are held against: those of the routers on the
     /// way; none where there is no router.
     pub fn filters_between(&self, client: &str, server: &str) -> Option<u32> {
-        let (node, target) = (self.node(client)?, self.address_of(server)?);
-        let way = self.way(node, target);
+        let (node, target) = (self.node_index(client)?, self.address_of(server)?);
+        let way = self.route_crossings(node, target);
         let mut nodes: Vec<usize> = way
             .iter()
             .flat_map(|crossing| self.links[crossing.link].ends.map(|end| end.node))
@@ -140,15 +140,15 @@ impl Layout {
 }
 
 #[derive(Clone, Copy)]
-enum Family {
+enum PortIpVersion {
     Ipv4,
     Ipv6,
 }
 
-const fn family(protocol: BenchProtocol) -> Option<Family> {
+const fn family(protocol: BenchProtocol) -> Option<PortIpVersion> {
     match protocol {
-        BenchProtocol::Udp4 | BenchProtocol::Tcp4 => Some(Family::Ipv4),
-        BenchProtocol::Udp6 | BenchProtocol::Tcp6 => Some(Family::Ipv6),
+        BenchProtocol::Udp4 | BenchProtocol::Tcp4 => Some(PortIpVersion::Ipv4),
+        BenchProtocol::Udp6 | BenchProtocol::Tcp6 => Some(PortIpVersion::Ipv6),
         BenchProtocol::Ethernet
         | BenchProtocol::Decnet
         | BenchProtocol::Appletalk
@@ -172,11 +172,11 @@ link = [{ ends = ["a", "x"] }, { ends = ["x", "b"] }]
 "#;
 
     fn layout(text: &str) -> Layout {
-        Layout::of(&LabPlan::from_toml(text, "x.toml").expect("a plan")).expect("a layout")
+        Layout::from_plan(&LabPlan::from_toml(text, "x.toml").expect("a plan")).expect("a layout")
     }
 
     /// Ports as `host interface address gateway`.
-    fn ports(text: &str, protocol: BenchProtocol) -> Result<Vec<String>, String> {
+    fn port_lines(text: &str, protocol: BenchProtocol) -> Result<Vec<String>, String> {
         let ports = layout(text).bench_ports("a", "b", protocol)?;
         let word = |it: Option<String>| it.unwrap_or_else(|| "-".to_owned());
         let line = |port: BenchPort| {
@@ -190,9 +190,9 @@ link = [{ ends = ["a", "x"] }, { ends = ["x", "b"] }]
     fn ports_at_a_router_have_it_as_gateway_in_the_protocols_own_addresses() {
         // Link 0 is segment 1 with b at .1 and r at .2; link 1 is segment 2 with a and r.
         let ipv4 = ["a eth0 10.0.2.1 10.0.2.2", "b eth0 10.0.1.1 10.0.1.2"];
-        assert_eq!(ports(ROUTER, BenchProtocol::Udp4).expect("ports"), ipv4);
+        assert_eq!(port_lines(ROUTER, BenchProtocol::Udp4).expect("ports"), ipv4);
         let ipv6 = ["a eth0 fd00:0:0:2::1 fd00:0:0:2::2", "b eth0 fd00:0:0:1::1 fd00:0:0:1::2"];
-        assert_eq!(ports(ROUTER, BenchProtocol::Tcp6).expect("ports"), ipv6);
+        assert_eq!(port_lines(ROUTER, BenchProtocol::Tcp6).expect("ports"), ipv6);
         assert_eq!(layout(ROUTER).filters_between("a", "b"), Some(10));
     }
 
@@ -204,9 +204,9 @@ link = [{ ends = ["a", "x"] }, { ends = ["x", "b"] }]
         let forwarder = format!("{BETWEEN}device = [{{ name = \"x\", kind = \"forwarder\" }}]");
         for text in [cable, &switch, &forwarder] {
             let expected = ["a eth0 10.0.1.1 -", "b eth0 10.0.1.2 -"];
-            assert_eq!(ports(text, BenchProtocol::Udp4).expect("ports"), expected);
+            assert_eq!(port_lines(text, BenchProtocol::Udp4).expect("ports"), expected);
             let expected = ["a eth0 - -", "b eth0 - -"];
-            assert_eq!(ports(text, BenchProtocol::Decnet).expect("ports"), expected);
+            assert_eq!(port_lines(text, BenchProtocol::Decnet).expect("ports"), expected);
             assert_eq!(layout(text).filters_between("a", "b"), None);
         }
     }
@@ -220,7 +220,7 @@ link = [{ ends = ["a", "x"] }, { ends = ["x", "b"] }]
             let ports = layout(text).bench_ports_of(&["a", "b", "c"], BenchProtocol::Udp4)?;
             let line = |port: BenchPort| {
                 let [host, gateway] =
-                    [port.host, port.gateway].map(|it| it.unwrap_or_else(|| "-".to_owned()));
+                    [port.host, port.gateway].map(|host| host.unwrap_or_else(|| "-".to_owned()));
                 format!("{host} {gateway}")
             };
             Ok::<_, String>(ports.into_iter().map(line).collect::<Vec<_>>())
@@ -239,7 +239,7 @@ link = [{ ends = ["a", "x"] }, { ends = ["x", "b"] }]
     #[test]
     fn what_has_no_ports_says_why() {
         let refused = |text: &str, protocol, words: &str| {
-            let reason = ports(text, protocol).expect_err(words);
+            let reason = port_lines(text, protocol).expect_err(words);
             assert!(reason.contains(words), "{reason}");
         };
         refused(ROUTER, BenchProtocol::Ipx, "none here routes ipx");

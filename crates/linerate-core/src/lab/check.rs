@@ -31,7 +31,7 @@ const RATE_BPS_MIN: u64 = 1_000;
 
 impl LabPlan {
     /// Checks that the plan can be built on a machine that allows it.
-    pub fn check(&self) -> Checked {
+    pub fn check_buildable(&self) -> Checked {
         self.check_counts()?;
         self.check_names()?;
         self.check_nodes()?;
@@ -88,7 +88,7 @@ impl LabPlan {
     fn check_nodes(&self) -> Checked {
         for (index, host) in self.hosts.iter().enumerate() {
             let at = |key| [Step::Key("host"), Step::Index(index), Step::Key(key)];
-            host.tcp.check(&at("tcp"))?;
+            host.tcp.check_ranges(&at("tcp"))?;
             let Some(mtu) = host.loopback_mtu_bytes else { continue };
             check_mtu(mtu, LOOPBACK_MTU_BYTES_MAX, &at("loopback_mtu_bytes"))?;
         }
@@ -105,7 +105,7 @@ impl LabPlan {
             switch.check_device(&[Step::Key("switch"), Step::Index(index)])?;
         }
         for (index, device) in self.devices.iter().enumerate() {
-            device.check(&[Step::Key("device"), Step::Index(index)])?;
+            device.check_settings(&[Step::Key("device"), Step::Index(index)])?;
         }
         Ok(())
     }
@@ -198,8 +198,9 @@ impl LinkPlan {
 /// Checks that the path can be built; the place is that of the key that is wrong.
 fn check_path(path: &PathPlan, at: &[Step]) -> Checked {
     // A trial build: the elements check what belongs to them.
-    let built = path.build(MonoTime::default()).map(|_| ());
-    let told = || if path.is_netem() { path.netem(MTU_BYTES_MAX).map(|_| ()) } else { Ok(()) };
+    let built = path.build_pipelines(MonoTime::default()).map(|_| ());
+    let told =
+        || if path.is_netem() { path.netem_settings(MTU_BYTES_MAX).map(|_| ()) } else { Ok(()) };
     built.and_then(|()| told()).map_err(|problem| {
         let keys = problem.key.split('.').map(|key| Step::Named(key.to_owned()));
         let path = at.iter().cloned().chain(keys).collect();

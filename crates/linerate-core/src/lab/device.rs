@@ -129,7 +129,7 @@ pub struct StallPlan {
 /// Frames that wait in a planted device whose plan names no buffer.
 pub const BUFFER_FRAMES_DEFAULT: u32 = 64;
 
-fn fault(at: &[Step], key: &'static str, message: impl Into<String>) -> Checked {
+fn reject_key(at: &[Step], key: &'static str, message: impl Into<String>) -> Checked {
     let path = at.iter().cloned().chain([Step::Key(key)]).collect();
     Err(Problem { path, message: message.into() })
 }
@@ -159,11 +159,15 @@ impl DevicePlan {
         told.and_then(Result::ok).unwrap_or_default()
     }
 
-    pub(super) fn check(&self, at: &[Step]) -> Checked {
+    pub(super) fn check_settings(&self, at: &[Step]) -> Checked {
         check_placement(self.placement, self.cpu, at)?;
         if self.kind == DeviceKind::Forwarder {
             if let Some((key, _)) = self.planted_keys().into_iter().find(|(_, there)| *there) {
-                return fault(at, key, format!("a forwarder has no key '{key}'; a planted has"));
+                return reject_key(
+                    at,
+                    key,
+                    format!("a forwarder has no key '{key}'; a planted has"),
+                );
             }
             return Ok(());
         }
@@ -171,34 +175,38 @@ impl DevicePlan {
         if let Some(text) = &self.latency {
             let latency = parse_span(text).or_else(|error| invalid_key(at, "latency", error))?;
             if latency > LATENCY_MAX {
-                return fault(at, "latency", "a latency above 1 s; stamps of frames wrap at 4 s");
+                return reject_key(
+                    at,
+                    "latency",
+                    "a latency above 1 s; stamps of frames wrap at 4 s",
+                );
             }
         }
         match &self.stall {
-            Some(stall) => stall.check(at),
+            Some(stall) => stall.check_times(at),
             None => Ok(()),
         }
     }
 
     fn check_numbers(&self, at: &[Step]) -> Checked {
         if self.frames_per_sec == Some(0) {
-            return fault(at, "frames_per_sec", "0 frames/s forwards nothing");
+            return reject_key(at, "frames_per_sec", "0 frames/s forwards nothing");
         }
         if self.bits_per_sec.is_some_and(|bits| bits < BITS_PER_SEC_MIN) {
-            return fault(at, "bits_per_sec", "a rate below 1 kbit/s");
+            return reject_key(at, "bits_per_sec", "a rate below 1 kbit/s");
         }
         match self.buffer_frames {
             Some(frames) if !(1..=BUFFER_FRAMES_MAX).contains(&frames) => {
                 let message = format!("{frames} frames; 1 to {BUFFER_FRAMES_MAX} are allowed");
-                return fault(at, "buffer_frames", message);
+                return reject_key(at, "buffer_frames", message);
             }
             _ => {}
         }
         if self.loss_one_in.is_some_and(|frames| frames < 2) {
-            return fault(at, "loss_one_in", "one of less than 2 frames is every frame");
+            return reject_key(at, "loss_one_in", "one of less than 2 frames is every frame");
         }
         if self.seed.is_some() && self.loss_one_in.is_none() {
-            return fault(at, "seed", "a seed without loss_one_in decides nothing");
+            return reject_key(at, "seed", "a seed without loss_one_in decides nothing");
         }
         Ok(())
     }
@@ -220,23 +228,23 @@ impl DevicePlan {
 impl StallPlan {
     /// Time from the begin of one to the begin of the next, and length of each; none where a text
     /// is no time, which the check rules out.
-    pub fn times(&self) -> Option<(Duration, Duration)> {
+    pub fn period_and_length(&self) -> Option<(Duration, Duration)> {
         Some((parse_span(&self.every).ok()?, parse_span(&self.lasting).ok()?))
     }
 
-    fn check(&self, at: &[Step]) -> Checked {
+    fn check_times(&self, at: &[Step]) -> Checked {
         let at: Vec<Step> = at.iter().cloned().chain([Step::Key("stall")]).collect();
         let every = parse_span(&self.every).or_else(|error| invalid_key(&at, "every", error))?;
         let lasting =
             parse_span(&self.lasting).or_else(|error| invalid_key(&at, "lasting", error))?;
         if lasting.is_zero() {
-            return fault(&at, "lasting", "a stall of no time; leave stall out");
+            return reject_key(&at, "lasting", "a stall of no time; leave stall out");
         }
         if every <= lasting {
-            return fault(&at, "every", "stalls follow each other without a pause");
+            return reject_key(&at, "every", "stalls follow each other without a pause");
         }
         if every > STALL_EVERY_MAX {
-            return fault(&at, "every", "more than a day from stall to stall");
+            return reject_key(&at, "every", "more than a day from stall to stall");
         }
         Ok(())
     }
@@ -256,10 +264,10 @@ impl RouterPlan {
         check_placement(self.placement, self.cpu, at)?;
         if self.how == RouterHow::Xdp && self.filters > 0 {
             let message = "a router of how = \"xdp\" forwards before any filter; leave filters out";
-            return fault(at, "filters", message);
+            return reject_key(at, "filters", message);
         }
         if self.filter_shape == FilterShape::Set && self.filters == 0 {
-            return fault(at, "filter_shape", "filter_shape without filters");
+            return reject_key(at, "filter_shape", "filter_shape without filters");
         }
         Ok(())
     }
@@ -274,12 +282,12 @@ impl SwitchPlan {
 fn check_placement(placement: Placement, cpu: Option<u32>, at: &[Step]) -> Checked {
     match cpu {
         Some(cpu) if cpu > CPU_MAX => {
-            fault(at, "cpu", format!("CPU {cpu} is out of range; 0 to {CPU_MAX} are allowed"))
+            reject_key(at, "cpu", format!("CPU {cpu} is out of range; 0 to {CPU_MAX} are allowed"))
         }
         Some(_) if placement == Placement::Inline => {
             let message = "an inline device runs where the sender does; \
                            cpu belongs to placement = \"threaded\"";
-            fault(at, "cpu", message)
+            reject_key(at, "cpu", message)
         }
         _ => Ok(()),
     }

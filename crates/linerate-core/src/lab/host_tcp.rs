@@ -106,7 +106,7 @@ impl HostTcp {
     }
 
     /// Checks that the kernel can take every value.
-    pub(super) fn check(&self, path: &[Step]) -> Result<(), Problem> {
+    pub(super) fn check_ranges(&self, path: &[Step]) -> Result<(), Problem> {
         let within = |key, value: Option<u64>, low: u64, high: u64| match value {
             Some(value) if !(low..=high).contains(&value) => {
                 Err(problem(path, key, format!("{key} of {value}; {low} to {high} are allowed")))
@@ -148,7 +148,7 @@ mod tests {
 
     #[track_caller]
     fn refused(tcp: &HostTcp, expected_key: &'static str) {
-        let problem = tcp.check(&[]).expect_err("out of bounds");
+        let problem = tcp.check_ranges(&[]).expect_err("out of bounds");
         assert_eq!(problem.path, [Step::Key(expected_key)], "{problem}");
     }
 
@@ -170,7 +170,7 @@ mod tests {
         ];
         assert_eq!(tcp.sysctls(), expected);
         assert_eq!(tcp.buffers(), [("rmem_max_bytes", "tcp_rmem", 2_097_152)]);
-        assert_eq!(tcp.check(&[]), Ok(()));
+        assert_eq!(tcp.check_ranges(&[]), Ok(()));
     }
 
     #[test]
@@ -188,6 +188,6 @@ mod tests {
         refused(&named(""), "congestion_control");
         refused(&named("a b"), "congestion_control");
         refused(&named("sixteen_bytes_xx"), "congestion_control");
-        assert_eq!(named("cubic").check(&[]), Ok(()));
+        assert_eq!(named("cubic").check_ranges(&[]), Ok(()));
     }
 }

@@ -22,8 +22,8 @@ impl Layout {
     /// Plans addresses and routes.
     /// # Errors
     /// The first problem of the plan.
-    pub fn of(plan: &LabPlan) -> Result<Self, Problem> {
-        plan.check()?;
+    pub fn from_plan(plan: &LabPlan) -> Result<Self, Problem> {
+        plan.check_buildable()?;
         let mut layout = Self {
             quiet: plan.quiet,
             nodes: nodes_of(plan),
@@ -41,7 +41,7 @@ impl Layout {
     fn add_link(&mut self, plan: &LabPlan, index: usize) {
         let link = &plan.links[index];
         let ends = [0, 1].map(|end| {
-            let node = self.node(&link.ends[end]).expect("the check found every end");
+            let node = self.node_index(&link.ends[end]).expect("the check found every end");
             let interfaces = &mut self.nodes[node].interfaces;
             let interface = interfaces.len();
             let name = format!("eth{interface}");
@@ -51,7 +51,7 @@ impl Layout {
         self.links.push(Link {
             ends,
             segment: 0,
-            mtu_bytes: link.mtu(),
+            mtu_bytes: link.effective_mtu(),
             rate: link.bit_rate().ok().flatten(),
             offload: link.offload.unwrap_or(!plan.quiet),
             path: link.path.clone(),
@@ -90,7 +90,7 @@ impl Layout {
 impl LinkPlan {
     /// Largest IP packet.
     /// Its MTU: as planned, or the usual one of its kind.
-    pub(crate) fn mtu(&self) -> u32 {
+    pub(crate) fn effective_mtu(&self) -> u32 {
         let usual = || self.path.as_ref().map_or(MTU_BYTES_DEFAULT, PathPlan::mtu_bytes_usual);
         self.mtu_bytes.unwrap_or_else(usual)
     }

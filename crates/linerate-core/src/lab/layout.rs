@@ -150,14 +150,14 @@ pub struct Route {
 
 impl Layout {
     /// Index of the node of this name.
-    pub fn node(&self, name: &str) -> Option<usize> {
+    pub fn node_index(&self, name: &str) -> Option<usize> {
         self.nodes.iter().position(|node| node.name == name)
     }
 
     /// The address at which others reach a host or router: the first of its first interface, or
     /// 127.0.0.1 when it has no link. Switches, devices and a name that is not there have none.
     pub fn address_of(&self, name: &str) -> Option<IpAddr> {
-        let node = &self.nodes[self.node(name)?];
+        let node = &self.nodes[self.node_index(name)?];
         match (node.role, node.interfaces.first()) {
             (role, _) if role.joins_links() => None,
             (_, None) => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),

@@ -5,7 +5,7 @@ use super::{DeviceKind, FilterShape, Placement, RouterHow};
 use crate::units::BitRate;
 
 /// Lines of text with a heading; columns are aligned with spaces.
-pub fn map(layout: &Layout) -> Vec<String> {
+pub fn map_lines(layout: &Layout) -> Vec<String> {
     let head = ["node", "role", "interface", "IPv4", "IPv6", "to", "MTU", "rate"];
     let mut rows = vec![head.map(str::to_owned)];
     for (index, node) in layout.nodes.iter().enumerate() {
@@ -79,7 +79,7 @@ fn of_interface(layout: &Layout, node: usize, place: usize) -> [String; 6] {
         text(interface.ipv6.map(|addr| addr.to_string())),
         far_end(layout, link, node),
         link.mtu_bytes.to_string(),
-        rate(link),
+        rate_text(link),
     ]
 }
 
@@ -89,7 +89,7 @@ fn far_end(layout: &Layout, link: &Link, node: usize) -> String {
     format!("{} {}", far_node.name, far_node.interfaces[far.interface].name)
 }
 
-fn rate(link: &Link) -> String {
+fn rate_text(link: &Link) -> String {
     let rate = match (&link.path, link.rate) {
         (Some(path), _) => path.outline(),
         (None, Some(rate)) => rate.to_string(),

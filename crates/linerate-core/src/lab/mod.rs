@@ -43,7 +43,7 @@ pub use layout::{
     End, Forwarding, IPV4_PREFIX_LEN, IPV6_PREFIX_LEN, Interface, Layout, Link, Node, Role, Route,
     Segment,
 };
-pub use map::map;
+pub use map::map_lines;
 pub use problem::{Problem, Step};
 pub use text::line_and_column;
 pub(crate) use text::{one_line, place_of};

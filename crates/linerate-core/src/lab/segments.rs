@@ -17,7 +17,7 @@ pub(super) fn check_segments(plan: &LabPlan) -> Result<(), Problem> {
         return failed(link, "ends", message);
     }
     let segment = segments_of_links(plan);
-    let mtu = |link: usize| plan.links[link].mtu();
+    let mtu = |link: usize| plan.links[link].effective_mtu();
     for (link, later) in segment.iter().enumerate() {
         for earlier in (0..link).filter(|&earlier| segment[earlier] == *later) {
             if mtu(earlier) != mtu(link) {
@@ -50,7 +50,7 @@ fn switch_loop(plan: &LabPlan) -> Option<usize> {
         let (Some(left), Some(right)) = (switch(&link.ends[0]), switch(&link.ends[1])) else {
             continue;
         };
-        if !join(&mut group, left, right) {
+        if !merge_groups(&mut group, left, right) {
             return Some(index);
         }
     }
@@ -65,7 +65,7 @@ pub(super) fn segments_of_links(plan: &LabPlan) -> Vec<usize> {
             .filter(|&link| plan.links[link].ends.iter().any(|end| end == node))
             .collect();
         for pair in ports.windows(2) {
-            join(&mut segment, pair[0], pair[1]);
+            merge_groups(&mut segment, pair[0], pair[1]);
         }
     }
     numbered_in_order(&segment)
@@ -79,7 +79,7 @@ fn joining(plan: &LabPlan) -> Vec<&str> {
 }
 
 /// Makes one group of the groups of two members; false when they were in one already.
-fn join(group: &mut [usize], one: usize, other: usize) -> bool {
+fn merge_groups(group: &mut [usize], one: usize, other: usize) -> bool {
     let (kept, gone) = (group[one].min(group[other]), group[one].max(group[other]));
     group.iter_mut().filter(|of| **of == gone).for_each(|of| *of = kept);
     kept != gone

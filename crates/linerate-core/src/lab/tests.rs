@@ -37,18 +37,18 @@ link = [
 "#;
 
 fn layout(text: &str) -> Layout {
-    Layout::of(&LabPlan::from_toml(text, "test.toml").unwrap()).unwrap()
+    Layout::from_plan(&LabPlan::from_toml(text, "test.toml").unwrap()).unwrap()
 }
 
 /// IPv4 routes of a node as `network gateway`.
 fn ipv4_routes(layout: &Layout, name: &str) -> Vec<String> {
-    let node = &layout.nodes[layout.node(name).unwrap()];
+    let node = &layout.nodes[layout.node_index(name).unwrap()];
     let ipv4 = node.routes.iter().filter(|route| route.network.is_ipv4());
     ipv4.map(|route| format!("{}/{} {}", route.network, route.prefix_len, route.gateway)).collect()
 }
 
 fn addresses(layout: &Layout, name: &str) -> Vec<String> {
-    let interfaces = &layout.nodes[layout.node(name).unwrap()].interfaces;
+    let interfaces = &layout.nodes[layout.node_index(name).unwrap()].interfaces;
     let text = |interface: &super::Interface| {
         let ipv6 = interface.ipv6.map(|ipv6| format!(" {ipv6}")).unwrap_or_default();
         format!("{} {}{ipv6}", interface.name, interface.ipv4.unwrap())
@@ -79,7 +79,7 @@ fn links_joined_by_switches_are_one_segment() {
     assert_eq!(layout.address_of("b"), ipv4("10.0.1.2"));
     assert_eq!(layout.address_of("c"), ipv4("10.0.1.3"));
     assert_eq!(layout.address_of("s"), None);
-    let switch = &layout.nodes[layout.node("t").unwrap()];
+    let switch = &layout.nodes[layout.node_index("t").unwrap()];
     assert_eq!(switch.role, Role::Switch);
     let names: Vec<_> = switch.interfaces.iter().map(|port| port.name.as_str()).collect();
     assert_eq!(names, ["eth0", "eth1", "eth2"]);
@@ -110,7 +110,7 @@ link = [{ ends = ["a", "s"] }, { ends = ["s", "r"] }, { ends = ["r", "b"] }]
 "#,
     );
     assert_eq!(ipv4_routes(&layout, "a"), ["10.0.2.0/24 10.0.1.2"]);
-    assert!(layout.nodes[layout.node("s").unwrap()].routes.is_empty());
+    assert!(layout.nodes[layout.node_index("s").unwrap()].routes.is_empty());
 }
 
 #[test]
@@ -249,7 +249,7 @@ b     host                eth0       10.0.2.1  fd00:0:0:2::1  r eth1  1500  155.
 r     router, 10 filters  eth0       10.0.1.2  fd00:0:0:1::2  a eth0  1500  unshaped
                           eth1       10.0.2.2  fd00:0:0:2::2  b eth0  1500  155.52 Mbit/s
 idle  switch";
-    assert_eq!(super::map(&layout(&text)).join("\n"), expected);
+    assert_eq!(super::map_lines(&layout(&text)).join("\n"), expected);
 }
 
 const PATH: &str = r#"
@@ -263,7 +263,7 @@ fn a_path_has_the_mtu_of_its_link_unless_the_plan_gives_one() {
     assert_eq!(layout(PATH).links[0].mtu_bytes, 9180);
     let own = PATH.replace("path =", "mtu_bytes = 1500, path =");
     assert_eq!(layout(&own).links[0].mtu_bytes, 1500);
-    let map = super::map(&layout(PATH)).join("\n");
+    let map = super::map_lines(&layout(PATH)).join("\n");
     assert!(map.contains("9180  622.08 Mbit/s oc12 aal5-llcsnap, 22.5 ms"), "{map}");
 }
 
@@ -300,7 +300,7 @@ fn a_device_joins_its_two_links_into_one_segment_without_addresses() {
     assert_eq!(layout.segments.len(), 1);
     assert_eq!(addresses(&layout, "a"), ["eth0 10.0.1.1 fd00:0:0:1::1"]);
     assert_eq!(addresses(&layout, "b"), ["eth0 10.0.1.2 fd00:0:0:1::2"]);
-    let device = &layout.nodes[layout.node("d").unwrap()];
+    let device = &layout.nodes[layout.node_index("d").unwrap()];
     assert_eq!((device.role, device.interfaces.len()), (Role::Device, 2));
     assert_eq!(layout.address_of("d"), None);
     assert!(device.routes.is_empty());
@@ -317,11 +317,11 @@ fn every_key_of_a_planted_device_is_read_and_written() {
     let plan = LabPlan::from_toml(&text, "x").unwrap();
     let device = &plan.devices[0];
     assert_eq!(device.latency(), Duration::from_micros(20));
-    let stall = device.stall.as_ref().and_then(super::StallPlan::times);
+    let stall = device.stall.as_ref().and_then(super::StallPlan::period_and_length);
     assert_eq!(stall, Some((Duration::from_secs(20), Duration::from_millis(50))));
     let again = LabPlan::from_toml(&crate::tree::to_toml(&plan).unwrap(), "x").unwrap();
     assert_eq!(again, plan);
-    let map = super::map(&layout(&text)).join("\n");
+    let map = super::map_lines(&layout(&text)).join("\n");
     assert!(map.contains("planted, 2000 frames/s, 10 Mbit/s, threaded on CPU 1"), "{map}");
 }
 
@@ -340,11 +340,11 @@ fn what_a_router_does_by_itself_is_in_the_layout_and_the_map() {
         "filters = 10",
         "filters = 10, filter_shape = \"set\", placement = \"threaded\", cpu = 1",
     );
-    let map = super::map(&layout(&text)).join("\n");
+    let map = super::map_lines(&layout(&text)).join("\n");
     assert!(map.contains("router, a set of 10 filters, threaded on CPU 1"), "{map}");
     let text = ROUTER.replace("filters = 10", "how = \"xdp\"").replace(", rate", ", offload");
     let text = text.replace("\"155.52 Mbit/s\"", "false");
-    assert!(super::map(&layout(&text)).join("\n").contains("router, XDP"));
+    assert!(super::map_lines(&layout(&text)).join("\n").contains("router, XDP"));
 }
 
 #[test]

@@ -25,7 +25,8 @@ impl LabPlan {
         };
         let plan = crate::tree::from_toml::<Self>(text);
         let mut plan = plan.map_err(|error| failed(error.offset(), error.message()))?;
-        plan.check().map_err(|problem| failed(place_of(text, &problem), &problem.message))?;
+        plan.check_buildable()
+            .map_err(|problem| failed(place_of(text, &problem), &problem.message))?;
         if plan.name.is_none() {
             let stem = Path::new(file_name).file_stem();
             plan.name = stem.map(|stem| stem.to_string_lossy().into_owned());

@@ -18,8 +18,8 @@ pub struct Crossing {
 impl Layout {
     /// The links from a node to an address, in order; empty for the node's own address and for
     /// one that the laboratory does not have.
-    pub fn way(&self, node: usize, target: IpAddr) -> Vec<Crossing> {
-        let Some(end) = self.owner(target) else { return Vec::new() };
+    pub fn route_crossings(&self, node: usize, target: IpAddr) -> Vec<Crossing> {
+        let Some(end) = self.address_owner(target) else { return Vec::new() };
         let mut way = Vec::new();
         let mut at = node;
         // A route never meets a node twice.
@@ -36,10 +36,10 @@ impl Layout {
 
     /// The node that answers at an address of a host.
     pub fn node_at(&self, address: IpAddr) -> Option<usize> {
-        self.owner(address).map(|end| end.node)
+        self.address_owner(address).map(|end| end.node)
     }
 
-    fn owner(&self, address: IpAddr) -> Option<End> {
+    fn address_owner(&self, address: IpAddr) -> Option<End> {
         let members = self.segments.iter().flat_map(|segment| &segment.members);
         members.copied().find(|end| {
             let interface = &self.nodes[end.node].interfaces[end.interface];
@@ -65,7 +65,7 @@ impl Layout {
         };
         let routes = &self.nodes[node].routes;
         let route = routes.iter().find(|route| Some(route.network) == network)?;
-        direct(self.owner(route.gateway)?)
+        direct(self.address_owner(route.gateway)?)
     }
 
     fn segment_of(&self, end: End) -> usize {
@@ -109,11 +109,11 @@ mod tests {
     use super::super::LabPlan;
     use super::*;
 
-    fn way(text: &str, from: &str, to: &str) -> Vec<(usize, bool)> {
+    fn crossings_between(text: &str, from: &str, to: &str) -> Vec<(usize, bool)> {
         let plan = LabPlan::from_toml(text, "x.toml").expect("a plan");
-        let layout = Layout::of(&plan).expect("a layout");
-        let node = layout.node(from).expect("a node");
-        let way = layout.way(node, to.parse().expect("an address"));
+        let layout = Layout::from_plan(&plan).expect("a layout");
+        let node = layout.node_index(from).expect("a node");
+        let way = layout.route_crossings(node, to.parse().expect("an address"));
         way.iter().map(|crossing| (crossing.link, crossing.backward)).collect()
     }
 
@@ -124,11 +124,14 @@ host = [{ name = "a" }, { name = "b" }]
 router = [{ name = "r1" }, { name = "r2" }]
 link = [{ ends = ["a", "r1"] }, { ends = ["r2", "r1"] }, { ends = ["r2", "b"] }]
 "#;
-        assert_eq!(way(text, "a", "10.0.3.1"), [(0, false), (1, true), (2, false)]);
-        assert_eq!(way(text, "b", "10.0.1.1"), [(2, true), (1, false), (0, true)]);
-        assert_eq!(way(text, "a", "fd00:0:0:3::1"), way(text, "a", "10.0.3.1"));
-        assert_eq!(way(text, "a", "10.0.1.1"), []);
-        assert_eq!(way(text, "a", "10.0.9.9"), []);
+        assert_eq!(crossings_between(text, "a", "10.0.3.1"), [(0, false), (1, true), (2, false)]);
+        assert_eq!(crossings_between(text, "b", "10.0.1.1"), [(2, true), (1, false), (0, true)]);
+        assert_eq!(
+            crossings_between(text, "a", "fd00:0:0:3::1"),
+            crossings_between(text, "a", "10.0.3.1")
+        );
+        assert_eq!(crossings_between(text, "a", "10.0.1.1"), []);
+        assert_eq!(crossings_between(text, "a", "10.0.9.9"), []);
     }
 
     #[test]
@@ -138,7 +141,7 @@ host = [{ name = "a" }, { name = "b" }, { name = "c" }]
 switch = [{ name = "s" }, { name = "t" }]
 link = [{ ends = ["a", "s"] }, { ends = ["s", "t"] }, { ends = ["t", "b"] }, { ends = ["c", "s"] }]
 "#;
-        assert_eq!(way(text, "a", "10.0.1.2"), [(0, false), (1, false), (2, false)]);
-        assert_eq!(way(text, "b", "10.0.1.3"), [(2, true), (1, true), (3, true)]);
+        assert_eq!(crossings_between(text, "a", "10.0.1.2"), [(0, false), (1, false), (2, false)]);
+        assert_eq!(crossings_between(text, "b", "10.0.1.3"), [(2, true), (1, true), (3, true)]);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::plan::{Agent, MeshPlan, check_command, is_name, no_name, takes_or};
 use crate::lab::{Problem, Step};
-use crate::schedule::{Class, usual};
+use crate::schedule::{Class, usual_time_and_class};
 
 /// Commands of one plan.
 const COMMANDS_MAX: usize = 20;
@@ -37,7 +37,7 @@ impl Bookable<'_> {
     }
 }
 
-const fn whole(seconds: u64) -> i64 {
+const fn clamped_seconds(seconds: u64) -> i64 {
     if seconds > 86_400 { 86_400 } else { seconds.cast_signed() }
 }
 
@@ -48,15 +48,18 @@ impl MeshPlan {
         let tasks = self.tasks.iter().enumerate().map(|(at, task)| Bookable {
             name: &task.name,
             run: &task.run,
-            takes_s: whole(task.takes_s()),
-            class: task.class(),
+            takes_s: clamped_seconds(task.takes_s()),
+            class: task.effective_class(),
             task: Some(at),
         });
-        let commands = adhoc.commands.iter().map(|it| Bookable {
-            name: &it.name,
-            run: &it.run,
-            takes_s: whole(takes_or(it.takes, &it.run)),
-            class: it.class.or_else(|| Some(usual(&it.run)?.1)).unwrap_or(Class::Exclusive),
+        let commands = adhoc.commands.iter().map(|command| Bookable {
+            name: &command.name,
+            run: &command.run,
+            takes_s: clamped_seconds(takes_or(command.takes, &command.run)),
+            class: command
+                .class
+                .or_else(|| Some(usual_time_and_class(&command.run)?.1))
+                .unwrap_or(Class::Exclusive),
             task: None,
         });
         tasks.chain(commands).collect()
@@ -64,16 +67,16 @@ impl MeshPlan {
 
     /// The command of a name that may be booked.
     pub fn bookable_of(&self, name: &str) -> Option<Bookable<'_>> {
-        self.bookable().into_iter().find(|it| it.name == name)
+        self.bookable().into_iter().find(|bookable| bookable.name == name)
     }
 
     /// What a command line asks for, `tcp south -t5`: the command that may be booked, and the place
     /// of the agent that it goes to.
     /// # Errors
     /// One line with what may be booked.
-    pub fn asked(&self, line: &str) -> Result<(Bookable<'_>, usize), String> {
+    pub fn parse_command_line(&self, line: &str) -> Result<(Bookable<'_>, usize), String> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let Some(to) = words.get(1).and_then(|name| self.agent(name)) else {
+        let Some(to) = words.get(1).and_then(|name| self.agent_index(name)) else {
             return Err(format!(
                 "{line:?}: a command is as 'tcp AGENT -t5', to an agent of the plan"
             ));
@@ -81,10 +84,10 @@ impl MeshPlan {
         let known = self.bookable();
         let name = &self.agents[to].name;
         self.bookable_to(to)?;
-        if let Some(found) = known.iter().find(|it| it.is_asked(&words, name)) {
+        if let Some(found) = known.iter().find(|bookable| bookable.is_asked(&words, name)) {
             return Ok((*found, to));
         }
-        let runs: BTreeSet<&str> = known.iter().map(|it| it.run).collect();
+        let runs: BTreeSet<&str> = known.iter().map(|bookable| bookable.run).collect();
         let runs: Vec<&str> = runs.into_iter().collect();
         Err(match runs.as_slice() {
             [] => "the plan has no [adhoc]: nothing runs beside its calendar".to_owned(),
@@ -149,20 +152,23 @@ mod tests {
     const ADHOC: &str = "[adhoc]\nseconds_an_hour = 120\n[[adhoc.command]]\nname = \"burst\"\n\
         run = \"tcp {to} -t5\"\ntakes = \"14s\"\n";
 
-    fn plan(more: &str) -> MeshPlan {
+    fn plan_with_lines(more: &str) -> MeshPlan {
         MeshPlan::from_toml(&format!("{PLAN}{more}")).expect("a plan")
     }
 
     #[test]
     fn what_may_be_booked_is_what_the_plan_has_word_by_word() {
-        let with = plan(ADHOC);
-        let (burst, to) = with.asked("tcp b -t5").expect("it may");
+        let with = plan_with_lines(ADHOC);
+        let (burst, to) = with.parse_command_line("tcp b -t5").expect("it may");
         assert_eq!(
             (burst.name, burst.takes_s, burst.class, to),
             ("burst", 14, Class::Exclusive, 1)
         );
-        assert_eq!(with.words((burst.name, burst.run), 0, to), ["tcp", "192.0.2.2:6000", "-t5"]);
-        let (delay, to) = with.asked("ping  a -c2").expect("a task's");
+        assert_eq!(
+            with.command_words((burst.name, burst.run), 0, to),
+            ["tcp", "192.0.2.2:6000", "-t5"]
+        );
+        let (delay, to) = with.parse_command_line("ping  a -c2").expect("a task's");
         assert_eq!(
             (delay.name, delay.task, delay.class, to),
             ("delay", Some(0), Class::Background, 0)
@@ -170,12 +176,12 @@ mod tests {
         for wrong in
             ["tcp b -t50", "tcp b", "tcp b -t5 -P9", "tcp 192.0.2.2 -t5", "udp b -t5", "tcp"]
         {
-            let error = with.asked(wrong).expect_err(wrong);
+            let error = with.parse_command_line(wrong).expect_err(wrong);
             assert!(!error.contains('\n'), "{error}");
         }
-        let error = with.asked("tcp b -t6").expect_err("another time");
+        let error = with.parse_command_line("tcp b -t6").expect_err("another time");
         assert!(error.ends_with("the plan has: ping {to} -c2, tcp {to} -t5"), "{error}");
-        let error = plan("").asked("ping b -c2").expect_err("nothing may");
+        let error = plan_with_lines("").parse_command_line("ping b -c2").expect_err("nothing may");
         assert!(error.starts_with("the plan has no [adhoc]"), "{error}");
     }
 

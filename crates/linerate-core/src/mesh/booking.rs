@@ -118,7 +118,7 @@ pub fn is_plausible(booking: &Booking, now_s: i64) -> bool {
 /// Looks at a booking that an agent was given, by its signed plan: what it is to run, and to whom.
 /// # Errors
 /// One line that says why not, which begins with [`REFUSED`].
-pub fn admit<'a>(
+pub fn admit_booking<'a>(
     (plan, calendar): (&'a MeshPlan, &MeshCalendar),
     me: usize,
     booking: &Booking,
@@ -132,7 +132,7 @@ pub fn admit<'a>(
     let Some(what) = plan.bookable_of(name) else {
         return refuse(format!("the plan has no command {name:?}"));
     };
-    let Some(to) = plan.agent(peer).filter(|to| *to != me) else {
+    let Some(to) = plan.agent_index(peer).filter(|to| *to != me) else {
         return refuse(format!("the plan has no other agent {peer:?}"));
     };
     if let Err(why) = plan.bookable_to(to) {
@@ -143,7 +143,7 @@ pub fn admit<'a>(
         return refuse(format!("it takes {asked} s, by the plan {has} s"));
     }
     let wish = Wish { what, from: me, to };
-    if let Some(other) = calendar.meets(plan, &wish, booking.start_s) {
+    if let Some(other) = calendar.conflicting_run(plan, &wish, booking.start_s) {
         return refuse(format!("it meets {other} of the calendar"));
     }
     let margin_s = i64::try_from(plan.margin.seconds()).unwrap_or(0);
@@ -153,12 +153,12 @@ pub fn admit<'a>(
             && it.start_s < booking.start_s + what.takes_s + margin_s
             && booking.start_s < it.start_s + it.takes_s + margin_s
     };
-    if known.iter().any(|it| near(&it)) {
+    if known.iter().any(|occupied| near(&occupied)) {
         return refuse("it meets another booking".to_owned());
     }
     let hour = |at_s: i64| at_s.div_euclid(HOUR_S);
-    let same = known.iter().filter(|it| hour(it.start_s) == hour(booking.start_s));
-    let spent: i64 = same.map(|it| it.takes_s).sum();
+    let same = known.iter().filter(|occupied| hour(occupied.start_s) == hour(booking.start_s));
+    let spent: i64 = same.map(|occupied| occupied.takes_s).sum();
     let most = i64::from(adhoc.seconds_an_hour);
     if spent + what.takes_s > most {
         return refuse(format!("{spent} s of the {most} s of its hour are spent"));
@@ -180,30 +180,30 @@ mod tests {
         [adhoc]\nseconds_an_hour = 40\n[[adhoc.command]]\nname = \"burst\"\n\
         run = \"tcp {to} -t9\"\ntakes = \"18s\"\n";
 
-    fn plan() -> (MeshPlan, MeshCalendar) {
+    fn plan_and_calendar() -> (MeshPlan, MeshCalendar) {
         let plan = MeshPlan::from_toml(PLAN).expect("a plan");
-        let calendar = MeshCalendar::of(&plan).expect("room");
+        let calendar = MeshCalendar::from_plan(&plan).expect("room");
         (plan, calendar)
     }
 
-    fn wish<'a>(plan: &'a MeshPlan, name: &str, from: usize, to: usize) -> Wish<'a> {
+    fn booking_wish<'a>(plan: &'a MeshPlan, name: &str, from: usize, to: usize) -> Wish<'a> {
         Wish { what: plan.bookable_of(name).expect("it is there"), from, to }
     }
 
     #[test]
     fn a_run_occupies_its_agents_their_sites_and_the_uplinks_that_it_leaves_by() {
-        let (plan, _) = plan();
-        let of = |from, to| wish(&plan, "burst", from, to).things(&plan);
+        let (plan, _) = plan_and_calendar();
+        let of = |from, to| booking_wish(&plan, "burst", from, to).things(&plan);
         assert_eq!(of(0, 3), ["agent a", "agent d", "site s", "uplink v"]);
         assert_eq!(of(1, 2), ["agent b", "agent c"], "it stays within u");
         assert_eq!(of(1, 3), ["agent b", "agent d", "site s", "uplink u", "uplink v"]);
-        assert_eq!(wish(&plan, "delay", 0, 1).things(&plan), Vec::<String>::new());
+        assert_eq!(booking_wish(&plan, "delay", 0, 1).things(&plan), Vec::<String>::new());
     }
 
     /// What hinders a run at a second, by looking at each run of the calendar for itself.
     fn plainly(plan: &MeshPlan, calendar: &MeshCalendar, wish: &Wish<'_>, start_s: i64) -> bool {
         let end_s = start_s + wish.what.takes_s;
-        calendar.runs().any(|run| {
+        calendar.iter_runs().any(|run| {
             let task = &plan.tasks[run.task];
             let other = Wish {
                 what: plan.bookable_of(&task.name).expect("a task's"),
@@ -211,10 +211,10 @@ mod tests {
                 to: run.to,
             };
             let mine = wish.things(plan);
-            let shared = other.things(plan).iter().any(|it| mine.contains(it));
+            let shared = other.things(plan).iter().any(|thing| mine.contains(thing));
             let same =
                 wish.what.task == Some(run.task) && (run.from, run.to) == (wish.from, wish.to);
-            let excludes = shared && !wish.what.class.beside(task.class());
+            let excludes = shared && !wish.what.class.beside(task.effective_class());
             // Each begin of a day and a little.
             let first = start_s - 86_400;
             let first = first + (run.offset_s - first).rem_euclid(run.period_s);
@@ -229,25 +229,25 @@ mod tests {
 
     #[test]
     fn the_first_gap_is_the_first_second_at_which_nothing_of_the_calendar_is_near() {
-        let (plan, calendar) = plan();
+        let (plan, calendar) = plan_and_calendar();
         let begin_s = 1_795_478_400;
         for (name, from, to) in [("burst", 0, 1), ("burst", 1, 2), ("rate", 3, 0), ("delay", 2, 3)]
         {
-            let wish = wish(&plan, name, from, to);
+            let wish = booking_wish(&plan, name, from, to);
             for earliest in (begin_s..begin_s + 600).step_by(7) {
-                let found = calendar.gap(&plan, &wish, (earliest, earliest + 7200));
+                let found = calendar.find_free_start(&plan, &wish, (earliest, earliest + 7200));
                 let found = found.expect("a calendar with gaps");
                 let wanted = (earliest..).find(|at| !plainly(&plan, &calendar, &wish, *at));
                 assert_eq!(Some(found), wanted, "{name} {from} to {to} from {earliest} on");
-                assert_eq!(calendar.meets(&plan, &wish, found), None);
+                assert_eq!(calendar.conflicting_run(&plan, &wish, found), None);
             }
         }
         // Nothing is as long as this.
         let tight = PLAN.replace("10m\"\ntakes = \"14s", "230s\"\ntakes = \"14s");
         let tight = MeshPlan::from_toml(&tight).expect("a plan");
-        let calendar = MeshCalendar::of(&tight).expect("twelve slots of 16 s");
-        let wish = wish(&tight, "burst", 0, 1);
-        let found = calendar.gap(&tight, &wish, (begin_s, begin_s + 7200));
+        let calendar = MeshCalendar::from_plan(&tight).expect("twelve slots of 16 s");
+        let wish = booking_wish(&tight, "burst", 0, 1);
+        let found = calendar.find_free_start(&tight, &wish, (begin_s, begin_s + 7200));
         let plain = (begin_s..begin_s + 300).find(|at| !plainly(&tight, &calendar, &wish, *at));
         assert_eq!(found, plain);
     }
@@ -281,12 +281,17 @@ mod tests {
 
     #[test]
     fn an_agent_runs_nothing_that_its_plan_does_not_let_be_booked() {
-        let (plan, calendar) = plan();
-        let free = calendar.gap(&plan, &wish(&plan, "burst", 0, 1), (1_795_478_400, 1_795_485_600));
+        let (plan, calendar) = plan_and_calendar();
+        let free = calendar.find_free_start(
+            &plan,
+            &booking_wish(&plan, "burst", 0, 1),
+            (1_795_478_400, 1_795_485_600),
+        );
         let start_s = free.expect("a gap");
         let good = Booking { id: "i".to_owned(), task: "burst/b".to_owned(), start_s, takes_s: 18 };
         let of = |booking: &Booking, known: &[Occupied]| {
-            admit((&plan, &calendar), 0, booking, known).map(|wish| (wish.what.name, wish.to))
+            admit_booking((&plan, &calendar), 0, booking, known)
+                .map(|wish| (wish.what.name, wish.to))
         };
         assert_eq!(of(&good, &[]), Ok(("burst", 1)));
         let wrong = |task: &str| Booking { task: task.to_owned(), ..good.clone() };
@@ -301,7 +306,9 @@ mod tests {
             assert!(error.starts_with(REFUSED) && error.contains(said), "{error}");
         }
         // At each begin of a run of the calendar that a has.
-        for run in calendar.runs().filter(|run| run.task == 0 && (run.from == 0 || run.to == 0)) {
+        for run in
+            calendar.iter_runs().filter(|run| run.task == 0 && (run.from == 0 || run.to == 0))
+        {
             let at = start_s + (run.offset_s - start_s).rem_euclid(run.period_s);
             let error = of(&Booking { start_s: at, ..good.clone() }, &[]).expect_err("taken");
             assert!(error.contains("it meets rate "), "{error}");
@@ -323,7 +330,7 @@ mod tests {
         assert!(of(&good, &[known(hour - 1, 23, Class::Background)]).is_ok());
         let bare =
             MeshPlan::from_toml(PLAN.split("[adhoc]").next().expect("a part")).expect("a plan");
-        let error = admit((&bare, &calendar), 0, &good, &[]).expect_err("no allowance");
+        let error = admit_booking((&bare, &calendar), 0, &good, &[]).expect_err("no allowance");
         assert!(error.contains("lets nothing run beside"), "{error}");
     }
 }

@@ -8,7 +8,7 @@
 
 use super::plan::{MeshPlan, MeshTask, Met, Ways};
 use super::rounds::{Meeting, Rounds, rounds};
-use crate::schedule::{Calendar, Class, Repeated, SchedulePlan, Span, Task, hash};
+use crate::schedule::{Calendar, Class, RepeatedRun, SchedulePlan, ScheduleTask, Span, hash};
 
 /// Seconds of a slot that a run does not have: two to begin late, two to be ended.
 pub const ROOM_S: i64 = 4;
@@ -81,7 +81,7 @@ struct Shared<'a> {
 }
 
 impl<'a> Shared<'a> {
-    fn of(plan: &'a MeshPlan) -> Self {
+    fn from_plan(plan: &'a MeshPlan) -> Self {
         let mut shared = Self { names: Vec::new(), site: Vec::new(), uplink: Vec::new() };
         for agent in &plan.agents {
             let site = agent.site.as_deref().map(|name| shared.number((true, name)));
@@ -93,7 +93,7 @@ impl<'a> Shared<'a> {
     }
 
     fn number(&mut self, name: (bool, &'a str)) -> usize {
-        let known = self.names.iter().position(|it| *it == name);
+        let known = self.names.iter().position(|known| *known == name);
         known.unwrap_or_else(|| {
             self.names.push(name);
             self.names.len() - 1
@@ -119,12 +119,12 @@ impl<'a> Shared<'a> {
 struct Set(Vec<u64>);
 
 impl Set {
-    fn of(round: &[(u32, u32)], agents: usize, shared: &Shared<'_>) -> Self {
+    fn from_round(round: &[(u32, u32)], agents: usize, shared: &Shared<'_>) -> Self {
         let mut set = Self(vec![0; (agents + shared.names.len()).div_ceil(64)]);
         for (from, to) in round {
             set.add(*from as usize);
             set.add(*to as usize);
-            shared.between(*from, *to).into_iter().for_each(|it| set.add(agents + it));
+            shared.between(*from, *to).into_iter().for_each(|place| set.add(agents + place));
         }
         set
     }
@@ -133,7 +133,7 @@ impl Set {
         self.0[thing / 64] |= 1 << (thing % 64);
     }
 
-    fn meets(&self, other: &Self) -> bool {
+    fn intersects(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
     }
 }
@@ -142,7 +142,7 @@ impl Set {
 struct Fixed {
     task: usize,
     class: Class,
-    run: Repeated,
+    run: RepeatedRun,
     set: Set,
 }
 
@@ -150,8 +150,8 @@ impl MeshCalendar {
     /// Places the runs of a plan.
     /// # Errors
     /// One line that names a task for which its period has no room.
-    pub fn of(plan: &MeshPlan) -> Result<Self, String> {
-        let shared = Shared::of(plan);
+    pub fn from_plan(plan: &MeshPlan) -> Result<Self, String> {
+        let shared = Shared::from_plan(plan);
         let mut order: Vec<usize> = (0..plan.tasks.len()).collect();
         // Short periods leave the fewest places; the names decide the rest.
         order.sort_by_key(|at| {
@@ -162,17 +162,17 @@ impl MeshCalendar {
         let mut fixed: Vec<Fixed> = Vec::new();
         for at in order {
             let task = &plan.tasks[at];
-            tasks[at] = Some(if task.class() == Class::Background {
+            tasks[at] = Some(if task.effective_class() == Class::Background {
                 background(plan, task)
             } else {
-                place(plan, at, &shared, &mut fixed)?
+                place_rounds(plan, at, &shared, &mut fixed)?
             });
         }
         Ok(Self { tasks: tasks.into_iter().flatten().collect() })
     }
 
     /// Every run.
-    pub fn runs(&self) -> impl Iterator<Item = MeshRun> + '_ {
+    pub fn iter_runs(&self) -> impl Iterator<Item = MeshRun> + '_ {
         self.tasks.iter().enumerate().flat_map(|(task, placed)| {
             let (takes_s, period_s) = (placed.takes_s, placed.period_s);
             placed.rounds.iter().flat_map(move |round| {
@@ -199,14 +199,14 @@ impl MeshCalendar {
 
     /// What an agent does, by its place in the plan.
     pub fn of_agent(&self, plan: &MeshPlan, agent: usize) -> AgentCalendar {
-        let runs: Vec<MeshRun> = self.runs().filter(|run| run.from == agent).collect();
+        let runs: Vec<MeshRun> = self.iter_runs().filter(|run| run.from == agent).collect();
         agent_calendar(plan, agent, &runs)
     }
 
     /// What every agent does, in the plan's order.
     pub fn of_all(&self, plan: &MeshPlan) -> Vec<AgentCalendar> {
         let mut runs = vec![Vec::new(); plan.agents.len()];
-        self.runs().for_each(|run| runs[run.from].push(run));
+        self.iter_runs().for_each(|run| runs[run.from].push(run));
         runs.iter().enumerate().map(|(at, runs)| agent_calendar(plan, at, runs)).collect()
     }
 }
@@ -217,10 +217,13 @@ fn agent_calendar(plan: &MeshPlan, agent: usize, runs: &[MeshRun]) -> AgentCalen
     let tasks = runs.iter().map(|run| {
         let (task, to) = (&plan.tasks[run.task], &plan.agents[run.to]);
         let name = format!("{}/{}", task.name, to.name);
-        let words = plan.words((&task.name, &task.run), agent, run.to).join(" ");
+        let words = plan.command_words((&task.name, &task.run), agent, run.to).join(" ");
         let takes_s = (run.takes_s - ROOM_S).unsigned_abs();
         let every = Some(seconds(run.period_s));
-        Task { every, ..Task::of_mesh(&name, &words, takes_s, task.class()) }
+        ScheduleTask {
+            every,
+            ..ScheduleTask::of_mesh(&name, &words, takes_s, task.effective_class())
+        }
     });
     let schedule = SchedulePlan {
         name: format!("{}/{}", plan.mesh, plan.agents[agent].name),
@@ -234,20 +237,20 @@ fn agent_calendar(plan: &MeshPlan, agent: usize, runs: &[MeshRun]) -> AgentCalen
     };
     let placed = runs.iter().map(|run| {
         let (period_s, offset_s, takes_s) = (run.period_s, run.offset_s, run.takes_s);
-        (plan.tasks[run.task].class(), Repeated { period_s, offset_s, takes_s })
+        (plan.tasks[run.task].effective_class(), RepeatedRun { period_s, offset_s, takes_s })
     });
     AgentCalendar { plan: schedule, calendar: Calendar::placed(placed) }
 }
 
-fn whole(seconds: u64) -> i64 {
+fn signed_seconds(seconds: u64) -> i64 {
     i64::try_from(seconds).unwrap_or(i64::MAX / 4)
 }
 
 fn of_task(plan: &MeshPlan, task: &MeshTask, shared: &Shared<'_>) -> Rounds {
     let number = |at: usize| u32::try_from(at).expect("a plan has 10,000 agents at most");
     let places = |of: Vec<usize>| -> Vec<u32> { of.into_iter().map(number).collect() };
-    let met = plan.met(task);
-    let apart = plan.apart(task, &met);
+    let met = plan.task_members(task);
+    let apart = plan.unreachable_pairs(task, &met);
     let Met { from, to, except } = met;
     let except = except.into_iter().chain(apart).map(|(from, to)| (number(from), number(to)));
     let meeting = Meeting { from: places(from), to: to.map(places), except: except.collect() };
@@ -266,43 +269,43 @@ fn background(plan: &MeshPlan, task: &MeshTask) -> Placed {
     let period = task.every.seconds();
     let name = |at: u32| plan.agents[at as usize].name.as_str();
     let rounds = rounds.concat().into_iter().map(|(from, to)| Round {
-        offset_s: whole(hash(&[&plan.mesh, &task.name, name(from), name(to)]) % period),
+        offset_s: signed_seconds(hash(&[&plan.mesh, &task.name, name(from), name(to)]) % period),
         pairs: vec![(from, to)],
     });
     Placed {
         class: Class::Background,
-        takes_s: whole(task.takes_s()),
-        period_s: whole(period),
+        takes_s: signed_seconds(task.takes_s()),
+        period_s: signed_seconds(period),
         rounds: rounds.collect(),
         least,
     }
 }
 
 /// Gives each round of a task its second.
-fn place(
+fn place_rounds(
     plan: &MeshPlan,
     at: usize,
     shared: &Shared<'_>,
     fixed: &mut Vec<Fixed>,
 ) -> Result<Placed, String> {
     let task = &plan.tasks[at];
-    let (class, takes_s) = (task.class(), whole(task.takes_s()));
-    let period_s = whole(task.every.seconds());
-    let margin_s = whole(plan.margin.seconds());
+    let (class, takes_s) = (task.effective_class(), signed_seconds(task.takes_s()));
+    let period_s = signed_seconds(task.every.seconds());
+    let margin_s = signed_seconds(plan.margin.seconds());
     let Rounds { rounds, least } = of_task(plan, task, shared);
     let (count, mut placed, mut moved) = (rounds.len(), Vec::new(), 0);
     for pairs in rounds {
-        let set = Set::of(&pairs, plan.agents.len(), shared);
+        let set = Set::from_round(&pairs, plan.agents.len(), shared);
         let excludes = |other: &&Fixed| other.task == at || !class.beside(other.class);
-        let others: Vec<Repeated> = fixed
+        let others: Vec<RepeatedRun> = fixed
             .iter()
             .filter(excludes)
-            .filter(|other| set.meets(&other.set))
+            .filter(|other| set.intersects(&other.set))
             .map(|other| other.run)
             .collect();
         let run = loop {
-            let run = Repeated { period_s, offset_s: moved % period_s, takes_s };
-            let wait = others.iter().filter_map(|other| run.wait(*other, margin_s)).max();
+            let run = RepeatedRun { period_s, offset_s: moved % period_s, takes_s };
+            let wait = others.iter().filter_map(|other| run.shift_needed_s(*other, margin_s)).max();
             match wait {
                 None => break run,
                 Some(wait) => moved += wait,

@@ -42,7 +42,7 @@ pub enum SharedKind {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "MeshShared"))]
-pub struct Shared {
+pub struct SharedElement {
     /// Of which kind it is.
     pub kind: SharedKind,
     /// Its name; of a pair both agents' names, of a mesh its own.
@@ -53,7 +53,7 @@ pub struct Shared {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
     /// What that is.
-    pub shared: Shared,
+    pub shared: SharedElement,
     /// The pairs.
     pub pairs: BTreeSet<Pair>,
     /// Pairs that are measured and have it in common, hit or not.
@@ -124,7 +124,7 @@ pub struct Incident {
     /// When it was over; null where it is not.
     pub until_s: Option<i64>,
     /// What those that are hit have in common; null of agents that share nothing.
-    pub shared: Option<Shared>,
+    pub shared: Option<SharedElement>,
     /// How many pairs, or agents, were hit at first.
     pub hit: usize,
     /// How many have that in common.
@@ -160,12 +160,12 @@ pub struct Survey {
 }
 
 /// A pair of two places.
-pub const fn pair(a: usize, b: usize) -> Pair {
+pub const fn ordered_pair(a: usize, b: usize) -> Pair {
     if a < b { (a, b) } else { (b, a) }
 }
 
 /// Whether the pair's runs occupy the thing.
-pub fn crosses(plan: &MeshPlan, shared: &Shared, (a, b): Pair) -> bool {
+pub fn crosses(plan: &MeshPlan, shared: &SharedElement, (a, b): Pair) -> bool {
     let (Some(one), Some(other)) = (plan.agents.get(a), plan.agents.get(b)) else { return false };
     let of = |name: &Option<String>| name.as_deref() == Some(&shared.name);
     match shared.kind {
@@ -174,17 +174,17 @@ pub fn crosses(plan: &MeshPlan, shared: &Shared, (a, b): Pair) -> bool {
         // What stays within an uplink's side does not go over it.
         SharedKind::Uplink => one.uplink != other.uplink && (of(&one.uplink) || of(&other.uplink)),
         SharedKind::Mesh => true,
-        SharedKind::Pair => shared.name == both(&one.name, &other.name),
+        SharedKind::Pair => shared.name == joined_names(&one.name, &other.name),
     }
 }
 
-fn both(one: &str, other: &str) -> String {
+fn joined_names(one: &str, other: &str) -> String {
     format!("{one} and {other}")
 }
 
 /// Every thing that pairs may have in common, the narrowest kind first.
-fn things(plan: &MeshPlan) -> BTreeSet<Shared> {
-    let thing = |kind, name: &str| Shared { kind, name: name.to_owned() };
+fn things(plan: &MeshPlan) -> BTreeSet<SharedElement> {
+    let thing = |kind, name: &str| SharedElement { kind, name: name.to_owned() };
     let mut things = BTreeSet::from([thing(SharedKind::Mesh, &plan.mesh)]);
     for agent in &plan.agents {
         things.insert(thing(SharedKind::Agent, &agent.name));
@@ -199,27 +199,27 @@ pub fn grouped(plan: &MeshPlan, hit: &BTreeSet<Pair>, measured: &BTreeSet<Pair>)
     let things = things(plan);
     let (mut left, mut whole) = (hit.clone(), measured.union(hit).copied().collect());
     let mut groups = Vec::new();
-    while let Some((shared, pairs, of)) = best(plan, &things, &left, &whole) {
+    while let Some((shared, pairs, of)) = best_explanation(plan, &things, &left, &whole) {
         left.retain(|pair| !pairs.contains(pair));
         whole.retain(|pair| !pairs.contains(pair));
         groups.push(Hit { shared, pairs, of });
     }
     groups.extend(left.into_iter().map(|(a, b)| {
-        let name = both(&plan.agents[a].name, &plan.agents[b].name);
-        let shared = Shared { kind: SharedKind::Pair, name };
+        let name = joined_names(&plan.agents[a].name, &plan.agents[b].name);
+        let shared = SharedElement { kind: SharedKind::Pair, name };
         Hit { shared, pairs: BTreeSet::from([(a, b)]), of: 1 }
     }));
     groups
 }
 
 /// The thing that explains the most, with the pairs that it explains and how many have it.
-fn best(
+fn best_explanation(
     plan: &MeshPlan,
-    things: &BTreeSet<Shared>,
+    things: &BTreeSet<SharedElement>,
     left: &BTreeSet<Pair>,
     whole: &BTreeSet<Pair>,
-) -> Option<(Shared, BTreeSet<Pair>, usize)> {
-    let mut best: Option<(usize, Shared, BTreeSet<Pair>, usize)> = None;
+) -> Option<(SharedElement, BTreeSet<Pair>, usize)> {
+    let mut best: Option<(usize, SharedElement, BTreeSet<Pair>, usize)> = None;
     for thing in things {
         let explained: BTreeSet<Pair> =
             left.iter().copied().filter(|pair| crosses(plan, thing, *pair)).collect();
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     /// `a` to `f`; `a` and `b` behind one uplink, `e` and `f` in one site.
-    fn plan() -> MeshPlan {
+    fn six_agent_plan() -> MeshPlan {
         let agent = |name: &str, more: &str| {
             let last = name.as_bytes()[0] - b'a' + 1;
             format!("[[agent]]\nname = \"{name}\"\naddress = \"192.0.2.{last}\"\n{more}")
@@ -258,14 +258,18 @@ mod tests {
         MeshPlan::from_toml(&text).expect("a plan")
     }
 
-    fn every() -> BTreeSet<Pair> {
+    fn all_pairs() -> BTreeSet<Pair> {
         (0..6).flat_map(|a| (a + 1..6).map(move |b| (a, b))).collect()
     }
 
-    fn named(hit: &[&str], measured: &BTreeSet<Pair>) -> Vec<(SharedKind, String, usize, usize)> {
+    fn named_incidents(
+        hit: &[&str],
+        measured: &BTreeSet<Pair>,
+    ) -> Vec<(SharedKind, String, usize, usize)> {
         let place = |byte: u8| usize::from(byte - b'a');
-        let pairs = hit.iter().map(|two| pair(place(two.as_bytes()[0]), place(two.as_bytes()[1])));
-        let found = grouped(&plan(), &pairs.collect(), measured);
+        let pairs =
+            hit.iter().map(|two| ordered_pair(place(two.as_bytes()[0]), place(two.as_bytes()[1])));
+        let found = grouped(&six_agent_plan(), &pairs.collect(), measured);
         found
             .into_iter()
             .map(|hit| (hit.shared.kind, hit.shared.name, hit.pairs.len(), hit.of))
@@ -276,33 +280,33 @@ mod tests {
     fn what_pairs_have_in_common_is_named_and_what_nothing_explains_stands_alone() {
         use SharedKind::{Agent, Mesh, Pair, Site, Uplink};
         let is = |kind, name: &str, hit, of| (kind, name.to_owned(), hit, of);
-        let all = every();
+        let all = all_pairs();
         // Each of c's five pairs.
         let of_c = ["ac", "bc", "cd", "ce", "cf"];
-        assert_eq!(named(&of_c, &all), [is(Agent, "c", 5, 5)]);
+        assert_eq!(named_incidents(&of_c, &all), [is(Agent, "c", 5, 5)]);
         // Four of five are c, too: 4 - 1 = 3, which no other has.
-        assert_eq!(named(&of_c[1..], &all), [is(Agent, "c", 4, 5)]);
+        assert_eq!(named_incidents(&of_c[1..], &all), [is(Agent, "c", 4, 5)]);
         // What goes over the uplink of a and b: eight, without the pair between them.
         let uplink = ["ac", "ad", "ae", "af", "bc", "bd", "be", "bf"];
-        assert_eq!(named(&uplink, &all), [is(Uplink, "isp", 8, 8)]);
+        assert_eq!(named_incidents(&uplink, &all), [is(Uplink, "isp", 8, 8)]);
         // With the pair between them it is no uplink alone: that pair stands for itself.
         let more = [&uplink[..], &["ab"]].concat();
         let wanted = [is(Uplink, "isp", 8, 8), is(Pair, "a and b", 1, 1)];
-        assert_eq!(named(&more, &all), wanted);
+        assert_eq!(named_incidents(&more, &all), wanted);
         // Both of a site, and the pair between them: nine.
         let site = ["ae", "be", "ce", "de", "af", "bf", "cf", "df", "ef"];
-        assert_eq!(named(&site, &all), [is(Site, "rack", 9, 9)]);
+        assert_eq!(named_incidents(&site, &all), [is(Site, "rack", 9, 9)]);
         // Two pairs without anything in common, and one.
         let wanted = [is(Pair, "a and c", 1, 1), is(Pair, "b and d", 1, 1)];
-        assert_eq!(named(&["ac", "bd"], &all), wanted);
-        assert_eq!(named(&["ca"], &all), [is(Pair, "a and c", 1, 1)]);
-        assert_eq!(named(&[], &all), []);
+        assert_eq!(named_incidents(&["ac", "bd"], &all), wanted);
+        assert_eq!(named_incidents(&["ca"], &all), [is(Pair, "a and c", 1, 1)]);
+        assert_eq!(named_incidents(&[], &all), []);
         // Two of c's five are not c's fault: 2 - 3.
         let wanted = [is(Pair, "a and c", 1, 1), is(Pair, "b and c", 1, 1)];
-        assert_eq!(named(&["ac", "bc"], &all), wanted);
+        assert_eq!(named_incidents(&["ac", "bc"], &all), wanted);
         // But they are where no more of it is measured.
         let two = BTreeSet::from([(0, 2), (1, 2), (3, 4)]);
-        assert_eq!(named(&["ac", "bc"], &two), [is(Agent, "c", 2, 2)]);
+        assert_eq!(named_incidents(&["ac", "bc"], &two), [is(Agent, "c", 2, 2)]);
         // Every pair: no agent, site or uplink has all fifteen.
         let letters = ["a", "b", "c", "d", "e", "f"];
         let every: Vec<String> = letters
@@ -310,16 +314,16 @@ mod tests {
             .flat_map(|a| letters.iter().filter(move |b| a < *b).map(move |b| format!("{a}{b}")))
             .collect();
         let every: Vec<&str> = every.iter().map(String::as_str).collect();
-        assert_eq!(named(&every, &all), [is(Mesh, "m", 15, 15)]);
+        assert_eq!(named_incidents(&every, &all), [is(Mesh, "m", 15, 15)]);
         // c, and apart from it the pair of d and e.
         let wanted = [is(Agent, "c", 5, 5), is(Pair, "d and e", 1, 1)];
-        assert_eq!(named(&["ac", "bc", "cd", "ce", "cf", "de"], &all), wanted);
+        assert_eq!(named_incidents(&["ac", "bc", "cd", "ce", "cf", "de"], &all), wanted);
     }
 
     #[test]
     fn an_uplink_is_crossed_by_what_leaves_it_and_a_site_by_all_that_touches_it() {
-        let plan = plan();
-        let of = |kind, name: &str| Shared { kind, name: name.to_owned() };
+        let plan = six_agent_plan();
+        let of = |kind, name: &str| SharedElement { kind, name: name.to_owned() };
         let uplink = of(SharedKind::Uplink, "isp");
         assert!(crosses(&plan, &uplink, (0, 2)) && !crosses(&plan, &uplink, (0, 1)));
         assert!(!crosses(&plan, &uplink, (2, 3)));

@@ -25,7 +25,7 @@ pub enum Ask {
 
 /// An agent's end of the talk.
 #[derive(Debug)]
-pub struct Link {
+pub struct HubLink {
     draw: Xoshiro256PlusPlus,
     beat_s: f64,
     not_before_s: f64,
@@ -35,7 +35,7 @@ pub struct Link {
     declined: u64,
 }
 
-impl Link {
+impl HubLink {
     /// One that has a plan of a revision, 0 for none; the first beat is due at once.
     pub fn new(seed: u64, revision: u64, now_s: f64) -> Self {
         Self {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_beat_comes_first_then_a_newer_plan_then_results() {
-        let mut link = Link::new(1, 3, 100.0);
+        let mut link = HubLink::new(1, 3, 100.0);
         assert_eq!(link.next(100.0, true), Some(Ask::Beat));
         link.beaten(100.0, 4);
         assert_eq!(link.next(100.0, true), Some(Ask::Plan));
@@ -143,7 +143,7 @@ mod tests {
     fn failures_wait_longer_and_longer_up_to_a_minute_and_apart_from_each_other() {
         let mut firsts = Vec::new();
         for seed in 0..100 {
-            let mut link = Link::new(seed, 0, 0.0);
+            let mut link = HubLink::new(seed, 0, 0.0);
             let (mut now, mut waits) = (0.0, Vec::new());
             for _ in 0..9 {
                 link.failed(now);

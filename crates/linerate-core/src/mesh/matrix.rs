@@ -149,7 +149,7 @@ pub fn matrix(
         tasks: plan.tasks.iter().map(|task| task.name.clone()).collect(),
         ..Matrix::default()
     };
-    let mut runs: Vec<MeshRun> = calendar.runs().collect();
+    let mut runs: Vec<MeshRun> = calendar.iter_runs().collect();
     runs.sort_by_key(|run| (run.task, run.from, run.to));
     let begin_s = since_s.max(plan.from_s());
     let name = |place: usize| plan.agents[place].name.clone();
@@ -170,16 +170,17 @@ pub fn matrix(
             changed: false,
         });
     }
-    found.planned = planned(plan, &runs, &|task| rates(&found.cells, task));
+    found.planned = planned(plan, &runs, &|task| newest_rates(&found.cells, task));
     found.next = next(plan, calendar, now_s);
     found.alerts = alerts(plan, agents, &found);
     found
 }
 
 /// The newest rates of the pairs of a task, bit/s.
-fn rates(cells: &[Cell], task: usize) -> Vec<f64> {
+fn newest_rates(cells: &[Cell], task: usize) -> Vec<f64> {
     let is_rate = |cell: &&Cell| {
-        cell.task == task && cell.metric.as_ref().is_some_and(|it| it.starts_with("goodput_bps"))
+        cell.task == task
+            && cell.metric.as_ref().is_some_and(|metric| metric.starts_with("goodput_bps"))
     };
     cells.iter().filter(is_rate).filter_map(|cell| cell.value).collect()
 }
@@ -195,13 +196,13 @@ impl Matrix {
     /// is no data is in alert without them.
     #[must_use]
     pub fn with_incidents(mut self, incidents: Vec<Incident>) -> Self {
-        let open = incidents.iter().filter(|it| it.until_s.is_none());
-        for incident in open.filter(|it| it.kind == IncidentKind::Change) {
+        let open = incidents.iter().filter(|incident| incident.until_s.is_none());
+        for incident in open.filter(|incident| incident.kind == IncidentKind::Change) {
             self.alerts.push(incident.sentence.clone());
             for member in &incident.members {
-                let place = |name: &str| self.agents.iter().position(|it| it.name == name);
+                let place = |name: &str| self.agents.iter().position(|row| row.name == name);
                 let task = member.task.as_ref();
-                let task = task.and_then(|task| self.tasks.iter().position(|it| it == task));
+                let task = task.and_then(|task| self.tasks.iter().position(|name| name == task));
                 let ends = (place(&member.from), member.to.as_deref().and_then(place));
                 let is_it = |cell: &&mut Cell| {
                     (Some(cell.task), Some(cell.from), Some(cell.to)) == (task, ends.0, ends.1)
@@ -223,7 +224,7 @@ fn alerts(plan: &MeshPlan, agents: &BTreeMap<String, AgentState>, matrix: &Matri
         let name = &row.name;
         let state = agents.get(name);
         // Its first beat and its plan come with the next beats.
-        let joined_s = state.and_then(|it| it.joined_s);
+        let joined_s = state.and_then(|state| state.joined_s);
         let is_new = joined_s.is_some_and(|at| matrix.now_s - at <= SILENT_S);
         match row.heard_s_ago {
             None if is_new => {}
@@ -235,14 +236,16 @@ fn alerts(plan: &MeshPlan, agents: &BTreeMap<String, AgentState>, matrix: &Matri
             silent.insert(place);
             continue;
         }
-        if let Some(revision) = row.revision.filter(|it| *it != plan.revision && !is_new) {
+        if let Some(revision) =
+            row.revision.filter(|revision| *revision != plan.revision && !is_new)
+        {
             let newest = plan.revision;
             alerts.push(format!("{name} has revision {revision} of the plan, the hub {newest}"));
         }
-        if let Some(ahead) = row.ahead_s.filter(|it| it.abs() > apart_s) {
+        if let Some(ahead) = row.ahead_s.filter(|ahead| ahead.abs() > apart_s) {
             alerts.push(format!("the clock of {name} is {ahead:+.1} s from the hub's"));
         }
-        let double = state.and_then(|it| it.seen.as_ref()).and_then(|it| it.double_s);
+        let double = state.and_then(|state| state.seen.as_ref()).and_then(|seen| seen.double_s);
         if double.is_some_and(|at| matrix.now_s - at <= SILENT_S) {
             alerts.push(format!("a second program is {name}; it holds"));
         }
@@ -275,7 +278,7 @@ mod tests {
         name = \"c\"\naddress = \"192.0.2.3\"\n[[task]]\nname = \"rate\"\nrun = \"tcp {to}\"\n\
         every = \"5m\"\n";
 
-    fn seen(at_s: i64, revision: u64, ahead_s: f64) -> AgentState {
+    fn state_seen_at(at_s: i64, revision: u64, ahead_s: f64) -> AgentState {
         let instance = "x".to_owned();
         let seen = Seen {
             at_s,
@@ -292,12 +295,12 @@ mod tests {
     #[test]
     fn what_is_missing_is_an_alert_with_its_cause_said_once() {
         let plan = MeshPlan::from_toml(PLAN).expect("a plan");
-        let calendar = MeshCalendar::of(&plan).expect("room");
+        let calendar = MeshCalendar::from_plan(&plan).expect("room");
         let now = 10_000;
         let agents: BTreeMap<String, AgentState> = [
-            ("a".to_owned(), seen(now - 5, 2, 0.1)),
-            ("b".to_owned(), seen(now - 31, 2, 0.0)),
-            ("c".to_owned(), seen(now - 1, 1, -1.5)),
+            ("a".to_owned(), state_seen_at(now - 5, 2, 0.1)),
+            ("b".to_owned(), state_seen_at(now - 31, 2, 0.0)),
+            ("c".to_owned(), state_seen_at(now - 1, 1, -1.5)),
         ]
         .into();
         let good = |age: i64| CellState {
@@ -319,8 +322,8 @@ mod tests {
         .into();
         let found = matrix((&plan, &calendar), &agents, &cells, (0, now));
         assert_eq!(found.cells.len(), 6);
-        assert_eq!(rates(&found.cells, 0), [1e9; 4]);
-        assert!(rates(&found.cells, 1).is_empty());
+        assert_eq!(newest_rates(&found.cells, 0), [1e9; 4]);
+        assert!(newest_rates(&found.cells, 1).is_empty());
         let [ab, ac] = [&found.cells[0], &found.cells[1]];
         assert_eq!((ab.no_data, ab.age_s, ac.no_data), (false, Some(900), true));
         assert_eq!(
@@ -370,7 +373,7 @@ mod tests {
         // 10 s); later that is an alert.
         let joined = |ago: i64, seen: Option<Seen>| AgentState { joined_s: Some(now - ago), seen };
         let without_plan = |ago| {
-            let [a, b] = [seen(now - 1, 0, 0.0).seen, None].map(|seen| joined(ago, seen));
+            let [a, b] = [state_seen_at(now - 1, 0, 0.0).seen, None].map(|seen| joined(ago, seen));
             let agents = [("a".to_owned(), a), ("b".to_owned(), b)].into();
             matrix((&plan, &calendar), &agents, &BTreeMap::new(), (now - 900, now)).alerts
         };

@@ -24,15 +24,15 @@ mod rules;
 pub use adhoc::{Adhoc, AdhocCommand};
 pub use bookable::Bookable;
 pub use booking::{
-    BookedRun, BookingWhy, HOUR_S, LEAD_S, Occupied, REFUSED, UNHEARD, WITHIN_S, Wish, admit,
-    is_plausible,
+    BookedRun, BookingWhy, HOUR_S, LEAD_S, Occupied, REFUSED, UNHEARD, WITHIN_S, Wish,
+    admit_booking, is_plausible,
 };
 pub use calendar::{AgentCalendar, MeshCalendar, MeshRun, ROOM_S, TaskRounds};
 pub use incident::{
-    Hit, Incident, IncidentKind, Member, Moved, Pair, Shared, SharedKind, Survey, crosses, grouped,
-    pair,
+    Hit, Incident, IncidentKind, Member, Moved, Pair, SharedElement, SharedKind, Survey, crosses,
+    grouped, ordered_pair,
 };
-pub use link::{Ask, BEAT_S, Link};
+pub use link::{Ask, BEAT_S, HubLink};
 pub use matrix::{AgentState, Cell, CellState, Cells, Matrix, Row, matrix};
 pub use message::{
     Beat, BeatAnswer, Booking, Enrol, Enrolled, RESULTS_AT_ONCE, RunResult, RunResults, SignedPlan,
@@ -43,5 +43,5 @@ pub use outcome::{DISK_FULL, DOUBLE, RunOutcome, SET_BACK, SPOOL_FULL};
 pub use plan::{AGENTS_MAX, Agent, Group, MeshPlan, MeshTask, PAIRS_MAX, Ways};
 pub use planned::{NextRun, Planned};
 pub use psconfig::{Imported, Lookup, TEMPLATE_MAX, from_psconfig};
-pub use roll::{SILENT_S, Seen, Standing, judge};
+pub use roll::{SILENT_S, Seen, Standing, judge_beat};
 pub use rules::Rules;

@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use super::calendar::{MeshCalendar, MeshRun};
 use super::plan::{Agent, MeshPlan, MeshTask, Met, TO};
 use crate::record::DEFAULT_PORT;
-use crate::schedule::{Calendar, Repeated};
+use crate::schedule::{Calendar, RepeatedRun};
 
 /// How a run gets from one agent to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum ReachMethod {
     /// By its address.
     Direct,
     /// Both are behind NAT.
@@ -27,7 +27,7 @@ pub struct MeetAt {
 }
 
 impl MeetAt {
-    fn flags(&self) -> [String; 2] {
+    fn command_flags(&self) -> [String; 2] {
         [format!("--meet={}", self.third), format!("--word={}", self.word)]
     }
 }
@@ -39,24 +39,29 @@ fn is_stamp(run: &str) -> bool {
 
 impl MeshPlan {
     /// How an agent reaches another with a command; none where it does not.
-    pub(super) fn reach(&self, (name, run): (&str, &str), from: usize, to: usize) -> Option<Reach> {
+    pub(super) fn reach_method(
+        &self,
+        (name, run): (&str, &str),
+        from: usize,
+        to: usize,
+    ) -> Option<ReachMethod> {
         let (from, to) = (&self.agents[from], &self.agents[to]);
         if to.nat.is_none() {
-            return Some(Reach::Direct);
+            return Some(ReachMethod::Direct);
         }
         let third = from.nat.as_ref()?;
-        let third = &self.agents[self.agent(third)?];
+        let third = &self.agents[self.agent_index(third)?];
         let third = SocketAddr::new(third.address?, third.port.unwrap_or(DEFAULT_PORT));
         // Who knows the plan knows the word, and nobody else does.
         let word = format!("{}/{name}/{}/{}", self.secret, from.name, to.name);
-        is_stamp(run).then_some(Reach::Meet(MeetAt { third, word }))
+        is_stamp(run).then_some(ReachMethod::Meet(MeetAt { third, word }))
     }
 
     /// The words of a command of one agent to another, which it reaches.
-    pub fn words(&self, (name, run): (&str, &str), from: usize, to: usize) -> Vec<String> {
-        let target = match self.reach((name, run), from, to) {
-            Some(Reach::Meet(at)) => at.flags().to_vec(),
-            Some(Reach::Direct) | None => vec![self.agents[to].target(run)],
+    pub fn command_words(&self, (name, run): (&str, &str), from: usize, to: usize) -> Vec<String> {
+        let target = match self.reach_method((name, run), from, to) {
+            Some(ReachMethod::Meet(at)) => at.command_flags().to_vec(),
+            Some(ReachMethod::Direct) | None => vec![self.agents[to].target(run)],
         };
         let words = run.split_whitespace();
         words
@@ -65,7 +70,7 @@ impl MeshPlan {
     }
 
     /// Pairs of a task of which one does not reach the other.
-    pub(super) fn apart(&self, task: &MeshTask, met: &Met) -> Vec<(usize, usize)> {
+    pub(super) fn unreachable_pairs(&self, task: &MeshTask, met: &Met) -> Vec<(usize, usize)> {
         let members = || met.from.iter().chain(met.to.iter().flatten()).copied();
         let mut apart = Vec::new();
         let behind = |at: &usize| self.agents[*at].nat.is_some();
@@ -87,7 +92,8 @@ impl MeshPlan {
                 Err(("address", "behind NAT nobody reaches it: leave the address out".to_owned()))
             }
             (Some(third), None) => {
-                let open = self.agent(third).is_some_and(|at| self.agents[at].address.is_some());
+                let open =
+                    self.agent_index(third).is_some_and(|at| self.agents[at].address.is_some());
                 let reason = || format!("{third:?}: it meets others at an agent with an address");
                 if open { Ok(()) } else { Err(("nat", reason())) }
             }
@@ -101,17 +107,20 @@ impl MeshCalendar {
     pub fn meetings(&self, plan: &MeshPlan, agent: usize) -> (Vec<MeetAt>, Calendar) {
         let met = |run: MeshRun| {
             let task = &plan.tasks[run.task];
-            match plan.reach((&task.name, &task.run), run.from, run.to) {
-                Some(Reach::Meet(at)) => {
+            match plan.reach_method((&task.name, &task.run), run.from, run.to) {
+                Some(ReachMethod::Meet(at)) => {
                     let MeshRun { period_s, offset_s, takes_s, .. } = run;
-                    Some((at, (task.class(), Repeated { period_s, offset_s, takes_s })))
+                    Some((
+                        at,
+                        (task.effective_class(), RepeatedRun { period_s, offset_s, takes_s }),
+                    ))
                 }
                 _ => None,
             }
         };
         let behind = plan.agents[agent].nat.is_some();
         let (places, times): (Vec<_>, Vec<_>) =
-            self.runs().filter(|run| behind && run.to == agent).filter_map(met).unzip();
+            self.iter_runs().filter(|run| behind && run.to == agent).filter_map(met).unzip();
         (places, Calendar::placed(times))
     }
 }
@@ -126,8 +135,8 @@ mod tests {
         [[task]]\nname = \"delay\"\nrun = \"stamp {to} -c9\"\nevery = \"1m\"\n\
         [[task]]\nname = \"rate\"\nrun = \"tcp {to} -t5\"\nevery = \"10m\"\ntakes = \"14s\"\n";
 
-    fn pairs(calendar: &MeshCalendar, task: usize) -> Vec<(usize, usize)> {
-        let runs = calendar.runs().filter(|run| run.task == task);
+    fn task_pairs(calendar: &MeshCalendar, task: usize) -> Vec<(usize, usize)> {
+        let runs = calendar.iter_runs().filter(|run| run.task == task);
         let mut pairs: Vec<_> = runs.map(|run| (run.from, run.to)).collect();
         pairs.sort_unstable();
         pairs
@@ -136,29 +145,32 @@ mod tests {
     #[test]
     fn nobody_measures_an_agent_behind_nat_but_by_stamp_another_behind_nat() {
         let plan = MeshPlan::from_toml(PLAN).expect("a plan");
-        let calendar = MeshCalendar::of(&plan).expect("room");
-        assert_eq!(pairs(&calendar, 0), [(1, 0), (1, 2), (2, 0), (2, 1)]);
-        assert_eq!(pairs(&calendar, 1), [(1, 0), (2, 0)]);
+        let calendar = MeshCalendar::from_plan(&plan).expect("room");
+        assert_eq!(task_pairs(&calendar, 0), [(1, 0), (1, 2), (2, 0), (2, 1)]);
+        assert_eq!(task_pairs(&calendar, 1), [(1, 0), (2, 0)]);
         let one = PLAN.replace("every = \"10m\"", "every = \"10m\"\nways = \"one\"");
         let one = MeshPlan::from_toml(&one).expect("a plan");
-        let calendar = MeshCalendar::of(&one).expect("room");
-        assert_eq!(pairs(&calendar, 1), [(1, 0), (2, 0)], "the one that can measures");
+        let calendar = MeshCalendar::from_plan(&one).expect("room");
+        assert_eq!(task_pairs(&calendar, 1), [(1, 0), (2, 0)], "the one that can measures");
     }
 
     #[test]
     fn both_say_one_word_at_the_third_and_the_measured_one_knows_when() {
         let plan = MeshPlan::from_toml(PLAN).expect("a plan");
         let plan = MeshPlan { secret: "5ec".to_owned(), ..plan };
-        let words = plan.words(("delay", "stamp {to} -c9"), 1, 2);
+        let words = plan.command_words(("delay", "stamp {to} -c9"), 1, 2);
         assert_eq!(words, ["stamp", "--meet=192.0.2.1:6000", "--word=5ec/delay/a/b", "-c9"]);
-        assert_eq!(plan.words(("delay", "stamp {to} -c9"), 1, 0), ["stamp", "192.0.2.1", "-c9"]);
-        let calendar = MeshCalendar::of(&plan).expect("room");
-        let run = calendar.runs().find(|run| (run.task, run.from, run.to) == (0, 1, 2));
+        assert_eq!(
+            plan.command_words(("delay", "stamp {to} -c9"), 1, 0),
+            ["stamp", "192.0.2.1", "-c9"]
+        );
+        let calendar = MeshCalendar::from_plan(&plan).expect("room");
+        let run = calendar.iter_runs().find(|run| (run.task, run.from, run.to) == (0, 1, 2));
         let offset_s = run.expect("a meets b").offset_s;
         let (places, times) = calendar.meetings(&plan, 2);
         let third = "192.0.2.1:6000".parse().expect("an address");
         assert_eq!(places, [MeetAt { third, word: "5ec/delay/a/b".to_owned() }]);
-        let slots: Vec<i64> = times.slots(0, 120).iter().map(|slot| slot.start_s).collect();
+        let slots: Vec<i64> = times.slots_between(0, 120).iter().map(|slot| slot.start_s).collect();
         assert_eq!(slots, [offset_s, offset_s + 60]);
         assert!(calendar.meetings(&plan, 0).0.is_empty());
     }

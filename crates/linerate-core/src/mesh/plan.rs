@@ -11,8 +11,8 @@ use serde::Deserialize;
 
 use super::adhoc::Adhoc;
 use crate::lab::{Problem, Step};
-use crate::schedule::{Class, Span, read, usual};
-use crate::study::PlanError;
+use crate::schedule::{Class, Span, read, usual_time_and_class};
+use crate::study::PlanFileError;
 
 /// Agents of one mesh.
 pub const AGENTS_MAX: usize = 10_000;
@@ -159,12 +159,12 @@ impl MeshTask {
     }
 
     /// What may run beside it.
-    pub fn class(&self) -> Class {
-        let said = || usual(&self.run).map_or(Class::Exclusive, |(_, class)| class);
+    pub fn effective_class(&self) -> Class {
+        let said = || usual_time_and_class(&self.run).map_or(Class::Exclusive, |(_, class)| class);
         self.class.unwrap_or_else(said)
     }
 
-    fn check(&self) -> Result<(), (&'static str, String)> {
+    fn check_values(&self) -> Result<(), (&'static str, String)> {
         check_command(&self.run).map_err(|reason| ("run", reason))?;
         let (every, takes) = (self.every.seconds(), self.takes_s());
         if !(EVERY_S.0..=EVERY_S.1).contains(&every) {
@@ -182,13 +182,13 @@ impl MeshTask {
 
 /// Seconds of a slot: as a plan says, or as its command usually takes.
 pub(super) fn takes_or(said: Option<Span>, run: &str) -> u64 {
-    said.map_or_else(|| usual(run).map_or(60, |(takes, _)| takes), Span::seconds)
+    said.map_or_else(|| usual_time_and_class(run).map_or(60, |(takes, _)| takes), Span::seconds)
 }
 
 /// Whether a command goes to `{to}` and to nobody else.
 pub(super) fn check_command(run: &str) -> Result<(), String> {
     let words: Vec<&str> = run.split_whitespace().collect();
-    if usual(run).is_none() || words.get(1) != Some(&TO) {
+    if usual_time_and_class(run).is_none() || words.get(1) != Some(&TO) {
         let reason = "a command is tcp, udp, test, rrul, ping, stamp or trace, then {to}";
         return Err(format!("{run:?}: {reason}"));
     }
@@ -221,8 +221,8 @@ impl MeshPlan {
     /// # Errors
     /// Text that is no TOML, an unknown or missing key, or what makes no sense, with its line and
     /// column.
-    pub fn from_toml(text: &str) -> Result<Self, PlanError> {
-        read(text, Self::check)
+    pub fn from_toml(text: &str) -> Result<Self, PlanFileError> {
+        read(text, Self::check_contents)
     }
 
     /// When it comes into force, seconds since 1970-01-01 UTC.
@@ -231,12 +231,12 @@ impl MeshPlan {
     }
 
     /// The place of an agent of a name.
-    pub fn agent(&self, name: &str) -> Option<usize> {
+    pub fn agent_index(&self, name: &str) -> Option<usize> {
         self.agents.iter().position(|agent| agent.name == name)
     }
 
     /// Who meets whom in a task, in the order of its group.
-    pub(super) fn met(&self, task: &MeshTask) -> Met {
+    pub(super) fn task_members(&self, task: &MeshTask) -> Met {
         let Some(name) = &task.group else {
             return Met { from: (0..self.agents.len()).collect(), ..Met::default() };
         };
@@ -255,7 +255,7 @@ impl MeshPlan {
         }
     }
 
-    fn check(&self) -> Result<(), Problem> {
+    fn check_contents(&self) -> Result<(), Problem> {
         let refuse = |path: Vec<Step>, message: String| Err(Problem { path, message });
         if !is_name(&self.mesh) {
             return refuse(vec![Step::Key("mesh")], no_name(&self.mesh));
@@ -280,13 +280,13 @@ impl MeshPlan {
             if !is_name(&task.name) || !names.insert(&task.name) {
                 return refuse(at("name"), no_name(&task.name));
             }
-            task.check().or_else(|(key, message)| refuse(at(key), message))?;
+            task.check_values().or_else(|(key, message)| refuse(at(key), message))?;
             if let Some(name) = &task.group
                 && self.groups.iter().all(|group| group.name != *name)
             {
                 return refuse(at("group"), format!("there is no group {name:?}"));
             }
-            let met = self.met(task);
+            let met = self.task_members(task);
             pairs += match met.to {
                 Some(to) => 2 * met.from.len() * to.len(),
                 None => met.from.len() * (met.from.len() - 1),
@@ -385,16 +385,20 @@ mod tests {
         // 2026-11-24 00:00 UTC.
         assert_eq!(plan.from_s(), 1_795_478_400);
         let [rate, delay] = plan.tasks.as_slice() else { panic!("two tasks") };
-        let words = |task: &MeshTask, from, to| plan.words((&task.name, &task.run), from, to);
+        let words =
+            |task: &MeshTask, from, to| plan.command_words((&task.name, &task.run), from, to);
         assert_eq!(words(rate, 0, 1), ["tcp", "[2001:db8::2]:6000", "-t5", "-R"]);
         assert_eq!(words(delay, 1, 0), ["ping", "192.0.2.1"]);
-        assert_eq!((rate.class(), delay.class()), (Class::Exclusive, Class::Background));
-        assert_eq!(plan.met(rate), Met { from: vec![0, 1], ..Met::default() });
+        assert_eq!(
+            (rate.effective_class(), delay.effective_class()),
+            (Class::Exclusive, Class::Background)
+        );
+        assert_eq!(plan.task_members(rate), Met { from: vec![0, 1], ..Met::default() });
         let star = "agents = [\"a\"]\nto = [\"b\"]\nexcept = [[\"b\", \"a\"]]";
         let plan = MeshPlan::from_toml(&GOOD.replacen("agents = [\"a\", \"b\"]", star, 1));
         let plan = plan.expect("a star");
         let met = Met { from: vec![0], to: Some(vec![1]), except: vec![(1, 0)] };
-        assert_eq!(plan.met(&plan.tasks[0]), met);
+        assert_eq!(plan.task_members(&plan.tasks[0]), met);
     }
 
     #[test]

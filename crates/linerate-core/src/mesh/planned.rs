@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::calendar::{MeshCalendar, MeshRun};
 use super::plan::{MeshPlan, MeshTask};
-use crate::schedule::{Class, Task};
+use crate::schedule::{Class, ScheduleTask};
 
 /// Slots that are named.
 const NEXT_MAX: usize = 12;
@@ -63,7 +63,8 @@ pub(super) fn planned(
         let mine = || runs.iter().filter(|run| run.task == at);
         let period_s = i64::try_from(task.every.seconds()).unwrap_or(i64::MAX);
         let (count, a_day) = (mine().count(), DAY_S / period_s as f64);
-        let one = Task::of_mesh(&task.name, &task.run, lasts_s(task), task.class());
+        let one =
+            ScheduleTask::of_mesh(&task.name, &task.run, lasts_s(task), task.effective_class());
         let ways = if task.run.split_whitespace().any(|word| word == BIDIR) { 2.0 } else { 1.0 };
         let (bytes, unknown) = match (one.bytes_a_run(None), one.bytes_a_run(Some(8.0))) {
             (Some(bytes), _) => (Some(bytes * count as f64), 0),
@@ -75,7 +76,7 @@ pub(super) fn planned(
             (None, None) => (None, count),
         };
         Planned {
-            alone: task.class() == Class::Exclusive,
+            alone: task.effective_class() == Class::Exclusive,
             runs_a_day: count as f64 * a_day,
             period_s,
             takes_s: i64::try_from(task.takes_s()).unwrap_or(i64::MAX),
@@ -95,9 +96,9 @@ fn lasts_s(task: &MeshTask) -> u64 {
 
 /// The next slots of tasks that are not in the background; of those where there are no others.
 pub(super) fn next(plan: &MeshPlan, calendar: &MeshCalendar, now_s: i64) -> Vec<NextRun> {
-    let quiet = |task: usize| plan.tasks[task].class() == Class::Background;
+    let quiet = |task: usize| plan.tasks[task].effective_class() == Class::Background;
     let all_quiet = (0..plan.tasks.len()).all(quiet);
-    let runs = calendar.runs().filter(|run| all_quiet || !quiet(run.task));
+    let runs = calendar.iter_runs().filter(|run| all_quiet || !quiet(run.task));
     let at = |run: MeshRun| {
         let MeshRun { task, from, to, offset_s, period_s, takes_s } = run;
         let start_s = now_s + (offset_s - now_s).rem_euclid(period_s);
@@ -127,8 +128,8 @@ mod tests {
     #[test]
     fn a_day_moves_what_commands_say_and_else_what_was_measured() {
         let plan = MeshPlan::from_toml(PLAN).expect("a plan");
-        let calendar = MeshCalendar::of(&plan).expect("room");
-        let runs: Vec<MeshRun> = calendar.runs().collect();
+        let calendar = MeshCalendar::from_plan(&plan).expect("room");
+        let runs: Vec<MeshRun> = calendar.iter_runs().collect();
         let found = planned(&plan, &runs, &|task| if task == 0 { vec![800e6] } else { vec![] });
         let [rate, paced, delay] = found.as_slice() else { panic!("three tasks") };
         // Two pairs, 24 runs each; 800 Mbit/s for 5 s are 500 MB, of the pair that has a rate.
@@ -149,7 +150,7 @@ mod tests {
     #[test]
     fn the_next_slots_are_those_that_disturb_others_in_their_order() {
         let plan = MeshPlan::from_toml(PLAN).expect("a plan");
-        let calendar = MeshCalendar::of(&plan).expect("room");
+        let calendar = MeshCalendar::from_plan(&plan).expect("room");
         let now_s = 1_795_478_400;
         let slots = next(&plan, &calendar, now_s);
         assert_eq!(slots.len(), 4, "two pairs of two tasks");
@@ -157,7 +158,7 @@ mod tests {
         assert!(slots.iter().all(|run| run.task != 2 && run.start_s < now_s + 3600));
         let of =
             |it: &MeshRun| (it.task, it.from, it.to) == (slots[0].task, slots[0].from, slots[0].to);
-        let run = calendar.runs().find(of).expect("it is the calendar's");
+        let run = calendar.iter_runs().find(of).expect("it is the calendar's");
         assert_eq!(slots[0].start_s.rem_euclid(run.period_s), run.offset_s);
     }
 }

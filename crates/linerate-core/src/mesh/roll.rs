@@ -40,7 +40,7 @@ pub enum Standing {
 }
 
 /// What is known after a beat, and whether its program may run.
-pub fn judge(known: Option<&Seen>, beat: &Beat, now_s: i64) -> (Seen, Standing) {
+pub fn judge_beat(known: Option<&Seen>, beat: &Beat, now_s: i64) -> (Seen, Standing) {
     if let Some(known) = known {
         let heard = now_s - known.at_s <= SILENT_S;
         let newer = beat.starts > known.starts;
@@ -65,26 +65,26 @@ mod tests {
     use super::*;
     use crate::mesh::VERSION;
 
-    fn beat(instance: &str, starts: u64) -> Beat {
+    fn test_beat(instance: &str, starts: u64) -> Beat {
         let instance = instance.to_owned();
         Beat { v: VERSION, instance, starts, revision: 1, waiting: 0, ahead_s: None }
     }
 
     #[test]
     fn a_restart_is_let_in_and_of_two_from_one_store_the_first_stays() {
-        let (seen, standing) = judge(None, &beat("x", 1), 100);
+        let (seen, standing) = judge_beat(None, &test_beat("x", 1), 100);
         assert_eq!(standing, Standing::Live);
         // Killed, and back a second later.
-        let (seen, standing) = judge(Some(&seen), &beat("y", 2), 101);
+        let (seen, standing) = judge_beat(Some(&seen), &test_beat("y", 2), 101);
         assert_eq!((standing, seen.starts, seen.at_s), (Standing::Live, 2, 101));
         // From a copy of the store, started as often; and the one before, which was not killed.
-        for other in [beat("z", 2), beat("x", 1)] {
-            let (held, standing) = judge(Some(&seen), &other, 110);
+        for other in [test_beat("z", 2), test_beat("x", 1)] {
+            let (held, standing) = judge_beat(Some(&seen), &other, 110);
             assert_eq!((standing, held.at_s, held.double_s), (Standing::Double, 101, Some(110)));
         }
-        assert_eq!(judge(Some(&seen), &beat("y", 2), 111).1, Standing::Live);
+        assert_eq!(judge_beat(Some(&seen), &test_beat("y", 2), 111).1, Standing::Live);
         // Where the first is gone the other may run.
-        assert_eq!(judge(Some(&seen), &beat("z", 2), 101 + SILENT_S).1, Standing::Double);
-        assert_eq!(judge(Some(&seen), &beat("z", 2), 102 + SILENT_S).1, Standing::Live);
+        assert_eq!(judge_beat(Some(&seen), &test_beat("z", 2), 101 + SILENT_S).1, Standing::Double);
+        assert_eq!(judge_beat(Some(&seen), &test_beat("z", 2), 102 + SILENT_S).1, Standing::Live);
     }
 }

@@ -38,12 +38,12 @@ pub(super) fn rounds(
     shared: usize,
     occupies: &dyn Fn(u32, u32) -> Vec<usize>,
 ) -> Rounds {
-    let order = order(meeting, both_ways);
+    let order = order_rounds(meeting, both_ways);
     let agents = meeting.from.iter().chain(meeting.to.iter().flatten()).copied().max();
     let agents = agents.map_or(0, |most| most as usize + 1);
     let mut loads = vec![0_usize; agents + shared];
     for (from, to) in order.iter().flatten() {
-        things((*from, *to), agents, occupies).for_each(|it| loads[it] += 1);
+        things((*from, *to), agents, occupies).for_each(|thing| loads[thing] += 1);
     }
     let most = loads.iter().copied().max().unwrap_or(0);
     // An odd number of agents, all of whom meet, has one who waits in each round.
@@ -59,7 +59,7 @@ pub(super) fn rounds(
 
 /// Each pair once, in rounds of those that have no agent in common; where two groups have agents in
 /// common, a round may have one twice.
-fn order(meeting: &Meeting, both_ways: bool) -> Vec<Vec<(u32, u32)>> {
+fn order_rounds(meeting: &Meeting, both_ways: bool) -> Vec<Vec<(u32, u32)>> {
     let members = &meeting.from;
     let pick = |round: &Vec<(usize, usize)>, to: &[u32]| -> Vec<(u32, u32)> {
         round.iter().map(|(a, b)| (members[*a], to[*b])).collect()
@@ -102,7 +102,7 @@ fn things(
     agents: usize,
     occupies: &dyn Fn(u32, u32) -> Vec<usize>,
 ) -> impl Iterator<Item = usize> {
-    let shared = occupies(from, to).into_iter().map(move |it| agents + it);
+    let shared = occupies(from, to).into_iter().map(move |thing| agents + thing);
     [from as usize, to as usize].into_iter().chain(shared)
 }
 
@@ -149,7 +149,7 @@ fn fitted(
         .iter()
         .enumerate()
         .map(|(at, pair)| {
-            let most = occupies(pair.0, pair.1).iter().map(|it| loads[agents + it]).max();
+            let most = occupies(pair.0, pair.1).iter().map(|thing| loads[agents + thing]).max();
             (most.unwrap_or(0), at)
         })
         .collect();
@@ -189,11 +189,11 @@ fn first_free(things: &[usize], taken: &[Vec<u64>]) -> usize {
 mod tests {
     use super::*;
 
-    fn among(count: u32) -> Meeting {
+    fn full_mesh(count: u32) -> Meeting {
         Meeting { from: (0..count).collect(), ..Meeting::default() }
     }
 
-    fn check(rounds: &Rounds, count: u32, ways: usize) {
+    fn assert_all_pairs(rounds: &Rounds, count: u32, ways: usize) {
         let mut pairs = BTreeSet::new();
         for round in &rounds.rounds {
             let mut busy = BTreeSet::new();
@@ -210,12 +210,12 @@ mod tests {
     fn a_round_robin_has_the_least_number_of_rounds() {
         // n agents: n - 1 rounds, n where n is odd; 999 for 1,000 agents with 499,500 pairs.
         for (count, expected) in [(2, 1), (3, 3), (4, 3), (7, 7), (8, 7), (1000, 999)] {
-            let one = rounds(&among(count), false, 0, &|_, _| Vec::new());
+            let one = rounds(&full_mesh(count), false, 0, &|_, _| Vec::new());
             assert_eq!((one.rounds.len(), one.least), (expected, expected));
-            check(&one, count, 1);
-            let both = rounds(&among(count), true, 0, &|_, _| Vec::new());
+            assert_all_pairs(&one, count, 1);
+            let both = rounds(&full_mesh(count), true, 0, &|_, _| Vec::new());
             assert_eq!((both.rounds.len(), both.least), (2 * expected, 2 * expected));
-            check(&both, count, 2);
+            assert_all_pairs(&both, count, 2);
         }
     }
 
@@ -224,9 +224,9 @@ mod tests {
         // Agents 0, 1, 2 behind one uplink, 3, 4, 5 free: 9 of the 15 pairs use it.
         let behind = |a: u32| a < 3;
         let uses = |a: u32, b: u32| if behind(a) == behind(b) { Vec::new() } else { vec![0] };
-        let found = rounds(&among(6), false, 1, &uses);
+        let found = rounds(&full_mesh(6), false, 1, &uses);
         assert_eq!((found.rounds.len(), found.least), (9, 9));
-        check(&found, 6, 1);
+        assert_all_pairs(&found, 6, 1);
         for round in &found.rounds {
             assert!(round.iter().filter(|(a, b)| !uses(*a, *b).is_empty()).count() <= 1);
         }
@@ -275,7 +275,7 @@ mod tests {
         let none = |_, _| Vec::new();
         let of = |except: &[(u32, u32)], both| {
             let except = except.iter().copied().collect();
-            let meeting = Meeting { except, ..among(3) };
+            let meeting = Meeting { except, ..full_mesh(3) };
             let mut all = rounds(&meeting, both, 0, &none).rounds.concat();
             all.sort_unstable();
             all

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::lab::{Problem, Step};
 use crate::schedule::{Alert, FURTHER_RUNS, Span, least_change, read};
-use crate::study::PlanError;
+use crate::study::PlanFileError;
 
 /// How changes are looked for, and who hears of them.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -54,11 +54,11 @@ impl Rules {
     /// Reads and checks them.
     /// # Errors
     /// Text that is no TOML, an unknown key, or what makes no sense, with its line and column.
-    pub fn from_toml(text: &str) -> Result<Self, PlanError> {
-        read(text, Self::check)
+    pub fn from_toml(text: &str) -> Result<Self, PlanFileError> {
+        read(text, Self::check_values)
     }
 
-    fn check(&self) -> Result<(), Problem> {
+    fn check_values(&self) -> Result<(), Problem> {
         if !(0.0..1.0).contains(&self.least_change) {
             let message = "a share from 0 to 1: 0.05 is 5 %".to_owned();
             return Err(Problem { path: vec![Step::Key("least_change")], message });
@@ -71,7 +71,7 @@ impl Rules {
                 return Err(Problem { path: vec![Step::Key(key)], message });
             }
         }
-        self.alert.as_ref().map_or(Ok(()), Alert::check)
+        self.alert.as_ref().map_or(Ok(()), Alert::check_outputs)
     }
 }
 

@@ -24,7 +24,7 @@ impl Batch {
         Self { start, period_ns, held: HeldPackets::new() }
     }
 
-    /// The first release at or after `at`.
+    /// The first release at or after `time_at_ns`.
     fn release_time(&self, at: MonoTime) -> MonoTime {
         let periods = at.nanos_since(self.start).div_ceil(self.period_ns);
         self.start + Duration::from_nanos(periods.saturating_mul(self.period_ns))
@@ -51,24 +51,30 @@ impl Element for Batch {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{at, drive};
+    use super::super::testing::{send_packets, time_at_ns};
     use super::*;
 
     #[test]
     fn packets_leave_together_at_whole_periods_after_the_start() {
         // One packet each ns from 0; released at 1, 5 and 9: two, four and four of them.
-        let mut batch = Batch::new(at(1), Duration::from_nanos(4));
-        let out = drive(&mut batch, 10, 100, 1);
-        let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
+        let mut batch = Batch::new(time_at_ns(1), Duration::from_nanos(4));
+        let out = send_packets(&mut batch, 10, 100, 1);
+        let times: Vec<_> = out.departures.iter().map(|left| left.at.as_nanos()).collect();
         assert_eq!(times, [1, 1, 5, 5, 5, 5, 9, 9, 9, 9]);
-        assert_eq!(batch.backlog(at(20)), Backlog::default());
+        assert_eq!(batch.backlog(time_at_ns(20)), Backlog::default());
     }
 
     #[test]
     fn the_mean_wait_is_half_a_period() {
         // 1000 packets evenly over each period of 10 ms: 0 to 9.99 ms, 5 ms in the mean.
-        let out = drive(&mut Batch::new(at(0), Duration::from_millis(10)), 100_000, 100, 10_000);
-        let waits = out.departures.iter().map(|left| left.at.nanos() - left.packet.number * 10_000);
+        let out = send_packets(
+            &mut Batch::new(time_at_ns(0), Duration::from_millis(10)),
+            100_000,
+            100,
+            10_000,
+        );
+        let waits =
+            out.departures.iter().map(|left| left.at.as_nanos() - left.packet.number * 10_000);
         assert_eq!(waits.sum::<u64>() / 100_000, 4_995_000);
     }
 }

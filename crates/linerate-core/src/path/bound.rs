@@ -5,7 +5,7 @@
 
 use super::Framing;
 use super::PathProblem;
-use super::facts::{named_line, problem, rate};
+use super::facts::{named_line, parse_rate, problem};
 use crate::record::{KnownPath, PathPlan};
 use crate::theory::framing::{FramingCeiling, GAP_BYTES, PREAMBLE_BYTES};
 use crate::units::BitRate;
@@ -46,7 +46,11 @@ impl KnownPath {
     /// 100 Mbit/s Ethernet carries 10^8 / (8 x 84) = 148,809 frames of 64 bytes, packets of 46.
     pub fn packets_per_s(&self, ip_bytes: u32) -> Option<f64> {
         let plan = PathPlan { link: self.link.clone(), ..PathPlan::default() };
-        let link = plan.bound(false, ip_bytes, 1).ok().flatten().map(|bound| bound.packets_per_s);
+        let link = plan
+            .packet_rate_bound(false, ip_bytes, 1)
+            .ok()
+            .flatten()
+            .map(|bound| bound.packets_per_s);
         let packet_bits = f64::from(ip_bytes.max(1)) * 8.0;
         let capacity = self.capacity_bps.map(|rate| rate.bits_per_sec() as f64 / packet_bits);
         link.into_iter().chain(capacity).reduce(f64::min)
@@ -61,19 +65,19 @@ impl PathPlan {
     /// 10^9 / (8 × 1538) = 81,274.
     /// # Errors
     /// The first key that cannot be built, with the reason.
-    pub fn bound(
+    pub fn packet_rate_bound(
         &self,
         backward: bool,
         ip_bytes: u32,
         flows: usize,
     ) -> Result<Option<Bound>, PathProblem> {
         let plan = self.direction(backward);
-        let facts = self.facts()?[usize::from(backward)];
+        let facts = self.direction_facts()?[usize::from(backward)];
         let line = match plan.trunk.is_empty() {
             true => facts.rate.map(|rate| (rate, facts.framing)),
             false => Some((trunk_rate(&plan, flows)?, Framing::ETHERNET)),
         };
-        let steps = plan.steps.iter().map(|step| rate("steps.rate", &step.rate));
+        let steps = plan.steps.iter().map(|step| parse_rate("steps.rate", &step.rate));
         let fastest = steps.collect::<Result<Vec<_>, _>>()?.into_iter().max();
         let line = line.map(|(rate, framing)| {
             let rate = fastest.map_or(rate, |step| step.max(rate));
@@ -98,7 +102,7 @@ impl PathPlan {
 
 /// A single flow has one member at most.
 fn trunk_rate(plan: &PathPlan, flows: usize) -> Result<BitRate, PathProblem> {
-    let members = plan.trunk.iter().map(|text| rate("trunk", text));
+    let members = plan.trunk.iter().map(|text| parse_rate("trunk", text));
     let mut members = members.collect::<Result<Vec<_>, _>>()?;
     members.sort_unstable_by(|one, other| other.cmp(one));
     let sum = members.iter().take(flows.max(1)).map(|member| member.bits_per_sec()).sum();
@@ -124,9 +128,12 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, ip_bytes: u32, flows: usize, packets_per_s: f64, what: &str) {
+    fn assert_bound(text: &str, ip_bytes: u32, flows: usize, packets_per_s: f64, what: &str) {
         let plan: PathPlan = crate::tree::from_toml(text).expect("a path");
-        let bound = plan.bound(false, ip_bytes, flows).expect("it can be built").expect("a bound");
+        let bound = plan
+            .packet_rate_bound(false, ip_bytes, flows)
+            .expect("it can be built")
+            .expect("a bound");
         let error = (bound.packets_per_s / packets_per_s - 1.0).abs();
         assert!(error < 1e-6, "{text}: {} and not {packets_per_s}", bound.packets_per_s);
         assert_eq!(bound.what, what);
@@ -150,25 +157,31 @@ mod tests {
 
     #[test]
     fn full_packets_a_second_are_those_of_the_framing() {
-        check("rate = \"1 Gbit/s\"", 1500, 1, 1e9 / (8.0 * 1538.0), "ethernet");
+        assert_bound("rate = \"1 Gbit/s\"", 1500, 1, 1e9 / (8.0 * 1538.0), "ethernet");
         // SONET leaves 260/270 of 622.08 Mbit/s less its path overhead: 149.76 x 4 = 599.04.
         let atm = 599.04e6 / (8.0 * 192.0 * 53.0);
-        check("link = \"oc12-atm\"", 9180, 1, atm, "oc12 aal5-llcsnap");
-        check("rate = \"1 Gbit/s\"\npackets_per_s = 1000", 1500, 1, 1000.0, "packets a second");
+        assert_bound("link = \"oc12-atm\"", 9180, 1, atm, "oc12 aal5-llcsnap");
+        assert_bound(
+            "rate = \"1 Gbit/s\"\npackets_per_s = 1000",
+            1500,
+            1,
+            1000.0,
+            "packets a second",
+        );
         let steps = "rate = \"1 Mbit/s\"\nsteps = [{ at = \"1 s\", rate = \"10 Mbit/s\" }]";
-        check(steps, 1500, 1, 1e7 / (8.0 * 1538.0), "ethernet");
+        assert_bound(steps, 1500, 1, 1e7 / (8.0 * 1538.0), "ethernet");
     }
 
     #[test]
     fn one_flow_has_the_fastest_member_of_a_trunk_and_two_have_both() {
         let trunk = "trunk = [\"10 Mbit/s\", \"30 Mbit/s\"]";
-        check(trunk, 1500, 1, 3e7 / (8.0 * 1538.0), "trunk");
-        check(trunk, 1500, 5, 4e7 / (8.0 * 1538.0), "trunk");
+        assert_bound(trunk, 1500, 1, 3e7 / (8.0 * 1538.0), "trunk");
+        assert_bound(trunk, 1500, 5, 4e7 / (8.0 * 1538.0), "trunk");
     }
 
     #[test]
     fn a_path_without_a_rate_has_no_bound() {
         let plan: PathPlan = crate::tree::from_toml("delay = \"1 ms\"").expect("a path");
-        assert_eq!(plan.bound(true, 1500, 1), Ok(None));
+        assert_eq!(plan.packet_rate_bound(true, 1500, 1), Ok(None));
     }
 }

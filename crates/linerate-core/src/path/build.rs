@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use super::facts::{
-    DirectionFacts, PACKET_BYTES, PathProblem, SIDE_QUEUE_PACKETS, problem, rate, share, span,
-    spread, time,
+    DirectionFacts, PACKET_BYTES, PathProblem, SIDE_QUEUE_PACKETS, parse_delay, parse_rate,
+    parse_share, parse_time, problem, spread,
 };
 use super::{
     Arrivals, Batch, Bernoulli, BitErrors, Bucket, BurstLoss, BurstLossSettings, CellLoss,
     CellLossSettings, Codel, CodelSettings, Corruption, CrossEnd, CrossSettings, CrossTraffic,
     Delay, DualPi2, DualPi2Settings, DuplexMismatch, Duplication, Element, FqCodel, Framing,
-    Jitter, Limit, Link, ListedLoss, Medium, MtuLimit, Outages, Pipeline, Policer, Queue, Random,
-    Red, RedSettings, Shaper, Spread, TailDrop, Trace, TraceLink, Trunk,
+    HalfDuplexMedium, Jitter, Limit, ListedLoss, MtuLimit, Outages, Pipeline, Policer, Queue,
+    QueuedLink, Random, Red, RedSettings, Spread, TailDrop, TokenBucketShaper, Trace, TraceLink,
+    Trunk,
 };
 use crate::record::{BucketPlan, CrossPlan, PathEnd, PathPlan, QueuePlan};
 use crate::theory::red;
@@ -22,11 +23,11 @@ impl PathPlan {
     /// The pipelines of the two directions, whose schedules begin at `start`.
     /// # Errors
     /// The first key that cannot be built, with the reason.
-    pub fn build(&self, start: MonoTime) -> Result<[Pipeline; 2], PathProblem> {
-        let [there, back] = self.facts()?;
+    pub fn build_pipelines(&self, start: MonoTime) -> Result<[Pipeline; 2], PathProblem> {
+        let [there, back] = self.direction_facts()?;
         let shared = SharedLink::default();
-        let forward = PathBuilder::new(self, false, &there, start, &shared).build();
-        let backward = PathBuilder::new(self, true, &back, start, &shared).build();
+        let forward = PathBuilder::new(self, false, &there, start, &shared).build_pipeline();
+        let backward = PathBuilder::new(self, true, &back, start, &shared).build_pipeline();
         Ok([
             forward.map_err(|problem| self.placed(problem, false))?,
             backward.map_err(|problem| self.placed(problem, true))?,
@@ -43,7 +44,7 @@ const RED_CHANCE_MAX: f64 = 0.1;
 /// State that the two directions share.
 #[derive(Default)]
 struct SharedLink {
-    medium: Medium,
+    medium: HalfDuplexMedium,
     mismatch: DuplexMismatch,
 }
 
@@ -80,10 +81,10 @@ impl<'a> PathBuilder<'a> {
         }
     }
 
-    fn build(mut self) -> Result<Pipeline, PathProblem> {
+    fn build_pipeline(mut self) -> Result<Pipeline, PathProblem> {
         self.contract()?;
         self.cross_traffic()?;
-        self.link()?;
+        self.add_link()?;
         self.damage()?;
         self.random_loss()?;
         self.delays()?;
@@ -104,7 +105,10 @@ impl<'a> PathBuilder<'a> {
         let plan = self.plan.clone();
         if !plan.outages.is_empty() {
             let spans = plan.outages.iter().map(|outage| {
-                Ok((time("outages.from", &outage.from)?, time("outages.to", &outage.to)?))
+                Ok((
+                    parse_time("outages.from", &outage.from)?,
+                    parse_time("outages.to", &outage.to)?,
+                ))
             });
             let spans = spans.collect::<Result<Vec<_>, PathProblem>>()?;
             if spans.iter().any(|(from, to)| to <= from) {
@@ -128,7 +132,7 @@ impl<'a> PathBuilder<'a> {
         }
         if let Some(shaper) = &plan.shaper {
             let queue = TailDrop::new(Limit::Packets(SIDE_QUEUE_PACKETS));
-            let element = Shaper::new(bucket("shaper", shaper)?, queue);
+            let element = TokenBucketShaper::new(bucket("shaper", shaper)?, queue);
             self.push(element.map_err(|error| problem("shaper", error))?);
         }
         if let Some(packets_per_sec) = plan.packets_per_sec {
@@ -136,7 +140,7 @@ impl<'a> PathBuilder<'a> {
                 return Err(problem("packets_per_sec", "0 carries nothing"));
             }
             let queue = TailDrop::new(self.facts.buffer);
-            self.push(Link::of_packets(packets_per_sec, queue));
+            self.push(QueuedLink::of_packets(packets_per_sec, queue));
         }
         Ok(())
     }
@@ -150,29 +154,34 @@ impl<'a> PathBuilder<'a> {
         Ok(())
     }
 
-    fn link(&mut self) -> Result<(), PathProblem> {
+    fn add_link(&mut self) -> Result<(), PathProblem> {
         let plan = self.plan.clone();
         if let Some(text) = &plan.trace {
             let trace = Trace::from_text(text).map_err(|error| problem("trace", error))?;
-            let queue = self.queue()?;
+            let queue = self.build_queue()?;
             self.push(TraceLink::new(trace, queue, self.start));
         } else if !plan.trunk.is_empty() {
             let mut members: Vec<Box<dyn Element>> = Vec::new();
             for text in &plan.trunk {
-                let rate = rate("trunk", text)?;
-                members.push(Box::new(Link::new(rate, Framing::ETHERNET, self.queue()?)));
+                let rate = parse_rate("trunk", text)?;
+                members.push(Box::new(QueuedLink::new(
+                    rate,
+                    Framing::ETHERNET,
+                    self.build_queue()?,
+                )));
             }
             let loss = self.trunk_loss(members.len())?;
             self.push(Trunk::new(members).with_loss(loss));
         } else if let Some(rate) = self.facts.rate {
-            let mut link = Link::new(rate, self.facts.framing, self.queue()?);
-            link = link.with_steps(self.steps()?);
+            let mut link = QueuedLink::new(rate, self.facts.framing, self.build_queue()?);
+            link = link.with_steps(self.rate_steps()?);
             if plan.half_duplex == Some(true) {
                 link = link.on_medium(self.shared.medium.clone());
             }
             if let Some(half) = plan.duplex_mismatch {
                 let is_half = (half == PathEnd::Second) == self.backward;
-                link = link.in_mismatch(self.shared.mismatch.end(is_half, rate.bits_per_sec()));
+                link =
+                    link.in_mismatch(self.shared.mismatch.duplex_end(is_half, rate.bits_per_sec()));
             }
             self.push(link);
         }
@@ -203,21 +212,21 @@ impl<'a> PathBuilder<'a> {
     fn trunk_loss(&mut self, members: usize) -> Result<Vec<Bernoulli>, PathProblem> {
         let texts = self.plan.trunk_loss.clone();
         let loss = texts.iter().take(members).map(|text| {
-            let share = share("trunk_loss", text)?;
+            let share = parse_share("trunk_loss", text)?;
             Ok(Bernoulli::new(share, self.random()))
         });
         loss.collect()
     }
 
-    fn steps(&self) -> Result<Vec<(MonoTime, BitRate)>, PathProblem> {
+    fn rate_steps(&self) -> Result<Vec<(MonoTime, BitRate)>, PathProblem> {
         let step = |step: &crate::record::RateStep| {
-            let at = self.start + time("steps.at", &step.at)?;
-            Ok((at, rate("steps.rate", &step.rate)?))
+            let at = self.start + parse_time("steps.at", &step.at)?;
+            Ok((at, parse_rate("steps.rate", &step.rate)?))
         };
         self.plan.steps.iter().map(step).collect()
     }
 
-    fn queue(&mut self) -> Result<Box<dyn Queue>, PathProblem> {
+    fn build_queue(&mut self) -> Result<Box<dyn Queue>, PathProblem> {
         let limit = self.facts.buffer;
         let ecn = self.plan.ecn.unwrap_or(false);
         let codel = CodelSettings { ecn, ..CodelSettings::STANDARD };
@@ -242,7 +251,7 @@ impl<'a> PathBuilder<'a> {
             Limit::Packets(packets) => (packets * PACKET_BYTES) as f64,
         };
         let rate = self.facts.rate.map_or(1, BitRate::bits_per_sec);
-        let law = red::Red::new(room / 6.0, room / 2.0, RED_CHANCE_MAX, red::WEIGHT);
+        let law = red::RedParameters::new(room / 6.0, room / 2.0, RED_CHANCE_MAX, red::WEIGHT);
         let law = law.map_err(|error| problem("buffer", format!("RED: {error}")))?;
         Ok(RedSettings { law, ecn, packet_time_ns: PACKET_BYTES * 8 * 1_000_000_000 / rate })
     }
@@ -250,7 +259,7 @@ impl<'a> PathBuilder<'a> {
     fn damage(&mut self) -> Result<(), PathProblem> {
         let plan = self.plan.clone();
         if let Some(text) = &plan.bit_errors {
-            let ratio = share("bit_errors", text)?;
+            let ratio = parse_share("bit_errors", text)?;
             let random = self.random();
             self.push(BitErrors::new(ratio, self.facts.framing, random));
         }
@@ -258,7 +267,7 @@ impl<'a> PathBuilder<'a> {
             let Framing::Aal5 { header_bytes } = self.facts.framing else {
                 return Err(problem("cell_loss", "the link carries no cells: set its `carrier`"));
             };
-            let probability = share("cell_loss.probability", &cells.probability)?;
+            let probability = parse_share("cell_loss.probability", &cells.probability)?;
             let settings =
                 CellLossSettings { probability, burst_cells: cells.burst_cells, header_bytes };
             let random = self.random();
@@ -270,11 +279,11 @@ impl<'a> PathBuilder<'a> {
     fn random_loss(&mut self) -> Result<(), PathProblem> {
         let plan = self.plan.clone();
         if let Some(text) = &plan.loss {
-            let (loss, random) = (share("loss", text)?, self.random());
+            let (loss, random) = (parse_share("loss", text)?, self.random());
             self.push(Bernoulli::new(loss, random));
         }
         if let Some(burst) = &plan.burst_loss {
-            let ratio = share("burst_loss.ratio", &burst.ratio)?;
+            let ratio = parse_share("burst_loss.ratio", &burst.ratio)?;
             if burst.burst_packets < 1.0 || !burst.burst_packets.is_finite() || ratio >= 1.0 {
                 let reason = "a burst has one packet or more, and some packet gets through";
                 return Err(problem("burst_loss", reason));
@@ -289,11 +298,11 @@ impl<'a> PathBuilder<'a> {
             self.push(ListedLoss::new(plan.lose.clone()));
         }
         if let Some(text) = &plan.duplicate {
-            let (probability, random) = (share("duplicate", text)?, self.random());
+            let (probability, random) = (parse_share("duplicate", text)?, self.random());
             self.push(Duplication::new(probability, random));
         }
         if let Some(text) = &plan.corrupt {
-            let (probability, random) = (share("corrupt", text)?, self.random());
+            let (probability, random) = (parse_share("corrupt", text)?, self.random());
             self.push(Corruption::new(probability, random));
         }
         Ok(())
@@ -302,18 +311,20 @@ impl<'a> PathBuilder<'a> {
     fn delays(&mut self) -> Result<(), PathProblem> {
         let plan = self.plan.clone();
         if let Some(text) = &plan.batch {
-            let period = span("batch", text)?;
+            let period = parse_delay("batch", text)?;
             if period.is_zero() {
                 return Err(problem("batch", "0 holds nothing; leave the key out"));
             }
             self.push(Batch::new(self.start, period));
         }
         if plan.delay.is_some() || !plan.delay_steps.is_empty() {
-            let first =
-                plan.delay.as_deref().map_or(Ok(Duration::ZERO), |delay| span("delay", delay))?;
+            let first = plan
+                .delay
+                .as_deref()
+                .map_or(Ok(Duration::ZERO), |delay| parse_delay("delay", delay))?;
             let steps = plan.delay_steps.iter().map(|step| {
-                let at = self.start + time("delay_steps.at", &step.at)?;
-                Ok((at, span("delay_steps.delay", &step.delay)?))
+                let at = self.start + parse_time("delay_steps.at", &step.at)?;
+                Ok((at, parse_delay("delay_steps.delay", &step.delay)?))
             });
             let steps = steps.collect::<Result<Vec<_>, PathProblem>>()?;
             self.push(Delay::new(first).with_steps(steps));
@@ -323,8 +334,9 @@ impl<'a> PathBuilder<'a> {
             self.push(Jitter::new(spread, !jitter.reorder, random));
         }
         if let Some(reorder) = &plan.reorder {
-            let share = share("reorder.share", &reorder.share)?;
-            let spread = Spread::Some { share, extra: span("reorder.extra", &reorder.extra)? };
+            let share = parse_share("reorder.share", &reorder.share)?;
+            let spread =
+                Spread::Some { share, extra: parse_delay("reorder.extra", &reorder.extra)? };
             let random = self.random();
             self.push(Jitter::new(spread, false, random));
         }
@@ -333,14 +345,14 @@ impl<'a> PathBuilder<'a> {
 }
 
 fn bucket(key: &str, plan: &BucketPlan) -> Result<Bucket, PathProblem> {
-    let rate = rate(&format!("{key}.rate"), &plan.rate)?;
+    let rate = parse_rate(&format!("{key}.rate"), &plan.rate)?;
     let burst: Bytes =
         plan.burst.parse().map_err(|error| problem(&format!("{key}.burst"), error))?;
     Ok(Bucket { rate, burst, framing: Framing::Ip })
 }
 
 fn cross_settings(plan: &CrossPlan) -> Result<CrossSettings, PathProblem> {
-    let rate = rate("cross.rate", &plan.rate)?;
+    let rate = parse_rate("cross.rate", &plan.rate)?;
     let ip_bytes = plan.packet_bytes.unwrap_or(1500);
     if !(28..=65_535).contains(&ip_bytes) {
         return Err(problem("cross.packet_bytes", "an IP packet has 28 to 65535 bytes"));
@@ -350,9 +362,11 @@ fn cross_settings(plan: &CrossPlan) -> Result<CrossSettings, PathProblem> {
     let arrivals = match (&plan.on, &plan.off, plan.poisson) {
         (None, None, false) => Arrivals::Constant { gap },
         (None, None, true) => Arrivals::Poisson { gap },
-        (Some(on), Some(off), false) => {
-            Arrivals::OnOff { gap, on: span("cross.on", on)?, off: span("cross.off", off)? }
-        }
+        (Some(on), Some(off), false) => Arrivals::OnOff {
+            gap,
+            on: parse_delay("cross.on", on)?,
+            off: parse_delay("cross.off", off)?,
+        },
         _ => {
             let reason = "`on` and `off` belong together, and not with `poisson`";
             return Err(problem("cross", reason));
@@ -364,49 +378,49 @@ fn cross_settings(plan: &CrossPlan) -> Result<CrossSettings, PathProblem> {
 #[cfg(test)]
 mod tests {
     use super::super::Outlet;
-    use super::super::testing::{at, numbers, packet};
+    use super::super::testing::{numbers, packet, time_at_ns};
     use super::*;
 
-    fn plan(text: &str) -> PathPlan {
+    fn parse_plan(text: &str) -> PathPlan {
         crate::tree::from_toml(text).unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn refused(text: &str) -> String {
-        plan(text).build(at(0)).expect_err(text).to_string()
+        parse_plan(text).build_pipelines(time_at_ns(0)).expect_err(text).to_string()
     }
 
     #[test]
     fn packets_come_out_after_their_time_on_the_line_and_on_the_way() {
         // 1538 bytes at 12.304 Mbit/s: 1 ms each; then 5 ms.
-        let plan = plan("rate = \"12.304M\"\ndelay = \"5ms\"\nlose = [1]");
-        let [mut there, _] = plan.build(at(0)).expect("sound");
+        let plan = parse_plan("rate = \"12.304M\"\ndelay = \"5ms\"\nlose = [1]");
+        let [mut there, _] = plan.build_pipelines(time_at_ns(0)).expect("sound");
         let mut out = Outlet::default();
         for _ in 0..3 {
-            there.receive(at(0), packet(1500), &mut out);
+            there.receive(time_at_ns(0), packet(1500), &mut out);
         }
-        there.release(at(u64::MAX), &mut out);
+        there.release(time_at_ns(u64::MAX), &mut out);
         assert_eq!(numbers(&out.departures), [0, 2]);
-        let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
+        let times: Vec<_> = out.departures.iter().map(|left| left.at.as_nanos()).collect();
         assert_eq!(times, [6_000_000, 8_000_000]);
     }
 
     #[test]
     fn an_empty_plan_lets_everything_through_at_once() {
-        let [mut there, _] = plan("").build(at(0)).expect("sound");
+        let [mut there, _] = parse_plan("").build_pipelines(time_at_ns(0)).expect("sound");
         let mut out = Outlet::default();
-        there.receive(at(7), packet(1500), &mut out);
+        there.receive(time_at_ns(7), packet(1500), &mut out);
         assert_eq!(out.departures.len(), 1);
-        assert_eq!(out.departures[0].at, at(7));
+        assert_eq!(out.departures[0].at, time_at_ns(7));
     }
 
     #[test]
     fn one_seed_makes_the_same_decisions_and_another_makes_others() {
         let lost = |seed| {
-            let plan = plan(&format!("seed = {seed}\nloss = \"10%\"\ncorrupt = \"10%\""));
-            let [mut there, _] = plan.build(at(0)).expect("sound");
+            let plan = parse_plan(&format!("seed = {seed}\nloss = \"10%\"\ncorrupt = \"10%\""));
+            let [mut there, _] = plan.build_pipelines(time_at_ns(0)).expect("sound");
             let mut out = Outlet::default();
             for number in 0..1000 {
-                there.receive(at(number), packet(100), &mut out);
+                there.receive(time_at_ns(number), packet(100), &mut out);
             }
             out.lost.iter().map(|lost| lost.packet.number).collect::<Vec<_>>()
         };

@@ -4,7 +4,7 @@
 //! state changes before each packet. With loss only in the bad state, the loss ratio is
 //! p / (p + q) and a burst has a mean of 1/q packets (RFC 3357 speaks of loss periods).
 
-use super::{Element, LossCause, Outlet, Packet, Random};
+use super::{Element, Outlet, Packet, PathLossCause, Random};
 use crate::time::MonoTime;
 
 /// Parameters of the model.
@@ -55,7 +55,7 @@ impl Element for BurstLoss {
         }
         let loss = if self.bad { self.settings.loss_bad } else { self.settings.loss_good };
         if self.random.chance(loss) {
-            out.lose(at, packet, LossCause::Random);
+            out.record_loss(at, packet, PathLossCause::Random);
         } else {
             out.forward(at, packet);
         }
@@ -64,7 +64,7 @@ impl Element for BurstLoss {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::drive;
+    use super::super::testing::send_packets;
     use super::*;
 
     #[test]
@@ -73,7 +73,7 @@ mod tests {
             BurstLossSettings { to_bad: 0.001, to_good: 0.25, loss_good: 0.0, loss_bad: 1.0 };
         let mut loss = BurstLoss::new(settings, Random::new(3, 0));
         let n = 4_000_000;
-        let out = drive(&mut loss, n, 1500, 1);
+        let out = send_packets(&mut loss, n, 1500, 1);
         let lost: Vec<u64> = out.lost.iter().map(|lost| lost.packet.number).collect();
         let bursts = 1 + lost.windows(2).filter(|pair| pair[1] != pair[0] + 1).count();
         // Ratio 0.001 / 0.251 = 0.0039841. Bursts begin about 3984 times; their mean is 4 with a
@@ -95,7 +95,7 @@ mod tests {
         let never = BurstLossSettings { to_bad: 0.0, to_good: 0.0, ..settings };
         assert!((never.loss_ratio() - 0.01).abs() < 1e-12, "it begins in the good state");
         let n = 1_000_000;
-        let out = drive(&mut BurstLoss::new(settings, Random::new(5, 0)), n, 1500, 1);
+        let out = send_packets(&mut BurstLoss::new(settings, Random::new(5, 0)), n, 1500, 1);
         // Losses of a chain that stays with 1 - 0.4 spread sqrt(1.6 / 0.4) = 2 times as much at
         // most: 4 x 2 x sqrt(0.1325 x 0.8675 / 10^6).
         let ratio = out.lost.len() as f64 / n as f64;

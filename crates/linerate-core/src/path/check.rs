@@ -40,7 +40,7 @@ pub struct Check {
 
 impl Check {
     /// True when the distance from the expected value may be chance.
-    pub fn holds(&self) -> bool {
+    pub fn is_within_chance(&self) -> bool {
         self.score.is_finite() && self.score.abs() <= SCORE_MAX
     }
 }
@@ -69,7 +69,7 @@ const fn packet(number: u64, ip_bytes: u32, flow: u32) -> Packet {
 }
 
 /// Sends packets of one length through an element, one each `gap_ns`.
-fn drive(element: &mut dyn Element, packets: u64, ip_bytes: u32, gap_ns: u64) -> Outlet {
+fn send_packets(element: &mut dyn Element, packets: u64, ip_bytes: u32, gap_ns: u64) -> Outlet {
     let mut out = Outlet::default();
     for number in 0..packets {
         let now = MonoTime::from_nanos(number * gap_ns);
@@ -82,5 +82,5 @@ fn drive(element: &mut dyn Element, packets: u64, ip_bytes: u32, gap_ns: u64) ->
 
 /// Delay of a packet that was sent one each `gap_ns`.
 const fn delay_ns(departure: &Departure, gap_ns: u64) -> u64 {
-    departure.at.nanos() - departure.packet.number * gap_ns
+    departure.at.as_nanos() - departure.packet.number * gap_ns
 }

@@ -3,7 +3,7 @@
 //! Sojourn time is measured when a packet leaves the queue for the line.
 
 use super::queue::{Fifo, Queue};
-use super::{Backlog, Ecn, Limit, LossCause, Outlet, Packet};
+use super::{Backlog, Ecn, Limit, Outlet, Packet, PathLossCause};
 use crate::time::MonoTime;
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ impl Control {
     fn begin_dropping(&mut self, settings: &CodelSettings, now: MonoTime) {
         self.dropping = true;
         let delta = self.count.wrapping_sub(self.last_count);
-        let recent = now.since(self.drop_next) < settings.interval * 16;
+        let recent = now.duration_since(self.drop_next) < settings.interval * 16;
         self.count = if delta > 1 && recent { delta } else { 1 };
         self.last_count = self.count;
         self.drop_next = now + self.spacing(settings);
@@ -105,7 +105,7 @@ impl Control {
             self.first_above = None;
             return (None, false);
         };
-        let short = now.since(came) < settings.target
+        let short = now.duration_since(came) < settings.target
             || fifo.backlog().bytes <= u64::from(settings.mtu_bytes);
         if short {
             self.first_above = None;
@@ -127,7 +127,7 @@ fn refuse(
         packet.ecn = Ecn::Experienced;
         return Some(packet);
     }
-    out.lose(now, packet, LossCause::QueueEarly);
+    out.record_loss(now, packet, PathLossCause::QueueEarly);
     None
 }
 
@@ -152,7 +152,7 @@ impl Queue for Codel {
         if self.limit.admits(self.fifo.backlog(), &packet) {
             self.fifo.push(at, packet);
         } else {
-            out.lose(at, packet, LossCause::QueueFull);
+            out.record_loss(at, packet, PathLossCause::QueueFull);
         }
     }
 
@@ -167,7 +167,7 @@ impl Queue for Codel {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{at, packet};
+    use super::super::testing::{packet, time_at_ns};
     use super::*;
 
     const MS: u64 = 1_000_000;
@@ -177,18 +177,18 @@ mod tests {
         let mut codel = Codel::new(CodelSettings::STANDARD, Limit::Packets(10_000));
         let mut out = Outlet::default();
         for _ in 0..50 {
-            codel.enqueue(at(0), packet(1500), &mut out);
+            codel.enqueue(time_at_ns(0), packet(1500), &mut out);
         }
         for now in 1..ms {
-            codel.enqueue(at(now * MS), packet(1500), &mut out);
+            codel.enqueue(time_at_ns(now * MS), packet(1500), &mut out);
             let lost = out.lost.len();
-            let _ = codel.get(at(now * MS), &mut out);
+            let _ = codel.get(time_at_ns(now * MS), &mut out);
             // Keeps the queue standing: what was dropped is put back.
             for _ in lost..out.lost.len() {
-                codel.enqueue(at(now * MS), packet(1500), &mut out);
+                codel.enqueue(time_at_ns(now * MS), packet(1500), &mut out);
             }
         }
-        out.lost.iter().map(|lost| lost.at.nanos() / MS).collect()
+        out.lost.iter().map(|lost| lost.at.as_nanos() / MS).collect()
     }
 
     #[test]
@@ -204,10 +204,10 @@ mod tests {
         let mut codel = Codel::new(CodelSettings::STANDARD, Limit::Packets(10_000));
         let mut out = Outlet::default();
         for now in 0..10_000 {
-            codel.enqueue(at(now * MS), packet(1500), &mut out);
-            codel.enqueue(at(now * MS), packet(1500), &mut out);
-            assert!(codel.get(at(now * MS + 4 * MS), &mut out).is_some());
-            assert!(codel.get(at(now * MS + 4 * MS), &mut out).is_some());
+            codel.enqueue(time_at_ns(now * MS), packet(1500), &mut out);
+            codel.enqueue(time_at_ns(now * MS), packet(1500), &mut out);
+            assert!(codel.get(time_at_ns(now * MS + 4 * MS), &mut out).is_some());
+            assert!(codel.get(time_at_ns(now * MS + 4 * MS), &mut out).is_some());
         }
         assert!(out.lost.is_empty());
     }

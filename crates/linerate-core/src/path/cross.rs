@@ -62,7 +62,7 @@ impl CrossTraffic {
         Self { settings, random, next, burst_end, sent: 0 }
     }
 
-    fn step(&mut self) {
+    fn schedule_next(&mut self) {
         // A gap of zero would never let the clock go on.
         let least = Duration::from_nanos(1);
         let next = match self.settings.arrivals {
@@ -104,7 +104,7 @@ impl Element for CrossTraffic {
             };
             out.forward(self.next, packet);
             self.sent += 1;
-            self.step();
+            self.schedule_next();
         }
     }
 
@@ -127,21 +127,21 @@ impl Element for CrossEnd {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::at;
+    use super::super::testing::time_at_ns;
     use super::*;
-    use crate::path::{Framing, Limit, Link, Pipeline, TailDrop};
+    use crate::path::{Framing, Limit, Pipeline, QueuedLink, TailDrop};
     use crate::units::BitRate;
 
     const SECOND: u64 = 1_000_000_000;
 
     fn source(arrivals: Arrivals) -> CrossTraffic {
         let settings = CrossSettings { ip_bytes: 1500, arrivals, flow: 9 };
-        CrossTraffic::new(settings, at(0), Random::new(21, 0))
+        CrossTraffic::new(settings, time_at_ns(0), Random::new(21, 0))
     }
 
     fn packets_in(arrivals: Arrivals, seconds: u64) -> usize {
         let mut out = Outlet::default();
-        source(arrivals).release(at(seconds * SECOND - 1), &mut out);
+        source(arrivals).release(time_at_ns(seconds * SECOND - 1), &mut out);
         out.departures.len()
     }
 
@@ -163,7 +163,7 @@ mod tests {
     fn cross_traffic_competes_and_never_leaves_the_path() {
         let gap = Duration::from_micros(24);
         let rate = BitRate::from_bits_per_sec(SECOND);
-        let link = Link::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(10)));
+        let link = QueuedLink::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(10)));
         let elements: [Box<dyn Element>; 2] =
             [Box::new(source(Arrivals::Constant { gap })), Box::new(link)];
         let mut pipeline = Pipeline::new(elements.into());
@@ -171,7 +171,7 @@ mod tests {
         let packet = super::super::testing::packet(1500);
         // Offered 1 Gbit/s beside 0.5 Gbit/s: about half the link is left.
         for index in 0..100_000 {
-            pipeline.receive(at(index * 12_000), packet, &mut out);
+            pipeline.receive(time_at_ns(index * 12_000), packet, &mut out);
         }
         let share = out.departures.len() as f64 / 100_000.0;
         assert!(out.departures.iter().all(|left| !left.packet.is_cross()));

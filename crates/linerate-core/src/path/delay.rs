@@ -66,22 +66,22 @@ impl Element for Delay {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{at, packet};
+    use super::super::testing::{packet, time_at_ns};
     use super::*;
 
     #[test]
     fn a_route_change_holds_for_packets_that_come_after_it_and_none_overtakes() {
         let ns = Duration::from_nanos;
-        let steps = vec![(at(20), ns(5)), (at(10), ns(60))];
+        let steps = vec![(time_at_ns(20), ns(5)), (time_at_ns(10), ns(60))];
         let mut delay = Delay::new(ns(20)).with_steps(steps);
         assert_eq!(delay.transit_min(), ns(5));
         let mut out = Outlet::default();
         for now in [0, 9, 10, 19, 20, 80] {
-            delay.receive(at(now), packet(100), &mut out);
+            delay.receive(time_at_ns(now), packet(100), &mut out);
         }
-        delay.release(at(u64::MAX), &mut out);
+        delay.release(time_at_ns(u64::MAX), &mut out);
         // 0 + 20, 9 + 20, 10 + 60, 19 + 60; 20 + 5 waits for that one; 80 + 5.
-        let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
+        let times: Vec<_> = out.departures.iter().map(|left| left.at.as_nanos()).collect();
         assert_eq!(times, [20, 29, 70, 79, 79, 85]);
     }
 }

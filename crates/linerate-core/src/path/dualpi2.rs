@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use super::queue::{Fifo, Queue};
-use super::{Backlog, Ecn, Limit, LossCause, Outlet, Packet};
+use super::{Backlog, Ecn, Limit, Outlet, Packet, PathLossCause};
 use crate::time::MonoTime;
 
 /// Parameters of DualPI2.
@@ -102,8 +102,11 @@ impl DualPi2 {
         let DualPi2Settings { target, update, alpha_hz, beta_hz, .. } = self.settings;
         while self.next_update <= now {
             let at = self.next_update;
-            let waited_s =
-                self.classic.fifo.oldest().map_or(0.0, |came| at.since(came).as_secs_f64());
+            let waited_s = self
+                .classic
+                .fifo
+                .oldest()
+                .map_or(0.0, |came| at.duration_since(came).as_secs_f64());
             let above = alpha_hz * (waited_s - target.as_secs_f64());
             let growth = beta_hz * (waited_s - self.previous_s);
             self.base = (self.base + above + growth).clamp(0.0, 1.0);
@@ -140,11 +143,11 @@ impl DualPi2 {
         let coupled = self.coupled();
         // Overload: marks alone say nothing any more (A.2).
         if coupled >= 1.0 && self.low.recurs(self.base * self.base) {
-            out.lose(at, packet, LossCause::QueueEarly);
+            out.record_loss(at, packet, PathLossCause::QueueEarly);
             return None;
         }
         // One packet alone is no queue, however slow the line (Th_len).
-        let late = at.since(came) >= self.settings.step && !self.low.fifo.is_empty();
+        let late = at.duration_since(came) >= self.settings.step && !self.low.fifo.is_empty();
         if late || coupled >= 1.0 || self.low.recurs(coupled) {
             packet.ecn = Ecn::Experienced;
         }
@@ -158,7 +161,7 @@ impl DualPi2 {
         }
         if self.classic.recurs(self.base * self.base) {
             if !packet.ecn.may_be_marked() {
-                out.lose(at, packet, LossCause::QueueEarly);
+                out.record_loss(at, packet, PathLossCause::QueueEarly);
                 return None;
             }
             packet.ecn = Ecn::Experienced;
@@ -171,7 +174,7 @@ impl Queue for DualPi2 {
     fn enqueue(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         self.advance(at);
         if !self.limit.admits(self.backlog(), &packet) {
-            out.lose(at, packet, LossCause::QueueFull);
+            out.record_loss(at, packet, PathLossCause::QueueFull);
             return;
         }
         match packet.ecn {
@@ -204,17 +207,17 @@ impl Queue for DualPi2 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{at, packet};
+    use super::super::testing::{packet, time_at_ns};
     use super::*;
 
     const US: u64 = 1000;
     const MS: u64 = 1_000_000;
 
-    fn queue() -> DualPi2 {
+    fn standard_queue() -> DualPi2 {
         DualPi2::new(DualPi2Settings::STANDARD, Limit::Packets(1_000_000))
     }
 
-    fn of(ecn: Ecn) -> Packet {
+    fn packet_with_ecn(ecn: Ecn) -> Packet {
         Packet { ecn, ..packet(1500) }
     }
 
@@ -231,31 +234,32 @@ mod tests {
 
     #[test]
     fn the_base_chance_follows_the_delay_and_its_growth() {
-        let mut queue = queue();
+        let mut queue = standard_queue();
         let mut out = Outlet::default();
         // One packet stands from 0 on: it waited 15 ms at 15 ms, so 0.15 * 0 + 3 * 0.015 = 0.045;
         // at 30 ms 0.15 * 0.015 + 3 * 0.015 = 0.04725 more; at 45 ms 0.15 * 0.03 + 0.045.
-        queue.enqueue(at(0), of(Ecn::NotCapable), &mut out);
+        queue.enqueue(time_at_ns(0), packet_with_ecn(Ecn::NotCapable), &mut out);
         for (ms, expected) in [(14, 0.0), (15, 0.045), (30, 0.09225), (45, 0.14175)] {
-            queue.advance(at(ms * MS));
+            queue.advance(time_at_ns(ms * MS));
             assert!((queue.base - expected).abs() < 1e-12, "{ms}: {}", queue.base);
         }
         // Gone: at 60 ms 0.15 * -0.015 + 3 * -0.045 = -0.13725 is left of it 0.0045, and then
         // 0.00225 less at each step.
-        assert!(queue.get(at(46 * MS), &mut out).is_some());
+        assert!(queue.get(time_at_ns(46 * MS), &mut out).is_some());
         for (ms, expected) in [(60, 0.0045), (75, 0.00225), (90, 0.0), (3_600_000, 0.0)] {
-            queue.advance(at(ms * MS));
+            queue.advance(time_at_ns(ms * MS));
             assert!((queue.base - expected).abs() < 1e-12, "{ms}: {}", queue.base);
         }
-        assert!(queue.next_update > at(3_600_000 * MS));
+        assert!(queue.next_update > time_at_ns(3_600_000 * MS));
     }
 
     /// Marked, and lost, of 10,000 packets that wait for nothing under a base chance.
     fn events(base: f64, ecn: Ecn) -> (usize, usize) {
-        let mut queue = queue();
+        let mut queue = standard_queue();
         queue.base = base;
         let mut out = Outlet::default();
-        let passed = (0..10_000).filter_map(|_| queue.pass_through(at(0), of(ecn), &mut out));
+        let passed = (0..10_000)
+            .filter_map(|_| queue.pass_through(time_at_ns(0), packet_with_ecn(ecn), &mut out));
         let marked = passed.filter(|packet| packet.ecn == Ecn::Experienced).count();
         (marked, out.lost.len())
     }
@@ -278,27 +282,28 @@ mod tests {
     #[test]
     fn packets_of_l4s_are_marked_from_a_millisecond_on() {
         for (us, expected) in [(999, Ecn::Capable1), (1000, Ecn::Experienced)] {
-            let mut queue = queue();
+            let mut queue = standard_queue();
             let mut out = Outlet::default();
             for _ in 0..2 {
-                queue.enqueue(at(0), of(Ecn::Capable1), &mut out);
+                queue.enqueue(time_at_ns(0), packet_with_ecn(Ecn::Capable1), &mut out);
             }
-            let first = queue.get(at(us * US), &mut out).expect("two wait");
+            let first = queue.get(time_at_ns(us * US), &mut out).expect("two wait");
             assert_eq!(first.ecn, expected, "{us}");
             // The last one has none behind it.
-            let last = queue.get(at(2000 * US), &mut out).expect("one waits");
+            let last = queue.get(time_at_ns(2000 * US), &mut out).expect("one waits");
             assert_eq!(last.ecn, Ecn::Capable1);
         }
     }
 
     #[test]
     fn l4s_goes_first_and_the_classic_queue_keeps_a_tenth() {
-        let mut queue = queue();
+        let mut queue = standard_queue();
         let mut out = Outlet::default();
         for ecn in [Ecn::NotCapable, Ecn::Capable1] {
-            (0..1000).for_each(|_| queue.enqueue(at(0), of(ecn), &mut out));
+            (0..1000).for_each(|_| queue.enqueue(time_at_ns(0), packet_with_ecn(ecn), &mut out));
         }
-        let taken: Vec<Packet> = (0..1000).filter_map(|_| queue.get(at(0), &mut out)).collect();
+        let taken: Vec<Packet> =
+            (0..1000).filter_map(|_| queue.get(time_at_ns(0), &mut out)).collect();
         assert_eq!(taken[0].ecn, Ecn::Capable1);
         let classic = taken.iter().filter(|packet| packet.ecn == Ecn::NotCapable).count();
         assert!(classic.abs_diff(100) <= 1, "{classic}");

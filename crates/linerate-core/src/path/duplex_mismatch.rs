@@ -34,7 +34,7 @@ pub struct DuplexEnd {
 
 impl DuplexMismatch {
     /// The end that sends in one direction, half duplex or full, on a line of `bits_per_s`.
-    pub fn end(&self, is_half: bool, bits_per_s: u64) -> DuplexEnd {
+    pub fn duplex_end(&self, is_half: bool, bits_per_s: u64) -> DuplexEnd {
         DuplexEnd {
             link: self.clone(),
             is_half,
@@ -44,9 +44,9 @@ impl DuplexMismatch {
 }
 
 impl DuplexEnd {
-    /// Sends a frame that is ready at `at` and leaves until the time from `send`. A full-duplex
+    /// Sends a frame that is ready at `time_at_ns` and leaves until the time from `send`. A full-duplex
     /// end's frame has its fate at once; a half-duplex end's from [`DuplexEnd::was_hit`].
-    pub(super) fn begin(
+    pub(super) fn send_frame(
         &self,
         at: MonoTime,
         send: impl FnOnce(MonoTime) -> MonoTime,
@@ -75,31 +75,33 @@ impl DuplexEnd {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{at, packet};
+    use super::super::testing::{packet, time_at_ns};
     use super::*;
-    use crate::path::{Element, Framing, Limit, Link, LossCause, Outlet, Packet, TailDrop};
+    use crate::path::{
+        Element, Framing, Limit, Outlet, Packet, PathLossCause, QueuedLink, TailDrop,
+    };
     use crate::units::BitRate;
 
     /// 1500 bytes take 1 ms, 64 bytes 43 µs, at either end.
-    fn ends() -> [Link; 2] {
+    fn mismatched_links() -> [QueuedLink; 2] {
         let mismatch = DuplexMismatch::default();
         [false, true].map(|is_half| {
             let rate = BitRate::from_bits_per_sec(12_000_000);
-            let link = Link::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(100)));
-            link.in_mismatch(mismatch.end(is_half, 12_000_000))
+            let link = QueuedLink::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(100)));
+            link.in_mismatch(mismatch.duplex_end(is_half, 12_000_000))
         })
     }
 
     /// Sends packets of (µs, number, whether by the half-duplex end) and tells the numbers lost.
-    fn lost(packets: &[(u64, u64, bool)]) -> Vec<u64> {
-        let (mut ends, mut out) = (ends(), Outlet::default());
+    fn lost_numbers(packets: &[(u64, u64, bool)]) -> Vec<u64> {
+        let (mut ends, mut out) = (mismatched_links(), Outlet::default());
         for &(us, number, half) in packets {
-            let now = at(us * 1000);
+            let now = time_at_ns(us * 1000);
             ends.iter_mut().for_each(|end| end.release(now, &mut out));
             ends[usize::from(half)].receive(now, Packet { number, ..packet(1500) }, &mut out);
         }
-        ends.iter_mut().for_each(|end| end.release(at(u64::MAX), &mut out));
-        assert!(out.lost.iter().all(|lost| lost.cause == LossCause::Damaged));
+        ends.iter_mut().for_each(|end| end.release(time_at_ns(u64::MAX), &mut out));
+        assert!(out.lost.iter().all(|lost| lost.cause == PathLossCause::Damaged));
         assert_eq!(out.lost.len() + out.departures.len(), packets.len());
         let mut numbers: Vec<_> = out.lost.iter().map(|lost| lost.packet.number).collect();
         numbers.sort_unstable();
@@ -108,22 +110,22 @@ mod tests {
 
     #[test]
     fn one_direction_alone_loses_nothing() {
-        assert_eq!(lost(&[(0, 1, false), (0, 2, false), (0, 3, false)]), [0_u64; 0]);
-        assert_eq!(lost(&[(0, 1, true), (0, 2, true), (0, 3, true)]), [0_u64; 0]);
+        assert_eq!(lost_numbers(&[(0, 1, false), (0, 2, false), (0, 3, false)]), [0_u64; 0]);
+        assert_eq!(lost_numbers(&[(0, 1, true), (0, 2, true), (0, 3, true)]), [0_u64; 0]);
     }
 
     #[test]
     fn a_frame_into_one_of_the_half_duplex_end_is_lost_with_it() {
         // The second begins 500 µs into the first, past its window of 43 µs.
-        assert_eq!(lost(&[(0, 1, true), (500, 2, false)]), [1, 2]);
+        assert_eq!(lost_numbers(&[(0, 1, true), (500, 2, false)]), [1, 2]);
         // Within the window the half-duplex end begins anew and gets through.
-        assert_eq!(lost(&[(0, 1, true), (30, 2, false)]), [2]);
+        assert_eq!(lost_numbers(&[(0, 1, true), (30, 2, false)]), [2]);
     }
 
     #[test]
     fn the_half_duplex_end_waits_for_the_other_one() {
-        assert_eq!(lost(&[(0, 1, false), (500, 2, true)]), [0_u64; 0]);
+        assert_eq!(lost_numbers(&[(0, 1, false), (500, 2, true)]), [0_u64; 0]);
         // It begins at 1 ms, as the next frame of the other end does: an early collision.
-        assert_eq!(lost(&[(0, 1, false), (0, 2, false), (500, 3, true)]), [2]);
+        assert_eq!(lost_numbers(&[(0, 1, false), (0, 2, false), (500, 3, true)]), [2]);
     }
 }

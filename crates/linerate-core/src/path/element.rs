@@ -74,12 +74,12 @@ pub struct Lost {
     /// The packet that is lost.
     pub packet: Packet,
     /// Reason of the loss.
-    pub cause: LossCause,
+    pub cause: PathLossCause,
 }
 
 /// Reason why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LossCause {
+pub enum PathLossCause {
     /// The queue was full.
     QueueFull,
     /// An active queue management dropped it early.
@@ -116,13 +116,13 @@ impl Outlet {
     }
 
     /// A copy of a packet leaves at `at`.
-    pub fn copy(&mut self, at: MonoTime, packet: Packet) {
+    pub fn forward_copy(&mut self, at: MonoTime, packet: Packet) {
         self.copied.push(packet);
         self.forward(at, packet);
     }
 
     /// A packet is lost at `at`.
-    pub fn lose(&mut self, at: MonoTime, packet: Packet, cause: LossCause) {
+    pub fn record_loss(&mut self, at: MonoTime, packet: Packet, cause: PathLossCause) {
         self.lost.push(Lost { at, packet, cause });
     }
 }

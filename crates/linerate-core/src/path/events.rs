@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Element, LossCause, Outlet, Packet, Random};
+use super::{Element, Outlet, Packet, PathLossCause, Random};
 use crate::time::MonoTime;
 
 /// Loses the packets whose numbers are listed, counted from 0 in this direction. Packets that hosts
@@ -23,7 +23,7 @@ impl ListedLoss {
 impl Element for ListedLoss {
     fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.numbers.binary_search(&packet.number).is_ok() {
-            out.lose(at, packet, LossCause::Random);
+            out.record_loss(at, packet, PathLossCause::Random);
         } else {
             out.forward(at, packet);
         }
@@ -50,7 +50,7 @@ impl Outages {
 impl Element for Outages {
     fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.spans.iter().any(|&(begin, end)| begin <= at && at < end) {
-            out.lose(at, packet, LossCause::Outage);
+            out.record_loss(at, packet, PathLossCause::Outage);
         } else {
             out.forward(at, packet);
         }
@@ -75,7 +75,7 @@ impl Element for Duplication {
     fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         out.forward(at, packet);
         if self.random.chance(self.probability) {
-            out.copy(at, packet);
+            out.forward_copy(at, packet);
         }
     }
 }
@@ -118,7 +118,7 @@ impl MtuLimit {
 impl Element for MtuLimit {
     fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if packet.ip_bytes > self.mtu_bytes {
-            out.lose(at, packet, LossCause::TooLong);
+            out.record_loss(at, packet, PathLossCause::TooLong);
         } else {
             out.forward(at, packet);
         }
@@ -127,36 +127,36 @@ impl Element for MtuLimit {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{at, drive, numbers, packet};
+    use super::super::testing::{numbers, packet, send_packets, time_at_ns};
     use super::*;
 
     #[test]
     fn listed_packets_are_lost_and_no_others() {
-        let out = drive(&mut ListedLoss::new(vec![7, 3]), 10, 100, 1);
+        let out = send_packets(&mut ListedLoss::new(vec![7, 3]), 10, 100, 1);
         assert_eq!(numbers(&out.departures), [0, 1, 2, 4, 5, 6, 8, 9]);
     }
 
     #[test]
     fn an_outage_begins_and_ends_on_time() {
         let span = (Duration::from_nanos(3), Duration::from_nanos(6));
-        let out = drive(&mut Outages::new(at(0), &[span]), 10, 100, 1);
+        let out = send_packets(&mut Outages::new(time_at_ns(0), &[span]), 10, 100, 1);
         assert_eq!(numbers(&out.departures), [0, 1, 2, 6, 7, 8, 9]);
-        assert!(out.lost.iter().all(|lost| lost.cause == LossCause::Outage));
+        assert!(out.lost.iter().all(|lost| lost.cause == PathLossCause::Outage));
     }
 
     #[test]
     fn duplicates_follow_their_original() {
-        let out = drive(&mut Duplication::new(1.0, Random::new(0, 0)), 3, 100, 1);
+        let out = send_packets(&mut Duplication::new(1.0, Random::new(0, 0)), 3, 100, 1);
         assert_eq!(numbers(&out.departures), [0, 0, 1, 1, 2, 2]);
     }
 
     #[test]
     fn corruption_and_duplication_keep_their_shares() {
         // 10^6 packets at 1 %: standard error 0.0001; five of them.
-        let out = drive(&mut Corruption::new(0.01, Random::new(1, 0)), 1_000_000, 100, 1);
+        let out = send_packets(&mut Corruption::new(0.01, Random::new(1, 0)), 1_000_000, 100, 1);
         let corrupted = out.departures.iter().filter(|left| left.packet.corrupted).count();
         assert!((corrupted as f64 / 1e6 - 0.01).abs() < 0.0005, "{corrupted}");
-        let out = drive(&mut Duplication::new(0.01, Random::new(1, 0)), 1_000_000, 100, 1);
+        let out = send_packets(&mut Duplication::new(0.01, Random::new(1, 0)), 1_000_000, 100, 1);
         let extra = out.departures.len() - 1_000_000;
         assert!((extra as f64 / 1e6 - 0.01).abs() < 0.0005, "{extra}");
     }
@@ -165,9 +165,9 @@ mod tests {
     fn a_packet_of_the_mtu_passes_and_one_byte_more_does_not() {
         let mut out = Outlet::default();
         let mut mtu = MtuLimit::new(1400);
-        mtu.receive(at(0), packet(1400), &mut out);
-        mtu.receive(at(0), packet(1401), &mut out);
+        mtu.receive(time_at_ns(0), packet(1400), &mut out);
+        mtu.receive(time_at_ns(0), packet(1401), &mut out);
         assert_eq!((out.departures.len(), out.lost.len()), (1, 1));
-        assert_eq!(out.lost[0].cause, LossCause::TooLong);
+        assert_eq!(out.lost[0].cause, PathLossCause::TooLong);
     }
 }

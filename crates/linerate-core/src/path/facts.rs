@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Framing, Limit, Spread};
 use crate::record::{JitterPlan, PathPlan};
 use crate::theory::carrier::Carrier;
-use crate::theory::link::Link;
+use crate::theory::link::LinkTechnology;
 use crate::units::{BitRate, Bytes, Fraction, parse_span};
 
 /// Packets that wait in a shaper, which has a queue of its own.
@@ -50,7 +50,7 @@ impl PathPlan {
     /// Rates, delays and buffers of the two directions.
     /// # Errors
     /// The first key that cannot be built, with the reason.
-    pub fn facts(&self) -> Result<[DirectionFacts; 2], PathProblem> {
+    pub fn direction_facts(&self) -> Result<[DirectionFacts; 2], PathProblem> {
         self.check_nesting()?;
         let plans = [self.direction(false), self.direction(true)];
         let delay = |index: usize| -> Result<Duration, PathProblem> {
@@ -60,7 +60,7 @@ impl PathPlan {
         let rtt = delays[0] + delays[1];
         let facts = |index: usize| {
             let plan = &plans[index];
-            let line = line(plan)?;
+            let line = line_rate(plan)?;
             Ok(DirectionFacts {
                 rate: line.map(|(rate, _)| rate),
                 framing: line.map_or(Framing::ETHERNET, |(_, framing)| framing),
@@ -106,7 +106,7 @@ impl PathPlan {
     }
 }
 
-pub(super) fn rate(key: &str, text: &str) -> Result<BitRate, PathProblem> {
+pub(super) fn parse_rate(key: &str, text: &str) -> Result<BitRate, PathProblem> {
     let rate: BitRate = text.parse().map_err(|error| problem(key, error))?;
     if rate.bits_per_sec() == 0 {
         return Err(problem(key, "a rate of 0 carries nothing; leave the key out for no limit"));
@@ -114,7 +114,7 @@ pub(super) fn rate(key: &str, text: &str) -> Result<BitRate, PathProblem> {
     Ok(rate)
 }
 
-pub(super) fn span(key: &str, text: &str) -> Result<Duration, PathProblem> {
+pub(super) fn parse_delay(key: &str, text: &str) -> Result<Duration, PathProblem> {
     let span = parse_span(text).map_err(|error| problem(key, error))?;
     if span > DELAY_MAX {
         let reason = format!("{text} is above {} s", DELAY_MAX.as_secs());
@@ -123,16 +123,16 @@ pub(super) fn span(key: &str, text: &str) -> Result<Duration, PathProblem> {
     Ok(span)
 }
 
-pub(super) fn time(key: &str, text: &str) -> Result<Duration, PathProblem> {
+pub(super) fn parse_time(key: &str, text: &str) -> Result<Duration, PathProblem> {
     parse_span(text).map_err(|error| problem(key, error))
 }
 
-pub(super) fn share(key: &str, text: &str) -> Result<f64, PathProblem> {
-    text.parse().map(Fraction::value).map_err(|error| problem(key, error))
+pub(super) fn parse_share(key: &str, text: &str) -> Result<f64, PathProblem> {
+    text.parse().map(Fraction::as_f64).map_err(|error| problem(key, error))
 }
 
 /// Rate and framing of the link; `None` where nothing or a trace limits.
-fn line(plan: &PathPlan) -> Result<Option<(BitRate, Framing)>, PathProblem> {
+fn line_rate(plan: &PathPlan) -> Result<Option<(BitRate, Framing)>, PathProblem> {
     let lines = [
         ("link", plan.link.is_some()),
         ("rate", plan.rate.is_some()),
@@ -145,14 +145,14 @@ fn line(plan: &PathPlan) -> Result<Option<(BitRate, Framing)>, PathProblem> {
         return Err(problem(second, format!("there is `{first}` already; only one of them")));
     }
     if let Some(text) = &plan.rate {
-        return with_carrier(Link::Ethernet(rate("rate", text)?), plan).map(Some);
+        return with_carrier(LinkTechnology::Ethernet(parse_rate("rate", text)?), plan).map(Some);
     }
     if plan.link.is_some() {
         let (link, _) = named_line(plan)?.expect("the plan names a link");
         return with_carrier(link, plan).map(Some);
     }
     if let Some(text) = plan.trunk.first() {
-        return Ok(Some((rate("trunk", text)?, Framing::ETHERNET)));
+        return Ok(Some((parse_rate("trunk", text)?, Framing::ETHERNET)));
     }
     if plan.carrier.is_some() {
         return Err(problem("carrier", "it needs a `link` that it runs on"));
@@ -160,7 +160,7 @@ fn line(plan: &PathPlan) -> Result<Option<(BitRate, Framing)>, PathProblem> {
     Ok(None)
 }
 
-fn with_carrier(link: Link, plan: &PathPlan) -> Result<(BitRate, Framing), PathProblem> {
+fn with_carrier(link: LinkTechnology, plan: &PathPlan) -> Result<(BitRate, Framing), PathProblem> {
     let carrier = carrier(link, plan)?;
     let found = Framing::from_link(link, carrier).filter(|(rate, _)| rate.bits_per_sec() > 0);
     found.ok_or_else(|| {
@@ -172,13 +172,13 @@ fn with_carrier(link: Link, plan: &PathPlan) -> Result<(BitRate, Framing), PathP
 fn longest_delay(plan: &PathPlan) -> Result<Duration, PathProblem> {
     let mut sum = Duration::ZERO;
     if let Some(text) = &plan.delay {
-        sum += span("delay", text)?;
+        sum += parse_delay("delay", text)?;
     }
     for step in &plan.delay_steps {
-        sum = sum.max(span("delay_steps.delay", &step.delay)?);
+        sum = sum.max(parse_delay("delay_steps.delay", &step.delay)?);
     }
     if let Some(text) = &plan.batch {
-        sum += span("batch", text)?;
+        sum += parse_delay("batch", text)?;
     }
     if let Some(jitter) = &plan.jitter {
         sum += match spread(jitter)? {
@@ -189,15 +189,15 @@ fn longest_delay(plan: &PathPlan) -> Result<Duration, PathProblem> {
         };
     }
     if let Some(reorder) = &plan.reorder {
-        sum += span("reorder.extra", &reorder.extra)?;
+        sum += parse_delay("reorder.extra", &reorder.extra)?;
     }
     Ok(sum)
 }
 
 pub(super) fn spread(jitter: &JitterPlan) -> Result<Spread, PathProblem> {
     match (&jitter.most, &jitter.mean) {
-        (Some(most), None) => Ok(Spread::Uniform { most: span("jitter.most", most)? }),
-        (None, Some(mean)) => Ok(Spread::Exponential { mean: span("jitter.mean", mean)? }),
+        (Some(most), None) => Ok(Spread::Uniform { most: parse_delay("jitter.most", most)? }),
+        (None, Some(mean)) => Ok(Spread::Exponential { mean: parse_delay("jitter.mean", mean)? }),
         _ => Err(problem("jitter", "it needs one of `most` (even) and `mean` (exponential)")),
     }
 }
@@ -231,7 +231,7 @@ fn buffer(plan: &PathPlan, rate: Option<BitRate>, rtt: Duration) -> Result<Limit
         return Ok(Limit::Bytes(of_span(rtt.mul_f64(count))?));
     }
     if text.ends_with('s') && !text.ends_with("bytes") {
-        return Ok(Limit::Bytes(of_span(span("buffer", text)?)?));
+        return Ok(Limit::Bytes(of_span(parse_delay("buffer", text)?)?));
     }
     let bytes: Bytes = text.parse().map_err(|_| problem("buffer", accepted))?;
     Ok(Limit::Bytes(bytes.count()))
@@ -242,10 +242,12 @@ const SUFFIXES: [(&str, &str); 4] =
     [("-atm", "aal5-llcsnap"), ("-pos", "pos"), ("-hdlc", "hdlc"), ("-ppp", "hdlc")];
 
 /// The plan's link and its link-layer protocol; an Ethernet link where it gives a rate alone.
-pub(super) fn named_line(plan: &PathPlan) -> Result<Option<(Link, Carrier)>, PathProblem> {
+pub(super) fn named_line(
+    plan: &PathPlan,
+) -> Result<Option<(LinkTechnology, Carrier)>, PathProblem> {
     let link = match (&plan.link, &plan.rate) {
         (Some(text), _) => link_of(text)?,
-        (None, Some(text)) => Link::Ethernet(rate("rate", text)?),
+        (None, Some(text)) => LinkTechnology::Ethernet(parse_rate("rate", text)?),
         (None, None) => return Ok(None),
     };
     Ok(Some((link, carrier(link, plan)?)))
@@ -253,30 +255,30 @@ pub(super) fn named_line(plan: &PathPlan) -> Result<Option<(Link, Carrier)>, Pat
 
 /// Carrier of packets on a link: from the plan's key, else from the suffix of the link's name, else
 /// the usual one.
-pub(super) fn carrier(link: Link, plan: &PathPlan) -> Result<Carrier, PathProblem> {
-    let short = plan.link.as_deref().and_then(|text| Some(parts(text)?.1));
+pub(super) fn carrier(link: LinkTechnology, plan: &PathPlan) -> Result<Carrier, PathProblem> {
+    let short = plan.link.as_deref().and_then(|text| Some(split_carrier(text)?.1));
     match plan.carrier.as_deref().or(short) {
         Some(text) => text.parse().map_err(|error| problem("carrier", error)),
         None => Ok(link.default_carrier()),
     }
 }
 
-fn link_of(text: &str) -> Result<Link, PathProblem> {
-    let whole = text.parse::<Link>();
-    let short = || parts(text).and_then(|(name, _)| name.parse().ok());
+fn link_of(text: &str) -> Result<LinkTechnology, PathProblem> {
+    let whole = text.parse::<LinkTechnology>();
+    let short = || split_carrier(text).and_then(|(name, _)| name.parse().ok());
     whole.or_else(|error| short().ok_or_else(|| problem("link", error)))
 }
 
 /// A link by its name, with the carrier that the name ends in: `oc12` and none, `oc12-atm` and
 /// AAL5 with LLC/SNAP. None where it is no link.
-pub fn link_and_carrier(text: &str) -> Option<(Link, Option<Carrier>)> {
+pub fn link_and_carrier(text: &str) -> Option<(LinkTechnology, Option<Carrier>)> {
     let link = link_of(text).ok()?;
-    let short = text.parse::<Link>().is_err().then(|| parts(text)).flatten();
+    let short = text.parse::<LinkTechnology>().is_err().then(|| split_carrier(text)).flatten();
     Some((link, short.and_then(|(_, carrier)| carrier.parse().ok())))
 }
 
 /// A link's name and the carrier that it ends in.
-fn parts(text: &str) -> Option<(&str, &'static str)> {
+fn split_carrier(text: &str) -> Option<(&str, &'static str)> {
     let text = text.trim();
     let (suffix, carrier) = SUFFIXES.iter().find(|(suffix, _)| text.ends_with(suffix))?;
     Some((&text[..text.len() - suffix.len()], carrier))
@@ -286,20 +288,20 @@ fn parts(text: &str) -> Option<(&str, &'static str)> {
 mod tests {
     use super::*;
 
-    fn plan(text: &str) -> PathPlan {
+    fn parse_plan(text: &str) -> PathPlan {
         crate::tree::from_toml(text).unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]
     fn an_oc_12_with_cells_has_its_payload_rate_and_a_bandwidth_delay_product_of_buffer() {
-        let plan = plan("link = \"oc12\"\ncarrier = \"aal5-llcsnap\"\ndelay = \"22.5 ms\"");
-        let [there, back] = plan.facts().expect("sound");
+        let plan = parse_plan("link = \"oc12\"\ncarrier = \"aal5-llcsnap\"\ndelay = \"22.5 ms\"");
+        let [there, back] = plan.direction_facts().expect("sound");
         assert_eq!(there, back);
         assert_eq!(there.rate, Some(BitRate::from_bits_per_sec(599_040_000)));
         // 599.04 Mbit/s x 45 ms / 8 = 3,369,600 bytes.
         assert_eq!(there.buffer, Limit::Bytes(3_369_600));
         // Half of that under way, all of it waiting.
-        let [load, _] = plan.loads(9180).expect("sound");
+        let [load, _] = plan.direction_loads(9180).expect("sound");
         assert_eq!(
             load.rate.and_then(|rate| rate.bytes_in(load.delay)),
             Some(Bytes::new(1_684_800))
@@ -309,11 +311,11 @@ mod tests {
 
     #[test]
     fn a_direction_overrides_the_keys_of_both() {
-        let plan = plan(
+        let plan = parse_plan(
             "rate = \"10M\"\ndelay = \"5 ms\"\nloss = \"1%\"\n\
              backward = { rate = \"1M\", loss = \"0\", buffer = \"10 packets\" }",
         );
-        let [there, back] = plan.facts().expect("sound");
+        let [there, back] = plan.direction_facts().expect("sound");
         assert_eq!(there.rate, Some(BitRate::from_bits_per_sec(10_000_000)));
         assert_eq!(back.rate, Some(BitRate::from_bits_per_sec(1_000_000)));
         assert_eq!((there.delay, back.delay), (back.delay, Duration::from_millis(5)));

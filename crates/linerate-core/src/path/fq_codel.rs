@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use super::codel::{CodelSettings, Control};
 use super::queue::{Fifo, Queue};
-use super::{Backlog, Limit, LossCause, Outlet, Packet};
+use super::{Backlog, Limit, Outlet, Packet, PathLossCause};
 use crate::time::MonoTime;
 
 /// Queues, as RFC 8290 §5.2.3 suggests.
@@ -42,7 +42,7 @@ impl HostFlowCounts {
     }
 
     /// Flows of the busier of two hosts.
-    fn most(&self, hosts: [u32; 2]) -> u32 {
+    fn busier_host_flows(&self, hosts: [u32; 2]) -> u32 {
         let counts =
             self.0.iter().zip(hosts).map(|(counts, host)| counts[host as usize % FLOW_QUEUES]);
         counts.max().unwrap_or(0).max(1)
@@ -78,7 +78,7 @@ impl FqCodel {
 
     /// Bytes that a flow may send in one turn.
     fn quantum(&self, hosts: [u32; 2]) -> i64 {
-        let flows = self.hosts.as_ref().map_or(1, |counts| counts.most(hosts));
+        let flows = self.hosts.as_ref().map_or(1, |counts| counts.busier_host_flows(hosts));
         i64::from((self.settings.mtu_bytes / flows).max(1))
     }
 
@@ -88,7 +88,7 @@ impl FqCodel {
         let fattest = self.queues.iter_mut().max_by_key(|queue| bytes(queue));
         if let Some((_, packet)) = fattest.and_then(|queue| queue.fifo.pop()) {
             self.forget(&packet);
-            out.lose(at, packet, LossCause::QueueFull);
+            out.record_loss(at, packet, PathLossCause::QueueFull);
         }
     }
 
@@ -173,7 +173,7 @@ impl Queue for FqCodel {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{at, packet};
+    use super::super::testing::{packet, time_at_ns};
     use super::*;
 
     #[test]
@@ -181,13 +181,13 @@ mod tests {
         let mut queue = FqCodel::new(CodelSettings::STANDARD, Limit::Packets(10_240));
         let mut out = Outlet::default();
         for number in 0..100 {
-            queue.enqueue(at(0), Packet { flow: 1, number, ..packet(1500) }, &mut out);
+            queue.enqueue(time_at_ns(0), Packet { flow: 1, number, ..packet(1500) }, &mut out);
         }
         // The bulky flow's first turn makes it an old flow.
-        assert_eq!(queue.get(at(0), &mut out).map(|packet| packet.flow), Some(1));
-        assert_eq!(queue.get(at(0), &mut out).map(|packet| packet.flow), Some(1));
-        queue.enqueue(at(1), Packet { flow: 2, ..packet(100) }, &mut out);
-        assert_eq!(queue.get(at(1), &mut out).map(|packet| packet.flow), Some(2));
+        assert_eq!(queue.get(time_at_ns(0), &mut out).map(|packet| packet.flow), Some(1));
+        assert_eq!(queue.get(time_at_ns(0), &mut out).map(|packet| packet.flow), Some(1));
+        queue.enqueue(time_at_ns(1), Packet { flow: 2, ..packet(100) }, &mut out);
+        assert_eq!(queue.get(time_at_ns(1), &mut out).map(|packet| packet.flow), Some(2));
     }
 
     #[test]
@@ -195,12 +195,12 @@ mod tests {
         let mut queue = FqCodel::new(CodelSettings::STANDARD, Limit::Packets(10_240));
         let mut out = Outlet::default();
         for _ in 0..2000 {
-            queue.enqueue(at(0), Packet { flow: 1, ..packet(1500) }, &mut out);
-            queue.enqueue(at(0), Packet { flow: 2, ..packet(500) }, &mut out);
+            queue.enqueue(time_at_ns(0), Packet { flow: 1, ..packet(1500) }, &mut out);
+            queue.enqueue(time_at_ns(0), Packet { flow: 2, ..packet(500) }, &mut out);
         }
         let mut bytes = [0_u64; 3];
         for _ in 0..2000 {
-            let packet = queue.get(at(0), &mut out).expect("packets wait");
+            let packet = queue.get(time_at_ns(0), &mut out).expect("packets wait");
             bytes[packet.flow as usize] += u64::from(packet.ip_bytes);
         }
         // Shares differ by less than two quanta.
@@ -212,9 +212,9 @@ mod tests {
         let mut queue = FqCodel::new(CodelSettings::STANDARD, Limit::Packets(10));
         let mut out = Outlet::default();
         for number in 0..10 {
-            queue.enqueue(at(0), Packet { flow: 1, number, ..packet(1500) }, &mut out);
+            queue.enqueue(time_at_ns(0), Packet { flow: 1, number, ..packet(1500) }, &mut out);
         }
-        queue.enqueue(at(0), Packet { flow: 2, ..packet(100) }, &mut out);
+        queue.enqueue(time_at_ns(0), Packet { flow: 2, ..packet(100) }, &mut out);
         assert_eq!(out.lost.len(), 1);
         assert_eq!((out.lost[0].packet.flow, out.lost[0].packet.number), (1, 0));
         assert_eq!(queue.backlog(), Backlog { packets: 10, bytes: 9 * 1500 + 100 });
@@ -227,12 +227,12 @@ mod tests {
         for _ in 0..3000 {
             for flow in 1..=4 {
                 let hosts = [if flow == 1 { 1 } else { 2 }, 10 + flow];
-                queue.enqueue(at(0), Packet { flow, hosts, ..packet(1500) }, &mut out);
+                queue.enqueue(time_at_ns(0), Packet { flow, hosts, ..packet(1500) }, &mut out);
             }
         }
         let mut bytes = [0_u64; 2];
         for _ in 0..3000 {
-            let packet = queue.get(at(0), &mut out).expect("packets wait");
+            let packet = queue.get(time_at_ns(0), &mut out).expect("packets wait");
             bytes[packet.hosts[0] as usize - 1] += u64::from(packet.ip_bytes);
         }
         bytes.map(|bytes| bytes as f64 / (3000.0 * 1500.0))
@@ -255,11 +255,11 @@ mod tests {
         let mut out = Outlet::default();
         for flow in 1..=3 {
             let hosts = [7, 20 + flow];
-            queue.enqueue(at(0), Packet { flow, hosts, ..packet(1500) }, &mut out);
+            queue.enqueue(time_at_ns(0), Packet { flow, hosts, ..packet(1500) }, &mut out);
         }
         assert_eq!(queue.quantum([7, 21]), 1514 / 3);
         assert_eq!(queue.quantum([8, 9]), 1514);
-        while queue.get(at(0), &mut out).is_some() {}
+        while queue.get(time_at_ns(0), &mut out).is_some() {}
         assert_eq!(queue.quantum([7, 21]), 1514);
     }
 }

@@ -8,7 +8,7 @@ use crate::theory::access::{PTM_CODE_BYTES, PTM_DATA_BYTES, PTM_FRAME_BYTES};
 use crate::theory::atm;
 use crate::theory::carrier::Carrier;
 use crate::theory::framing::{FCS_BYTES, FRAME_MIN_BYTES, GAP_BYTES, HEADER_BYTES, PREAMBLE_BYTES};
-use crate::theory::link::Link;
+use crate::theory::link::LinkTechnology;
 use crate::theory::ppp::Stuffing;
 use crate::theory::sonet::wan_phy_mac_bps;
 use crate::units::BitRate;
@@ -43,7 +43,7 @@ impl Framing {
     };
 
     /// A fixed number of bytes a packet.
-    pub const fn fixed(header_bytes: u32) -> Self {
+    pub const fn fixed_header(header_bytes: u32) -> Self {
         Self::Frame { header_bytes, frame_min_bytes: 0, outside_bytes: 0 }
     }
 
@@ -64,38 +64,44 @@ impl Framing {
 
     /// Rate of the bytes that the framing counts on a link, and the framing; `None` for a
     /// combination that has none.
-    pub fn from_link(link: Link, carrier: Carrier) -> Option<(BitRate, Self)> {
-        if !link.takes(carrier) {
+    pub fn from_link(link: LinkTechnology, carrier: Carrier) -> Option<(BitRate, Self)> {
+        if !link.supports_carrier(carrier) {
             return None;
         }
         let rate = match (link, carrier) {
-            (Link::Sonet(line), _) => BitRate::from_bits_per_sec(line.payload_bps()),
-            (Link::Pdh(line), Carrier::Aal5(_)) => BitRate::from_nearest(line.cell_bps())?,
-            (Link::Pdh(line), _) => BitRate::from_nearest(line.packet_bps())?,
-            (Link::WanPhy, _) => BitRate::from_nearest(wan_phy_mac_bps())?,
-            (Link::Vdsl2(rate), _) => {
+            (LinkTechnology::Sonet(line), _) => BitRate::from_bits_per_sec(line.payload_bps()),
+            (LinkTechnology::Pdh(line), Carrier::Aal5(_)) => {
+                BitRate::from_nearest(line.cell_bps())?
+            }
+            (LinkTechnology::Pdh(line), _) => BitRate::from_nearest(line.packet_bps())?,
+            (LinkTechnology::WanPhy, _) => BitRate::from_nearest(wan_phy_mac_bps())?,
+            (LinkTechnology::Vdsl2(rate), _) => {
                 let share = f64::from(PTM_DATA_BYTES) / f64::from(PTM_CODE_BYTES);
                 BitRate::from_nearest(rate.bits_per_sec() as f64 * share)?
             }
-            _ => link.rate(),
+            _ => link.bit_rate(),
         };
         Some((rate, Self::of_packets(link, carrier)?))
     }
 
-    const fn of_packets(link: Link, carrier: Carrier) -> Option<Self> {
+    const fn of_packets(link: LinkTechnology, carrier: Carrier) -> Option<Self> {
         let frame = HEADER_BYTES + FCS_BYTES;
         Some(match (link, carrier) {
-            (Link::Shaped(_), _) => Self::fixed(HEADER_BYTES),
-            (Link::Docsis(_), _) => Self::Frame {
+            (LinkTechnology::Shaped(_), _) => Self::fixed_header(HEADER_BYTES),
+            (LinkTechnology::Docsis(_), _) => Self::Frame {
                 header_bytes: frame,
                 frame_min_bytes: FRAME_MIN_BYTES,
                 outside_bytes: 0,
             },
-            (Link::Wifi(_) | Link::WifiLegacy(_), _) => return None,
+            (LinkTechnology::Wifi(_) | LinkTechnology::WifiLegacy(_), _) => return None,
             (_, Carrier::Ethernet) => Self::ETHERNET,
             (_, Carrier::Aal5(mapping)) => Self::Aal5 { header_bytes: mapping.header_bytes() },
-            (_, Carrier::Pos { stuffed: false }) => Self::fixed(Stuffing::Octets.frame_bytes()),
-            (_, Carrier::Hdlc { stuffed: false }) => Self::fixed(Stuffing::Bits.frame_bytes()),
+            (_, Carrier::Pos { stuffed: false }) => {
+                Self::fixed_header(Stuffing::Octets.frame_bytes())
+            }
+            (_, Carrier::Hdlc { stuffed: false }) => {
+                Self::fixed_header(Stuffing::Bits.frame_bytes())
+            }
             (_, Carrier::Ptm { pppoe: false }) => Self::Frame {
                 header_bytes: frame,
                 frame_min_bytes: FRAME_MIN_BYTES,
@@ -109,9 +115,9 @@ impl Framing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Family;
-    use crate::theory::framing::{Segment, Transport};
-    use crate::theory::stack::{StackPlan, stack};
+    use crate::record::IpFamily;
+    use crate::theory::framing::{SegmentHeaders, Transport};
+    use crate::theory::stack::{StackPlan, layer_rates};
 
     #[test]
     fn framings_take_what_their_standards_say() {
@@ -121,16 +127,16 @@ mod tests {
         assert_eq!(Framing::Aal5 { header_bytes: 8 }.line_bytes(9180), 192 * 53);
         assert_eq!(Framing::Aal5 { header_bytes: 8 }.line_bytes(40), 2 * 53);
         assert_eq!(Framing::Aal5 { header_bytes: 0 }.line_bytes(40), 53);
-        assert_eq!(Framing::fixed(9).line_bytes(1500), 1509);
+        assert_eq!(Framing::fixed_header(9).line_bytes(1500), 1509);
     }
 
     #[test]
     fn a_full_packet_takes_as_long_as_the_ceiling_says() {
         // The emulator and `linerate ceiling` must never disagree.
-        let segment = Segment { family: Family::V4, transport: Transport::Udp };
+        let segment = SegmentHeaders { family: IpFamily::V4, transport: Transport::Udp };
         for name in ["1g", "oc3", "oc12", "ds3", "ds1", "10gbase-w", "vdsl2:50M", "docsis:100M"] {
             for carrier in Carrier::ALL {
-                let link: Link = name.parse().expect("a link");
+                let link: LinkTechnology = name.parse().expect("a link");
                 let Some((rate, framing)) = Framing::from_link(link, carrier) else { continue };
                 let plan = StackPlan {
                     link,
@@ -139,7 +145,7 @@ mod tests {
                     mtu_bytes: 1500,
                     segment,
                 };
-                let packets_per_s = stack(&plan).expect("a possible link").packets_per_s;
+                let packets_per_s = layer_rates(&plan).expect("a possible link").packets_per_s;
                 let ours = rate.bits_per_sec() as f64 / 8.0 / f64::from(framing.line_bytes(1500));
                 let (name, error) = (carrier.name(), (ours / packets_per_s - 1.0).abs());
                 assert!(error < 1e-6, "{link} {name}: {ours}, ceiling {packets_per_s}");

@@ -30,9 +30,9 @@ pub enum Spread {
 }
 
 impl Spread {
-    fn draw(self, random: &mut Random) -> Duration {
+    fn draw_delay(self, random: &mut Random) -> Duration {
         match self {
-            Self::Uniform { most } => most.mul_f64(random.unit()),
+            Self::Uniform { most } => most.mul_f64(random.next_uniform()),
             Self::Exponential { mean } => mean.mul_f64(random.exponential()),
             Self::Some { share, extra } => {
                 if random.chance(share) {
@@ -66,7 +66,7 @@ struct JitteredPacket {
 }
 
 impl JitteredPacket {
-    const fn key(&self) -> (MonoTime, u64) {
+    const fn departure_key(&self) -> (MonoTime, u64) {
         (self.departure.at, self.arrival)
     }
 }
@@ -79,7 +79,7 @@ impl PartialOrd for JitteredPacket {
 
 impl Ord for JitteredPacket {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key().cmp(&other.key())
+        self.departure_key().cmp(&other.departure_key())
     }
 }
 
@@ -95,7 +95,7 @@ impl Jitter {
 
 impl Element for Jitter {
     fn receive(&mut self, at: MonoTime, packet: Packet, _: &mut Outlet) {
-        let mut leaves = at + self.spread.draw(&mut self.random);
+        let mut leaves = at + self.spread.draw_delay(&mut self.random);
         if self.keep_order {
             leaves = leaves.max(self.last);
             self.last = leaves;
@@ -129,7 +129,7 @@ impl Element for Jitter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{drive, numbers};
+    use super::super::testing::{numbers, send_packets};
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
@@ -141,7 +141,7 @@ mod tests {
         // is a late packet with at least one of the next two on time: 0.1 (1 - 0.1^2) = 0.099.
         let spread = Spread::Some { share: 0.1, extra: MS * 5 / 2 };
         let mut jitter = Jitter::new(spread, false, Random::new(9, 0));
-        let out = drive(&mut jitter, 200_000, 1500, 1_000_000);
+        let out = send_packets(&mut jitter, 200_000, 1500, 1_000_000);
         let mut highest = 0;
         let late = |number: u64| {
             let reordered = number < highest;
@@ -157,10 +157,10 @@ mod tests {
     fn kept_order_is_kept_and_delays_stay_within_their_bounds() {
         let spread = Spread::Uniform { most: 10 * MS };
         let mut jitter = Jitter::new(spread, true, Random::new(9, 0));
-        let out = drive(&mut jitter, 100_000, 1500, 100_000);
+        let out = send_packets(&mut jitter, 100_000, 1500, 100_000);
         assert!(numbers(&out.departures).is_sorted());
         assert!(out.departures.iter().all(|left| {
-            let delay = left.at.nanos() - left.packet.number * 100_000;
+            let delay = left.at.as_nanos() - left.packet.number * 100_000;
             delay <= 10_000_000
         }));
     }

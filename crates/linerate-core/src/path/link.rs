@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::queue::Queue;
-use super::{Backlog, DuplexEnd, Element, Framing, LossCause, Outlet, Packet};
+use super::{Backlog, DuplexEnd, Element, Framing, Outlet, Packet, PathLossCause};
 use crate::time::MonoTime;
 use crate::units::BitRate;
 
@@ -12,13 +12,13 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A line with a rate and a queue before it. The packet that is being sent does not count as
 /// waiting.
-pub struct Link {
+pub struct QueuedLink {
     line: LineClock,
     queue: Box<dyn Queue>,
     sending: Option<FrameOnLine>,
     /// Further rates with their times, the earliest last.
     steps: Vec<(MonoTime, BitRate)>,
-    medium: Option<Medium>,
+    medium: Option<HalfDuplexMedium>,
     mismatch: Option<DuplexEnd>,
 }
 
@@ -26,10 +26,10 @@ pub struct Link {
 /// The direction that is asked first after the medium is free has it, so each direction's turn is a
 /// packet long when both are asked often.
 #[derive(Clone, Debug, Default)]
-pub struct Medium(Arc<Mutex<MonoTime>>);
+pub struct HalfDuplexMedium(Arc<Mutex<MonoTime>>);
 
-impl Medium {
-    /// Begins at `at` or when the medium is free, and occupies it until the time from `send`.
+impl HalfDuplexMedium {
+    /// Begins at `time_at_ns` or when the medium is free, and occupies it until the time from `send`.
     fn occupy(&self, at: MonoTime, send: impl FnOnce(MonoTime) -> MonoTime) -> MonoTime {
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *free = send(at.max(*free));
@@ -46,7 +46,7 @@ struct FrameOnLine {
     collides: bool,
 }
 
-impl Link {
+impl QueuedLink {
     /// A line of `rate`, which must not be 0, that counts the bytes of `framing`.
     pub fn new(rate: BitRate, framing: Framing, queue: impl Queue + 'static) -> Self {
         Self::from_line(LineClock::new(rate, framing), Box::new(queue))
@@ -73,7 +73,7 @@ impl Link {
     }
 
     /// The same link on a medium that another link shares.
-    pub fn on_medium(mut self, medium: Medium) -> Self {
+    pub fn on_medium(mut self, medium: HalfDuplexMedium) -> Self {
         self.medium = Some(medium);
         self
     }
@@ -84,29 +84,29 @@ impl Link {
         self
     }
 
-    fn send(&mut self, at: MonoTime, packet: Packet) {
+    fn start_sending(&mut self, at: MonoTime, packet: Packet) {
         while let Some(&(_, rate)) = self.steps.last().filter(|(from, _)| *from <= at) {
             self.line.set_rate(rate);
             self.steps.pop();
         }
         let line = &mut self.line;
-        let mut send = |begin| line.send(begin, &packet);
+        let mut send = |begin| line.transmit_end(begin, &packet);
         let (until, collides) = match (&self.medium, &self.mismatch) {
             (Some(medium), _) => (medium.occupy(at, send), false),
-            (None, Some(end)) => end.begin(at, send),
+            (None, Some(end)) => end.send_frame(at, send),
             (None, None) => (send(at), false),
         };
         self.sending = Some(FrameOnLine { packet, until, collides });
     }
 }
 
-impl Element for Link {
+impl Element for QueuedLink {
     fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.sending.is_some() {
             self.queue.enqueue(at, packet, out);
         } else if let Some(packet) = self.queue.pass_through(at, packet, out) {
             self.line.clear_remainder();
-            self.send(at, packet);
+            self.start_sending(at, packet);
         }
     }
 
@@ -114,13 +114,13 @@ impl Element for Link {
         while let Some(sending) = self.sending.filter(|sending| sending.until <= now) {
             let hit = self.mismatch.as_ref().is_some_and(DuplexEnd::was_hit);
             if sending.collides || hit {
-                out.lose(sending.until, sending.packet, LossCause::Damaged);
+                out.record_loss(sending.until, sending.packet, PathLossCause::Damaged);
             } else {
                 out.forward(sending.until, sending.packet);
             }
             self.sending = None;
             if let Some(packet) = self.queue.get(sending.until, out) {
-                self.send(sending.until, packet);
+                self.start_sending(sending.until, packet);
             }
         }
     }
@@ -155,8 +155,8 @@ impl LineClock {
         Self { per_s: rate.bits_per_sec(), framing: Some(framing), remainder: 0 }
     }
 
-    /// Time at which the last bit leaves of a packet that begins at `at`.
-    const fn send(&mut self, at: MonoTime, packet: &Packet) -> MonoTime {
+    /// Time at which the last bit leaves of a packet that begins at `time_at_ns`.
+    const fn transmit_end(&mut self, at: MonoTime, packet: &Packet) -> MonoTime {
         let units = match self.framing {
             Some(framing) => framing.line_bytes(packet.ip_bytes) as u64 * 8,
             None => 1,
@@ -164,7 +164,7 @@ impl LineClock {
         // At most 64 KiB in cells: 6 * 10^5 bits * 10^9 < 2^50.
         let work = units * NANOS_PER_SECOND + self.remainder;
         self.remainder = work % self.per_s;
-        MonoTime::from_nanos(at.nanos().saturating_add(work / self.per_s))
+        MonoTime::from_nanos(at.as_nanos().saturating_add(work / self.per_s))
     }
 
     /// Clears the remainder after an idle time: the next packet does not begin back to back.
@@ -183,24 +183,25 @@ impl LineClock {
 mod tests {
     use std::time::Duration;
 
-    use super::super::testing::{at, drive, packet};
+    use super::super::testing::{packet, send_packets, time_at_ns};
     use super::*;
-    use crate::path::{Delay, Limit, LossCause, Pipeline, TailDrop};
+    use crate::path::{Delay, Limit, PathLossCause, Pipeline, TailDrop};
 
     #[test]
     fn a_million_packets_back_to_back_take_their_time_to_the_nanosecond() {
         // 10^6 x 1538 x 8 bits at 622.08 Mbit/s: 19.778806584… s.
         let rate = BitRate::from_bits_per_sec(622_080_000);
-        let mut link = Link::new(rate, Framing::ETHERNET, TailDrop::new(Limit::Packets(1_000_000)));
+        let mut link =
+            QueuedLink::new(rate, Framing::ETHERNET, TailDrop::new(Limit::Packets(1_000_000)));
         let mut out = Outlet::default();
         for _ in 0..1_000_000 {
-            link.receive(at(0), packet(1500), &mut out);
+            link.receive(time_at_ns(0), packet(1500), &mut out);
         }
-        link.release(at(u64::MAX), &mut out);
+        link.release(time_at_ns(u64::MAX), &mut out);
         assert_eq!(out.departures.len(), 1_000_000);
         let bits: u128 = 1_000_000 * 1538 * 8;
         let expected = bits * 1_000_000_000 / 622_080_000;
-        assert_eq!(u128::from(out.departures[999_999].at.nanos()), expected);
+        assert_eq!(u128::from(out.departures[999_999].at.as_nanos()), expected);
     }
 
     #[test]
@@ -208,8 +209,9 @@ mod tests {
         for ip_bytes in [64, 9000] {
             // 3000 packets/s offered at 10,000: one second's worth leaves in one second.
             let queue = TailDrop::new(Limit::Packets(8));
-            let out = drive(&mut Link::of_packets(3000, queue), 10_000, ip_bytes, 100_000);
-            let second = |left: &&super::super::Departure| left.at.nanos() <= 1_000_000_000;
+            let out =
+                send_packets(&mut QueuedLink::of_packets(3000, queue), 10_000, ip_bytes, 100_000);
+            let second = |left: &&super::super::Departure| left.at.as_nanos() <= 1_000_000_000;
             assert_eq!(out.departures.iter().filter(second).count(), 3000);
             // The first 9 find room, so 9 more than the rate were taken by then.
             assert_eq!(out.departures.len() + out.lost.len(), 10_000);
@@ -219,17 +221,17 @@ mod tests {
     #[test]
     fn a_full_queue_drops_the_last_to_come() {
         let rate = BitRate::from_bits_per_sec(1_000_000);
-        let mut link = Link::new(rate, Framing::Ip, TailDrop::new(Limit::Bytes(3000)));
+        let mut link = QueuedLink::new(rate, Framing::Ip, TailDrop::new(Limit::Bytes(3000)));
         let mut out = Outlet::default();
         for number in 0..5 {
-            link.receive(at(0), Packet { number, ..packet(1500) }, &mut out);
+            link.receive(time_at_ns(0), Packet { number, ..packet(1500) }, &mut out);
         }
         // One on the line, two in the queue, two lost.
         assert_eq!(out.lost.iter().map(|lost| lost.packet.number).collect::<Vec<_>>(), [3, 4]);
-        assert!(out.lost.iter().all(|lost| lost.cause == LossCause::QueueFull));
-        link.release(at(u64::MAX), &mut out);
+        assert!(out.lost.iter().all(|lost| lost.cause == PathLossCause::QueueFull));
+        link.release(time_at_ns(u64::MAX), &mut out);
         // 12,000 bits at 1 Mbit/s: 12 ms each.
-        let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
+        let times: Vec<_> = out.departures.iter().map(|left| left.at.as_nanos()).collect();
         assert_eq!(times, [12_000_000, 24_000_000, 36_000_000]);
     }
 
@@ -237,19 +239,19 @@ mod tests {
     fn a_pipeline_gives_exact_times_however_late_it_is_asked() {
         let rate = BitRate::from_bits_per_sec(12_000_000);
         let elements: [Box<dyn Element>; 2] = [
-            Box::new(Link::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(10)))),
+            Box::new(QueuedLink::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(10)))),
             Box::new(Delay::new(Duration::from_millis(5))),
         ];
         let mut pipeline = Pipeline::new(elements.into());
         let mut out = Outlet::default();
         for _ in 0..3 {
-            pipeline.receive(at(0), packet(1500), &mut out);
+            pipeline.receive(time_at_ns(0), packet(1500), &mut out);
         }
-        assert_eq!(pipeline.next(), Some(at(1_000_000)));
-        assert_eq!(pipeline.next_departure(), Some(at(6_000_000)));
-        pipeline.release(at(60_000_000_000), &mut out);
+        assert_eq!(pipeline.next(), Some(time_at_ns(1_000_000)));
+        assert_eq!(pipeline.next_departure(), Some(time_at_ns(6_000_000)));
+        pipeline.release(time_at_ns(60_000_000_000), &mut out);
         // 1 ms each on the line, then 5 ms.
-        let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
+        let times: Vec<_> = out.departures.iter().map(|left| left.at.as_nanos()).collect();
         assert_eq!(times, [6_000_000, 7_000_000, 8_000_000]);
         assert_eq!(pipeline.next(), None);
     }
@@ -258,40 +260,40 @@ mod tests {
     fn a_rate_that_steps_down_holds_from_the_next_packet_on() {
         let rate = BitRate::from_bits_per_sec(12_000_000);
         let slow = BitRate::from_bits_per_sec(6_000_000);
-        let link = Link::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(10)));
-        let mut link = link.with_steps(vec![(at(1_500_000), slow)]);
+        let link = QueuedLink::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(10)));
+        let mut link = link.with_steps(vec![(time_at_ns(1_500_000), slow)]);
         let mut out = Outlet::default();
         for _ in 0..4 {
-            link.receive(at(0), packet(1500), &mut out);
+            link.receive(time_at_ns(0), packet(1500), &mut out);
         }
-        link.release(at(u64::MAX), &mut out);
+        link.release(time_at_ns(u64::MAX), &mut out);
         // 1 ms each until the packet that begins at 2 ms; then 2 ms each.
-        let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos() / 1000).collect();
+        let times: Vec<_> = out.departures.iter().map(|left| left.at.as_nanos() / 1000).collect();
         assert_eq!(times, [1000, 2000, 4000, 6000]);
     }
 
     #[test]
     fn two_directions_of_one_medium_never_send_at_once() {
-        let medium = Medium::default();
+        let medium = HalfDuplexMedium::default();
         let side = || {
             let rate = BitRate::from_bits_per_sec(12_000_000);
             let queue = TailDrop::new(Limit::Packets(1000));
-            Link::new(rate, Framing::Ip, queue).on_medium(medium.clone())
+            QueuedLink::new(rate, Framing::Ip, queue).on_medium(medium.clone())
         };
         let (mut there, mut back) = (side(), side());
         let (mut out_there, mut out_back) = (Outlet::default(), Outlet::default());
         for _ in 0..100 {
-            there.receive(at(0), packet(1500), &mut out_there);
-            back.receive(at(0), packet(1500), &mut out_back);
+            there.receive(time_at_ns(0), packet(1500), &mut out_there);
+            back.receive(time_at_ns(0), packet(1500), &mut out_back);
         }
         for now in 0..300 {
-            there.release(at(now * 1_000_000), &mut out_there);
-            back.release(at(now * 1_000_000), &mut out_back);
+            there.release(time_at_ns(now * 1_000_000), &mut out_there);
+            back.release(time_at_ns(now * 1_000_000), &mut out_back);
         }
         let mut times: Vec<_> = out_there.departures.iter().chain(&out_back.departures).collect();
         times.sort_by_key(|left| left.at);
         // 200 packets of 1 ms each, none beside another.
-        let times: Vec<_> = times.iter().map(|left| left.at.nanos() / 1_000_000).collect();
+        let times: Vec<_> = times.iter().map(|left| left.at.as_nanos() / 1_000_000).collect();
         assert_eq!(times, (1..=200).collect::<Vec<_>>());
     }
 }

@@ -1,6 +1,6 @@
 //! Independent random loss.
 
-use super::{Element, LossCause, Outlet, Packet, Random};
+use super::{Element, Outlet, Packet, PathLossCause, Random};
 use crate::time::MonoTime;
 
 /// Loses each packet with one probability, independently (Bernoulli).
@@ -17,15 +17,15 @@ impl Bernoulli {
     }
 
     /// Draws the fate of the next packet; true when it is lost.
-    pub(super) fn loses(&mut self) -> bool {
+    pub(super) fn draw_loss(&mut self) -> bool {
         self.random.chance(self.probability)
     }
 }
 
 impl Element for Bernoulli {
     fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
-        if self.loses() {
-            out.lose(at, packet, LossCause::Random);
+        if self.draw_loss() {
+            out.record_loss(at, packet, PathLossCause::Random);
         } else {
             out.forward(at, packet);
         }
@@ -41,7 +41,7 @@ mod tests {
         let n = 4_000_000_u32;
         for (probability, seed) in [(0.01, 1), (0.25, 2), (0.5, 3), (0.9, 4)] {
             let mut loss = Bernoulli::new(probability, Random::new(seed, 0));
-            let lost = (0..n).filter(|_| loss.loses()).count();
+            let lost = (0..n).filter(|_| loss.draw_loss()).count();
             // sqrt(p (1 - p) / n): at 0.01 half a per cent of it, so that 3 % more are six.
             let error = (probability * (1.0 - probability) / f64::from(n)).sqrt();
             let share = lost as f64 / f64::from(n);

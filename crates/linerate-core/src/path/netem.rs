@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::facts::{PathProblem, problem, share, span, spread};
+use super::facts::{PathProblem, parse_delay, parse_share, problem, spread};
 use super::{DirectionFacts, Framing, Limit, Spread};
 use crate::record::{Datapath, PathPlan, QueuePlan};
 use crate::theory::atm::{AAL5_TRAILER_BYTES, CELL_BYTES, CELL_PAYLOAD_BYTES};
@@ -63,27 +63,32 @@ impl PathPlan {
     /// Both directions for netem, for packets of up to `mtu_bytes`.
     /// # Errors
     /// The first key that cannot be built, or that netem does not know.
-    pub fn netem(&self, mtu_bytes: u32) -> Result<[Netem; 2], PathProblem> {
-        let facts = self.facts()?;
+    pub fn netem_settings(&self, mtu_bytes: u32) -> Result<[Netem; 2], PathProblem> {
+        let facts = self.direction_facts()?;
         let one = |backward: bool| {
             let plan = self.direction(backward);
-            netem(&plan, &facts[usize::from(backward)], mtu_bytes)
+            direction_netem(&plan, &facts[usize::from(backward)], mtu_bytes)
                 .map_err(|problem| self.placed(problem, backward))
         };
         Ok([one(false)?, one(true)?])
     }
 }
 
-fn netem(plan: &PathPlan, facts: &DirectionFacts, mtu_bytes: u32) -> Result<Netem, PathProblem> {
+fn direction_netem(
+    plan: &PathPlan,
+    facts: &DirectionFacts,
+    mtu_bytes: u32,
+) -> Result<Netem, PathProblem> {
     if let Some(key) = beyond_netem(plan) {
         let reason = "netem does not know it: leave it out, or leave out `emulator`";
         return Err(problem(key, reason));
     }
     let optional = |key: &str, text: &Option<String>| match text {
-        Some(text) => share(key, text),
+        Some(text) => parse_share(key, text),
         None => Ok(0.0),
     };
-    let delay = plan.delay.as_deref().map_or(Ok(Duration::ZERO), |text| span("delay", text))?;
+    let delay =
+        plan.delay.as_deref().map_or(Ok(Duration::ZERO), |text| parse_delay("delay", text))?;
     let jitter = half_spread(plan)?;
     Ok(Netem {
         latency: delay + jitter,
@@ -91,8 +96,8 @@ fn netem(plan: &PathPlan, facts: &DirectionFacts, mtu_bytes: u32) -> Result<Nete
         loss: optional("loss", &plan.loss)?,
         duplicate: optional("duplicate", &plan.duplicate)?,
         corrupt: optional("corrupt", &plan.corrupt)?,
-        limit_packets: limit(facts, mtu_bytes),
-        rate: facts.rate.map(|rate| line(rate.bits_per_sec() / 8, facts.framing)),
+        limit_packets: netem_limit(facts, mtu_bytes),
+        rate: facts.rate.map(|rate| netem_rate(rate.bits_per_sec() / 8, facts.framing)),
         seed: plan.seed.unwrap_or(1),
     })
 }
@@ -182,7 +187,7 @@ fn half_spread(plan: &PathPlan) -> Result<Duration, PathProblem> {
 }
 
 /// Packets under way and waiting; they are counted as full ones.
-fn limit(facts: &DirectionFacts, mtu_bytes: u32) -> u32 {
+fn netem_limit(facts: &DirectionFacts, mtu_bytes: u32) -> u32 {
     let full = u128::from(mtu_bytes.max(1));
     let bps = facts.rate.map_or(RATE_MAX_BPS, |rate| rate.bits_per_sec());
     let under_way = u128::from(bps) * facts.delay.as_nanos() / 8_000_000_000;
@@ -194,7 +199,7 @@ fn limit(facts: &DirectionFacts, mtu_bytes: u32) -> u32 {
     u32::try_from(packets.max(u128::from(least))).unwrap_or(u32::MAX)
 }
 
-fn line(bytes_per_s: u64, framing: Framing) -> NetemRate {
+fn netem_rate(bytes_per_s: u64, framing: Framing) -> NetemRate {
     // netem sees the packet with its Ethernet header.
     let besides = |bytes: u32| bytes.cast_signed() - HEADER_BYTES.cast_signed();
     let (packet_overhead_bytes, cells) = match framing {
@@ -220,7 +225,7 @@ fn line(bytes_per_s: u64, framing: Framing) -> NetemRate {
 mod tests {
     use super::*;
 
-    fn plan(text: &str) -> PathPlan {
+    fn parse_plan(text: &str) -> PathPlan {
         crate::tree::from_toml(text).unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -228,7 +233,7 @@ mod tests {
     fn a_gigabit_of_21_ms_is_latency_line_and_room_for_both_products() {
         let text =
             "emulator = \"netem\"\nrate = \"1 Gbit/s\"\ndelay = \"10.5 ms\"\nloss = \"1e-4\"";
-        let [there, back] = plan(text).netem(1500).expect("netem can");
+        let [there, back] = parse_plan(text).netem_settings(1500).expect("netem can");
         assert_eq!(there, back);
         assert_eq!((there.latency, there.jitter), (Duration::from_micros(10_500), Duration::ZERO));
         assert!((there.loss - 1e-4).abs() < 1e-12 && there.duplicate == 0.0 && there.seed == 1);
@@ -246,7 +251,7 @@ mod tests {
 
     #[test]
     fn cells_are_counted_as_the_path_counts_them() {
-        let [there, _] = plan("link = \"oc12-atm\"").netem(9180).expect("netem can");
+        let [there, _] = parse_plan("link = \"oc12-atm\"").netem_settings(9180).expect("netem can");
         let line = there.rate.expect("a line");
         assert_eq!((line.cell_bytes, line.cell_overhead_bytes), (48, 5));
         // What netem does: a frame of 9194 and the overhead, in whole cells: 9196 in 192.
@@ -261,11 +266,11 @@ mod tests {
     fn jitter_is_around_the_delay_and_a_buffer_in_packets_is_one() {
         let text = "delay = \"10 ms\"\njitter = { most = \"4 ms\", reorder = true }\n\
                     rate = \"12 Mbit/s\"\nbuffer = \"100 packets\"";
-        let [there, _] = plan(text).netem(1500).expect("netem can");
+        let [there, _] = parse_plan(text).netem_settings(1500).expect("netem can");
         assert_eq!((there.latency.as_millis(), there.jitter.as_millis()), (12, 2));
         // 12 Mbit/s x 14 ms = 21,000 bytes, 14 packets.
         assert_eq!(there.limit_packets, 114);
-        let [free, _] = plan("delay = \"10 ms\"").netem(1500).expect("netem can");
+        let [free, _] = parse_plan("delay = \"10 ms\"").netem_settings(1500).expect("netem can");
         // 10 Gbit/s x 10 ms = 12.5 MB, 8334 packets, and 1000.
         assert_eq!((free.rate, free.limit_packets), (None, 9334));
     }
@@ -281,7 +286,7 @@ mod tests {
             ("jitter = { most = \"5 s\", reorder = true }", "jitter.most: more than the 4 s"),
         ];
         for (text, begin) in cases {
-            let line = plan(text).netem(1500).expect_err(text).to_string();
+            let line = parse_plan(text).netem_settings(1500).expect_err(text).to_string();
             assert!(line.starts_with(begin), "{line}");
         }
     }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::facts::{SIDE_QUEUE_PACKETS, named_line, rate};
+use super::facts::{SIDE_QUEUE_PACKETS, named_line, parse_rate};
 use super::{DirectionFacts, Limit, PathProblem};
 use crate::record::PathPlan;
 use crate::units::BitRate;
@@ -35,21 +35,24 @@ impl PathPlan {
     }
 
     /// The loads of the two directions, for packets of up to `mtu_bytes`.
-    pub fn loads(&self, mtu_bytes: u32) -> Result<[Load; 2], PathProblem> {
-        let [there, back] = self.facts()?;
-        Ok([self.load(false, &there, mtu_bytes)?, self.load(true, &back, mtu_bytes)?])
+    pub fn direction_loads(&self, mtu_bytes: u32) -> Result<[Load; 2], PathProblem> {
+        let [there, back] = self.direction_facts()?;
+        Ok([
+            self.direction_load(false, &there, mtu_bytes)?,
+            self.direction_load(true, &back, mtu_bytes)?,
+        ])
     }
 
-    fn load(
+    fn direction_load(
         &self,
         backward: bool,
         facts: &DirectionFacts,
         mtu_bytes: u32,
     ) -> Result<Load, PathProblem> {
         let plan = self.direction(backward);
-        let steps = plan.steps.iter().map(|step| rate("steps.rate", &step.rate));
+        let steps = plan.steps.iter().map(|step| parse_rate("steps.rate", &step.rate));
         let steps = steps.collect::<Result<Vec<_>, _>>()?;
-        let members = plan.trunk.iter().map(|text| rate("trunk", text));
+        let members = plan.trunk.iter().map(|text| parse_rate("trunk", text));
         let members = members.collect::<Result<Vec<_>, _>>()?;
         let sum = members.iter().map(|member| member.bits_per_sec()).sum();
         let line = match members.is_empty() {
@@ -85,9 +88,9 @@ impl PathPlan {
     fn outline_one(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
         match named_line(self) {
-            Ok(Some((link, _))) if self.link.is_none() => parts.push(link.rate().to_string()),
+            Ok(Some((link, _))) if self.link.is_none() => parts.push(link.bit_rate().to_string()),
             Ok(Some((link, carrier))) => {
-                parts.push(format!("{} {link} {carrier}", link.rate()));
+                parts.push(format!("{} {link} {carrier}", link.bit_rate()));
             }
             _ if self.trace.is_some() => parts.push("trace".to_owned()),
             _ if !self.trunk.is_empty() => parts.push(format!("trunk {}", self.trunk.join(" + "))),
@@ -143,21 +146,26 @@ impl PathPlan {
 mod tests {
     use super::*;
 
-    fn plan(text: &str) -> PathPlan {
+    fn parse_plan(text: &str) -> PathPlan {
         crate::tree::from_toml(text).expect("a path")
     }
 
     #[test]
     fn a_link_may_end_in_the_name_of_its_carrier() {
-        let short = plan("link = \"oc12-atm\"").facts().expect("a path");
-        let long = plan("link = \"oc12\"\ncarrier = \"aal5-llcsnap\"").facts().expect("a path");
+        let short = parse_plan("link = \"oc12-atm\"").direction_facts().expect("a path");
+        let long = parse_plan("link = \"oc12\"\ncarrier = \"aal5-llcsnap\"")
+            .direction_facts()
+            .expect("a path");
         assert_eq!(short, long);
-        assert_eq!(plan("link = \"oc12-atm\"").mtu_bytes_usual(), 9180);
-        assert_eq!(plan("link = \"oc3-pos\"").mtu_bytes_usual(), 4470);
-        assert_eq!(plan("link = \"ds3-atm\"").mtu_bytes_usual(), 9180);
-        assert_eq!(plan("rate = \"10 Mbit/s\"").mtu_bytes_usual(), 1500);
-        assert_eq!(plan("delay = \"1 ms\"").mtu_bytes_usual(), 1500);
-        let wrong = plan("link = \"oc13-atm\"").facts().expect_err("no such link").to_string();
+        assert_eq!(parse_plan("link = \"oc12-atm\"").mtu_bytes_usual(), 9180);
+        assert_eq!(parse_plan("link = \"oc3-pos\"").mtu_bytes_usual(), 4470);
+        assert_eq!(parse_plan("link = \"ds3-atm\"").mtu_bytes_usual(), 9180);
+        assert_eq!(parse_plan("rate = \"10 Mbit/s\"").mtu_bytes_usual(), 1500);
+        assert_eq!(parse_plan("delay = \"1 ms\"").mtu_bytes_usual(), 1500);
+        let wrong = parse_plan("link = \"oc13-atm\"")
+            .direction_facts()
+            .expect_err("no such link")
+            .to_string();
         assert!(wrong.starts_with("link: \"oc13-atm\""), "{wrong}");
     }
 
@@ -165,13 +173,13 @@ mod tests {
     fn the_fastest_of_all_rates_and_all_queues_are_held() {
         let path = "rate = \"10 Mbit/s\"\nbuffer = \"10 kB\"\ndelay = \"20 ms\"\n\
                     steps = [{ at = \"1 s\", rate = \"80 Mbit/s\" }]\npackets_per_s = 100";
-        let [there, back] = plan(path).loads(1500).expect("a path");
+        let [there, back] = parse_plan(path).direction_loads(1500).expect("a path");
         assert_eq!(there, back);
         assert_eq!(there.rate, Some(BitRate::from_bits_per_sec(80_000_000)));
         // 10,000 bytes before the link, and as many before the device.
         assert_eq!((there.queue_bytes, there.delay.as_millis()), (20_000, 20));
         let trunk = "trunk = [\"10 Mbit/s\", \"20 Mbit/s\"]\nbuffer = \"10 kB\"";
-        let [there, _] = plan(trunk).loads(1500).expect("a path");
+        let [there, _] = parse_plan(trunk).direction_loads(1500).expect("a path");
         assert_eq!(there.rate, Some(BitRate::from_bits_per_sec(30_000_000)));
         assert_eq!(there.queue_bytes, 20_000);
     }
@@ -179,9 +187,12 @@ mod tests {
     #[test]
     fn a_path_is_told_in_a_line_and_in_two_halves_where_they_differ() {
         let text = "link = \"oc12-atm\"\ndelay = \"22.5 ms\"\nloss = \"0.1%\"";
-        assert_eq!(plan(text).outline(), "622.08 Mbit/s oc12 aal5-llcsnap, 22.5 ms, loss 0.1%");
+        assert_eq!(
+            parse_plan(text).outline(),
+            "622.08 Mbit/s oc12 aal5-llcsnap, 22.5 ms, loss 0.1%"
+        );
         let text = "rate = \"10 Mbit/s\"\nbackward = { delay = \"1 ms\", queue = \"red\" }";
-        assert_eq!(plan(text).outline(), "10 Mbit/s | 10 Mbit/s, 1 ms, queue");
-        assert_eq!(plan("").outline(), "emulated, as fast as the machine");
+        assert_eq!(parse_plan(text).outline(), "10 Mbit/s | 10 Mbit/s, 1 ms, queue");
+        assert_eq!(parse_plan("").outline(), "emulated, as fast as the machine");
     }
 }

@@ -52,7 +52,7 @@ impl Pipeline {
     /// Takes a packet at `at`, numbers it if it is counted, and puts out all that has left the path
     /// by then. Times must not go back.
     pub fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
-        self.enter(at, packet);
+        self.enter_packet(at, packet);
         self.run(at, false, out);
     }
 
@@ -72,7 +72,7 @@ impl Pipeline {
         out: &mut Outlet,
     ) {
         for departure in packets {
-            self.enter(departure.at, departure.packet);
+            self.enter_packet(departure.at, departure.packet);
         }
         self.run(now, true, out);
     }
@@ -110,7 +110,7 @@ impl Pipeline {
         self.stages.iter().map(|stage| &*stage.element)
     }
 
-    fn enter(&mut self, at: MonoTime, mut packet: Packet) {
+    fn enter_packet(&mut self, at: MonoTime, mut packet: Packet) {
         if packet.number != Packet::UNNUMBERED {
             packet.number = self.taken;
             self.taken += 1;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Backlog, LossCause, Outlet, Packet};
+use super::{Backlog, Outlet, Packet, PathLossCause};
 use crate::time::MonoTime;
 
 /// A queue before a line. The packet on the line is not in it.
@@ -115,7 +115,7 @@ impl Queue for TailDrop {
         if self.limit.admits(self.fifo.backlog(), &packet) {
             self.fifo.push(at, packet);
         } else {
-            out.lose(at, packet, LossCause::QueueFull);
+            out.record_loss(at, packet, PathLossCause::QueueFull);
         }
     }
 

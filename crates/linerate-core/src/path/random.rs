@@ -19,18 +19,18 @@ impl Random {
     }
 
     /// Evenly spread over [0, 1), with 53 bits.
-    pub fn unit(&mut self) -> f64 {
+    pub fn next_uniform(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
     }
 
     /// True with `probability`.
     pub fn chance(&mut self, probability: f64) -> bool {
-        self.unit() < probability
+        self.next_uniform() < probability
     }
 
     /// Exponentially spread with a mean of 1.
     pub fn exponential(&mut self) -> f64 {
-        -(1.0 - self.unit()).ln()
+        -(1.0 - self.next_uniform()).ln()
     }
 }
 
@@ -42,7 +42,7 @@ mod tests {
     fn one_seed_is_one_sequence_and_streams_differ() {
         let draw = |seed, stream| {
             let mut random = Random::new(seed, stream);
-            [random.unit(), random.unit(), random.unit()]
+            [random.next_uniform(), random.next_uniform(), random.next_uniform()]
         };
         assert_eq!(draw(7, 0), draw(7, 0));
         assert_ne!(draw(7, 0), draw(7, 1));
@@ -55,7 +55,7 @@ mod tests {
         // bounds are five of them.
         let mut random = Random::new(1, 0);
         let n = 1_000_000;
-        let uniform = (0..n).map(|_| random.unit()).sum::<f64>() / f64::from(n);
+        let uniform = (0..n).map(|_| random.next_uniform()).sum::<f64>() / f64::from(n);
         let exponential = (0..n).map(|_| random.exponential()).sum::<f64>() / f64::from(n);
         assert!((uniform - 0.5).abs() < 0.0015, "{uniform}");
         assert!((exponential - 1.0).abs() < 0.005, "{exponential}");

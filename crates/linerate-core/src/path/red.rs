@@ -6,7 +6,7 @@
 //! (adaptive RED).
 
 use super::queue::{Fifo, Queue};
-use super::{Backlog, Limit, LossCause, Outlet, Packet, Random};
+use super::{Backlog, Limit, Outlet, Packet, PathLossCause, Random};
 use crate::theory::red::{self, spread_chance};
 use crate::time::MonoTime;
 
@@ -14,7 +14,7 @@ use crate::time::MonoTime;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedSettings {
     /// Thresholds in bytes, the chance between them, and the weight of a new length.
-    pub law: red::Red,
+    pub law: red::RedParameters,
     /// Mark ECN-capable packets instead of dropping them (RFC 3168 §5).
     pub ecn: bool,
     /// Time that a typical packet takes on the line, for the average after an idle time.
@@ -83,12 +83,17 @@ impl Red {
     }
 
     /// The packet, marked perhaps; `None` when it was dropped early.
-    fn admit(&mut self, at: MonoTime, mut packet: Packet, out: &mut Outlet) -> Option<Packet> {
+    fn mark_or_drop(
+        &mut self,
+        at: MonoTime,
+        mut packet: Packet,
+        out: &mut Outlet,
+    ) -> Option<Packet> {
         self.count_arrival(at);
         if self.chosen() {
             let above = self.average >= self.settings.law.max;
             if !self.settings.ecn || above || !packet.ecn.may_be_marked() {
-                out.lose(at, packet, LossCause::QueueEarly);
+                out.record_loss(at, packet, PathLossCause::QueueEarly);
                 return None;
             }
             packet.ecn = super::Ecn::Experienced;
@@ -99,12 +104,12 @@ impl Red {
 
 impl Queue for Red {
     fn enqueue(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
-        let Some(packet) = self.admit(at, packet, out) else { return };
+        let Some(packet) = self.mark_or_drop(at, packet, out) else { return };
         if self.limit.admits(self.fifo.backlog(), &packet) {
             self.fifo.push(at, packet);
         } else {
             self.since_last = Some(0);
-            out.lose(at, packet, LossCause::QueueFull);
+            out.record_loss(at, packet, PathLossCause::QueueFull);
         }
     }
 
@@ -121,7 +126,7 @@ impl Queue for Red {
     }
 
     fn pass_through(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) -> Option<Packet> {
-        let packet = self.admit(at, packet, out);
+        let packet = self.mark_or_drop(at, packet, out);
         self.idle_since = Some(at);
         packet
     }
@@ -133,7 +138,8 @@ mod tests {
     use super::*;
 
     fn settings() -> RedSettings {
-        let law = red::Red::new(30_000.0, 90_000.0, red::MARK_MAX, red::WEIGHT).expect("possible");
+        let law = red::RedParameters::new(30_000.0, 90_000.0, red::MARK_MAX, red::WEIGHT)
+            .expect("possible");
         RedSettings { law, ecn: false, packet_time_ns: 1000 }
     }
 

@@ -18,20 +18,25 @@ pub(crate) const fn packet(ip_bytes: u32) -> Packet {
 }
 
 /// A point in time.
-pub(crate) const fn at(ns: u64) -> MonoTime {
+pub(crate) const fn time_at_ns(ns: u64) -> MonoTime {
     MonoTime::from_nanos(ns)
 }
 
 /// Sends `count` packets of `ip_bytes` through an element, one each `gap_ns`, numbered, and
 /// returns all that left and was lost.
-pub(crate) fn drive(element: &mut dyn Element, count: u64, ip_bytes: u32, gap_ns: u64) -> Outlet {
+pub(crate) fn send_packets(
+    element: &mut dyn Element,
+    count: u64,
+    ip_bytes: u32,
+    gap_ns: u64,
+) -> Outlet {
     let mut out = Outlet::default();
     for number in 0..count {
-        let now = at(number * gap_ns);
+        let now = time_at_ns(number * gap_ns);
         element.release(now, &mut out);
         element.receive(now, Packet { number, tag: number, ..packet(ip_bytes) }, &mut out);
     }
-    element.release(at(u64::MAX), &mut out);
+    element.release(time_at_ns(u64::MAX), &mut out);
     out
 }
 

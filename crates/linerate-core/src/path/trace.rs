@@ -136,7 +136,7 @@ impl TraceLink {
     /// The time of the next opportunity.
     fn opportunity(&self) -> MonoTime {
         let ms = self.round * self.trace.length_ms() + self.trace.times_ms[self.index];
-        MonoTime::from_nanos(self.start.nanos() + ms * 1_000_000)
+        MonoTime::from_nanos(self.start.as_nanos() + ms * 1_000_000)
     }
 
     const fn pass_on(&mut self) {
@@ -147,7 +147,7 @@ impl TraceLink {
         }
     }
 
-    /// Skips the opportunities before `at`, which found nothing to send.
+    /// Skips the opportunities before `time_at_ns`, which found nothing to send.
     fn skip_until(&mut self, at: MonoTime) {
         let round_ns = self.trace.length_ms() * 1_000_000;
         let behind = at.nanos_since(self.opportunity()) / round_ns;
@@ -157,7 +157,7 @@ impl TraceLink {
         }
     }
 
-    fn send(&mut self, at: MonoTime, out: &mut Outlet) {
+    fn send_opportunity(&mut self, at: MonoTime, out: &mut Outlet) {
         let mut room = OPPORTUNITY_BYTES;
         while let Some((packet, left)) = self.head {
             if left > room {
@@ -185,7 +185,7 @@ impl Element for TraceLink {
         while self.head.is_some() && self.opportunity() <= now {
             let at = self.opportunity();
             self.pass_on();
-            self.send(at, out);
+            self.send_opportunity(at, out);
         }
     }
 
@@ -205,43 +205,43 @@ impl Element for TraceLink {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{at, drive, packet};
+    use super::super::testing::{packet, send_packets, time_at_ns};
     use super::*;
     use crate::path::{Limit, TailDrop};
 
     const MS: u64 = 1_000_000;
 
-    fn link(text: &str) -> TraceLink {
+    fn trace_link(text: &str) -> TraceLink {
         let trace = Trace::from_text(text).expect("a trace");
-        TraceLink::new(trace, TailDrop::new(Limit::Packets(1000)), at(0))
+        TraceLink::new(trace, TailDrop::new(Limit::Packets(1000)), time_at_ns(0))
     }
 
     fn left_ms(out: &Outlet) -> Vec<u64> {
-        out.departures.iter().map(|left| left.at.nanos() / MS).collect()
+        out.departures.iter().map(|left| left.at.as_nanos() / MS).collect()
     }
 
     #[test]
     fn packets_leave_at_the_times_of_the_trace_again_and_again() {
         // One at 2, two at 5; then 7, 10, 10.
-        let out = drive(&mut link("2\n5\n5\n"), 6, 1504, 1);
+        let out = send_packets(&mut trace_link("2\n5\n5\n"), 6, 1504, 1);
         assert_eq!(left_ms(&out), [2, 5, 5, 7, 10, 10]);
     }
 
     #[test]
     fn a_short_packet_leaves_room_for_the_next_and_a_long_one_takes_several() {
-        let out = drive(&mut link("1\n2\n3\n4\n"), 3, 752, 1);
+        let out = send_packets(&mut trace_link("1\n2\n3\n4\n"), 3, 752, 1);
         assert_eq!(left_ms(&out), [1, 1, 2]);
-        let out = drive(&mut link("1\n2\n3\n4\n"), 2, 3008, 1);
+        let out = send_packets(&mut trace_link("1\n2\n3\n4\n"), 2, 3008, 1);
         assert_eq!(left_ms(&out), [2, 4]);
     }
 
     #[test]
     fn opportunities_that_find_nothing_are_gone() {
-        let mut link = link("1\n2\n3\n");
+        let mut link = trace_link("1\n2\n3\n");
         let mut out = Outlet::default();
-        link.receive(at(1_000_000 * MS + MS / 2), packet(1504), &mut out);
+        link.receive(time_at_ns(1_000_000 * MS + MS / 2), packet(1504), &mut out);
         // 1,000,000 = 333,333 rounds of 3 ms and 1 ms more: the next is at 1,000,001 ms.
-        assert_eq!(link.next(), Some(at(1_000_001 * MS)));
+        assert_eq!(link.next(), Some(time_at_ns(1_000_001 * MS)));
     }
 
     #[test]

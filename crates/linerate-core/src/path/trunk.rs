@@ -1,7 +1,7 @@
 //! A trunk: links side by side, each flow on one of them by its hash, so that order is kept and
 //! an unlucky flow shares a member while another is idle.
 
-use super::{Backlog, Bernoulli, Element, LossCause, Outlet, Packet};
+use super::{Backlog, Bernoulli, Element, Outlet, Packet, PathLossCause};
 use crate::time::MonoTime;
 
 /// Links in parallel. The member of a flow is its hash modulo the number of members (IEEE 802.1AX
@@ -28,8 +28,8 @@ impl Trunk {
 impl Element for Trunk {
     fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         let index = packet.flow as usize % self.members.len();
-        if self.loss.get_mut(index).is_some_and(Bernoulli::loses) {
-            out.lose(at, packet, LossCause::Random);
+        if self.loss.get_mut(index).is_some_and(Bernoulli::draw_loss) {
+            out.record_loss(at, packet, PathLossCause::Random);
         } else {
             self.members[index].receive(at, packet, out);
         }
@@ -58,28 +58,28 @@ impl Element for Trunk {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{at, packet};
+    use super::super::testing::{packet, time_at_ns};
     use super::*;
-    use crate::path::{Framing, Limit, Link, Random, TailDrop};
+    use crate::path::{Framing, Limit, QueuedLink, Random, TailDrop};
     use crate::units::BitRate;
 
     #[test]
     fn two_flows_of_one_member_share_it_while_the_other_is_idle() {
         let member = || -> Box<dyn Element> {
             let rate = BitRate::from_bits_per_sec(12_000_000);
-            Box::new(Link::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(100))))
+            Box::new(QueuedLink::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(100))))
         };
         let finish = |flows: [u32; 2]| {
             let mut trunk = Trunk::new(vec![member(), member()]);
             let mut out = Outlet::default();
             for _ in 0..10 {
                 for flow in flows {
-                    trunk.receive(at(0), Packet { flow, ..packet(1500) }, &mut out);
+                    trunk.receive(time_at_ns(0), Packet { flow, ..packet(1500) }, &mut out);
                 }
             }
-            trunk.release(at(u64::MAX), &mut out);
+            trunk.release(time_at_ns(u64::MAX), &mut out);
             assert!(out.departures.is_sorted_by_key(|left| left.at));
-            out.departures.last().map(|left| left.at.nanos() / 1_000_000)
+            out.departures.last().map(|left| left.at.as_nanos() / 1_000_000)
         };
         // 1 ms a packet: 20 packets on one member, or 10 on each.
         assert_eq!(finish([0, 2]), Some(20));
@@ -90,14 +90,14 @@ mod tests {
     fn a_bad_member_loses_packets_of_the_flows_hashed_to_it_and_no_others() {
         let member = || -> Box<dyn Element> {
             let rate = BitRate::from_bits_per_sec(1_000_000_000);
-            Box::new(Link::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(100_000))))
+            Box::new(QueuedLink::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(100_000))))
         };
         let bad = [0.0, 0.25].map(|share| Bernoulli::new(share, Random::new(3, 0)));
         let mut trunk = Trunk::new((0..4).map(|_| member()).collect()).with_loss(bad.into());
         let mut out = Outlet::default();
         for number in 0..40_000 {
             let flow = u32::try_from(number % 8).unwrap_or(0);
-            trunk.receive(at(number), Packet { flow, ..packet(100) }, &mut out);
+            trunk.receive(time_at_ns(number), Packet { flow, ..packet(100) }, &mut out);
         }
         assert!(out.lost.iter().all(|lost| [1, 5].contains(&lost.packet.flow)));
         // 10,000 packets of flows 1 and 5 at a quarter: standard error 43; four of them.

@@ -99,7 +99,7 @@ const fn s_box() -> [u8; 256] {
     loop {
         byte ^= doubled(byte);
         // 0xf6 is the inverse of 3.
-        inverse = times(inverse, 0xf6);
+        inverse = gf_multiply(inverse, 0xf6);
         let turned = inverse.rotate_left(1)
             ^ inverse.rotate_left(2)
             ^ inverse.rotate_left(3)
@@ -113,7 +113,7 @@ const fn s_box() -> [u8; 256] {
     table
 }
 
-const fn times(mut a: u8, mut b: u8) -> u8 {
+const fn gf_multiply(mut a: u8, mut b: u8) -> u8 {
     let mut product = 0;
     while b > 0 {
         if b & 1 == 1 {
@@ -129,7 +129,7 @@ const fn times(mut a: u8, mut b: u8) -> u8 {
 mod tests {
     use super::*;
 
-    fn block(hex: u128) -> [u8; 16] {
+    fn block_from_hex(hex: u128) -> [u8; 16] {
         hex.to_be_bytes()
     }
 
@@ -149,14 +149,14 @@ mod tests {
             ),
         ];
         for (key, plain, encrypted) in cases {
-            let got = Aes128::new(block(key)).encrypt(block(plain));
+            let got = Aes128::new(block_from_hex(key)).encrypt(block_from_hex(plain));
             assert_eq!(u128::from_be_bytes(got), encrypted);
         }
     }
 
     #[test]
     fn the_last_round_key_is_that_of_appendix_a_1() {
-        let key = Aes128::new(block(0x2b7e_1516_28ae_d2a6_abf7_1588_09cf_4f3c));
+        let key = Aes128::new(block_from_hex(0x2b7e_1516_28ae_d2a6_abf7_1588_09cf_4f3c));
         let expected = [0xd014_f9a8, 0xc9ee_2589, 0xe13f_0cc8, 0xb663_0ca6];
         assert_eq!(key.round_keys[ROUNDS], expected);
     }

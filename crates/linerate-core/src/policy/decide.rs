@@ -32,7 +32,7 @@ pub enum Act {
 
 /// Request of a client: its address and token, the time, and the action.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask {
+pub struct PolicyRequest {
     /// Address of the client.
     pub from: IpAddr,
     /// SHA-256 of the token that it shows.
@@ -45,7 +45,7 @@ pub struct Ask {
 
 /// A decision, and the rule that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision<'a> {
+pub struct PolicyDecision<'a> {
     /// The rule that decided; none where no rule has such clients.
     pub rule: Option<&'a Rule>,
     /// Reason of a refusal; none where the action is allowed.
@@ -62,7 +62,8 @@ impl Policy {
     ) -> Option<&Rule> {
         let shown = token.and_then(|digest| self.token_of(digest, now));
         self.rules.iter().find(|rule| {
-            let near = rule.from.is_empty() || rule.from.iter().any(|prefix| prefix.holds(from));
+            let near = rule.from.is_empty()
+                || rule.from.iter().any(|prefix| prefix.contains_address(from));
             near && (rule.token.is_none() || rule.token.as_deref() == shown)
         })
     }
@@ -78,14 +79,14 @@ impl Policy {
     }
 
     /// Decides on a client's request; bytes of the day are counted in the [`super::Ledger`].
-    pub fn decide(&self, ask: &Ask) -> Decision<'_> {
+    pub fn decide(&self, ask: &PolicyRequest) -> PolicyDecision<'_> {
         let Some(rule) = self.rule_of(ask.from, ask.token.as_ref(), ask.now) else {
             let from = ask.from.to_canonical();
             let refused = Some(format!("no rule of this server's policy has clients of {from}"));
-            return Decision { rule: None, refused };
+            return PolicyDecision { rule: None, refused };
         };
         let refused = rule.refusal(&ask.act).map(|why| format!("rule {:?}: {why}", rule.name));
-        Decision { rule: Some(rule), refused }
+        PolicyDecision { rule: Some(rule), refused }
     }
 }
 
@@ -112,11 +113,11 @@ impl Rule {
 
     fn of_kind(&self, kind: TestKind, program: Program) -> Option<String> {
         if let Some(tests) = self.tests.as_ref().filter(|tests| !tests.contains(&kind)) {
-            let allowed = list(tests.iter().map(|kind| kind.name()));
+            let allowed = comma_list(tests.iter().map(|kind| kind.name()));
             return Some(format!("no {} test; allowed: {allowed}", kind.name()));
         }
         let programs = self.programs.as_ref().filter(|all| !all.contains(&program))?;
-        let allowed = list(programs.iter().map(|program| program.name()));
+        let allowed = comma_list(programs.iter().map(|program| program.name()));
         Some(format!("no test by {}; allowed: {allowed}", program.name()))
     }
 
@@ -149,7 +150,7 @@ impl Rule {
         if self.measure_to.is_empty() {
             return Some("it measures to nobody from here".to_owned());
         }
-        let targets = list(self.measure_to.iter().map(ToString::to_string));
+        let targets = comma_list(self.measure_to.iter().map(ToString::to_string));
         let kind = if is_public(target) {
             ""
         } else {
@@ -159,7 +160,7 @@ impl Rule {
     }
 }
 
-fn list(words: impl Iterator<Item = impl AsRef<str>>) -> String {
+fn comma_list(words: impl Iterator<Item = impl AsRef<str>>) -> String {
     let words: Vec<String> = words.map(|word| word.as_ref().to_owned()).collect();
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }

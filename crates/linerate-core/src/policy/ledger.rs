@@ -74,21 +74,21 @@ impl Ledger {
     }
 
     /// Bytes of today in all, and of a client's network.
-    pub fn today(&mut self, now: WallTime, client: IpAddr) -> (u64, u64) {
+    pub fn bytes_today(&mut self, now: WallTime, client: IpAddr) -> (u64, u64) {
         self.start_day(now);
         let own = self.networks.get(&client_network(client)).copied();
         (self.all, own.unwrap_or(if self.networks.len() < NETWORKS_MAX { 0 } else { self.others }))
     }
 
     /// The budget that leaves nothing to a client of a rule, if one does.
-    pub fn spent(
+    pub fn exhausted_budget(
         &mut self,
         policy: &Policy,
         rule: &Rule,
         now: WallTime,
         client: IpAddr,
     ) -> Option<Spent> {
-        let (all, own) = self.today(now, client);
+        let (all, own) = self.bytes_today(now, client);
         let renews_ms = DAY_MS - now.unix_millis() % DAY_MS;
         let minutes = renews_ms.div_ceil(60_000);
         let when = format!("renews at 00:00 UTC, in {} h {} min", minutes / 60, minutes % 60);

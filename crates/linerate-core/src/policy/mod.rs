@@ -11,7 +11,7 @@ mod prefix;
 mod reserve;
 mod text;
 
-pub use decide::{Act, Ask, Decision};
+pub use decide::{Act, PolicyDecision, PolicyRequest};
 pub use ledger::{Ledger, Spent};
 pub use prefix::{Prefix, client_network, client_place, is_private, is_public};
 pub use reserve::{Reserved, Want};

@@ -16,7 +16,7 @@ pub struct Prefix {
 
 impl Prefix {
     /// True when an address is in this network; IPv4 in IPv6 (RFC 4291 §2.5.5.2) is IPv4.
-    pub fn holds(&self, address: IpAddr) -> bool {
+    pub fn contains_address(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
                 let differ = u32::from(own) ^ u32::from(other);
@@ -40,7 +40,7 @@ impl Prefix {
     /// addresses, such as `0.0.0.0/0`, does not include the private and multicast ones that lie in
     /// it.
     pub fn applies_to(&self, address: IpAddr) -> bool {
-        self.holds(address) && (is_public(address) || self.is_special())
+        self.contains_address(address) && (is_public(address) || self.is_special())
     }
 
     fn is_special(&self) -> bool {

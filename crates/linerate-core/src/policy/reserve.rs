@@ -42,7 +42,7 @@ impl Ledger {
         client: IpAddr,
         want: Want,
     ) -> Result<Reserved, Vec<String>> {
-        if let Some(spent) = self.spent(policy, rule, now, client) {
+        if let Some(spent) = self.exhausted_budget(policy, rule, now, client) {
             return Err(vec![spent.say]);
         }
         let (place, network) = (client_place(client), client_network(client));
@@ -98,7 +98,7 @@ impl Ledger {
         now: WallTime,
         client: IpAddr,
     ) -> Option<u64> {
-        let (all, own) = self.today(now, client);
+        let (all, own) = self.bytes_today(now, client);
         let reserved = self.reserved.get(&client_network(client)).copied().unwrap_or(0);
         let own = own.saturating_add(reserved);
         let all = all.saturating_add(self.reserved_all);
@@ -118,7 +118,7 @@ impl Ledger {
         want: Want,
     ) -> Option<String> {
         let wanted = want.bytes?;
-        let (all, own) = self.today(now, client);
+        let (all, own) = self.bytes_today(now, client);
         let network = client_network(client);
         let own = own.saturating_add(self.reserved.get(&network).copied().unwrap_or(0));
         let all = all.saturating_add(self.reserved_all);

@@ -45,7 +45,7 @@ fn ip(text: &str) -> IpAddr {
 }
 
 fn day(text: &str) -> WallTime {
-    WallTime::named(text, WallTime::from_unix_nanos(0)).expect("a time")
+    WallTime::from_user_text(text, WallTime::from_unix_nanos(0)).expect("a time")
 }
 
 /// SHA-256 of "abc" (FIPS 180-2, appendix B.1).
@@ -61,7 +61,7 @@ fn test(kind: TestKind, program: Program, rate_bps: Option<u64>, seconds: u64) -
 /// The rule that decides, and why not.
 fn ask(from: &str, token: Option<TokenDigest>, now: &str, act: Act) -> (String, String) {
     let policy = policy();
-    let decision = policy.decide(&Ask { from: ip(from), token, now: day(now), act });
+    let decision = policy.decide(&PolicyRequest { from: ip(from), token, now: day(now), act });
     let rule = decision.rule.map_or_else(String::new, |rule| rule.name.clone());
     (rule, decision.refused.unwrap_or_default())
 }
@@ -114,7 +114,7 @@ fn a_client_that_no_rule_has_is_refused() {
     let policy = Policy::from_toml(text).expect("a policy");
     let now = day("2026-12-31");
     let act = Act::Results;
-    let decision = policy.decide(&Ask { from: ip("192.0.2.1"), token: None, now, act });
+    let decision = policy.decide(&PolicyRequest { from: ip("192.0.2.1"), token: None, now, act });
     assert!(decision.rule.is_none() && decision.refused.is_some());
 }
 
@@ -188,17 +188,18 @@ fn bytes_of_a_day_are_counted_by_network_and_renew_at_midnight() {
     let mut ledger = Ledger::default();
     let (noon, later) = (day("2026-06-01T12:30"), day("2026-06-02T00:00"));
     ledger.charge(noon, ip("192.0.2.1"), 999_999_999);
-    assert_eq!(ledger.spent(&policy, guests, noon, ip("192.0.2.9")), None);
+    assert_eq!(ledger.exhausted_budget(&policy, guests, noon, ip("192.0.2.9")), None);
     ledger.charge(noon, ip("192.0.2.77"), 1);
-    let spent = ledger.spent(&policy, guests, noon, ip("192.0.2.9")).expect("10^9 bytes");
+    let spent =
+        ledger.exhausted_budget(&policy, guests, noon, ip("192.0.2.9")).expect("10^9 bytes");
     assert!(spent.say.contains("192.0.2.0/24"), "{}", spent.say);
     // 11 h 30 min until midnight.
     assert!(spent.say.ends_with("renews at 00:00 UTC, in 11 h 30 min"), "{}", spent.say);
     assert_eq!(spent.renews_ms, (11 * 60 + 30) * 60_000);
-    assert_eq!(ledger.spent(&policy, guests, noon, ip("192.0.3.1")), None);
-    assert_eq!(ledger.spent(&policy, guests, later, ip("192.0.2.9")), None);
+    assert_eq!(ledger.exhausted_budget(&policy, guests, noon, ip("192.0.3.1")), None);
+    assert_eq!(ledger.exhausted_budget(&policy, guests, later, ip("192.0.2.9")), None);
     ledger.charge(noon, ip("2001:db8::1"), 1_000_000_000_000);
-    assert!(ledger.spent(&policy, guests, noon, ip("192.0.3.1")).is_some(), "of all");
+    assert!(ledger.exhausted_budget(&policy, guests, noon, ip("192.0.3.1")).is_some(), "of all");
 }
 
 proptest! {
@@ -216,7 +217,7 @@ proptest! {
         let text = format!("{}/{length}", std::net::Ipv4Addr::from(a));
         let prefix: Prefix = text.parse().expect("a network");
         let shared = (a ^ b).leading_zeros() >= length;
-        prop_assert_eq!(prefix.holds(std::net::Ipv4Addr::from(b).into()), shared);
+        prop_assert_eq!(prefix.contains_address(std::net::Ipv4Addr::from(b).into()), shared);
     }
 
     #[test]
@@ -274,7 +275,7 @@ fn bytes_that_are_in_the_count_of_all_are_counted_to_a_client_once() {
     let now = day("2026-11-24");
     ledger.charge(now, ip("198.51.100.7"), 10);
     ledger.attribute(now, ip("192.0.2.1"), 10);
-    assert_eq!(ledger.today(now, ip("192.0.2.2")), (10, 10));
+    assert_eq!(ledger.bytes_today(now, ip("192.0.2.2")), (10, 10));
 }
 
 #[test]
@@ -375,7 +376,7 @@ fn networks_beyond_the_table_s_bound_share_one_count() {
         ledger.charge(now, std::net::Ipv4Addr::from(0x0A00_0000 + (network << 8)).into(), 1);
     }
     // 65,536 have a count of their own (10.0.0.0 to 10.255.255.0), 4,464 one together.
-    assert_eq!(ledger.today(now, ip("10.0.0.1")), (70_000, 1));
-    assert_eq!(ledger.today(now, ip("11.0.0.1")), (70_000, 70_000 - 65_536));
-    assert_eq!(ledger.today(now, ip("192.0.2.1")), (70_000, 70_000 - 65_536));
+    assert_eq!(ledger.bytes_today(now, ip("10.0.0.1")), (70_000, 1));
+    assert_eq!(ledger.bytes_today(now, ip("11.0.0.1")), (70_000, 70_000 - 65_536));
+    assert_eq!(ledger.bytes_today(now, ip("192.0.2.1")), (70_000, 70_000 - 65_536));
 }

@@ -25,7 +25,7 @@ const RULES_MAX: usize = 1000;
 #[serde(deny_unknown_fields)]
 pub struct Policy {
     /// Bytes of payload that all tests of a day (UTC) may move, both directions together.
-    #[serde(default, deserialize_with = "bytes")]
+    #[serde(default, deserialize_with = "deserialize_bytes")]
     pub bytes_per_day: Option<Bytes>,
     /// Limits of the server's store; absent: it keeps everything.
     #[serde(default)]
@@ -49,7 +49,7 @@ pub struct Keep {
     #[serde(default)]
     pub count: Option<u64>,
     /// Largest sum of the records' bytes.
-    #[serde(default, deserialize_with = "bytes")]
+    #[serde(default, deserialize_with = "deserialize_bytes")]
     pub bytes: Option<Bytes>,
 }
 
@@ -58,7 +58,7 @@ impl Keep {
     /// follow.
     pub const AT_LEAST: Duration = Duration::from_secs(3600);
 
-    fn check(&self) -> Result<(), String> {
+    fn check_limits(&self) -> Result<(), String> {
         if *self == Self::default() {
             return Err("keep: it has time, count or bytes".to_owned());
         }
@@ -167,16 +167,16 @@ pub struct Rule {
     #[serde(default)]
     pub programs: Option<Vec<Program>>,
     /// Highest rate of one direction, all streams together.
-    #[serde(default, deserialize_with = "rate")]
+    #[serde(default, deserialize_with = "deserialize_rate")]
     pub rate: Option<BitRate>,
     /// Longest time that a test may send.
-    #[serde(default, deserialize_with = "span")]
+    #[serde(default, deserialize_with = "deserialize_span")]
     pub time: Option<Duration>,
     /// Most streams of a test.
     #[serde(default)]
     pub streams: Option<u16>,
     /// Bytes of payload a day (UTC) for each client network (/24, /64).
-    #[serde(default, deserialize_with = "bytes")]
+    #[serde(default, deserialize_with = "deserialize_bytes")]
     pub bytes_per_client_per_day: Option<Bytes>,
     /// Networks that the server may measure to when these clients ask; empty: none.
     #[serde(default)]
@@ -193,19 +193,19 @@ impl Policy {
     pub fn from_toml(text: &str) -> Result<Self, String> {
         let policy: Self = crate::tree::from_toml(text).map_err(|error| {
             let offset = error.offset().unwrap_or(0);
-            place(text, offset, &one_line(error.message()))
+            problem_with_line(text, offset, &one_line(error.message()))
         })?;
-        policy.check(text)?;
+        policy.check_rules(text)?;
         Ok(policy)
     }
 
-    fn check(&self, text: &str) -> Result<(), String> {
+    fn check_rules(&self, text: &str) -> Result<(), String> {
         if self.rules.is_empty() || self.rules.len() > RULES_MAX {
             let count = self.rules.len();
             return Err(format!("line 1: {count} [[rule]]s; a policy has 1 to {RULES_MAX}"));
         }
-        if let Some(Err(say)) = self.keep.as_ref().map(Keep::check) {
-            return Err(place(text, text.find("[keep]").unwrap_or(0), &say));
+        if let Some(Err(say)) = self.keep.as_ref().map(Keep::check_limits) {
+            return Err(problem_with_line(text, text.find("[keep]").unwrap_or(0), &say));
         }
         let mut seen: Vec<&str> = Vec::new();
         let names = self
@@ -219,7 +219,7 @@ impl Policy {
             }
             if name.is_empty() || seen.contains(&name.as_str()) {
                 let say = format!("name {name:?}: names differ and are not empty");
-                return Err(place(text, last_line_with(text, name), &say));
+                return Err(problem_with_line(text, last_line_with(text, name), &say));
             }
             seen.push(name);
         }
@@ -231,7 +231,7 @@ impl Policy {
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 let say =
                     format!("token {token:?}: there is no [[token]] of that name, but {known}");
-                return Err(place(text, last_line_with(text, token), &say));
+                return Err(problem_with_line(text, last_line_with(text, token), &say));
             }
         }
         Ok(())
@@ -244,7 +244,7 @@ fn last_line_with(text: &str, word: &str) -> usize {
 }
 
 /// `line 5: rate: the problem`, with the key of that line.
-fn place(text: &str, offset: usize, say: &str) -> String {
+fn problem_with_line(text: &str, offset: usize, say: &str) -> String {
     let (number, _) = line_and_column(text, offset);
     let line = text.lines().nth(number - 1).unwrap_or_default();
     let key = line.split_once('=').map(|(key, _)| key.trim()).unwrap_or_default();
@@ -284,17 +284,17 @@ fn time_of_day<'de, D: Deserializer<'de>>(from: D) -> Result<Option<WallTime>, D
     if !dated {
         return Err(wrong());
     }
-    WallTime::named(&text, WallTime::from_unix_nanos(0)).map(Some).map_err(|_| wrong())
+    WallTime::from_user_text(&text, WallTime::from_unix_nanos(0)).map(Some).map_err(|_| wrong())
 }
 
-fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
+fn deserialize_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
     String::deserialize(from)?.parse().map(Some).map_err(D::Error::custom)
 }
 
-fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<BitRate>, D::Error> {
+fn deserialize_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<BitRate>, D::Error> {
     String::deserialize(from)?.parse().map(Some).map_err(D::Error::custom)
 }
 
-fn span<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+fn deserialize_span<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     parse_span(&String::deserialize(from)?).map(Some).map_err(D::Error::custom)
 }

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Direction, Layer, MetricId};
+use super::{Direction, HeaderLayer, MetricId};
 
 /// Above this share of its ceiling a result and its ceiling contradict each other: more than the
 /// hundredth that clocks and the ends of a span explain.
@@ -26,7 +26,7 @@ pub struct Ceiling {
     /// The metric that the ceiling bounds.
     pub metric: MetricId,
     /// Layer of the bounded rate.
-    pub layer: Layer,
+    pub layer: HeaderLayer,
     /// The bound in the metric's unit; null when an input is unknown.
     pub value: Option<f64>,
     /// The bound at every layer, from the payload down to the wire; empty without a value.
@@ -51,7 +51,7 @@ pub struct Ceiling {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LayerRate {
     /// Headers that the rate includes.
-    pub layer: Layer,
+    pub layer: HeaderLayer,
     /// Rate at the layer, bit/s.
     pub bps: f64,
 }
@@ -101,7 +101,7 @@ impl Ceiling {
         Self {
             direction: Some(direction),
             metric: MetricId::Goodput,
-            layer: Layer::Payload,
+            layer: HeaderLayer::Payload,
             value: None,
             layers: Vec::new(),
             inputs: Vec::new(),
@@ -128,14 +128,14 @@ impl Ceiling {
     }
 
     /// The input of a name.
-    pub fn input(&self, name: &str) -> Option<&CeilingInput> {
+    pub fn find_input(&self, name: &str) -> Option<&CeilingInput> {
         self.inputs.iter().find(|input| input.name == name)
     }
 }
 
 impl CeilingInput {
     /// An input with its source.
-    pub fn of(name: &str, value: f64, source: impl Into<String>) -> Self {
+    pub fn from_value(name: &str, value: f64, source: impl Into<String>) -> Self {
         Self { name: name.to_owned(), value, source: source.into() }
     }
 }
@@ -144,7 +144,7 @@ impl CeilingInput {
 mod tests {
     use super::*;
 
-    fn rung(kind: &str, value: Option<f64>) -> Rung {
+    fn test_rung(kind: &str, value: Option<f64>) -> Rung {
         let (inputs, unknown, source) = (Vec::new(), Vec::new(), String::new());
         Rung { kind: kind.to_owned(), value, inputs, unknown, source }
     }
@@ -153,7 +153,8 @@ mod tests {
     fn the_smallest_known_bound_is_expected_and_has_its_name() {
         let mut ceiling = Ceiling::of_goodput(Direction::Up);
         assert_eq!(ceiling.expected(), None);
-        ceiling.rungs = vec![rung("receive_window", Some(40e6)), rung("application", None)];
+        ceiling.rungs =
+            vec![test_rung("receive_window", Some(40e6)), test_rung("application", None)];
         assert_eq!(ceiling.expected(), Some(Expected { kind: "receive_window", value: 40e6 }));
         ceiling.value = Some(30e6);
         assert_eq!(ceiling.expected(), Some(Expected { kind: LINK, value: 30e6 }));

@@ -109,7 +109,7 @@ const ERRORS_MIN: f64 = 4.0;
 impl ClockAgreement {
     /// True when one-way delays are known, and this one is more than the error of the clocks'
     /// offset.
-    pub fn knows(&self, delay_ns: f64) -> bool {
+    pub fn resolves_delay(&self, delay_ns: f64) -> bool {
         match (self.state, self.error_ns) {
             (ClockState::Synchronised, _) => true,
             (ClockState::OffsetEstimated, Some(error_ns)) => {

@@ -32,11 +32,14 @@ impl EndReport {
     /// The other end's report of the same stream, where that end reports nothing but `end`.
     #[must_use]
     pub fn of_other_end(&self, end: FlowEnd) -> Self {
-        Self { client_addr: self.client_addr.clone(), ..Self::of(self.direction, self.flow, end) }
+        Self {
+            client_addr: self.client_addr.clone(),
+            ..Self::from_flow_end(self.direction, self.flow, end)
+        }
     }
 
     /// The report of a stream that ended well, where nothing is known beside this end's counters.
-    pub const fn of(direction: Direction, flow: u16, end: FlowEnd) -> Self {
+    pub const fn from_flow_end(direction: Direction, flow: u16, end: FlowEnd) -> Self {
         let client_addr = String::new();
         let (syn, failure, stolen_ratio, deltas) = (None, None, None, None);
         Self { direction, flow, end, syn, client_addr, failure, stolen_ratio, deltas }

@@ -7,7 +7,7 @@ use super::HostDeltas;
 /// One end of the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct End {
+pub struct MeasurementEnd {
     /// `local` or `remote`.
     pub role: String,
     /// The IP address that was used.
@@ -43,7 +43,7 @@ pub struct End {
     #[serde(default)]
     pub tcp: Option<TcpSettings>,
     /// The interface that the route to the peer leaves by.
-    pub interface: Option<Interface>,
+    pub interface: Option<RecordedInterface>,
     /// Time that a hypervisor took from this end's CPUs during the measurement, over the time that
     /// they wanted to run; null where nothing reports or the measurement was too short.
     #[serde(default)]
@@ -102,7 +102,7 @@ pub struct TcpSettings {
 /// A network interface, as far as the kernel reports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Interface {
+pub struct RecordedInterface {
     /// Name of the interface in its namespace.
     pub name: String,
     /// `veth`, `loopback`, `bridge`, a driver's name.

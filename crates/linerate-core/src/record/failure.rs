@@ -115,7 +115,7 @@ impl Failure {
 
     /// The same failure with a code that a program can act on.
     #[must_use]
-    pub fn coded(self, code: impl Into<Option<FailureCode>>) -> Self {
+    pub fn with_code(self, code: impl Into<Option<FailureCode>>) -> Self {
         Self { code: code.into(), ..self }
     }
 

@@ -261,7 +261,7 @@ impl TcpTest {
 
     /// The directions that the test has.
     pub const fn each_direction(&self) -> &'static [Direction] {
-        self.directions.each()
+        self.directions.each_direction()
     }
 
     /// Every stream of the test, by direction and number within it.
@@ -363,7 +363,7 @@ impl UdpTest {
 
     /// The directions that the test has.
     pub const fn each_direction(&self) -> &'static [Direction] {
-        self.directions.each()
+        self.directions.each_direction()
     }
 
     /// Every stream of the test, by direction and number within it. A server of the native protocol
@@ -426,6 +426,6 @@ fn check_finish(finish: Finish, units: &'static str) -> Result<(), TestError> {
 }
 
 fn places(directions: TcpDirections, streams: u16) -> impl Iterator<Item = (Direction, u16)> {
-    let directions = directions.each().iter();
+    let directions = directions.each_direction().iter();
     directions.flat_map(move |&direction| (0..streams).map(move |stream| (direction, stream)))
 }

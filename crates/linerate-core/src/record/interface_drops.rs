@@ -33,7 +33,7 @@ mod tests {
     use super::*;
     use crate::record::{DatagramTally, Direction, FlowEnd, ReceivedDatagrams};
 
-    fn flow(told: Option<[u64; 2]>, counted: Option<u64>, lost: u64) -> Flow {
+    fn flow_with_drops(told: Option<[u64; 2]>, counted: Option<u64>, lost: u64) -> Flow {
         let sent = SentDatagrams {
             refused: told.map(|[datagrams, _]| datagrams),
             refusals: told.map(|[_, buffers]| buffers),
@@ -56,21 +56,24 @@ mod tests {
     #[test]
     fn what_the_interface_dropped_is_no_more_than_is_missing_and_nothing_twice() {
         let of = |flows: &[Flow]| dropped_at_interface(flows.iter());
-        assert_eq!(of(&[flow(None, None, 50)]), None, "nobody looked");
-        assert_eq!(of(&[flow(Some([0, 0]), Some(0), 50)]), Some(0));
+        assert_eq!(of(&[flow_with_drops(None, None, 50)]), None, "nobody looked");
+        assert_eq!(of(&[flow_with_drops(Some([0, 0]), Some(0), 50)]), Some(0));
         // Three buffers of 44 were refused, and the interface counted three.
-        assert_eq!(of(&[flow(Some([132, 3]), Some(3), 500)]), Some(132));
+        assert_eq!(of(&[flow_with_drops(Some([132, 3]), Some(3), 500)]), Some(132));
         // The interface does not tell.
-        assert_eq!(of(&[flow(Some([132, 3]), None, 500)]), Some(132));
+        assert_eq!(of(&[flow_with_drops(Some([132, 3]), None, 500)]), Some(132));
         // What a discipline drops later is only counted.
-        assert_eq!(of(&[flow(Some([0, 0]), Some(30), 500)]), Some(30));
-        assert_eq!(of(&[flow(Some([44, 1]), Some(6), 500)]), Some(49));
+        assert_eq!(of(&[flow_with_drops(Some([0, 0]), Some(30), 500)]), Some(30));
+        assert_eq!(of(&[flow_with_drops(Some([44, 1]), Some(6), 500)]), Some(49));
         // A buffer was taken when it was sent again: the interface counted it, and nothing is lost.
-        assert_eq!(of(&[flow(Some([0, 1]), Some(1), 500)]), Some(0));
+        assert_eq!(of(&[flow_with_drops(Some([0, 1]), Some(1), 500)]), Some(0));
         // Of 50 lost ones, 10 were the receiver's; the rest of the 70 were somebody else's.
-        assert_eq!(of(&[flow(Some([0, 0]), Some(70), 50)]), Some(40));
+        assert_eq!(of(&[flow_with_drops(Some([0, 0]), Some(70), 50)]), Some(40));
         // Two streams are told each its own, and both see one interface.
-        let two = [flow(Some([5, 5]), Some(9), 50), flow(Some([3, 3]), Some(8), 50)];
+        let two = [
+            flow_with_drops(Some([5, 5]), Some(9), 50),
+            flow_with_drops(Some([3, 3]), Some(8), 50),
+        ];
         assert_eq!(of(&two), Some(9));
     }
 }

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Direction, Family};
+use super::{Direction, IpFamily};
 use crate::units::BitRate;
 
 /// Short runs of one stream, every other one with a single thing changed.
@@ -45,7 +45,7 @@ pub enum Change {
     /// Another port of the server for the data.
     OtherPort,
     /// The other address family.
-    Family(Family),
+    Family(IpFamily),
     /// Writes of so many bytes.
     #[serde(rename = "buffer_bytes")]
     Writes(u32),

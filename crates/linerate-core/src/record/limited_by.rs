@@ -51,7 +51,7 @@ impl LimitedBy {
     }
 
     /// The key in JSON and CSV.
-    pub const fn key(self) -> &'static str {
+    pub const fn json_key(self) -> &'static str {
         match self {
             Self::ThisHost => "this_host",
             Self::OtherEnd => "other_end",

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::layer::{Better, Layer};
+use super::layer::{Better, HeaderLayer};
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -15,7 +15,7 @@ pub struct Metric {
     /// Unit of stored values.
     pub unit: &'static str,
     /// Headers that a rate or size includes.
-    pub layer: Option<Layer>,
+    pub layer: Option<HeaderLayer>,
     /// Definition: the things counted and those left out.
     pub definition: &'static str,
     /// Standard or document that the definition follows.
@@ -57,14 +57,14 @@ macro_rules! metrics {
 }
 
 metrics! {
-    Goodput = "goodput_bps", "goodput", "bit/s", Some(Layer::Payload), Higher,
+    Goodput = "goodput_bps", "goodput", "bit/s", Some(HeaderLayer::Payload), Higher,
         "Payload bits that the receiving application read, over the time from the first byte (or \
          the end of the omitted time) to the last byte; retransmissions do not count.",
         "RFC 6349 §3.3 (TCP throughput as the application sees it)";
-    Bytes = "payload_bytes", "bytes received", "bytes", Some(Layer::Payload), Higher,
+    Bytes = "payload_bytes", "bytes received", "bytes", Some(HeaderLayer::Payload), Higher,
         "Payload bytes that the receiving application read within the measured time.",
         "own";
-    BytesSent = "sent_bytes", "bytes sent", "bytes", Some(Layer::Payload), Neither,
+    BytesSent = "sent_bytes", "bytes sent", "bytes", Some(HeaderLayer::Payload), Neither,
         "Payload bytes that the sending application wrote, including the omitted time.",
         "own";
     Span = "span_ns", "measured span", "ns", None, Neither,
@@ -153,7 +153,7 @@ metrics! {
         None, Higher,
         "Mean of responsiveness_new_rpm and responsiveness_loaded_rpm.",
         "draft-ietf-ippm-responsiveness-09 §5.3.1.1";
-    DeliveryRate = "delivery_rate_bps", "delivery rate", "bit/s", Some(Layer::Payload), Higher,
+    DeliveryRate = "delivery_rate_bps", "delivery rate", "bit/s", Some(HeaderLayer::Payload), Higher,
         "Rate of acknowledged data over the last flight, by the sending kernel \
          (tcpi_delivery_rate).",
         "Linux tcp_info";
@@ -171,7 +171,7 @@ metrics! {
         "Segments that the receiving end sent over data segments that it received, both from its \
          kernel; 0.5 acknowledges every second segment.",
         "RFC 5681 §4.2 (delayed acknowledgements), Linux tcp_info";
-    Background = "background_bps", "rate of the background flow", "bit/s", Some(Layer::Payload),
+    Background = "background_bps", "rate of the background flow", "bit/s", Some(HeaderLayer::Payload),
         Neither,
         "Payload bits of the background flow, against the test's direction, that its receiver \
          read, from its first byte (or the end of the omitted time) to its end.",
@@ -192,21 +192,21 @@ metrics! {
         "From the start of the first flow until the last byte of all was acknowledged, in virtual \
          time; of one flow from its own start. Absent where the transfer did not end.",
         "own";
-    Acked = "acked_bytes", "payload acknowledged", "bytes", Some(Layer::Payload), Neither,
+    Acked = "acked_bytes", "payload acknowledged", "bytes", Some(HeaderLayer::Payload), Neither,
         "Payload of a flow that its sender knows to have arrived, without gaps, by then: the \
          sequence of a time-sequence diagram.",
         "RFC 9293 §3.3.1 (SND.UNA less the initial sequence number)";
     Ssthresh = "ssthresh_bytes", "slow-start threshold", "bytes", None, Neither,
         "Payload of the window below which it grows by slow start; null before the first loss.",
         "RFC 5681 §3.1";
-    Unacked = "unacked_bytes", "in flight", "bytes", Some(Layer::Payload), Neither,
+    Unacked = "unacked_bytes", "in flight", "bytes", Some(HeaderLayer::Payload), Neither,
         "Segments sent and not acknowledged (tcpi_unacked) times tcpi_snd_mss, when sampled.",
         "RFC 5681 §2 (FlightSize)";
-    Unsent = "unsent_bytes", "written and not sent", "bytes", Some(Layer::Payload), Neither,
+    Unsent = "unsent_bytes", "written and not sent", "bytes", Some(HeaderLayer::Payload), Neither,
         "Payload that the application wrote and TCP has not sent yet (tcpi_notsent_bytes), when \
          sampled.",
         "Linux tcp_info";
-    SendQueue = "send_queue_bytes", "payload in the send buffer", "bytes", Some(Layer::Payload),
+    SendQueue = "send_queue_bytes", "payload in the send buffer", "bytes", Some(HeaderLayer::Payload),
         Neither,
         "Payload written and not acknowledged, sent or not (SIOCOUTQ), when sampled.",
         "tcp(7)";
@@ -268,10 +268,10 @@ metrics! {
     TcpRttVar = "tcp_rtt_var_ns", "deviation of TCP's RTT", "ns", None, Lower,
         "Mean deviation of the round-trip time of the sending kernel (tcpi_rttvar), when sampled.",
         "RFC 6298 §2";
-    PathMtu = "path_mtu_bytes", "path MTU of TCP", "bytes", Some(Layer::Ip), Higher,
+    PathMtu = "path_mtu_bytes", "path MTU of TCP", "bytes", Some(HeaderLayer::Ip), Higher,
         "Largest packet that the sending kernel takes the path to carry (tcpi_pmtu), when sampled.",
         "RFC 1191, RFC 4821, Linux tcp_info";
-    ReceiveQueue = "receive_queue_bytes", "received and not read", "bytes", Some(Layer::Payload),
+    ReceiveQueue = "receive_queue_bytes", "received and not read", "bytes", Some(HeaderLayer::Payload),
         Neither,
         "Payload in order that the application has not read (SIOCINQ), when sampled.",
         "tcp(7)";
@@ -444,11 +444,11 @@ metrics! {
         "Datagrams sent up to the end of an interval and neither arrived nor passed over by then: \
          sent = received + lost + in flight.",
         "own";
-    IpCapacity = "ip_capacity_max_bps", "maximum IP capacity", "bit/s", Some(Layer::Ip), Higher,
+    IpCapacity = "ip_capacity_max_bps", "maximum IP capacity", "bit/s", Some(HeaderLayer::Ip), Higher,
         "Bits of the IP packets (payload, UDP and IP headers) of different datagrams that arrived \
          in the best sub-interval of a search over that sub-interval's length.",
         "RFC 9097 §6 (Maximum_IP_Capacity)";
-    SendRate = "send_rate_bps", "rate sent", "bit/s", Some(Layer::Payload), Neither,
+    SendRate = "send_rate_bps", "rate sent", "bit/s", Some(HeaderLayer::Payload), Neither,
         "Payload bits of datagrams sent after the omitted span over the time of sending them.",
         "own";
     BusiestMs = "busiest_ms_ratio", "busiest millisecond", "1", None, Lower,
@@ -467,12 +467,12 @@ metrics! {
         "Answers that came after the time-out; they count as lost.",
         "RFC 7680 §2";
     TheoreticalFrames = "theoretical_frames_per_sec", "theoretical frame rate", "frames/s",
-        Some(Layer::Frame), Neither,
+        Some(HeaderLayer::Frame), Neither,
         "Frames of this size per second that the medium carries, preamble and gap included; absent \
          if there is no medium, as on virtual links.",
         "RFC 2544 appendix B, RFC 5180 appendix A";
     TesterFrames = "tester_frames_per_sec", "tester's own frame rate", "frames/s",
-        Some(Layer::Frame), Neither,
+        Some(HeaderLayer::Frame), Neither,
         "Frames per second that the tester sends from one port and receives without loss, without \
          the device: results close to it are limited by the tester.",
         "RFC 2285 §3.5.3 (maximum offered load), taken without a device";
@@ -481,32 +481,32 @@ metrics! {
          device include it.",
         "own";
     ThroughputStrict = "throughput_strict_frames_per_sec", "throughput, strict", "frames/s",
-        Some(Layer::Frame), Higher,
+        Some(HeaderLayer::Frame), Higher,
         "Highest load of one sending port at which a trial of full length loses not one frame; \
          the forwarding rate at the lower bound of the goal `strict`. Trials are of 60 s unless \
          the plan shortens them.",
         "RFC 1242 §3.17, RFC 2544 §24 and §26.1";
     ThroughputTypical = "throughput_typical_frames_per_sec", "throughput, typical", "frames/s",
-        Some(Layer::Frame), Higher,
+        Some(HeaderLayer::Frame), Higher,
         "Highest load of one sending port at which at least half of the trials, by time, lose not \
          one frame; the forwarding rate at the lower bound of the goal `typical`.",
         "RFC 9971 (MLRsearch), conditional throughput";
     ThroughputVerified = "throughput_verified_frames_per_sec", "throughput, verified", "frames/s",
-        Some(Layer::Frame), Higher,
+        Some(HeaderLayer::Frame), Higher,
         "As strict, with a lossy trial repeated before it counts; the goal `verified`.",
         "ETSI GS NFV-TST 009 §12.3.3 (binary search with loss verification)";
     ForwardingRateMax = "forwarding_rate_max_frames_per_sec", "maximum forwarding rate", "frames/s",
-        Some(Layer::Frame), Higher,
+        Some(HeaderLayer::Frame), Higher,
         "Highest rate of frames that came out at any load of the tests flood, loss-curve and \
          overload, all sending ports together, with or without loss.",
         "RFC 2285 §3.6.3";
     FloodOffered = "flood_offered_frames_per_sec", "maximum offered load", "frames/s",
-        Some(Layer::Frame),
+        Some(HeaderLayer::Frame),
         Neither,
         "Frames per second that all sending ports together offered while each sent at its maximum.",
         "RFC 2285 §3.5.3";
     FloodForwarded = "flood_forwarded_frames_per_sec", "flood rate", "frames/s",
-        Some(Layer::Frame), Higher,
+        Some(HeaderLayer::Frame), Higher,
         "Frames per second that came out at the maximum offered load: Bradner's flood rate.",
         "RFC 2285 §3.6.2 (forwarding rate at maximum offered load)";
     Stalls = "stalls_per_sec", "stalls", "1/s", None, Lower,
@@ -553,11 +553,11 @@ metrics! {
         Lower,
         "Seconds of the long run in which a frame was lost.",
         "ITU-T G.826 §4.2 (errored second), of frames";
-    ContractCir = "contract_cir_bps", "committed rate found", "bit/s", Some(Layer::Frame), Neither,
+    ContractCir = "contract_cir_bps", "committed rate found", "bit/s", Some(HeaderLayer::Frame), Neither,
         "Sustained rate that a policer or shaper lets pass, bits of frames from the destination \
          address to the FCS.",
         "ITU-T Y.1564, MEF 10.4 (bandwidth profile)";
-    ContractCbs = "contract_cbs_bytes", "committed burst found", "bytes", Some(Layer::Frame),
+    ContractCbs = "contract_cbs_bytes", "committed burst found", "bytes", Some(HeaderLayer::Frame),
         Neither,
         "Burst that a policer passes after a pause, in bytes of frames.",
         "ITU-T Y.1564, MEF 10.4 (bandwidth profile)";

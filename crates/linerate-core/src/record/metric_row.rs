@@ -6,7 +6,7 @@ use super::metric::{METRICS, Metric, MetricId};
 
 impl MetricId {
     /// Row of the metric in the table.
-    pub fn row(self) -> &'static Metric {
+    pub fn table_row(self) -> &'static Metric {
         METRICS.iter().find(|row| row.id == self).expect("the macro makes a row for every id")
     }
 }

@@ -53,10 +53,10 @@ pub use access_token::AccessToken;
 pub use bench::{
     BackToBack, BenchContract, BenchFrames, BenchGoal, BenchLatency, BenchPlan, BenchPort,
     BenchProtocol, BenchResult, BenchTest, BenchTimes, BenchTrial, BenchWay, BurstRun, Caching,
-    CellContract, Compared, Congestion, ContractFound, CounterKind, GeneratorKind, GoalFound,
-    Holds, Invalid, LatencyKind, LatencyRepeats, LoadPoint, Overload, OverloadKind, PortCounts,
-    PortFacts, RateFound, Recovery, Repeated, Reset, Scattered, Soak, Tester, TrialPort,
-    WorstSecond,
+    CellContract, ComparedParameter, Congestion, ContractFound, CounterKind, GeneratorKind,
+    GoalFound, Holds, InvalidTrialReason, LatencyKind, LatencyRepeats, LoadPoint, Overload,
+    OverloadKind, OverloadRecovery, PortCounts, PortFacts, RateFound, Repeated, Reset, Scattered,
+    Soak, Tester, TrialPort, WorstSecond,
 };
 pub use build_part::BuildPart;
 pub use cause::{CAUSES, Cause, CauseCell, CauseRow};
@@ -67,7 +67,7 @@ pub use datagrams::{
     DatagramTally, DelayVariation, PaceKept, PacedBy, ReceivedDatagrams, SentDatagrams,
 };
 pub use end_report::{DatagramCounts, DatagramsSent, EndReport};
-pub use environment::{Calibration, End, Interface, TcpSettings};
+pub use environment::{Calibration, MeasurementEnd, RecordedInterface, TcpSettings};
 pub use event::{DatagramRow, Event, IntervalRow, PingProgress, PingReply, StreamOpened};
 pub use failure::{Failure, FailureCode, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};
@@ -77,7 +77,7 @@ pub use id::RecordId;
 pub use interface_drops::dropped_at_interface;
 pub use intervention::{Change, Intervention, InterventionEnd, ShortRun};
 pub use known_path::KnownPath;
-pub use layer::{Better, Layer};
+pub use layer::{Better, HeaderLayer};
 pub use limited_by::{LimitedBy, Quality};
 pub use means::{
     Contents, Means, MultipathTcp, ReceiveWith, SendWith, Trial, Verified, ZeroCopySends,
@@ -99,15 +99,16 @@ pub use path_plan::{
 };
 pub use plain::one_line;
 pub use plan::{
-    Candidate, ComparePlan, Ecn, GoalPlan, Meeting, MetWay, PingMode, PingPlan, PingTransport,
-    Plan, ProbeKind, ProbePlan, ServerPlan, StampPlan, TRACE_PORT, TcpPlan, TestPlan, TracePlan,
-    TraceProbes, UdpPlan, WaitMode,
+    ComparePlan, ComparisonCandidate, EcnCodepoint, GoalPlan, MetWay, NatMeeting, PingMode,
+    PingPlan, PingTransport, Plan, ProbeKind, ProbePlan, ServerPlan, StampPlan, TRACE_PORT,
+    TcpPlan, TestPlan, TracePlan, TraceProbes, UdpPlan, WaitMode,
 };
 pub use probes::{ProbePhase, ProbeSpan, Probes};
 pub use remedy::{
-    At, HostAdvice, HostCommand, PathAdvice, Remedy, RemedyLine, SHAPED_SHARE, SocketBuffer, Tried,
+    At, HostAdvice, PathAdvice, Remedy, RemedyCommand, RemedyLine, SHAPED_SHARE, SocketBuffer,
+    Tried,
 };
-pub use sample::{Direction, Distribution, LostStretch, Series, Side, Stat, Summary};
+pub use sample::{Direction, Distribution, FlowSide, LostStretch, Series, Stat, Summary};
 pub use search::{
     CapacitySearch, SearchDelay, SearchNews, SearchPlan, SearchSpan, SearchStep, SearchTrial,
     SubInterval,
@@ -116,14 +117,14 @@ pub use sign::{Against, Sign, SignKind, SignUnit, Threshold};
 pub use simulate_plan::{ControlName, LossRecovery, SimulatePlan, SimulatedTcp};
 pub use tcp_info::TcpInfo;
 pub use trace::{
-    AddedDelay, ArrivedMarks, Finding, Hop, HopNode, HopSample, MplsLabel, SizeLimit, Trace,
-    TracePhase,
+    AddedDelay, ArrivedMarks, Finding, Hop, HopNode, HopSample, MplsLabel, SizeLimit, TracePhase,
+    TraceResult,
 };
-pub use train::{AboveMtu, PathMtu, Train};
-pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
+pub use train::{AboveMtu, DatagramTrain, PathMtu};
+pub use transfer::{DEFAULT_PORT, Finish, IpFamily, STAMP_PORT, TcpDirections, Via};
 pub use verdict::{
-    Confidence, Criterion, GoalAnswer, Latency, LossKind, LossMechanism, LossState, OnModel,
-    Outcome, ProbeLoss, Reached, RemedyOnModel, StateLikelihood, TransferFigures, Verdict,
+    Confidence, Criterion, GoalAnswer, Latency, LimitVerdict, LossKind, LossMechanism, LossState,
+    OnModel, Outcome, ProbeLoss, Reached, RemedyOnModel, StateLikelihood, TransferFigures,
 };
 
 use std::collections::BTreeMap;
@@ -146,7 +147,7 @@ pub struct Record {
     /// The program that measured.
     pub tool: Tool,
     /// State of the measurement at its end.
-    pub status: Status,
+    pub status: RecordStatus,
     /// A name given by the user.
     #[serde(default)]
     pub name: Option<String>,
@@ -155,7 +156,7 @@ pub struct Record {
     pub tags: BTreeMap<String, String>,
     /// The cell of a study that this record fills.
     #[serde(default)]
-    pub cell: Option<Cell>,
+    pub cell: Option<StudyCell>,
     /// Civil time at the start, by the local clock.
     pub started_at: WallTime,
     /// Duration from start to end, by the local monotonic clock.
@@ -163,7 +164,7 @@ pub struct Record {
     /// The plan as asked for, every default filled in.
     pub plan: Plan,
     /// The local end first, the remote end second where it reported.
-    pub ends: Vec<End>,
+    pub ends: Vec<MeasurementEnd>,
     /// One entry per TCP connection or UDP stream that carried data.
     #[serde(default)]
     pub flows: Vec<Flow>,
@@ -182,7 +183,7 @@ pub struct Record {
     pub bench: Option<Box<BenchResult>>,
     /// Hops and findings of a trace; none in other tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<Box<Trace>>,
+    pub trace: Option<Box<TraceResult>>,
     /// The probes that went beside the load; none where none were sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<Box<Probes>>,
@@ -195,7 +196,7 @@ pub struct Record {
     pub page_datagrams: Vec<PageDatagrams>,
     /// Trains of probe datagrams of a survey, in the order sent, with the fate of every packet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub trains: Vec<Train>,
+    pub trains: Vec<DatagramTrain>,
     /// The path MTU of each direction, where a survey found it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path_mtu: Vec<PathMtu>,
@@ -244,12 +245,12 @@ pub struct Record {
 
 impl Record {
     /// A record with its plan and labels filled in and nothing measured yet.
-    pub fn begin(id: RecordId, tool: Tool, plan: Plan, started_at: WallTime) -> Self {
+    pub fn from_plan(id: RecordId, tool: Tool, plan: Plan, started_at: WallTime) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             id,
             tool,
-            status: Status::Ok,
+            status: RecordStatus::Ok,
             name: None,
             tags: BTreeMap::new(),
             cell: None,
@@ -298,7 +299,12 @@ impl Record {
 
     /// The first summary row of `metric` and `stat` that is about the whole measurement in
     /// `direction` (`None` matches any direction, ping results have none).
-    pub fn value(&self, metric: MetricId, stat: Stat, direction: Option<Direction>) -> Option<f64> {
+    pub fn summary_value(
+        &self,
+        metric: MetricId,
+        stat: Stat,
+        direction: Option<Direction>,
+    ) -> Option<f64> {
         self.summary
             .iter()
             .filter(|row| row.metric == metric && row.stat == stat && row.flow.is_none())
@@ -337,7 +343,8 @@ impl Record {
 
     /// The part of a survey with the highest goodput in a direction.
     pub fn best_part(&self, direction: Direction) -> Option<&Self> {
-        let goodput = |part: &Self| part.value(MetricId::Goodput, Stat::Value, Some(direction));
+        let goodput =
+            |part: &Self| part.summary_value(MetricId::Goodput, Stat::Value, Some(direction));
         let measured = self.parts.iter().filter_map(|part| Some((part, goodput(part)?)));
         measured.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(part, _)| part)
     }
@@ -349,9 +356,10 @@ impl Record {
             Plan::Tcp(plan) => plan.test.streams == 1 && plan.test.window_bytes.is_none(),
             _ => false,
         };
-        let span = |part: &Self| part.value(MetricId::Span, Stat::Value, Some(direction));
+        let span = |part: &Self| part.summary_value(MetricId::Span, Stat::Value, Some(direction));
         let moved = |part: &&Self| {
-            part.value(MetricId::Goodput, Stat::Value, Some(direction)).is_some_and(|bps| bps > 0.0)
+            part.summary_value(MetricId::Goodput, Stat::Value, Some(direction))
+                .is_some_and(|bps| bps > 0.0)
         };
         let parts = self.parts.iter().filter(is_one).filter(moved);
         let longest = parts
@@ -387,13 +395,15 @@ impl Record {
     /// measured is a partial result, whatever ended it.
     pub fn exit_code(&self) -> u8 {
         match (&self.failure, self.status) {
-            (_, Status::Interrupted) => 130,
-            (Some(_), Status::Partial) if matches!(self.plan, Plan::Test(_) | Plan::Compare(_)) => {
+            (_, RecordStatus::Interrupted) => 130,
+            (Some(_), RecordStatus::Partial)
+                if matches!(self.plan, Plan::Test(_) | Plan::Compare(_)) =>
+            {
                 5
             }
             (Some(failure), _) => failure.exit_code(),
-            (None, Status::Partial) => 5,
-            (None, Status::Ok | Status::Error) => 0,
+            (None, RecordStatus::Partial) => 5,
+            (None, RecordStatus::Ok | RecordStatus::Error) => 0,
         }
     }
 }
@@ -412,7 +422,7 @@ pub struct Tool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum RecordStatus {
     /// The whole plan was measured.
     Ok,
     /// Part of it was measured; `failure` says why not all.
@@ -426,7 +436,7 @@ pub enum Status {
 /// The place of a record in a study's grid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Cell {
+pub struct StudyCell {
     /// Name of the study.
     pub study: String,
     /// The run of that study, shared by all its records.

@@ -3,7 +3,7 @@
 //!
 //! Left out: their words (`linerate-report`, `verdict/note.rs`); when they are made (`explain`).
 
-use super::{Cause, Caveat, Change, Handshake, Side, SignUnit};
+use super::{Cause, Caveat, Change, FlowSide, Handshake, SignUnit};
 
 /// A remark for the reader beside a verdict.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +36,7 @@ pub enum Note {
     /// The receiver's socket held data that nobody read.
     UnreadAtReceiver,
     /// An end has window scaling off.
-    ScalingOff(Side),
+    ScalingOff(FlowSide),
     /// The rate is that of a slower Ethernet than the ports of both hosts have.
     SlowerEthernet {
         /// Speed of the Ethernet, in Mbit/s.
@@ -198,7 +198,7 @@ pub enum Unmeasured {
     /// Memory in use of the send buffer.
     SendBufferInUse,
     /// CPU of one end.
-    Cpu(Side),
+    Cpu(FlowSide),
     /// CPU of both hosts.
     BothCpus,
     /// Time for which threads of both hosts waited for a CPU.
@@ -299,7 +299,7 @@ pub enum CriterionKind {
 
 impl CriterionKind {
     /// Unit of its figures.
-    pub const fn unit(self) -> SignUnit {
+    pub const fn figure_unit(self) -> SignUnit {
         match self {
             Self::PathPayload | Self::TransferRate => SignUnit::BitsPerSecond,
             Self::PacketsBetweenLosses => SignUnit::Packets,

@@ -186,27 +186,33 @@ impl EmulatedPath {
 
     /// Late packets and stops of the emulator, in a line; none when it kept to its schedule. Says
     /// nothing of whether that was too much.
-    pub fn slips(&self) -> Option<String> {
+    pub fn timing_slips(&self) -> Option<String> {
         let late: u64 = self.directions.iter().map(|one| one.late_packets).sum();
         let most = self.directions.iter().filter_map(|one| one.lateness_max_ns).max();
         let mut parts = Vec::new();
         if late > 0 {
             let packets = if late == 1 { "packet" } else { "packets" };
-            parts.push(format!("{late} {packets} late by up to {:.1} ms", ms(most.unwrap_or(0))));
+            parts.push(format!(
+                "{late} {packets} late by up to {:.1} ms",
+                nanos_to_ms(most.unwrap_or(0))
+            ));
         }
         let PathStops { count, total_ns, longest_ns, share, .. } = self.stops;
         if count > 0 {
-            let stood = format!("stalled for {:.1} ms ({:.2} %)", ms(total_ns), share * 100.0);
+            let stood =
+                format!("stalled for {:.1} ms ({:.2} %)", nanos_to_ms(total_ns), share * 100.0);
             parts.push(match count {
                 1 => format!("{stood} at once"),
-                _ => format!("{stood} in {count} stops of at most {:.1} ms", ms(longest_ns)),
+                _ => {
+                    format!("{stood} in {count} stops of at most {:.1} ms", nanos_to_ms(longest_ns))
+                }
             });
         }
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 }
 
-const fn ms(ns: u64) -> f64 {
+const fn nanos_to_ms(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
 
@@ -224,9 +230,9 @@ impl QueueSeries {
     }
 
     /// Adds a backlog at a time since the begin. Intervals without a sample repeat the last one.
-    pub fn note(&mut self, at_ns: u64, packets: u64, bytes: u64) {
+    pub fn add_backlog(&mut self, at_ns: u64, packets: u64, bytes: u64) {
         while at_ns / self.interval_ns.max(1) >= QUEUE_POINTS_MAX as u64 {
-            self.halve();
+            self.halve_resolution();
         }
         let place = at_ns / self.interval_ns.max(1);
         let place = usize::try_from(place).unwrap_or(QUEUE_POINTS_MAX);
@@ -240,7 +246,7 @@ impl QueueSeries {
         }
     }
 
-    fn halve(&mut self) {
+    fn halve_resolution(&mut self) {
         self.interval_ns = self.interval_ns.max(1) * 2;
         for series in [&mut self.packets, &mut self.bytes] {
             let pairs = series.chunks(2).map(|pair| pair.iter().copied().max().unwrap_or(0));
@@ -255,7 +261,7 @@ mod tests {
 
     #[test]
     fn slips_are_one_line_and_a_path_on_time_has_none() {
-        assert_eq!(EmulatedPath::default().slips(), None);
+        assert_eq!(EmulatedPath::default().timing_slips(), None);
         let mut path = EmulatedPath::default();
         let late = |late_packets, most| PathDirection {
             late_packets,
@@ -272,18 +278,18 @@ mod tests {
         };
         path.stops = stops;
         let line = "1 packet late by up to 12.3 ms, stalled for 12.0 ms (0.12 %) at once";
-        assert_eq!(path.slips().as_deref(), Some(line));
+        assert_eq!(path.timing_slips().as_deref(), Some(line));
         path.directions.clear();
         path.stops = PathStops { count: 3, longest_ns: 7_000_000, ..stops };
         let line = "stalled for 12.0 ms (0.12 %) in 3 stops of at most 7.0 ms";
-        assert_eq!(path.slips().as_deref(), Some(line));
+        assert_eq!(path.timing_slips().as_deref(), Some(line));
     }
 
     #[test]
     fn a_queue_series_keeps_the_largest_of_each_interval() {
         let mut queue = QueueSeries::new(10);
         for (at, packets) in [(0, 3), (9, 5), (9, 1), (10, 2), (35, 7)] {
-            queue.note(at, packets, packets * 100);
+            queue.add_backlog(at, packets, packets * 100);
         }
         // Nobody looked between 20 and 30: as it was.
         assert_eq!(queue.packets, [5, 2, 2, 7]);
@@ -294,7 +300,7 @@ mod tests {
     fn a_queue_series_never_grows_beyond_its_most_points_and_keeps_its_peaks() {
         let mut queue = QueueSeries::new(1);
         for at in 0..100_000 {
-            queue.note(at, u64::from(at == 50_001), 0);
+            queue.add_backlog(at, u64::from(at == 50_001), 0);
         }
         // 2^5 x 4096 = 131,072 is the first that holds 100,000: 3125 intervals of 32.
         assert_eq!((queue.interval_ns, queue.packets.len()), (32, 3125));

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::known_path::KnownPath;
 use super::named::named;
 use super::{
-    AccessToken, BenchPlan, DEFAULT_PORT, Direction, Family, RecordId, SimulatePlan, TcpDirections,
-    TcpTest, UdpTest, Via,
+    AccessToken, BenchPlan, DEFAULT_PORT, Direction, IpFamily, RecordId, SimulatePlan,
+    TcpDirections, TcpTest, UdpTest, Via,
 };
 use crate::study::Topology;
 use crate::units::BitRate;
@@ -42,12 +42,12 @@ impl Plan {
         !matches!(self, Self::Simulate(_))
     }
 
-    /// The kinds of all plans, as [`Plan::kind`] names them.
+    /// The kinds of all plans, as [`Plan::kind_name`] names them.
     pub const KINDS: [&str; 8] =
         ["tcp", "udp", "ping", "test", "trace", "compare", "bench", "simulate"];
 
     /// The kind, as it is tagged in records.
-    pub const fn kind(&self) -> &'static str {
+    pub const fn kind_name(&self) -> &'static str {
         match self {
             Self::Tcp(_) => "tcp",
             Self::Ping(_) => "ping",
@@ -104,7 +104,7 @@ impl Plan {
 
 impl TcpDirections {
     /// Each direction of the test.
-    pub const fn each(self) -> &'static [Direction] {
+    pub const fn each_direction(self) -> &'static [Direction] {
         match self {
             Self::Up => &[Direction::Up],
             Self::Down => &[Direction::Down],
@@ -125,7 +125,7 @@ pub struct ServerPlan {
     /// Port of the server for the control connection.
     pub port: u16,
     /// Only this address family.
-    pub family: Option<Family>,
+    pub family: Option<IpFamily>,
     /// Local address to send from.
     pub bind: Option<String>,
     /// Time to wait for the server to answer.
@@ -267,7 +267,7 @@ pub struct GoalPlan {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ComparePlan {
     /// The candidates; the others are compared with the first.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<ComparisonCandidate>,
     /// Number of rounds; each candidate is measured once in each, the first one twice.
     pub rounds: u32,
     /// Seed of the order within each round.
@@ -277,7 +277,7 @@ pub struct ComparePlan {
 /// One of the things that are compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Candidate {
+pub struct ComparisonCandidate {
     /// Name as the user gave it.
     pub name: String,
     /// The measurement made in each round.
@@ -290,7 +290,7 @@ pub struct Candidate {
     pub result: Option<RecordId>,
 }
 
-impl Candidate {
+impl ComparisonCandidate {
     /// A candidate that is measured over the network of this host.
     pub fn new(name: impl Into<String>, plan: Plan) -> Self {
         Self { name: name.into(), plan, topology: None, result: None }
@@ -328,7 +328,7 @@ pub struct TracePlan {
     /// Port that UDP or TCP probes go to.
     pub port: u16,
     /// Only this address family.
-    pub family: Option<Family>,
+    pub family: Option<IpFamily>,
     /// Local address or interface to send from.
     pub bind: Option<String>,
     /// Differentiated services code point of all probes, 0 … 63.
@@ -420,13 +420,13 @@ pub struct StampPlan {
     pub reply_dscp: Option<u8>,
     /// Meeting of this host and the reflector through a hub, where both are behind NAT.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub met: Option<Meeting>,
+    pub met: Option<NatMeeting>,
 }
 
 /// Meeting of two hosts behind NAT through a hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Meeting {
+pub struct NatMeeting {
     /// The third host, at which they met.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub at: SocketAddr,
@@ -479,18 +479,18 @@ named!(WaitMode { Auto = "auto", Spin = "spin", Block = "block" });
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Ecn {
+pub enum EcnCodepoint {
     /// ECT(0), 2: classic.
     Ect0,
     /// ECT(1), 1: L4S (RFC 9331).
     Ect1,
 }
 
-named!(Ecn { Ect0 = "ect0", Ect1 = "ect1" });
+named!(EcnCodepoint { Ect0 = "ect0", Ect1 = "ect1" });
 
-impl Ecn {
+impl EcnCodepoint {
     /// The two bits of the field.
-    pub const fn bits(self) -> u8 {
+    pub const fn codepoint_bits(self) -> u8 {
         match self {
             Self::Ect0 => 2,
             Self::Ect1 => 1,
@@ -509,7 +509,7 @@ pub struct PingPlan {
     /// UDP port of the responder.
     pub port: u16,
     /// Only this address family.
-    pub family: Option<Family>,
+    pub family: Option<IpFamily>,
     /// Local address to send from.
     pub bind: Option<String>,
     /// Payload bytes, one run for each (as `ping -s`: the ICMP or UDP header is not counted).
@@ -537,7 +537,7 @@ pub struct PingPlan {
     pub dscp: Option<u8>,
     /// ECN bits of the probes; null is Not-ECT.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ecn: Option<Ecn>,
+    pub ecn: Option<EcnCodepoint>,
     /// Flow label of IPv6, 20 bits; null is the kernel's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow_label: Option<u32>,

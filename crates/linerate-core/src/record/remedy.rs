@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Family;
+use super::IpFamily;
 use crate::units::BitRate;
 
 /// Place at which a remedy is to be applied.
@@ -53,7 +53,7 @@ pub const SHAPED_SHARE: f64 = 0.95;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Remedy {
     /// A line to type.
-    Line(HostCommand),
+    Line(RemedyCommand),
     /// Something to do at an end, or with the next test.
     Advice(HostAdvice),
     /// Something to do on the path between the hosts.
@@ -71,7 +71,7 @@ pub enum SocketBuffer {
 
 /// A line to type at a host or at a router that runs Linux.
 #[derive(Clone, Debug, PartialEq)]
-pub enum HostCommand {
+pub enum RemedyCommand {
     /// Raises the most to which the kernel tunes a buffer (`tcp_rmem`, `tcp_wmem`); the other two
     /// figures of the setting stay.
     RaiseBuffer {
@@ -237,13 +237,13 @@ pub enum PathAdvice {
     /// One address family, until the other's path is mended.
     UseFamily {
         /// The family that has the better path.
-        family: Family,
+        family: IpFamily,
     },
 }
 
 impl RemedyLine {
     /// A line to type.
-    pub const fn command(at: At, command: HostCommand) -> Self {
+    pub const fn command(at: At, command: RemedyCommand) -> Self {
         Self { at, remedy: Remedy::Line(command), tried: None }
     }
 

@@ -19,7 +19,7 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Side {
+pub enum FlowSide {
     /// The end that sends the data.
     Sender,
     /// The end that receives the data.
@@ -75,7 +75,7 @@ pub struct Summary {
 
 impl Summary {
     /// A row about the whole measurement.
-    pub const fn of(metric: MetricId, stat: Stat, value: f64) -> Self {
+    pub const fn from_value(metric: MetricId, stat: Stat, value: f64) -> Self {
         Self { metric, stat, value, n: None, direction: None, flow: None, payload_bytes: None }
     }
 
@@ -125,7 +125,7 @@ pub struct Series {
     /// Stream number, or null for all streams together.
     pub flow: Option<u16>,
     /// The end that took the samples.
-    pub side: Option<Side>,
+    pub side: Option<FlowSide>,
     /// Ping payload, where the plan varies it.
     pub payload_bytes: Option<u32>,
     /// End of each interval, or time of each sample, since that end's start of the test.

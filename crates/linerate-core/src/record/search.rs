@@ -189,7 +189,7 @@ pub struct CapacitySearch {
 
 impl CapacitySearch {
     /// The sub-interval that is the result.
-    pub fn best(&self) -> Option<&SubInterval> {
+    pub fn best_interval(&self) -> Option<&SubInterval> {
         let best = self.best?;
         self.sub_intervals.iter().find(|sub_interval| sub_interval.span.index == best)
     }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Change, Side};
+use super::{Change, FlowSide};
 
 /// How a value stands to its threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub enum Against {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Threshold {
-    /// Side of it that the figure is on.
+    /// FlowSide of it that the figure is on.
     pub against: Against,
     /// In the figure's unit.
     pub value: f64,
@@ -85,7 +85,7 @@ pub enum SignUnit {
 
 impl SignUnit {
     /// Its symbol in JSON: `bit/s`, `ns`, `1` for a share.
-    pub const fn key(self) -> &'static str {
+    pub const fn json_symbol(self) -> &'static str {
         match self {
             Self::BitsPerSecond => "bit/s",
             Self::Bytes => "bytes",
@@ -113,21 +113,21 @@ macro_rules! sign_kinds {
                 /// Name of the interface, where it is known.
                 interface: Option<String>,
                 /// Which end.
-                side: Side,
+                side: FlowSide,
             },
             /// Payload that a queueing discipline of an end lets through.
             DisciplinePasses {
                 /// Name of the interface, where it is known.
                 interface: Option<String>,
                 /// Which end.
-                side: Side,
+                side: FlowSide,
             },
             /// CPU of an end, over the time.
-            CpuUsed(Side),
+            CpuUsed(FlowSide),
             /// Time that the thread of an end computed.
-            ThreadComputed(Side),
+            ThreadComputed(FlowSide),
             /// Time that the thread of an end waited for a core.
-            ThreadWaited(Side),
+            ThreadWaited(FlowSide),
             /// Rate with one thing changed over that without.
             RateWithChange(Change),
         }

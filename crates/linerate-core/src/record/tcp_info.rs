@@ -134,68 +134,71 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// Reads what the kernel returned; `bytes` is exactly as long as getsockopt said, in the
+    /// Reads what the kernel returned; `read_array` is exactly as long as getsockopt said, in the
     /// machine's byte order.
     pub fn from_ne_bytes(bytes: &[u8]) -> Self {
         let at = Reader(bytes);
         Self {
-            state: at.u8(0),
-            ca_state: at.u8(1),
-            options: at.u8(5),
-            snd_wscale: at.u8(6).map(|byte| byte & 0x0f),
-            rcv_wscale: at.u8(6).map(|byte| byte >> 4),
+            state: at.read_u8(0),
+            ca_state: at.read_u8(1),
+            options: at.read_u8(5),
+            snd_wscale: at.read_u8(6).map(|byte| byte & 0x0f),
+            rcv_wscale: at.read_u8(6).map(|byte| byte >> 4),
             // Kernels before 4.9 leave the byte zero; the field came with the delivery rate.
-            delivery_rate_app_limited: at.u64(160).and_then(|_| at.u8(7)).map(|byte| byte & 1 == 1),
-            rto_us: at.u32(8),
-            snd_mss_bytes: at.u32(16),
-            rcv_mss_bytes: at.u32(20),
-            unacked: at.u32(24),
-            lost: at.u32(32),
-            pmtu_bytes: at.u32(60),
-            rcv_ssthresh_bytes: at.u32(64),
-            rtt_us: at.u32(68),
-            rttvar_us: at.u32(72),
-            snd_ssthresh: at.u32(76),
-            snd_cwnd: at.u32(80),
-            advmss_bytes: at.u32(84),
-            reordering: at.u32(88),
-            rcv_rtt_us: at.u32(92),
-            rcv_space_bytes: at.u32(96),
-            total_retrans: at.u32(100),
-            pacing_rate_bytes_per_s: at.u64(104),
-            bytes_acked: at.u64(120),
-            bytes_received: at.u64(128),
-            segs_out: at.u32(136),
-            segs_in: at.u32(140),
-            notsent_bytes: at.u32(144),
+            delivery_rate_app_limited: at
+                .read_u64(160)
+                .and_then(|_| at.read_u8(7))
+                .map(|byte| byte & 1 == 1),
+            rto_us: at.read_u32(8),
+            snd_mss_bytes: at.read_u32(16),
+            rcv_mss_bytes: at.read_u32(20),
+            unacked: at.read_u32(24),
+            lost: at.read_u32(32),
+            pmtu_bytes: at.read_u32(60),
+            rcv_ssthresh_bytes: at.read_u32(64),
+            rtt_us: at.read_u32(68),
+            rttvar_us: at.read_u32(72),
+            snd_ssthresh: at.read_u32(76),
+            snd_cwnd: at.read_u32(80),
+            advmss_bytes: at.read_u32(84),
+            reordering: at.read_u32(88),
+            rcv_rtt_us: at.read_u32(92),
+            rcv_space_bytes: at.read_u32(96),
+            total_retrans: at.read_u32(100),
+            pacing_rate_bytes_per_s: at.read_u64(104),
+            bytes_acked: at.read_u64(120),
+            bytes_received: at.read_u64(128),
+            segs_out: at.read_u32(136),
+            segs_in: at.read_u32(140),
+            notsent_bytes: at.read_u32(144),
             // The kernel starts the minimum at all ones: not yet measured.
-            min_rtt_us: at.u32(148).filter(|&us| us != u32::MAX),
-            data_segs_in: at.u32(152),
-            data_segs_out: at.u32(156),
-            delivery_rate_bytes_per_s: at.u64(160),
-            busy_time_us: at.u64(168),
-            rwnd_limited_us: at.u64(176),
-            sndbuf_limited_us: at.u64(184),
-            delivered: at.u32(192),
-            delivered_ce: at.u32(196),
-            bytes_sent: at.u64(200),
-            bytes_retrans: at.u64(208),
-            dsack_dups: at.u32(216),
-            reord_seen: at.u32(220),
-            rcv_ooopack: at.u32(224),
-            snd_wnd_bytes: at.u32(228),
-            rcv_wnd_bytes: at.u32(232),
-            rehash: at.u32(236),
-            total_rto: at.u16(240),
-            total_rto_recoveries: at.u16(242),
-            total_rto_time_ms: at.u32(244),
-            received_ce: at.u32(248),
-            delivered_e1_bytes: at.u32(252),
-            delivered_e0_bytes: at.u32(256),
-            delivered_ce_bytes: at.u32(260),
-            received_e1_bytes: at.u32(264),
-            received_e0_bytes: at.u32(268),
-            received_ce_bytes: at.u32(272),
+            min_rtt_us: at.read_u32(148).filter(|&us| us != u32::MAX),
+            data_segs_in: at.read_u32(152),
+            data_segs_out: at.read_u32(156),
+            delivery_rate_bytes_per_s: at.read_u64(160),
+            busy_time_us: at.read_u64(168),
+            rwnd_limited_us: at.read_u64(176),
+            sndbuf_limited_us: at.read_u64(184),
+            delivered: at.read_u32(192),
+            delivered_ce: at.read_u32(196),
+            bytes_sent: at.read_u64(200),
+            bytes_retrans: at.read_u64(208),
+            dsack_dups: at.read_u32(216),
+            reord_seen: at.read_u32(220),
+            rcv_ooopack: at.read_u32(224),
+            snd_wnd_bytes: at.read_u32(228),
+            rcv_wnd_bytes: at.read_u32(232),
+            rehash: at.read_u32(236),
+            total_rto: at.read_u16(240),
+            total_rto_recoveries: at.read_u16(242),
+            total_rto_time_ms: at.read_u32(244),
+            received_ce: at.read_u32(248),
+            delivered_e1_bytes: at.read_u32(252),
+            delivered_e0_bytes: at.read_u32(256),
+            delivered_ce_bytes: at.read_u32(260),
+            received_e1_bytes: at.read_u32(264),
+            received_e0_bytes: at.read_u32(268),
+            received_ce_bytes: at.read_u32(272),
         }
     }
 
@@ -226,24 +229,24 @@ impl TcpInfo {
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
-    fn bytes<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+    fn read_array<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         self.0.get(offset..offset + N)?.try_into().ok()
     }
 
-    fn u8(&self, offset: usize) -> Option<u8> {
+    fn read_u8(&self, offset: usize) -> Option<u8> {
         self.0.get(offset).copied()
     }
 
-    fn u16(&self, offset: usize) -> Option<u16> {
-        self.bytes(offset).map(u16::from_ne_bytes)
+    fn read_u16(&self, offset: usize) -> Option<u16> {
+        self.read_array(offset).map(u16::from_ne_bytes)
     }
 
-    fn u32(&self, offset: usize) -> Option<u32> {
-        self.bytes(offset).map(u32::from_ne_bytes)
+    fn read_u32(&self, offset: usize) -> Option<u32> {
+        self.read_array(offset).map(u32::from_ne_bytes)
     }
 
-    fn u64(&self, offset: usize) -> Option<u64> {
-        self.bytes(offset).map(u64::from_ne_bytes)
+    fn read_u64(&self, offset: usize) -> Option<u64> {
+        self.read_array(offset).map(u64::from_ne_bytes)
     }
 }
 
@@ -252,7 +255,7 @@ mod tests {
     use super::*;
 
     /// Each byte is its own offset, so a wrong offset shows as a wrong value.
-    fn ramp(len: usize) -> Vec<u8> {
+    fn offset_bytes(len: usize) -> Vec<u8> {
         (0..len).map(|index| u8::try_from(index % 256).expect("below 256")).collect()
     }
 
@@ -271,14 +274,14 @@ mod tests {
             (248, |info| info.total_rto.is_some() && info.received_ce.is_none()),
         ];
         for (len, holds) in cases {
-            assert!(holds(&TcpInfo::from_ne_bytes(&ramp(*len))), "length {len}");
+            assert!(holds(&TcpInfo::from_ne_bytes(&offset_bytes(*len))), "length {len}");
         }
         assert_eq!(TcpInfo::from_ne_bytes(&[]), TcpInfo::default());
     }
 
     #[test]
     fn offsets_are_those_of_the_kernel_header() {
-        let info = TcpInfo::from_ne_bytes(&ramp(248));
+        let info = TcpInfo::from_ne_bytes(&offset_bytes(248));
         assert_eq!(info.rtt_us, Some(u32::from_ne_bytes([68, 69, 70, 71])));
         assert_eq!(info.snd_cwnd, Some(u32::from_ne_bytes([80, 81, 82, 83])));
         assert_eq!(info.snd_wnd_bytes, Some(u32::from_ne_bytes([228, 229, 230, 231])));
@@ -287,7 +290,7 @@ mod tests {
         assert_eq!(info.rcv_ssthresh_bytes, Some(u32::from_ne_bytes([64, 65, 66, 67])));
         assert_eq!(info.total_rto_recoveries, Some(u16::from_ne_bytes([242, 243])));
         assert_eq!(info.total_rto_time_ms, Some(u32::from_ne_bytes([244, 245, 246, 247])));
-        let info = TcpInfo::from_ne_bytes(&ramp(280));
+        let info = TcpInfo::from_ne_bytes(&offset_bytes(280));
         assert_eq!(info.received_ce, Some(u32::from_ne_bytes([248, 249, 250, 251])));
         assert_eq!(info.delivered_e1_bytes, Some(u32::from_ne_bytes([252, 253, 254, 255])));
         assert_eq!(info.received_ce_bytes, Some(u32::from_ne_bytes([16, 17, 18, 19])));
@@ -295,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_minimum_not_yet_measured_is_absent() {
-        let mut bytes = ramp(160);
+        let mut bytes = offset_bytes(160);
         bytes[148..152].fill(0xff);
         assert_eq!(TcpInfo::from_ne_bytes(&bytes).min_rtt_us, None);
     }

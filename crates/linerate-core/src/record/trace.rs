@@ -9,7 +9,7 @@ use super::Direction;
 /// Hops, samples and findings of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Trace {
+pub struct TraceResult {
     /// The address that was traced.
     pub target: String,
     /// True when an answer came from the end of the path.

@@ -9,7 +9,7 @@ use super::Direction;
 /// A train of datagrams of one size, sent without waiting for answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Train {
+pub struct DatagramTrain {
     /// Direction of the packets.
     pub direction: Direction,
     /// Bytes of each packet with its IP header.

@@ -14,7 +14,7 @@ pub const STAMP_PORT: u16 = 862;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Family {
+pub enum IpFamily {
     /// IP version 4.
     V4,
     /// IP version 6.

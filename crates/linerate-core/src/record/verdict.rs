@@ -27,7 +27,7 @@ pub enum Outcome {
 
 /// What limited one direction of a test.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct LimitVerdict {
     /// Which way the data went; null for the path as a whole.
     pub direction: Option<Direction>,
     /// Addresses of the connection, or the place of the result in its file, where a result of
@@ -259,9 +259,9 @@ pub struct Latency {
     pub loaded_ns: f64,
 }
 
-impl Verdict {
+impl LimitVerdict {
     /// A verdict of which only the outcome is known.
-    pub const fn of(direction: Option<Direction>, outcome: Outcome) -> Self {
+    pub const fn from_outcome(direction: Option<Direction>, outcome: Outcome) -> Self {
         Self {
             direction,
             connection: None,

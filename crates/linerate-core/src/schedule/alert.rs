@@ -30,7 +30,7 @@ pub struct Alert {
 impl Alert {
     /// # Errors
     /// The first key that makes no sense.
-    pub(crate) fn check(&self) -> Result<(), Problem> {
+    pub(crate) fn check_outputs(&self) -> Result<(), Problem> {
         let refuse = |key, message: String| {
             Err(Problem { path: vec![Step::Key("alert"), Step::Key(key)], message })
         };
@@ -80,7 +80,7 @@ mod tests {
     fn an_alert_goes_somewhere_and_no_address_smuggles_a_line() {
         let of = |text: &str| {
             let alert: Alert = crate::tree::from_toml(text).expect("TOML");
-            alert.check().map_err(|problem| problem.message)
+            alert.check_outputs().map_err(|problem| problem.message)
         };
         let from = "mail_from = \"l@example.net\"\n";
         for good in [

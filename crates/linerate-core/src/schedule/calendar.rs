@@ -11,7 +11,7 @@
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
-use super::plan::{Class, SchedulePlan, Task, time_of_day};
+use super::plan::{Class, SchedulePlan, ScheduleTask, time_of_day};
 
 /// Seconds between a run and one that excludes it: ends and beginnings are never to the second.
 pub const MARGIN_S: i64 = 2;
@@ -54,12 +54,12 @@ pub struct Slot {
 /// A calendar of a plan.
 #[derive(Clone, Debug)]
 pub struct Calendar {
-    placed: Vec<Placed>,
+    placed: Vec<PlacedTask>,
     zone: Zone,
 }
 
 #[derive(Clone, Debug)]
-struct Placed {
+struct PlacedTask {
     class: Class,
     takes_s: i64,
     when: When,
@@ -76,7 +76,7 @@ impl Calendar {
     /// Places the tasks of a plan.
     /// # Errors
     /// One line that names a task for which no second of its period is free.
-    pub fn of(plan: &SchedulePlan, zone: Zone) -> Result<Self, String> {
+    pub fn from_plan(plan: &SchedulePlan, zone: Zone) -> Result<Self, String> {
         let mut order: Vec<usize> = (0..plan.tasks.len()).collect();
         // Short periods leave the fewest places; the names decide the rest, whatever the order in
         // the file.
@@ -84,18 +84,18 @@ impl Calendar {
             let task = &plan.tasks[*at];
             (task.every, std::cmp::Reverse(task.takes_s()), task.name.clone())
         });
-        let mut placed: Vec<Option<Placed>> = vec![None; plan.tasks.len()];
+        let mut placed: Vec<Option<PlacedTask>> = vec![None; plan.tasks.len()];
         for at in order {
             let task = &plan.tasks[at];
-            let before: Vec<&Placed> = placed.iter().flatten().collect();
-            placed[at] = Some(place(&plan.name, task, &before)?);
+            let before: Vec<&PlacedTask> = placed.iter().flatten().collect();
+            placed[at] = Some(place_task(&plan.name, task, &before)?);
         }
         Ok(Self { placed: placed.into_iter().flatten().collect(), zone })
     }
 
     /// One whose runs are placed already: a run of each task, in the plan's order.
-    pub(crate) fn placed(runs: impl IntoIterator<Item = (Class, Repeated)>) -> Self {
-        let at = |(class, run): (Class, Repeated)| Placed {
+    pub(crate) fn placed(runs: impl IntoIterator<Item = (Class, RepeatedRun)>) -> Self {
+        let at = |(class, run): (Class, RepeatedRun)| PlacedTask {
             class,
             takes_s: run.takes_s,
             when: When::Every(run.period_s, run.offset_s),
@@ -104,14 +104,14 @@ impl Calendar {
     }
 
     /// The runs that begin from `from_s` on and before `until_s`, in their order.
-    pub fn slots(&self, from_s: i64, until_s: i64) -> Vec<Slot> {
+    pub fn slots_between(&self, from_s: i64, until_s: i64) -> Vec<Slot> {
         if self.placed.iter().all(|placed| matches!(placed.when, When::Every(..))) {
-            let mut slots = self.fixed(from_s, until_s);
+            let mut slots = self.periodic_slots(from_s, until_s);
             slots.sort_by_key(|slot| (slot.start_s, slot.task));
             return slots;
         }
         let begin = from_s - DAYS_BEFORE * DAY_S;
-        let mut fixed = self.fixed(begin, until_s + DAY_S);
+        let mut fixed = self.periodic_slots(begin, until_s + DAY_S);
         let mut wished = self.wished(begin, until_s);
         wished.sort_by_key(|slot| (slot.start_s, slot.task));
         for wish in wished {
@@ -130,7 +130,7 @@ impl Calendar {
         fixed
     }
 
-    fn fixed(&self, from_s: i64, until_s: i64) -> Vec<Slot> {
+    fn periodic_slots(&self, from_s: i64, until_s: i64) -> Vec<Slot> {
         let mut slots = Vec::new();
         for (task, placed) in self.placed.iter().enumerate() {
             let When::Every(period, offset) = placed.when else { continue };
@@ -186,10 +186,14 @@ fn first_gap(wish: Slot, mut excluded: Vec<Slot>) -> Option<Slot> {
     (late <= LATE_S_MAX).then_some(Slot { start_s, until_s: start_s + takes, ..wish })
 }
 
-fn place(plan: &str, task: &Task, before: &[&Placed]) -> Result<Placed, String> {
+fn place_task(
+    plan: &str,
+    task: &ScheduleTask,
+    before: &[&PlacedTask],
+) -> Result<PlacedTask, String> {
     let takes_s = i64::try_from(task.takes_s()).unwrap_or(i64::MAX / 4);
-    let class = task.class();
-    let at = |when| Placed { class, takes_s, when };
+    let class = task.effective_class();
+    let at = |when| PlacedTask { class, takes_s, when };
     let Some(every) = task.every else {
         return Ok(at(When::At(task.at.iter().filter_map(|text| time_of_day(text)).collect())));
     };
@@ -199,7 +203,8 @@ fn place(plan: &str, task: &Task, before: &[&Placed]) -> Result<Placed, String> 
     let mut moved = 0;
     while moved < period {
         let collides = before.iter().filter(|other| !class.beside(other.class));
-        let wait = collides.filter_map(|other| wait(other, (period, offset, takes_s))).max();
+        let wait =
+            collides.filter_map(|other| shift_past_task_s(other, (period, offset, takes_s))).max();
         match wait {
             None => return Ok(at(When::Every(period, offset))),
             Some(wait) => {
@@ -216,25 +221,29 @@ fn place(plan: &str, task: &Task, before: &[&Placed]) -> Result<Placed, String> 
 }
 
 /// Seconds until a run no longer overlaps those of another task; none where it never does.
-fn wait(other: &Placed, (period, offset, takes_s): (i64, i64, i64)) -> Option<i64> {
+fn shift_past_task_s(
+    other: &PlacedTask,
+    (period, offset, takes_s): (i64, i64, i64),
+) -> Option<i64> {
     let When::Every(other_period, other_offset) = other.when else { return None };
-    let other = Repeated { period_s: other_period, offset_s: other_offset, takes_s: other.takes_s };
-    Repeated { period_s: period, offset_s: offset, takes_s }.wait(other, MARGIN_S)
+    let other =
+        RepeatedRun { period_s: other_period, offset_s: other_offset, takes_s: other.takes_s };
+    RepeatedRun { period_s: period, offset_s: offset, takes_s }.shift_needed_s(other, MARGIN_S)
 }
 
 /// A run that repeats: at the same second of each period, counted from 1970-01-01 UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Repeated {
+pub(crate) struct RepeatedRun {
     pub(crate) period_s: i64,
     pub(crate) offset_s: i64,
     pub(crate) takes_s: i64,
 }
 
-impl Repeated {
+impl RepeatedRun {
     /// Seconds that it has to be moved by until no run of it comes within `margin_s` of one of the
     /// other; none where none ever does.
-    pub(crate) fn wait(self, other: Self, margin_s: i64) -> Option<i64> {
-        let common = gcd(self.period_s, other.period_s);
+    pub(crate) fn shift_needed_s(self, other: Self, margin_s: i64) -> Option<i64> {
+        let common = common_divisor(self.period_s, other.period_s);
         let behind = (self.offset_s - other.offset_s).rem_euclid(common);
         let needed = other.takes_s + margin_s;
         if behind < needed {
@@ -244,8 +253,8 @@ impl Repeated {
     }
 }
 
-const fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { gcd(b, a % b) }
+const fn common_divisor(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
 /// FNV-1a with 64 bits (draft-eastlake-fnv), the words apart by a byte that is in none.
@@ -266,9 +275,9 @@ mod tests {
     /// 2026-11-24 00:00 UTC.
     const BEGIN_S: i64 = 1_795_478_400;
 
-    fn task(name: &str, every_s: u64, takes_s: u64, class: Class) -> Task {
+    fn periodic_task(name: &str, every_s: u64, takes_s: u64, class: Class) -> ScheduleTask {
         let span = |s| Some(Span(std::time::Duration::from_secs(s)));
-        Task {
+        ScheduleTask {
             name: name.to_owned(),
             run: "tcp h".to_owned(),
             every: span(every_s),
@@ -281,7 +290,7 @@ mod tests {
         }
     }
 
-    fn plan(tasks: Vec<Task>) -> SchedulePlan {
+    fn plan_with_tasks(tasks: Vec<ScheduleTask>) -> SchedulePlan {
         let name = "p".to_owned();
         let zone = "UTC".to_owned();
         SchedulePlan {
@@ -296,7 +305,7 @@ mod tests {
     }
 
     fn overlaps(plan: &SchedulePlan, slots: &[Slot]) -> usize {
-        let class = |slot: &Slot| plan.tasks[slot.task].class();
+        let class = |slot: &Slot| plan.tasks[slot.task].effective_class();
         let mut count = 0;
         for (at, slot) in slots.iter().enumerate() {
             let later = slots[at + 1..].iter().take_while(|other| other.start_s < slot.until_s);
@@ -316,9 +325,9 @@ mod tests {
 
     #[test]
     fn a_task_runs_at_the_same_second_of_each_period() {
-        let plan = plan(vec![task("a", 3600, 30, Class::Exclusive)]);
-        let calendar = Calendar::of(&plan, Zone::utc()).expect("one task has a place");
-        let slots = calendar.slots(BEGIN_S, BEGIN_S + 7 * DAY_S);
+        let plan = plan_with_tasks(vec![periodic_task("a", 3600, 30, Class::Exclusive)]);
+        let calendar = Calendar::from_plan(&plan, Zone::utc()).expect("one task has a place");
+        let slots = calendar.slots_between(BEGIN_S, BEGIN_S + 7 * DAY_S);
         assert_eq!(slots.len(), 7 * 24);
         assert!(slots.windows(2).all(|pair| pair[1].start_s - pair[0].start_s == 3600));
         assert!(slots.iter().all(|slot| slot.until_s - slot.start_s == 30));
@@ -326,29 +335,36 @@ mod tests {
 
     #[test]
     fn what_has_no_place_is_refused_by_name() {
-        let tasks = vec![task("a", 60, 40, Class::Exclusive), task("b", 90, 20, Class::Exclusive)];
+        let tasks = vec![
+            periodic_task("a", 60, 40, Class::Exclusive),
+            periodic_task("b", 90, 20, Class::Exclusive),
+        ];
         // g = 30 s, and 40 s do not fit: the runs would meet every three minutes.
-        let error = Calendar::of(&plan(tasks.clone()), Zone::utc()).expect_err("no place");
+        let error = Calendar::from_plan(&plan_with_tasks(tasks.clone()), Zone::utc())
+            .expect_err("no place");
         assert!(error.starts_with("task \"b\": no place of 20 s is free in its period"), "{error}");
-        let beside =
-            vec![tasks[0].clone(), Task { class: Some(Class::Background), ..tasks[1].clone() }];
-        assert!(Calendar::of(&plan(beside), Zone::utc()).is_ok());
+        let beside = vec![
+            tasks[0].clone(),
+            ScheduleTask { class: Some(Class::Background), ..tasks[1].clone() },
+        ];
+        assert!(Calendar::from_plan(&plan_with_tasks(beside), Zone::utc()).is_ok());
     }
 
     #[test]
     fn a_time_of_day_is_that_of_its_zone_when_clocks_go_forward_and_back() {
-        let daily = |at: &str| Task {
+        let daily = |at: &str| ScheduleTask {
             every: None,
             at: vec![at.to_owned()],
-            ..task("d", 60, 30, Class::Exclusive)
+            ..periodic_task("d", 60, 30, Class::Exclusive)
         };
         // A zone file of one rule (RFC 9636, version 2 with a POSIX string): central Europe.
-        let zone =
-            Zone::from_tzif("Europe/Berlin", &tzif("CET-1CEST,M3.5.0,M10.5.0/3")).expect("a zone");
+        let zone = Zone::from_tzif("Europe/Berlin", &tzif_file_bytes("CET-1CEST,M3.5.0,M10.5.0/3"))
+            .expect("a zone");
         let starts = |at: &str, from_s: i64| -> Vec<i64> {
-            let calendar = Calendar::of(&plan(vec![daily(at)]), zone.clone()).expect("a place");
+            let calendar = Calendar::from_plan(&plan_with_tasks(vec![daily(at)]), zone.clone())
+                .expect("a place");
             calendar
-                .slots(from_s, from_s + 3 * DAY_S)
+                .slots_between(from_s, from_s + 3 * DAY_S)
                 .iter()
                 .map(|slot| slot.start_s - from_s)
                 .collect()
@@ -363,7 +379,7 @@ mod tests {
     }
 
     /// A file with no transitions and a rule.
-    fn tzif(rule: &str) -> Vec<u8> {
+    fn tzif_file_bytes(rule: &str) -> Vec<u8> {
         let header = |version: u8| {
             let mut bytes = b"TZif".to_vec();
             bytes.push(version);
@@ -385,19 +401,21 @@ mod tests {
 
     #[test]
     fn a_time_of_day_that_is_taken_waits_for_the_first_gap() {
-        let hourly = task("a", 3600, 600, Class::Exclusive);
-        let alone = Calendar::of(&plan(vec![hourly.clone()]), Zone::utc()).expect("a place");
-        let first = alone.slots(BEGIN_S, BEGIN_S + 3600)[0];
+        let hourly = periodic_task("a", 3600, 600, Class::Exclusive);
+        let alone = Calendar::from_plan(&plan_with_tasks(vec![hourly.clone()]), Zone::utc())
+            .expect("a place");
+        let first = alone.slots_between(BEGIN_S, BEGIN_S + 3600)[0];
         let clock =
             |s: i64| Timestamp::from_second(s).expect("a time").strftime("%H:%M:%S").to_string();
-        let daily = Task {
+        let daily = ScheduleTask {
             every: None,
             at: vec![clock(first.start_s + 10), clock(first.until_s + MARGIN_S + 5)],
-            ..task("b", 60, 30, Class::Exclusive)
+            ..periodic_task("b", 60, 30, Class::Exclusive)
         };
-        let both = plan(vec![hourly, daily]);
-        let slots =
-            Calendar::of(&both, Zone::utc()).expect("places").slots(BEGIN_S, BEGIN_S + DAY_S);
+        let both = plan_with_tasks(vec![hourly, daily]);
+        let slots = Calendar::from_plan(&both, Zone::utc())
+            .expect("places")
+            .slots_between(BEGIN_S, BEGIN_S + DAY_S);
         assert_eq!(overlaps(&both, &slots), 0);
         let of_b: Vec<i64> =
             slots.iter().filter(|slot| slot.task == 1).map(|slot| slot.start_s).collect();
@@ -405,7 +423,7 @@ mod tests {
         assert_eq!(of_b, [end, end + 30 + MARGIN_S], "one waits for the hourly, one for the other");
     }
 
-    fn tasks() -> impl Strategy<Value = Vec<Task>> {
+    fn task_list_strategy() -> impl Strategy<Value = Vec<ScheduleTask>> {
         let periods =
             prop::sample::select(vec![60_u64, 90, 300, 600, 900, 3600, 7200, 21_600, 86_400]);
         let class = prop::sample::select(vec![Class::Exclusive, Class::Normal, Class::Background]);
@@ -414,12 +432,12 @@ mod tests {
             let task =
                 |(at, (every, takes, class, clock)): (usize, (u64, u64, Class, Option<u32>))| {
                     let name = format!("t{at}");
-                    let task = task(&name, every, takes, class);
+                    let task = periodic_task(&name, every, takes, class);
                     match clock {
                         None => task,
                         Some(s) => {
                             let text = format!("{:02}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
-                            Task { every: None, at: vec![text], ..task }
+                            ScheduleTask { every: None, at: vec![text], ..task }
                         }
                     }
                 };
@@ -430,26 +448,26 @@ mod tests {
     proptest! {
         /// `PROPTEST_CASES=1000000 cargo test --release -p linerate-core --lib runs_that_exclude`
         #[test]
-        fn runs_that_exclude_each_other_never_overlap(tasks in tasks(), from in 0_i64..10_000_000) {
-            let plan = plan(tasks);
-            if let Ok(calendar) = Calendar::of(&plan, Zone::utc()) {
+        fn runs_that_exclude_each_other_never_overlap(tasks in task_list_strategy(), from in 0_i64..10_000_000) {
+            let plan = plan_with_tasks(tasks);
+            if let Ok(calendar) = Calendar::from_plan(&plan, Zone::utc()) {
                 let from_s = BEGIN_S + from;
-                let slots = calendar.slots(from_s, from_s + 90_000);
+                let slots = calendar.slots_between(from_s, from_s + 90_000);
                 prop_assert_eq!(overlaps(&plan, &slots), 0);
             }
         }
 
         #[test]
         fn a_span_in_two_parts_has_the_same_runs(
-            tasks in tasks(),
+            tasks in task_list_strategy(),
             from in 0_i64..10_000_000,
             cut in 1_i64..90_000,
         ) {
-            if let Ok(calendar) = Calendar::of(&plan(tasks), Zone::utc()) {
+            if let Ok(calendar) = Calendar::from_plan(&plan_with_tasks(tasks), Zone::utc()) {
                 let from_s = BEGIN_S + from;
                 let (cut_s, end_s) = (from_s + cut, from_s + 90_000);
-                let parts = [calendar.slots(from_s, cut_s), calendar.slots(cut_s, end_s)].concat();
-                prop_assert_eq!(parts, calendar.slots(from_s, end_s));
+                let parts = [calendar.slots_between(from_s, cut_s), calendar.slots_between(cut_s, end_s)].concat();
+                prop_assert_eq!(parts, calendar.slots_between(from_s, end_s));
             }
         }
     }

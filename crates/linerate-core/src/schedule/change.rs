@@ -61,7 +61,7 @@ pub struct Point {
 
 /// A lasting change.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Change {
+pub struct LevelChange {
     /// Time of the first value after it.
     pub at_s: f64,
     /// The earliest and the latest time that the first value after it may have.
@@ -74,22 +74,22 @@ pub struct Change {
     pub values: usize,
 }
 
-impl Change {
+impl LevelChange {
     /// The level since over the level before.
-    pub fn ratio(&self) -> f64 {
+    pub fn level_ratio(&self) -> f64 {
         self.after / self.before
     }
 }
 
 /// What a value did to what is known of its series.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Finding {
+pub enum SeriesFinding {
     /// It varies as before, or too little is known yet.
     Steady,
     /// Further values at once would tell whether this lasts.
     Suspected,
     /// It changed.
-    Changed(Change),
+    Changed(LevelChange),
 }
 
 /// A watched series. The same values in the same order give the same findings, so that a program
@@ -142,37 +142,37 @@ impl Watch {
     }
 
     /// Takes the next value; one that is not above 0 is none.
-    pub fn add(&mut self, point: Point) -> Finding {
+    pub fn add(&mut self, point: Point) -> SeriesFinding {
         let Point { at_s, value } = point;
         if !(value > 0.0 && value.is_finite()) {
-            return Finding::Steady;
+            return SeriesFinding::Steady;
         }
         self.since = self.since.min(at_s);
         self.look_back(at_s);
-        let score = self.score(at_s, value.ln());
+        let score = self.value_score(at_s, value.ln());
         if self.window.len() == WINDOW {
             self.window.pop_front();
         }
         self.window.push_back((at_s, value.ln(), self.level));
-        let Some(score) = score else { return Finding::Steady };
+        let Some(score) = score else { return SeriesFinding::Steady };
         self.up = (self.up + score - REFERENCE).max(0.0);
         self.down = (self.down - score - REFERENCE).max(0.0);
         let counted = |sum: f64, open: usize| if sum > 0.0 { open + 1 } else { 0 };
         self.open = (counted(self.up, self.open.0), counted(self.down, self.open.1));
         match self.up.max(self.down) {
             sum if sum >= CHANGED => self.changed(),
-            sum if sum >= SUSPECT => Finding::Suspected,
-            _ => Finding::Steady,
+            sum if sum >= SUSPECT => SeriesFinding::Suspected,
+            _ => SeriesFinding::Steady,
         }
     }
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 24")]
-    fn hour(at_s: f64) -> usize {
+    fn hour_of_day(at_s: f64) -> usize {
         ((at_s.rem_euclid(DAY_S) / 3600.0) as usize).min(23)
     }
 
     fn offset(&self, at_s: f64) -> f64 {
-        self.season[Self::hour(at_s)]
+        self.season[Self::hour_of_day(at_s)]
     }
 
     /// The median of the first `count` values, those that are of a level, without the hour.
@@ -182,7 +182,7 @@ impl Watch {
     }
 
     /// The normal score of a value among what varies; none while too little is known.
-    fn score(&mut self, at_s: f64, log: f64) -> Option<f64> {
+    fn value_score(&mut self, at_s: f64, log: f64) -> Option<f64> {
         if self.window.len() < VALUES_MIN || at_s - self.since < self.learn_s {
             return None;
         }
@@ -190,17 +190,18 @@ impl Watch {
         let mut numbers: Vec<u64> =
             self.window.iter().take(settled).map(|(.., level)| *level).collect();
         numbers.dedup();
-        let known = numbers.iter().filter_map(|it| Some((*it, self.level_of(*it, settled)?)));
+        let known =
+            numbers.iter().filter_map(|number| Some((*number, self.level_of(*number, settled)?)));
         self.levels = known.collect();
         let now = self.known_level(self.level)?;
         let before = || self.window.iter().take(settled);
         let count = before().filter(|(.., level)| *level == self.level).count() as f64;
-        let residuals: Vec<f64> = before().filter_map(|it| self.rest(it)).collect();
+        let residuals: Vec<f64> = before().filter_map(|point| self.value_residual(point)).collect();
         // A level that few values show is not known better than they are (the variance of a
         // median is pi/2 of that of a mean).
         let off = (log - self.offset(at_s) - now) / (1.0 + 1.57 / count).sqrt();
-        let below = residuals.iter().filter(|it| **it < off).count() as f64;
-        let equal = residuals.iter().filter(|it| **it == off).count() as f64;
+        let below = residuals.iter().filter(|residual| **residual < off).count() as f64;
+        let equal = residuals.iter().filter(|residual| **residual == off).count() as f64;
         let rank = (below + equal / 2.0 + 0.5) / (residuals.len() as f64 + 1.0);
         // What lies thrice as far off as anything before leans on none of it.
         let farthest = residuals.iter().fold(0.0_f64, |most, it| most.max(it.abs()));
@@ -226,7 +227,8 @@ impl Watch {
         if at_s - self.since >= SEASON_MIN_S {
             self.season = if self.cycles() { self.seasons() } else { [0.0; 24] };
         }
-        let rests: Vec<f64> = self.window.iter().filter_map(|it| self.rest(it)).collect();
+        let rests: Vec<f64> =
+            self.window.iter().filter_map(|point| self.value_residual(point)).collect();
         self.leaning = leaning(&rests);
     }
 
@@ -236,7 +238,7 @@ impl Watch {
     }
 
     /// A value without its level and its hour.
-    fn rest(&self, (at_s, log, level): &(f64, f64, u64)) -> Option<f64> {
+    fn value_residual(&self, (at_s, log, level): &(f64, f64, u64)) -> Option<f64> {
         self.known_level(*level).map(|level| log - self.offset(*at_s) - level)
     }
 
@@ -245,7 +247,7 @@ impl Watch {
     /// of the hour share, and the short tail of skewed values lies within it.
     fn cycles(&self) -> bool {
         let part = |it: &(f64, f64, u64)| {
-            Some((Self::hour(it.0) * PARTS / 24, it.1 - self.known_level(it.2)?))
+            Some((Self::hour_of_day(it.0) * PARTS / 24, it.1 - self.known_level(it.2)?))
         };
         let mut values: Vec<(usize, f64)> = self.window.iter().filter_map(part).collect();
         values.sort_unstable_by(|a, b| a.1.total_cmp(&b.1));
@@ -266,7 +268,7 @@ impl Watch {
         let mut hours: [Vec<f64>; 24] = std::array::from_fn(|_| Vec::new());
         for (at_s, log, level) in &self.window {
             let Some(level) = self.known_level(*level) else { continue };
-            hours[Self::hour(*at_s)].push(log - level);
+            hours[Self::hour_of_day(*at_s)].push(log - level);
         }
         std::array::from_fn(|hour| {
             let near = [23, 0, 1].iter().flat_map(|by| hours[(hour + by) % 24].iter().copied());
@@ -277,8 +279,8 @@ impl Watch {
     }
 
     /// Dates the change and begins a new level with it.
-    fn changed(&mut self) -> Finding {
-        let Some(before) = self.known_level(self.level) else { return Finding::Steady };
+    fn changed(&mut self) -> SeriesFinding {
+        let Some(before) = self.known_level(self.level) else { return SeriesFinding::Steady };
         let scored = self.recent_scores(before);
         let (up, down) = (self.up, self.down);
         (self.up, self.down) = (0.0, 0.0);
@@ -295,16 +297,17 @@ impl Watch {
                 best = Some((*place, tells));
             }
         }
-        let Some((first, most)) = best else { return Finding::Steady };
-        let near = told.iter().filter(|(_, tells)| *tells >= most - DATE_SLACK).map(|it| it.0);
+        let Some((first, most)) = best else { return SeriesFinding::Steady };
+        let near =
+            told.iter().filter(|(_, tells)| *tells >= most - DATE_SLACK).map(|place| place.0);
         let (earliest, latest) =
             near.fold((first, first), |(low, high), place| (low.min(place), high.max(place)));
         self.level += 1;
         let level = self.level;
-        self.window.iter_mut().skip(first).for_each(|it| it.2 = level);
-        let Some(after) = self.level_of(level, WINDOW) else { return Finding::Steady };
+        self.window.iter_mut().skip(first).for_each(|point| point.2 = level);
+        let Some(after) = self.level_of(level, WINDOW) else { return SeriesFinding::Steady };
         let at = |place: usize| self.window[place].0;
-        let change = Change {
+        let change = LevelChange {
             at_s: at(first),
             between_s: (at(earliest), at(latest)),
             before: before.exp(),
@@ -312,14 +315,15 @@ impl Watch {
             values: self.window.len() - first,
         };
         if (after - before).abs() < self.least {
-            return Finding::Steady;
+            return SeriesFinding::Steady;
         }
-        Finding::Changed(change)
+        SeriesFinding::Changed(change)
     }
 
     /// The places of the last values of this level, with their scores against the level before.
     fn recent_scores(&self, before: f64) -> Vec<(usize, f64)> {
-        let mut residuals: Vec<f64> = self.window.iter().filter_map(|it| self.rest(it)).collect();
+        let mut residuals: Vec<f64> =
+            self.window.iter().filter_map(|point| self.value_residual(point)).collect();
         residuals.sort_unstable_by(f64::total_cmp);
         let places = (0..self.window.len()).rev().take(DATED_WITHIN);
         let mine = places.take_while(|place| self.window[*place].2 == self.level);
@@ -327,7 +331,7 @@ impl Watch {
             .map(|place| {
                 let (at, log, _) = self.window[place];
                 let off = log - self.offset(at) - before;
-                let below = residuals.partition_point(|it| *it < off) as f64;
+                let below = residuals.partition_point(|residual| *residual < off) as f64;
                 (place, normal_score((below + 0.5) / (residuals.len() as f64 + 1.0)))
             })
             .collect();

@@ -14,7 +14,8 @@ const FLOOR_SHARE: f64 = 0.95;
 /// What one run differs from the next by, on an unchanged path: of 95 % of neighbours, as the
 /// difference of their logarithms. None where too few values tell.
 pub fn own_difference(before: &[f64]) -> Option<f64> {
-    let known: Vec<f64> = before.iter().filter(|it| **it > 0.0).map(|it| it.ln()).collect();
+    let known: Vec<f64> =
+        before.iter().filter(|before| **before > 0.0).map(|before| before.ln()).collect();
     if known.len() < VALUES_MIN {
         return None;
     }

@@ -15,12 +15,12 @@ mod series;
 
 pub use alert::Alert;
 pub use calendar::{Calendar, LATE_S_MAX, MARGIN_S, Slot, Zone};
-pub(crate) use calendar::{Repeated, hash};
-pub use change::{CHANGED, Change, FURTHER_RUNS, Finding, Point, SUSPECT, Watch};
+pub(crate) use calendar::{RepeatedRun, hash};
+pub use change::{CHANGED, FURTHER_RUNS, LevelChange, Point, SUSPECT, SeriesFinding, Watch};
 pub use event::EventKind;
 pub use further::{confirms, own_difference};
-pub use plan::{Class, SchedulePlan, Span, TASKS_MAX, Task};
-pub(crate) use plan::{least_change, read, usual};
-pub use run::{Run, RunState, RunWhy};
-pub use runner::{GRACE_S, Reason, Runner, Step, Why};
+pub use plan::{Class, SchedulePlan, ScheduleTask, Span, TASKS_MAX};
+pub(crate) use plan::{least_change, read, usual_time_and_class};
+pub use run::{RunState, RunWhy, ScheduleRun};
+pub use runner::{GRACE_S, Reason, RunCause, Runner, RunnerAction};
 pub use series::{Followed, followed, sketched};

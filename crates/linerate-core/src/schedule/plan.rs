@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::alert::Alert;
 use crate::lab::{Problem, Step, line_and_column, one_line, place_of};
-use crate::study::PlanError;
+use crate::study::PlanFileError;
 use crate::units::{BitRate, Bytes, parse_span};
 
 /// Tasks of one plan.
@@ -27,7 +27,7 @@ pub struct SchedulePlan {
     /// Name of the plan; with the tasks' names it decides when in its period each task begins.
     pub name: String,
     /// Time zone of `at`, by its name in the IANA's data base.
-    #[serde(default = "utc")]
+    #[serde(default = "default_zone")]
     pub zone: String,
     /// How long whole records are kept; their figures stay.
     #[serde(default)]
@@ -43,17 +43,17 @@ pub struct SchedulePlan {
     pub alert: Option<Alert>,
     /// What is measured.
     #[serde(default, rename = "task")]
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<ScheduleTask>,
 }
 
-fn utc() -> String {
+fn default_zone() -> String {
     "UTC".to_owned()
 }
 
 /// One measurement that repeats.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Task {
+pub struct ScheduleTask {
     /// Its name, under which the store finds its results.
     pub name: String,
     /// The command without `linerate`: `tcp server.example -t 10`.
@@ -178,12 +178,12 @@ fn command_of(line: &str) -> Option<&'static (&'static str, u64, Class)> {
 }
 
 /// Seconds and class of a command that says nothing else.
-pub(crate) fn usual(line: &str) -> Option<(u64, Class)> {
+pub(crate) fn usual_time_and_class(line: &str) -> Option<(u64, Class)> {
     command_of(line).map(|(_, takes, class)| (*takes, *class))
 }
 
 /// The value of a flag, a word of its own or attached to it: `-t 5`, `-t5`, `--time=5`.
-fn value<'a>(words: &'a [String], [short, long]: [&str; 2]) -> Option<&'a str> {
+fn flag_value<'a>(words: &'a [String], [short, long]: [&str; 2]) -> Option<&'a str> {
     words.iter().enumerate().find_map(|(at, word)| {
         if word == short || word == long {
             return words.get(at + 1).map(String::as_str);
@@ -197,11 +197,11 @@ fn value<'a>(words: &'a [String], [short, long]: [&str; 2]) -> Option<&'a str> {
 /// 1500 bytes a second.
 const PROBES_BPS: u64 = 120_000;
 
-impl Task {
+impl ScheduleTask {
     /// The words of the command, as a shell would part them.
     /// # Errors
     /// One line for a quote that does not end.
-    pub fn words(&self) -> Result<Vec<String>, String> {
+    pub fn command_words(&self) -> Result<Vec<String>, String> {
         parted(&self.run)
     }
 
@@ -212,14 +212,14 @@ impl Task {
 
     /// Seconds that a survey takes.
     pub fn survey_takes_s(&self) -> u64 {
-        let probes = self.class() == Class::Background;
+        let probes = self.effective_class() == Class::Background;
         let usual = if probes { "trace" } else { "test" };
         command_of(self.survey.as_deref().unwrap_or(usual)).map_or(60, |(_, takes, _)| *takes)
     }
 
     /// What may run beside its survey.
     pub fn survey_class(&self) -> Class {
-        let usual = if self.class() == Class::Background { "trace" } else { "test" };
+        let usual = if self.effective_class() == Class::Background { "trace" } else { "test" };
         let line = self.survey.as_deref().unwrap_or(usual);
         command_of(line).map_or(Class::Exclusive, |(.., class)| *class)
     }
@@ -228,12 +228,12 @@ impl Task {
     /// `-t` says or as it takes; of probes those of 120 kbit/s. Where nothing bounds the rate, by
     /// `measured_bps`.
     pub fn bytes_a_run(&self, measured_bps: Option<f64>) -> Option<f64> {
-        let words = self.words().ok()?;
-        let paced = || value(&words, ["-b", "--bitrate"])?.parse::<BitRate>().ok();
-        let probes = (self.class() == Class::Background).then_some(PROBES_BPS);
+        let words = self.command_words().ok()?;
+        let paced = || flag_value(&words, ["-b", "--bitrate"])?.parse::<BitRate>().ok();
+        let probes = (self.effective_class() == Class::Background).then_some(PROBES_BPS);
         let bounded = self.rate.or_else(paced).map(BitRate::bits_per_sec).or(probes);
         let rate = bounded.map(|bps| bps as f64).or(measured_bps)?;
-        let time = value(&words, ["-t", "--time"]).and_then(|text| parse_span(text).ok());
+        let time = flag_value(&words, ["-t", "--time"]).and_then(|text| parse_span(text).ok());
         let seconds = time.map_or_else(|| self.takes_s() as f64, |time| time.as_secs_f64());
         Some((rate * seconds / 8.0).ceil())
     }
@@ -264,7 +264,7 @@ impl Task {
     }
 
     /// What may run beside it: where the plan does not say, nothing beside what fills a line.
-    pub fn class(&self) -> Class {
+    pub fn effective_class(&self) -> Class {
         let usual = || self.command().map_or(Class::Exclusive, |(.., class)| *class);
         self.class.unwrap_or_else(usual)
     }
@@ -280,12 +280,12 @@ impl Task {
 pub(crate) fn read<T: DeserializeOwned>(
     text: &str,
     check: impl Fn(&T) -> Result<(), Problem>,
-) -> Result<T, PlanError> {
-    let plan: T = crate::tree::from_toml(text).map_err(|error| PlanError {
+) -> Result<T, PlanFileError> {
+    let plan: T = crate::tree::from_toml(text).map_err(|error| PlanFileError {
         place: error.offset().map(|offset| line_and_column(text, offset)),
         reason: one_line(error.message()),
     })?;
-    check(&plan).map_err(|problem| PlanError {
+    check(&plan).map_err(|problem| PlanFileError {
         place: place_of(text, &problem).map(|offset| line_and_column(text, offset)),
         reason: one_line(&problem.message),
     })?;
@@ -297,13 +297,13 @@ impl SchedulePlan {
     /// # Errors
     /// Text that is no TOML, an unknown or missing key, or a task that cannot be scheduled, with
     /// its line and column.
-    pub fn from_toml(text: &str) -> Result<Self, PlanError> {
-        read(text, Self::check)
+    pub fn from_toml(text: &str) -> Result<Self, PlanFileError> {
+        read(text, Self::check_settings)
     }
 
     /// # Errors
     /// The first thing that does not fit.
-    fn check(&self) -> Result<(), Problem> {
+    fn check_settings(&self) -> Result<(), Problem> {
         let refuse = |path: Vec<Step>, message: String| Err(Problem { path, message });
         if self.tasks.is_empty() {
             return refuse(Vec::new(), "a plan has a [[task]]".to_owned());
@@ -312,7 +312,7 @@ impl SchedulePlan {
             let count = self.tasks.len();
             return refuse(Vec::new(), format!("{count} tasks; a plan has {TASKS_MAX} at most"));
         }
-        self.alert.as_ref().map_or(Ok(()), Alert::check)?;
+        self.alert.as_ref().map_or(Ok(()), Alert::check_outputs)?;
         let mut names = BTreeSet::new();
         for (index, task) in self.tasks.iter().enumerate() {
             let at = |key| vec![Step::Key("task"), Step::Index(index), Step::Key(key)];
@@ -322,7 +322,7 @@ impl SchedulePlan {
                     format!("{:?}: names differ and are not empty", task.name),
                 );
             }
-            task.check().or_else(|(key, message)| refuse(at(key), message))?;
+            task.check_command_and_times().or_else(|(key, message)| refuse(at(key), message))?;
             if self.bytes_a_month.is_some() && task.bytes_a_run(None).is_none() {
                 let message = "the plan has bytes_a_month: give the task's rate, as 100M";
                 return refuse(at("run"), message.to_owned());
@@ -343,7 +343,7 @@ impl SchedulePlan {
 
     /// The most bytes that the calendar moves in 31 days; none where a task's rate is not bounded.
     pub fn bytes_in_a_month(&self) -> Option<f64> {
-        let month = |task: &Task| Some(task.bytes_a_run(None)? * task.runs_a_day() * 31.0);
+        let month = |task: &ScheduleTask| Some(task.bytes_a_run(None)? * task.runs_a_day() * 31.0);
         self.tasks.iter().map(month).sum()
     }
 
@@ -353,9 +353,9 @@ impl SchedulePlan {
     }
 }
 
-impl Task {
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        let words = self.words().map_err(|reason| ("run", reason))?;
+impl ScheduleTask {
+    fn check_command_and_times(&self) -> Result<(), (&'static str, String)> {
+        let words = self.command_words().map_err(|reason| ("run", reason))?;
         if self.command().is_none() || words.len() < 2 {
             let names: Vec<&str> = COMMANDS.iter().map(|(name, ..)| *name).collect();
             let names = names.join(", ");
@@ -418,9 +418,12 @@ mod tests {
     fn a_plan_says_what_when_how_long_and_beside_what() {
         let plan = SchedulePlan::from_toml(GOOD).expect("a good plan");
         let [tcp, ping] = plan.tasks.as_slice() else { panic!("two tasks") };
-        assert_eq!(tcp.words(), Ok(["tcp", "my host", "-t", "10"].map(String::from).to_vec()));
-        assert_eq!((tcp.takes_s(), tcp.class()), (30, Class::Exclusive));
-        assert_eq!((ping.takes_s(), ping.class()), (30, Class::Background));
+        assert_eq!(
+            tcp.command_words(),
+            Ok(["tcp", "my host", "-t", "10"].map(String::from).to_vec())
+        );
+        assert_eq!((tcp.takes_s(), tcp.effective_class()), (30, Class::Exclusive));
+        assert_eq!((ping.takes_s(), ping.effective_class()), (30, Class::Background));
         assert!((tcp.runs_a_day() - 24.0).abs() < 1e-12 && (ping.runs_a_day() - 1.0).abs() < 1e-12);
         assert_eq!(plan.keep.map(Span::seconds), Some(90 * 86_400));
         assert_eq!(plan.bytes_a_month.map(Bytes::count), Some(500_000_000_000));

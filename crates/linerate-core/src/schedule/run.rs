@@ -7,7 +7,7 @@ use crate::record::named;
 
 /// A run of a plan, which names it together with its task and its begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct ScheduleRun {
     /// Its task; in a mesh with the other agent: `rate/b`.
     pub task: String,
     /// Its begin, seconds since 1970-01-01 UTC.

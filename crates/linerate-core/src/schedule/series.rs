@@ -1,6 +1,6 @@
 //! The figures of a record that a schedule follows over months.
 
-use crate::record::{Direction, MetricId, Record, Stat, Status, Summary};
+use crate::record::{Direction, MetricId, Record, RecordStatus, Stat, Summary};
 use crate::stats::Sketch;
 
 /// A loss of this share counts like none: a single packet of a thousand is no news.
@@ -17,7 +17,7 @@ pub struct Followed {
 
 impl Followed {
     /// The metric's key, with the direction behind it: `goodput_bps/down`.
-    pub fn key(self) -> String {
+    pub fn series_key(self) -> String {
         match self.direction {
             Some(Direction::Up) => format!("{}/up", self.metric.key()),
             Some(Direction::Down) => format!("{}/down", self.metric.key()),
@@ -77,7 +77,7 @@ const GROUPS: [&[(MetricId, Stat)]; 5] = [
 /// What of a record is followed: goodput, round trip, one-way delay, delay under load and loss, of
 /// each direction that it has. Nothing of one that failed.
 pub fn followed(record: &Record) -> Vec<(Followed, f64)> {
-    if record.status != Status::Ok {
+    if record.status != RecordStatus::Ok {
         return Vec::new();
     }
     let whole = |row: &&Summary| row.flow.is_none();
@@ -108,13 +108,14 @@ pub fn sketched(record: &Record) -> Vec<(String, Sketch)> {
         if what.metric == MetricId::Goodput && value >= 0.0 {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bit/s")]
             let sketch = [value.round() as u64].into_iter().collect();
-            found.push((what.key(), sketch));
+            found.push((what.series_key(), sketch));
         }
     }
-    if record.status != Status::Ok {
+    if record.status != RecordStatus::Ok {
         return found;
     }
-    let has_kernel = record.distributions.iter().any(|it| it.metric == MetricId::RttKernel);
+    let has_kernel =
+        record.distributions.iter().any(|distribution| distribution.metric == MetricId::RttKernel);
     for distribution in &record.distributions {
         let key = distribution.metric.key();
         let twice = distribution.metric == MetricId::Rtt && has_kernel;
@@ -122,7 +123,7 @@ pub fn sketched(record: &Record) -> Vec<(String, Sketch)> {
             continue;
         }
         let mut sketch = Sketch::default();
-        sketch.extend(distribution.pairs());
+        sketch.extend(distribution.value_counts());
         if sketch.count() > 0 {
             found.push((key.to_owned(), sketch));
         }
@@ -141,23 +142,23 @@ mod tests {
         let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
         let id = RecordId::from_parts(1, [0; 10]);
         let at = WallTime::from_unix_nanos(0);
-        let mut record = Record::begin(id, tool, Plan::Ping(PingPlan::default()), at);
+        let mut record = Record::from_plan(id, tool, Plan::Ping(PingPlan::default()), at);
         let up = Some(Direction::Up);
         record.summary = vec![
-            Summary::of(MetricId::Rtt, Stat::P50, 2e6),
-            Summary::of(MetricId::RttKernel, Stat::Min, 0.5e6),
-            Summary::of(MetricId::RttKernel, Stat::P50, 1e6),
-            Summary::of(MetricId::LossRatio, Stat::Value, 0.0),
-            Summary { direction: up, ..Summary::of(MetricId::Goodput, Stat::Value, 9e8) },
-            Summary { flow: Some(1), ..Summary::of(MetricId::Goodput, Stat::Value, 1e8) },
+            Summary::from_value(MetricId::Rtt, Stat::P50, 2e6),
+            Summary::from_value(MetricId::RttKernel, Stat::Min, 0.5e6),
+            Summary::from_value(MetricId::RttKernel, Stat::P50, 1e6),
+            Summary::from_value(MetricId::LossRatio, Stat::Value, 0.0),
+            Summary { direction: up, ..Summary::from_value(MetricId::Goodput, Stat::Value, 9e8) },
+            Summary { flow: Some(1), ..Summary::from_value(MetricId::Goodput, Stat::Value, 1e8) },
         ];
         let keys: Vec<(String, f64)> =
-            followed(&record).into_iter().map(|(what, value)| (what.key(), value)).collect();
+            followed(&record).into_iter().map(|(what, value)| (what.series_key(), value)).collect();
         let of = |key: &str, value| (key.to_owned(), value);
         let wanted = [of("goodput_bps/up", 9e8), of("rtt_kernel_ns", 1e6), of("loss_ratio", 0.0)];
         assert_eq!(keys, wanted);
         for (what, _) in followed(&record) {
-            assert_eq!(Followed::from_key(&what.key()), Some(what));
+            assert_eq!(Followed::from_key(&what.series_key()), Some(what));
         }
         assert_eq!(Followed::from_key("goodput_bps/sideways"), None);
         record.distributions = vec![
@@ -171,7 +172,7 @@ mod tests {
             ("rtt_kernel_ns".to_owned(), sketch(&[5, 5, 6])),
         ];
         assert_eq!(sketched(&record), wanted);
-        record.status = Status::Error;
+        record.status = RecordStatus::Error;
         assert_eq!(followed(&record), Vec::new());
         assert_eq!(sketched(&record), Vec::new());
     }

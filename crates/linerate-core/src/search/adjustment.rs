@@ -7,7 +7,7 @@
 //! Two details are those of the reference implementation (obudpst 8), where the memo is silent: a
 //! fast step ends at the row of 1 Gbit/s, and a status without a delay holds the rate.
 
-use super::rates::{HIGH_ROW, ROW_MAX, last_row_within, rate};
+use super::rates::{HIGH_ROW, ROW_MAX, last_row_within, rate_of_row};
 use crate::record::{SearchPlan, SearchStep};
 use crate::units::BitRate;
 
@@ -41,13 +41,13 @@ impl Adjustment {
     }
 
     /// Number of the present row of the table.
-    pub const fn row(&self) -> u16 {
+    pub const fn table_row(&self) -> u16 {
         self.row
     }
 
     /// Rate of the present row.
-    pub fn rate(&self) -> BitRate {
-        rate(self.row)
+    pub fn row_rate(&self) -> BitRate {
+        rate_of_row(self.row)
     }
 
     /// True when congestion was confirmed once.
@@ -65,15 +65,15 @@ impl Adjustment {
         let errors = feedback.sequence_errors > u64::from(self.plan.sequence_errors_max);
         let delay = feedback.delay_ns;
         if !errors && delay.is_some_and(|delay| delay < self.plan.delay_low_ns) {
-            self.rise()
+            self.raise_rate()
         } else if errors || delay.is_some_and(|delay| delay > self.plan.delay_high_ns) {
-            self.fall()
+            self.lower_rate()
         } else {
             SearchStep::Hold
         }
     }
 
-    fn rise(&mut self) -> SearchStep {
+    fn raise_rate(&mut self) -> SearchStep {
         if self.row < HIGH_ROW && self.bad < self.plan.congested_after {
             self.bad = 0;
             let row = self.row.saturating_add(self.plan.fast_rows);
@@ -84,7 +84,7 @@ impl Adjustment {
         SearchStep::Up
     }
 
-    fn fall(&mut self) -> SearchStep {
+    fn lower_rate(&mut self) -> SearchStep {
         self.bad = self.bad.saturating_add(1);
         self.confirmed |= self.bad >= self.plan.congested_after;
         if self.row < HIGH_ROW && self.bad == self.plan.congested_after {

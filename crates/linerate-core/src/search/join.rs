@@ -3,7 +3,7 @@
 //! The sender's times count from its start, the receiver's from its first arrival; the two differ
 //! by a one-way delay, which is left out of account.
 
-use super::rates::rate;
+use super::rates::rate_of_row;
 use crate::record::{CapacitySearch, Direction, SearchSpan, SearchTrial, SubInterval};
 
 /// Most statuses that a record keeps: ten minutes of them.
@@ -27,7 +27,7 @@ impl SubIntervals {
     }
 
     /// One sub-interval, by the reports so far.
-    pub fn row(&self, span: SearchSpan, packet_bytes: u32) -> SubInterval {
+    pub fn joined_sub_interval(&self, span: SearchSpan, packet_bytes: u32) -> SubInterval {
         joined(span, &self.trials, packet_bytes)
     }
 
@@ -78,7 +78,7 @@ fn offered(trials: &[SearchTrial], first: usize, start_ns: u64, end_ns: u64) -> 
     trials.first()?;
     let before = first.checked_sub(1).and_then(|at| trials.get(at));
     let (mut at_ns, mut bits) = (start_ns, 0.0);
-    let mut bps = before.map_or_else(|| rate(0).bits_per_sec(), |trial| trial.offered_bps);
+    let mut bps = before.map_or_else(|| rate_of_row(0).bits_per_sec(), |trial| trial.offered_bps);
     for trial in trials.get(first..)?.iter().take_while(|trial| trial.t_ns < end_ns) {
         bits += bps as f64 * trial.t_ns.saturating_sub(at_ns) as f64;
         (at_ns, bps) = (trial.t_ns, trial.offered_bps);

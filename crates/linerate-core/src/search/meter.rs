@@ -8,7 +8,7 @@ use crate::record::SearchSpan;
 
 /// Counts of a stream since its start, as its tracker has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct StreamCounts {
     /// Different datagrams that arrived.
     pub received: u64,
     /// The highest number that arrived, and 1.
@@ -21,7 +21,7 @@ pub struct Tally {
 
 /// One arrival whose delay counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct StampedArrival {
     /// Time of sending, by the sender's clock.
     pub stamp_ns: u64,
     /// Time of arrival, by the receiver's clock.
@@ -50,27 +50,27 @@ struct Transits {
 
 /// Follows the arrivals of one stream.
 #[derive(Clone, Debug)]
-pub struct Meter {
+pub struct SubIntervalMeter {
     length_ns: u64,
     /// Start of the sub-interval of index 0.
     origin_ns: Option<u64>,
     /// Index of the present sub-interval.
     index: u32,
-    before: Tally,
+    before: StreamCounts,
     in_span: Transits,
     in_status: Transits,
     smallest_ns: Option<i64>,
-    newest: Option<Arrival>,
+    newest: Option<StampedArrival>,
 }
 
-impl Meter {
+impl SubIntervalMeter {
     /// Follows a stream with sub-intervals of this length.
     pub fn new(length_ns: u64) -> Self {
         Self {
             length_ns: length_ns.max(1),
             origin_ns: None,
             index: 0,
-            before: Tally::default(),
+            before: StreamCounts::default(),
             in_span: Transits::default(),
             in_status: Transits::default(),
             smallest_ns: None,
@@ -78,15 +78,15 @@ impl Meter {
         }
     }
 
-    /// True when a time is after the present sub-interval; [`Meter::close`] is due then.
+    /// True when a time is after the present sub-interval; [`SubIntervalMeter::close_sub_interval`] is due then.
     #[inline]
     pub fn is_beyond(&self, at_ns: u64) -> bool {
         self.end_ns().is_some_and(|end| at_ns >= end)
     }
 
     /// Ends the present sub-interval. `tally` has the counts up to its end.
-    pub fn close(&mut self, tally: Tally) -> SearchSpan {
-        let lost = |tally: &Tally| {
+    pub fn close_sub_interval(&mut self, tally: StreamCounts) -> SearchSpan {
+        let lost = |tally: &StreamCounts| {
             i64::try_from(tally.next.saturating_sub(tally.received)).unwrap_or(i64::MAX)
         };
         let before = std::mem::replace(&mut self.before, tally);
@@ -108,13 +108,13 @@ impl Meter {
 
     /// Any datagram arrived at `at_ns`.
     #[inline]
-    pub fn begin(&mut self, at_ns: u64) {
+    pub fn start_at_arrival(&mut self, at_ns: u64) {
         self.origin_ns.get_or_insert(at_ns);
     }
 
     /// Takes the delay of an arrival.
     #[inline]
-    pub fn record_arrival(&mut self, arrival: Arrival) {
+    pub fn record_arrival(&mut self, arrival: StampedArrival) {
         let transit_ns = arrival.at_ns.cast_signed().saturating_sub(arrival.stamp_ns.cast_signed());
         let smallest = self.smallest_ns.map_or(transit_ns, |smallest| smallest.min(transit_ns));
         self.smallest_ns = Some(smallest);
@@ -124,7 +124,7 @@ impl Meter {
     }
 
     /// The delays since the last call, and the newest arrival among them.
-    pub fn status(&mut self) -> Option<(DelayRange, Arrival)> {
+    pub fn status(&mut self) -> Option<(DelayRange, StampedArrival)> {
         let delay = std::mem::take(&mut self.in_status).range_above(self.smallest_ns);
         delay.zip(self.newest.take())
     }

@@ -15,8 +15,8 @@ mod rates;
 
 pub use adjustment::{Adjustment, Feedback};
 pub use join::{SubIntervals, joined};
-pub use meter::{Arrival, DelayRange, Meter, Tally};
-pub use rates::{HIGH_ROW, ROW_MAX, last_row_within, rate};
+pub use meter::{DelayRange, StampedArrival, StreamCounts, SubIntervalMeter};
+pub use rates::{HIGH_ROW, ROW_MAX, last_row_within, rate_of_row};
 
 #[cfg(test)]
 mod tests;

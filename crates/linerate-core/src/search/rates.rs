@@ -24,7 +24,7 @@ const MBIT: u64 = 1_000_000;
 const TEN_GBIT_ROW: u16 = 1090;
 
 /// The rate of a row; rows above [`ROW_MAX`] have its rate.
-pub fn rate(row: u16) -> BitRate {
+pub fn rate_of_row(row: u16) -> BitRate {
     let row = row.min(ROW_MAX);
     let bps = match row {
         0 => MBIT / 2,
@@ -38,6 +38,7 @@ pub fn rate(row: u16) -> BitRate {
 /// The last row whose rate is not above `limit`; row 0 where all are.
 pub fn last_row_within(limit: BitRate) -> u16 {
     let rows: Vec<u16> = (0..=ROW_MAX).collect();
-    let above = rows.partition_point(|&row| rate(row).bits_per_sec() <= limit.bits_per_sec());
+    let above =
+        rows.partition_point(|&row| rate_of_row(row).bits_per_sec() <= limit.bits_per_sec());
     above.checked_sub(1).and_then(|at| rows.get(at)).copied().unwrap_or(0)
 }

@@ -29,7 +29,7 @@ fn rows_have_the_rates_of_table_1() {
         (u16::MAX, 100_000_000_000),
     ];
     for (row, bps) in table {
-        assert_eq!(rate(row).bits_per_sec(), bps, "row {row}");
+        assert_eq!(rate_of_row(row).bits_per_sec(), bps, "row {row}");
     }
     for (limit, row) in [(1, 0), (500_000, 0), (999_999, 0), (50_500_000, 50), (u64::MAX, 1180)] {
         assert_eq!(last_row_within(BitRate::from_bits_per_sec(limit)), row, "{limit} bit/s");
@@ -42,7 +42,7 @@ fn check(plan: SearchPlan, trace: &[(u64, Option<u64>, SearchStep, u16)]) {
     for (at, &(sequence_errors, delay_ms, step, row)) in trace.iter().enumerate() {
         let delay_ns = delay_ms.map(|ms| ms * MS);
         let taken = search.apply_status(Feedback { sequence_errors, delay_ns });
-        assert_eq!((taken, search.row()), (step, row), "status {at}");
+        assert_eq!((taken, search.table_row()), (step, row), "status {at}");
     }
 }
 
@@ -107,19 +107,20 @@ fn above_one_gbit_every_step_is_one_row() {
     let good = Feedback { sequence_errors: 0, delay_ns: Some(0) };
     let bad = Feedback { sequence_errors: 11, delay_ns: Some(0) };
     (0..100).for_each(|_| assert_eq!(search.apply_status(good), Fast));
-    assert_eq!(search.rate(), BitRate::from_bits_per_sec(1_000_000_000));
+    assert_eq!(search.row_rate(), BitRate::from_bits_per_sec(1_000_000_000));
     (0..5).for_each(|_| assert_eq!(search.apply_status(good), Up));
-    assert_eq!(search.row(), 1005);
+    assert_eq!(search.table_row(), 1005);
     // Rx < hSpeedThresh does not hold at the third: Rx--, and congestion is confirmed all the same.
     (0..3).for_each(|_| assert_eq!(search.apply_status(bad), Down));
-    assert_eq!((search.row(), search.is_congested()), (1002, true));
+    assert_eq!((search.table_row(), search.is_congested()), (1002, true));
     (0..3).for_each(|_| assert_eq!(search.apply_status(bad), Down));
     assert_eq!(search.apply_status(good), Up, "slowly ever after");
     // A fast step ends at 1 Gbit/s: 980 - 1 + 10 + 10 and the rest.
     let mut search = Adjustment::new(SearchPlan::default());
     (0..98).for_each(|_| assert_eq!(search.apply_status(good), Fast));
     search.apply_status(bad);
-    let rows: Vec<u16> = (0..4).map(|_| (search.apply_status(good), search.row()).1).collect();
+    let rows: Vec<u16> =
+        (0..4).map(|_| (search.apply_status(good), search.table_row()).1).collect();
     assert_eq!(rows, [989, 999, 1000, 1001]);
 }
 
@@ -134,7 +135,7 @@ fn a_limit_and_the_end_of_the_table_are_not_passed() {
     for (plan, row) in [(limit(25_900_000), 25), (limit(1), 0), (SearchPlan::default(), ROW_MAX)] {
         let mut search = Adjustment::new(plan);
         (0..2000).for_each(|_| _ = search.apply_status(good));
-        assert_eq!((search.row(), search.is_at_most()), (row, true));
+        assert_eq!((search.table_row(), search.is_at_most()), (row, true));
     }
 }
 
@@ -162,13 +163,15 @@ fn other_parameters_are_heeded() {
 
 #[test]
 fn arrivals_belong_to_the_sub_interval_of_their_own_time_and_counts_close() {
-    let mut meter = Meter::new(SECOND);
-    let tally = |received, next| Tally { received, next, ..Tally::default() };
+    let mut meter = SubIntervalMeter::new(SECOND);
+    let tally = |received, next| StreamCounts { received, next, ..StreamCounts::default() };
     // The clocks differ by 7 s; transit times are 2, 5 and 3 ms above that.
-    let arrive = |meter: &mut Meter, stamp_ms: u64, transit_ms: u64| {
-        let arrival =
-            Arrival { stamp_ns: stamp_ms * MS, at_ns: 7 * SECOND + (stamp_ms + transit_ms) * MS };
-        meter.begin(arrival.at_ns);
+    let arrive = |meter: &mut SubIntervalMeter, stamp_ms: u64, transit_ms: u64| {
+        let arrival = StampedArrival {
+            stamp_ns: stamp_ms * MS,
+            at_ns: 7 * SECOND + (stamp_ms + transit_ms) * MS,
+        };
+        meter.start_at_arrival(arrival.at_ns);
         meter.record_arrival(arrival);
         arrival.at_ns
     };
@@ -181,7 +184,7 @@ fn arrivals_belong_to_the_sub_interval_of_their_own_time_and_counts_close() {
     assert_eq!(newest.stamp_ns, 500 * MS);
     assert_eq!(meter.status(), None, "nothing since");
     // Numbers up to 100, of which 90 came; of the ten missing, 4 come in the next second.
-    let span = meter.close(tally(90, 100));
+    let span = meter.close_sub_interval(tally(90, 100));
     let expected = SearchSpan {
         index: 0,
         length_ns: SECOND,
@@ -194,23 +197,33 @@ fn arrivals_belong_to_the_sub_interval_of_their_own_time_and_counts_close() {
     };
     assert_eq!(span, expected);
     arrive(&mut meter, 1500, 3);
-    let span = meter.close(Tally { received: 194, next: 200, reordered: 4, duplicates: 3 });
+    let span = meter.close_sub_interval(StreamCounts {
+        received: 194,
+        next: 200,
+        reordered: 4,
+        duplicates: 3,
+    });
     assert_eq!((span.index, span.received, span.lost), (1, 104, -4));
     assert_eq!((span.reordered, span.duplicates, span.delay_min_ns), (4, 3, Some(MS)));
     // An empty one has no delay.
-    let span = meter.close(Tally { received: 194, next: 200, reordered: 4, duplicates: 3 });
+    let span = meter.close_sub_interval(StreamCounts {
+        received: 194,
+        next: 200,
+        reordered: 4,
+        duplicates: 3,
+    });
     assert_eq!((span.index, span.received, span.delay_max_ns), (2, 0, None));
 }
 
 #[test]
 fn a_sub_interval_is_whole_when_sending_lasted_to_its_end() {
-    let mut meter = Meter::new(SECOND);
+    let mut meter = SubIntervalMeter::new(SECOND);
     assert!(!meter.is_whole(10 * SECOND), "nothing arrived");
-    meter.begin(5);
+    meter.start_at_arrival(5);
     for (sent_ms, whole) in [(890, false), (900, true), (1000, true), (10_000, true)] {
         assert_eq!(meter.is_whole(sent_ms * MS), whole, "{sent_ms} ms");
     }
-    meter.close(Tally::default());
+    meter.close_sub_interval(StreamCounts::default());
     assert!(!meter.is_whole(1899 * MS) && meter.is_whole(1995 * MS));
 }
 
@@ -226,7 +239,7 @@ fn sub_intervals_are_joined_with_the_rates_that_were_offered_in_them() {
         step: Fast,
         confirmed: false,
         row,
-        offered_bps: rate(row).bits_per_sec(),
+        offered_bps: rate_of_row(row).bits_per_sec(),
     };
     let span = |index, received, lost| SearchSpan {
         index,
@@ -267,9 +280,9 @@ struct Run {
     path: Pipeline,
     out: Outlet,
     search: Adjustment,
-    meter: Meter,
-    tally: Tally,
-    told: Tally,
+    meter: SubIntervalMeter,
+    tally: StreamCounts,
+    told: StreamCounts,
     sent: u64,
     /// When the next datagram is due, in ps.
     due_ps: u64,
@@ -280,21 +293,21 @@ struct Run {
 }
 
 /// When it comes back, and what it says.
-type Status = (u64, Tally, Option<(DelayRange, Arrival)>);
+type Status = (u64, StreamCounts, Option<(DelayRange, StampedArrival)>);
 
 const BACK_NS: u64 = 10 * MS;
 
 fn search_over(path: PathPlan, plan: SearchPlan, seconds: u64) -> CapacitySearch {
-    let [path, _] = path.build(MonoTime::from_nanos(0)).expect("a path");
+    let [path, _] = path.build_pipelines(MonoTime::from_nanos(0)).expect("a path");
     let feedback_ns = plan.feedback_ns;
     let mut run = Run {
         now_ns: 0,
         path,
         out: Outlet::default(),
         search: Adjustment::new(plan),
-        meter: Meter::new(SECOND),
-        tally: Tally::default(),
-        told: Tally::default(),
+        meter: SubIntervalMeter::new(SECOND),
+        tally: StreamCounts::default(),
+        told: StreamCounts::default(),
         sent: 0,
         due_ps: 0,
         back: None,
@@ -318,7 +331,7 @@ fn search_over(path: PathPlan, plan: SearchPlan, seconds: u64) -> CapacitySearch
     }
     run.receive();
     if run.meter.is_whole(run.now_ns) {
-        let span = run.meter.close(run.tally);
+        let span = run.meter.close_sub_interval(run.tally);
         run.found.extend(&[span], &[]);
     }
     run.found.capacity_search(Direction::Up, PACKET_BYTES)
@@ -340,38 +353,38 @@ impl Run {
         self.path.receive(MonoTime::from_nanos(self.now_ns), packet, &mut self.out);
         self.sent += 1;
         let bits = u64::from(PACKET_BYTES) * 8;
-        let kbit_per_sec = self.search.rate().bits_per_sec() / 1000;
+        let kbit_per_sec = self.search.row_rate().bits_per_sec() / 1000;
         self.due_ps += bits * 1_000_000 / kbit_per_sec * 1000;
     }
 
     fn receive(&mut self) {
         self.path.release(MonoTime::from_nanos(self.now_ns), &mut self.out);
         for departure in self.out.departures.drain(..) {
-            let (at_ns, number) = (departure.at.nanos(), departure.packet.tag);
-            self.meter.begin(at_ns);
+            let (at_ns, number) = (departure.at.as_nanos(), departure.packet.tag);
+            self.meter.start_at_arrival(at_ns);
             while self.meter.is_beyond(at_ns) {
-                let span = self.meter.close(self.tally);
+                let span = self.meter.close_sub_interval(self.tally);
                 self.found.extend(&[span], &[]);
             }
             self.tally.received += 1;
             self.tally.next = number + 1;
             let stamp_ns = self.stamps[usize::try_from(number).expect("as many as were sent")];
-            self.meter.record_arrival(Arrival { stamp_ns, at_ns });
+            self.meter.record_arrival(StampedArrival { stamp_ns, at_ns });
         }
     }
 
     fn steer(&mut self) {
         let Some((_, tally, newest)) = self.back.take() else { return };
-        let lost = |tally: &Tally| tally.next - tally.received;
+        let lost = |tally: &StreamCounts| tally.next - tally.received;
         // There and back.
         let rtt = newest.map(|(_, newest)| newest.at_ns - newest.stamp_ns + BACK_NS);
         self.rtt_min_ns = self.rtt_min_ns.into_iter().chain(rtt).min();
         let delay_ns = rtt.zip(self.rtt_min_ns).map(|(rtt, least)| rtt - least);
         let sequence_errors = lost(&tally) - lost(&self.told);
         self.told = tally;
-        let before = self.search.rate().bits_per_sec();
+        let before = self.search.row_rate().bits_per_sec();
         let step = self.search.apply_status(Feedback { sequence_errors, delay_ns });
-        let after = self.search.rate().bits_per_sec();
+        let after = self.search.row_rate().bits_per_sec();
         // What is left of the present gap shrinks or grows with the rate.
         let left_ns = (self.due_ps / 1000).saturating_sub(self.now_ns);
         self.due_ps = (self.now_ns + left_ns * before / after) * 1000;
@@ -384,7 +397,7 @@ impl Run {
             sent: self.sent,
             step,
             confirmed: self.search.is_congested(),
-            row: self.search.row(),
+            row: self.search.table_row(),
             offered_bps: after,
         };
         self.found.extend(&[], &[trial]);
@@ -407,7 +420,7 @@ fn ip_bps(mbit: u64) -> f64 {
 
 /// The best sub-interval against the rate of IP packets that the path carries.
 fn check_found(found: &CapacitySearch, expected_bps: f64, tolerance: f64) {
-    let best = found.best().expect("something arrived").ip_bps;
+    let best = found.best_interval().expect("something arrived").ip_bps;
     let error = best / expected_bps - 1.0;
     // A packet more than the rate allows may end in a sub-interval.
     assert!((-tolerance..=1e-3).contains(&error), "{best} beside {expected_bps}: {error}");
@@ -440,7 +453,7 @@ fn the_rate_of_a_policer_is_found_and_nothing_is_delayed() {
         PathPlan { policer: Some(policer), delay: Some("10 ms".to_owned()), ..PathPlan::default() };
     let found = search_over(path, SearchPlan::default(), 10);
     // A sub-interval may begin with a full bucket: 100 kB are 0.8 Mbit.
-    let best = found.best().expect("something arrived").ip_bps;
+    let best = found.best_interval().expect("something arrived").ip_bps;
     assert!((49.5e6..=50.9e6).contains(&best), "{best}");
     assert!(found.trials.iter().all(|trial| trial.delay_ns < Some(MS)));
 }
@@ -454,7 +467,7 @@ fn a_loss_of_one_percent_hides_behind_ten_errors_up_to_240_mbit() {
     // Ten losses in a status are expected at 10 / 0.01 packets in 50 ms: 240 Mbit/s. A link of
     // 1 Gbit/s looks like that, give or take the spread of a count of ten.
     let found = search_over(lossy(1000), SearchPlan::default(), 10);
-    let best = found.best().expect("something arrived").ip_bps;
+    let best = found.best_interval().expect("something arrived").ip_bps;
     assert!((180e6..=300e6).contains(&best), "{best}");
     // With a higher threshold it does not.
     let plan = SearchPlan { sequence_errors_max: 100, ..SearchPlan::default() };

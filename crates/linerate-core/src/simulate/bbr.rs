@@ -57,7 +57,7 @@ pub(super) struct AckReport {
 struct Largest(VecDeque<(u64, f64)>);
 
 impl Largest {
-    fn put(&mut self, round: u64, rounds: u64, value: f64) {
+    fn push_value(&mut self, round: u64, rounds: u64, value: f64) {
         while self.0.back().is_some_and(|&(_, last)| last <= value) {
             self.0.pop_back();
         }
@@ -157,7 +157,7 @@ impl Bbr {
         self.measure_extra(told, *cwnd);
         self.next_phase(told, piece);
         self.look_whether_full(told);
-        self.drain(told, piece);
+        self.check_drain(told, piece);
         self.probe_rtt(told, cwnd);
         self.set_pace(*cwnd);
         self.set_window(told, cwnd, piece);
@@ -165,14 +165,14 @@ impl Bbr {
 
     /// The timer ran out.
     pub(super) fn timeout(&mut self, told: &AckReport, cwnd: f64) {
-        self.save(cwnd);
+        self.save_cwnd(cwnd);
         self.repairing = true;
         self.full = 0.0;
         self.round_began = true;
         self.sample_policer(&AckReport { lost: 1, ..*told });
     }
 
-    fn save(&mut self, cwnd: f64) {
+    fn save_cwnd(&mut self, cwnd: f64) {
         let fresh = !self.repairing && self.mode != BbrMode::ProbeRtt;
         self.prior_cwnd = if fresh { cwnd } else { self.prior_cwnd.max(cwnd) };
     }
@@ -210,21 +210,21 @@ impl Bbr {
             self.conserving = false;
         }
         self.sample_policer(told);
-        self.bandwidth.put(self.round, BANDWIDTH_ROUNDS, rate.per_second());
+        self.bandwidth.push_value(self.round, BANDWIDTH_ROUNDS, rate.per_second());
     }
 
     fn measure_extra(&mut self, told: &AckReport, cwnd: f64) {
         if told.delivered == 0 || told.rate.is_none() {
             return;
         }
-        let expected = self.bandwidth() * told.now.since(self.extra.begin).as_secs_f64();
+        let expected = self.bandwidth() * told.now.duration_since(self.extra.begin).as_secs_f64();
         if self.extra.acked <= expected {
             (self.extra.acked, self.extra.begin) = (0.0, told.now);
         }
-        let expected = self.bandwidth() * told.now.since(self.extra.begin).as_secs_f64();
+        let expected = self.bandwidth() * told.now.duration_since(self.extra.begin).as_secs_f64();
         self.extra.acked += told.delivered as f64;
         let extra = (self.extra.acked - expected).max(0.0).min(cwnd);
-        self.extra.largest.put(self.round, EXTRA_ROUNDS, extra);
+        self.extra.largest.push_value(self.round, EXTRA_ROUNDS, extra);
     }
 
     const fn pacing_gain(&self) -> f64 {
@@ -249,7 +249,7 @@ impl Bbr {
         if self.mode != BbrMode::ProbeBandwidth {
             return;
         }
-        let long = told.now.since(self.phase_at) > self.rtt_min;
+        let long = told.now.duration_since(self.phase_at) > self.rtt_min;
         let gain = self.pacing_gain();
         let largest = self.bandwidth.get();
         let ends = if gain > 1.0 {
@@ -279,7 +279,7 @@ impl Bbr {
         self.is_full = self.full_rounds >= FULL_ROUNDS;
     }
 
-    fn drain(&mut self, told: &AckReport, piece: f64) {
+    fn check_drain(&mut self, told: &AckReport, piece: f64) {
         if self.mode == BbrMode::Startup && self.is_full {
             self.mode = BbrMode::Drain;
         }
@@ -300,7 +300,7 @@ impl Bbr {
             (self.rtt_min, self.rtt_min_at) = (rtt, told.now);
         }
         if expired && self.mode != BbrMode::ProbeRtt {
-            self.save(*cwnd);
+            self.save_cwnd(*cwnd);
             self.mode = BbrMode::ProbeRtt;
             self.probe_rtt_until = None;
         }
@@ -384,7 +384,7 @@ impl Bbr {
 
     /// The window before a recovery that begins now.
     pub(super) fn recovery_begins(&mut self, cwnd: f64) {
-        self.save(cwnd);
+        self.save_cwnd(cwnd);
     }
 
     fn sample_policer(&mut self, told: &AckReport) {
@@ -428,7 +428,7 @@ impl Bbr {
     fn end_interval(&mut self, told: &AckReport) {
         let lost = told.lost_all - self.policer.lost;
         let delivered = told.delivered_all - self.policer.delivered;
-        let span = told.now.since(self.policer.at);
+        let span = told.now.duration_since(self.policer.at);
         if delivered == 0 || lost * 256 < 50 * delivered || span < Duration::from_millis(1) {
             return;
         }

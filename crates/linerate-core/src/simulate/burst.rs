@@ -59,7 +59,7 @@ impl Bursts {
     /// to wait.
     pub(super) fn admits(&mut self, now: MonoTime, size: u64, room: &Room) -> bool {
         if self.left == 0 {
-            if room.segments < size && self.waits(now, room) {
+            if room.segments < size && self.should_defer(now, room) {
                 return false;
             }
             self.left = size.min(room.segments);
@@ -69,15 +69,15 @@ impl Bursts {
         true
     }
 
-    fn waits(&self, now: MonoTime, room: &Room) -> bool {
-        let recent = self.last.is_some_and(|last| now.since(last) <= WAIT);
-        let old = room.oldest.is_some_and(|oldest| now.since(oldest) >= room.rtt / 2);
+    fn should_defer(&self, now: MonoTime, room: &Room) -> bool {
+        let recent = self.last.is_some_and(|last| now.duration_since(last) <= WAIT);
+        let old = room.oldest.is_some_and(|oldest| now.duration_since(oldest) >= room.rtt / 2);
         let little = (room.segments as f64) < room.window / ROOM_DIVISOR;
         recent && old && little && !room.at_once
     }
 
     /// Ends the present piece, complete or not.
-    pub(super) const fn end(&mut self) {
+    pub(super) const fn end_piece(&mut self) {
         self.left = 0;
     }
 
@@ -91,10 +91,10 @@ impl Bursts {
     }
 
     /// A piece that takes `span` at the pace left at `now`.
-    pub(super) fn pace(&mut self, now: MonoTime, span: Duration) {
+    pub(super) fn pace_piece(&mut self, now: MonoTime, span: Duration) {
         let start = self.paced.max(now);
         // A sender that was late makes up for it, by half a piece at the most.
-        let credit = start.since(self.paced);
+        let credit = start.duration_since(self.paced);
         self.paced = start + (span - credit.min(span / 2));
     }
 }
@@ -131,9 +131,9 @@ mod tests {
         assert!(bursts.admits(at(40_000), 10, &room(1, false)));
         assert!(!bursts.admits(at(40_300), 10, &room(2, false)), "it waits for ten");
         assert!(bursts.admits(at(40_300), 10, &room(2, true)), "in a recovery it does not");
-        bursts.end();
+        bursts.end_piece();
         assert!(bursts.admits(at(41_400), 10, &room(2, false)), "nor after a millisecond");
-        bursts.end();
+        bursts.end_piece();
         assert!(bursts.admits(at(41_500), 10, &room(100, false)), "nor with a third of the window");
     }
 
@@ -142,12 +142,12 @@ mod tests {
         let at = |us: u64| MonoTime::from_nanos(us * 1000);
         let piece = Duration::from_micros(1000);
         let mut bursts = Bursts::default();
-        bursts.pace(at(10_000), piece);
+        bursts.pace_piece(at(10_000), piece);
         // The first has all the credit that there is: half.
         assert_eq!(bursts.paced_until(), at(10_500));
-        bursts.pace(at(10_500), piece);
+        bursts.pace_piece(at(10_500), piece);
         assert_eq!(bursts.paced_until(), at(11_500));
-        bursts.pace(at(11_700), piece);
+        bursts.pace_piece(at(11_700), piece);
         assert_eq!(bursts.paced_until(), at(12_500), "0.2 ms late");
     }
 }

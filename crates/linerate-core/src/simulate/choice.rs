@@ -77,7 +77,7 @@ impl TcpChoice {
     /// The TCP on a path with this MTU.
     /// # Errors
     /// Segments without payload, and packets above 65,535 bytes.
-    pub fn model(&self, mtu_bytes: u32) -> Result<TcpModel, SegmentError> {
+    pub fn model_for_mtu(&self, mtu_bytes: u32) -> Result<TcpModel, SegmentError> {
         let stack = match self.stack {
             Stack::Today => TcpModel::TODAY,
             Stack::Of1999 => TcpModel::OF_1999,
@@ -111,9 +111,9 @@ mod tests {
     fn a_stack_fills_the_packets_of_its_path() {
         let of_1999 = TcpChoice { stack: Stack::Of1999, ..TcpChoice::default() };
         // MTU 9180 (RFC 2225) less 52; two segments (RFC 2581), Reno, 2 MB.
-        let model = of_1999.model(9180).expect("a possible segment");
+        let model = of_1999.model_for_mtu(9180).expect("a possible segment");
         assert_eq!(model, TcpModel { mss_bytes: 9128, ..TcpModel::OF_1999 });
-        let today = TcpChoice::default().model(1500).expect("a possible segment");
+        let today = TcpChoice::default().model_for_mtu(1500).expect("a possible segment");
         assert_eq!((today.mss_bytes, today.initial_window, today.hystart), (1448, 10, true));
     }
 
@@ -127,7 +127,7 @@ mod tests {
             mss_bytes: Some(536),
             ..TcpChoice::default()
         };
-        let model = choice.model(1500).expect("a possible segment");
+        let model = choice.model_for_mtu(1500).expect("a possible segment");
         assert_eq!(model.congestion_control, CongestionControl::RENO);
         assert_eq!((model.recovery, model.window_bytes), (LossRecovery::NewReno, 65_536));
         assert_eq!((model.initial_window, model.mss_bytes), (4, 536));
@@ -137,9 +137,9 @@ mod tests {
     #[test]
     fn a_segment_holds_something_and_fits_its_packet() {
         let with = |mss_bytes| TcpChoice { mss_bytes, ..TcpChoice::default() };
-        assert_eq!(with(None).model(52), Err(SegmentError));
-        assert_eq!(with(Some(0)).model(1500), Err(SegmentError));
-        assert_eq!(with(Some(65_484)).model(1500), Err(SegmentError));
-        assert!(with(Some(65_483)).model(1500).is_ok());
+        assert_eq!(with(None).model_for_mtu(52), Err(SegmentError));
+        assert_eq!(with(Some(0)).model_for_mtu(1500), Err(SegmentError));
+        assert_eq!(with(Some(65_484)).model_for_mtu(1500), Err(SegmentError));
+        assert!(with(Some(65_483)).model_for_mtu(1500).is_ok());
     }
 }

@@ -55,12 +55,15 @@ impl CongestionWindow {
         }
     }
 
-    pub(super) fn grow(&mut self, acked: &Acked) {
+    pub(super) fn grow_on_ack(&mut self, acked: &Acked) {
         // A sender that counts acknowledgements does so in both phases (RFC 5681 §3.1, equation
         // 3), which costs it a factor of sqrt(2) under delayed ones (Mathis et al. 1997, table 1).
         let mut segments = (acked.segments as f64).min(self.growth_per_ack);
         if self.cwnd < self.ssthresh {
-            let ends = self.hystart.as_mut().is_some_and(|hystart| hystart.ends(acked, self.cwnd));
+            let ends = self
+                .hystart
+                .as_mut()
+                .is_some_and(|hystart| hystart.slow_start_ends(acked, self.cwnd));
             if ends {
                 self.ssthresh = self.cwnd;
                 self.hystart = None;
@@ -93,7 +96,7 @@ impl CongestionWindow {
         // RFC 9438 §4.3: the Reno-friendly rate, one segment a round trip above the old maximum.
         let alpha = if epoch.reno < self.before { 3.0 * (1.0 - beta) / (1.0 + beta) } else { 1.0 };
         epoch.reno += alpha * segments / cwnd;
-        let t = acked.now.since(epoch.start).as_secs_f64() + acked.rtt_s;
+        let t = acked.now.duration_since(epoch.start).as_secs_f64() + acked.rtt_s;
         let target = scale * (t - epoch.k).powi(3) + epoch.origin;
         // RFC 9438 §4.2: between the window and one and a half of it.
         let least = if window_max > 0.0 { 1.0 } else { GROWTH_BEFORE_LOSS };
@@ -105,7 +108,7 @@ impl CongestionWindow {
     /// A loss event: the threshold falls, the caller decides the window.
     pub(super) fn reduce(&mut self, in_flight: f64) {
         self.before = self.cwnd;
-        let beta = self.control.beta();
+        let beta = self.control.decrease_factor();
         let before = match self.control {
             CongestionControl::Reno { .. } => in_flight,
             CongestionControl::Cubic { .. } | CongestionControl::Bbr => self.cwnd,
@@ -138,7 +141,7 @@ impl CongestionWindow {
 mod tests {
     use super::*;
 
-    fn acked(now_ns: u64, segments: u64) -> Acked {
+    fn acked_segments(now_ns: u64, segments: u64) -> Acked {
         let now = MonoTime::from_nanos(now_ns);
         Acked { now, segments, first: 0, next: 0, sample_ns: None, rtt_s: 0.1 }
     }
@@ -150,13 +153,13 @@ mod tests {
     #[test]
     fn slow_start_doubles_and_avoidance_adds_one_a_round_trip() {
         let mut window = window(CongestionControl::RENO, 10);
-        window.grow(&acked(0, 10));
+        window.grow_on_ack(&acked_segments(0, 10));
         assert!((window.cwnd - 20.0).abs() < 1e-9);
         window.reduce(20.0);
         window.cwnd = window.ssthresh;
         assert!((window.cwnd - 10.0).abs() < 1e-9);
         for _ in 0..10 {
-            window.grow(&acked(0, 1));
+            window.grow_on_ack(&acked_segments(0, 1));
         }
         assert!((window.cwnd - 11.0).abs() < 0.05, "{}", window.cwnd);
     }
@@ -173,7 +176,10 @@ mod tests {
             // Every second segment is acknowledged, spread over the round trip.
             let acks = (window.cwnd / 2.0).round() as u64;
             for ack in 0..acks {
-                window.grow(&acked(round * 100_000_000 + ack * 100_000_000 / acks, 2));
+                window.grow_on_ack(&acked_segments(
+                    round * 100_000_000 + ack * 100_000_000 / acks,
+                    2,
+                ));
             }
         }
         curve
@@ -218,10 +224,10 @@ mod tests {
         let mut window = window(CongestionControl::CUBIC, 100);
         window.reduce(100.0);
         window.restart();
-        window.grow(&acked(0, 69));
+        window.grow_on_ack(&acked_segments(0, 69));
         assert!((window.cwnd - 70.0).abs() < 1e-9, "{}", window.cwnd);
         for segment in 0..70 {
-            window.grow(&acked(100_000_000 + segment, 1));
+            window.grow_on_ack(&acked_segments(100_000_000 + segment, 1));
         }
         assert!((window.cwnd - 73.5).abs() < 0.1, "{}", window.cwnd);
         assert_eq!(window.epoch.map(|epoch| epoch.k), Some(0.0));

@@ -86,7 +86,7 @@ impl DeliveryRate {
 
 impl Deliveries {
     /// The mark of a segment that is sent now; nothing else is under way when `is_first`.
-    pub(super) const fn mark(&mut self, now: MonoTime, is_first: bool) -> SendMark {
+    pub(super) const fn send_mark(&mut self, now: MonoTime, is_first: bool) -> SendMark {
         if is_first {
             (self.at, self.first_sent) = (now, now);
         }
@@ -94,7 +94,7 @@ impl Deliveries {
     }
 
     /// Counts the arrivals of an acknowledgement; the rate, when it spans a round trip.
-    pub(super) fn count(
+    pub(super) fn count_arrivals(
         &mut self,
         now: MonoTime,
         heard: &NewArrivals,
@@ -104,8 +104,8 @@ impl Deliveries {
         let newest = heard.newest?;
         self.at = now;
         self.first_sent = newest.at;
-        let sending = newest.at.since(newest.mark.first_sent);
-        let hearing = now.since(newest.mark.delivered_at);
+        let sending = newest.at.duration_since(newest.mark.first_sent);
+        let hearing = now.duration_since(newest.mark.delivered_at);
         let interval = sending.max(hearing);
         let segments = self.total - newest.mark.delivered;
         // A shorter interval is one of acknowledgements that were held back and came together.
@@ -121,7 +121,7 @@ impl Deliveries {
 mod tests {
     use super::*;
 
-    fn ms(ms: u64) -> MonoTime {
+    fn time_from_ms(ms: u64) -> MonoTime {
         MonoTime::from_nanos(ms * 1_000_000)
     }
 
@@ -130,13 +130,18 @@ mod tests {
         // Ten segments sent 1 ms apart from 0 on, 20 ms of round trip, acknowledged 2 ms apart (a
         // bottleneck of 500 segments a second): the tenth's is the first that sees a whole flight.
         let mut deliveries = Deliveries::default();
-        let marks: Vec<(MonoTime, SendMark)> =
-            (0..10).map(|n| (ms(n), deliveries.mark(ms(n), n == 0))).collect();
+        let marks: Vec<(MonoTime, SendMark)> = (0..10)
+            .map(|n| (time_from_ms(n), deliveries.send_mark(time_from_ms(n), n == 0)))
+            .collect();
         let mut rates = Vec::new();
         for (n, &(at, mark)) in (0_u64..).zip(&marks) {
             let mut heard = NewArrivals::default();
             heard.add_arrival(SentSegment { at, number: n, again: false, mark });
-            let rate = deliveries.count(ms(20 + 2 * n), &heard, Duration::from_millis(20));
+            let rate = deliveries.count_arrivals(
+                time_from_ms(20 + 2 * n),
+                &heard,
+                Duration::from_millis(20),
+            );
             rates.push(rate.expect("it spans a round trip").per_second());
         }
         // The first: one segment in 20 ms. The tenth: ten in the 38 ms from 0 to 38.
@@ -145,19 +150,24 @@ mod tests {
         // A segment sent at 20 ms, when one was delivered, and acknowledged at 40 ms with ten more
         // known by then: ten in 20 ms, 500 a second, as the bottleneck has it.
         let mut heard = NewArrivals::default();
-        let mark = SendMark { delivered: 1, delivered_at: ms(20), first_sent: ms(0) };
-        heard.add_arrival(SentSegment { at: ms(20), number: 10, again: false, mark });
-        let rate = deliveries.count(ms(40), &heard, Duration::from_millis(20)).expect("a rate");
+        let mark =
+            SendMark { delivered: 1, delivered_at: time_from_ms(20), first_sent: time_from_ms(0) };
+        heard.add_arrival(SentSegment { at: time_from_ms(20), number: 10, again: false, mark });
+        let rate = deliveries
+            .count_arrivals(time_from_ms(40), &heard, Duration::from_millis(20))
+            .expect("a rate");
         assert!((rate.per_second() - 500.0).abs() < 1e-9, "{rate:?}");
     }
 
     #[test]
     fn acknowledgements_that_come_together_give_no_rate() {
         let mut deliveries = Deliveries::default();
-        let mark = deliveries.mark(ms(0), true);
+        let mark = deliveries.send_mark(time_from_ms(0), true);
         let mut heard = NewArrivals::default();
-        heard.add_arrival(SentSegment { at: ms(0), number: 0, again: false, mark });
-        assert!(deliveries.count(ms(5), &heard, Duration::from_millis(20)).is_none());
+        heard.add_arrival(SentSegment { at: time_from_ms(0), number: 0, again: false, mark });
+        assert!(
+            deliveries.count_arrivals(time_from_ms(5), &heard, Duration::from_millis(20)).is_none()
+        );
         assert_eq!(deliveries.total, 1, "it is counted all the same");
     }
 }

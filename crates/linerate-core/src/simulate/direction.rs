@@ -3,7 +3,7 @@
 
 use super::delivery::Transmission;
 use super::receiver::Ack;
-use crate::path::{Departure, LossCause, Outlet, Packet, Pipeline};
+use crate::path::{Departure, Outlet, Packet, PathLossCause, Pipeline};
 use crate::time::MonoTime;
 
 /// Packets, copies and losses of one direction of the path.
@@ -20,7 +20,7 @@ pub struct DirectionResult {
     /// Packets of which the path made one more.
     pub copied_packets: u64,
     /// Packets of the flows that were lost, by cause, in the order of the first loss of each.
-    pub lost: Vec<(LossCause, u64)>,
+    pub lost: Vec<(PathLossCause, u64)>,
 }
 
 impl DirectionResult {
@@ -29,7 +29,7 @@ impl DirectionResult {
         self.lost.iter().map(|(_, packets)| packets).sum()
     }
 
-    fn lose(&mut self, cause: LossCause) {
+    fn count_loss(&mut self, cause: PathLossCause) {
         match self.lost.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, packets)) => *packets += 1,
             None => self.lost.push((cause, 1)),
@@ -90,13 +90,13 @@ impl DirectionState {
         self.done.copied_packets +=
             self.out.copied.drain(..).filter(|packet| !packet.is_cross()).count() as u64;
         for lost in self.out.lost.drain(..).filter(|lost| !lost.packet.is_cross()) {
-            self.done.lose(lost.cause);
+            self.done.count_loss(lost.cause);
             tell(lost.packet.tag);
         }
     }
 
     /// The next packet to hand over.
-    pub(super) fn front(&self) -> Option<&Departure> {
+    pub(super) fn next_departure(&self) -> Option<&Departure> {
         self.out.departures.get(self.handed)
     }
 
@@ -116,7 +116,7 @@ impl DirectionState {
     /// Time of the next event in this direction.
     pub(super) fn next(&self) -> Option<MonoTime> {
         let sent = self.entry.first().map(|departure| departure.at);
-        let left = self.front().map(|departure| departure.at);
+        let left = self.next_departure().map(|departure| departure.at);
         [sent, left, self.pipeline.next()].into_iter().flatten().min()
     }
 }

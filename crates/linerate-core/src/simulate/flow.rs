@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Point, PointsPlan, TcpModel};
+use super::{PointsPlan, SequencePoint, TcpModel};
 use crate::time::MonoTime;
 
 /// One connection of a simulation.
@@ -39,5 +39,5 @@ pub struct FlowResult {
     /// The largest congestion window.
     pub cwnd_bytes_max: u64,
     /// Points of its time-sequence diagram.
-    pub points: Vec<Point>,
+    pub points: Vec<SequencePoint>,
 }

@@ -42,7 +42,7 @@ impl HyStart {
     }
 
     /// Takes an acknowledgement; true when slow start ends with it.
-    pub(super) fn ends(&mut self, acked: &Acked, cwnd: f64) -> bool {
+    pub(super) fn slow_start_ends(&mut self, acked: &Acked, cwnd: f64) -> bool {
         let Some(rtt_ns) = acked.sample_ns else { return false };
         self.rtt_min_ns = self.rtt_min_ns.min(rtt_ns);
         if acked.first > self.round_end {
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     /// The acknowledgement of segment `first` at `now_us` with a round trip of `rtt_us`.
-    fn acked(now_us: u64, first: u64, rtt_us: u64) -> Acked {
+    fn ack_of_segment(now_us: u64, first: u64, rtt_us: u64) -> Acked {
         Acked {
             now: MonoTime::from_nanos(now_us * 1000),
             segments: 1,
@@ -99,9 +99,10 @@ mod tests {
         // 100 ms: an eighth is 12.5 ms. Acknowledgements 3 ms apart make no train.
         for (rtt_us, ends) in [(112_400, false), (112_600, true)] {
             let mut hystart = HyStart::new();
-            assert!(!hystart.ends(&acked(0, 1, 100_000), 100.0));
-            let round = (0..20).map(|n| acked(200_000 + 3000 * n, 102 + n, rtt_us));
-            let ended: Vec<bool> = round.map(|acked| hystart.ends(&acked, 100.0)).collect();
+            assert!(!hystart.slow_start_ends(&ack_of_segment(0, 1, 100_000), 100.0));
+            let round = (0..20).map(|n| ack_of_segment(200_000 + 3000 * n, 102 + n, rtt_us));
+            let ended: Vec<bool> =
+                round.map(|acked| hystart.slow_start_ends(&acked, 100.0)).collect();
             assert_eq!(ended.iter().position(|ended| *ended), ends.then_some(8), "{rtt_us}");
         }
     }
@@ -109,9 +110,9 @@ mod tests {
     #[test]
     fn a_train_of_half_a_round_trip_ends_slow_start() {
         let mut hystart = HyStart::new();
-        assert!(!hystart.ends(&acked(0, 1, 20_000), 100.0));
-        let round = (0..20).map(|n| acked(20_000 + 1000 * n, 102 + n, 20_000));
-        let ended: Vec<bool> = round.map(|acked| hystart.ends(&acked, 100.0)).collect();
+        assert!(!hystart.slow_start_ends(&ack_of_segment(0, 1, 20_000), 100.0));
+        let round = (0..20).map(|n| ack_of_segment(20_000 + 1000 * n, 102 + n, 20_000));
+        let ended: Vec<bool> = round.map(|acked| hystart.slow_start_ends(&acked, 100.0)).collect();
         assert_eq!(ended.iter().position(|ended| *ended), Some(11), "after more than 10 ms");
     }
 }

@@ -41,7 +41,7 @@ fn mbps(control: ControlName, keys: &str, seed: u64) -> f64 {
     let mut path: PathPlan = path.try_into().expect("a path");
     path.seed = Some(seed);
     let choice = TcpChoice { congestion_control: Some(control), ..TcpChoice::default() };
-    let tcp = choice.model(mtu_bytes(&path)).expect("a possible segment");
+    let tcp = choice.model_for_mtu(mtu_bytes(&path)).expect("a possible segment");
     let plan = SimulatePlan {
         path: Box::new(path),
         place: None,
@@ -53,8 +53,8 @@ fn mbps(control: ControlName, keys: &str, seed: u64) -> f64 {
         time_max_ns: 60_000_000_000,
         background: None,
     };
-    let (simulation, _) = plan.start(false).expect("it can be simulated");
-    simulation.run(plan.end()).flows[0].acked_bytes as f64 / 1e6
+    let (simulation, _) = plan.start_simulation(false).expect("it can be simulated");
+    simulation.run(plan.latest_end()).flows[0].acked_bytes as f64 / 1e6
 }
 
 #[test]
@@ -125,8 +125,8 @@ fn reordering_within_a_quarter_of_a_round_trip_costs_nothing() {
             time_max_ns: 60_000_000_000,
             background: None,
         };
-        let (simulation, _) = plan.start(false).expect("it can be simulated");
-        simulation.run(plan.end()).flows[0].acked_bytes as f64 / 1e6
+        let (simulation, _) = plan.start_simulation(false).expect("it can be simulated");
+        simulation.run(plan.latest_end()).flows[0].acked_bytes as f64 / 1e6
     });
     // Three arrivals above a late one are a loss for RFC 6675.
     assert!(rack > 88.0 && sack < 20.0, "{rack}, {sack}");

@@ -38,7 +38,7 @@ pub use choice::{HEADER_BYTES, INITIAL_WINDOW_MAX, MTU_BYTES_MAX, SegmentError, 
 pub use direction::DirectionResult;
 pub use flow::{FlowPlan, FlowResult};
 pub use network::{Simulation, SimulationResult};
-pub use points::{Point, PointsPlan};
+pub use points::{PointsPlan, SequencePoint};
 pub use scenario::{FLOWS_WITH_POINTS, SAMPLES, ScenarioError, mtu_bytes};
 pub use summary::{FlowSummary, RunSummary, SimulationReport, Speed, TcpSummary, ceiling_bps};
 pub use tcp_model::{CongestionControl, TcpModel};

@@ -87,7 +87,7 @@ impl Simulation {
         };
         let mut send_timers = Timers::new(flows.len());
         for (index, plan) in flows.iter().enumerate() {
-            send_timers.set(index, plan.start);
+            send_timers.set_due_time(index, plan.start);
         }
         Self {
             senders: flows.iter().map(|plan| TcpSender::new(*plan)).collect(),
@@ -172,7 +172,7 @@ impl Simulation {
     /// Result up to now.
     pub fn result(&self) -> SimulationResult {
         SimulationResult {
-            span: self.now.since(MonoTime::default()),
+            span: self.now.duration_since(MonoTime::default()),
             events: self.events,
             flows: self.senders.iter().map(TcpSender::result).collect(),
             lost_forward: self.forward.done.lost_packets(),
@@ -193,7 +193,7 @@ impl Simulation {
             return;
         }
         let next =
-            self.next().map_or(end, |next| MonoTime::from_nanos(next.nanos().saturating_sub(1)));
+            self.next().map_or(end, |next| MonoTime::from_nanos(next.as_nanos().saturating_sub(1)));
         self.now = self.now.max(next.min(end));
     }
 
@@ -201,7 +201,7 @@ impl Simulation {
     fn run_receivers(&mut self, until: MonoTime) {
         loop {
             let timer = self.ack_timers.next().filter(|at| *at <= until);
-            match self.forward.front().copied().filter(|front| front.at <= until) {
+            match self.forward.next_departure().copied().filter(|front| front.at <= until) {
                 Some(front) if timer.is_none_or(|timer| front.at <= timer) => {
                     self.forward.pop();
                     // The checksum is wrong: the receiver's kernel drops it unseen.
@@ -222,7 +222,7 @@ impl Simulation {
         if let Some(ack) = receiver.receive(at, sent, tcp) {
             self.send_ack(at, index, ack);
         } else if let Some(due) = receiver.ack_due {
-            self.ack_timers.set(index, due);
+            self.ack_timers.set_due_time(index, due);
         }
     }
 
@@ -235,7 +235,7 @@ impl Simulation {
                 let ack = receiver.acknowledge();
                 self.send_ack(at, index, ack);
             }
-            Some(due) => self.ack_timers.set(index, due),
+            Some(due) => self.ack_timers.set_due_time(index, due),
             None => {}
         }
     }
@@ -257,7 +257,7 @@ impl Simulation {
     fn run_senders(&mut self, until: MonoTime) {
         while self.running > 0 {
             let timer = self.send_timers.next().filter(|at| *at <= until);
-            match self.backward.front().copied().filter(|front| front.at <= until) {
+            match self.backward.next_departure().copied().filter(|front| front.at <= until) {
                 Some(front) if timer.is_none_or(|timer| front.at <= timer) => {
                     self.backward.pop();
                     self.deliver_ack(front.at, front.packet.tag);
@@ -286,7 +286,7 @@ impl Simulation {
         let sender = &mut self.senders[index];
         if !std::mem::replace(&mut self.started[index], true) {
             self.events += 1;
-        } else if sender.due().is_some_and(|due| due <= at) {
+        } else if sender.next_event_time().is_some_and(|due| due <= at) {
             self.events += 1;
             sender.on_timer(at);
         }
@@ -295,13 +295,13 @@ impl Simulation {
 
     fn send_data(&mut self, at: MonoTime, index: usize) {
         let sender = &mut self.senders[index];
-        let plan = sender.plan();
+        let plan = sender.flow_plan();
         let (bytes, hash) = (plan.tcp.mss_bytes + plan.tcp.header_bytes, plan.hash);
-        while let Some(sent) = sender.send(at) {
+        while let Some(sent) = sender.send_segment(at) {
             self.forward.send(at, packet(bytes, hash, tag_of_sent(index, sent)));
         }
-        if let Some(due) = sender.due() {
-            self.send_timers.set(index, due);
+        if let Some(due) = sender.next_event_time() {
+            self.send_timers.set_due_time(index, due);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::time::MonoTime;
 
 /// A point of the time-sequence diagram.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub struct SequencePoint {
     /// Time of the point.
     pub at: MonoTime,
     /// Payload that was acknowledged by then.
@@ -48,7 +48,7 @@ impl PointsPlan {
     const POINTS_A_ROUND: u32 = 16;
 
     /// A point each `every`, without a bound.
-    pub const fn all(every: Duration) -> Self {
+    pub const fn unbounded(every: Duration) -> Self {
         let none = Duration::ZERO;
         let (most, close_most) = (usize::MAX, 0);
         Self { every, most, close: none, at_start: none, at_loss: none, close_most }
@@ -76,7 +76,7 @@ pub(super) struct Recorder {
     /// Points are close until then.
     close_until: MonoTime,
     /// Kept points, each with whether it counts as a close one.
-    kept: Vec<(Point, bool)>,
+    kept: Vec<(SequencePoint, bool)>,
     close_count: usize,
 }
 
@@ -98,19 +98,19 @@ impl Recorder {
         self.due <= now
     }
 
-    pub(super) fn keep(&mut self, point: Point) {
+    pub(super) fn keep_point(&mut self, point: SequencePoint) {
         let close = point.at < self.close_until && self.close_count < self.plan.close_most;
         if close {
             self.close_count += 1;
         } else if self.kept.len() - self.close_count >= self.plan.most {
-            self.thin();
+            self.drop_every_second();
         }
         self.kept.push((point, close));
         self.due = point.at + if close { self.plan.close } else { self.every };
     }
 
     /// Drops every second point of those that are far apart.
-    fn thin(&mut self) {
+    fn drop_every_second(&mut self) {
         let mut keep = false;
         self.kept.retain(|(_, close)| {
             keep ^= !close;
@@ -119,7 +119,7 @@ impl Recorder {
         self.every *= 2;
     }
 
-    pub(super) fn points(&self) -> Vec<Point> {
+    pub(super) fn points(&self) -> Vec<SequencePoint> {
         self.kept.iter().map(|(point, _)| *point).collect()
     }
 }
@@ -131,7 +131,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     /// Offers a point each millisecond; times of those that were kept, in ms.
-    fn kept(plan: PointsPlan, span_ms: u64, losses_ms: &[u64]) -> Vec<u64> {
+    fn kept_times_ms(plan: PointsPlan, span_ms: u64, losses_ms: &[u64]) -> Vec<u64> {
         let mut recorder = Recorder::new(plan, MonoTime::default());
         for ms in 0..span_ms {
             let at = MonoTime::from_nanos(ms * 1_000_000);
@@ -140,10 +140,10 @@ mod tests {
             }
             if recorder.is_due(at) {
                 let (acked_bytes, cwnd_bytes, ssthresh_bytes) = (ms, 0, None);
-                recorder.keep(Point { at, acked_bytes, cwnd_bytes, ssthresh_bytes });
+                recorder.keep_point(SequencePoint { at, acked_bytes, cwnd_bytes, ssthresh_bytes });
             }
         }
-        recorder.points().iter().map(|point| point.at.nanos() / 1_000_000).collect()
+        recorder.points().iter().map(|point| point.at.as_nanos() / 1_000_000).collect()
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
             close_most: 100,
         };
         let expected = [0, 5, 10, 15, 20, 120, 220, 250, 255, 260, 360];
-        assert_eq!(kept(plan, 400, &[250]), expected);
+        assert_eq!(kept_times_ms(plan, 400, &[250]), expected);
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
             at_loss: 10 * MS,
             close_most: 25,
         };
-        let times = kept(plan, 100_000, &[1000, 2000, 3000]);
+        let times = kept_times_ms(plan, 100_000, &[1000, 2000, 3000]);
         assert!(times.len() <= 64 + 25, "{}", times.len());
         // 10 at the start, 10 after the first loss, the last 5 after the second.
         let between = |from: u64, to: u64| times.iter().filter(move |at| (from..to).contains(*at));
@@ -183,6 +183,6 @@ mod tests {
 
     #[test]
     fn all_points_are_kept_where_there_is_no_bound() {
-        assert_eq!(kept(PointsPlan::all(MS), 5000, &[7]).len(), 5000);
+        assert_eq!(kept_times_ms(PointsPlan::unbounded(MS), 5000, &[7]).len(), 5000);
     }
 }

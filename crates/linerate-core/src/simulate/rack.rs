@@ -36,7 +36,7 @@ pub(super) struct Rack {
 
 /// The round trips that the reordering window follows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RoundTrips {
+pub(super) struct RackRoundTrips {
     pub(super) smallest: Duration,
     pub(super) smoothed: Duration,
 }
@@ -54,7 +54,7 @@ impl Rack {
         }
     }
 
-    pub(super) fn sent(&mut self, now: MonoTime, number: u64) {
+    pub(super) fn note_sent(&mut self, now: MonoTime, number: u64) {
         self.order.push_back((now, number));
     }
 
@@ -69,7 +69,7 @@ impl Rack {
     ) {
         self.reordered |= heard.lowest_original.is_some_and(|number| number + 1 < highest);
         let Some(newest) = heard.newest else { return };
-        let rtt = now.since(newest.at);
+        let rtt = now.duration_since(newest.at);
         // Less than the path allows: the acknowledgement is of an earlier transmission.
         if newest.again && rtt < smallest {
             return;
@@ -98,7 +98,7 @@ impl Rack {
     }
 
     /// Reordering window: lateness that a segment may have before it is taken for lost.
-    fn window(&self, repairing: bool, sacked: u64, rtts: RoundTrips) -> Duration {
+    fn window(&self, repairing: bool, sacked: u64, rtts: RackRoundTrips) -> Duration {
         // As long as nothing came out of order, three arrivals above a gap are proof enough.
         if !self.reordered && (repairing || sacked >= THRESHOLD) {
             return Duration::ZERO;
@@ -112,7 +112,7 @@ impl Rack {
         now: MonoTime,
         board: &mut Scoreboard,
         repairing: bool,
-        rtts: RoundTrips,
+        rtts: RackRoundTrips,
     ) -> (u64, Option<MonoTime>) {
         let late = self.rtt + self.window(repairing, board.sacked(), rtts);
         let mut lost = 0;
@@ -127,7 +127,7 @@ impl Rack {
             }
             self.order.pop_front();
             if waits {
-                board.lose(number);
+                board.mark_segment_lost(number);
                 lost += 1;
             }
         }
@@ -140,31 +140,31 @@ mod tests {
     use super::*;
     use crate::simulate::delivery::SendMark;
 
-    const RTTS: RoundTrips =
-        RoundTrips { smallest: Duration::from_millis(40), smoothed: Duration::from_millis(40) };
+    const RTTS: RackRoundTrips =
+        RackRoundTrips { smallest: Duration::from_millis(40), smoothed: Duration::from_millis(40) };
 
-    fn ms(ms: u64) -> MonoTime {
+    fn time_from_ms(ms: u64) -> MonoTime {
         MonoTime::from_nanos(ms * 1_000_000)
     }
 
     /// Ten segments, 1 ms apart from 0 on.
-    fn sent() -> (Rack, Scoreboard) {
+    fn ten_sent_segments() -> (Rack, Scoreboard) {
         let (mut rack, mut board) = (Rack::new(), Scoreboard::default());
         for n in 0..10 {
-            let number = board.send_new(ms(n), SendMark::default());
-            rack.sent(ms(n), number);
+            let number = board.send_new(time_from_ms(n), SendMark::default());
+            rack.note_sent(time_from_ms(n), number);
         }
         (rack, board)
     }
 
     /// Segments of one block arrive at `now`; those lost, and the time of the next check.
-    fn sack(
+    fn sack_block(
         (rack, board): (&mut Rack, &mut Scoreboard),
         now: MonoTime,
         block: (u64, u64),
     ) -> (u64, Option<MonoTime>) {
         let (highest, mut heard) = (board.highest(), NewArrivals::default());
-        board.sack(block.0, block.1, &mut heard);
+        board.mark_sacked(block.0, block.1, &mut heard);
         rack.note_arrivals(now, &heard, highest, RTTS.smallest);
         rack.mark_lost(now, board, false, RTTS)
     }
@@ -173,25 +173,31 @@ mod tests {
     fn one_arrival_above_a_gap_waits_a_quarter_of_a_round_trip_and_three_do_not() {
         // RFC 8985 §6.2 step 5: 1 was sent at 1 ms; with 2 arrived at 42 ms it is late a round trip
         // of 40 ms and 10 ms after the sending of 2.
-        let (mut rack, mut board) = sent();
+        let (mut rack, mut board) = ten_sent_segments();
         let mut heard = NewArrivals::default();
         board.acknowledge(1, &mut heard);
-        rack.note_arrivals(ms(40), &heard, 0, RTTS.smallest);
-        assert_eq!(rack.mark_lost(ms(40), &mut board, false, RTTS), (0, None));
-        assert_eq!(sack((&mut rack, &mut board), ms(42), (2, 3)), (0, Some(ms(52))));
-        assert_eq!(sack((&mut rack, &mut board), ms(43), (3, 4)), (0, Some(ms(53))));
-        assert_eq!(sack((&mut rack, &mut board), ms(44), (4, 5)), (1, None));
-        assert_eq!(board.retransmit(ms(44), SendMark::default()), Some(1));
+        rack.note_arrivals(time_from_ms(40), &heard, 0, RTTS.smallest);
+        assert_eq!(rack.mark_lost(time_from_ms(40), &mut board, false, RTTS), (0, None));
+        assert_eq!(
+            sack_block((&mut rack, &mut board), time_from_ms(42), (2, 3)),
+            (0, Some(time_from_ms(52)))
+        );
+        assert_eq!(
+            sack_block((&mut rack, &mut board), time_from_ms(43), (3, 4)),
+            (0, Some(time_from_ms(53)))
+        );
+        assert_eq!(sack_block((&mut rack, &mut board), time_from_ms(44), (4, 5)), (1, None));
+        assert_eq!(board.retransmit(time_from_ms(44), SendMark::default()), Some(1));
     }
 
     #[test]
     fn after_reordering_the_window_stays_and_duplicates_widen_it() {
-        let (mut rack, mut board) = sent();
-        sack((&mut rack, &mut board), ms(43), (3, 4));
+        let (mut rack, mut board) = ten_sent_segments();
+        sack_block((&mut rack, &mut board), time_from_ms(43), (3, 4));
         // 2 arrives below 3, and was sent once: reordering, so three arrivals prove nothing.
-        sack((&mut rack, &mut board), ms(44), (2, 3));
-        let (lost, due) = sack((&mut rack, &mut board), ms(47), (4, 8));
-        assert_eq!((lost, due), (0, Some(ms(57))));
+        sack_block((&mut rack, &mut board), time_from_ms(44), (2, 3));
+        let (lost, due) = sack_block((&mut rack, &mut board), time_from_ms(47), (4, 8));
+        assert_eq!((lost, due), (0, Some(time_from_ms(57))));
         // One step more a round trip: 20 ms, and not by the second duplicate of the same.
         rack.duplicate(0, 6);
         rack.duplicate(3, 7);
@@ -202,15 +208,16 @@ mod tests {
 
     #[test]
     fn a_retransmission_that_is_lost_is_found_by_what_was_sent_after_it() {
-        let (mut rack, mut board) = sent();
-        assert_eq!(sack((&mut rack, &mut board), ms(44), (1, 5)).0, 1);
-        let number = board.retransmit(ms(44), SendMark::default()).expect("the first is lost");
-        rack.sent(ms(44), number);
-        let next = board.send_new(ms(45), SendMark::default());
-        rack.sent(ms(45), next);
+        let (mut rack, mut board) = ten_sent_segments();
+        assert_eq!(sack_block((&mut rack, &mut board), time_from_ms(44), (1, 5)).0, 1);
+        let number =
+            board.retransmit(time_from_ms(44), SendMark::default()).expect("the first is lost");
+        rack.note_sent(time_from_ms(44), number);
+        let next = board.send_new(time_from_ms(45), SendMark::default());
+        rack.note_sent(time_from_ms(45), next);
         // 5 to 9 were sent before the retransmission, and say nothing about it.
-        assert_eq!(sack((&mut rack, &mut board), ms(49), (5, 10)).0, 0);
-        assert_eq!(sack((&mut rack, &mut board), ms(85), (10, 11)).0, 1);
-        assert_eq!(board.retransmit(ms(85), SendMark::default()), Some(0));
+        assert_eq!(sack_block((&mut rack, &mut board), time_from_ms(49), (5, 10)).0, 0);
+        assert_eq!(sack_block((&mut rack, &mut board), time_from_ms(85), (10, 11)).0, 1);
+        assert_eq!(board.retransmit(time_from_ms(85), SendMark::default()), Some(0));
     }
 }

@@ -25,9 +25,9 @@ impl TcpSender {
         rtt: Option<Duration>,
     ) {
         if self.plan.tcp.recovery == LossRecovery::Sack {
-            let before = self.board.lost();
+            let before = self.board.lost_segments();
             self.board.mark_lost();
-            self.lost += self.board.lost() - before;
+            self.lost += self.board.lost_segments() - before;
         }
         if delivered.is_some() {
             self.on_progress(now, acked, rtt);
@@ -40,7 +40,7 @@ impl TcpSender {
     fn on_progress(&mut self, now: MonoTime, acked: u64, rtt: Option<Duration>) {
         self.duplicates = 0;
         self.backoff = 0;
-        let first = self.board.first();
+        let first = self.board.first_unacked();
         match self.state {
             State::Recovery { until } if first < until => self.on_partial(acked),
             State::Recovery { .. } => {
@@ -51,14 +51,14 @@ impl TcpSender {
                 if first >= until {
                     self.state = State::Open;
                 }
-                self.grow(now, acked, rtt);
+                self.grow_window(now, acked, rtt);
             }
             State::Open => {
-                self.grow(now, acked, rtt);
+                self.grow_window(now, acked, rtt);
                 self.begin_recovery_if_lost(now);
             }
         }
-        self.rto_due = (!self.board.is_empty()).then(|| now + self.rto());
+        self.rto_due = (!self.board.is_empty()).then(|| now + self.backed_off_rto());
     }
 
     /// A new acknowledgement within fast recovery that does not cover all of it.
@@ -100,7 +100,7 @@ impl TcpSender {
     fn begin_recovery(&mut self, now: MonoTime) {
         self.note_loss_event(now);
         self.result.recoveries += 1;
-        let outstanding = self.board.next() - self.board.first();
+        let outstanding = self.board.next() - self.board.first_unacked();
         self.keep_for_undo();
         self.reduce(outstanding as f64);
         self.state = State::Recovery { until: self.board.next() };
@@ -117,9 +117,9 @@ impl TcpSender {
     }
 
     fn lose_first(&mut self) {
-        let before = self.board.lost();
-        self.board.lose(self.board.first());
-        self.lost += self.board.lost() - before;
+        let before = self.board.lost_segments();
+        self.board.mark_segment_lost(self.board.first_unacked());
+        self.lost += self.board.lost_segments() - before;
     }
 
     /// Lowers the threshold; BBR keeps the former window instead.
@@ -153,13 +153,13 @@ impl TcpSender {
         }
         self.window.restart();
         self.state = State::Timeout { until: self.board.next() };
-        let before = self.board.lost();
+        let before = self.board.lost_segments();
         self.board.lose_all();
-        self.lost += self.board.lost() - before;
+        self.lost += self.board.lost_segments() - before;
         (self.rack_due, self.probe) = (None, TailProbe::default());
         self.duplicates = 0;
         self.backoff += 1;
-        self.rto_due = Some(now + self.rto());
+        self.rto_due = Some(now + self.backed_off_rto());
     }
 
     /// An acknowledgement under RACK.
@@ -181,7 +181,7 @@ impl TcpSender {
         if acked > 0 {
             self.backoff = 0;
         }
-        let first = self.board.first();
+        let first = self.board.first_unacked();
         let spurious = acked > 0 && !ack.again;
         match self.state {
             State::Recovery { until } | State::Timeout { until } => {
@@ -190,10 +190,10 @@ impl TcpSender {
                 } else if first >= until {
                     self.end_recovery();
                 } else if matches!(self.state, State::Timeout { .. }) && acked > 0 {
-                    self.grow(now, heard.segments, rtt);
+                    self.grow_window(now, heard.segments, rtt);
                 }
             }
-            State::Open if acked > 0 && lost == 0 => self.grow(now, heard.segments, rtt),
+            State::Open if acked > 0 && lost == 0 => self.grow_window(now, heard.segments, rtt),
             State::Open => {}
         }
         if self.state == State::Open && self.board.has_lost() {
@@ -203,7 +203,7 @@ impl TcpSender {
             self.reduce_in_proportion(heard.segments, acked > 0 && lost == 0);
         }
         if acked > 0 {
-            self.rto_due = (!self.board.is_empty()).then(|| now + self.rto());
+            self.rto_due = (!self.board.is_empty()).then(|| now + self.backed_off_rto());
             self.set_probe(now);
         }
     }
@@ -317,13 +317,14 @@ impl TcpSender {
     pub(super) fn send_probe(&mut self, now: MonoTime) {
         self.probe.due = None;
         let next = self.board.next();
-        let room = next < self.written() && next < self.board.first() + self.window_segments;
+        let room =
+            next < self.written() && next < self.board.first_unacked() + self.window_segments;
         self.probe.out = Some((next + u64::from(room), !room));
-        if !room && next > self.board.first() {
-            self.board.lose(next - 1);
+        if !room && next > self.board.first_unacked() {
+            self.board.mark_segment_lost(next - 1);
         }
         self.urgent = true;
-        self.rto_due = Some(now + self.rto());
+        self.rto_due = Some(now + self.backed_off_rto());
     }
 
     /// A probe that repaired a loss is a sign of congestion as any other.

@@ -51,8 +51,8 @@ impl SimulatePlan {
     /// Rates and delays of the path, if the plan can be simulated.
     /// # Errors
     /// A path that cannot be built or takes no time, no flows or too many.
-    pub fn facts(&self) -> Result<[DirectionFacts; 2], ScenarioError> {
-        let facts = self.path.facts()?;
+    pub fn direction_facts(&self) -> Result<[DirectionFacts; 2], ScenarioError> {
+        let facts = self.path.direction_facts()?;
         let timed = |index: usize| {
             let fact: &DirectionFacts = &facts[index];
             let direction = self.path.direction(index == 1);
@@ -70,18 +70,18 @@ impl SimulatePlan {
     }
 
     /// The TCP of the flows.
-    pub fn model(&self) -> TcpModel {
+    pub fn tcp_model(&self) -> TcpModel {
         TcpModel::from(&self.tcp)
     }
 
     /// The seed of all that is random.
-    pub fn seed(&self) -> u64 {
+    pub fn random_seed(&self) -> u64 {
         self.path.seed.unwrap_or(1)
     }
 
     /// The plan with the seed of a repetition, counted from 1: the plan's, and on from there.
     pub fn repeat(&mut self, repetition: u32) {
-        let seed = self.seed().wrapping_add(u64::from(repetition).saturating_sub(1));
+        let seed = self.random_seed().wrapping_add(u64::from(repetition).saturating_sub(1));
         self.path.seed = Some(seed);
     }
 
@@ -97,7 +97,7 @@ impl SimulatePlan {
     }
 
     /// The virtual time at which it ends at the latest.
-    pub fn end(&self) -> MonoTime {
+    pub fn latest_end(&self) -> MonoTime {
         let ns = match self.finish {
             Finish::TimeNs(ns) => self.omit_ns.saturating_add(ns),
             Finish::Bytes(_) | Finish::Buffers(_) => self.time_max_ns,
@@ -106,9 +106,9 @@ impl SimulatePlan {
     }
 
     /// Time from sample to sample: a part of the run, or of a transfer at the path's rate.
-    pub fn step(&self, facts: &[DirectionFacts; 2]) -> Duration {
-        let end = self.end().since(MonoTime::default());
-        let model = self.model();
+    pub fn sample_interval(&self, facts: &[DirectionFacts; 2]) -> Duration {
+        let end = self.latest_end().duration_since(MonoTime::default());
+        let model = self.tcp_model();
         let window_bps = |rtt_s: f64| {
             let bits = self.tcp.window_bytes as f64 * 8.0 * f64::from(self.streams);
             if rtt_s > 0.0 { bits / rtt_s } else { f64::INFINITY }
@@ -130,25 +130,29 @@ impl SimulatePlan {
     /// The simulation at its begin, and its flows. The first [`FLOWS_WITH_POINTS`] of them keep
     /// their points when that is asked for.
     /// # Errors
-    /// As [`SimulatePlan::facts`].
-    pub fn start(&self, with_points: bool) -> Result<(Simulation, Vec<FlowPlan>), ScenarioError> {
-        let facts = self.facts()?;
+    /// As [`SimulatePlan::direction_facts`].
+    pub fn start_simulation(
+        &self,
+        with_points: bool,
+    ) -> Result<(Simulation, Vec<FlowPlan>), ScenarioError> {
+        let facts = self.direction_facts()?;
         let rtt = facts[0].delay + facts[1].delay;
-        let points = PointsPlan::bounded(self.step(&facts) / 2, rtt);
-        let flows = self.flows(with_points.then_some(points));
-        let [forward, backward] = self.path_with_background().build(MonoTime::default())?;
+        let points = PointsPlan::bounded(self.sample_interval(&facts) / 2, rtt);
+        let flows = self.flow_plans(with_points.then_some(points));
+        let [forward, backward] =
+            self.path_with_background().build_pipelines(MonoTime::default())?;
         Ok((Simulation::new(&flows, forward, backward), flows))
     }
 
-    fn flows(&self, points: Option<PointsPlan>) -> Vec<FlowPlan> {
-        let mut random = Random::new(self.seed(), FLOW_STREAM);
+    fn flow_plans(&self, points: Option<PointsPlan>) -> Vec<FlowPlan> {
+        let mut random = Random::new(self.random_seed(), FLOW_STREAM);
         let spread = Duration::from_nanos(self.start_spread_ns);
-        let (tcp, bytes) = (self.model(), self.flow_bytes());
+        let (tcp, bytes) = (self.tcp_model(), self.flow_bytes());
         let flow = |index: u32| FlowPlan {
             tcp,
-            start: MonoTime::default() + spread.mul_f64(random.unit()),
+            start: MonoTime::default() + spread.mul_f64(random.next_uniform()),
             bytes,
-            hash: hash(random.unit()),
+            hash: hash(random.next_uniform()),
             points: points.filter(|_| (index as usize) < FLOWS_WITH_POINTS),
         };
         (0..self.streams).map(flow).collect()
@@ -188,10 +192,10 @@ mod tests {
     use crate::simulate::{Stack, TcpChoice};
     use crate::units::BitRate;
 
-    fn plan(path: &str, finish: Finish) -> SimulatePlan {
+    fn plan_on_path(path: &str, finish: Finish) -> SimulatePlan {
         let path: PathPlan = crate::tree::from_toml(path).expect("a path");
         let tcp = TcpChoice { stack: Stack::Of1999, ..TcpChoice::default() };
-        let tcp = tcp.model(mtu_bytes(&path)).expect("a possible segment");
+        let tcp = tcp.model_for_mtu(mtu_bytes(&path)).expect("a possible segment");
         SimulatePlan {
             path: Box::new(path),
             place: None,
@@ -209,26 +213,28 @@ mod tests {
 
     #[test]
     fn each_repetition_has_the_next_seed() {
-        let mut plan = plan("rate = \"1 Gbit/s\"\nseed = 7", Finish::TimeNs(1));
+        let mut plan = plan_on_path("rate = \"1 Gbit/s\"\nseed = 7", Finish::TimeNs(1));
         plan.repeat(1);
-        assert_eq!(plan.seed(), 7);
+        assert_eq!(plan.random_seed(), 7);
         plan.repeat(3);
-        assert_eq!(plan.seed(), 9);
+        assert_eq!(plan.random_seed(), 9);
     }
 
     #[test]
     fn flows_share_a_transfer() {
-        let mut plan = plan(OC12, Finish::Bytes(10_000_001));
+        let mut plan = plan_on_path(OC12, Finish::Bytes(10_000_001));
         plan.streams = 4;
         assert_eq!(plan.flow_bytes(), Some(2_500_001));
-        let (_, flows) = plan.start(true).expect("it can be simulated");
+        let (_, flows) = plan.start_simulation(true).expect("it can be simulated");
         assert!(flows.iter().all(|flow| flow.bytes == Some(2_500_001) && flow.points.is_some()));
     }
 
     #[test]
     fn what_cannot_be_simulated_is_refused() {
         let refused = |path: &str, streams| {
-            SimulatePlan { streams, ..plan(path, Finish::TimeNs(1)) }.start(false).err()
+            SimulatePlan { streams, ..plan_on_path(path, Finish::TimeNs(1)) }
+                .start_simulation(false)
+                .err()
         };
         assert_eq!(refused("loss = \"1%\"", 1), Some(ScenarioError::Timeless));
         assert_eq!(refused(OC12, 0), Some(ScenarioError::NoFlows));
@@ -244,9 +250,10 @@ mod tests {
         let goodput = |background: Option<u64>| {
             let background = background.map(BitRate::from_bits_per_sec);
             let path = format!("{OC12}\nbuffer = \"20 packets\"");
-            let plan = SimulatePlan { background, ..plan(&path, Finish::TimeNs(2_000_000_000)) };
-            let (simulation, _) = plan.start(false).expect("it can be simulated");
-            let acked = simulation.run(plan.end()).flows[0].acked_bytes;
+            let plan =
+                SimulatePlan { background, ..plan_on_path(&path, Finish::TimeNs(2_000_000_000)) };
+            let (simulation, _) = plan.start_simulation(false).expect("it can be simulated");
+            let acked = simulation.run(plan.latest_end()).flows[0].acked_bytes;
             acked as f64 * 4.0
         };
         let (alone, beside, crowded) =
@@ -260,9 +267,9 @@ mod tests {
         // From 2 segments by a half each round to the window of 219: ln(109.5) / ln(1.5) = 11.6
         // rounds; the study counts 12. A transfer of 100 MB then goes at a window each round trip:
         // 219 x 9128 x 8 / 45.3 ms = 353 Mbit/s. Below: 2.27 s at that rate; above: 12 rounds more.
-        let plan = plan(OC12, Finish::Bytes(100_000_000));
-        let (simulation, _) = plan.start(true).expect("it can be simulated");
-        let result = simulation.run(plan.end());
+        let plan = plan_on_path(OC12, Finish::Bytes(100_000_000));
+        let (simulation, _) = plan.start_simulation(true).expect("it can be simulated");
+        let result = simulation.run(plan.latest_end());
         let took_s = result.flows[0].finished_after.expect("it ends").as_secs_f64();
         let rate = 219.0 * 9128.0 * 8.0 / (0.045 + 0.000_136);
         let bare_s = 800e6 / rate;
@@ -270,7 +277,7 @@ mod tests {
         let points = &result.flows[0].points;
         // The window is full when it has grown to 219 segments; 12 rounds of 45 ms are 0.54 s.
         let full = points.iter().find(|point| point.cwnd_bytes >= 219 * 9128).expect("it fills");
-        let full_s = full.at.nanos() as f64 / 1e9;
+        let full_s = full.at.as_nanos() as f64 / 1e9;
         assert!((0.45..0.60).contains(&full_s), "{full_s} s");
         assert!(points.len() <= 2000, "{}", points.len());
     }

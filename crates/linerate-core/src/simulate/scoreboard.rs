@@ -55,7 +55,7 @@ pub(super) struct Delivered {
 
 impl Scoreboard {
     /// The first segment that is not acknowledged.
-    pub(super) const fn first(&self) -> u64 {
+    pub(super) const fn first_unacked(&self) -> u64 {
         self.first
     }
 
@@ -88,12 +88,12 @@ impl Scoreboard {
         self.highest_sacked.max(self.first)
     }
 
-    /// True when the segment is on its way since `sent`: neither arrived, nor lost, nor sent again.
+    /// True when the segment is on its way since `board_with_sent`: neither arrived, nor lost, nor sent again.
     pub(super) fn is_under_way(&mut self, number: u64, sent: MonoTime) -> bool {
         if number < self.first || number >= self.next() {
             return false;
         }
-        let segment = self.at(number);
+        let segment = self.segment_mut(number);
         segment.skip == 0 && !segment.lost && segment.sent == sent
     }
 
@@ -124,11 +124,11 @@ impl Scoreboard {
     }
 
     /// Segments `from..to` have arrived.
-    pub(super) fn sack(&mut self, from: u64, to: u64, heard: &mut NewArrivals) {
+    pub(super) fn mark_sacked(&mut self, from: u64, to: u64, heard: &mut NewArrivals) {
         let to = to.min(self.next());
         let mut number = self.next_unsacked(from.max(self.first));
         while number < to {
-            let segment = self.at(number);
+            let segment = self.segment_mut(number);
             segment.skip = 1;
             let lost = std::mem::take(&mut segment.lost);
             heard.add_arrival(segment.as_sent(number));
@@ -144,14 +144,14 @@ impl Scoreboard {
     fn next_unsacked(&mut self, mut number: u64) -> u64 {
         let end = self.next();
         while number < end {
-            let skip = self.at(number).skip;
+            let skip = self.segment_mut(number).skip;
             if skip == 0 {
                 return number;
             }
             let over = number + u64::from(skip);
             if over < end {
-                let further = skip + self.at(over).skip;
-                self.at(number).skip = further;
+                let further = skip + self.segment_mut(over).skip;
+                self.segment_mut(number).skip = further;
                 number += u64::from(further);
             } else {
                 number = over;
@@ -170,10 +170,10 @@ impl Scoreboard {
         let floor = self.judged.max(self.first);
         while number > floor {
             number -= 1;
-            above += u64::from(self.at(number).skip > 0);
+            above += u64::from(self.segment_mut(number).skip > 0);
             if above == THRESHOLD {
                 for below in floor..number {
-                    self.lose(below);
+                    self.mark_segment_lost(below);
                 }
                 self.judged = number;
                 return;
@@ -182,7 +182,7 @@ impl Scoreboard {
     }
 
     /// Segments taken for lost that wait to be sent again.
-    pub(super) const fn lost(&self) -> u64 {
+    pub(super) const fn lost_segments(&self) -> u64 {
         self.lost
     }
 
@@ -192,11 +192,11 @@ impl Scoreboard {
     }
 
     /// Takes one segment for lost.
-    pub(super) fn lose(&mut self, number: u64) {
+    pub(super) fn mark_segment_lost(&mut self, number: u64) {
         if number < self.first || number >= self.next() {
             return;
         }
-        let segment = self.at(number);
+        let segment = self.segment_mut(number);
         if !segment.lost && segment.skip == 0 {
             segment.lost = true;
             self.lost += 1;
@@ -207,7 +207,7 @@ impl Scoreboard {
     /// The timer ran out: everything that is not known to have arrived is lost.
     pub(super) fn lose_all(&mut self) {
         for number in self.first..self.next() {
-            self.lose(number);
+            self.mark_segment_lost(number);
         }
         self.judged = self.next();
     }
@@ -226,14 +226,14 @@ impl Scoreboard {
             return None;
         }
         let mut number = self.repair_from.max(self.first);
-        while number < self.next() && !self.at(number).lost {
+        while number < self.next() && !self.segment_mut(number).lost {
             number += 1;
         }
         self.repair_from = number;
         if number == self.next() {
             return None;
         }
-        let segment = self.at(number);
+        let segment = self.segment_mut(number);
         segment.lost = false;
         segment.retransmitted = true;
         (segment.sent, segment.mark) = (now, mark);
@@ -241,7 +241,7 @@ impl Scoreboard {
         Some(number)
     }
 
-    fn at(&mut self, number: u64) -> &mut OutstandingSegment {
+    fn segment_mut(&mut self, number: u64) -> &mut OutstandingSegment {
         let index = usize::try_from(number - self.first).expect("a window fits into memory");
         &mut self.segments[index]
     }
@@ -251,7 +251,7 @@ impl Scoreboard {
 mod tests {
     use super::*;
 
-    fn sent(count: u64) -> Scoreboard {
+    fn board_with_sent(count: u64) -> Scoreboard {
         let mut board = Scoreboard::default();
         (0..count).for_each(|_| _ = board.send_new(MonoTime::default(), SendMark::default()));
         board
@@ -259,11 +259,11 @@ mod tests {
 
     #[test]
     fn what_has_three_arrived_above_it_is_lost_and_sent_again_from_below() {
-        let mut board = sent(20);
-        board.sack(5, 7, &mut NewArrivals::default());
+        let mut board = board_with_sent(20);
+        board.mark_sacked(5, 7, &mut NewArrivals::default());
         board.mark_lost();
         assert!(!board.has_lost(), "two above are no proof");
-        board.sack(9, 10, &mut NewArrivals::default());
+        board.mark_sacked(9, 10, &mut NewArrivals::default());
         board.mark_lost();
         // Three above 0 … 4; 7 and 8 have one.
         assert_eq!(board.in_flight(), 20 - 3 - 5);
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn blocks_that_overlap_in_any_order_count_every_segment_once() {
         // Against a plain set, for a few thousand blocks of a fixed sequence.
-        let (mut board, mut plain) = (sent(500), [false; 500]);
+        let (mut board, mut plain) = (board_with_sent(500), [false; 500]);
         let index = |number: u64| usize::try_from(number).expect("below 500");
         let mut state = 1_u64;
         let mut draw = |below: u64| {
@@ -287,7 +287,7 @@ mod tests {
         for _ in 0..2000 {
             let from = draw(500);
             let to = (from + draw(12)).min(500);
-            board.sack(from, to, &mut NewArrivals::default());
+            board.mark_sacked(from, to, &mut NewArrivals::default());
             (from..to).for_each(|number| plain[index(number)] = true);
             assert_eq!(board.sacked, plain.iter().filter(|arrived| **arrived).count() as u64);
             let ask = draw(500);

@@ -31,7 +31,7 @@ impl SendBuffer {
         // However small, it takes a piece.
         let room = (tcp.send_buffer_bytes? as f64 / mss as f64).max(1.0);
         let mut buffer = Self { room, piece, written: 0 };
-        buffer.fill(0);
+        buffer.fill_free_room(0);
         Some(buffer)
     }
 
@@ -43,12 +43,12 @@ impl SendBuffer {
     /// The segments below `first` were acknowledged: a writer that is woken writes on.
     pub(super) fn acknowledged(&mut self, first: u64) {
         if 1.5 * self.segments_used(first) <= self.room {
-            self.fill(first);
+            self.fill_free_room(first);
         }
     }
 
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
-    fn fill(&mut self, first: u64) {
+    fn fill_free_room(&mut self, first: u64) {
         let pieces = ((self.room - self.segments_used(first)) / self.piece as f64).ceil() as u64;
         self.written = self.written.saturating_add(pieces.saturating_mul(self.piece));
     }
@@ -78,7 +78,7 @@ mod tests {
         assert!(SendBuffer::from_tcp(&TcpModel::TODAY).is_none());
         // What a record may say, without an end of counting.
         let of = |bytes| SendBuffer::from_tcp(&TcpModel { send_buffer_bytes: Some(bytes), ..tcp });
-        assert_eq!(of(0).map(|it| it.written()), Some(45));
-        assert!(of(u64::MAX).is_some_and(|it| it.written() > 1 << 50));
+        assert_eq!(of(0).map(|buffer| buffer.written()), Some(45));
+        assert!(of(u64::MAX).is_some_and(|buffer| buffer.written() > 1 << 50));
     }
 }

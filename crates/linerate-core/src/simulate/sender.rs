@@ -11,11 +11,11 @@ use super::delivery::{Deliveries, NewArrivals, Transmission};
 use super::flow::{FlowPlan, FlowResult};
 use super::loss_state::{State, TailProbe, Undo};
 use super::points::Recorder;
-use super::rack::{Rack, RoundTrips};
+use super::rack::{Rack, RackRoundTrips};
 use super::receiver::Ack;
 use super::scoreboard::{Delivered, Scoreboard};
 use super::send_buffer::SendBuffer;
-use super::{CongestionControl, Point};
+use super::{CongestionControl, SequencePoint};
 use crate::record::LossRecovery;
 use crate::time::MonoTime;
 
@@ -106,7 +106,7 @@ impl TcpSender {
         }
     }
 
-    pub(super) const fn plan(&self) -> &FlowPlan {
+    pub(super) const fn flow_plan(&self) -> &FlowPlan {
         &self.plan
     }
 
@@ -116,7 +116,7 @@ impl TcpSender {
 
     /// Payload that was acknowledged; the last segment may be short.
     pub(super) fn acked_bytes(&self) -> u64 {
-        let bytes = self.board.first() * u64::from(self.plan.tcp.mss_bytes);
+        let bytes = self.board.first_unacked() * u64::from(self.plan.tcp.mss_bytes);
         self.plan.bytes.map_or(bytes, |all| bytes.min(all))
     }
 
@@ -137,14 +137,14 @@ impl TcpSender {
     }
 
     /// The next segment that may leave at `now`.
-    pub(super) fn send(&mut self, now: MonoTime) -> Option<Transmission> {
+    pub(super) fn send_segment(&mut self, now: MonoTime) -> Option<Transmission> {
         let sent = self.next_to_send(now)?;
         self.result.segments_sent += 1;
         if self.is_rack() {
-            self.rack.sent(now, sent.number);
+            self.rack.note_sent(now, sent.number);
         }
         if self.rto_due.is_none() {
-            self.rto_due = Some(now + self.rto());
+            self.rto_due = Some(now + self.backed_off_rto());
         }
         self.set_probe(now);
         Some(sent)
@@ -157,16 +157,17 @@ impl TcpSender {
         if !urgent && (self.limited || self.paced) {
             return None;
         }
-        let mark = self.deliveries.mark(now, self.board.is_empty());
+        let mark = self.deliveries.send_mark(now, self.board.is_empty());
         if let Some(number) = self.board.retransmit(now, mark) {
             self.result.retransmitted += 1;
             self.note_retransmission();
-            self.bursts.end();
-            self.pace(now, 1);
+            self.bursts.end_piece();
+            self.pace_segments(now, 1);
             return Some(Transmission { number, again: true });
         }
         let next = self.board.next();
-        let end = self.board.first().saturating_add(self.window_segments).min(self.written());
+        let end =
+            self.board.first_unacked().saturating_add(self.window_segments).min(self.written());
         if next >= end || !self.admits(now, end - next, urgent) {
             return None;
         }
@@ -181,10 +182,10 @@ impl TcpSender {
     /// Takes a new segment into a piece; false when it has to wait.
     fn admits(&mut self, now: MonoTime, window_room: u64, urgent: bool) -> bool {
         if !self.plan.tcp.offload || urgent {
-            self.pace(now, 1);
+            self.pace_segments(now, 1);
             return true;
         }
-        let size = self.piece();
+        let size = self.segments_per_piece();
         let free = truncated(self.window.cwnd).saturating_sub(self.board.in_flight());
         let room = Room {
             segments: free.min(window_room),
@@ -197,14 +198,14 @@ impl TcpSender {
         let begins = !self.bursts.is_within();
         let takes = self.bursts.admits(now, size, &room);
         if takes && begins {
-            self.pace(now, size.min(room.segments));
+            self.pace_segments(now, size.min(room.segments));
         }
         self.limited |= !takes;
         takes
     }
 
     /// Segments that leave in one piece at today's rate.
-    pub(super) fn piece(&self) -> u64 {
+    pub(super) fn segments_per_piece(&self) -> u64 {
         let mss = f64::from(self.plan.tcp.mss_bytes);
         let rtt = self.rtt_min.min(Duration::from_secs(1));
         let rate = match (&self.bbr, self.rtt) {
@@ -225,14 +226,14 @@ impl TcpSender {
         self.bbr.is_some() && !self.bursts.is_within() && now < self.bursts.paced_until()
     }
 
-    fn pace(&mut self, now: MonoTime, segments: u64) {
+    fn pace_segments(&mut self, now: MonoTime, segments: u64) {
         if let Some(bbr) = self.bbr.as_ref().filter(|bbr| bbr.pace > 0.0) {
-            self.bursts.pace(now, Duration::from_secs_f64(segments as f64 / bbr.pace));
+            self.bursts.pace_piece(now, Duration::from_secs_f64(segments as f64 / bbr.pace));
         }
     }
 
     /// Time of this sender's next event, whatever arrives.
-    pub(super) fn due(&self) -> Option<MonoTime> {
+    pub(super) fn next_event_time(&self) -> Option<MonoTime> {
         let pace = self.paced.then(|| self.bursts.paced_until());
         [self.rto_due, self.rack_due, self.probe.due, pace].into_iter().flatten().min()
     }
@@ -252,29 +253,29 @@ impl TcpSender {
     }
 
     pub(super) fn acknowledge(&mut self, now: MonoTime, ack: &Ack) {
-        let (before, highest) = (self.board.first(), self.board.highest());
+        let (before, highest) = (self.board.first_unacked(), self.board.highest());
         let in_flight_before = self.board.in_flight() as f64;
         let lost_before = self.lost;
         let mut heard = NewArrivals::default();
         let delivered = self.board.acknowledge(ack.next, &mut heard);
-        let acked = self.board.first() - before;
+        let acked = self.board.first_unacked() - before;
         if let Some(buffer) = &mut self.buffer {
-            buffer.acknowledged(self.board.first());
+            buffer.acknowledged(self.board.first_unacked());
         }
         if matches!(self.plan.tcp.recovery, LossRecovery::Sack | LossRecovery::Rack) {
             for &(from, to) in ack.blocks.iter().filter(|(from, to)| from < to) {
-                self.board.sack(from, to, &mut heard);
+                self.board.mark_sacked(from, to, &mut heard);
             }
         }
         let rtt = self.sample(now, delivered, &heard);
-        let rate = self.deliveries.count(now, &heard, self.rtt_min);
+        let rate = self.deliveries.count_arrivals(now, &heard, self.rtt_min);
         if self.is_rack() {
             self.repair_by_time(now, ack, acked, &heard, highest, rtt);
         } else {
             self.repair(now, acked, delivered, rtt);
         }
         if self.bbr.is_some() {
-            let (piece, lost) = (self.piece() as f64, self.lost - lost_before);
+            let (piece, lost) = (self.segments_per_piece() as f64, self.lost - lost_before);
             let delivered = heard.segments;
             let told =
                 AckReport { rate, delivered, lost, rtt, in_flight_before, ..self.bbr_report(now) };
@@ -297,7 +298,7 @@ impl TcpSender {
         let by_block = heard.newest.filter(|newest| self.is_rack() && !newest.again);
         let sacked = by_block.filter(|_| delivered.is_none()).map(|newest| newest.at);
         let sent = acked.or(sacked)?;
-        let rtt = now.since(sent);
+        let rtt = now.duration_since(sent);
         self.rtt_min = self.rtt_min.min(rtt);
         self.measure(rtt.as_secs_f64());
         Some(rtt)
@@ -325,14 +326,14 @@ impl TcpSender {
         }
     }
 
-    pub(super) fn grow(&mut self, now: MonoTime, acked: u64, rtt: Option<Duration>) {
+    pub(super) fn grow_window(&mut self, now: MonoTime, acked: u64, rtt: Option<Duration>) {
         if self.bbr.is_some() || !self.window_is_used(acked) {
             return;
         }
-        self.window.grow(&Acked {
+        self.window.grow_on_ack(&Acked {
             now,
             segments: acked,
-            first: self.board.first(),
+            first: self.board.first_unacked(),
             next: self.board.next(),
             sample_ns: rtt.map(|rtt| u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX)),
             rtt_s: self.rtt.map_or(0.0, |rtt| rtt.smoothed),
@@ -369,11 +370,11 @@ impl TcpSender {
         self.rtt.map_or(Duration::ZERO, |rtt| Duration::from_secs_f64(rtt.smoothed))
     }
 
-    pub(super) fn round_trips(&self) -> RoundTrips {
-        RoundTrips { smallest: self.rtt_min.min(RTO_MAX), smoothed: self.smoothed() }
+    pub(super) fn round_trips(&self) -> RackRoundTrips {
+        RackRoundTrips { smallest: self.rtt_min.min(RTO_MAX), smoothed: self.smoothed() }
     }
 
-    pub(super) fn rto(&self) -> Duration {
+    pub(super) fn backed_off_rto(&self) -> Duration {
         if self.backoff == 0 {
             return self.rto;
         }
@@ -382,9 +383,10 @@ impl TcpSender {
 
     fn keep_result(&mut self, now: MonoTime) {
         self.cwnd_max = self.cwnd_max.max(self.window.cwnd);
-        let finished = self.board.first() >= self.segments && self.result.finished_after.is_none();
+        let finished =
+            self.board.first_unacked() >= self.segments && self.result.finished_after.is_none();
         if finished {
-            self.result.finished_after = Some(now.since(self.plan.start));
+            self.result.finished_after = Some(now.duration_since(self.plan.start));
         }
         if self.recorder.as_ref().is_some_and(|recorder| finished || recorder.is_due(now)) {
             self.keep_point(now);
@@ -394,14 +396,14 @@ impl TcpSender {
     fn keep_point(&mut self, now: MonoTime) {
         let mss = u64::from(self.plan.tcp.mss_bytes);
         let ssthresh = self.window.ssthresh;
-        let point = Point {
+        let point = SequencePoint {
             at: now,
             acked_bytes: self.acked_bytes(),
             cwnd_bytes: truncated(self.window.cwnd * mss as f64),
             ssthresh_bytes: ssthresh.is_finite().then(|| truncated(ssthresh * mss as f64)),
         };
         if let Some(recorder) = &mut self.recorder {
-            recorder.keep(point);
+            recorder.keep_point(point);
         }
     }
 }

@@ -74,7 +74,7 @@ impl From<&TcpModel> for TcpSummary {
             bytes_counted: tcp.growth_per_ack > 1,
             window_bytes: tcp.window_bytes,
             ack_every: tcp.ack_every,
-            rto_min_ns: nanos(tcp.rto_min),
+            rto_min_ns: duration_nanos(tcp.rto_min),
         }
     }
 }
@@ -175,7 +175,10 @@ impl RunSummary {
             .collect();
         let sum = |figure: fn(&FlowSummary) -> u64| flows.iter().map(figure).sum::<u64>();
         let begin_ns = flows.iter().map(|flow| flow.start_ns).min().unwrap_or(0);
-        let goodput_bps = rate(sum(|flow| flow.acked_bytes), nanos(span).saturating_sub(begin_ns));
+        let goodput_bps = mean_rate_bps(
+            sum(|flow| flow.acked_bytes),
+            duration_nanos(span).saturating_sub(begin_ns),
+        );
         let ends = flows.iter().map(|flow| Some(flow.start_ns + flow.transfer_ns?));
         let last_end = ends.collect::<Option<Vec<u64>>>().and_then(|ends| ends.into_iter().max());
         let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bps).collect();
@@ -183,7 +186,7 @@ impl RunSummary {
         Self {
             seed,
             complete: finished && reached,
-            span_ns: nanos(span),
+            span_ns: duration_nanos(span),
             goodput_bps,
             share_of_ceiling: ceiling_bps.map(|ceiling| goodput_bps / ceiling),
             fairness: if flows.len() > 1 { jain_index(&goodputs) } else { None },
@@ -201,12 +204,12 @@ impl RunSummary {
 }
 
 fn flow_summary(plan: &FlowPlan, flow: &super::FlowResult, span: Duration) -> FlowSummary {
-    let start_ns = plan.start.nanos();
-    let transfer_ns = flow.finished_after.map(nanos);
-    let time_ns = transfer_ns.unwrap_or_else(|| nanos(span).saturating_sub(start_ns));
+    let start_ns = plan.start.as_nanos();
+    let transfer_ns = flow.finished_after.map(duration_nanos);
+    let time_ns = transfer_ns.unwrap_or_else(|| duration_nanos(span).saturating_sub(start_ns));
     FlowSummary {
         start_ns,
-        goodput_bps: rate(flow.acked_bytes, time_ns),
+        goodput_bps: mean_rate_bps(flow.acked_bytes, time_ns),
         acked_bytes: flow.acked_bytes,
         transfer_ns,
         segments_sent: flow.segments_sent,
@@ -217,11 +220,11 @@ fn flow_summary(plan: &FlowPlan, flow: &super::FlowResult, span: Duration) -> Fl
     }
 }
 
-fn rate(bytes: u64, span_ns: u64) -> f64 {
+fn mean_rate_bps(bytes: u64, span_ns: u64) -> f64 {
     if span_ns == 0 { 0.0 } else { bytes as f64 * 8e9 / span_ns as f64 }
 }
 
-fn nanos(span: Duration) -> u64 {
+fn duration_nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -235,22 +238,28 @@ pub fn ceiling_bps(facts: &DirectionFacts, tcp: &TcpModel) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Family;
-    use crate::theory::framing::{Segment, Transport};
-    use crate::theory::stack::{StackPlan, stack};
+    use crate::record::IpFamily;
+    use crate::theory::framing::{SegmentHeaders, Transport};
+    use crate::theory::stack::{StackPlan, layer_rates};
     use crate::time::MonoTime;
 
     #[test]
     fn the_ceiling_is_that_of_the_stack() {
         let plan: PathPlan =
             crate::tree::from_toml("link = \"oc12\"\ncarrier = \"aal5-llcsnap\"").expect("a plan");
-        let facts = plan.facts().expect("it can be built")[0];
+        let facts = plan.direction_facts().expect("it can be built")[0];
         let tcp = TcpModel { header_bytes: 52, mss_bytes: 9128, ..TcpModel::OF_1999 };
-        let segment = Segment { family: Family::V4, transport: Transport::TcpWithTimestamps };
+        let segment =
+            SegmentHeaders { family: IpFamily::V4, transport: Transport::TcpWithTimestamps };
         let link = "oc12".parse().expect("a link");
         let carrier = "aal5-llcsnap".parse().expect("a carrier");
-        let stack =
-            stack(&StackPlan { link, carrier, encapsulations: vec![], mtu_bytes: 9180, segment });
+        let stack = layer_rates(&StackPlan {
+            link,
+            carrier,
+            encapsulations: vec![],
+            mtu_bytes: 9180,
+            segment,
+        });
         let expected = stack.expect("a possible link").payload_bps;
         let got = ceiling_bps(&facts, &tcp).expect("it has a rate");
         assert!((got / expected - 1.0).abs() < 1e-6, "{got}, stack {expected}");

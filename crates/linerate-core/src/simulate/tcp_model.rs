@@ -75,7 +75,7 @@ impl TcpModel {
 /// A congestion control with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CongestionControl {
-    /// Additive increase of one segment each round trip, times `beta` on a loss (RFC 5681).
+    /// Additive increase of one segment each round trip, times `decrease_factor` on a loss (RFC 5681).
     Reno {
         /// Share of the window that is left after a loss.
         beta: f64,
@@ -122,7 +122,7 @@ impl CongestionControl {
         ControlName::from(self).name()
     }
 
-    pub(super) const fn beta(self) -> f64 {
+    pub(super) const fn decrease_factor(self) -> f64 {
         match self {
             Self::Reno { beta } | Self::Cubic { beta, .. } => beta,
             Self::Bbr => 1.0,
@@ -145,8 +145,8 @@ impl From<&TcpModel> for SimulatedTcp {
             window_bytes: tcp.window_bytes,
             send_buffer_bytes: tcp.send_buffer_bytes,
             ack_every_segments: tcp.ack_every,
-            ack_delay_ns: nanos(tcp.ack_delay),
-            rto_min_ns: nanos(tcp.rto_min),
+            ack_delay_ns: duration_nanos(tcp.ack_delay),
+            rto_min_ns: duration_nanos(tcp.rto_min),
         }
     }
 }
@@ -171,7 +171,7 @@ impl From<&SimulatedTcp> for TcpModel {
     }
 }
 
-fn nanos(span: Duration) -> u64 {
+fn duration_nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 

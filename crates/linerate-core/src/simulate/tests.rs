@@ -9,11 +9,11 @@
 use std::time::Duration;
 
 use super::{
-    CongestionControl, FlowPlan, Point, PointsPlan, Simulation, SimulationResult, TcpModel,
+    CongestionControl, FlowPlan, PointsPlan, SequencePoint, Simulation, SimulationResult, TcpModel,
 };
 use crate::path::{
-    Bernoulli, Delay, Duplication, Element, Framing, Jitter, Limit, Link, ListedLoss, Medium,
-    Pipeline, Random, Spread, TailDrop,
+    Bernoulli, Delay, Duplication, Element, Framing, HalfDuplexMedium, Jitter, Limit, ListedLoss,
+    Pipeline, QueuedLink, Random, Spread, TailDrop,
 };
 use crate::record::LossRecovery;
 use crate::theory::buffer::aimd_utilization;
@@ -44,7 +44,7 @@ impl Path {
         if !self.lose.is_empty() {
             forward.push(Box::new(ListedLoss::new(self.lose.clone())));
         }
-        forward.push(Box::new(Link::new(rate, Framing::Ip, queue)));
+        forward.push(Box::new(QueuedLink::new(rate, Framing::Ip, queue)));
         forward.push(delay());
         [Pipeline::new(forward), Pipeline::new(vec![delay()])]
     }
@@ -139,12 +139,14 @@ fn delayed_acknowledgements_that_are_counted_let_slow_start_grow_by_half() {
     // RFC 5681 §3.1 with one acknowledgement for two segments: 2, 3, 4.5 ... A window of 1000
     // takes ln 500 / ln 1.5 = 15.3 rounds; odd segments and the timer add up to a round or two.
     let tcp = TcpModel { initial_window: 2, ack_every: 2, ..reno(LossRecovery::Sack) };
-    let plan =
-        FlowPlan { points: Some(PointsPlan::all(Duration::from_nanos(1))), ..flow(tcp, None) };
+    let plan = FlowPlan {
+        points: Some(PointsPlan::unbounded(Duration::from_nanos(1))),
+        ..flow(tcp, None)
+    };
     let result = fast(100 * MS).run(&[plan], 3);
-    let reached = |point: &&Point| point.cwnd_bytes >= 1000 * 1448;
+    let reached = |point: &&SequencePoint| point.cwnd_bytes >= 1000 * 1448;
     let rounds =
-        result.flows[0].points.iter().find(reached).expect("it grows").at.nanos() / 100_000_000;
+        result.flows[0].points.iter().find(reached).expect("it grows").at.as_nanos() / 100_000_000;
     assert!((15..=17).contains(&rounds), "{rounds}");
 }
 
@@ -274,15 +276,17 @@ fn newreno_repairs_one_loss_a_round_trip_sack_all_in_one_and_reno_waits_for_the_
 #[test]
 fn newreno_sends_one_segment_again_in_each_round_trip_of_a_recovery() {
     let tcp = TcpModel { window_bytes: 64 * 1448, ..reno(LossRecovery::NewReno) };
-    let plan =
-        FlowPlan { points: Some(PointsPlan::all(Duration::from_nanos(1))), ..flow(tcp, None) };
+    let plan = FlowPlan {
+        points: Some(PointsPlan::unbounded(Duration::from_nanos(1))),
+        ..flow(tcp, None)
+    };
     let path = Path { lose: vec![300, 302, 304, 306], ..fast(100 * MS) };
     let result = path.run(&[plan], 3);
     // The cumulative acknowledgement passes one hole each round trip.
     let points = &result.flows[0].points;
     let passed = [300, 302, 304, 306].map(|hole: u64| {
         let above = points.iter().find(|point| point.acked_bytes > hole * 1448);
-        above.expect("it goes on").at.nanos()
+        above.expect("it goes on").at.as_nanos()
     });
     for pair in passed.windows(2) {
         assert!((100_000_000..=105_000_000).contains(&(pair[1] - pair[0])), "{passed:?}");
@@ -329,10 +333,10 @@ fn slow_start_that_ends_early_loses_nothing_to_its_own_queue() {
 }
 
 /// Flows over a path with everything that may take or repeat packets.
-fn rough(medium: Option<&Medium>) -> Simulation {
+fn rough(medium: Option<&HalfDuplexMedium>) -> Simulation {
     let link = |rate: u64| {
         let rate = BitRate::from_bits_per_sec(rate);
-        let link = Link::new(rate, Framing::ETHERNET, TailDrop::new(Limit::Packets(40)));
+        let link = QueuedLink::new(rate, Framing::ETHERNET, TailDrop::new(Limit::Packets(40)));
         match medium {
             Some(medium) => link.on_medium(medium.clone()),
             None => link,
@@ -352,7 +356,7 @@ fn rough(medium: Option<&Medium>) -> Simulation {
         start: MonoTime::from_nanos(u64::from(index) * 1_234_567),
         hash: index,
         bytes: index.is_multiple_of(3).then_some(200_000),
-        points: Some(PointsPlan::all(50 * MS)),
+        points: Some(PointsPlan::unbounded(50 * MS)),
         ..flow(
             TcpModel {
                 recovery: [LossRecovery::Sack, LossRecovery::NewReno, LossRecovery::Reno]
@@ -394,7 +398,7 @@ fn check_same(got: &SimulationResult, expected: &SimulationResult) {
 
 #[test]
 fn directions_that_share_a_medium_go_event_by_event() {
-    let [once, again] = [(), ()].map(|()| rough(Some(&Medium::default())).run(at_s(3)));
+    let [once, again] = [(), ()].map(|()| rough(Some(&HalfDuplexMedium::default())).run(at_s(3)));
     assert_eq!(once, again);
     let own = rough(None).run(at_s(3));
     let bytes = |result: &SimulationResult| result.flows.iter().map(|flow| flow.acked_bytes).sum();

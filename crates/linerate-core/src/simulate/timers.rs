@@ -20,7 +20,7 @@ impl Timers {
     }
 
     /// The flow is looked at again at `due` at the latest.
-    pub(super) fn set(&mut self, flow: usize, due: MonoTime) {
+    pub(super) fn set_due_time(&mut self, flow: usize, due: MonoTime) {
         if self.set[flow].is_none_or(|set| due < set) {
             self.set[flow] = Some(due);
             self.heap.push(Reverse((due, flow)));

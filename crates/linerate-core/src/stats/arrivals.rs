@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::{Arrival, Ipdv, ipdv, pdv};
+use super::{Ipdv, PacketArrival, ipdv_of_packets, pdv_of_packets};
 use crate::units::Ratio;
 
 /// A run of consecutive packets that were lost.
@@ -33,19 +33,19 @@ pub struct Reordered {
 
 /// The arrivals of one stream.
 #[derive(Clone, Debug)]
-pub struct Arrivals {
+pub struct StreamArrivals {
     sent: u64,
     duplicates: u64,
     /// First arrival of each number, in the order of arrival.
-    in_order_of_arrival: Vec<Arrival>,
+    in_order_of_arrival: Vec<PacketArrival>,
     /// Arrivals in the order of their numbers.
-    in_order_of_sending: Vec<Arrival>,
+    in_order_of_sending: Vec<PacketArrival>,
 }
 
-impl Arrivals {
+impl StreamArrivals {
     /// Takes in `arrivals` of a stream of `sent` packets, in the order of arrival. Numbers that
     /// were never sent are passed over.
-    pub fn new(sent: u64, arrivals: &[Arrival]) -> Self {
+    pub fn new(sent: u64, arrivals: &[PacketArrival]) -> Self {
         let mut seen = HashSet::new();
         let mut duplicates = 0;
         let mut in_order_of_arrival = Vec::new();
@@ -67,19 +67,19 @@ impl Arrivals {
     }
 
     /// First arrivals, in the order of arrival: the order for [`super::JitterRfc3550`].
-    pub fn in_order_of_arrival(&self) -> &[Arrival] {
+    pub fn in_order_of_arrival(&self) -> &[PacketArrival] {
         &self.in_order_of_arrival
     }
 
     /// First arrivals, in the order of sending.
-    pub fn in_order_of_sending(&self) -> &[Arrival] {
+    pub fn in_order_of_sending(&self) -> &[PacketArrival] {
         &self.in_order_of_sending
     }
 
     /// Packets lost out of packets sent.
     /// # Source
     /// RFC 7680 §4.1 (loss ratio); RFC 6673 for round trips.
-    pub fn lost(&self) -> Ratio {
+    pub fn loss_ratio(&self) -> Ratio {
         Ratio::new(self.sent - self.received(), self.sent)
     }
 
@@ -146,13 +146,13 @@ impl Arrivals {
     }
 
     /// IPDV of the consecutive packets that arrived, by [`ipdv`].
-    pub fn ipdv(&self) -> Vec<Ipdv> {
-        ipdv(&self.in_order_of_sending)
+    pub fn ipdv_values(&self) -> Vec<Ipdv> {
+        ipdv_of_packets(&self.in_order_of_sending)
     }
 
     /// PDV of the packets that arrived, in the order of sending, by [`pdv`].
-    pub fn pdv(&self) -> Vec<u64> {
-        pdv(&self.in_order_of_sending)
+    pub fn pdv_values(&self) -> Vec<u64> {
+        pdv_of_packets(&self.in_order_of_sending)
     }
 }
 
@@ -165,8 +165,8 @@ mod tests {
 
     /// Ten packets, one each 10 ms, with these delays: 0: 5.0, 1: 5.2, 3: 25.0, 4: 5.1, 5: 4.9,
     /// 6: 5.3 and again 0.6 ms later, 9: 6.0 ms; 2, 7 and 8 never arrive.
-    fn example() -> Arrivals {
-        let at = |sequence: u64, delay_us: u32| Arrival {
+    fn example() -> StreamArrivals {
+        let at = |sequence: u64, delay_us: u32| PacketArrival {
             sequence,
             received_ns: sequence * 10_000_000 + u64::from(delay_us) * 1_000,
             delay_ns: i64::from(delay_us) * 1_000,
@@ -184,13 +184,13 @@ mod tests {
         arrivals.sort_by_key(|arrival| arrival.received_ns);
         let order: Vec<u64> = arrivals.iter().map(|arrival| arrival.sequence).collect();
         assert_eq!(order, [0, 1, 4, 5, 3, 6, 6, 9]);
-        Arrivals::new(10, &arrivals)
+        StreamArrivals::new(10, &arrivals)
     }
 
     #[test]
     fn lost_and_doubled_packets_are_counted_apart() {
         let arrivals = example();
-        assert_eq!(arrivals.lost(), Ratio::new(3, 10));
+        assert_eq!(arrivals.loss_ratio(), Ratio::new(3, 10));
         assert_eq!(arrivals.duplicates(), 1);
         assert_eq!(
             arrivals.loss_periods(),
@@ -205,7 +205,8 @@ mod tests {
     fn delays_of_first_arrivals_make_the_moments() {
         // Sum 56.5 ms over 7; squares about the mean 335.114286, over 6 and over 7.
         let delays = example();
-        let delays = delays.in_order_of_sending().iter().map(|it| it.delay_ns as f64 / 1e6);
+        let delays =
+            delays.in_order_of_sending().iter().map(|arrival| arrival.delay_ns as f64 / 1e6);
         let moments: Moments = delays.collect();
         let near = |got: Option<f64>, want: f64| (got.expect("samples") - want).abs() < 5e-7;
         assert_eq!((moments.min(), moments.max()), (Some(4.9), Some(25.0)));
@@ -228,9 +229,13 @@ mod tests {
     #[test]
     fn delay_variation_skips_lost_neighbours() {
         let arrivals = example();
-        let ipdv: Vec<_> = arrivals.ipdv().iter().map(|it| (it.sequence, it.ns)).collect();
+        let ipdv: Vec<_> =
+            arrivals.ipdv_values().iter().map(|ipdv| (ipdv.sequence, ipdv.ns)).collect();
         assert_eq!(ipdv, [(1, 200_000), (4, -19_900_000), (5, -200_000), (6, 400_000)]);
-        assert_eq!(arrivals.pdv(), [100_000, 300_000, 20_100_000, 200_000, 0, 400_000, 1_100_000]);
+        assert_eq!(
+            arrivals.pdv_values(),
+            [100_000, 300_000, 20_100_000, 200_000, 0, 400_000, 1_100_000]
+        );
     }
 
     #[test]
@@ -239,7 +244,7 @@ mod tests {
         let mut series_ms = Vec::new();
         for arrival in example().in_order_of_arrival() {
             jitter.record(arrival.delay_ns);
-            series_ms.extend(jitter.ns().map(|ns| ns / 1e6));
+            series_ms.extend(jitter.jitter_ns().map(|ns| ns / 1e6));
         }
         let expected = [0.0125, 0.017_969, 0.029_346, 1.283_762, 2.434_776, 2.326_353];
         assert_eq!(series_ms.len(), expected.len());
@@ -248,13 +253,13 @@ mod tests {
         }
     }
 
-    fn of_sequence(sent: u64, order: &[u64]) -> Arrivals {
-        let arrivals: Vec<Arrival> = order
+    fn of_sequence(sent: u64, order: &[u64]) -> StreamArrivals {
+        let arrivals: Vec<PacketArrival> = order
             .iter()
             .zip(0..)
-            .map(|(&sequence, received_ns)| Arrival { sequence, received_ns, delay_ns: 0 })
+            .map(|(&sequence, received_ns)| PacketArrival { sequence, received_ns, delay_ns: 0 })
             .collect();
-        Arrivals::new(sent, &arrivals)
+        StreamArrivals::new(sent, &arrivals)
     }
 
     #[test]
@@ -263,24 +268,27 @@ mod tests {
         // three go back to the arrival of 7, so 4, 5 and 6 places; right before 4 came four larger
         // numbers, right before 5 and 6 a smaller one, so that these are not n-reordered at all.
         let reordered = of_sequence(11, &[0, 1, 2, 6, 7, 8, 9, 3, 4, 5, 10]).reordered();
-        let seen: Vec<_> = reordered.iter().map(|it| (it.sequence, it.extent, it.n)).collect();
+        let seen: Vec<_> = reordered
+            .iter()
+            .map(|reordered| (reordered.sequence, reordered.extent, reordered.n))
+            .collect();
         assert_eq!(seen, [(3, 4, 4), (4, 5, 0), (5, 6, 0)]);
     }
 
     #[test]
     fn nothing_sent_and_nothing_received_are_not_the_same() {
         let silent = of_sequence(5, &[]);
-        assert_eq!(silent.lost().value(), Some(1.0));
+        assert_eq!(silent.loss_ratio().as_f64(), Some(1.0));
         assert_eq!(silent.loss_periods(), [LossPeriod { first_sequence: 0, length: 5 }]);
-        assert_eq!(silent.reordered_ratio().value(), None);
+        assert_eq!(silent.reordered_ratio().as_f64(), None);
         let unsent = of_sequence(0, &[]);
-        assert_eq!((unsent.lost().value(), unsent.loss_periods().len()), (None, 0));
+        assert_eq!((unsent.loss_ratio().as_f64(), unsent.loss_periods().len()), (None, 0));
     }
 
     #[test]
     fn numbers_that_were_never_sent_do_not_count() {
         let arrivals = of_sequence(3, &[0, 99, 1, u64::MAX, 2]);
-        assert_eq!((arrivals.received(), arrivals.lost()), (3, Ratio::new(0, 3)));
+        assert_eq!((arrivals.received(), arrivals.loss_ratio()), (3, Ratio::new(0, 3)));
         assert!(arrivals.reordered().is_empty());
     }
 
@@ -291,7 +299,7 @@ mod tests {
         ) {
             let arrivals = of_sequence(60, &order);
             let numbers: Vec<u64> =
-                arrivals.in_order_of_arrival().iter().map(|it| it.sequence).collect();
+                arrivals.in_order_of_arrival().iter().map(|arrival| arrival.sequence).collect();
             let mut expected = Vec::new();
             let mut next_expected = 0;
             for (i, &s) in numbers.iter().enumerate() {
@@ -304,7 +312,7 @@ mod tests {
                 expected.push((s, (i - j) as u64, n as u64));
             }
             let got: Vec<_> =
-                arrivals.reordered().iter().map(|it| (it.sequence, it.extent, it.n)).collect();
+                arrivals.reordered().iter().map(|reordered| (reordered.sequence, reordered.extent, reordered.n)).collect();
             prop_assert_eq!(got, expected);
         }
 
@@ -314,7 +322,7 @@ mod tests {
         ) {
             let arrivals = of_sequence(50, &order);
             let lost: u64 = arrivals.loss_periods().iter().map(|period| period.length).sum();
-            prop_assert_eq!(lost, arrivals.lost().part);
+            prop_assert_eq!(lost, arrivals.loss_ratio().part);
             prop_assert_eq!(lost + arrivals.received(), 50);
         }
     }

@@ -5,8 +5,8 @@
 //! −(T4 − T3) ≤ θ ≤ T2 − T1 for every probe; halfway between the tightest of these bounds is the
 //! estimate of NTP (RFC 5905 §8), half their distance its error, whatever the path's asymmetry.
 
-use super::delay_changes::{self, Change, DRIFT_MAX, delay_changes};
-use super::four_stamps::{FourStamps, span};
+use super::delay_changes::{self, DRIFT_MAX, MinDelayChange, delay_changes};
+use super::four_stamps::{FourStamps, signed_difference};
 use crate::record::ClockState;
 
 /// Errors that both ends claim for their clocks.
@@ -19,7 +19,7 @@ pub struct ClockClaim {
 }
 
 impl ClockClaim {
-    fn ns(self) -> Option<u64> {
+    fn error_bound_ns(self) -> Option<u64> {
         if self.one_clock { Some(0) } else { self.error_ns }
     }
 }
@@ -37,7 +37,7 @@ pub struct Offset {
     /// nothing was.
     pub pieces: Vec<Piece>,
     /// Lasting changes of the smallest delays.
-    pub changes: Vec<Change>,
+    pub changes: Vec<MinDelayChange>,
 }
 
 /// Remote less local clock while neither was set.
@@ -55,10 +55,10 @@ pub struct Piece {
 
 impl Offset {
     /// Offset that is to be subtracted for a probe of the series at its local time.
-    pub fn at(&self, probe: usize, local_ns: u64) -> f64 {
+    pub fn offset_at(&self, probe: usize, local_ns: u64) -> f64 {
         let behind = self.pieces.partition_point(|piece| piece.first <= probe);
         self.pieces[..behind].last().map_or(0.0, |piece| {
-            piece.offset_ns + piece.drift * span(local_ns, piece.first_ns) as f64
+            piece.offset_ns + piece.drift * signed_difference(local_ns, piece.first_ns) as f64
         })
     }
 }
@@ -78,7 +78,7 @@ impl OffsetBounds {
     fn from_probes(probes: &[FourStamps], first_ns: u64, drift: f64) -> Self {
         let all = Self { low: f64::MIN, high: f64::MAX };
         probes.iter().fold(all, |bounds, probe| {
-            let drifted = |at_ns: u64| drift * span(at_ns, first_ns) as f64;
+            let drifted = |at_ns: u64| drift * signed_difference(at_ns, first_ns) as f64;
             Self {
                 low: bounds.low.max(-probe.backward_ns() as f64 - drifted(probe.t4_ns)),
                 high: bounds.high.min(probe.forward_ns() as f64 - drifted(probe.t1_ns)),
@@ -100,13 +100,13 @@ pub fn clock_offset(probes: &[FourStamps], claim: ClockClaim) -> Option<Offset> 
     probes.first()?;
     let changes = delay_changes(probes);
     let set = || changes.iter().filter(|change| change.clock);
-    let agreed = claim.ns().filter(|claimed| {
+    let agreed = claim.error_bound_ns().filter(|claimed| {
         let all = OffsetBounds::from_probes(probes, 0, 0.0);
         let claimed = *claimed as f64;
         let kept = set().all(|change| change.there_ns.abs() <= 2.0 * claimed);
         kept && all.low <= claimed && all.high >= -claimed
     });
-    let refuted = claim.ns().is_some() && agreed.is_none();
+    let refuted = claim.error_bound_ns().is_some() && agreed.is_none();
     let known = Offset {
         state: ClockState::Synchronised,
         error_ns: agreed,
@@ -139,7 +139,7 @@ impl Piece {
         let probes = &all[first..end];
         let first_ns = probes.first()?.t1_ns;
         let points = delay_changes::points(probes);
-        let seen = delay_changes::drift(&points);
+        let seen = delay_changes::significant_drift(&points);
         let forced = || [0.0, delay_changes::steepness(&points)].into_iter();
         let drifts = seen.into_iter().chain(forced()).filter(|drift| drift.abs() < DRIFT_MAX);
         drifts.into_iter().find_map(|drift| {

@@ -116,7 +116,7 @@ fn a_wrong_claim_is_refuted_and_no_error_is_named_too_small() {
         let claim = ClockClaim { error_ns: Some(claim.cast_unsigned()), one_clock: false };
         let offset = clock_offset(&probes, claim).expect("probes");
         assert_eq!(offset.refuted, wrong, "seed {seed}: {offset:?}");
-        let error = (offset.at(0, probes[0].t1_ns) - ahead as f64).abs();
+        let error = (offset.offset_at(0, probes[0].t1_ns) - ahead as f64).abs();
         assert!(error <= offset.error_ns.expect("a label") as f64, "seed {seed}: {error}");
     }
 }
@@ -128,7 +128,7 @@ fn a_drift_is_found_along_the_lower_hulls() {
     let offset = estimated(&all);
     assert!((offset.pieces[0].drift - 100e-6).abs() < 0.1e-6, "{offset:?}");
     for (i, probe) in all.iter().enumerate() {
-        let error = (offset.at(i, probe.t1_ns) - (i * 1_000) as f64).abs();
+        let error = (offset.offset_at(i, probe.t1_ns) - (i * 1_000) as f64).abs();
         assert!(error <= offset.error_ns.expect("known") as f64, "{i}: {error}");
     }
     // Too small to contradict one offset, and yet no delay variation: 5 ppm over 300 s are 1.5 ms.
@@ -152,7 +152,7 @@ fn a_clock_that_is_set_cuts_the_series() {
     assert!(offset.changes[0].clock && (offset.changes[0].there_ns - 40e6).abs() < 1e5);
     assert_eq!(offset.error_ns, Some(1_500_000), "as without the step");
     for (i, probe) in all.iter().enumerate() {
-        let error = (offset.at(i, probe.t1_ns) - step(i as i64) as f64).abs();
+        let error = (offset.offset_at(i, probe.t1_ns) - step(i as i64) as f64).abs();
         assert!(error <= 1.5e6, "{i}: {error}");
     }
     // Of two clocks that are right to 10 ms one was set by 40 ms: one of them was not right.

@@ -4,7 +4,7 @@
 //! moves both by as much in opposite directions. Probes are gathered to points of 50 ms, so that a
 //! change has lasted for 0.8 s or for 16 probes when it is found.
 
-use super::four_stamps::{FourStamps, span};
+use super::four_stamps::{FourStamps, signed_difference};
 
 /// Probes of one point of the series: its smallest delays in both directions count.
 const POINT_NS: f64 = 50e6;
@@ -32,7 +32,7 @@ const DRIFT_LEAST_NS: f64 = 100.0;
 
 /// A lasting change of the smallest delays.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Change {
+pub struct MinDelayChange {
     /// The first probe after it, by its place in the series.
     pub first: usize,
     /// Growth of T2 − T1; 0 where it is within the differences that queues make.
@@ -46,33 +46,33 @@ pub struct Change {
 
 /// The smallest delays of the probes of a short time, with the offset of the clocks in them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Point {
+pub(super) struct MinDelayPoint {
     first: usize,
     t: f64,
     there: f64,
     back: f64,
 }
 
-impl Point {
-    fn level(self, slope: f64) -> Self {
+impl MinDelayPoint {
+    fn without_drift(self, slope: f64) -> Self {
         let drifted = slope * self.t;
         Self { there: self.there - drifted, back: self.back + drifted, ..self }
     }
 }
 
 /// The series of probes in the order of sending, gathered to points.
-pub(super) fn points(probes: &[FourStamps]) -> Vec<Point> {
+pub(super) fn points(probes: &[FourStamps]) -> Vec<MinDelayPoint> {
     let Some(start_ns) = probes.first().map(|probe| probe.t1_ns) else { return Vec::new() };
-    let mut points: Vec<Point> = Vec::new();
+    let mut points: Vec<MinDelayPoint> = Vec::new();
     for (first, probe) in probes.iter().enumerate() {
-        let t = span(probe.t1_ns, start_ns) as f64;
+        let t = signed_difference(probe.t1_ns, start_ns) as f64;
         let (there, back) = (probe.forward_ns() as f64, probe.backward_ns() as f64);
         match points.last_mut().filter(|point| t - point.t < POINT_NS) {
             Some(point) => {
                 point.there = point.there.min(there);
                 point.back = point.back.min(back);
             }
-            None => points.push(Point { first, t, there, back }),
+            None => points.push(MinDelayPoint { first, t, there, back }),
         }
     }
     points
@@ -80,40 +80,44 @@ pub(super) fn points(probes: &[FourStamps]) -> Vec<Point> {
 
 /// Sum of the smallest delays of both directions once a drift is taken out. It is largest at the
 /// true drift, where lines along the lower hulls of both directions are furthest apart.
-fn gap(points: &[Point], slope: f64) -> f64 {
-    let (there, back) = least(points, slope);
+fn min_delay_sum(points: &[MinDelayPoint], slope: f64) -> f64 {
+    let (there, back) = min_delays(points, slope);
     there + back
 }
 
-fn least(points: &[Point], slope: f64) -> (f64, f64) {
-    points.iter().map(|point| point.level(slope)).fold((f64::MAX, f64::MAX), |least, point| {
-        (least.0.min(point.there), least.1.min(point.back))
-    })
+fn min_delays(points: &[MinDelayPoint], slope: f64) -> (f64, f64) {
+    points
+        .iter()
+        .map(|point| point.without_drift(slope))
+        .fold((f64::MAX, f64::MAX), |least, point| {
+            (least.0.min(point.there), least.1.min(point.back))
+        })
 }
 
 /// The drift, in ns per ns, that leaves the largest delays: the search by golden section of a
 /// function that is concave, to 0.0001 ppm.
-pub(super) fn steepness(points: &[Point]) -> f64 {
+pub(super) fn steepness(points: &[MinDelayPoint]) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_895;
     let (mut low, mut high) = (-DRIFT_MAX, DRIFT_MAX);
     let (left, right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
-    let (mut left, mut right) = ((left, gap(points, left)), (right, gap(points, right)));
+    let (mut left, mut right) =
+        ((left, min_delay_sum(points, left)), (right, min_delay_sum(points, right)));
     for _ in 0..33 {
         if left.1 < right.1 {
             (low, left) = (left.0, right);
             let at = low + GOLDEN * (high - low);
-            right = (at, gap(points, at));
+            right = (at, min_delay_sum(points, at));
         } else {
             (high, right) = (right.0, left);
             let at = high - GOLDEN * (high - low);
-            left = (at, gap(points, at));
+            left = (at, min_delay_sum(points, at));
         }
     }
     f64::midpoint(low, high)
 }
 
 /// The drift where it is beyond the differences that queues make; else `None`.
-pub(super) fn drift(points: &[Point]) -> Option<f64> {
+pub(super) fn significant_drift(points: &[MinDelayPoint]) -> Option<f64> {
     let (first, last) = (points.first()?, points.last()?);
     let slope = steepness(points);
     let spreads = spreads(points, slope);
@@ -122,9 +126,9 @@ pub(super) fn drift(points: &[Point]) -> Option<f64> {
 }
 
 /// Largest differences between the smallest delays of groups, in both directions.
-fn spreads(points: &[Point], slope: f64) -> (f64, f64) {
+fn spreads(points: &[MinDelayPoint], slope: f64) -> (f64, f64) {
     let size = (points.len() / GROUPS).max(GROUP_MIN);
-    let groups = || points.chunks_exact(size).map(|group| least(group, slope));
+    let groups = || points.chunks_exact(size).map(|group| min_delays(group, slope));
     let lowest = groups().fold((f64::MAX, f64::MAX), |a, b| (a.0.min(b.0), a.1.min(b.1)));
     let highest = groups().fold((f64::MIN, f64::MIN), |a, b| (a.0.max(b.0), a.1.max(b.1)));
     ((highest.0 - lowest.0).max(0.0), (highest.1 - lowest.1).max(0.0))
@@ -149,19 +153,19 @@ struct LevelShift {
 }
 
 impl Level {
-    fn from_points(points: &[Point]) -> Option<Self> {
-        let slope = drift(points).unwrap_or(0.0);
+    fn from_points(points: &[MinDelayPoint]) -> Option<Self> {
+        let slope = significant_drift(points).unwrap_or(0.0);
         Some(Self {
             slope,
-            least: least(points, slope),
+            least: min_delays(points, slope),
             spreads: spreads(points, slope),
             first_t: points.first()?.t,
             last_t: points.last()?.t,
         })
     }
 
-    fn shift_to(&self, after: &[Point]) -> Option<LevelShift> {
-        let (there, back) = least(after, self.slope);
+    fn shift_to(&self, after: &[MinDelayPoint]) -> Option<LevelShift> {
+        let (there, back) = min_delays(after, self.slope);
         let (there, back) = (there - self.least.0, back - self.least.1);
         // How far the line along the hull was drawn on.
         let known = (self.last_t - self.first_t).max(1.0);
@@ -178,9 +182,9 @@ impl Level {
 
     /// The first of `points` that has changed: behind the last that is below a grown delay, else
     /// the first that is below what was the smallest.
-    fn first_of(&self, moved: LevelShift, points: &[Point]) -> Option<usize> {
-        let grown = |point: &Point| {
-            let level = point.level(self.slope);
+    fn first_of(&self, moved: LevelShift, points: &[MinDelayPoint]) -> Option<usize> {
+        let grown = |point: &MinDelayPoint| {
+            let level = point.without_drift(self.slope);
             (level.there - self.least.0, level.back - self.least.1)
         };
         if moved.there > 0.0 || moved.back > 0.0 {
@@ -200,7 +204,7 @@ impl Level {
 }
 
 /// The lasting changes among probes in the order of sending.
-pub fn delay_changes(probes: &[FourStamps]) -> Vec<Change> {
+pub fn delay_changes(probes: &[FourStamps]) -> Vec<MinDelayChange> {
     let points = points(probes);
     let mut changes = Vec::new();
     let (mut start, mut at) = (0, BEFORE_MIN);
@@ -221,13 +225,13 @@ pub fn delay_changes(probes: &[FourStamps]) -> Vec<Change> {
 /// The change between `before` and the points from `at`, and the first point that it changed.
 fn change(
     probes: &[FourStamps],
-    points: &[Point],
-    before: &[Point],
+    points: &[MinDelayPoint],
+    before: &[MinDelayPoint],
     at: usize,
-) -> Option<(Change, usize)> {
+) -> Option<(MinDelayChange, usize)> {
     let after = |at: usize| points.get(at..at + AFTER);
     // The drift takes longer to find than what this leaves out.
-    let raw = (least(before, 0.0), least(after(at)?, 0.0));
+    let raw = (min_delays(before, 0.0), min_delays(after(at)?, 0.0));
     if (raw.0.0 - raw.1.0).abs() <= LEAST_NS && (raw.0.1 - raw.1.1).abs() <= LEAST_NS {
         return None;
     }
@@ -244,15 +248,18 @@ fn change(
     let from = points[cut - 1].first;
     let until = points.get(cut + 1).map_or(probes.len(), |point| point.first);
     let start_ns = probes.first()?.t1_ns;
-    let each: Vec<Point> = (from..until)
-        .map(|first| Point {
+    let each: Vec<MinDelayPoint> = (from..until)
+        .map(|first| MinDelayPoint {
             first,
-            t: span(probes[first].t1_ns, start_ns) as f64,
+            t: signed_difference(probes[first].t1_ns, start_ns) as f64,
             there: probes[first].forward_ns() as f64,
             back: probes[first].backward_ns() as f64,
         })
         .collect();
     let first = from + level.first_of(moved, &each)?;
     let LevelShift { there, back, clock } = moved;
-    Some((Change { first: first.min(until - 1), there_ns: there, back_ns: back, clock }, cut))
+    Some((
+        MinDelayChange { first: first.min(until - 1), there_ns: there, back_ns: back, clock },
+        cut,
+    ))
 }

@@ -6,7 +6,7 @@
 
 /// One packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct PacketArrival {
     /// Number of the packet, in the order of sending from 0.
     pub sequence: u64,
     /// Time of arrival, since any fixed point.
@@ -26,7 +26,7 @@ pub struct Ipdv {
 
 /// IPDV of every pair of consecutive sequence numbers that both arrived; undefined, and left out,
 /// where either was lost. `packets` are in rising order of sequence number, without duplicates.
-pub fn ipdv(packets: &[Arrival]) -> Vec<Ipdv> {
+pub fn ipdv_of_packets(packets: &[PacketArrival]) -> Vec<Ipdv> {
     packets
         .windows(2)
         .filter(|pair| pair[0].sequence.checked_add(1) == Some(pair[1].sequence))
@@ -38,7 +38,7 @@ pub fn ipdv(packets: &[Arrival]) -> Vec<Ipdv> {
 }
 
 /// PDV of every packet: its delay above the smallest, in the order given. Empty without packets.
-pub fn pdv(packets: &[Arrival]) -> Vec<u64> {
+pub fn pdv_of_packets(packets: &[PacketArrival]) -> Vec<u64> {
     let fastest = packets.iter().map(|packet| packet.delay_ns).min();
     fastest.map_or_else(Vec::new, |fastest| {
         packets.iter().map(|packet| packet.delay_ns.abs_diff(fastest)).collect()

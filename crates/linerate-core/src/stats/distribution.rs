@@ -22,7 +22,7 @@ impl Distribution {
 
     /// The distribution that `histogram` holds, in its bins of three digits.
     pub fn from_histogram(metric: MetricId, histogram: &LogHistogram) -> Self {
-        Self::from_pairs(metric, histogram.bins(), false)
+        Self::from_pairs(metric, histogram.bin_counts(), false)
     }
 
     fn from_pairs(
@@ -46,21 +46,21 @@ impl Distribution {
     }
 
     /// Values and their occurrences, rising.
-    pub fn pairs(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub fn value_counts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.values.iter().copied().zip(self.counts.iter().copied())
     }
 
     /// The percentile of `share` (0.99 for the 99th), as RFC 2330 §11.3 defines it; `None` without
     /// samples and for a share outside 0 … 1.
     pub fn quantile(&self, share: f64) -> Option<u64> {
-        weighted_quantile(self.pairs(), self.count(), share)
+        weighted_quantile(self.value_counts(), self.count(), share)
     }
 
     /// Count, extremes, mean and standard deviation; of the bins when not `exact`, and then off by
     /// up to 0.1 %.
     pub fn moments(&self) -> Moments {
         let mut moments = Moments::default();
-        for (value, count) in self.pairs() {
+        for (value, count) in self.value_counts() {
             moments.record_many(value as f64, count);
         }
         moments
@@ -71,7 +71,7 @@ impl Distribution {
     pub fn summary(&self) -> Vec<Summary> {
         let moments = self.moments();
         let row = |stat, value: Option<f64>| {
-            let row = Summary::of(self.metric, stat, value?).with_n(moments.count());
+            let row = Summary::from_value(self.metric, stat, value?).with_n(moments.count());
             Some(Summary { payload_bytes: self.payload_bytes, ..row })
         };
         let plain = [
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::stats::Sorted;
 
-    fn value(rows: &[Summary], stat: Stat) -> f64 {
+    fn stat_value(rows: &[Summary], stat: Stat) -> f64 {
         rows.iter().find(|row| row.stat == stat).expect("a row of each").value
     }
 
@@ -111,13 +111,15 @@ mod tests {
         // 1 … 100: mean 50.5, variance 100 * 101 / 12 over n - 1, percentiles are the ranks.
         let samples: Vec<u64> = (1..=100).collect();
         let rows = Distribution::from_samples(MetricId::Rtt, &samples).at_payload(56).summary();
-        assert_eq!(value(&rows, Stat::Min), 1.0);
-        assert_eq!(value(&rows, Stat::Mean), 50.5);
-        assert_eq!(value(&rows, Stat::Max), 100.0);
-        assert!((value(&rows, Stat::Stddev) - (100.0_f64 * 101.0 / 12.0).sqrt()).abs() < 1e-12);
-        assert_eq!(value(&rows, Stat::P50), 50.0);
-        assert_eq!(value(&rows, Stat::P99), 99.0);
-        assert_eq!(value(&rows, Stat::P999), 100.0);
+        assert_eq!(stat_value(&rows, Stat::Min), 1.0);
+        assert_eq!(stat_value(&rows, Stat::Mean), 50.5);
+        assert_eq!(stat_value(&rows, Stat::Max), 100.0);
+        assert!(
+            (stat_value(&rows, Stat::Stddev) - (100.0_f64 * 101.0 / 12.0).sqrt()).abs() < 1e-12
+        );
+        assert_eq!(stat_value(&rows, Stat::P50), 50.0);
+        assert_eq!(stat_value(&rows, Stat::P99), 99.0);
+        assert_eq!(stat_value(&rows, Stat::P999), 100.0);
         assert!(rows.iter().all(|row| row.n == Some(100) && row.payload_bytes == Some(56)));
     }
 

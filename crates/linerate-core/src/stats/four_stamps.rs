@@ -14,28 +14,28 @@ pub struct FourStamps {
 }
 
 /// `later` less `earlier`, which two clocks may have turned round.
-pub(super) const fn span(later: u64, earlier: u64) -> i64 {
+pub(super) const fn signed_difference(later: u64, earlier: u64) -> i64 {
     later.wrapping_sub(earlier).cast_signed()
 }
 
 impl FourStamps {
     /// T2 − T1: the delay there plus the offset of the clocks.
     pub const fn forward_ns(self) -> i64 {
-        span(self.t2_ns, self.t1_ns)
+        signed_difference(self.t2_ns, self.t1_ns)
     }
 
     /// T4 − T3: the delay back less the offset of the clocks.
     pub const fn backward_ns(self) -> i64 {
-        span(self.t4_ns, self.t3_ns)
+        signed_difference(self.t4_ns, self.t3_ns)
     }
 
     /// Time between arrival and answer at the reflector: T3 − T2.
     pub const fn residence_ns(self) -> i64 {
-        span(self.t3_ns, self.t2_ns)
+        signed_difference(self.t3_ns, self.t2_ns)
     }
 
     /// (T4 − T1) − (T3 − T2): the offset cancels out.
     pub const fn path_ns(self) -> i64 {
-        span(self.t4_ns, self.t1_ns) - self.residence_ns()
+        signed_difference(self.t4_ns, self.t1_ns) - self.residence_ns()
     }
 }

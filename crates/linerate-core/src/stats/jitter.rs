@@ -23,7 +23,7 @@ impl JitterRfc3550 {
     }
 
     /// The jitter in nanoseconds; `None` below two packets.
-    pub const fn ns(&self) -> Option<f64> {
+    pub const fn jitter_ns(&self) -> Option<f64> {
         self.jitter_ns
     }
 }
@@ -35,11 +35,11 @@ mod tests {
     #[test]
     fn one_packet_has_no_jitter() {
         let mut jitter = JitterRfc3550::default();
-        assert_eq!(jitter.ns(), None);
+        assert_eq!(jitter.jitter_ns(), None);
         jitter.record(5);
-        assert_eq!(jitter.ns(), None);
+        assert_eq!(jitter.jitter_ns(), None);
         jitter.record(5);
-        assert_eq!(jitter.ns(), Some(0.0));
+        assert_eq!(jitter.jitter_ns(), Some(0.0));
     }
 
     #[test]
@@ -50,7 +50,7 @@ mod tests {
             jitter.record(if turn % 2 == 0 { -80 } else { 80 });
         }
         let expected = 160.0 * (1.0 - (15.0_f64 / 16.0).powi(100));
-        assert!((jitter.ns().expect("101 packets") - expected).abs() < 1e-9);
+        assert!((jitter.jitter_ns().expect("101 packets") - expected).abs() < 1e-9);
     }
 
     #[test]
@@ -58,6 +58,6 @@ mod tests {
         let mut jitter = JitterRfc3550::default();
         jitter.record(i64::MIN);
         jitter.record(i64::MAX);
-        assert!(jitter.ns().expect("two packets") > 1e18);
+        assert!(jitter.jitter_ns().expect("two packets") > 1e18);
     }
 }

@@ -73,7 +73,7 @@ fn student_975(freedom: usize) -> f64 {
 mod tests {
     use super::*;
 
-    fn close(got: f64, expected: f64, within: f64) {
+    fn assert_within(got: f64, expected: f64, within: f64) {
         assert!((got - expected).abs() <= within, "{got} is not {expected}");
     }
 
@@ -85,11 +85,11 @@ mod tests {
         // √(2.4 / 3 / 10) = 0.282843; t(0.975, 3) = 3.1824: 0.6 ± 0.900119.
         let points = [(1.0, 2.0), (2.0, 4.0), (3.0, 5.0), (4.0, 4.0), (5.0, 5.0)];
         let fit = LineFit::from_points(&points).expect("five points");
-        close(fit.slope, 0.6, 1e-12);
-        close(fit.intercept, 2.2, 1e-12);
+        assert_within(fit.slope, 0.6, 1e-12);
+        assert_within(fit.intercept, 2.2, 1e-12);
         let interval = fit.slope_95.expect("more than two points");
-        close(interval.low, 0.6 - 0.900_119, 1e-5);
-        close(interval.high, 0.6 + 0.900_119, 1e-5);
+        assert_within(interval.low, 0.6 - 0.900_119, 1e-5);
+        assert_within(interval.high, 0.6 + 0.900_119, 1e-5);
     }
 
     #[test]
@@ -97,10 +97,10 @@ mod tests {
         let line = |x: f64| (x, 500.0 + 15.0 * x);
         let fit =
             LineFit::from_points(&[line(10.0), line(100.0), line(1000.0)]).expect("three points");
-        close(fit.slope, 15.0, 1e-9);
-        close(fit.intercept, 500.0, 1e-6);
+        assert_within(fit.slope, 15.0, 1e-9);
+        assert_within(fit.intercept, 500.0, 1e-6);
         let interval = fit.slope_95.expect("three points");
-        close(interval.high - interval.low, 0.0, 1e-6);
+        assert_within(interval.high - interval.low, 0.0, 1e-6);
         assert_eq!(LineFit::from_points(&[line(1.0), line(2.0)]).expect("two").slope_95, None);
     }
 
@@ -116,8 +116,8 @@ mod tests {
     fn percentiles_beyond_the_table_are_those_of_printed_ones() {
         // Printed tables of t: 2.0211 at 40, 1.9840 at 100, and the normal 1.95996 without end.
         for (freedom, expected) in [(40, 2.0211), (100, 1.9840), (1_000_000, 1.959_97)] {
-            close(student_975(freedom), expected, 1e-4);
+            assert_within(student_975(freedom), expected, 1e-4);
         }
-        close(student_975(30), 2.0423, 0.0);
+        assert_within(student_975(30), 2.0423, 0.0);
     }
 }

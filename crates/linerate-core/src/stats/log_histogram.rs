@@ -56,7 +56,7 @@ impl LogHistogram {
     }
 
     /// The samples added after `earlier`, a former state of this histogram.
-    pub fn since(&self, earlier: &Self) -> Self {
+    pub fn samples_since(&self, earlier: &Self) -> Self {
         let mut since = Self::default();
         for (value, count) in self.raw_bins() {
             let before = earlier.bins.count_at(value);
@@ -78,12 +78,12 @@ impl LogHistogram {
     /// The percentile of `share` (0.99 for the 99th), as RFC 2330 §11.3 defines it, in the
     /// resolution of the bins; `None` without samples and for a share outside 0 … 1.
     pub fn quantile(&self, share: f64) -> Option<u64> {
-        weighted_quantile(self.bins(), self.count(), share)
+        weighted_quantile(self.bin_counts(), self.count(), share)
     }
 
     /// Bins that hold samples, rising: the highest value of the bin (of the last bin, the largest
     /// sample) and its count.
-    pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub fn bin_counts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.raw_bins().map(|(value, count)| (value.min(self.max), count))
     }
 
@@ -125,9 +125,9 @@ mod tests {
         let earlier: LogHistogram = [5, 5, 1_000_000].into_iter().collect();
         let mut later = earlier.clone();
         later.extend([5, 7, 2_000_000]);
-        let bins: Vec<_> = later.since(&earlier).bins().collect();
+        let bins: Vec<_> = later.samples_since(&earlier).bin_counts().collect();
         assert_eq!(bins, [(5, 1), (7, 1), (2_000_000, 1)]);
-        assert_eq!(later.since(&later).count(), 0);
+        assert_eq!(later.samples_since(&later).count(), 0);
     }
 
     #[test]
@@ -157,14 +157,14 @@ mod tests {
     #[test]
     fn an_empty_histogram_has_no_percentile() {
         assert_eq!(LogHistogram::default().quantile(0.5), None);
-        assert_eq!(LogHistogram::default().bins().count(), 0);
+        assert_eq!(LogHistogram::default().bin_counts().count(), 0);
     }
 
     #[test]
     fn the_largest_possible_sample_is_taken_in() {
         let histogram: LogHistogram = [0, u64::MAX].into_iter().collect();
         assert_eq!(histogram.count(), 2);
-        assert_eq!(histogram.bins().collect::<Vec<_>>(), [(0, 1), (u64::MAX, 1)]);
+        assert_eq!(histogram.bin_counts().collect::<Vec<_>>(), [(0, 1), (u64::MAX, 1)]);
         assert_eq!(histogram.quantile(1.0), Some(u64::MAX));
     }
 
@@ -190,7 +190,7 @@ mod tests {
             merged.merge(&right.iter().copied().collect());
             let whole: LogHistogram = left.into_iter().chain(right).collect();
             prop_assert_eq!(merged.count(), whole.count());
-            prop_assert!(merged.bins().eq(whole.bins()));
+            prop_assert!(merged.bin_counts().eq(whole.bin_counts()));
         }
     }
 }

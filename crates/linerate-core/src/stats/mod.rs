@@ -22,10 +22,10 @@ mod sketch;
 mod thinned;
 mod wilson;
 
-pub use arrivals::{Arrivals, LossPeriod, Reordered};
+pub use arrivals::{LossPeriod, Reordered, StreamArrivals};
 pub use clock_offset::{ClockClaim, Offset, Piece, clock_offset, take_out_steps};
-pub use delay_changes::{Change, delay_changes};
-pub use delay_variation::{Arrival, Ipdv, ipdv, pdv};
+pub use delay_changes::{MinDelayChange, delay_changes};
+pub use delay_variation::{Ipdv, PacketArrival, ipdv_of_packets, pdv_of_packets};
 pub use fairness::jain_index;
 pub use four_stamps::FourStamps;
 pub use jitter::JitterRfc3550;

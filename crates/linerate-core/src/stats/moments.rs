@@ -108,7 +108,12 @@ mod tests {
 
     use super::*;
 
-    fn check(samples: impl IntoIterator<Item = f64>, mean: f64, stddev: f64, tolerance: f64) {
+    fn check_moments(
+        samples: impl IntoIterator<Item = f64>,
+        mean: f64,
+        stddev: f64,
+        tolerance: f64,
+    ) {
         let moments: Moments = samples.into_iter().collect();
         let near = |got: f64, want: f64| ((got - want) / want).abs() <= tolerance;
         let (got_mean, got_stddev) = (moments.mean().expect("n"), moments.stddev().expect("n"));
@@ -128,11 +133,11 @@ mod tests {
         // https://www.itl.nist.gov/div898/strd/univ/homepage.html
         let exact = 1e-14;
         // NumAcc1 to NumAcc4, in this order.
-        check([10_000_001.0, 10_000_003.0, 10_000_002.0], 10_000_002.0, 1.0, exact);
-        check(num_acc(1.2, 1.1, 1.3), 1.2, 0.1, 1e-12);
+        check_moments([10_000_001.0, 10_000_003.0, 10_000_002.0], 10_000_002.0, 1.0, exact);
+        check_moments(num_acc(1.2, 1.1, 1.3), 1.2, 0.1, 1e-12);
         // The data themselves are not binary fractions: 10^7 in a double leaves 2e-9 to a tenth.
-        check(num_acc(1_000_000.2, 1_000_000.1, 1_000_000.3), 1_000_000.2, 0.1, 2e-9);
-        check(num_acc(10_000_000.2, 10_000_000.1, 10_000_000.3), 10_000_000.2, 0.1, 2e-8);
+        check_moments(num_acc(1_000_000.2, 1_000_000.1, 1_000_000.3), 1_000_000.2, 0.1, 2e-9);
+        check_moments(num_acc(10_000_000.2, 10_000_000.1, 10_000_000.3), 10_000_000.2, 0.1, 2e-8);
     }
 
     #[test]

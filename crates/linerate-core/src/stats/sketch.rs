@@ -42,7 +42,7 @@ impl Sketch {
         self.min = if self.count == 0 { sample } else { self.min.min(sample) };
         self.max = self.max.max(sample);
         self.count = self.count.saturating_add(times);
-        let bin = self.bins.entry(bin(sample)).or_default();
+        let bin = self.bins.entry(bin_of_value(sample)).or_default();
         *bin = bin.saturating_add(times);
     }
 
@@ -83,18 +83,18 @@ impl Sketch {
     /// The percentile of `share` (0.99 for the 99th), at most 1/128 above the true one; `None`
     /// without samples and for a share outside 0 … 1.
     pub fn quantile(&self, share: f64) -> Option<u64> {
-        weighted_quantile(self.bins(), self.count, share)
+        weighted_quantile(self.bin_counts(), self.count, share)
     }
 
     /// Bins that hold samples, rising: the highest value of the bin (of the last, the largest
     /// sample) and its count.
-    pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub fn bin_counts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.bins.iter().map(|(bin, times)| (highest(*bin).min(self.max), *times))
     }
 
     /// The sum of all samples, each taken as the highest value of its bin: at most 1/128 too much.
     pub fn sum(&self) -> f64 {
-        self.bins().map(|(value, times)| value as f64 * times as f64).sum()
+        self.bin_counts().map(|(value, times)| value as f64 * times as f64).sum()
     }
 
     /// Samples at or below a value, of those bins that lie there as a whole; it never falls when
@@ -145,13 +145,15 @@ impl Sketch {
             sketch.bins.insert(place, times);
         }
         let (first, last) = (sketch.bins.keys().next()?, sketch.bins.keys().next_back()?);
-        (bin(sketch.min) == *first && bin(sketch.max) == *last && sketch.min <= sketch.max)
+        (bin_of_value(sketch.min) == *first
+            && bin_of_value(sketch.max) == *last
+            && sketch.min <= sketch.max)
             .then_some(sketch)
     }
 }
 
 /// The bin of a value.
-const fn bin(value: u64) -> u32 {
+const fn bin_of_value(value: u64) -> u32 {
     let shift = (63 - (value | 1).leading_zeros()).saturating_sub(BITS);
     #[expect(clippy::cast_possible_truncation, reason = "below 256 after the shift")]
     let mantissa = (value >> shift) as u32;
@@ -230,12 +232,12 @@ mod tests {
             (1_000_000, 1_003_519),
             (u64::MAX, u64::MAX),
         ] {
-            assert_eq!(highest(bin(value)), highest_of_its_bin, "{value}");
+            assert_eq!(highest(bin_of_value(value)), highest_of_its_bin, "{value}");
         }
-        assert_eq!(bin(u64::MAX), BIN_MAX);
+        assert_eq!(bin_of_value(u64::MAX), BIN_MAX);
         for number in 1..=BIN_MAX {
             let first = highest(number - 1) + 1;
-            assert_eq!((bin(first), bin(highest(number))), (number, number));
+            assert_eq!((bin_of_value(first), bin_of_value(highest(number))), (number, number));
             assert!(highest(number) - first <= first / 128, "{number}");
         }
     }

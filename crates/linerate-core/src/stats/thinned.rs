@@ -27,7 +27,7 @@ impl Thinned {
         self.extremes = Some((low.min(sample), high.max(sample)));
         if self.count & ((1 << self.shift) - 1) == 0 {
             if self.kept.len() == KEPT_MAX {
-                self.thin();
+                self.drop_every_second();
             }
             // After thinning, this one may be between those that stay.
             if self.count & ((1 << self.shift) - 1) == 0 {
@@ -37,7 +37,7 @@ impl Thinned {
         self.count += 1;
     }
 
-    fn thin(&mut self) {
+    fn drop_every_second(&mut self) {
         let mut index = 0;
         self.kept.retain(|_| {
             index += 1;

@@ -2,22 +2,22 @@
 //!
 //! # Source
 //! The share is of the frames that a shaped link or an emulated path of the plan carries
-//! (`theory::framing`, `path::bound`), filled by full packets of TCP with timestamps over IPv4.
+//! (`theory::framing`, `path::packet_rate_bound`), filled by full packets of TCP with timestamps over IPv4.
 //! Acknowledgements of the test come on top.
 
 use serde::{Deserialize, Serialize};
 
 use super::Topology;
 use crate::lab::LinkPlan;
-use crate::record::Family;
-use crate::theory::framing::{Segment, ShapedLink, Transport, shaped_ceiling};
+use crate::record::IpFamily;
+use crate::theory::framing::{SegmentHeaders, ShapedLink, Transport, shaped_ceiling};
 use crate::units::BitRate;
 
 /// A flow from the server to the client while a test runs: one of the two keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Background {
+pub struct BackgroundFlow {
     /// Payload rate as text with a unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
@@ -26,7 +26,7 @@ pub struct Background {
     pub utilisation: Option<f64>,
 }
 
-impl Background {
+impl BackgroundFlow {
     /// Payload rate of the flow on `topology`.
     /// # Errors
     /// A fault of its keys, or that no link of the topology has a rate to take a share of.
@@ -61,17 +61,20 @@ fn slowest_payload_bps(topology: &Topology) -> Option<f64> {
 }
 
 /// The segments that fill a link: what Linux sends.
-const SEGMENT: Segment = Segment { family: Family::V4, transport: Transport::TcpWithTimestamps };
+const SEGMENT: SegmentHeaders =
+    SegmentHeaders { family: IpFamily::V4, transport: Transport::TcpWithTimestamps };
 
 fn shaped_bps(link: &LinkPlan) -> Option<f64> {
-    let shaped = ShapedLink { rate: link.bit_rate().ok().flatten()?, mtu_bytes: link.mtu() };
+    let shaped =
+        ShapedLink { rate: link.bit_rate().ok().flatten()?, mtu_bytes: link.effective_mtu() };
     Some(shaped_ceiling(&shaped, &SEGMENT).ok()?.payload_bps)
 }
 
 fn emulated_bps(link: &LinkPlan) -> Option<f64> {
     let path = link.path.as_ref()?;
-    let payload_bytes = link.mtu().checked_sub(SEGMENT.header_bytes())?;
-    let bounds = [false, true].map(|backward| path.bound(backward, link.mtu(), 1).ok().flatten());
+    let payload_bytes = link.effective_mtu().checked_sub(SEGMENT.header_bytes())?;
+    let bounds = [false, true]
+        .map(|backward| path.packet_rate_bound(backward, link.effective_mtu(), 1).ok().flatten());
     let packets_per_s = bounds.into_iter().flatten().map(|bound| bound.packets_per_s);
     packets_per_s.reduce(f64::min).map(|rate| rate * f64::from(payload_bytes) * 8.0)
 }
@@ -90,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_share_is_of_the_payload_that_the_slowest_link_carries() {
-        let half = Background { utilisation: Some(0.5), rate: None };
+        let half = BackgroundFlow { utilisation: Some(0.5), rate: None };
         // 44.736 Mbit/s x 1448 / 1514 = 42.785818 Mbit/s of payload; half of it.
         let ds3 = topology(", rate = \"44.736 Mbit/s\"");
         let rate = half.rate_on(&ds3).expect("a link with a rate").bits_per_sec();
@@ -106,16 +109,16 @@ mod tests {
     #[test]
     fn a_rate_is_taken_as_it_is_and_the_two_keys_exclude_each_other() {
         let any = topology("");
-        let rate = |text: &str| Background { rate: Some(text.to_owned()), utilisation: None };
+        let rate = |text: &str| BackgroundFlow { rate: Some(text.to_owned()), utilisation: None };
         let expected = BitRate::from_bits_per_sec(31_000_000);
         assert_eq!(rate("31 Mbit/s").rate_on(&any), Ok(expected));
         assert!(rate("0 bit/s").rate_on(&any).is_err());
         assert!(rate("31 parsecs").rate_on(&any).is_err());
-        let both = Background { utilisation: Some(0.5), ..rate("1 Mbit/s") };
+        let both = BackgroundFlow { utilisation: Some(0.5), ..rate("1 Mbit/s") };
         assert!(both.rate_on(&any).is_err());
-        assert!(Background::default().rate_on(&any).is_err());
+        assert!(BackgroundFlow::default().rate_on(&any).is_err());
         for share in [0.0, -0.1, 1.01, f64::NAN] {
-            let share = Background { utilisation: Some(share), rate: None };
+            let share = BackgroundFlow { utilisation: Some(share), rate: None };
             assert!(share.rate_on(&any).is_err(), "{share:?}");
         }
     }

@@ -9,7 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::tcp_sweep::nanos;
+use super::tcp_sweep::seconds_to_nanos;
 use crate::record::{self, BenchContract, BenchGoal, CellContract};
 use crate::units::{BitRate, parse_span};
 
@@ -87,15 +87,15 @@ pub struct GoalTable {
 
 impl GoalWord {
     /// The goal.
-    pub fn goal(&self) -> BenchGoal {
+    pub fn bench_goal(&self) -> BenchGoal {
         match self {
             Self::Named(NamedGoal::Strict) => BenchGoal::strict(),
             Self::Named(NamedGoal::Typical) => BenchGoal::typical(),
             Self::Named(NamedGoal::Verified) => BenchGoal::verified(),
             Self::Table(table) => BenchGoal {
                 name: table.name.clone(),
-                final_trial_ns: nanos(table.trial_seconds),
-                duration_sum_ns: nanos(table.sum_seconds.unwrap_or(table.trial_seconds)),
+                final_trial_ns: seconds_to_nanos(table.trial_seconds),
+                duration_sum_ns: seconds_to_nanos(table.sum_seconds.unwrap_or(table.trial_seconds)),
                 loss_ratio: table.loss_ratio.unwrap_or(0.0),
                 exceed_ratio: table.exceed_ratio.unwrap_or(0.0),
                 width: table.width.unwrap_or_else(|| BenchGoal::strict().width),
@@ -199,6 +199,6 @@ impl OrderedCells {
             scr_per_sec: self.scr,
             mbs_cells: self.mbs,
         };
-        contract.check().map(|()| contract)
+        contract.check_parameters().map(|()| contract)
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::check_bench::{check_bench, check_ports};
-use super::fault::{Checked, fault, item_fault, key_fault, prefix_place, require};
+use super::fault::{Checked, fault_at_path, item_fault, key_fault, prefix_place, require};
 use super::list::check_lists;
 use super::{StudyPlan, Test, TestKind, Topology, question};
 use crate::lab::{Problem, Step};
@@ -18,13 +18,13 @@ impl StudyPlan {
     /// Refuses a study that no machine could run, even one that allows its laboratories.
     /// # Errors
     /// The first problem, with its place.
-    pub fn check(&self) -> Result<(), Problem> {
+    pub fn check_runnable(&self) -> Result<(), Problem> {
         well_named("study", &self.name, &[Step::Key("name")])?;
         if self.topologies.is_empty() {
-            return fault(&[], "the study has no [[topology]]");
+            return fault_at_path(&[], "the study has no [[topology]]");
         }
         if self.tests.is_empty() {
-            return fault(&[], "the study has no [[test]]");
+            return fault_at_path(&[], "the study has no [[test]]");
         }
         let topologies = self.topologies.iter().map(|topology| topology.id.as_str());
         check_ids("topology", topologies)?;
@@ -41,7 +41,7 @@ impl StudyPlan {
         }
         self.check_used()?;
         self.check_size()?;
-        question::check(self)
+        question::check_questions(self)
     }
 
     /// A topology that no test is on would be built for nothing.
@@ -50,7 +50,10 @@ impl StudyPlan {
         match self.topologies.iter().position(unused) {
             Some(index) => {
                 let path = [Step::Key("topology"), Step::Index(index), Step::Key("id")];
-                fault(&path, format!("no test is on topology '{}'", self.topologies[index].id))
+                fault_at_path(
+                    &path,
+                    format!("no test is on topology '{}'", self.topologies[index].id),
+                )
             }
             None => Ok(()),
         }
@@ -66,7 +69,7 @@ impl StudyPlan {
         if cells <= CELLS_MAX {
             return Ok(());
         }
-        fault(&[], format!("the study has {cells} measurements; the most is {CELLS_MAX}"))
+        fault_at_path(&[], format!("the study has {cells} measurements; the most is {CELLS_MAX}"))
     }
 }
 
@@ -76,7 +79,7 @@ fn well_named(what: &str, name: &str, path: &[Step]) -> Checked {
         return Ok(());
     }
     let rule = "use letters, digits and . / - _ only, at least one";
-    fault(path, format!("{what} '{name}': {rule}"))
+    fault_at_path(path, format!("{what} '{name}': {rule}"))
 }
 
 fn check_ids<'a>(list: &'static str, ids: impl Iterator<Item = &'a str>) -> Checked {
@@ -85,7 +88,7 @@ fn check_ids<'a>(list: &'static str, ids: impl Iterator<Item = &'a str>) -> Chec
         let path = [Step::Key(list), Step::Index(index), Step::Key("id")];
         well_named(list, id, &path)?;
         if !seen.insert(id) {
-            return fault(&path, format!("{list} '{id}' is there twice"));
+            return fault_at_path(&path, format!("{list} '{id}' is there twice"));
         }
     }
     Ok(())
@@ -100,7 +103,7 @@ fn check_topology(topology: &Topology) -> Checked {
             return key_fault(role, message);
         }
     }
-    topology.lab.check().map_err(|problem| {
+    topology.lab.check_buildable().map_err(|problem| {
         let mut path = vec![Step::Key("lab")];
         path.extend(problem.path);
         Problem { path, message: format!("topology '{id}': {}", problem.message) }
@@ -131,9 +134,9 @@ fn check_test(study: &StudyPlan, test: &Test) -> Checked {
             require(*count > 0, "count", "count is 0; send at least one probe")?;
             check_lists(&test.kind.lists(), "sizes_bytes")?;
         }
-        TestKind::Tcp(tcp) => tcp.check()?,
-        TestKind::Simulate(simulate) => simulate.check()?,
-        TestKind::Udp(udp) => udp.check()?,
+        TestKind::Tcp(tcp) => tcp.check_values()?,
+        TestKind::Simulate(simulate) => simulate.check_values()?,
+        TestKind::Udp(udp) => udp.check_values()?,
         TestKind::Bench(bench) => check_bench(bench)?,
     }
     // What does not fit a topology lies in the choice of topologies, where there is one.
@@ -144,11 +147,12 @@ fn check_test(study: &StudyPlan, test: &Test) -> Checked {
             TestKind::Tcp(tcp) => tcp.check_background(topology)?,
             TestKind::Simulate(simulate) => {
                 simulate.common.check_background(topology)?;
-                let plan = simulate.plan(topology, 0).map(drop);
-                plan.or_else(|reason| fault(&place, reason))?;
+                let plan = simulate.plan_for_value(topology, 0).map(drop);
+                plan.or_else(|reason| fault_at_path(&place, reason))?;
             }
-            TestKind::Bench(bench) => check_ports(topology, bench)
-                .or_else(|reason| fault(&place, format!("topology '{}': {reason}", topology.id)))?,
+            TestKind::Bench(bench) => check_ports(topology, bench).or_else(|reason| {
+                fault_at_path(&place, format!("topology '{}': {reason}", topology.id))
+            })?,
         }
     }
     Ok(())
@@ -157,10 +161,10 @@ fn check_test(study: &StudyPlan, test: &Test) -> Checked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::{Background, TcpSweep};
+    use crate::study::{BackgroundFlow, TcpSweep};
 
     /// One host that measures itself.
-    fn plan() -> StudyPlan {
+    fn single_host_study() -> StudyPlan {
         let topology = Topology::from_lab("host = [{ name = \"h\" }]", "h", "h");
         StudyPlan {
             name: "s".to_owned(),
@@ -173,7 +177,7 @@ mod tests {
             tests: vec![Test {
                 id: "tcp".to_owned(),
                 on: None,
-                kind: TestKind::Tcp(tcp()),
+                kind: TestKind::Tcp(two_window_sweep()),
                 repetitions: 2,
             }],
             questions: vec![],
@@ -181,21 +185,21 @@ mod tests {
     }
 
     /// Two windows for a second each.
-    fn tcp() -> TcpSweep {
+    fn two_window_sweep() -> TcpSweep {
         TcpSweep { windows_bytes: Some(vec![0, 16_384]), seconds: Some(1.0), ..TcpSweep::default() }
     }
 
     #[track_caller]
     fn refused(spoil: impl Fn(&mut StudyPlan), expected: &str) {
-        let mut plan = plan();
+        let mut plan = single_host_study();
         spoil(&mut plan);
-        let fault = plan.check().expect_err("the plan is spoilt").message;
+        let fault = plan.check_runnable().expect_err("the plan is spoilt").message;
         assert!(fault.contains(expected), "'{expected}' is not in: {fault}");
     }
 
     #[test]
     fn a_sound_plan_passes() {
-        assert_eq!(plan().check(), Ok(()));
+        assert_eq!(single_host_study().check_runnable(), Ok(()));
     }
 
     #[test]
@@ -239,7 +243,7 @@ mod tests {
     fn a_test_varies_one_thing_and_has_one_end() {
         let spoilt = |spoil: fn(&mut TcpSweep)| {
             move |plan: &mut StudyPlan| {
-                let mut test = tcp();
+                let mut test = two_window_sweep();
                 spoil(&mut test);
                 plan.tests[0].kind = TestKind::Tcp(test);
             }
@@ -268,7 +272,7 @@ mod tests {
         );
         refused(
             spoilt(|test| {
-                let background = Background { utilisation: Some(0.7), rate: None };
+                let background = BackgroundFlow { utilisation: Some(0.7), rate: None };
                 test.background = Some(background);
             }),
             "no link of topology 'i.1/10' has a rate",

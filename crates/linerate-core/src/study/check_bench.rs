@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use super::bench_words::{GoalTable, GoalWord};
 use super::fault::{
-    Checked, SECONDS_MAX, check_number, check_once, check_seconds, fault, item_fault, key_fault,
-    prefix_place, require,
+    Checked, SECONDS_MAX, check_number, check_once, check_seconds, fault_at_path, item_fault,
+    key_fault, prefix_place, require,
 };
 use super::frames_sweep::{FRAME_BYTES, parse_mix};
 use super::list::check_lists;
@@ -45,7 +45,7 @@ pub(super) fn check_bench(bench: &FramesSweep) -> Checked {
 fn check_frames(bench: &FramesSweep) -> Checked {
     let both = "frame_sizes and mix both say how long frames are; give one of them";
     require(bench.frame_sizes.is_none() || bench.mix.is_none(), "mix", both)?;
-    check_lists(&bench.lists(), "frame_sizes or a mix")?;
+    check_lists(&bench.value_lists(), "frame_sizes or a mix")?;
     let Some(mix) = &bench.mix else { return Ok(()) };
     let (least, most) = (FRAME_BYTES.start(), FRAME_BYTES.end());
     for part in parse_mix(mix).or_else(|reason| key_fault("mix", reason))? {
@@ -113,14 +113,14 @@ fn check_measures(bench: &FramesSweep) -> Checked {
         (None, Some(cells)) => ("cell_contract", cells.contract().map(drop)),
     };
     require(ordered, key, "a contract that no measure asks for; add \"contract\" to measures")?;
-    contract.or_else(|(field, reason)| fault(&[Step::Key(key), Step::Key(field)], reason))
+    contract.or_else(|(field, reason)| fault_at_path(&[Step::Key(key), Step::Key(field)], reason))
 }
 
 fn check_goals(bench: &FramesSweep) -> Checked {
     let Some(goals) = &bench.goals else { return Ok(()) };
     let message = format!("{} goals; 1 to {GOALS_MAX} are allowed", goals.len());
     require((1..=GOALS_MAX).contains(&goals.len()), "goals", message)?;
-    let names: Vec<String> = goals.iter().map(|word| word.goal().name).collect();
+    let names: Vec<String> = goals.iter().map(|word| word.bench_goal().name).collect();
     check_once("goals", &names)?;
     goals.iter().enumerate().try_for_each(|(index, word)| match word {
         GoalWord::Named(_) => Ok(()),
@@ -196,14 +196,17 @@ pub(super) fn check_ports(topology: &Topology, bench: &FramesSweep) -> Result<()
         let reason = "raw frames are counted on links with nothing else; write lab.quiet = true";
         return Err(reason.to_owned());
     }
-    let ports = bench.ports(topology)?.len();
+    let ports = bench.ports_on_topology(topology)?.len();
     if bench.base.way == record::BenchWay::Mesh && ports < 3 {
         return Err(format!("a mesh has three ports or more; it has {ports} hosts"));
     }
-    let layout = Layout::of(&topology.lab).map_err(|problem| problem.to_string())?;
-    let node = layout.node(&topology.client);
+    let layout = Layout::from_plan(&topology.lab).map_err(|problem| problem.to_string())?;
+    let node = layout.node_index(&topology.client);
     let target = layout.address_of(&topology.server);
-    let way = node.zip(target).map(|(node, target)| layout.way(node, target)).unwrap_or_default();
+    let way = node
+        .zip(target)
+        .map(|(node, target)| layout.route_crossings(node, target))
+        .unwrap_or_default();
     let mtu = way.iter().map(|crossing| layout.links[crossing.link].mtu_bytes).min();
     let tags = u32::try_from(bench.frames.vlans.len()).unwrap_or(0) * TAG_BYTES;
     let lengths = mix_lengths(bench).into_iter();
@@ -233,12 +236,12 @@ mod tests {
         link = [{ ends = [\"a\", \"r\"] }, { ends = [\"r\", \"b\"] }]\n\
         [[test]]\nid = \"frames\"\nkind = \"bench\"\nrepetitions = 1\n";
 
-    fn study(keys: &str) -> Result<StudyPlan, String> {
+    fn study_from_keys(keys: &str) -> Result<StudyPlan, String> {
         StudyPlan::from_toml(&format!("{HEAD}{keys}\n")).map_err(|error| error.to_string())
     }
 
-    fn plans(keys: &str) -> Vec<(u64, Option<String>, BenchPlan)> {
-        let cells = study(keys).expect("a sound plan").cells();
+    fn bench_plans(keys: &str) -> Vec<(u64, Option<String>, BenchPlan)> {
+        let cells = study_from_keys(keys).expect("a sound plan").cell_plans();
         let bench = cells.into_iter().map(|cell| match cell.plan {
             Plan::Bench(plan) => (cell.cell.parameter, cell.cell.label, plan),
             other => panic!("{other:?}"),
@@ -256,7 +259,7 @@ mod tests {
 
     #[test]
     fn every_key_reaches_the_plan_and_comes_back_from_toml() {
-        let plans = plans(ALL);
+        let plans = bench_plans(ALL);
         assert_eq!(plans.len(), 2);
         let (number, label, plan) = &plans[1];
         assert_eq!((*number, label.as_deref()), (1518, Some("frame 1518")));
@@ -272,12 +275,15 @@ mod tests {
         assert_eq!((times.trial_ns, times.latency_ns), (200_000_000, 400_000_000));
         assert_eq!(times.repetitions, 2);
         assert_eq!(plan.line.map(|line| line.bits_per_sec()), Some(10_000_000));
-        assert_eq!(plan.contract.as_ref().map(|it| it.cir.bits_per_sec()), Some(5_000_000));
+        assert_eq!(
+            plan.contract.as_ref().map(|contract| contract.cir.bits_per_sec()),
+            Some(5_000_000)
+        );
         assert_eq!((plan.frames_per_sec_max, plan.seed, plan.filters), (Some(20_000), 9, Some(10)));
         let hosts: Vec<_> = plan.ports.iter().filter_map(|port| port.host.as_deref()).collect();
         assert_eq!(hosts, ["a", "b"]);
         assert_eq!(plan.ports[1].gateway.as_deref(), Some("fd00:0:0:2::2"));
-        let study = study(ALL).expect("a sound plan");
+        let study = study_from_keys(ALL).expect("a sound plan");
         let again = StudyPlan::from_toml(&study.to_toml().expect("small numbers"));
         assert_eq!(again, Ok(study));
     }
@@ -286,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_study_can_have_the_waits_of_rfc_2544() {
-        let plans = plans(
+        let plans = bench_plans(
             "frame_sizes = [64]\nmeasures = [\"soak\", \"throughput\"]\ntrial_seconds = 60.0\n\
              latency_seconds = 120.0\nsoak_seconds = 3600.0\nbefore_seconds = 2.0\n\
              after_seconds = 2.0\nsettle_seconds = 5.0\ntrials = 20",
@@ -303,8 +309,8 @@ mod tests {
             scr_per_sec: 250.0,
             mbs_cells: 32,
         };
-        assert_eq!(plans(&keys)[0].2.cell_contract, Some(ordered));
-        let study = study(&keys).expect("a sound plan");
+        assert_eq!(bench_plans(&keys)[0].2.cell_contract, Some(ordered));
+        let study = study_from_keys(&keys).expect("a sound plan");
         let again = StudyPlan::from_toml(&study.to_toml().expect("small numbers"));
         assert_eq!(again, Ok(study));
     }
@@ -316,8 +322,8 @@ mod tests {
                 .replace("{ name = \"b\" }]", "{ name = \"b\" }, { name = \"c\" }]")
                 .replace("[\"r\", \"b\"] }]", "[\"r\", \"b\"] }, { ends = [\"r\", \"c\"] }]");
             let study = StudyPlan::from_toml(&text).expect("a sound plan");
-            match study.cells().remove(0).plan {
-                Plan::Bench(plan) => plan.ports.into_iter().filter_map(|it| it.host).collect(),
+            match study.cell_plans().remove(0).plan {
+                Plan::Bench(plan) => plan.ports.into_iter().filter_map(|port| port.host).collect(),
                 other => panic!("{other:?}"),
             }
         };
@@ -329,7 +335,7 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_as_the_benchmark_has_it() {
-        let plans = plans("frame_sizes = [64]\nmeasures = [\"throughput\"]");
+        let plans = bench_plans("frame_sizes = [64]\nmeasures = [\"throughput\"]");
         let plan = &plans[0].2;
         assert_eq!(plan.goals, [BenchGoal::strict(), BenchGoal::typical()]);
         assert_eq!(plan.times, BenchTimes::default());
@@ -339,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_mix_is_one_value_with_its_mean() {
-        let plans = plans("mix = \"imix\"\nmeasures = [\"flood\"]");
+        let plans = bench_plans("mix = \"imix\"\nmeasures = [\"flood\"]");
         let (number, label, plan) = &plans[0];
         // (7 x 64 + 4 x 594 + 1518) / 12 = 361.8.
         assert_eq!((*number, label.as_deref()), (362, Some("mix imix")));
@@ -411,7 +417,7 @@ mod tests {
             ),
         ];
         for (keys, place, words) in cases {
-            let line = study(keys).expect_err(words);
+            let line = study_from_keys(keys).expect_err(words);
             assert!(line.contains(words), "{keys}\n'{words}' is not in: {line}");
             assert!(line.starts_with(&format!("{place}: ")), "{keys}\n{line}\nwanted {place}");
             assert!(!line.contains('\n'));

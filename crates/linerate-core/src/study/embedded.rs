@@ -8,7 +8,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::fault::{Checked, fault};
+use super::fault::{Checked, fault_at_path};
 use crate::lab::Step;
 use crate::record::{BenchFrames, BenchPlan, PingMode, PingPlan, TcpTest, UdpTest};
 
@@ -21,7 +21,7 @@ pub(super) trait Embedded: Default + Serialize + DeserializeOwned {
     const WITHHELD: &'static str;
 
     /// The plan of a test that gives none of its keys.
-    fn base() -> Self {
+    fn plan_without_keys() -> Self {
         Self::default()
     }
 
@@ -47,7 +47,7 @@ impl Embedded for PingPlan {
     const WITHHELD: &'static str =
         "host transport port family bind sizes_bytes count stamp profile";
 
-    fn base() -> Self {
+    fn plan_without_keys() -> Self {
         Self { host: String::new(), mode: PingMode::Flood, ..Self::default() }
     }
 }
@@ -66,7 +66,7 @@ impl Embedded for BenchPlan {
 /// # Errors
 /// A value that is not of its field's type.
 pub(super) fn plan_of<T: Embedded>(given: &Keys) -> Result<T, crate::tree::Error> {
-    let mut keys = keys_of(&T::base());
+    let mut keys = keys_of(&T::plan_without_keys());
     let own = given.iter().filter(|(key, _)| !T::withholds(key));
     keys.extend(own.map(|(key, value)| (key.clone(), value.clone())));
     crate::tree::from_value(Value::Object(keys))
@@ -75,14 +75,17 @@ pub(super) fn plan_of<T: Embedded>(given: &Keys) -> Result<T, crate::tree::Error
 /// True for a key that the plan has.
 /// # Errors
 /// Where it has, but for values of another type.
-pub(super) fn has<T: Embedded>(key: &str, value: &Value) -> Result<bool, crate::tree::Error> {
+pub(super) fn plan_has_key<T: Embedded>(
+    key: &str,
+    value: &Value,
+) -> Result<bool, crate::tree::Error> {
     let plan: T = plan_of(&Keys::from_iter([(key.to_owned(), value.clone())]))?;
     Ok(!T::withholds(key) && keys_of(&plan).contains_key(key))
 }
 
 /// The keys that a file has for a plan.
 pub(super) fn differing<T: Embedded>(plan: &T) -> Keys {
-    let base = keys_of(&T::base());
+    let base = keys_of(&T::plan_without_keys());
     let mut keys = keys_of(plan);
     keys.retain(|key, value| !T::withholds(key) && base.get(key) != Some(value));
     keys.values_mut().for_each(without_nulls);
@@ -98,14 +101,14 @@ fn without_nulls(value: &mut Value) {
 }
 
 /// Every key that a test gives of its plan passes the plan's check by itself.
-pub(super) fn check<T: Embedded, E: ToString>(
+pub(super) fn check_each_key<T: Embedded, E: ToString>(
     plan: &T,
     check: impl Fn(&T) -> Result<(), E>,
 ) -> Checked {
     for (key, value) in differing(plan) {
         let alone = plan_of(&Keys::from_iter([(key.clone(), value)]));
         if let Some(Err(error)) = alone.ok().map(|alone| check(&alone)) {
-            return fault(&[Step::Named(key)], error.to_string());
+            return fault_at_path(&[Step::Named(key)], error.to_string());
         }
     }
     Ok(())
@@ -148,33 +151,33 @@ mod tests {
 
     use super::*;
 
-    fn keys(value: Value) -> Keys {
+    fn object_keys(value: Value) -> Keys {
         crate::tree::from_value(value).expect("an object")
     }
 
     #[test]
     fn a_file_has_the_fields_that_differ_and_no_others() {
-        let given = keys(json!({ "nodelay": true, "dscp": 46, "mss_bytes": 1448 }));
+        let given = object_keys(json!({ "nodelay": true, "dscp": 46, "mss_bytes": 1448 }));
         let plan: TcpTest = plan_of(&given).expect("fields of a TCP test");
         let expected =
             TcpTest { nodelay: true, dscp: Some(46), mss_bytes: Some(1448), ..TcpTest::default() };
         assert_eq!(plan, expected);
         assert_eq!(differing(&plan), given);
         assert_eq!(differing(&TcpTest::default()), Keys::new());
-        assert_eq!(differing(&PingPlan::base()), Keys::new());
+        assert_eq!(differing(&PingPlan::plan_without_keys()), Keys::new());
     }
 
     #[test]
     fn what_the_sweep_sets_is_left_as_it_is_and_a_wrong_type_is_refused() {
-        let given = keys(json!({ "finish": "never", "streams": [1, 2], "unknown": 3 }));
+        let given = object_keys(json!({ "finish": "never", "streams": [1, 2], "unknown": 3 }));
         assert_eq!(plan_of::<TcpTest>(&given).expect("none of its keys"), TcpTest::default());
-        assert!(plan_of::<TcpTest>(&keys(json!({ "nodelay": "yes" }))).is_err());
+        assert!(plan_of::<TcpTest>(&object_keys(json!({ "nodelay": "yes" }))).is_err());
     }
 
     #[test]
     fn every_withheld_field_is_one() {
         fn all_known<T: Embedded>(skipped_when_absent: &[&str]) {
-            let known = keys_of(&T::base());
+            let known = keys_of(&T::plan_without_keys());
             let known = |key: &str| known.contains_key(key) || skipped_when_absent.contains(&key);
             let strangers: Vec<_> = T::WITHHELD.split(' ').filter(|key| !known(key)).collect();
             assert!(strangers.is_empty(), "{strangers:?}");

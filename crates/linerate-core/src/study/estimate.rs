@@ -78,7 +78,8 @@ pub fn expected_ns(plan: &Plan) -> u64 {
         }
         Plan::Compare(plan) => {
             let first = plan.candidates.first();
-            let round = plan.candidates.iter().chain(first).map(|it| expected_ns(&it.plan));
+            let round =
+                plan.candidates.iter().chain(first).map(|candidate| expected_ns(&candidate.plan));
             u64::from(plan.rounds).saturating_mul(round.fold(0, u64::saturating_add))
         }
         Plan::Simulate(plan) => {
@@ -98,7 +99,8 @@ pub fn expected_ns(plan: &Plan) -> u64 {
 /// Full segments that a simulated path carries in a second.
 fn segments_per_s(plan: &SimulatePlan) -> f64 {
     let packet_bytes = plan.tcp.mss_bytes.saturating_add(plan.tcp.header_bytes);
-    let bound = plan.path.bound(false, packet_bytes, plan.streams as usize).ok().flatten();
+    let bound =
+        plan.path.packet_rate_bound(false, packet_bytes, plan.streams as usize).ok().flatten();
     bound.map_or(SEGMENTS_PER_S, |bound| bound.packets_per_s)
 }
 
@@ -128,7 +130,7 @@ impl Excess {
 }
 
 impl Estimator {
-    /// Takes note that `cell` took `took_ns`.
+    /// Takes note that `cell_plan` took `took_ns`.
     pub fn measured(&mut self, cell: &CellPlan, took_ns: u64) {
         let excess = i128::from(took_ns) - i128::from(expected_ns(&cell.plan));
         self.by_test.entry(cell.cell.test.clone()).or_default().add(excess);
@@ -139,7 +141,7 @@ impl Estimator {
         self.prepare.add(i128::from(took_ns));
     }
 
-    /// The time for `cells` and for building `laboratories`.
+    /// The time for `cell_plans` and for building `laboratories`.
     pub fn remaining_ns<'a>(
         &self,
         cells: impl Iterator<Item = &'a CellPlan>,
@@ -164,10 +166,10 @@ impl Estimator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Cell, PingPlan, TcpPlan, TcpTest};
+    use crate::record::{PingPlan, StudyCell, TcpPlan, TcpTest};
 
-    fn cell(test: &str, plan: Plan) -> CellPlan {
-        let cell = Cell {
+    fn cell_plan(test: &str, plan: Plan) -> CellPlan {
+        let cell = StudyCell {
             study: "s".to_owned(),
             run: String::new(),
             topology: "a".to_owned(),
@@ -179,9 +181,9 @@ mod tests {
         CellPlan { cell, plan, sack: None }
     }
 
-    fn tcp(seconds: u64) -> CellPlan {
+    fn tcp_cell_plan(seconds: u64) -> CellPlan {
         let finish = Finish::TimeNs(seconds * 1_000_000_000);
-        cell(
+        cell_plan(
             "tcp",
             Plan::Tcp(TcpPlan {
                 test: TcpTest { finish, ..TcpTest::default() },
@@ -192,7 +194,7 @@ mod tests {
 
     #[test]
     fn planned_times_follow_from_the_plan() {
-        assert_eq!(expected_ns(&tcp(2).plan), 2_000_000_000);
+        assert_eq!(expected_ns(&tcp_cell_plan(2).plan), 2_000_000_000);
         // 10^9 bit at the assumed 10^9 bit/s: one second.
         let by_volume = TcpPlan {
             test: TcpTest { finish: Finish::Bytes(125_000_000), ..TcpTest::default() },
@@ -214,24 +216,24 @@ mod tests {
              kind = \"simulate\"\nmss_bytes = 1000\nrepetitions = 1\ntransfer_bytes = [1000000000]"
         );
         let plan = crate::study::StudyPlan::from_toml(&text).expect("a sound plan");
-        let cells = plan.cells();
+        let cells = plan.cell_plans();
         // 10^6 segments at 600 ns each.
         assert_eq!(Estimator::default().remaining_ns(cells.iter(), 0), 600_000_000);
         // 10 s of 1 Gbit/s in frames of 1000 + 52 + 38 bytes: 10^10 / (8 x 1090) = 1,146,789.
         let text = text.replace("transfer_bytes = [1000000000]", "streams = [1]\nseconds = 10.0");
         let plan = crate::study::StudyPlan::from_toml(&text).expect("a sound plan");
-        let cells = plan.cells();
+        let cells = plan.cell_plans();
         assert_eq!(Estimator::default().remaining_ns(cells.iter(), 0), 688_073_394);
     }
 
     #[test]
     fn what_cells_took_corrects_the_rest_by_test() {
         let mut estimator = Estimator::default();
-        let rest = [tcp(1), tcp(1)];
+        let rest = [tcp_cell_plan(1), tcp_cell_plan(1)];
         // Before anything was measured: 2 x (1 s + 50 ms) + one laboratory of 300 ms.
         assert_eq!(estimator.remaining_ns(rest.iter(), 1), 2_400_000_000);
-        estimator.measured(&tcp(1), 1_100_000_000);
-        estimator.measured(&tcp(1), 1_300_000_000);
+        estimator.measured(&tcp_cell_plan(1), 1_100_000_000);
+        estimator.measured(&tcp_cell_plan(1), 1_300_000_000);
         estimator.prepared(100_000_000);
         // Mean excess (0.1 + 0.3) / 2 = 0.2 s: 2 x 1.2 s + 0.1 s.
         assert_eq!(estimator.remaining_ns(rest.iter(), 1), 2_500_000_000);

@@ -15,18 +15,18 @@ pub(super) const SECONDS_MAX: f64 = 86_400.0;
 pub(super) type Checked = Result<(), Problem>;
 
 /// A fault at a place of the table that is checked; without a path, of the whole table.
-pub(super) fn fault<T>(path: &[Step], message: impl Into<String>) -> Result<T, Problem> {
+pub(super) fn fault_at_path<T>(path: &[Step], message: impl Into<String>) -> Result<T, Problem> {
     Err(Problem { path: path.to_vec(), message: message.into() })
 }
 
 /// A fault of a key.
 pub(super) fn key_fault<T>(key: &'static str, message: impl Into<String>) -> Result<T, Problem> {
-    fault(&[Step::Key(key)], message)
+    fault_at_path(&[Step::Key(key)], message)
 }
 
 /// A fault of one item of a list, counted from 0.
 pub(super) fn item_fault(key: &'static str, index: usize, message: impl Into<String>) -> Checked {
-    fault(&[Step::Key(key), Step::Index(index)], message)
+    fault_at_path(&[Step::Key(key), Step::Index(index)], message)
 }
 
 /// Refuses a key unless its rule holds.

@@ -9,9 +9,9 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use super::bench_words::{GoalWord, Measure, OrderedCells, OrderedContract};
-use super::list::{List, pick};
+use super::list::{List, pick_value};
 use super::parameter::{Parameter, Value};
-use super::tcp_sweep::{count_label, nanos};
+use super::tcp_sweep::{count_label, seconds_to_nanos};
 use super::{Topology, embedded};
 use crate::lab::Layout;
 use crate::record::{self, BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchTimes, BenchWay};
@@ -90,7 +90,7 @@ pub(super) const FRAME_BYTES: RangeInclusive<u32> = 64..=9216;
 
 impl FramesSweep {
     /// Every list that the plan may have: a mix is one value with the number of its mean length.
-    pub(super) fn lists(&self) -> Vec<List> {
+    pub(super) fn value_lists(&self) -> Vec<List> {
         let mix = self.mix.as_ref().map(|mix| vec![mix.clone()]);
         let mean = |mix: &String| Value {
             number: mean_of_mix(mix).unwrap_or_default().into(),
@@ -106,32 +106,38 @@ impl FramesSweep {
     /// Plan of the benchmark for the value at a place of the varied list.
     /// # Errors
     /// Why the topology has no ports for it.
-    pub(super) fn plan(&self, topology: &Topology, at: usize) -> Result<BenchPlan, String> {
+    pub(super) fn plan_for_value(
+        &self,
+        topology: &Topology,
+        at: usize,
+    ) -> Result<BenchPlan, String> {
         let plan = self.whole_plan();
         let mean = self.mix.as_deref().map(|mix| mean_of_mix(mix).unwrap_or_default());
-        let size_bytes = mean.or_else(|| pick(self.frame_sizes.as_ref(), at)).unwrap_or_default();
+        let size_bytes =
+            mean.or_else(|| pick_value(self.frame_sizes.as_ref(), at)).unwrap_or_default();
         let frames = BenchFrames { size_bytes, mix: self.mix.clone(), ..plan.frames.clone() };
-        let ports = self.ports(topology)?;
-        let layout = Layout::of(&topology.lab).ok();
+        let ports = self.ports_on_topology(topology)?;
+        let layout = Layout::from_plan(&topology.lab).ok();
         let filters = || layout?.filters_between(&topology.client, &topology.server);
         Ok(BenchPlan { frames, ports, filters: plan.filters.or_else(filters), ..plan })
     }
 
     /// The ports between which frames go on `topology`.
-    pub(super) fn ports(&self, topology: &Topology) -> Result<Vec<BenchPort>, String> {
+    pub(super) fn ports_on_topology(&self, topology: &Topology) -> Result<Vec<BenchPort>, String> {
         let plan = self.whole_plan();
         if !plan.ports.is_empty() {
             return Ok(plan.ports);
         }
         let third = [record::BenchTest::Addresses, record::BenchTest::Blocking];
-        let is_many = plan.way == BenchWay::Mesh || third.iter().any(|it| plan.tests.contains(it));
+        let is_many =
+            plan.way == BenchWay::Mesh || third.iter().any(|test| plan.tests.contains(test));
         let Topology { client, server, .. } = topology;
         let mut hosts = vec![client.as_str(), server.as_str()];
         if is_many {
             let all = topology.lab.hosts.iter().map(|host| host.name.as_str());
             hosts.extend(all.filter(|name| *name != client && *name != server));
         }
-        let layout = Layout::of(&topology.lab).map_err(|problem| problem.to_string())?;
+        let layout = Layout::from_plan(&topology.lab).map_err(|problem| problem.to_string())?;
         layout.bench_ports_of(&hosts, plan.frames.protocol)
     }
 
@@ -143,8 +149,8 @@ impl FramesSweep {
         BenchPlan {
             frames: self.frames.clone(),
             tests: self.measures.iter().map(|measure| measure.0).collect(),
-            goals: self.goals(),
-            times: self.times(),
+            goals: self.bench_goals(),
+            times: self.bench_times(),
             line: self.line.as_deref().and_then(|line| line.parse::<BitRate>().ok()),
             contract: self.contract.as_ref().and_then(|ordered| ordered.contract().ok()),
             cell_contract: self.cell_contract.as_ref().and_then(|ordered| ordered.contract().ok()),
@@ -153,26 +159,28 @@ impl FramesSweep {
     }
 
     /// Goals of searches, shortened where the test is quick.
-    fn goals(&self) -> Vec<BenchGoal> {
+    fn bench_goals(&self) -> Vec<BenchGoal> {
         let all = match &self.goals {
-            Some(words) => words.iter().map(GoalWord::goal).collect(),
+            Some(words) => words.iter().map(GoalWord::bench_goal).collect(),
             None => vec![BenchGoal::strict(), BenchGoal::typical()],
         };
         match self.quick {
-            Some(divisor @ 2..) => all.into_iter().map(|goal| goal.quick(divisor)).collect(),
+            Some(divisor @ 2..) => {
+                all.into_iter().map(|goal| goal.with_short_trials(divisor)).collect()
+            }
             _ => all,
         }
     }
 
-    fn times(&self) -> BenchTimes {
+    fn bench_times(&self) -> BenchTimes {
         let usual = BenchTimes::default();
         BenchTimes {
-            trial_ns: self.trial_seconds.map_or(usual.trial_ns, nanos),
-            latency_ns: self.latency_seconds.map_or(usual.latency_ns, nanos),
-            soak_ns: self.soak_seconds.map_or(usual.soak_ns, nanos),
-            before_ns: self.before_seconds.map_or(usual.before_ns, nanos),
-            after_ns: self.after_seconds.map_or(usual.after_ns, nanos),
-            settle_ns: self.settle_seconds.map_or(usual.settle_ns, nanos),
+            trial_ns: self.trial_seconds.map_or(usual.trial_ns, seconds_to_nanos),
+            latency_ns: self.latency_seconds.map_or(usual.latency_ns, seconds_to_nanos),
+            soak_ns: self.soak_seconds.map_or(usual.soak_ns, seconds_to_nanos),
+            before_ns: self.before_seconds.map_or(usual.before_ns, seconds_to_nanos),
+            after_ns: self.after_seconds.map_or(usual.after_ns, seconds_to_nanos),
+            settle_ns: self.settle_seconds.map_or(usual.settle_ns, seconds_to_nanos),
             repetitions: self.trials.unwrap_or(usual.repetitions),
         }
     }

@@ -6,7 +6,7 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use super::fault::{Checked, fault, first_repeated, item_fault, key_fault};
+use super::fault::{Checked, fault_at_path, first_repeated, item_fault, key_fault};
 use super::parameter::{Parameter, Value};
 use crate::units::Bytes;
 
@@ -87,7 +87,7 @@ impl List {
     }
 
     /// Values are within bounds, each once.
-    fn check(&self) -> Checked {
+    fn check_values(&self) -> Checked {
         let key = self.parameter.key;
         let unit = if key.ends_with("_bytes") { " bytes" } else { "" };
         let items = self.items.as_deref().unwrap_or_default();
@@ -122,7 +122,7 @@ pub(super) fn check_lists(lists: &[List], choice: &str) -> Checked {
     let lengths = lists.iter().filter_map(|list| Some((list.parameter.key, list.length()?)));
     let lengths: Vec<(&'static str, usize)> = lengths.collect();
     if lengths.is_empty() {
-        return fault(&[], format!("it varies nothing; give it {choice}"));
+        return fault_at_path(&[], format!("it varies nothing; give it {choice}"));
     }
     if let Some((key, _)) = lengths.iter().find(|(_, length)| *length == 0) {
         return key_fault(key, format!("{key} is empty"));
@@ -132,11 +132,11 @@ pub(super) fn check_lists(lists: &[List], choice: &str) -> Checked {
         let message = format!("{first} and {second} both have several values; vary one in a test");
         return key_fault(second, message);
     }
-    lists.iter().try_for_each(List::check)
+    lists.iter().try_for_each(List::check_values)
 }
 
 /// The value of a list at a place; of a list of one, that one.
-pub(super) fn pick<T: Clone>(list: Option<&Vec<T>>, at: usize) -> Option<T> {
+pub(super) fn pick_value<T: Clone>(list: Option<&Vec<T>>, at: usize) -> Option<T> {
     list.and_then(|list| list.get(if list.len() > 1 { at } else { 0 }).cloned())
 }
 

@@ -22,24 +22,25 @@ mod toml_text;
 mod topology;
 mod udp_sweep;
 
-pub use background::Background;
+pub use background::BackgroundFlow;
 pub use bench_words::{GoalTable, GoalWord, Measure, NamedGoal, OrderedCells, OrderedContract};
 pub use estimate::{Estimator, expected_ns};
 pub use frames_sweep::FramesSweep;
 pub use parameter::{Parameter, Value};
 pub use plan::{CellKey, CellPlan, StudyPlan};
 pub use published::{
-    Cards, Comparison, ErrorColumn, Milestone, MilestoneSet, NotAFigure, PacketsPerSecond, Printed,
+    Cards, ErrorColumn, Milestone, MilestoneSet, NotAFigure, PacketsPerSecond, Printed,
     PublishedError, PublishedFigures, PublishedItem, PublishedPing, PublishedRouter, PublishedRows,
-    PublishedTable, PublishedTcp, Relation, Streams, TableAbout, Theory,
+    PublishedTable, PublishedTcp, Relation, Streams, TableAbout, Theory, TheoryComparison,
 };
 pub use question::{
-    Answer, CHANCE_RUNS_MIN, Condition, Evaluated, Figure, FigureKind, FigureStat, Figures,
-    Measured, Missing, Part, Quantity, Question, Setting, Template, Unit, ValueName, Verdict,
+    Answer, CHANCE_RUNS_MIN, Evaluated, Figure, FigureCondition, FigureKind, FigureSetting,
+    FigureStat, Figures, Measured, Missing, Part, Quantity, Question, QuestionVerdict, Template,
+    Unit, ValueName,
 };
 pub use simulate_sweep::SimulateSweep;
 pub use tcp_sweep::TcpSweep;
 pub use test::{Test, TestKind};
-pub use toml_text::PlanError;
+pub use toml_text::PlanFileError;
 pub use topology::{PublishedAs, Topology};
 pub use udp_sweep::{OfferedRate, UdpSweep};

@@ -15,7 +15,7 @@ pub struct Parameter {
 
 impl Parameter {
     /// The name with the unit, for the axis of a plot: `window, bytes`.
-    pub fn title(&self) -> String {
+    pub fn axis_title(&self) -> String {
         match self.unit {
             Some(unit) => format!("{}, {unit}", self.name),
             None => self.name.to_owned(),

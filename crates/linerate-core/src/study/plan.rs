@@ -10,7 +10,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{Question, Test, Topology};
-use crate::record::{Cell, Plan};
+use crate::record::{Plan, StudyCell};
 
 /// A whole study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ pub struct StudyPlan {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellPlan {
     /// Its place; `run` is empty until a run gives it one.
-    pub cell: Cell,
+    pub cell: StudyCell,
     /// Plan of the measurement; `host` is empty until the laboratory gives addresses.
     pub plan: Plan,
     /// Selective acknowledgements at both ends meanwhile; none leaves them as the topology has
@@ -73,7 +73,7 @@ pub struct CellKey {
 
 impl CellKey {
     /// The place of `cell` within whatever run it belongs to.
-    pub fn from_cell(cell: &Cell) -> Self {
+    pub fn from_cell(cell: &StudyCell) -> Self {
         Self {
             topology: cell.topology.clone(),
             test: cell.test.clone(),
@@ -92,7 +92,7 @@ impl fmt::Display for CellKey {
 
 impl StudyPlan {
     /// Words for the measurement of a cell: `one switch: window 32 KiB, run 5 of 5`.
-    pub fn words_of(&self, cell: &Cell) -> String {
+    pub fn words_of(&self, cell: &StudyCell) -> String {
         let topology = self.topologies.iter().find(|topology| topology.id == cell.topology);
         let test = self.tests.iter().find(|test| test.id == cell.test);
         let Some((topology, test)) = topology.zip(test) else {
@@ -107,11 +107,11 @@ impl StudyPlan {
         format!("{}: {}{run}", topology.title, test.named(&label))
     }
 
-    /// The same study on the topologies named in `only`, in the order of the file; all of them
-    /// when `only` is empty. Tests that are on none of them go, and so do questions about others.
+    /// The same study on the topologies named in `only_topologies`, in the order of the file; all of them
+    /// when `only_topologies` is empty. Tests that are on none of them go, and so do questions about others.
     /// # Errors
     /// The first name that is no topology of this study.
-    pub fn only(mut self, only: &[String]) -> Result<Self, String> {
+    pub fn only_topologies(mut self, only: &[String]) -> Result<Self, String> {
         if let Some(name) = only.iter().find(|id| !self.topologies.iter().any(|t| t.id == **id)) {
             return Err(name.clone());
         }
@@ -137,7 +137,7 @@ impl StudyPlan {
     }
 
     /// Every measurement of the study, in the order in which a run makes them.
-    pub fn cells(&self) -> Vec<CellPlan> {
+    pub fn cell_plans(&self) -> Vec<CellPlan> {
         let mut cells = Vec::new();
         for (index, topology) in (0..).zip(&self.topologies) {
             let from = cells.len();
@@ -151,7 +151,7 @@ impl StudyPlan {
         cells
     }
 
-    /// The topologies that have to be built for `cells`; a model needs none.
+    /// The topologies that have to be built for `cell_plans`; a model needs none.
     pub fn laboratories<'a>(cells: impl Iterator<Item = &'a CellPlan>) -> usize {
         let live = cells.filter(|cell| cell.plan.is_live());
         live.map(|cell| cell.cell.topology.as_str()).collect::<BTreeSet<_>>().len()
@@ -162,7 +162,7 @@ impl StudyPlan {
         let mut cells = Vec::new();
         for step in test.steps(topology) {
             for repetition in 1..=test.repetitions {
-                let cell = Cell {
+                let cell = StudyCell {
                     study: self.name.clone(),
                     run: String::new(),
                     topology: topology.id.clone(),
@@ -245,14 +245,14 @@ congestion_control = "cubic"
 repetitions = 3
 "#;
 
-    fn plan() -> StudyPlan {
+    fn two_by_two_plan() -> StudyPlan {
         StudyPlan::from_toml(TWO_BY_TWO).expect("a sound plan")
     }
 
     #[test]
     fn the_grid_is_in_the_order_of_the_file_with_repetitions_innermost() {
         // By hand: 2 topologies x (2 sizes x 1 + 2 windows x 3) = 16.
-        let cells = plan().cells();
+        let cells = two_by_two_plan().cell_plans();
         let keys: Vec<String> =
             cells.iter().map(|cell| CellKey::from_cell(&cell.cell).to_string()).collect();
         assert_eq!(keys.len(), 16);
@@ -274,7 +274,7 @@ repetitions = 3
 
     #[test]
     fn a_cell_carries_what_its_test_asks_for() {
-        let cells = plan().cells();
+        let cells = two_by_two_plan().cell_plans();
         let Plan::Ping(ping) = &cells[1].plan else { panic!("the second cell is a ping") };
         assert_eq!((ping.mode, ping.count), (PingMode::Flood, Some(10)));
         assert_eq!(ping.sizes_bytes, [1500]);
@@ -288,12 +288,16 @@ repetitions = 3
 
     #[test]
     fn a_part_of_a_study_keeps_the_order_of_the_file_and_refuses_strangers() {
-        let one = plan().only(&["b".to_owned()]).expect("b is there").repeated(2);
+        let one =
+            two_by_two_plan().only_topologies(&["b".to_owned()]).expect("b is there").repeated(2);
         // 1 topology x (2 sizes + 2 windows) x 2.
-        assert_eq!(one.cells().len(), 8);
-        assert!(one.cells().iter().all(|cell| cell.cell.topology == "b"));
-        assert_eq!(plan().only(&[]).expect("all").cells().len(), 16);
-        assert_eq!(plan().only(&["b".to_owned(), "z".to_owned()]), Err("z".to_owned()));
+        assert_eq!(one.cell_plans().len(), 8);
+        assert!(one.cell_plans().iter().all(|cell| cell.cell.topology == "b"));
+        assert_eq!(two_by_two_plan().only_topologies(&[]).expect("all").cell_plans().len(), 16);
+        assert_eq!(
+            two_by_two_plan().only_topologies(&["b".to_owned(), "z".to_owned()]),
+            Err("z".to_owned())
+        );
     }
 
     /// The same with a link that a model can stand for on `b`, and a simulated test on it.
@@ -308,7 +312,7 @@ repetitions = 3
 
     #[test]
     fn a_test_of_some_topologies_has_cells_there_alone() {
-        let cells = with_virtual().cells();
+        let cells = with_virtual().cell_plans();
         // 16 as before, and 3 repetitions on one of the two.
         assert_eq!(cells.len(), 19);
         let mut simulated = cells.iter().filter(|cell| !cell.plan.is_live());
@@ -320,20 +324,20 @@ repetitions = 3
 
     #[test]
     fn a_part_of_a_study_keeps_no_test_that_is_elsewhere() {
-        let one = with_virtual().only(&["a".to_owned()]).expect("a is there");
+        let one = with_virtual().only_topologies(&["a".to_owned()]).expect("a is there");
         assert_eq!(one.tests.len(), 2);
-        assert_eq!(one.check(), Ok(()));
-        let other = with_virtual().only(&["b".to_owned()]).expect("b is there");
-        assert_eq!((other.tests.len(), other.check()), (3, Ok(())));
+        assert_eq!(one.check_runnable(), Ok(()));
+        let other = with_virtual().only_topologies(&["b".to_owned()]).expect("b is there");
+        assert_eq!((other.tests.len(), other.check_runnable()), (3, Ok(())));
     }
 
     #[test]
     fn each_repetition_of_a_simulation_has_a_seed_of_its_own() {
         let seeds: Vec<u64> = with_virtual()
-            .cells()
+            .cell_plans()
             .iter()
             .filter_map(|cell| match &cell.plan {
-                Plan::Simulate(plan) => Some(plan.seed()),
+                Plan::Simulate(plan) => Some(plan.random_seed()),
                 _ => None,
             })
             .collect();
@@ -349,7 +353,7 @@ repetitions = 3
 
     /// The TCP cells of the first topology.
     fn tcp_cells(plan: &StudyPlan) -> Vec<(CellPlan, TcpPlan)> {
-        let mine = plan.cells().into_iter().filter(|cell| cell.cell.topology == "a");
+        let mine = plan.cell_plans().into_iter().filter(|cell| cell.cell.topology == "a");
         let tcp = mine.filter_map(|cell| match &cell.plan {
             Plan::Tcp(tcp) => Some((cell.clone(), tcp.clone())),
             _ => None,
@@ -390,7 +394,9 @@ repetitions = 3
         let plan = with_tcp("sack = [true, false]\nseconds = 1.0");
         let sack: Vec<Option<bool>> = tcp_cells(&plan).iter().map(|(cell, _)| cell.sack).collect();
         assert_eq!(sack, [Some(true), Some(false)]);
-        assert!(with_tcp("streams = [1]\nseconds = 1.0").cells().iter().all(|c| c.sack.is_none()));
+        assert!(
+            with_tcp("streams = [1]\nseconds = 1.0").cell_plans().iter().all(|c| c.sack.is_none())
+        );
     }
 
     #[test]
@@ -403,8 +409,8 @@ repetitions = 3
     #[test]
     fn a_seed_decides_the_order_within_each_topology_and_loses_no_cell() {
         let keys = |seed| -> Vec<CellKey> {
-            let plan = StudyPlan { shuffle_seed: seed, ..plan() };
-            plan.cells().iter().map(|cell| CellKey::from_cell(&cell.cell)).collect()
+            let plan = StudyPlan { shuffle_seed: seed, ..two_by_two_plan() };
+            plan.cell_plans().iter().map(|cell| CellKey::from_cell(&cell.cell)).collect()
         };
         let straight = keys(None);
         let shuffled = keys(Some(7));

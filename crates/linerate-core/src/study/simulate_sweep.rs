@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::fault::{Checked, check_number, fault, item_fault, key_fault, require};
-use super::list::{List, check_lists, pick};
+use super::fault::{Checked, check_number, fault_at_path, item_fault, key_fault, require};
+use super::list::{List, check_lists, pick_value};
 use super::parameter::Parameter;
-use super::tcp_sweep::{TcpLimits, nanos};
+use super::tcp_sweep::{TcpLimits, seconds_to_nanos};
 use super::{TcpSweep, Topology, embedded};
 use crate::lab::{Layout, Step};
 use crate::record::{ControlName, Finish, LossRecovery, PathPlan, SimulatePlan, SimulatedTcp};
@@ -70,7 +70,7 @@ const SPREAD_SECONDS_MAX: f64 = 3600.0;
 
 impl SimulateSweep {
     /// Every list that the plan may have, in the order that decides where nothing is varied.
-    pub(super) fn lists(&self) -> Vec<List> {
+    pub(super) fn value_lists(&self) -> Vec<List> {
         let mut lists = self.common.lists_within(&LIMITS);
         let recoveries = self.recoveries.as_ref();
         lists.push(List::from_names(RECOVERIES, recoveries, |recovery| recovery.name()));
@@ -78,15 +78,15 @@ impl SimulateSweep {
     }
 
     /// Refuses values and settings that the model does not have.
-    pub(super) fn check(&self) -> Checked {
+    pub(super) fn check_values(&self) -> Checked {
         let common = &self.common;
         let live = embedded::differing(&common.base).into_iter().map(|(key, _)| key);
         let mut live = live.chain(common.read_bytes.as_ref().map(|_| "read_bytes".to_owned()));
         if let Some(key) = live.find(|key| key != "congestion_control") {
             let message = format!("simulate has no key '{key}'");
-            return fault(&[Step::Named(key)], message);
+            return fault_at_path(&[Step::Named(key)], message);
         }
-        check_lists(&self.lists(), "windows_bytes or another list")?;
+        check_lists(&self.value_lists(), "windows_bytes or another list")?;
         let one = common.base.congestion_control.as_ref();
         let controls = || common.congestion_controls.iter().flatten();
         if let Some(index) = controls().position(|name| Some(name) == one) {
@@ -109,7 +109,7 @@ impl SimulateSweep {
         let omitted = common.omit_seconds.is_some() && common.transfer_bytes.is_some();
         require(!omitted, "omit_seconds", whole)?;
         if let Some(segments) =
-            self.initial_window.filter(|it| !(1..=INITIAL_WINDOW_MAX).contains(it))
+            self.initial_window.filter(|window| !(1..=INITIAL_WINDOW_MAX).contains(window))
         {
             let message = format!("initial_window of {segments}; 1 to {INITIAL_WINDOW_MAX}");
             return key_fault("initial_window", message);
@@ -120,16 +120,20 @@ impl SimulateSweep {
     /// Plan of the simulation for the value at a place of the varied list.
     /// # Errors
     /// Why it cannot be simulated on this topology.
-    pub(super) fn plan(&self, topology: &Topology, at: usize) -> Result<SimulatePlan, String> {
-        let way = way(topology)?;
+    pub(super) fn plan_for_value(
+        &self,
+        topology: &Topology,
+        at: usize,
+    ) -> Result<SimulatePlan, String> {
+        let way = single_emulated_link(topology)?;
         let lists = &self.common;
-        let finish = match pick(lists.transfer_bytes.as_ref(), at) {
+        let finish = match pick_value(lists.transfer_bytes.as_ref(), at) {
             Some(bytes) => Finish::Bytes(bytes),
-            None => Finish::TimeNs(nanos(lists.seconds.unwrap_or_default())),
+            None => Finish::TimeNs(seconds_to_nanos(lists.seconds.unwrap_or_default())),
         };
         let background = lists.background.as_ref();
         let background = background.map(|flow| flow.rate_on(topology)).transpose()?;
-        let tcp = self.choice(at).model(way.mtu_bytes).map_err(|error| {
+        let tcp = self.choice(at).model_for_mtu(way.mtu_bytes).map_err(|error| {
             let mss = self.mss_bytes.unwrap_or_else(|| way.mtu_bytes.saturating_sub(HEADER_BYTES));
             format!("segments of {mss} bytes: {error}")
         })?;
@@ -137,17 +141,17 @@ impl SimulateSweep {
             path: Box::new(PathPlan { seed: Some(way.path.seed.unwrap_or(1)), ..way.path }),
             place: Some(way.place),
             tcp: SimulatedTcp::from(&tcp),
-            streams: pick(lists.streams.as_ref(), at).unwrap_or(1).into(),
+            streams: pick_value(lists.streams.as_ref(), at).unwrap_or(1).into(),
             finish,
-            omit_ns: nanos(lists.omit_seconds.unwrap_or_default()),
+            omit_ns: seconds_to_nanos(lists.omit_seconds.unwrap_or_default()),
             start_spread_ns: 0,
             time_max_ns: TRANSFER_TIME_MAX_NS,
             background,
         };
-        let facts = plan.facts().map_err(|error| error.to_string())?;
+        let facts = plan.direction_facts().map_err(|error| error.to_string())?;
         let rtt = facts[0].delay + facts[1].delay;
         plan.start_spread_ns = match self.start_spread_seconds {
-            Some(seconds) => nanos(seconds),
+            Some(seconds) => seconds_to_nanos(seconds),
             None if plan.streams > 1 => span_ns(rtt),
             None => 0,
         };
@@ -156,12 +160,12 @@ impl SimulateSweep {
 
     fn choice(&self, at: usize) -> TcpChoice {
         let lists = &self.common;
-        let sack = pick(lists.sack.as_ref(), at).map(|on| self.tcp.recovery(on));
+        let sack = pick_value(lists.sack.as_ref(), at).map(|on| self.tcp.recovery(on));
         TcpChoice {
             stack: self.tcp,
             congestion_control: lists.control(at).and_then(|name| name.parse().ok()),
-            recovery: pick(self.recoveries.as_ref(), at).or(sack),
-            window_bytes: pick(lists.windows_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
+            recovery: pick_value(self.recoveries.as_ref(), at).or(sack),
+            window_bytes: pick_value(lists.windows_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
             initial_window: self.initial_window,
             mss_bytes: self.mss_bytes,
             without_hystart: self.hystart == Some(false),
@@ -172,16 +176,17 @@ impl SimulateSweep {
 /// The emulated link that a topology's data cross.
 /// # Errors
 /// None or several of them, or something else on the way that the model would leave out.
-pub(super) fn way(topology: &Topology) -> Result<EmulatedLink, String> {
+pub(super) fn single_emulated_link(topology: &Topology) -> Result<EmulatedLink, String> {
     let Topology { id, client, server, .. } = topology;
     let named = |reason: String| format!("topology '{id}': {reason}");
     if client == server {
         let reason = format!("'{client}' measures itself, and no link with a path is on the way");
         return Err(named(reason));
     }
-    let layout = Layout::of(&topology.lab).map_err(|problem| named(problem.message))?;
-    let ends = layout.node(client).zip(layout.address_of(server));
-    let crossings = ends.map(|(node, target)| layout.way(node, target)).unwrap_or_default();
+    let layout = Layout::from_plan(&topology.lab).map_err(|problem| named(problem.message))?;
+    let ends = layout.node_index(client).zip(layout.address_of(server));
+    let crossings =
+        ends.map(|(node, target)| layout.route_crossings(node, target)).unwrap_or_default();
     let mut found = None;
     let mut mtu_bytes = u32::MAX;
     for crossing in &crossings {
@@ -248,14 +253,14 @@ path = { link = "oc12-atm", delay = "22.5 ms", forward = { loss = "1%" } }
 
     #[test]
     fn the_emulated_link_is_found_behind_a_router_with_the_smallest_mtu() {
-        let way = way(&Topology::from_lab(ROUTED, "a", "b")).expect("a way");
+        let way = single_emulated_link(&Topology::from_lab(ROUTED, "a", "b")).expect("a way");
         assert_eq!((way.place.as_str(), way.mtu_bytes), ("r eth1 - b eth0", 9000));
         assert_eq!(way.path.direction(false).loss.as_deref(), Some("1%"));
     }
 
     #[test]
     fn a_link_that_is_crossed_from_its_second_end_is_turned_round() {
-        let way = way(&Topology::from_lab(ROUTED, "b", "a")).expect("a way");
+        let way = single_emulated_link(&Topology::from_lab(ROUTED, "b", "a")).expect("a way");
         assert_eq!(way.place, "b eth0 - r eth1");
         assert_eq!(way.path.direction(false).loss, None);
         assert_eq!(way.path.direction(true).loss.as_deref(), Some("1%"));
@@ -263,7 +268,8 @@ path = { link = "oc12-atm", delay = "22.5 ms", forward = { loss = "1%" } }
 
     #[track_caller]
     fn refused(lab: &str, client: &str, server: &str, words: &str) {
-        let error = way(&Topology::from_lab(lab, client, server)).expect_err("no way for a model");
+        let error = single_emulated_link(&Topology::from_lab(lab, client, server))
+            .expect_err("no way for a model");
         assert!(error.contains(words) && error.contains("topology 't'"), "{error}");
     }
 
@@ -285,17 +291,18 @@ path = { link = "oc12-atm", delay = "22.5 ms", forward = { loss = "1%" } }
             recoveries: Some(vec![LossRecovery::Reno, LossRecovery::Sack]),
             ..SimulateSweep::default()
         };
-        let list = varied_list(test.lists());
-        assert_eq!(list.parameter.title(), "recovery");
+        let list = varied_list(test.value_lists());
+        assert_eq!(list.parameter.axis_title(), "recovery");
         let values = list.values().into_iter();
         let labels: Vec<_> = values.map(|value| (value.number, value.label)).collect();
         assert_eq!(labels, [(1, "reno".to_owned()), (2, "sack".to_owned())]);
-        let plan =
-            test.plan(&Topology::from_lab(ROUTED, "a", "b"), 1).expect("it can be simulated");
+        let plan = test
+            .plan_for_value(&Topology::from_lab(ROUTED, "a", "b"), 1)
+            .expect("it can be simulated");
         assert_eq!((plan.tcp.recovery, plan.streams), (LossRecovery::Sack, 4));
         // MTU 9000 less 52; several flows begin within the round trip of 45 ms.
         assert_eq!((plan.tcp.mss_bytes, plan.start_spread_ns), (8948, 45_000_000));
-        assert_eq!((plan.finish, plan.seed()), (Finish::TimeNs(2_000_000_000), 1));
+        assert_eq!((plan.finish, plan.random_seed()), (Finish::TimeNs(2_000_000_000), 1));
     }
 
     #[test]
@@ -308,7 +315,8 @@ path = { link = "oc12-atm", delay = "22.5 ms", forward = { loss = "1%" } }
             let common = TcpSweep { seconds: Some(1.0), sack, ..TcpSweep::default() };
             let test = SimulateSweep { common, tcp, ..SimulateSweep::default() };
             let recovery = |at| {
-                let plan = test.plan(&Topology::from_lab(ROUTED, "a", "b"), at).expect("a plan");
+                let plan =
+                    test.plan_for_value(&Topology::from_lab(ROUTED, "a", "b"), at).expect("a plan");
                 plan.tcp.recovery
             };
             assert_eq!([recovery(0), recovery(1)], [with, without]);

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::fault::{Checked, check_number, check_seconds, fault, item_fault, key_fault, require};
-use super::list::{List, check_lists, memory_label, pick};
+use super::fault::{
+    Checked, check_number, check_seconds, fault_at_path, item_fault, key_fault, require,
+};
+use super::list::{List, check_lists, memory_label, pick_value};
 use super::parameter::{Parameter, Value};
-use super::{Background, Topology, embedded};
+use super::{BackgroundFlow, Topology, embedded};
 use crate::lab::is_congestion_control;
 use crate::record::{DEFAULT_PORT, Finish, ServerPlan, TcpPlan, TcpTest};
 use crate::units::Bytes;
@@ -42,7 +44,7 @@ pub struct TcpSweep {
     pub omit_seconds: Option<f64>,
     /// A flow from the server to the client while the test runs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub background: Option<Background>,
+    pub background: Option<BackgroundFlow>,
     /// Options of every run, by the names of a plan: `congestion_control`, `nodelay`, `dscp`.
     #[serde(flatten, with = "embedded")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "embedded::schema::<TcpTest>"))]
@@ -76,11 +78,11 @@ impl TcpSweep {
     /// Payload of each run, where it is the same for all.
     pub fn transfer(&self) -> Option<u64> {
         let transfers = self.transfer_bytes.as_ref().filter(|transfers| transfers.len() == 1);
-        pick(transfers, 0)
+        pick_value(transfers, 0)
     }
 
     /// Every list that the plan may have, in the order that decides where nothing is varied.
-    pub(super) fn lists(&self) -> Vec<List> {
+    pub(super) fn value_lists(&self) -> Vec<List> {
         self.lists_within(&LIMITS)
     }
 
@@ -105,14 +107,14 @@ impl TcpSweep {
     }
 
     /// Refuses values and settings that the protocol cannot ask for.
-    pub(super) fn check(&self) -> Checked {
-        check_lists(&self.lists(), "windows_bytes or another list")?;
+    pub(super) fn check_values(&self) -> Checked {
+        check_lists(&self.value_lists(), "windows_bytes or another list")?;
         self.check_controls(|name| {
             let unlike = format!("`{name}` is no name of a congestion control, as `cubic` is");
             (!is_congestion_control(name)).then_some(unlike)
         })?;
         self.check_end()?;
-        embedded::check(&self.base, TcpTest::check)
+        embedded::check_each_key(&self.base, TcpTest::check)
     }
 
     /// Congestion controls are given one way, and `refusal` has a reason against none of them.
@@ -133,7 +135,7 @@ impl TcpSweep {
     /// A run ends by its time or by its bytes.
     pub(super) fn check_end(&self) -> Checked {
         if self.seconds.is_none() && self.transfer_bytes.is_none() {
-            return fault(&[], "it has no end; give it seconds or transfer_bytes");
+            return fault_at_path(&[], "it has no end; give it seconds or transfer_bytes");
         }
         let both = "seconds and transfer_bytes both end a run; give one of them";
         require(self.seconds.is_none() || self.transfer_bytes.is_none(), "seconds", both)?;
@@ -150,21 +152,21 @@ impl TcpSweep {
     /// The test for the value at a place of the varied list.
     /// # Errors
     /// Why its background cannot be on this topology.
-    pub(super) fn plan(&self, topology: &Topology, at: usize) -> Result<TcpPlan, String> {
-        let (finish, span_ns) = match pick(self.transfer_bytes.as_ref(), at) {
+    pub(super) fn plan_for_value(&self, topology: &Topology, at: usize) -> Result<TcpPlan, String> {
+        let (finish, span_ns) = match pick_value(self.transfer_bytes.as_ref(), at) {
             Some(bytes) => (Finish::Bytes(bytes), 0),
             None => {
-                let span_ns = nanos(self.seconds.unwrap_or_default());
+                let span_ns = seconds_to_nanos(self.seconds.unwrap_or_default());
                 (Finish::TimeNs(span_ns), span_ns)
             }
         };
         let test = TcpTest {
             finish,
             interval_ns: interval_ns(span_ns),
-            omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
-            streams: pick(self.streams.as_ref(), at).unwrap_or(1),
-            window_bytes: pick(self.windows_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
-            read_bytes: pick(self.read_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
+            omit_ns: seconds_to_nanos(self.omit_seconds.unwrap_or_default()),
+            streams: pick_value(self.streams.as_ref(), at).unwrap_or(1),
+            window_bytes: pick_value(self.windows_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
+            read_bytes: pick_value(self.read_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
             congestion_control: self.control(at),
             background: self.background.as_ref().map(|flow| flow.rate_on(topology)).transpose()?,
             ..self.base.clone()
@@ -175,7 +177,7 @@ impl TcpSweep {
 
     /// Congestion control of the sender for the value at a place.
     pub(super) fn control(&self, at: usize) -> Option<String> {
-        let varied = pick(self.congestion_controls.as_ref(), at);
+        let varied = pick_value(self.congestion_controls.as_ref(), at);
         varied.or_else(|| self.base.congestion_control.clone())
     }
 }
@@ -190,7 +192,7 @@ pub(super) fn interval_ns(span_ns: u64) -> u64 {
     (span_ns / 10).max(100_000_000)
 }
 
-pub(super) fn nanos(seconds: f64) -> u64 {
+pub(super) fn seconds_to_nanos(seconds: f64) -> u64 {
     let span = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -222,11 +224,11 @@ mod tests {
     use crate::study::list::varied_list;
 
     fn labels(test: &TcpSweep) -> Vec<(u64, String)> {
-        let values = varied_list(test.lists()).values().into_iter();
+        let values = varied_list(test.value_lists()).values().into_iter();
         values.map(|value| (value.number, value.label)).collect()
     }
 
-    fn named(pairs: &[(u64, &str)]) -> Vec<(u64, String)> {
+    fn owned_labels(pairs: &[(u64, &str)]) -> Vec<(u64, String)> {
         pairs.iter().map(|&(number, label)| (number, label.to_owned())).collect()
     }
 
@@ -238,17 +240,17 @@ mod tests {
             streams: Some(vec![1, 2, 4, 8]),
             ..TcpSweep::default()
         };
-        assert_eq!(varied_list(test.lists()).parameter.title(), "streams");
-        assert_eq!(labels(&test), named(&[(1, "1"), (2, "2"), (4, "4"), (8, "8")]));
+        assert_eq!(varied_list(test.value_lists()).parameter.axis_title(), "streams");
+        assert_eq!(labels(&test), owned_labels(&[(1, "1"), (2, "2"), (4, "4"), (8, "8")]));
         let test = TcpSweep { windows_bytes: one_window(), streams: Some(vec![4]), ..test };
-        assert_eq!(varied_list(test.lists()).parameter.title(), "window, bytes");
-        assert_eq!(labels(&test), named(&[(2_097_152, "2 MiB")]));
+        assert_eq!(varied_list(test.value_lists()).parameter.axis_title(), "window, bytes");
+        assert_eq!(labels(&test), owned_labels(&[(2_097_152, "2 MiB")]));
     }
 
     #[test]
     fn every_value_has_a_number_for_keys_and_a_label_for_readers() {
         let test = TcpSweep { windows_bytes: Some(vec![0, 16_384]), ..TcpSweep::default() };
-        assert_eq!(labels(&test), named(&[(0, "auto"), (16_384, "16 KiB")]));
+        assert_eq!(labels(&test), owned_labels(&[(0, "auto"), (16_384, "16 KiB")]));
         let sizes = vec![100_000_000, 10_000_000_000, 4096, 1_249_996_800];
         let test = TcpSweep { transfer_bytes: Some(sizes), ..TcpSweep::default() };
         let expected = [
@@ -258,13 +260,13 @@ mod tests {
             // The page of 2004 sent 20,345 writes of 61,440 bytes.
             (1_249_996_800, "1.25 GB"),
         ];
-        assert_eq!(labels(&test), named(&expected));
+        assert_eq!(labels(&test), owned_labels(&expected));
         let names = vec!["reno".to_owned(), "cubic".to_owned()];
         let test = TcpSweep { congestion_controls: Some(names), ..TcpSweep::default() };
-        assert_eq!(labels(&test), named(&[(1, "reno"), (2, "cubic")]));
+        assert_eq!(labels(&test), owned_labels(&[(1, "reno"), (2, "cubic")]));
         let test = TcpSweep { sack: Some(vec![true, false]), ..TcpSweep::default() };
-        assert_eq!(labels(&test), named(&[(1, "on"), (0, "off")]));
+        assert_eq!(labels(&test), owned_labels(&[(1, "on"), (0, "off")]));
         let test = TcpSweep { read_bytes: Some(vec![0, 1024]), ..TcpSweep::default() };
-        assert_eq!(labels(&test), named(&[(0, "auto"), (1024, "1 KiB")]));
+        assert_eq!(labels(&test), owned_labels(&[(0, "auto"), (1024, "1 KiB")]));
     }
 }

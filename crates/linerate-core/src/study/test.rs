@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::embedded::{self, Embedded, Keys};
-use super::list::{List, pick, varied_list};
+use super::list::{List, pick_value, varied_list};
 use super::parameter::{Parameter, TestStep, Value};
 use super::tcp_sweep::count_label;
 use super::{
-    Background, FramesSweep, GoalWord, Measure, OfferedRate, OrderedCells, OrderedContract,
+    BackgroundFlow, FramesSweep, GoalWord, Measure, OfferedRate, OrderedCells, OrderedContract,
     SimulateSweep, TcpSweep, Topology, UdpSweep,
 };
 use crate::record::{BenchFrames, BenchPlan, LossRecovery, PingPlan, Plan, TcpTest, UdpTest};
@@ -67,7 +67,7 @@ pub enum TestKind {
 impl TestKind {
     /// Flood ping with these payloads, so many probes of each.
     pub fn ping(sizes_bytes: Vec<u32>, count: u64) -> Self {
-        Self::Ping { sizes_bytes, count, base: PingPlan::base() }
+        Self::Ping { sizes_bytes, count, base: PingPlan::plan_without_keys() }
     }
 
     /// Every list that its plan may have, in the order that decides where nothing is varied.
@@ -76,10 +76,10 @@ impl TestKind {
             Self::Ping { sizes_bytes, .. } => {
                 vec![List::from_numbers(SIZES, Some(sizes_bytes), SIZE_BYTES, count_label)]
             }
-            Self::Tcp(tcp) => tcp.lists(),
-            Self::Simulate(simulate) => simulate.lists(),
-            Self::Udp(udp) => udp.lists(),
-            Self::Bench(bench) => bench.lists(),
+            Self::Tcp(tcp) => tcp.value_lists(),
+            Self::Simulate(simulate) => simulate.value_lists(),
+            Self::Udp(udp) => udp.value_lists(),
+            Self::Bench(bench) => bench.value_lists(),
         }
     }
 
@@ -94,10 +94,10 @@ impl TestKind {
                 count: Some(*count),
                 ..base.clone()
             }),
-            Self::Tcp(tcp) => Plan::Tcp(tcp.plan(topology, at)?),
-            Self::Simulate(simulate) => Plan::Simulate(simulate.plan(topology, at)?),
-            Self::Udp(udp) => Plan::Udp(udp.plan(at)),
-            Self::Bench(bench) => Plan::Bench(bench.plan(topology, at)?),
+            Self::Tcp(tcp) => Plan::Tcp(tcp.plan_for_value(topology, at)?),
+            Self::Simulate(simulate) => Plan::Simulate(simulate.plan_for_value(topology, at)?),
+            Self::Udp(udp) => Plan::Udp(udp.plan_for_value(at)),
+            Self::Bench(bench) => Plan::Bench(bench.plan_for_value(topology, at)?),
         })
     }
 }
@@ -136,7 +136,7 @@ impl Test {
     pub(super) fn steps(&self, topology: &Topology) -> Vec<TestStep> {
         let step = |(at, value)| {
             let sack = match &self.kind {
-                TestKind::Tcp(tcp) => pick(tcp.sack.as_ref(), at),
+                TestKind::Tcp(tcp) => pick_value(tcp.sack.as_ref(), at),
                 _ => None,
             };
             Some(TestStep { value, plan: self.kind.plan(topology, at).ok()?, sack })
@@ -165,7 +165,7 @@ pub(super) struct TestTable {
     read_bytes: Option<Vec<u32>>,
     seconds: Option<f64>,
     omit_seconds: Option<f64>,
-    background: Option<Background>,
+    background: Option<BackgroundFlow>,
     tcp: Option<Stack>,
     recoveries: Option<Vec<LossRecovery>>,
     initial_window: Option<u32>,
@@ -225,11 +225,11 @@ impl KindName {
     /// True for a key of the plan that this kind embeds; the value has to fit it.
     fn has(self, key: &str, value: &Json) -> Result<bool, crate::tree::Error> {
         match self {
-            Self::Ping => embedded::has::<PingPlan>(key, value),
-            Self::Tcp | Self::Simulate => embedded::has::<TcpTest>(key, value),
-            Self::Udp => embedded::has::<UdpTest<Option<u32>>>(key, value),
-            Self::Bench => Ok(embedded::has::<BenchFrames>(key, value)?
-                || embedded::has::<BenchPlan>(key, value)?),
+            Self::Ping => embedded::plan_has_key::<PingPlan>(key, value),
+            Self::Tcp | Self::Simulate => embedded::plan_has_key::<TcpTest>(key, value),
+            Self::Udp => embedded::plan_has_key::<UdpTest<Option<u32>>>(key, value),
+            Self::Bench => Ok(embedded::plan_has_key::<BenchFrames>(key, value)?
+                || embedded::plan_has_key::<BenchPlan>(key, value)?),
         }
     }
 }

@@ -13,14 +13,14 @@ use crate::lab::{Problem, Step, line_and_column, one_line, place_of};
 
 /// A study file that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanError {
+pub struct PlanFileError {
     /// Line and column, where the text has a place for it.
     pub place: Option<(usize, usize)>,
     /// The fault, on one line.
     pub reason: String,
 }
 
-impl fmt::Display for PlanError {
+impl fmt::Display for PlanFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
             Some((line, column)) => write!(f, "{line}:{column}: {}", self.reason),
@@ -29,22 +29,22 @@ impl fmt::Display for PlanError {
     }
 }
 
-impl std::error::Error for PlanError {}
+impl std::error::Error for PlanFileError {}
 
 impl StudyPlan {
     /// Reads and checks a study.
     /// # Errors
     /// Text that is no TOML, an unknown or missing key, or a plan that [`StudyPlan::check`]
     /// refuses.
-    pub fn from_toml(text: &str) -> Result<Self, PlanError> {
+    pub fn from_toml(text: &str) -> Result<Self, PlanFileError> {
         if let Some(error) = test_error(text) {
             return Err(error);
         }
-        let plan: Self = crate::tree::from_toml(text).map_err(|error| PlanError {
+        let plan: Self = crate::tree::from_toml(text).map_err(|error| PlanFileError {
             place: error.offset().map(|offset| line_and_column(text, offset)),
             reason: one_line(error.message()),
         })?;
-        plan.check().map_err(|problem: Problem| PlanError {
+        plan.check_runnable().map_err(|problem: Problem| PlanFileError {
             place: place_of(text, &problem).map(|offset| line_and_column(text, offset)),
             reason: one_line(&problem.message),
         })?;
@@ -54,15 +54,15 @@ impl StudyPlan {
     /// The plan as TOML text.
     /// # Errors
     /// A number beyond what TOML can hold (a window of 2^63 bytes).
-    pub fn to_toml(&self) -> Result<String, PlanError> {
+    pub fn to_toml(&self) -> Result<String, PlanFileError> {
         crate::tree::to_toml(self)
-            .map_err(|error| PlanError { place: None, reason: one_line(&error.to_string()) })
+            .map_err(|error| PlanFileError { place: None, reason: one_line(&error.to_string()) })
     }
 }
 
 /// A key of a test that its kind does not have, or with a value that does not fit: a place that a
 /// flattened table does not keep.
-fn test_error(text: &str) -> Option<PlanError> {
+fn test_error(text: &str) -> Option<PlanFileError> {
     #[derive(Deserialize)]
     struct Tests {
         #[serde(default)]
@@ -80,7 +80,7 @@ fn test_error(text: &str) -> Option<PlanError> {
             false => value.and_then(|value| text.get(..value)?.rfind(&key)),
         };
         let place = place.map(|offset| line_and_column(text, offset));
-        Some(PlanError { place, reason: one_line(&message) })
+        Some(PlanFileError { place, reason: one_line(&message) })
     })
 }
 
@@ -110,12 +110,12 @@ count = 10
 repetitions = 1
 "#;
 
-    fn place(text: &str, needle: &str) -> (usize, usize) {
+    fn place_of_needle(text: &str, needle: &str) -> (usize, usize) {
         line_and_column(text, text.find(needle).expect("the needle is in the text"))
     }
 
     #[track_caller]
-    fn check(text: &str, expected_place: Option<(usize, usize)>, expected_words: &[&str]) {
+    fn check_fault(text: &str, expected_place: Option<(usize, usize)>, expected_words: &[&str]) {
         let error = StudyPlan::from_toml(text).expect_err("the text does not fit");
         assert_eq!(error.place, expected_place, "{error}");
         for word in expected_words {
@@ -135,50 +135,58 @@ repetitions = 1
     fn bad_toml_is_shown_by_line_and_column() {
         let text = GOOD.replace("title = \"A\"", "title = A");
         // The bare word stands in line 6, after `title = `: column 9.
-        check(&text, Some((6, 9)), &[]);
+        check_fault(&text, Some((6, 9)), &[]);
     }
 
     #[test]
     fn an_unknown_key_is_named_at_every_level() {
         let top = GOOD.replace("title = \"t\"", "titel = \"t\"");
-        check(&top, Some((2, 1)), &["titel"]);
+        check_fault(&top, Some((2, 1)), &["titel"]);
         let topology = GOOD.replace("client = ", "clyent = ");
-        check(&topology, Some(place(&topology, "clyent")), &["clyent"]);
+        check_fault(&topology, Some(place_of_needle(&topology, "clyent")), &["clyent"]);
         let lab = GOOD.replace("name = \"h\"", "name = \"h\"\nloopback_mtu = 1500");
-        check(&lab, Some(place(&lab, "loopback_mtu")), &["loopback_mtu"]);
+        check_fault(&lab, Some(place_of_needle(&lab, "loopback_mtu")), &["loopback_mtu"]);
         let test = GOOD.replace("count = 10", "count = 10\ncounts = 10");
-        check(&test, Some(place(&test, "counts")), &["counts"]);
+        check_fault(&test, Some(place_of_needle(&test, "counts")), &["counts"]);
     }
 
     #[test]
     fn a_key_of_the_other_kind_is_refused_at_its_test() {
         let text = GOOD.replace("count = 10", "count = 10\nseconds = 1.0");
-        check(&text, Some(place(&text, "seconds")), &["'ping'", "no key 'seconds'"]);
+        check_fault(
+            &text,
+            Some(place_of_needle(&text, "seconds")),
+            &["'ping'", "no key 'seconds'"],
+        );
         let text = GOOD.replace("count = 10\n", "");
-        check(&text, Some(place(&text, "[[test]]")), &["'ping'", "missing", "count"]);
+        check_fault(
+            &text,
+            Some(place_of_needle(&text, "[[test]]")),
+            &["'ping'", "missing", "count"],
+        );
     }
 
     #[test]
     fn a_plan_that_cannot_be_run_is_shown_where_it_goes_wrong() {
         let text = GOOD.replace("server = \"h\"", "server = \"x\"");
-        check(&text, Some(place(&text, "\"x\"")), &["server 'x'", "topology 'a'"]);
+        check_fault(&text, Some(place_of_needle(&text, "\"x\"")), &["server 'x'", "topology 'a'"]);
         let text = GOOD.replace("count = 10", "count = 0");
-        check(&text, Some((17, 9)), &["'ping'", "count is 0"]);
+        check_fault(&text, Some((17, 9)), &["'ping'", "count is 0"]);
         let text = GOOD.replace("sizes_bytes = [56]", "sizes_bytes = [56, 65508]");
-        check(&text, Some(place(&text, "65508")), &["65508"]);
+        check_fault(&text, Some(place_of_needle(&text, "65508")), &["65508"]);
         let text = GOOD.replace("id = \"ping\"", "id = \"p g\"");
-        check(&text, Some(place(&text, "\"p g\"")), &["'p g'"]);
+        check_fault(&text, Some(place_of_needle(&text, "\"p g\"")), &["'p g'"]);
         // A problem of the laboratory within the study.
         let text = GOOD.replace("name = \"h\"", "name = \"h\"\nloopback_mtu_bytes = 5");
-        check(&text, Some(place(&text, "5")), &["MTU"]);
+        check_fault(&text, Some(place_of_needle(&text, "5")), &["MTU"]);
     }
 
     #[test]
     fn a_missing_key_and_a_wrong_type_are_named() {
         let text = GOOD.replace("class = \"c\"\n", "");
-        check(&text, Some(place(&text, "[[topology]]")), &["class"]);
+        check_fault(&text, Some(place_of_needle(&text, "[[topology]]")), &["class"]);
         let text = GOOD.replace("repetitions = 1", "repetitions = \"one\"");
-        check(&text, Some(place(&text, "\"one\"")), &["string"]);
+        check_fault(&text, Some(place_of_needle(&text, "\"one\"")), &["string"]);
     }
 
     /// The good file with a TCP test at its end.
@@ -207,7 +215,7 @@ repetitions = 1
         let ping = GOOD.replace("count = 10", "count = 10\nwarmup = 7\nmode = \"paced\"");
         let text = with_tcp(tcp).replace(GOOD, &ping) + udp;
         let plan = StudyPlan::from_toml(&text).expect("a good file");
-        let plans: Vec<Plan> = plan.cells().into_iter().map(|cell| cell.plan).collect();
+        let plans: Vec<Plan> = plan.cell_plans().into_iter().map(|cell| cell.plan).collect();
         let [Plan::Ping(ping), Plan::Tcp(tcp), Plan::Udp(udp)] = plans.as_slice() else {
             panic!("a cell of each: {plans:?}");
         };
@@ -225,17 +233,29 @@ repetitions = 1
     fn an_option_of_a_plan_is_refused_where_it_stands() {
         let tcp = |key: &str| with_tcp(&format!("streams = [1]\nseconds = 1.0\n{key}"));
         let text = tcp("no_delay = true");
-        check(&text, Some(place(&text, "no_delay")), &["'tcp'", "no key 'no_delay'"]);
+        check_fault(
+            &text,
+            Some(place_of_needle(&text, "no_delay")),
+            &["'tcp'", "no key 'no_delay'"],
+        );
         let text = tcp("nodelay = \"on\"");
-        check(&text, Some(place(&text, "\"on\"")), &["'tcp'", "nodelay", "boolean"]);
+        check_fault(
+            &text,
+            Some(place_of_needle(&text, "\"on\"")),
+            &["'tcp'", "nodelay", "boolean"],
+        );
         let text = tcp("mss_bytes = 7");
-        check(&text, Some(place(&text, "7\n")), &["'tcp'", "segment size of 7"]);
+        check_fault(&text, Some(place_of_needle(&text, "7\n")), &["'tcp'", "segment size of 7"]);
         // What the lists and spans of a test set has no second name.
         let text = tcp("interval_ns = 1");
-        check(&text, Some(place(&text, "interval_ns")), &["'tcp'", "no key 'interval_ns'"]);
+        check_fault(
+            &text,
+            Some(place_of_needle(&text, "interval_ns")),
+            &["'tcp'", "no key 'interval_ns'"],
+        );
         assert!(StudyPlan::from_toml(&tcp("nodelay = false")).is_ok(), "as it is without");
         let text = GOOD.replace("count = 10", "count = 10\nhost = \"h\"");
-        check(&text, Some(place(&text, "host = ")), &["'ping'", "no key 'host'"]);
+        check_fault(&text, Some(place_of_needle(&text, "host = ")), &["'ping'", "no key 'host'"]);
     }
 
     /// The good file with a second topology that a model can stand for, and a test on it.
@@ -266,76 +286,104 @@ repetitions = 1
         let simulate = |keys: &str| with_simulate(&format!("on = [\"wan\"]\n{keys}"));
         let one = "windows_bytes = [0]\nseconds = 1.0\n";
         let text = simulate(&format!("{one}congestion_control = \"vegas\""));
-        check(&text, Some(place(&text, "\"vegas\"")), &["'virtual'", "`reno`, `cubic` and `bbr`"]);
+        check_fault(
+            &text,
+            Some(place_of_needle(&text, "\"vegas\"")),
+            &["'virtual'", "`reno`, `cubic` and `bbr`"],
+        );
         let text = simulate(&format!("{one}read_bytes = [1024]"));
-        check(&text, Some(place(&text, "[1024]")), &["'virtual'", "no key 'read_bytes'"]);
+        check_fault(
+            &text,
+            Some(place_of_needle(&text, "[1024]")),
+            &["'virtual'", "no key 'read_bytes'"],
+        );
         let text = simulate("recoveries = [\"sack\", \"fack\"]\nseconds = 1.0");
-        check(&text, Some(place(&text, "\"fack\"")), &["fack", "newreno"]);
+        check_fault(&text, Some(place_of_needle(&text, "\"fack\"")), &["fack", "newreno"]);
         let text = simulate("recoveries = [\"sack\"]\nsack = [true]\nseconds = 1.0");
-        check(&text, Some(place(&text, "[true]")), &["give one of them"]);
+        check_fault(&text, Some(place_of_needle(&text, "[true]")), &["give one of them"]);
         let text = simulate(&format!("{one}tcp = \"2001\""));
-        check(&text, Some(place(&text, "\"2001\"")), &["2001", "1999"]);
+        check_fault(&text, Some(place_of_needle(&text, "\"2001\"")), &["2001", "1999"]);
         let text = simulate(&format!("{one}initial_window = 0"));
-        let zero = place(&text, "initial_window");
-        check(&text, Some((zero.0, zero.1 + 17)), &["initial_window of 0"]);
+        let zero = place_of_needle(&text, "initial_window");
+        check_fault(&text, Some((zero.0, zero.1 + 17)), &["initial_window of 0"]);
         let text = simulate("transfer_bytes = [1000]\nomit_seconds = 0.5");
-        check(&text, Some(place(&text, "0.5\n")), &["timed whole"]);
+        check_fault(&text, Some(place_of_needle(&text, "0.5\n")), &["timed whole"]);
         let text = simulate(&format!("{one}mss_bytes = 65484"));
-        check(&text, Some(place(&text, "[\"wan\"]")), &["segments of 65484 bytes"]);
+        check_fault(&text, Some(place_of_needle(&text, "[\"wan\"]")), &["segments of 65484 bytes"]);
         // On all topologies, of which one is a host alone.
         let text = with_simulate(one);
         let words = ["'virtual'", "topology 'a'", "measures itself"];
-        check(&text, Some(place(&text, "[[test]]\nid = \"virtual\"")), &words);
+        check_fault(&text, Some(place_of_needle(&text, "[[test]]\nid = \"virtual\"")), &words);
     }
 
     #[test]
     fn keys_of_a_model_belong_to_no_live_test() {
         let text = with_tcp("streams = [1]\nseconds = 1.0\nrecoveries = [\"sack\"]");
-        check(&text, Some(place(&text, "recoveries")), &["'tcp'", "no key 'recoveries'"]);
+        check_fault(
+            &text,
+            Some(place_of_needle(&text, "recoveries")),
+            &["'tcp'", "no key 'recoveries'"],
+        );
         let text = GOOD.replace("count = 10", "count = 10\ntcp = \"1999\"");
-        check(&text, Some(place(&text, "tcp = ")), &["ping has no key 'tcp'"]);
+        check_fault(&text, Some(place_of_needle(&text, "tcp = ")), &["ping has no key 'tcp'"]);
         let one = "on = [\"wan\"]\nwindows_bytes = [0]\nseconds = 1.0\n";
         let text = with_simulate(&format!("{one}nodelay = true"));
-        check(&text, Some(place(&text, "true")), &["simulate has no key 'nodelay'"]);
+        check_fault(
+            &text,
+            Some(place_of_needle(&text, "true")),
+            &["simulate has no key 'nodelay'"],
+        );
     }
 
     #[test]
     fn the_topologies_of_a_test_are_those_of_the_study() {
         let text = GOOD.replace("count = 10", "count = 10\non = [\"a\", \"b\"]");
-        check(&text, Some(place(&text, "\"b\"")), &["'ping'", "no topology 'b'"]);
+        check_fault(&text, Some(place_of_needle(&text, "\"b\"")), &["'ping'", "no topology 'b'"]);
         let text = GOOD.replace("count = 10", "count = 10\non = [\"a\", \"a\"]");
-        check(&text, Some(place(&text, "\"a\"]")), &["'a' is there twice"]);
+        check_fault(&text, Some(place_of_needle(&text, "\"a\"]")), &["'a' is there twice"]);
         let text = GOOD.replace("count = 10", "count = 10\non = []");
-        check(&text, Some(place(&text, "[]")), &["on is empty"]);
+        check_fault(&text, Some(place_of_needle(&text, "[]")), &["on is empty"]);
         let elsewhere = with_simulate("on = [\"wan\"]\nwindows_bytes = [0]\nseconds = 1.0");
         let text = elsewhere.replace("count = 10", "count = 10\non = [\"wan\"]");
-        check(&text, Some(place(&text, "\"a\"")), &["no test is on topology 'a'"]);
+        check_fault(&text, Some(place_of_needle(&text, "\"a\"")), &["no test is on topology 'a'"]);
     }
 
     #[test]
     fn what_a_tcp_test_cannot_have_is_shown_where_it_stands() {
         let second_list = "streams = [1, 2]\nread_bytes = [1, 2]\nseconds = 1.0";
         let text = with_tcp(second_list);
-        check(&text, Some(place(&text, "[1, 2]\nseconds")), &["'tcp'", "streams and read_bytes"]);
+        check_fault(
+            &text,
+            Some(place_of_needle(&text, "[1, 2]\nseconds")),
+            &["'tcp'", "streams and read_bytes"],
+        );
         let text = with_tcp("streams = [1, 129]\nseconds = 1.0");
-        check(&text, Some(place(&text, "129")), &["'tcp'", "the most is 128"]);
+        check_fault(&text, Some(place_of_needle(&text, "129")), &["'tcp'", "the most is 128"]);
         let text = with_tcp("streams = [1]\nseconds = 1.0\nbackground = { rate = \"1 parsec\" }");
-        check(&text, Some(place(&text, "{ rate")), &["'tcp'", "parsec"]);
+        check_fault(&text, Some(place_of_needle(&text, "{ rate")), &["'tcp'", "parsec"]);
         let text = with_tcp("streams = [1]\nseconds = 1.0\nbackground = { speed = \"1M\" }");
-        check(&text, Some(place(&text, "speed")), &["speed"]);
+        check_fault(&text, Some(place_of_needle(&text, "speed")), &["speed"]);
         let text = with_tcp("stream = [1]\nseconds = 1.0");
-        check(&text, Some(place(&text, "stream = ")), &["stream"]);
+        check_fault(&text, Some(place_of_needle(&text, "stream = ")), &["stream"]);
         let text = with_tcp("streams = [1]");
-        check(&text, Some(place(&text, "[[test]]\nid = \"tcp\"")), &["it has no end"]);
+        check_fault(
+            &text,
+            Some(place_of_needle(&text, "[[test]]\nid = \"tcp\"")),
+            &["it has no end"],
+        );
     }
 
     #[test]
     fn a_setting_of_a_host_is_shown_where_it_stands() {
         let tcp = |keys: &str| GOOD.replace("name = \"h\"", &format!("name = \"h\"\ntcp.{keys}"));
         let text = tcp("initial_window = 0");
-        check(&text, Some(place(&text, "0\n")), &["topology 'a'", "initial_window of 0"]);
+        check_fault(
+            &text,
+            Some(place_of_needle(&text, "0\n")),
+            &["topology 'a'", "initial_window of 0"],
+        );
         let text = tcp("sock = false");
-        check(&text, Some(place(&text, "sock")), &["sock", "sack"]);
+        check_fault(&text, Some(place_of_needle(&text, "sock")), &["sock", "sack"]);
         assert!(StudyPlan::from_toml(&tcp("sack = false")).is_ok());
     }
 }

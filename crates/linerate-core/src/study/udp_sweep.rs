@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::embedded;
 use super::fault::{Checked, check_seconds, item_fault};
-use super::list::{List, check_lists, pick};
+use super::list::{List, check_lists, pick_value};
 use super::parameter::{Parameter, Value};
-use super::tcp_sweep::{check_omitted, count_label, interval_ns, nanos};
+use super::tcp_sweep::{check_omitted, count_label, interval_ns, seconds_to_nanos};
 use crate::record::{DEFAULT_PORT, Finish, ServerPlan, UdpPlan, UdpTest};
 use crate::units::BitRate;
 
@@ -97,7 +97,7 @@ const SIZE_BYTES: RangeInclusive<u32> = 16..=65_507;
 impl UdpSweep {
     /// Every list that the plan may have, in the order that decides where nothing is varied; as
     /// fast as possible is 0.
-    pub(super) fn lists(&self) -> Vec<List> {
+    pub(super) fn value_lists(&self) -> Vec<List> {
         let number = |rate: &OfferedRate| rate.0.map_or(0, BitRate::bits_per_sec);
         let value = |rate: &OfferedRate| Value { number: number(rate), label: rate.to_string() };
         let sizes = self.sizes_bytes.as_ref();
@@ -108,8 +108,8 @@ impl UdpSweep {
     }
 
     /// Refuses values and settings that the protocol cannot ask for.
-    pub(super) fn check(&self) -> Checked {
-        check_lists(&self.lists(), "rates or sizes_bytes")?;
+    pub(super) fn check_values(&self) -> Checked {
+        check_lists(&self.value_lists(), "rates or sizes_bytes")?;
         let (least, most) = (SIZE_BYTES.start(), SIZE_BYTES.end());
         for (index, size) in self.sizes_bytes.iter().flatten().enumerate() {
             if !SIZE_BYTES.contains(size) {
@@ -118,20 +118,20 @@ impl UdpSweep {
             }
         }
         // The length is checked above; this one fits every packet.
-        embedded::check(&self.base, |base| base.clone().with_size(*least).check())?;
+        embedded::check_each_key(&self.base, |base| base.clone().with_size(*least).check())?;
         check_seconds("seconds", Some(self.seconds))?;
         check_omitted(self.omit_seconds)
     }
 
     /// The test for the value at a place of the varied list.
-    pub(super) fn plan(&self, at: usize) -> UdpPlan {
-        let span_ns = nanos(self.seconds);
+    pub(super) fn plan_for_value(&self, at: usize) -> UdpPlan {
+        let span_ns = seconds_to_nanos(self.seconds);
         let test = UdpTest {
             finish: Finish::TimeNs(span_ns),
-            omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
+            omit_ns: seconds_to_nanos(self.omit_seconds.unwrap_or_default()),
             interval_ns: interval_ns(span_ns),
-            size_bytes: pick(self.sizes_bytes.as_ref(), at),
-            pace: pick(self.rates.as_ref(), at).and_then(|rate| rate.0),
+            size_bytes: pick_value(self.sizes_bytes.as_ref(), at),
+            pace: pick_value(self.rates.as_ref(), at).and_then(|rate| rate.0),
             ..self.base.clone()
         };
         let server = ServerPlan::new(None, "", DEFAULT_PORT);
@@ -146,7 +146,7 @@ mod tests {
     use crate::study::{StudyPlan, TestKind};
 
     /// A study of one host that measures itself, with this UDP test.
-    fn study(keys: &str) -> Result<StudyPlan, String> {
+    fn study_from_keys(keys: &str) -> Result<StudyPlan, String> {
         let text = format!(
             "name = \"s\"\ntitle = \"t\"\n\
              [[topology]]\nid = \"a\"\ntitle = \"one\"\nclass = \"c\"\nclient = \"h\"\n\
@@ -157,8 +157,8 @@ mod tests {
         StudyPlan::from_toml(&text).map_err(|error| error.reason)
     }
 
-    fn plans(keys: &str) -> Vec<(u64, Option<String>, UdpPlan)> {
-        let cells = study(keys).expect("a sound plan").cells();
+    fn udp_plans(keys: &str) -> Vec<(u64, Option<String>, UdpPlan)> {
+        let cells = study_from_keys(keys).expect("a sound plan").cell_plans();
         let first = cells.into_iter().filter(|cell| cell.cell.repetition == 1);
         let udp = first.map(|cell| match cell.plan {
             Plan::Udp(udp) => (cell.cell.parameter, cell.cell.label, udp),
@@ -171,7 +171,7 @@ mod tests {
     fn rates_are_varied_with_words_and_sizes_hold() {
         let keys = "rates = [\"100 Mbit/s\", \"max\"]\nsizes_bytes = [8972]\nseconds = 2.0\n\
                     omit_seconds = 0.5";
-        let plans = plans(keys);
+        let plans = udp_plans(keys);
         assert_eq!(plans.len(), 2);
         let (number, label, plan) = &plans[0];
         assert_eq!((*number, label.as_deref()), (100_000_000, Some("rate 100 Mbit/s")));
@@ -180,7 +180,7 @@ mod tests {
         let (number, label, plan) = &plans[1];
         assert_eq!((*number, label.as_deref(), plan.test.pace), (0, Some("rate max"), None));
         // What a study stores is read again.
-        let study = study(keys).expect("a sound plan");
+        let study = study_from_keys(keys).expect("a sound plan");
         let TestKind::Udp(udp) = &study.tests[0].kind else { panic!("it is one of UDP") };
         let json = crate::tree::to_value(udp).expect("plain data");
         assert_eq!(json["rates"], serde_json::json!(["100 Mbit/s", "max"]));
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn sizes_are_varied_at_one_rate() {
-        let plans = plans("rates = [\"max\"]\nsizes_bytes = [1472, 8972]\nseconds = 1.0");
+        let plans = udp_plans("rates = [\"max\"]\nsizes_bytes = [1472, 8972]\nseconds = 1.0");
         let sizes: Vec<u64> = plans.iter().map(|(number, ..)| *number).collect();
         assert_eq!(sizes, [1472, 8972]);
         assert_eq!(plans[1].2.test.size_bytes, Some(8972));
@@ -209,7 +209,7 @@ mod tests {
             ("rates = [\"max\"]\nseconds = 1.0\nstreams = [2]", "has no key 'streams'"),
             ("rates = [\"max\", \"1M\"]\nsizes_bytes = [16, 17]\nseconds = 1.0", "vary one"),
         ] {
-            let message = study(keys).expect_err(expected);
+            let message = study_from_keys(keys).expect_err(expected);
             assert!(message.contains(expected), "'{expected}' is not in: {message}");
         }
     }

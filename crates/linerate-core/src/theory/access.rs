@@ -41,19 +41,19 @@ mod tests {
     use super::*;
 
     /// `got` is within 1e-4 of `want`.
-    fn check(got: f64, want: f64) {
+    fn assert_near(got: f64, want: f64) {
         assert!(((got - want) / want).abs() < 1e-4, "got {got}, want {want}");
     }
 
     #[test]
     fn a_cable_modem_counts_the_frame_with_its_check_sequence() {
-        check(1448.0 / f64::from(docsis_bytes(1500)), 0.953_89); // 1448/1518
+        assert_near(1448.0 / f64::from(docsis_bytes(1500)), 0.953_89); // 1448/1518
         assert_eq!(docsis_bytes(20), 64);
     }
 
     #[test]
     fn a_vdsl2_line_takes_22_bytes_and_one_in_65() {
-        check(1448.0 / ptm_line_bytes(1500), 0.936_74); // 1448/1522 × 64/65
-        check(1440.0 / ptm_line_bytes(1492 + 8), 0.931_57); // PPPoE: 1440/1522 × 64/65
+        assert_near(1448.0 / ptm_line_bytes(1500), 0.936_74); // 1448/1522 × 64/65
+        assert_near(1440.0 / ptm_line_bytes(1492 + 8), 0.931_57); // PPPoE: 1440/1522 × 64/65
     }
 }

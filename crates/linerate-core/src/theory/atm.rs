@@ -115,7 +115,7 @@ pub struct CellTrain {
 /// ```
 /// # Source
 /// ITU-T I.363.5 §9.2.1; RFC 2684.
-pub const fn cells(packet_bytes: u32, header_bytes: u32) -> Option<CellTrain> {
+pub const fn cell_train(packet_bytes: u32, header_bytes: u32) -> Option<CellTrain> {
     let Some(framed) = packet_bytes.checked_add(header_bytes) else { return None };
     if framed > AAL5_PAYLOAD_MAX_BYTES {
         return None;
@@ -136,8 +136,8 @@ mod tests {
     use super::*;
 
     /// IP bytes, cells with LLC/SNAP, padding, bytes of the cells, share of IP in them.
-    fn check(packet: u32, want: (u32, u32, u32), share: f64) {
-        let train = cells(packet, Aal5::LlcSnap.header_bytes()).expect("it fits");
+    fn check_cells(packet: u32, want: (u32, u32, u32), share: f64) {
+        let train = cell_train(packet, Aal5::LlcSnap.header_bytes()).expect("it fits");
         assert_eq!((train.cells, train.padding_bytes, train.wire_bytes), want, "{packet}");
         let got = f64::from(packet) / f64::from(train.wire_bytes);
         assert!((got - share).abs() < 0.000_051, "{packet}: {got}");
@@ -145,17 +145,17 @@ mod tests {
 
     #[test]
     fn packets_fill_the_cells_that_a_hand_sum_gives() {
-        check(40, (2, 40, 106), 0.3774); // 40 + 16 = 56, 96 of two cells
-        check(576, (13, 32, 689), 0.8360);
-        check(1492, (32, 28, 1696), 0.8797);
-        check(1500, (32, 20, 1696), 0.8844);
-        check(4470, (94, 26, 4982), 0.8972);
-        check(9180, (192, 20, 10_176), 0.9021);
+        check_cells(40, (2, 40, 106), 0.3774); // 40 + 16 = 56, 96 of two cells
+        check_cells(576, (13, 32, 689), 0.8360);
+        check_cells(1492, (32, 28, 1696), 0.8797);
+        check_cells(1500, (32, 20, 1696), 0.8844);
+        check_cells(4470, (94, 26, 4982), 0.8972);
+        check_cells(9180, (192, 20, 10_176), 0.9021);
     }
 
     #[test]
     fn a_bare_acknowledgement_fits_one_cell_only_without_llc() {
-        let train = cells(40, Aal5::VcMux.header_bytes()).expect("it fits");
+        let train = cell_train(40, Aal5::VcMux.header_bytes()).expect("it fits");
         assert_eq!((train.cells, train.padding_bytes), (1, 0));
     }
 
@@ -172,9 +172,9 @@ mod tests {
 
     #[test]
     fn a_frame_ends_at_65535_bytes() {
-        assert!(cells(65_527, 8).is_some());
-        assert_eq!(cells(65_528, 8), None);
-        assert_eq!(cells(u32::MAX, 8), None);
+        assert!(cell_train(65_527, 8).is_some());
+        assert_eq!(cell_train(65_528, 8), None);
+        assert_eq!(cell_train(u32::MAX, 8), None);
     }
 
     proptest! {
@@ -183,7 +183,7 @@ mod tests {
             packet in 0_u32..66_000, mapping in 0_usize..8,
         ) {
             let header = Aal5::ALL[mapping].header_bytes();
-            if let Some(train) = cells(packet, header) {
+            if let Some(train) = cell_train(packet, header) {
                 prop_assert!(train.padding_bytes < CELL_PAYLOAD_BYTES);
                 let filled = packet + header + AAL5_TRAILER_BYTES + train.padding_bytes;
                 prop_assert_eq!(filled, train.cells * CELL_PAYLOAD_BYTES);

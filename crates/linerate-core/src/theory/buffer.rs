@@ -73,7 +73,7 @@ pub fn full_link_bytes(rate: BitRate, rtt: Duration, flows: u64) -> Result<f64, 
 /// The area under the sawtooth between l and 1 + b, whose round trip is 1 below 1 and the window
 /// above it.
 pub fn aimd_utilization(share: f64, beta: f64) -> Result<f64, BufferError> {
-    let beta = valid(beta)?;
+    let beta = checked_beta(beta)?;
     if !(share >= 0.0 && share.is_finite()) {
         return Err(BufferError::NotASize { share });
     }
@@ -90,7 +90,7 @@ pub fn aimd_utilization(share: f64, beta: f64) -> Result<f64, BufferError> {
 /// # Errors
 /// β not above 0 and below 1.
 pub fn full_utilization_share(beta: f64) -> Result<f64, BufferError> {
-    Ok(1.0 / valid(beta)? - 1.0)
+    Ok(1.0 / checked_beta(beta)? - 1.0)
 }
 
 /// The smallest buffer, in bandwidth-delay products, at which [`aimd_utilization`] is
@@ -145,7 +145,7 @@ pub fn burst_limited_bps(burst: Bytes, rtt: Duration) -> Result<f64, BufferError
     Ok(burst.count() as f64 * 8.0 / rtt.as_secs_f64())
 }
 
-fn valid(beta: f64) -> Result<f64, BufferError> {
+fn checked_beta(beta: f64) -> Result<f64, BufferError> {
     if beta > 0.0 && beta < 1.0 { Ok(beta) } else { Err(BufferError::BetaOutOfRange { beta }) }
 }
 
@@ -155,12 +155,12 @@ mod tests {
 
     use super::*;
 
-    fn rate(text: &str) -> BitRate {
+    fn parse_rate(text: &str) -> BitRate {
         text.parse().expect("a rate")
     }
 
     /// `got` rounds to `want`, whose last digit stands for `unit`.
-    fn close(got: Result<f64, BufferError>, want: f64, unit: f64) {
+    fn assert_rounds_to(got: Result<f64, BufferError>, want: f64, unit: f64) {
         let got = got.expect("a possible buffer");
         assert!((got - want).abs() <= unit * 0.501, "got {got}, want {want}");
     }
@@ -169,11 +169,11 @@ mod tests {
     fn many_flows_need_a_smaller_buffer() {
         // 10e9 · 0.25 / 8 = 312.5 MB, over sqrt(50,000) = 223.607.
         let rtt = Duration::from_millis(250);
-        close(full_link_bytes(rate("10G"), rtt, 1), 312.5e6, 1e-3);
-        close(full_link_bytes(rate("10G"), rtt, 50_000), 1.398e6, 1e3);
+        assert_rounds_to(full_link_bytes(parse_rate("10G"), rtt, 1), 312.5e6, 1e-3);
+        assert_rounds_to(full_link_bytes(parse_rate("10G"), rtt, 50_000), 1.398e6, 1e3);
         let rtt = Duration::from_millis(21);
-        close(full_link_bytes(rate("1G"), rtt, 1), 2.625e6, 1e-3);
-        close(full_link_bytes(rate("1G"), rtt, 100), 262.5e3, 1e-3);
+        assert_rounds_to(full_link_bytes(parse_rate("1G"), rtt, 1), 2.625e6, 1e-3);
+        assert_rounds_to(full_link_bytes(parse_rate("1G"), rtt, 100), 262.5e3, 1e-3);
     }
 
     #[test]
@@ -181,13 +181,13 @@ mod tests {
         // By hand for b = 0.5, β = 0.5: l = 0.75, ((1 − 0.5625)/2 + 0.625) / (0.25 + 0.625).
         let table = [(0.0, 0.75), (0.1, 0.8176), (0.25, 0.8929), (0.5, 0.9643), (1.0, 1.0)];
         for (share, want) in table {
-            close(aimd_utilization(share, 0.5), want, 1e-4);
+            assert_rounds_to(aimd_utilization(share, 0.5), want, 1e-4);
         }
         for (share, want) in [(0.0, 0.85), (0.1, 0.9210), (0.25, 0.9808), (0.4286, 1.0)] {
-            close(aimd_utilization(share, 0.7), want, 1e-4);
+            assert_rounds_to(aimd_utilization(share, 0.7), want, 1e-4);
         }
-        close(full_utilization_share(0.5), 1.0, 1e-12);
-        close(full_utilization_share(0.7), 0.4286, 1e-4);
+        assert_rounds_to(full_utilization_share(0.5), 1.0, 1e-12);
+        assert_rounds_to(full_utilization_share(0.7), 0.4286, 1e-4);
         assert_eq!(aimd_utilization(0.0, 0.5), Ok(0.75));
         assert_eq!(aimd_utilization(5.0, 0.5), Ok(1.0));
     }
@@ -195,22 +195,24 @@ mod tests {
     #[test]
     fn one_burst_in_each_round_trip_is_slower_than_its_queue_drains() {
         let burst = Bytes::new(1000 * 1500);
-        close(burst_limited_bps(burst, Duration::from_millis(20)), 600e6, 1.0);
-        close(burst_limited_bps(burst, Duration::from_millis(175)), 68.57e6, 1e4);
+        assert_rounds_to(burst_limited_bps(burst, Duration::from_millis(20)), 600e6, 1.0);
+        assert_rounds_to(burst_limited_bps(burst, Duration::from_millis(175)), 68.57e6, 1e4);
     }
 
     #[test]
     fn a_full_queue_adds_its_length_over_the_rate() {
         // 250,000 bytes at 50 Mbit/s: 40 ms.
-        close(queue_delay_s(Bytes::new(250_000), rate("50M")), 0.04, 1e-12);
-        assert!((queue_bytes(Duration::from_millis(40), rate("50M")) - 250_000.0).abs() < 1e-6);
+        assert_rounds_to(queue_delay_s(Bytes::new(250_000), parse_rate("50M")), 0.04, 1e-12);
+        assert!(
+            (queue_bytes(Duration::from_millis(40), parse_rate("50M")) - 250_000.0).abs() < 1e-6
+        );
     }
 
     #[test]
     fn what_cannot_be_gets_a_line() {
         let cases = [
-            (full_link_bytes(rate("1G"), Duration::ZERO, 0), BufferError::ZeroFlows),
-            (queue_delay_s(Bytes::new(1), rate("0")), BufferError::ZeroRate),
+            (full_link_bytes(parse_rate("1G"), Duration::ZERO, 0), BufferError::ZeroFlows),
+            (queue_delay_s(Bytes::new(1), parse_rate("0")), BufferError::ZeroRate),
             (burst_limited_bps(Bytes::new(1), Duration::ZERO), BufferError::ZeroRtt),
             (aimd_utilization(-0.1, 0.5), BufferError::NotASize { share: -0.1 }),
             (aimd_utilization(0.1, 1.0), BufferError::BetaOutOfRange { beta: 1.0 }),

@@ -65,15 +65,15 @@ impl Carrier {
 
     /// The name that the program reads: `aal5-llcsnap`.
     pub fn name(self) -> &'static str {
-        self.names().0
+        self.name_and_title().0
     }
 
     /// The carrier for people: `IP in AAL5, LLC/SNAP`.
-    pub fn title(self) -> &'static str {
-        self.names().1
+    pub fn display_title(self) -> &'static str {
+        self.name_and_title().1
     }
 
-    fn names(self) -> (&'static str, &'static str) {
+    fn name_and_title(self) -> (&'static str, &'static str) {
         let row = NAMES.iter().find(|row| row.0 == self).expect("every carrier is in the table");
         (row.1, row.2)
     }

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::record::Family;
+use crate::record::IpFamily;
 
 use super::esp::{
     Cipher, Esp, QUIC_CONNECTION_ID_MAX_BYTES, ip_header_bytes, quic_bytes, wireguard_fixed_bytes,
@@ -53,31 +53,31 @@ pub enum Encapsulation {
     /// IP packets in IP packets.
     IpIp {
         /// IP version of the outer header.
-        outer: Family,
+        outer: IpFamily,
     },
     /// Generic routing encapsulation (RFC 2784).
     Gre {
         /// IP version of the outer header.
-        outer: Family,
+        outer: IpFamily,
         /// True for a key of 4 bytes.
         key: bool,
     },
     /// VXLAN, which carries Ethernet.
     Vxlan {
         /// IP version of the outer header.
-        outer: Family,
+        outer: IpFamily,
     },
     /// Geneve, which carries Ethernet here.
     Geneve {
         /// IP version of the outer header.
-        outer: Family,
+        outer: IpFamily,
         /// A multiple of 4 up to [`GENEVE_OPTIONS_MAX_BYTES`].
         options_bytes: u8,
     },
     /// WireGuard tunnel over UDP.
     WireGuard {
         /// IP version of the outer header.
-        outer: Family,
+        outer: IpFamily,
     },
     /// An IPsec ESP tunnel.
     Esp(Esp),
@@ -159,7 +159,7 @@ impl Encapsulation {
     }
 
     /// Number of VLAN tags in the frame.
-    pub const fn tags(self) -> u8 {
+    pub const fn vlan_tags(self) -> u8 {
         match self {
             Self::Vlan => 1,
             Self::Qinq => 2,
@@ -168,7 +168,7 @@ impl Encapsulation {
     }
 
     /// Name of the encapsulation: `GRE with a key`.
-    pub fn title(self) -> String {
+    pub fn display_title(self) -> String {
         let title = match self {
             Self::Vlan => "802.1Q tag",
             Self::Qinq => "two VLAN tags",
@@ -192,9 +192,9 @@ impl Encapsulation {
     }
 
     /// Headers with their bytes, in words: `IPv4 20, UDP 8, VXLAN 8, Ethernet 14`.
-    pub fn parts(self) -> String {
+    pub fn headers_in_words(self) -> String {
         match self {
-            Self::Vlan | Self::Qinq | Self::Mpls { .. } => self.title(),
+            Self::Vlan | Self::Qinq | Self::Mpls { .. } => self.display_title(),
             Self::Pppoe | Self::PppoeBabyJumbo => "PPPoE 6, PPP 2".to_owned(),
             Self::IpIp { outer } => ip_words(outer).to_owned(),
             Self::Gre { outer, key: false } => format!("{}, GRE 4", ip_words(outer)),
@@ -222,8 +222,8 @@ impl Encapsulation {
             Self::Mpls { .. } => "RFC 3032 §2.1",
             Self::Pppoe => "RFC 2516 §4 and §7",
             Self::PppoeBabyJumbo => "RFC 4638",
-            Self::IpIp { outer: Family::V4 } => "RFC 2003 §3",
-            Self::IpIp { outer: Family::V6 } => "RFC 2473 §3",
+            Self::IpIp { outer: IpFamily::V4 } => "RFC 2003 §3",
+            Self::IpIp { outer: IpFamily::V6 } => "RFC 2473 §3",
             Self::Gre { key: false, .. } => "RFC 2784 §2",
             Self::Gre { key: true, .. } => "RFC 2890 §2",
             Self::Vxlan { .. } => "RFC 7348 §5",
@@ -238,10 +238,10 @@ impl Encapsulation {
     }
 }
 
-const fn ip_words(family: Family) -> &'static str {
+const fn ip_words(family: IpFamily) -> &'static str {
     match family {
-        Family::V4 => "IPv4 20",
-        Family::V6 => "IPv6 40",
+        IpFamily::V4 => "IPv4 20",
+        IpFamily::V6 => "IPv6 40",
     }
 }
 
@@ -261,15 +261,17 @@ impl FromStr for Encapsulation {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let name = text.trim().to_ascii_lowercase();
         let found = match name.split_once(':') {
-            Some((name, number)) => number.parse().ok().and_then(|number| sized(name, number)),
-            None => plain(&name),
+            Some((name, number)) => {
+                number.parse().ok().and_then(|number| parse_numbered(name, number))
+            }
+            None => parse_unnumbered(&name),
         };
         found.ok_or_else(|| ParseNameError::new(text, "an encapsulation", ACCEPTED))
     }
 }
 
 /// Encapsulations that need no number.
-fn plain(name: &str) -> Option<Encapsulation> {
+fn parse_unnumbered(name: &str) -> Option<Encapsulation> {
     Some(match name {
         "vlan" => Encapsulation::Vlan,
         "qinq" => Encapsulation::Qinq,
@@ -307,21 +309,21 @@ fn tunnel(name: &str) -> Option<Encapsulation> {
     })
 }
 
-fn split_family(name: &str) -> (&str, Family) {
+fn split_family(name: &str) -> (&str, IpFamily) {
     match name.strip_suffix("-v6") {
-        Some(name) => (name, Family::V6),
-        None => (name, Family::V4),
+        Some(name) => (name, IpFamily::V6),
+        None => (name, IpFamily::V4),
     }
 }
 
 /// Encapsulations with a number after a colon.
-fn sized(name: &str, number: u32) -> Option<Encapsulation> {
+fn parse_numbered(name: &str, number: u32) -> Option<Encapsulation> {
     let byte = u8::try_from(number).ok();
     let found = match (split_family(name), byte) {
-        (("mtu", Family::V4), _) => Encapsulation::Mtu { bytes: number },
-        (("mpls", Family::V4), Some(labels)) => Encapsulation::Mpls { labels },
+        (("mtu", IpFamily::V4), _) => Encapsulation::Mtu { bytes: number },
+        (("mpls", IpFamily::V4), Some(labels)) => Encapsulation::Mpls { labels },
         (("geneve", outer), Some(options_bytes)) => Encapsulation::Geneve { outer, options_bytes },
-        (("quic", Family::V4), Some(connection_id_bytes)) => {
+        (("quic", IpFamily::V4), Some(connection_id_bytes)) => {
             Encapsulation::Quic { connection_id_bytes }
         }
         _ => return None,
@@ -347,7 +349,7 @@ impl Encapsulation {
 
 impl fmt::Display for Encapsulation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let v6 = |outer: Family| if outer == Family::V6 { "-v6" } else { "" };
+        let v6 = |outer: IpFamily| if outer == IpFamily::V6 { "-v6" } else { "" };
         f.pad(&match *self {
             Self::Vlan => "vlan".to_owned(),
             Self::Qinq => "qinq".to_owned(),
@@ -395,7 +397,9 @@ mod tests {
             esp-cbc-sha256-natt-v6 esp-gcm-v6 mtu:1420 quic quic:0 quic:20";
         for name in names.split_whitespace() {
             assert_eq!(read(name).to_string(), name);
-            assert!(!read(name).title().is_empty() && !read(name).parts().is_empty());
+            assert!(
+                !read(name).display_title().is_empty() && !read(name).headers_in_words().is_empty()
+            );
         }
     }
 

@@ -4,7 +4,7 @@
 //! (ESP), RFC 4106 (AES-GCM), RFC 3602 (AES-CBC), RFC 2404 and 4868 (integrity), RFC 3948 (NAT),
 //! the WireGuard paper §5.4.6, RFC 9000 §17.3 and §19.8 with RFC 9001 §5.3 (QUIC).
 
-use crate::record::Family;
+use crate::record::IpFamily;
 
 use super::framing::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 
@@ -67,14 +67,14 @@ pub struct Esp {
     /// True for ESP in UDP, to pass address translators (RFC 3948).
     pub nat_traversal: bool,
     /// IP version of the outer header.
-    pub outer: Family,
+    pub outer: IpFamily,
 }
 
 /// The outer IP header of a tunnel, bytes.
-pub const fn ip_header_bytes(family: Family) -> u32 {
+pub const fn ip_header_bytes(family: IpFamily) -> u32 {
     match family {
-        Family::V4 => IPV4_HEADER_BYTES,
-        Family::V6 => IPV6_HEADER_BYTES,
+        IpFamily::V4 => IPV4_HEADER_BYTES,
+        IpFamily::V6 => IPV6_HEADER_BYTES,
     }
 }
 
@@ -113,7 +113,11 @@ impl Esp {
 /// A full packet of 1420 travels as 1480 over IPv4.
 /// # Source
 /// WireGuard paper §5.4.6; Linux drivers/net/wireguard/send.c.
-pub const fn wireguard_outer_bytes(inner_bytes: u32, tunnel_mtu_bytes: u32, outer: Family) -> u32 {
+pub const fn wireguard_outer_bytes(
+    inner_bytes: u32,
+    tunnel_mtu_bytes: u32,
+    outer: IpFamily,
+) -> u32 {
     let aligned = align_up(inner_bytes, WIREGUARD_ALIGN_BYTES);
     let limit = if tunnel_mtu_bytes > inner_bytes { tunnel_mtu_bytes } else { inner_bytes };
     let padded = if aligned > limit { limit } else { aligned };
@@ -121,7 +125,7 @@ pub const fn wireguard_outer_bytes(inner_bytes: u32, tunnel_mtu_bytes: u32, oute
 }
 
 /// WireGuard's headers and tag with UDP and IP, bytes: 60 over IPv4, 80 over IPv6.
-pub const fn wireguard_fixed_bytes(outer: Family) -> u32 {
+pub const fn wireguard_fixed_bytes(outer: IpFamily) -> u32 {
     ip_header_bytes(outer) + UDP_HEADER_BYTES + WIREGUARD_BYTES
 }
 
@@ -143,31 +147,31 @@ mod tests {
 
     const CIPHERS: [Cipher; 3] = [Cipher::Gcm, Cipher::CbcSha1, Cipher::CbcSha256];
 
-    fn esp(cipher: Cipher, nat_traversal: bool) -> Esp {
-        Esp { cipher, nat_traversal, outer: Family::V4 }
+    fn esp_over_ipv4(cipher: Cipher, nat_traversal: bool) -> Esp {
+        Esp { cipher, nat_traversal, outer: IpFamily::V4 }
     }
 
     #[test]
     fn esp_packets_have_the_sizes_of_a_hand_sum() {
         // 20 + 8 + 8 + (1400 + 2 → 1404) + 16; 20 + 8 + 16 + (→ 1408) + 12 or 16.
-        let outer = |inner| CIPHERS.map(|cipher| esp(cipher, false).outer_bytes(inner));
+        let outer = |inner| CIPHERS.map(|cipher| esp_over_ipv4(cipher, false).outer_bytes(inner));
         assert_eq!(outer(1400), [1456, 1464, 1468]);
         assert_eq!(outer(1500), [1556, 1560, 1564]);
     }
 
     #[test]
     fn the_longest_inner_packet_is_found() {
-        let inner = |natt| CIPHERS.map(|cipher| esp(cipher, natt).inner_max_bytes(1500));
+        let inner = |natt| CIPHERS.map(|cipher| esp_over_ipv4(cipher, natt).inner_max_bytes(1500));
         assert_eq!(inner(false), [Some(1446), Some(1438), Some(1438)]);
         assert_eq!(inner(true), [Some(1438), Some(1422), Some(1422)]);
-        assert_eq!(esp(Cipher::Gcm, false).inner_max_bytes(53), None);
+        assert_eq!(esp_over_ipv4(Cipher::Gcm, false).inner_max_bytes(53), None);
     }
 
     #[test]
     fn wireguard_pads_to_sixteen_but_never_past_its_mtu() {
-        let outer = |inner| wireguard_outer_bytes(inner, 1420, Family::V4) - 60;
+        let outer = |inner| wireguard_outer_bytes(inner, 1420, IpFamily::V4) - 60;
         assert_eq!([1400, 1408, 1409, 1420].map(outer), [1408, 1408, 1420, 1420]);
-        assert_eq!(wireguard_outer_bytes(1420, 1420, Family::V6), 1500);
+        assert_eq!(wireguard_outer_bytes(1420, 1420, IpFamily::V6), 1500);
     }
 
     #[test]
@@ -181,7 +185,7 @@ mod tests {
         fn the_longest_inner_packet_fits_and_one_byte_more_does_not(
             outer in 60_u32..70_000, natt: bool, cipher in 0_usize..3,
         ) {
-            let esp = esp(CIPHERS[cipher], natt);
+            let esp = esp_over_ipv4(CIPHERS[cipher], natt);
             if let Some(inner) = esp.inner_max_bytes(outer) {
                 prop_assert!(esp.outer_bytes(inner) <= outer);
                 prop_assert!(esp.outer_bytes(inner + 1) > outer);
@@ -191,10 +195,10 @@ mod tests {
         #[test]
         fn no_size_panics(inner: u32, mtu: u32) {
             for cipher in CIPHERS {
-                let _ = esp(cipher, true).outer_bytes(inner);
-                let _ = esp(cipher, true).inner_max_bytes(inner);
+                let _ = esp_over_ipv4(cipher, true).outer_bytes(inner);
+                let _ = esp_over_ipv4(cipher, true).inner_max_bytes(inner);
             }
-            prop_assert!(wireguard_outer_bytes(inner, mtu, Family::V6) >= inner);
+            prop_assert!(wireguard_outer_bytes(inner, mtu, IpFamily::V6) >= inner);
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use thiserror::Error;
 
-use crate::record::Family;
+use crate::record::IpFamily;
 use crate::units::{BitRate, FrameLen, PacketRate};
 
 /// Preamble and start-of-frame delimiter, bytes (IEEE 802.3 §3.1.1: 7 + 1).
@@ -73,19 +73,19 @@ pub enum Transport {
 
 /// The headers of a flow's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub struct SegmentHeaders {
     /// IP version of the packets.
-    pub family: Family,
+    pub family: IpFamily,
     /// Transport header after the IP header.
     pub transport: Transport,
 }
 
-impl Segment {
+impl SegmentHeaders {
     /// IP and transport headers of a packet, bytes.
     pub const fn header_bytes(self) -> u32 {
         let ip = match self.family {
-            Family::V4 => IPV4_HEADER_BYTES,
-            Family::V6 => IPV6_HEADER_BYTES,
+            IpFamily::V4 => IPV4_HEADER_BYTES,
+            IpFamily::V6 => IPV6_HEADER_BYTES,
         };
         ip + match self.transport {
             Transport::Tcp => TCP_HEADER_BYTES,
@@ -195,7 +195,10 @@ pub fn whole_frame_rate(rate: BitRate, len: FrameLen) -> u64 {
 /// A rate of 0, an MTU that the headers fill, an MTU above 65535.
 /// # Source
 /// IEEE 802.3; RFC 6349 gives 8127 frames/s and 94.9 Mbit/s of TCP at 100 Mbit/s.
-pub fn ceiling(link: &EthernetLink, segment: &Segment) -> Result<FramingCeiling, FramingError> {
+pub fn ceiling(
+    link: &EthernetLink,
+    segment: &SegmentHeaders,
+) -> Result<FramingCeiling, FramingError> {
     let frame = frame_bytes(link.mtu_bytes, link.vlan_tags);
     let sizes = PacketSizes {
         payload: segment.payload_bytes(link.mtu_bytes)?,
@@ -203,7 +206,7 @@ pub fn ceiling(link: &EthernetLink, segment: &Segment) -> Result<FramingCeiling,
         frame,
         counted: wire_bytes(frame),
     };
-    sizes.at(link.rate)
+    sizes.ceiling_at_rate(link.rate)
 }
 
 /// Highest rates of a flow of full packets on a shaped link; bursts that the shaper lets through at
@@ -218,7 +221,7 @@ pub fn ceiling(link: &EthernetLink, segment: &Segment) -> Result<FramingCeiling,
 /// segment of a large send counts its own headers (qdisc_pkt_len_init in net/core/dev.c).
 pub fn shaped_ceiling(
     link: &ShapedLink,
-    segment: &Segment,
+    segment: &SegmentHeaders,
 ) -> Result<FramingCeiling, FramingError> {
     let sizes = PacketSizes {
         payload: segment.payload_bytes(link.mtu_bytes)?,
@@ -226,7 +229,7 @@ pub fn shaped_ceiling(
         frame: frame_bytes(link.mtu_bytes, 0),
         counted: link.mtu_bytes + HEADER_BYTES,
     };
-    sizes.at(link.rate)
+    sizes.ceiling_at_rate(link.rate)
 }
 
 /// One full packet, in bytes at each layer.
@@ -239,7 +242,7 @@ struct PacketSizes {
 }
 
 impl PacketSizes {
-    fn at(&self, rate: BitRate) -> Result<FramingCeiling, FramingError> {
+    fn ceiling_at_rate(&self, rate: BitRate) -> Result<FramingCeiling, FramingError> {
         if rate.bits_per_sec() == 0 {
             return Err(FramingError::ZeroRate);
         }
@@ -261,42 +264,42 @@ mod tests {
 
     use super::*;
 
-    const V4: Segment = Segment { family: Family::V4, transport: Transport::Tcp };
-    const V4_TS: Segment = Segment { transport: Transport::TcpWithTimestamps, ..V4 };
-    const V4_UDP: Segment = Segment { transport: Transport::Udp, ..V4 };
-    const V6: Segment = Segment { family: Family::V6, transport: Transport::Tcp };
-    const V6_TS: Segment = Segment { transport: Transport::TcpWithTimestamps, ..V6 };
-    const V6_UDP: Segment = Segment { transport: Transport::Udp, ..V6 };
+    const V4: SegmentHeaders = SegmentHeaders { family: IpFamily::V4, transport: Transport::Tcp };
+    const V4_TS: SegmentHeaders = SegmentHeaders { transport: Transport::TcpWithTimestamps, ..V4 };
+    const V4_UDP: SegmentHeaders = SegmentHeaders { transport: Transport::Udp, ..V4 };
+    const V6: SegmentHeaders = SegmentHeaders { family: IpFamily::V6, transport: Transport::Tcp };
+    const V6_TS: SegmentHeaders = SegmentHeaders { transport: Transport::TcpWithTimestamps, ..V6 };
+    const V6_UDP: SegmentHeaders = SegmentHeaders { transport: Transport::Udp, ..V6 };
 
-    fn link(rate: &str, mtu_bytes: u32, vlan_tags: u8) -> EthernetLink {
+    fn ethernet_link(rate: &str, mtu_bytes: u32, vlan_tags: u8) -> EthernetLink {
         EthernetLink { rate: rate.parse().expect("a rate"), mtu_bytes, vlan_tags }
     }
 
-    fn payload_mbps(link: &EthernetLink, segment: &Segment) -> f64 {
+    fn payload_mbps(link: &EthernetLink, segment: &SegmentHeaders) -> f64 {
         ceiling(link, segment).expect("a possible link").payload_bps / 1e6
     }
 
     /// `got` rounds to `want`, whose last digit stands for `unit`.
-    fn close(got: f64, want: f64, unit: f64) {
+    fn assert_rounds_to(got: f64, want: f64, unit: f64) {
         assert!((got - want).abs() <= unit * 0.501, "got {got}, want {want}");
     }
 
     /// One row: rate; frames/s of 64 and of 1518 bytes; Mbit/s of payload for TCP with timestamps,
     /// TCP, TCP over IPv6 with timestamps and UDP at MTU 1500, TCP with timestamps at MTU 9000.
-    fn check(rate: &str, frames: [f64; 2], mbps: [f64; 5]) {
+    fn check_rates(rate: &str, frames: [f64; 2], mbps: [f64; 5]) {
         let bits = rate.parse().expect("a rate");
         for (bytes, want) in [64, 1518].into_iter().zip(frames) {
             let len = FrameLen::from_bytes(bytes).expect("a frame");
             let got = frame_rate(bits, len).per_sec();
             assert!((got - want).abs() <= want * 1e-7 + 0.005, "{rate} {bytes} {got} {want}");
         }
-        let standard = link(rate, 1500, 0);
+        let standard = ethernet_link(rate, 1500, 0);
         let got = [
             payload_mbps(&standard, &V4_TS),
             payload_mbps(&standard, &V4),
             payload_mbps(&standard, &V6_TS),
             payload_mbps(&standard, &V4_UDP),
-            payload_mbps(&link(rate, 9000, 0), &V4_TS),
+            payload_mbps(&ethernet_link(rate, 9000, 0), &V4_TS),
         ];
         for (got, want) in got.into_iter().zip(mbps) {
             assert!(((got - want) / want).abs() < 1e-5, "{rate}: {got} {want}");
@@ -307,31 +310,39 @@ mod tests {
     fn ceilings_from_10_megabit_to_800_gigabit_come_out() {
         // 1e6 / (8 * 84) = 1488.0952, 1e6 / (8 * 1538) = 81.274382 frames/s each Mbit/s; payload
         // shares 1448, 1460, 1428 and 1472 of 1538 and 8948 of 9038.
-        check("10M", [14_880.95, 812.744], [9.4148, 9.4928, 9.2848, 9.5709, 9.9004]);
-        check("100M", [148_809.52, 8_127.438], [94.148, 94.928, 92.848, 95.709, 99.004]);
-        check("1G", [1_488_095.24, 81_274.382], [941.482, 949.285, 928.479, 957.087, 990.042]);
-        check(
+        check_rates("10M", [14_880.95, 812.744], [9.4148, 9.4928, 9.2848, 9.5709, 9.9004]);
+        check_rates("100M", [148_809.52, 8_127.438], [94.148, 94.928, 92.848, 95.709, 99.004]);
+        check_rates(
+            "1G",
+            [1_488_095.24, 81_274.382],
+            [941.482, 949.285, 928.479, 957.087, 990.042],
+        );
+        check_rates(
             "2.5G",
             [3_720_238.10, 203_185.956],
             [2353.706, 2373.212, 2321.196, 2392.718, 2475.105],
         );
-        check("10G", [14_880_952.38, 812_743.82], [9414.82, 9492.85, 9284.79, 9570.87, 9900.42]);
-        check(
+        check_rates(
+            "10G",
+            [14_880_952.38, 812_743.82],
+            [9414.82, 9492.85, 9284.79, 9570.87, 9900.42],
+        );
+        check_rates(
             "25G",
             [37_202_380.95, 2_031_859.56],
             [23_537.06, 23_732.12, 23_211.96, 23_927.18, 24_751.05],
         );
-        check(
+        check_rates(
             "100G",
             [148_809_523.8, 8_127_438.2],
             [94_148.2, 94_928.5, 92_847.9, 95_708.7, 99_004.2],
         );
-        check(
+        check_rates(
             "400G",
             [595_238_095.2, 32_509_752.9],
             [376_593.0, 379_713.9, 371_391.4, 382_834.9, 396_016.8],
         );
-        check(
+        check_rates(
             "800G",
             [1_190_476_190.5, 65_019_505.9],
             [753_186.0, 759_427.8, 742_782.8, 765_669.7, 792_033.6],
@@ -341,14 +352,18 @@ mod tests {
     #[test]
     fn rates_between_scale_linearly() {
         for (rate, gigabits) in [("5G", 5.0), ("40G", 40.0), ("50G", 50.0), ("200G", 200.0)] {
-            close(payload_mbps(&link(rate, 1500, 0), &V4_TS), 941.482_445 * gigabits, 1e-3);
+            assert_rounds_to(
+                payload_mbps(&ethernet_link(rate, 1500, 0), &V4_TS),
+                941.482_445 * gigabits,
+                1e-3,
+            );
         }
     }
 
     #[test]
     fn vlan_tags_cost_four_bytes_each() {
-        close(payload_mbps(&link("1G", 1500, 1), &V4_TS), 939.040, 1e-3); // 1448/1542
-        close(payload_mbps(&link("1G", 1500, 2), &V4_TS), 936.611, 1e-3); // 1448/1546
+        assert_rounds_to(payload_mbps(&ethernet_link("1G", 1500, 1), &V4_TS), 939.040, 1e-3); // 1448/1542
+        assert_rounds_to(payload_mbps(&ethernet_link("1G", 1500, 2), &V4_TS), 936.611, 1e-3); // 1448/1546
     }
 
     #[test]
@@ -376,19 +391,19 @@ mod tests {
     #[test]
     fn the_figures_of_rfc_6349_come_out() {
         // RFC 6349: 100 Mbit/s, MTU 1500: 8127 frames/s, 94.9 Mbit/s of TCP payload.
-        let ceiling = ceiling(&link("100M", 1500, 0), &V4).expect("a possible link");
-        close(ceiling.frames_per_s, 8127.438, 1e-3);
-        close(ceiling.payload_bps / 1e6, 94.9, 0.1);
+        let ceiling = ceiling(&ethernet_link("100M", 1500, 0), &V4).expect("a possible link");
+        assert_rounds_to(ceiling.frames_per_s, 8127.438, 1e-3);
+        assert_rounds_to(ceiling.payload_bps / 1e6, 94.9, 0.1);
     }
 
     #[test]
     fn every_layer_holds_the_one_above_it() {
         // 1 Gbit/s, 9216: 9254 on the wire, 9234 in the frame, 9216 in IP, 9144 over IPv6 TCP.
-        let ceiling = ceiling(&link("1G", 9216, 0), &V6_TS).expect("a possible link");
-        close(ceiling.wire_bps, 1e9, 1e-3);
-        close(ceiling.frame_bps / 1e9, 9234.0 / 9254.0, 1e-12);
-        close(ceiling.ip_bps / 1e9, 9216.0 / 9254.0, 1e-12);
-        close(ceiling.payload_bps / 1e9, 9144.0 / 9254.0, 1e-12);
+        let ceiling = ceiling(&ethernet_link("1G", 9216, 0), &V6_TS).expect("a possible link");
+        assert_rounds_to(ceiling.wire_bps, 1e9, 1e-3);
+        assert_rounds_to(ceiling.frame_bps / 1e9, 9234.0 / 9254.0, 1e-12);
+        assert_rounds_to(ceiling.ip_bps / 1e9, 9216.0 / 9254.0, 1e-12);
+        assert_rounds_to(ceiling.payload_bps / 1e9, 9144.0 / 9254.0, 1e-12);
     }
 
     #[test]
@@ -399,7 +414,7 @@ mod tests {
         {
             assert_eq!(segment.payload_bytes(576), Ok(payload));
             let want = 100.0 * f64::from(payload) / 614.0;
-            close(payload_mbps(&link("100M", 576, 0), &segment), want, 1e-9);
+            assert_rounds_to(payload_mbps(&ethernet_link("100M", 576, 0), &segment), want, 1e-9);
         }
     }
 
@@ -418,16 +433,16 @@ mod tests {
         let oc3 = ShapedLink { rate: "155.52M".parse().expect("a rate"), mtu_bytes: 1500 };
         let ceiling = shaped_ceiling(&oc3, &V4_TS).expect("a possible link");
         // 155,520,000 * 1448 / 1514 and / (8 * 1514); 1538 of 1514 on the wire behind it.
-        close(ceiling.payload_bps, 148_740_396.3, 0.1);
-        close(ceiling.frames_per_s, 12_840.158_5, 1e-4);
-        close(ceiling.frame_bps, 155_520_000.0 * 1518.0 / 1514.0, 1e-3);
-        close(ceiling.wire_bps, 155_520_000.0 * 1538.0 / 1514.0, 1e-3);
+        assert_rounds_to(ceiling.payload_bps, 148_740_396.3, 0.1);
+        assert_rounds_to(ceiling.frames_per_s, 12_840.158_5, 1e-4);
+        assert_rounds_to(ceiling.frame_bps, 155_520_000.0 * 1518.0 / 1514.0, 1e-3);
+        assert_rounds_to(ceiling.wire_bps, 155_520_000.0 * 1538.0 / 1514.0, 1e-3);
     }
 
     #[test]
     fn impossible_links_are_refused_in_one_line() {
-        let message = |rate: &str, mtu, segment: &Segment| {
-            ceiling(&link(rate, mtu, 0), segment).expect_err("impossible").to_string()
+        let message = |rate: &str, mtu, segment: &SegmentHeaders| {
+            ceiling(&ethernet_link(rate, mtu, 0), segment).expect_err("impossible").to_string()
         };
         assert_eq!(message("0", 1500, &V4), "the link's rate is 0");
         assert_eq!(
@@ -441,7 +456,7 @@ mod tests {
         let shaped = ShapedLink { rate: BitRate::from_bits_per_sec(0), mtu_bytes: 1500 };
         assert_eq!(shaped_ceiling(&shaped, &V4), Err(FramingError::ZeroRate));
         assert!(shaped_ceiling(&ShapedLink { mtu_bytes: 0, ..shaped }, &V4).is_err());
-        assert!(ceiling(&link("1G", 53, 0), &V4_TS).is_ok());
+        assert!(ceiling(&ethernet_link("1G", 53, 0), &V4_TS).is_ok());
     }
 
     proptest! {
@@ -449,8 +464,8 @@ mod tests {
         fn no_input_panics_and_no_ceiling_exceeds_the_link(
             bps: u64, mtu_bytes in 0_u32..70_000, vlan_tags: u8, v6: bool, udp: bool,
         ) {
-            let segment = Segment {
-                family: if v6 { Family::V6 } else { Family::V4 },
+            let segment = SegmentHeaders {
+                family: if v6 { IpFamily::V6 } else { IpFamily::V4 },
                 transport: if udp { Transport::Udp } else { Transport::TcpWithTimestamps },
             };
             let rate = BitRate::from_bits_per_sec(bps);

@@ -252,7 +252,7 @@ impl Scale {
     /// A span in ticks.
     /// # Errors
     /// When it does not fit.
-    pub fn ticks(&self, span: Duration) -> Result<i128, ContractError> {
+    pub fn ticks_of_span(&self, span: Duration) -> Result<i128, ContractError> {
         let ns = i128::try_from(span.as_nanos()).map_err(|_| ContractError::TooFine)?;
         ns.checked_mul(self.per_ns)
             .filter(|ticks| *ticks < 1 << TICK_BITS)
@@ -277,7 +277,7 @@ impl Scale {
     }
 
     /// A number of ticks in nanoseconds.
-    pub fn nanos(&self, ticks: i128) -> f64 {
+    pub fn ticks_to_nanos(&self, ticks: i128) -> f64 {
         ticks as f64 / self.per_ns as f64
     }
 }
@@ -331,7 +331,7 @@ mod tests {
     use crate::units::Bytes;
 
     /// Both forms on cells at 0, 1, … 15; times in halves.
-    fn check(increment: i128, limit: i128, kept: &str) {
+    fn check_both_forms(increment: i128, limit: i128, kept: &str) {
         let rule = Gcra { increment, limit };
         let mut scheduling = VirtualScheduling::new(rule);
         let mut bucket = LeakyBucket::new(rule);
@@ -346,11 +346,11 @@ mod tests {
     fn cells_back_to_back_pass_as_in_the_figures_of_the_standard() {
         // ATM Forum Traffic Management 4.0, T = 4.5 cell times; the last one by hand:
         // TAT 10, 20, then 20 - 15 = 5 is the next time, 30 - 15 = 15 the one after it.
-        check(9, 1, "1000100001000100");
-        check(9, 3, "1001000010001000");
-        check(9, 7, "1100001000100001");
-        check(9, 14, "1110000100010000");
-        check(20, 30, "1100010000000001");
+        check_both_forms(9, 1, "1000100001000100");
+        check_both_forms(9, 3, "1001000010001000");
+        check_both_forms(9, 7, "1100001000100001");
+        check_both_forms(9, 14, "1110000100010000");
+        check_both_forms(20, 30, "1100010000000001");
     }
 
     /// Numbers without a pattern (SplitMix64), the same in every run.
@@ -413,7 +413,7 @@ mod tests {
         let scale = Scale::new(burst.sustainable, "149.76 Mbit/s".parse().expect("a rate"));
         let scale = scale.expect("a scale");
         let limit = scale.burst_tolerance(&burst).expect("it fits");
-        assert_eq!(limit, scale.ticks(Duration::from_millis(93)).expect("it fits"));
+        assert_eq!(limit, scale.ticks_of_span(Duration::from_millis(93)).expect("it fits"));
         let mut meter = VirtualScheduling::new(Gcra { increment: 4, limit: 93 });
         assert_eq!((0..40).take_while(|&at| meter.arrive(at)).count(), 32);
     }
@@ -465,7 +465,7 @@ mod tests {
             if let Some((scale, (rate, line))) =
                 rates.and_then(|rates| Scale::new(rates.0, rates.1).ok().zip(Some(rates)))
             {
-                let _ = scale.ticks(Duration::from_nanos(ns));
+                let _ = scale.ticks_of_span(Duration::from_nanos(ns));
                 let (peak, sustainable) = (line, rate);
                 let _ = scale.burst_tolerance(&Sustained { peak, sustainable, burst_cells: ns });
             }

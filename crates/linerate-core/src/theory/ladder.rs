@@ -15,15 +15,17 @@ mod sweep;
 
 use serde::{Deserialize, Serialize};
 
-pub use climb::{LadderError, SEND_BUFFER_USABLE, climb};
-pub use document::{Asked, LayerRow, Limits, MeasuredShare, PathCeiling, Question, SCHEMA, answer};
-pub use facts::{AckPath, Amount, Facts, Known, LinkFact, Packet, Response};
+pub use climb::{LadderError, SEND_BUFFER_USABLE, ladder_from_facts};
+pub use document::{
+    CeilingRequest, LayerRow, Limits, MeasuredShare, PathCeiling, PathQuestion, SCHEMA, answer,
+};
+pub use facts::{AckPath, Amount, CeilingFacts, FullPacketLengths, Known, LinkFact, Response};
 pub use frame_rates::{
     FRAME_RATES_SCHEMA, FrameRates, FrameRow, OpticalColumn, OpticalRow, frame_rates,
 };
 pub use need::{
-    LossBudget, Needs, Propagation, RECEIVE_BUFFER_PER_WINDOW, TransferTime, needs, propagation,
-    transfer_times,
+    LossBudget, Needs, Propagation, RECEIVE_BUFFER_PER_WINDOW, TransferTime, path_needs,
+    propagation, transfer_times,
 };
 pub use sweep::{Curve, Sweep, by_loss, by_rtt, by_window};
 
@@ -98,7 +100,7 @@ impl RungKind {
 /// One bound of the rate, with its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Rung {
+pub struct CeilingRung {
     /// Kind of the bound.
     pub kind: RungKind,
     /// The most payload that passes, bit/s, all flows together.
@@ -121,7 +123,7 @@ pub struct Rung {
 #[serde(transparent)]
 pub struct Ladder {
     /// The rungs, at most one of a kind.
-    pub rungs: Vec<Rung>,
+    pub rungs: Vec<CeilingRung>,
 }
 
 /// The lowest bounds: one, or two that are close to each other.
@@ -179,12 +181,12 @@ pub enum Statement {
 
 impl Ladder {
     /// The rung of a kind.
-    pub fn rung(&self, kind: RungKind) -> Option<&Rung> {
+    pub fn rung_of_kind(&self, kind: RungKind) -> Option<&CeilingRung> {
         self.rungs.iter().find(|rung| rung.kind == kind)
     }
 
     /// Rate that the path could carry: its lowest rung. `None` when nothing is known of the path.
-    pub fn ceiling(&self) -> Option<&Rung> {
+    pub fn ceiling(&self) -> Option<&CeilingRung> {
         lowest(self.rungs.iter().filter(|rung| rung.kind.is_path()))
     }
 
@@ -203,13 +205,13 @@ impl Ladder {
     ///
     /// The start-up is part of every transfer and lies below the path by its nature; it counts
     /// where it costs more than [`AT_CEILING`] leaves.
-    pub fn by_height(&self) -> Vec<&Rung> {
+    pub fn by_height(&self) -> Vec<&CeilingRung> {
         let path_bps = self.ceiling().map(|rung| rung.payload_bps);
-        let counts = |rung: &&Rung| {
+        let counts = |rung: &&CeilingRung| {
             rung.kind != RungKind::StartUp
                 || path_bps.is_none_or(|bps| rung.payload_bps < AT_CEILING * bps)
         };
-        let mut rungs: Vec<&Rung> = self.rungs.iter().filter(counts).collect();
+        let mut rungs: Vec<&CeilingRung> = self.rungs.iter().filter(counts).collect();
         rungs.sort_by(|a, b| a.payload_bps.total_cmp(&b.payload_bps));
         rungs
     }
@@ -227,13 +229,13 @@ impl Ladder {
 
     /// The next rung, which the transfer would reach if the lowest one were gone. `None` when there
     /// is no other.
-    pub fn without_lowest(&self) -> Option<&Rung> {
+    pub fn without_lowest(&self) -> Option<&CeilingRung> {
         self.by_height().get(1).copied()
     }
 
     /// Kinds of which nothing is known.
     pub fn missing(&self) -> Vec<RungKind> {
-        RungKind::ALL.into_iter().filter(|kind| self.rung(*kind).is_none()).collect()
+        RungKind::ALL.into_iter().filter(|kind| self.rung_of_kind(*kind).is_none()).collect()
     }
 
     /// Comparison of a measured payload rate with the rungs; `None` on an empty ladder.
@@ -275,7 +277,7 @@ impl Ladder {
 
 impl Binding {
     /// The lowest of the rungs that bind.
-    pub const fn first(self) -> RungKind {
+    pub const fn lowest_kind(self) -> RungKind {
         match self {
             Self::One(kind) | Self::Two(kind, _) => kind,
         }
@@ -290,7 +292,7 @@ impl Binding {
     }
 }
 
-fn lowest<'a>(rungs: impl Iterator<Item = &'a Rung>) -> Option<&'a Rung> {
+fn lowest<'a>(rungs: impl Iterator<Item = &'a CeilingRung>) -> Option<&'a CeilingRung> {
     rungs.min_by(|a, b| a.payload_bps.total_cmp(&b.payload_bps))
 }
 
@@ -298,8 +300,8 @@ fn lowest<'a>(rungs: impl Iterator<Item = &'a Rung>) -> Option<&'a Rung> {
 mod tests {
     use super::*;
 
-    fn rung(kind: RungKind, mbps: f64) -> Rung {
-        Rung {
+    fn rung_from_mbps(kind: RungKind, mbps: f64) -> CeilingRung {
+        CeilingRung {
             kind,
             payload_bps: mbps * 1e6,
             low_bps: None,
@@ -311,7 +313,7 @@ mod tests {
     }
 
     fn ladder(rungs: &[(RungKind, f64)]) -> Ladder {
-        Ladder { rungs: rungs.iter().map(|(kind, mbps)| rung(*kind, *mbps)).collect() }
+        Ladder { rungs: rungs.iter().map(|(kind, mbps)| rung_from_mbps(*kind, *mbps)).collect() }
     }
 
     use RungKind::{Application, LocalLink, Loss, ReceiveWindow, StartUp, SustainedRate};

@@ -14,7 +14,7 @@ use crate::units::BitRate;
 
 /// A link: its kind and rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Link {
+pub enum LinkTechnology {
     /// Ethernet at any rate.
     Ethernet(BitRate),
     /// 10GBASE-W: Ethernet frames in an OC-192 payload.
@@ -40,55 +40,55 @@ pub enum Link {
 /// A link with its name and title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedLink {
-    /// Name that [`Link`] reads and prints.
+    /// Name that [`LinkTechnology`] reads and prints.
     pub name: &'static str,
     /// Title of the link, for people.
     pub title: &'static str,
     /// The link of this name.
-    pub link: Link,
+    pub link: LinkTechnology,
 }
 
-const fn named(name: &'static str, title: &'static str, link: Link) -> NamedLink {
+const fn named_link(name: &'static str, title: &'static str, link: LinkTechnology) -> NamedLink {
     NamedLink { name, title, link }
 }
 
-const fn ethernet(mbps: u64) -> Link {
-    Link::Ethernet(BitRate::from_bits_per_sec(mbps * 1_000_000))
+const fn ethernet(mbps: u64) -> LinkTechnology {
+    LinkTechnology::Ethernet(BitRate::from_bits_per_sec(mbps * 1_000_000))
 }
 
-impl Link {
+impl LinkTechnology {
     /// Links with a name and a rate of their own: Ethernet, SONET/SDH and older lines, each kind
     /// slowest first.
     pub const NAMED: &'static [NamedLink] = &[
-        named("10m", "10 Mbit/s Ethernet", ethernet(10)),
-        named("100m", "100 Mbit/s Ethernet", ethernet(100)),
-        named("1g", "1 Gbit/s Ethernet", ethernet(1_000)),
-        named("2.5g", "2.5 Gbit/s Ethernet", ethernet(2_500)),
-        named("5g", "5 Gbit/s Ethernet", ethernet(5_000)),
-        named("10gbase-w", "10GBASE-W, Ethernet in OC-192", Self::WanPhy),
-        named("10g", "10 Gbit/s Ethernet", ethernet(10_000)),
-        named("25g", "25 Gbit/s Ethernet", ethernet(25_000)),
-        named("40g", "40 Gbit/s Ethernet", ethernet(40_000)),
-        named("50g", "50 Gbit/s Ethernet", ethernet(50_000)),
-        named("100g", "100 Gbit/s Ethernet", ethernet(100_000)),
-        named("200g", "200 Gbit/s Ethernet", ethernet(200_000)),
-        named("400g", "400 Gbit/s Ethernet", ethernet(400_000)),
-        named("800g", "800 Gbit/s Ethernet", ethernet(800_000)),
-        named("oc1", "OC-1 (STM-0)", Self::Sonet(Sonet::Oc1)),
-        named("oc3", "OC-3c (STM-1)", Self::Sonet(Sonet::Oc3)),
-        named("oc12", "OC-12c (STM-4)", Self::Sonet(Sonet::Oc12)),
-        named("oc48", "OC-48c (STM-16)", Self::Sonet(Sonet::Oc48)),
-        named("oc192", "OC-192c (STM-64)", Self::Sonet(Sonet::Oc192)),
-        named("oc768", "OC-768c (STM-256)", Self::Sonet(Sonet::Oc768)),
-        named("ds1", "DS1 (T1)", Self::Pdh(Pdh::Ds1)),
-        named("e1", "E1", Self::Pdh(Pdh::E1)),
-        named("e3", "E3", Self::Pdh(Pdh::E3)),
-        named("ds3", "DS3 (T3)", Self::Pdh(Pdh::Ds3)),
-        named("ds3-plcp", "DS3 (T3), cells in PLCP", Self::Pdh(Pdh::Ds3Plcp)),
+        named_link("10m", "10 Mbit/s Ethernet", ethernet(10)),
+        named_link("100m", "100 Mbit/s Ethernet", ethernet(100)),
+        named_link("1g", "1 Gbit/s Ethernet", ethernet(1_000)),
+        named_link("2.5g", "2.5 Gbit/s Ethernet", ethernet(2_500)),
+        named_link("5g", "5 Gbit/s Ethernet", ethernet(5_000)),
+        named_link("10gbase-w", "10GBASE-W, Ethernet in OC-192", Self::WanPhy),
+        named_link("10g", "10 Gbit/s Ethernet", ethernet(10_000)),
+        named_link("25g", "25 Gbit/s Ethernet", ethernet(25_000)),
+        named_link("40g", "40 Gbit/s Ethernet", ethernet(40_000)),
+        named_link("50g", "50 Gbit/s Ethernet", ethernet(50_000)),
+        named_link("100g", "100 Gbit/s Ethernet", ethernet(100_000)),
+        named_link("200g", "200 Gbit/s Ethernet", ethernet(200_000)),
+        named_link("400g", "400 Gbit/s Ethernet", ethernet(400_000)),
+        named_link("800g", "800 Gbit/s Ethernet", ethernet(800_000)),
+        named_link("oc1", "OC-1 (STM-0)", Self::Sonet(Sonet::Oc1)),
+        named_link("oc3", "OC-3c (STM-1)", Self::Sonet(Sonet::Oc3)),
+        named_link("oc12", "OC-12c (STM-4)", Self::Sonet(Sonet::Oc12)),
+        named_link("oc48", "OC-48c (STM-16)", Self::Sonet(Sonet::Oc48)),
+        named_link("oc192", "OC-192c (STM-64)", Self::Sonet(Sonet::Oc192)),
+        named_link("oc768", "OC-768c (STM-256)", Self::Sonet(Sonet::Oc768)),
+        named_link("ds1", "DS1 (T1)", Self::Pdh(Pdh::Ds1)),
+        named_link("e1", "E1", Self::Pdh(Pdh::E1)),
+        named_link("e3", "E3", Self::Pdh(Pdh::E3)),
+        named_link("ds3", "DS3 (T3)", Self::Pdh(Pdh::Ds3)),
+        named_link("ds3-plcp", "DS3 (T3), cells in PLCP", Self::Pdh(Pdh::Ds3Plcp)),
     ];
 
     /// Rate at which bits leave; the rate that was given for a link that is known by it.
-    pub const fn rate(self) -> BitRate {
+    pub const fn bit_rate(self) -> BitRate {
         match self {
             Self::Ethernet(rate)
             | Self::Docsis(rate)
@@ -104,7 +104,7 @@ impl Link {
     }
 
     /// The link for people: `OC-12c (STM-4)`, `1 Gbit/s Ethernet`, `VDSL2 at 50 Mbit/s`.
-    pub fn title(self) -> String {
+    pub fn display_title(self) -> String {
         if let Some(known) = Self::NAMED.iter().find(|known| known.link == self) {
             return known.title.to_owned();
         }
@@ -118,7 +118,7 @@ impl Link {
             Self::WifiLegacy(_) => "802.11a/g",
             Self::WanPhy | Self::Sonet(_) | Self::Pdh(_) => "line",
         };
-        format!("{kind} at {}", self.rate())
+        format!("{kind} at {}", self.bit_rate())
     }
 
     /// Link-layer protocol of the link unless another is asked for.
@@ -151,7 +151,7 @@ impl Link {
     }
 
     /// True when the carrier runs on the link.
-    pub const fn takes(self, carrier: Carrier) -> bool {
+    pub const fn supports_carrier(self, carrier: Carrier) -> bool {
         match self {
             Self::Sonet(_) => matches!(carrier, Carrier::Pos { .. } | Carrier::Aal5(_)),
             Self::Pdh(_) => matches!(carrier, Carrier::Hdlc { .. } | Carrier::Aal5(_)),
@@ -180,7 +180,7 @@ const ACCEPTED: &str = "oc1 to oc768, stm1 to stm256, ds1, e1, e3, ds3, ds3-plcp
     rate such as 1g, 10gbase-w, or one of docsis vdsl2 adsl shaped wifi wifi-legacy with a rate: \
     vdsl2:50m";
 
-impl FromStr for Link {
+impl FromStr for LinkTechnology {
     type Err = ParseNameError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -209,40 +209,40 @@ impl FromStr for Link {
 }
 
 /// Other names of links that have one.
-fn other_name(name: &str) -> Option<Link> {
+fn other_name(name: &str) -> Option<LinkTechnology> {
     Some(match name {
-        "stm0" => Link::Sonet(Sonet::Oc1),
-        "stm1" => Link::Sonet(Sonet::Oc3),
-        "stm4" => Link::Sonet(Sonet::Oc12),
-        "stm16" => Link::Sonet(Sonet::Oc48),
-        "stm64" => Link::Sonet(Sonet::Oc192),
-        "stm256" => Link::Sonet(Sonet::Oc768),
-        "t1" => Link::Pdh(Pdh::Ds1),
-        "t3" => Link::Pdh(Pdh::Ds3),
+        "stm0" => LinkTechnology::Sonet(Sonet::Oc1),
+        "stm1" => LinkTechnology::Sonet(Sonet::Oc3),
+        "stm4" => LinkTechnology::Sonet(Sonet::Oc12),
+        "stm16" => LinkTechnology::Sonet(Sonet::Oc48),
+        "stm64" => LinkTechnology::Sonet(Sonet::Oc192),
+        "stm256" => LinkTechnology::Sonet(Sonet::Oc768),
+        "t1" => LinkTechnology::Pdh(Pdh::Ds1),
+        "t3" => LinkTechnology::Pdh(Pdh::Ds3),
         _ => return None,
     })
 }
 
 /// Links that are known by a rate.
-fn kind_of(name: &str) -> Option<fn(BitRate) -> Link> {
+fn kind_of(name: &str) -> Option<fn(BitRate) -> LinkTechnology> {
     Some(match name {
-        "ethernet" => Link::Ethernet,
-        "docsis" => Link::Docsis,
-        "vdsl2" => Link::Vdsl2,
-        "adsl" => Link::Adsl,
-        "shaped" => Link::Shaped,
-        "wifi" => Link::Wifi,
-        "wifi-legacy" => Link::WifiLegacy,
+        "ethernet" => LinkTechnology::Ethernet,
+        "docsis" => LinkTechnology::Docsis,
+        "vdsl2" => LinkTechnology::Vdsl2,
+        "adsl" => LinkTechnology::Adsl,
+        "shaped" => LinkTechnology::Shaped,
+        "wifi" => LinkTechnology::Wifi,
+        "wifi-legacy" => LinkTechnology::WifiLegacy,
         _ => return None,
     })
 }
 
-impl fmt::Display for Link {
+impl fmt::Display for LinkTechnology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(known) = Self::NAMED.iter().find(|known| known.link == *self) {
             return f.pad(known.name);
         }
-        let rate = rate_text(self.rate());
+        let rate = rate_text(self.bit_rate());
         f.pad(&match self {
             Self::Docsis(_) => format!("docsis:{rate}"),
             Self::Vdsl2(_) => format!("vdsl2:{rate}"),
@@ -276,16 +276,16 @@ mod tests {
 
     use super::*;
 
-    fn link(text: &str) -> Link {
+    fn parse_link(text: &str) -> LinkTechnology {
         text.parse().unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]
     fn every_named_link_is_read_and_printed() {
-        for known in Link::NAMED {
-            assert_eq!(link(known.name), known.link);
+        for known in LinkTechnology::NAMED {
+            assert_eq!(parse_link(known.name), known.link);
             assert_eq!(known.link.to_string(), known.name);
-            assert_eq!(known.link.title(), known.title);
+            assert_eq!(known.link.display_title(), known.title);
         }
     }
 
@@ -307,14 +307,14 @@ mod tests {
             ("1234567", "1234.567k", "1.23 Mbit/s Ethernet"),
         ];
         for (text, name, title) in cases {
-            assert_eq!(link(text).to_string(), name);
-            assert_eq!(link(text).title(), title);
+            assert_eq!(parse_link(text).to_string(), name);
+            assert_eq!(parse_link(text).display_title(), title);
         }
     }
 
     #[test]
     fn what_is_no_link_is_refused_in_one_line() {
-        let refused = |text: &str| text.parse::<Link>().expect_err(text).to_string();
+        let refused = |text: &str| text.parse::<LinkTechnology>().expect_err(text).to_string();
         assert_eq!(
             refused("oc7"),
             "\"oc7\" is not a link: there is none of that name; write oc1 to oc768, stm1 to \
@@ -331,32 +331,32 @@ mod tests {
     #[test]
     fn bradners_frame_rates_come_out_to_800_gigabit() {
         // RFC 5180 appendix A; 9018: 10^7 / (8 × 9038) = 138.3.
-        let rates = |text| link(text).frame_rates().expect("Ethernet");
+        let rates = |text| parse_link(text).frame_rates().expect("Ethernet");
         assert_eq!(rates("10m"), [14_880, 8_445, 4_528, 2_349, 1_197, 961, 812, 138]);
         assert_eq!(rates("800g")[0], 1_190_476_190);
         assert_eq!(rates("800g")[6], 65_019_505);
-        assert_eq!(link("oc12").frame_rates(), None);
+        assert_eq!(parse_link("oc12").frame_rates(), None);
     }
 
     #[test]
     fn every_link_takes_its_own_carrier() {
-        for known in Link::NAMED {
-            assert!(known.link.takes(known.link.default_carrier()), "{}", known.name);
+        for known in LinkTechnology::NAMED {
+            assert!(known.link.supports_carrier(known.link.default_carrier()), "{}", known.name);
         }
     }
 
     proptest! {
         #[test]
         fn every_link_prints_as_it_is_read(bps: u64, kind in 0_usize..7) {
-            let kinds = [Link::Ethernet, Link::Docsis, Link::Vdsl2, Link::Adsl, Link::Shaped,
-                Link::Wifi, Link::WifiLegacy];
+            let kinds = [LinkTechnology::Ethernet, LinkTechnology::Docsis, LinkTechnology::Vdsl2, LinkTechnology::Adsl, LinkTechnology::Shaped,
+                LinkTechnology::Wifi, LinkTechnology::WifiLegacy];
             let made = kinds[kind](BitRate::from_bits_per_sec(bps));
             prop_assert_eq!(made.to_string().parse(), Ok(made));
         }
 
         #[test]
         fn no_text_panics(text in ".{0,30}|(docsis|wifi|oc|stm)?:?[0-9.]{0,20}[gm]?") {
-            let _ = text.parse::<Link>();
+            let _ = text.parse::<LinkTechnology>();
         }
     }
 }

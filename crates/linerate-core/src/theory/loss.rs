@@ -161,7 +161,7 @@ pub enum LossError {
 /// avoidance algorithm", CCR 27(3), 1997, §2 and table 1.
 pub fn mathis_rate(path: &Path, acks: Acks, p: f64) -> Result<f64, LossError> {
     let segment_bps = path.segment_bps()?;
-    Ok(segment_bps * acks.mathis_constant() / loss(p)?.sqrt())
+    Ok(segment_bps * acks.mathis_constant() / checked_loss(p)?.sqrt())
 }
 
 /// The most loss at which [`mathis_rate`] still is `rate`: p = (8 MSS C / (RTT R))².
@@ -184,7 +184,7 @@ pub fn mathis_budget(path: &Path, acks: Acks, rate: BitRate) -> Result<f64, Loss
 /// RFC 5348 §3.1 leaves out the window and the minimum ([`tfrc_rate`]).
 pub fn pftk_rate(path: &Path, model: &Pftk, p: f64) -> Result<f64, LossError> {
     let segment_bits = path.segment_bits()?;
-    let rate_bps = segment_bits / model.seconds_per_segment(path, loss(p)?)?;
+    let rate_bps = segment_bits / model.seconds_per_segment(path, checked_loss(p)?)?;
     Ok(model.window_bps(path)?.map_or(rate_bps, |window_bps| rate_bps.min(window_bps)))
 }
 
@@ -226,7 +226,7 @@ pub fn pftk_budget(path: &Path, model: &Pftk, rate: BitRate) -> Result<f64, Loss
 /// # Errors
 /// A round trip or segment of 0, p not above 0 and below 1.
 pub fn reno_range(path: &Path, p: f64) -> Result<RenoRange, LossError> {
-    let rate = |acks| match loss(p)? {
+    let rate = |acks| match checked_loss(p)? {
         p if p <= MATHIS_LOSS_MAX => mathis_rate(path, acks, p),
         p => pftk_rate(path, &path.beyond_mathis(acks), p),
     };
@@ -258,7 +258,7 @@ pub fn reno_budget(path: &Path, rate: BitRate) -> Result<RenoRange, LossError> {
 pub fn tfrc_rate(path: &Path, acks: Acks, rto: Duration, p: f64) -> Result<f64, LossError> {
     let segment_bits = path.segment_bits()?;
     let model = Pftk { acks, rto, window: None };
-    let (recovery, timeouts) = model.waits(path, loss(p)?)?;
+    let (recovery, timeouts) = model.recovery_and_timeout_s(path, checked_loss(p)?)?;
     Ok(segment_bits / (recovery + timeouts))
 }
 
@@ -273,7 +273,7 @@ pub fn tfrc_rate(path: &Path, acks: Acks, rto: Duration, p: f64) -> Result<f64, 
 /// RFC 9438 §5 and §5.1; RFC 8312 §5.1 prints 187 segments for 100 ms and 1 in 10,000.
 pub fn cubic_window(rtt: Duration, p: f64) -> Result<CubicWindow, LossError> {
     let seconds = seconds(rtt)?;
-    let p = loss(p)?;
+    let p = checked_loss(p)?;
     let cubic = cubic_constant().powf(0.25) * (seconds / p).powf(0.75);
     let reno = Acks::Every.mathis_constant() / p.sqrt();
     Ok(CubicWindow { segments: cubic.max(reno), reno_friendly: reno >= cubic })
@@ -346,7 +346,7 @@ impl Path {
 
 impl Pftk {
     /// Seconds that a segment costs by duplicate acknowledgements and by timeouts; `p` up to 1.
-    fn waits(&self, path: &Path, p: f64) -> Result<(f64, f64), LossError> {
+    fn recovery_and_timeout_s(&self, path: &Path, p: f64) -> Result<(f64, f64), LossError> {
         if self.rto.is_zero() {
             return Err(LossError::ZeroRto);
         }
@@ -357,7 +357,7 @@ impl Pftk {
     }
 
     fn seconds_per_segment(&self, path: &Path, p: f64) -> Result<f64, LossError> {
-        let (recovery, timeouts) = self.waits(path, p)?;
+        let (recovery, timeouts) = self.recovery_and_timeout_s(path, p)?;
         let all = self.rto.as_secs_f64() * p * (1.0 + 32.0 * p * p);
         Ok(recovery + timeouts.min(all))
     }
@@ -380,7 +380,7 @@ fn seconds(rtt: Duration) -> Result<f64, LossError> {
     if rtt.is_zero() { Err(LossError::ZeroRtt) } else { Ok(rtt.as_secs_f64()) }
 }
 
-fn loss(p: f64) -> Result<f64, LossError> {
+fn checked_loss(p: f64) -> Result<f64, LossError> {
     match p {
         0.0 => Err(LossError::NoLoss),
         _ if p > 0.0 && p < 1.0 => Ok(p),

@@ -70,21 +70,21 @@ mod tests {
     use super::*;
 
     /// `got` is within 1e-4 of `want`.
-    fn check(got: f64, want: f64) {
+    fn assert_near(got: f64, want: f64) {
         assert!(((got - want) / want).abs() < 1e-4, "got {got}, want {want}");
     }
 
     #[test]
     fn light_takes_almost_five_microseconds_for_a_kilometre() {
-        check(fibre_delay_s(1.0).expect("a distance") * 1e6, 4.896_72); // 1468 / 299.792458
-        check(fibre_delay_s(1000.0).expect("a distance") * 2e3, 9.793_44);
+        assert_near(fibre_delay_s(1.0).expect("a distance") * 1e6, 4.896_72); // 1468 / 299.792458
+        assert_near(fibre_delay_s(1000.0).expect("a distance") * 2e3, 9.793_44);
         assert_eq!(fibre_delay_s(0.0), Ok(0.0));
     }
 
     #[test]
     fn a_round_trip_of_21_ms_is_more_than_a_thousand_kilometres() {
-        check(fibre_km(Duration::from_millis(21)), 2_144.29); // 0.021 × 299,792.458 / 2.936
-        check(21.0 / (fibre_delay_s(1000.0).expect("a distance") * 2e3), 2.144_3);
+        assert_near(fibre_km(Duration::from_millis(21)), 2_144.29); // 0.021 × 299,792.458 / 2.936
+        assert_near(21.0 / (fibre_delay_s(1000.0).expect("a distance") * 2e3), 2.144_3);
     }
 
     #[test]
@@ -93,9 +93,9 @@ mod tests {
             let rate = rate.parse().expect("a rate");
             serialisation_s(Bytes::new(bytes), rate).expect("a rate") * 1e6
         };
-        check(us(1538, "100M"), 123.04);
-        check(us(1538, "1G"), 12.304);
-        check(us(9180, "599.04M"), 122.596);
+        assert_near(us(1538, "100M"), 123.04);
+        assert_near(us(1538, "1G"), 12.304);
+        assert_near(us(9180, "599.04M"), 122.596);
     }
 
     #[test]

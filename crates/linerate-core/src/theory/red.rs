@@ -13,7 +13,7 @@ pub const MARK_MAX: f64 = 0.02;
 
 /// Settings of a queue. Lengths are in bytes or in packets, all alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Red {
+pub struct RedParameters {
     /// Averaged length below which nothing is marked.
     pub min: f64,
     /// Averaged length from which everything is marked.
@@ -58,7 +58,7 @@ pub enum RedError {
     ZeroPacket,
 }
 
-impl Red {
+impl RedParameters {
     /// Settings that can be.
     /// # Errors
     /// A negative threshold, `max` not above `min`, a chance or weight not above 0 and up to 1.
@@ -161,11 +161,11 @@ mod tests {
 
     use super::*;
 
-    fn red() -> Red {
-        Red::new(30e3, 90e3, MARK_MAX, WEIGHT).expect("possible settings")
+    fn example_red() -> RedParameters {
+        RedParameters::new(30e3, 90e3, MARK_MAX, WEIGHT).expect("possible settings")
     }
 
-    fn close(got: Result<f64, RedError>, want: f64) {
+    fn assert_close(got: Result<f64, RedError>, want: f64) {
         let got = got.expect("possible");
         assert!((got - want).abs() < 1e-12, "got {got}, want {want}");
     }
@@ -173,18 +173,18 @@ mod tests {
     #[test]
     fn the_chance_grows_between_the_thresholds() {
         for (average, want) in [(0.0, 0.0), (30e3, 0.0), (60e3, 0.01), (90e3, 1.0), (2e5, 1.0)] {
-            close(red().mark_chance(average), want);
+            assert_close(example_red().mark_chance(average), want);
         }
-        close(red().average_for(0.01), 60e3);
+        assert_close(example_red().average_for(0.01), 60e3);
     }
 
     #[test]
     fn marks_are_spread() {
-        close(spread_chance(0.01, 0), 0.01);
-        close(spread_chance(0.01, 50), 0.02);
-        close(spread_chance(0.01, 99), 1.0);
-        close(spread_chance(0.01, 1000), 1.0);
-        close(spread_chance(0.0, 1000), 0.0);
+        assert_close(spread_chance(0.01, 0), 0.01);
+        assert_close(spread_chance(0.01, 50), 0.02);
+        assert_close(spread_chance(0.01, 99), 1.0);
+        assert_close(spread_chance(0.01, 1000), 1.0);
+        assert_close(spread_chance(0.0, 1000), 0.0);
         // Each of the 100 places of the next mark has the same chance.
         let mut none_yet = 1.0;
         for count in 0..100 {
@@ -199,9 +199,9 @@ mod tests {
         // 1 − 0.998^1000 = 0.8649.
         let reached = average_reached(WEIGHT, 1000).expect("a weight");
         assert!((reached - 0.8649).abs() < 5e-5, "{reached}");
-        let after = red().averaged_after(0.0, 80e3, 1000.0);
+        let after = example_red().averaged_after(0.0, 80e3, 1000.0);
         assert!((after - 80e3 * reached).abs() < 1e-6, "{after}");
-        let stepped = (0..1000).fold(0.0, |average, _| red().averaged(average, 80e3));
+        let stepped = (0..1000).fold(0.0, |average, _| example_red().averaged(average, 80e3));
         assert!((after - stepped).abs() < 1e-6, "{after} {stepped}");
     }
 
@@ -216,18 +216,18 @@ mod tests {
     #[test]
     fn what_cannot_be_gets_a_line() {
         let cases = [
-            (Red::new(2.0, 1.0, 0.1, 0.1), RedError::Thresholds { min: 2.0, max: 1.0 }),
-            (Red::new(-1.0, 1.0, 0.1, 0.1), RedError::Thresholds { min: -1.0, max: 1.0 }),
-            (Red::new(1.0, 2.0, 0.0, 0.1), RedError::Chance { chance: 0.0 }),
-            (Red::new(1.0, 2.0, 0.1, 1.5), RedError::Weight { weight: 1.5 }),
+            (RedParameters::new(2.0, 1.0, 0.1, 0.1), RedError::Thresholds { min: 2.0, max: 1.0 }),
+            (RedParameters::new(-1.0, 1.0, 0.1, 0.1), RedError::Thresholds { min: -1.0, max: 1.0 }),
+            (RedParameters::new(1.0, 2.0, 0.0, 0.1), RedError::Chance { chance: 0.0 }),
+            (RedParameters::new(1.0, 2.0, 0.1, 1.5), RedError::Weight { weight: 1.5 }),
         ];
         for (got, want) in cases {
             assert_eq!(got, Err(want));
             assert!(!want.to_string().contains('\n'));
         }
-        assert!(Red::new(1.0, f64::NAN, 0.1, 0.1).is_err());
-        assert!(red().mark_chance(f64::NAN).is_err());
-        assert!(red().average_for(0.5).is_err());
+        assert!(RedParameters::new(1.0, f64::NAN, 0.1, 0.1).is_err());
+        assert!(example_red().mark_chance(f64::NAN).is_err());
+        assert!(example_red().average_for(0.5).is_err());
         assert!(spread_chance(1.5, 0).is_err());
         assert!(average_reached(0.0, 1).is_err());
         assert_eq!(tc_burst_packets(1, 2, 0), Err(RedError::ZeroPacket));
@@ -236,13 +236,13 @@ mod tests {
     proptest! {
         #[test]
         fn the_average_for_a_chance_is_the_inverse(chance in 1e-6_f64..0.0199) {
-            let back = red().mark_chance(red().average_for(chance)?)?;
+            let back = example_red().mark_chance(example_red().average_for(chance)?)?;
             prop_assert!((back - chance).abs() < 1e-12);
         }
 
         #[test]
         fn a_longer_queue_is_never_marked_less(average in 0.0_f64..2e5, more in 0.0_f64..1e5) {
-            prop_assert!(red().mark_chance(average + more)? >= red().mark_chance(average)?);
+            prop_assert!(example_red().mark_chance(average + more)? >= example_red().mark_chance(average)?);
         }
     }
 }

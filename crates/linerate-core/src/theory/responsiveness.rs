@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    fn times(tcp: u64, tls: Option<u64>, http: u64, loaded: u64) -> LoadedRoundTrips {
+    fn loaded_round_trips(tcp: u64, tls: Option<u64>, http: u64, loaded: u64) -> LoadedRoundTrips {
         LoadedRoundTrips {
             tcp_foreign: Duration::from_millis(tcp),
             tls_foreign: tls.map(Duration::from_millis),
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn both_formulas_come_out_by_hand() {
         // 60000/60 = 1000 and 60000/20 = 3000; 60000/40 = 1500.
-        let example = times(60, Some(60), 60, 20);
+        let example = loaded_round_trips(60, Some(60), 60, 20);
         let got = round_trips_per_minute(&example).expect("possible");
         assert!((got - 2000.0).abs() < 1e-9, "{got}");
         let got = round_trips_per_minute_of_mean(&example).expect("possible");
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn without_tls_two_times_are_averaged() {
         // 60000/((20 + 40)/2) = 2000 and 60000/60 = 1000.
-        let got = round_trips_per_minute(&times(20, None, 40, 60)).expect("possible");
+        let got = round_trips_per_minute(&loaded_round_trips(20, None, 40, 60)).expect("possible");
         assert!((got - 1500.0).abs() < 1e-9, "{got}");
     }
 
@@ -137,9 +137,9 @@ mod tests {
     #[test]
     fn what_cannot_be_gets_a_line() {
         let error = Err(ResponsivenessError::ZeroRoundTrip);
-        assert_eq!(round_trips_per_minute(&times(0, None, 1, 1)), error);
-        assert_eq!(round_trips_per_minute(&times(1, Some(0), 1, 1)), error);
-        assert_eq!(round_trips_per_minute_of_mean(&times(1, None, 1, 0)), error);
+        assert_eq!(round_trips_per_minute(&loaded_round_trips(0, None, 1, 1)), error);
+        assert_eq!(round_trips_per_minute(&loaded_round_trips(1, Some(0), 1, 1)), error);
+        assert_eq!(round_trips_per_minute_of_mean(&loaded_round_trips(1, None, 1, 0)), error);
         assert_eq!(trimmed_mean(&mut []), Err(ResponsivenessError::NoSamples));
         let text = ResponsivenessError::ZeroRoundTrip.to_string();
         assert_eq!(text, "a round trip of 0 gives no count of round trips per minute");
@@ -152,10 +152,10 @@ mod tests {
             more in 1_u64..100,
         ) {
             let [tcp, tls, http, loaded] = ms;
-            let here = times(tcp, Some(tls), http, loaded);
+            let here = loaded_round_trips(tcp, Some(tls), http, loaded);
             let rpm = round_trips_per_minute(&here)?;
-            let slower = round_trips_per_minute(&times(tcp + more, Some(tls), http, loaded))?;
-            let fuller = round_trips_per_minute(&times(tcp, Some(tls), http, loaded + more))?;
+            let slower = round_trips_per_minute(&loaded_round_trips(tcp + more, Some(tls), http, loaded))?;
+            let fuller = round_trips_per_minute(&loaded_round_trips(tcp, Some(tls), http, loaded + more))?;
             prop_assert!(slower < rpm && fuller < rpm);
             prop_assert!(round_trips_per_minute_of_mean(&here)? <= rpm * (1.0 + 1e-12));
         }

@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    fn close(got: Result<f64, MetricError>, want: f64, tolerance: f64) {
+    fn assert_close(got: Result<f64, MetricError>, want: f64, tolerance: f64) {
         let got = got.expect("possible");
         assert!((got - want).abs() <= tolerance, "got {got}, want {want}");
     }
@@ -98,22 +98,22 @@ mod tests {
     #[test]
     fn the_examples_of_the_rfc_come_out() {
         // §4.1.2: five transfers of 100 MB share 500 Mbit/s: 8 s, and took 12.
-        close(ideal_transfer_s(Bytes::new(500_000_000), 500e6), 8.0, 1e-12);
+        assert_close(ideal_transfer_s(Bytes::new(500_000_000), 500e6), 8.0, 1e-12);
         let seconds = Duration::from_secs;
-        close(transfer_time_ratio(seconds(12), seconds(8)), 1.5, 1e-12);
+        assert_close(transfer_time_ratio(seconds(12), seconds(8)), 1.5, 1e-12);
         // §4.2.1: 100/102.
-        close(efficiency(Bytes::new(102_000), Bytes::new(2_000)), 0.980_392, 1e-6);
+        assert_close(efficiency(Bytes::new(102_000), Bytes::new(2_000)), 0.980_392, 1e-6);
         // §4.3.1: 7/25.
         let ms = Duration::from_millis;
-        close(buffer_delay(ms(32), ms(25)), 0.28, 1e-12);
+        assert_close(buffer_delay(ms(32), ms(25)), 0.28, 1e-12);
     }
 
     #[test]
     fn a_transfer_over_fast_ethernet_comes_out_by_hand() {
         // 100 Mbit/s · 1460/1538 = 94.9285 Mbit/s; 800e6 / 94.9285e6 = 8.4274 s; 15 / 8.4274.
-        close(ideal_transfer_s(Bytes::new(100_000_000), 94.9285e6), 8.4274, 5e-5);
+        assert_close(ideal_transfer_s(Bytes::new(100_000_000), 94.9285e6), 8.4274, 5e-5);
         let ideal = Duration::from_micros(8_427_400);
-        close(transfer_time_ratio(Duration::from_secs(15), ideal), 1.7799, 5e-5);
+        assert_close(transfer_time_ratio(Duration::from_secs(15), ideal), 1.7799, 5e-5);
     }
 
     #[test]

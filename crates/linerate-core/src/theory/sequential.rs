@@ -42,7 +42,7 @@ impl Risk {
 
 /// Decision after the packets so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum SprtDecision {
     /// The path loses little enough.
     Pass,
     /// The path loses too much.
@@ -155,7 +155,7 @@ pub struct Sprt {
     fail_above: f64,
     sent: u64,
     lost: u64,
-    decision: Decision,
+    decision: SprtDecision,
 }
 
 impl Sprt {
@@ -166,7 +166,7 @@ impl Sprt {
         if !(run_packets > FAIL_FACTOR && run_packets.is_finite()) {
             return Err(SequentialError::RunTooShort { run_length: run_packets });
         }
-        let (alpha, beta) = (valid(risk.false_fail)?, valid(risk.false_pass)?);
+        let (alpha, beta) = (checked_risk(risk.false_fail)?, checked_risk(risk.false_pass)?);
         let (p0, p1) = (1.0 / run_packets, FAIL_FACTOR / run_packets);
         // ln_1p keeps the digits of a long run.
         let survival = (-p0).ln_1p() - (-p1).ln_1p();
@@ -177,17 +177,17 @@ impl Sprt {
             fail_above: ((1.0 - beta) / alpha).ln() / scale,
             sent: 0,
             lost: 0,
-            decision: Decision::GoOn,
+            decision: SprtDecision::GoOn,
         })
     }
 
-    /// Counts `lost` of `sent` further packets and returns the decision. After a decision nothing
+    /// Counts `packets_lost` of `packets_sent` further packets and returns the decision. After a decision nothing
     /// is counted.
-    pub fn count(&mut self, sent: u64, lost: u64) -> Result<Decision, SequentialError> {
+    pub fn count_packets(&mut self, sent: u64, lost: u64) -> Result<SprtDecision, SequentialError> {
         if lost > sent {
             return Err(SequentialError::MoreLost { sent, lost });
         }
-        if self.decision == Decision::GoOn {
+        if self.decision == SprtDecision::GoOn {
             self.sent = self.sent.saturating_add(sent);
             self.lost = self.lost.saturating_add(lost);
             self.decision = self.decide(self.sent, self.lost);
@@ -196,22 +196,22 @@ impl Sprt {
     }
 
     /// Decision after the packets so far.
-    pub const fn decision(&self) -> Decision {
+    pub const fn decision(&self) -> SprtDecision {
         self.decision
     }
 
     /// Packets counted until the decision.
-    pub const fn sent(&self) -> u64 {
+    pub const fn packets_sent(&self) -> u64 {
         self.sent
     }
 
     /// Losses counted until the decision.
-    pub const fn lost(&self) -> u64 {
+    pub const fn packets_lost(&self) -> u64 {
         self.lost
     }
 
     /// Losses per packet on the line between both decisions, s.
-    pub const fn slope(&self) -> f64 {
+    pub const fn loss_slope(&self) -> f64 {
         self.slope
     }
 
@@ -225,33 +225,33 @@ impl Sprt {
         self.fail_above
     }
 
-    /// The most losses in `sent` packets that pass; `None` while none would.
+    /// The most losses in `packets_sent` packets that pass; `None` while none would.
     pub fn pass_at_most(&self, sent: u64) -> Option<u64> {
-        let line = self.line(sent) - self.pass_below;
+        let line = self.losses_on_line(sent) - self.pass_below;
         (line >= 0.0).then(|| as_count(line.floor()))
     }
 
-    /// The least losses in `sent` packets that fail, which may be more than were sent.
+    /// The least losses in `packets_sent` packets that fail, which may be more than were sent.
     pub fn fail_at_least(&self, sent: u64) -> u64 {
-        as_count((self.line(sent) + self.fail_above).ceil())
+        as_count((self.losses_on_line(sent) + self.fail_above).ceil())
     }
 
-    /// Packets after which `lost` losses pass, the inverse of [`Self::pass_at_most`].
+    /// Packets after which `packets_lost` losses pass, the inverse of [`Self::pass_at_most`].
     pub fn packets_to_pass(&self, lost: u64) -> u64 {
         as_count(((lost as f64 + self.pass_below) / self.slope).ceil())
     }
 
-    fn decide(&self, sent: u64, lost: u64) -> Decision {
+    fn decide(&self, sent: u64, lost: u64) -> SprtDecision {
         if self.pass_at_most(sent).is_some_and(|most| lost <= most) {
-            Decision::Pass
+            SprtDecision::Pass
         } else if lost >= self.fail_at_least(sent) {
-            Decision::Fail
+            SprtDecision::Fail
         } else {
-            Decision::GoOn
+            SprtDecision::GoOn
         }
     }
 
-    fn line(&self, sent: u64) -> f64 {
+    fn losses_on_line(&self, sent: u64) -> f64 {
         self.slope * sent as f64
     }
 }
@@ -273,7 +273,7 @@ impl Target {
     }
 }
 
-fn valid(risk: f64) -> Result<f64, SequentialError> {
+fn checked_risk(risk: f64) -> Result<f64, SequentialError> {
     if risk > 0.0 && risk < 0.5 { Ok(risk) } else { Err(SequentialError::RiskOutOfRange { risk }) }
 }
 
@@ -323,7 +323,7 @@ mod tests {
         // p0 = 1/363, p1 = 4/363: k = ln 4 + ln((362/363)/(359/363)) = 1.3862944 + 0.0083217
         // = 1.3946161; s = 0.0083217/k; h = ln 19/k = 2.9444390/k.
         let test = test_of(363.0);
-        assert!((test.slope() - 0.005_967_1).abs() < 5e-8, "{test:?}");
+        assert!((test.loss_slope() - 0.005_967_1).abs() < 5e-8, "{test:?}");
         assert!((test.pass_below() - 2.111_29).abs() < 1e-5, "{test:?}");
         assert!((test.fail_above() - 2.111_29).abs() < 1e-5, "{test:?}");
         assert_eq!(test.packets_to_pass(0), 354);
@@ -336,43 +336,46 @@ mod tests {
     #[test]
     fn the_test_says_pass_fail_or_go_on_and_stays_with_it() {
         let mut test = test_of(363.0);
-        assert_eq!(test.count(353, 0), Ok(Decision::GoOn));
-        assert_eq!(test.count(1, 0), Ok(Decision::Pass));
-        assert_eq!(test.count(100, 100), Ok(Decision::Pass));
-        assert_eq!((test.sent(), test.lost(), test.decision()), (354, 0, Decision::Pass));
+        assert_eq!(test.count_packets(353, 0), Ok(SprtDecision::GoOn));
+        assert_eq!(test.count_packets(1, 0), Ok(SprtDecision::Pass));
+        assert_eq!(test.count_packets(100, 100), Ok(SprtDecision::Pass));
+        assert_eq!(
+            (test.packets_sent(), test.packets_lost(), test.decision()),
+            (354, 0, SprtDecision::Pass)
+        );
 
         let mut test = test_of(363.0);
-        assert_eq!(test.count(2, 2), Ok(Decision::GoOn));
+        assert_eq!(test.count_packets(2, 2), Ok(SprtDecision::GoOn));
         // 2.111 + 3 · 0.006 = 2.13: three lost fail.
-        assert_eq!(test.count(1, 1), Ok(Decision::Fail));
+        assert_eq!(test.count_packets(1, 1), Ok(SprtDecision::Fail));
 
         let mut test = test_of(363.0);
-        assert_eq!(test.count(1000, 4), Ok(Decision::GoOn));
-        assert_eq!(test.count(0, 0), Ok(Decision::GoOn));
+        assert_eq!(test.count_packets(1000, 4), Ok(SprtDecision::GoOn));
+        assert_eq!(test.count_packets(0, 0), Ok(SprtDecision::GoOn));
     }
 
     #[test]
     fn the_test_is_wrong_no_more_often_than_it_says() {
         // Losses of a linear congruential generator (Knuth, MMIX), 2000 paths at p0 and at p1.
-        let wrong = |p: f64, verdict: Decision| {
+        let wrong = |p: f64, verdict: SprtDecision| {
             let mut state = 1_u64;
             (0..2000)
                 .filter(|_| {
                     let mut test = test_of(50.0);
-                    while test.decision() == Decision::GoOn {
+                    while test.decision() == SprtDecision::GoOn {
                         state = state
                             .wrapping_mul(6_364_136_223_846_793_005)
                             .wrapping_add(1_442_695_040_888_963_407);
                         let lost = ((state >> 11) as f64 / (1_u64 << 53) as f64) < p;
-                        test.count(1, u64::from(lost)).expect("one of one");
+                        test.count_packets(1, u64::from(lost)).expect("one of one");
                     }
                     test.decision() == verdict
                 })
                 .count()
         };
         // 5 % of 2000 is 100; Wald's lines err on the safe side, and three deviations are 30.
-        assert!(wrong(1.0 / 50.0, Decision::Fail) < 130);
-        assert!(wrong(4.0 / 50.0, Decision::Pass) < 130);
+        assert!(wrong(1.0 / 50.0, SprtDecision::Fail) < 130);
+        assert!(wrong(4.0 / 50.0, SprtDecision::Pass) < 130);
     }
 
     #[test]
@@ -397,7 +400,7 @@ mod tests {
         let coin = Risk { false_fail: 0.5, ..Risk::FIVE_PERCENT };
         let error = Sprt::new(363.0, coin).expect_err("a coin");
         assert_eq!(error.to_string(), "a risk of 0.5 is not above 0 and below 0.5");
-        let error = test_of(363.0).count(1, 2).expect_err("more lost than sent");
+        let error = test_of(363.0).count_packets(1, 2).expect_err("more lost than sent");
         assert_eq!(error.to_string(), "2 packets were lost of 1 sent");
     }
 

@@ -109,10 +109,10 @@ pub enum SlowStartError {
 /// # Source
 /// RFC 5681 §3.1; RFC 6928 for the initial window.
 pub fn transfer(start: &SlowStart) -> Result<Transfer, SlowStartError> {
-    start.check()?;
-    let to_fill = start.rounds_to_grow(start.path_segments() / start.first());
-    let to_end =
-        start.rounds_to_grow(1.0 + start.segments() * (start.growth - 1.0) / start.first());
+    start.check_inputs()?;
+    let to_fill = start.rounds_to_grow(start.path_segments() / start.initial_segments());
+    let to_end = start
+        .rounds_to_grow(1.0 + start.segments() * (start.growth - 1.0) / start.initial_segments());
     // In the last of those rounds the data end, and nobody waits for the next.
     let rounds = to_fill.min(to_end.saturating_sub(1));
     let segments_before = start.sent_in(rounds);
@@ -130,17 +130,17 @@ pub fn transfer(start: &SlowStart) -> Result<Transfer, SlowStartError> {
 }
 
 /// The payload of whole segments that a transfer has had acknowledged after `time`, the inverse
-/// of [`transfer`]; the size in `start` says nothing. 0 before the first answer.
+/// of [`transfer`]; the size in `slow_start_from` says nothing. 0 before the first answer.
 /// # Errors
 /// A rate, round trip, segment or initial window of 0, a growth not above 1.
 pub fn bytes_within(start: &SlowStart, time: Duration) -> Result<f64, SlowStartError> {
     let start = SlowStart { size: Bytes::new(1), ..*start };
-    start.check()?;
+    start.check_inputs()?;
     let sending_s = time.as_secs_f64() - start.rtt_s();
     if sending_s < 0.0 {
         return Ok(0.0);
     }
-    let to_fill = start.rounds_to_grow(start.path_segments() / start.first());
+    let to_fill = start.rounds_to_grow(start.path_segments() / start.initial_segments());
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -148,7 +148,7 @@ pub fn bytes_within(start: &SlowStart, time: Duration) -> Result<f64, SlowStartE
     )]
     let rounds = ((sending_s / start.rtt_s()) as u32).min(to_fill);
     let rest = (sending_s - f64::from(rounds) * start.rtt_s()) / start.segment_s();
-    let window = start.first() * start.growth.powf(f64::from(rounds));
+    let window = start.initial_segments() * start.growth.powf(f64::from(rounds));
     let last = if rounds == to_fill { rest } else { rest.min(window) };
     Ok((start.sent_in(rounds) + last).floor() * f64::from(start.mss_bytes))
 }
@@ -211,7 +211,7 @@ pub fn round_trips_to_grow(factor: f64, growth: f64) -> Result<f64, SlowStartErr
 }
 
 impl SlowStart {
-    fn check(&self) -> Result<(), SlowStartError> {
+    fn check_inputs(&self) -> Result<(), SlowStartError> {
         if self.size.count() == 0 {
             return Err(SlowStartError::ZeroSize);
         }
@@ -233,7 +233,7 @@ impl SlowStart {
         Ok(())
     }
 
-    fn first(&self) -> f64 {
+    fn initial_segments(&self) -> f64 {
         f64::from(self.initial_window)
     }
 
@@ -258,7 +258,7 @@ impl SlowStart {
 
     /// Segments sent in the first `rounds` rounds.
     fn sent_in(&self, rounds: u32) -> f64 {
-        self.first() * (self.growth.powf(f64::from(rounds)) - 1.0) / (self.growth - 1.0)
+        self.initial_segments() * (self.growth.powf(f64::from(rounds)) - 1.0) / (self.growth - 1.0)
     }
 
     /// The smallest n with gⁿ ≥ `factor`.
@@ -289,7 +289,7 @@ mod tests {
 
     use super::*;
 
-    fn start(size: u64, rate: &str, rtt_ms: u64, mss_bytes: u32) -> SlowStart {
+    fn slow_start_from(size: u64, rate: &str, rtt_ms: u64, mss_bytes: u32) -> SlowStart {
         SlowStart {
             size: Bytes::new(size),
             rate: rate.parse().expect("a rate"),
@@ -301,37 +301,37 @@ mod tests {
     }
 
     /// `got` rounds to `want`, whose last digit stands for `unit`.
-    fn close(got: f64, want: f64, unit: f64) {
+    fn assert_rounds_to(got: f64, want: f64, unit: f64) {
         assert!((got - want).abs() <= unit * 0.501, "got {got}, want {want}");
     }
 
-    fn check(start: &SlowStart, rounds: u32, time_s: f64, mbps: f64, unit: f64) {
+    fn check_transfer(start: &SlowStart, rounds: u32, time_s: f64, mbps: f64, unit: f64) {
         let got = transfer(start).expect("a possible transfer");
         assert_eq!(got.rounds, rounds, "{start:?}");
-        close(got.time_s, time_s, 1e-4);
-        close(got.mean_bps / 1e6, mbps, unit);
+        assert_rounds_to(got.time_s, time_s, 1e-4);
+        assert_rounds_to(got.mean_bps / 1e6, mbps, unit);
     }
 
     #[test]
     fn short_transfers_pay_the_round_trips() {
         // By hand for the first: 691 segments, 172.7 fill the path, 10 · 2⁵ = 320 do; 310 sent
         // before, 381 · 1448 · 8 / 50e6 = 88.27 ms after, and 6 round trips of 40 ms.
-        check(&start(1_000_000, "50M", 40, 1448), 5, 0.3283, 24.37, 0.01);
-        check(&start(100_000, "50M", 40, 1448), 2, 0.1293, 6.19, 0.01);
-        check(&start(1_000_000, "1G", 21, 1448), 6, 0.1477, 54.16, 0.01);
-        check(&start(100_000_000, "1G", 21, 1448), 8, 0.9595, 833.8, 0.1);
-        check(&start(1_000_000_000, "10G", 100, 8948), 11, 1.8535, 4316.2, 0.1);
-        check(&start(14_600, "1G", 100, 1460), 0, 0.1001, 1.17, 0.01);
+        check_transfer(&slow_start_from(1_000_000, "50M", 40, 1448), 5, 0.3283, 24.37, 0.01);
+        check_transfer(&slow_start_from(100_000, "50M", 40, 1448), 2, 0.1293, 6.19, 0.01);
+        check_transfer(&slow_start_from(1_000_000, "1G", 21, 1448), 6, 0.1477, 54.16, 0.01);
+        check_transfer(&slow_start_from(100_000_000, "1G", 21, 1448), 8, 0.9595, 833.8, 0.1);
+        check_transfer(&slow_start_from(1_000_000_000, "10G", 100, 8948), 11, 1.8535, 4316.2, 0.1);
+        check_transfer(&slow_start_from(14_600, "1G", 100, 1460), 0, 0.1001, 1.17, 0.01);
     }
 
     #[test]
     fn a_transfer_that_ends_in_a_round_does_not_fill_the_path() {
-        assert!(!transfer(&start(100_000, "50M", 40, 1448)).expect("possible").filled);
-        assert!(transfer(&start(1_000_000, "50M", 40, 1448)).expect("possible").filled);
+        assert!(!transfer(&slow_start_from(100_000, "50M", 40, 1448)).expect("possible").filled);
+        assert!(transfer(&slow_start_from(1_000_000, "50M", 40, 1448)).expect("possible").filled);
         // One segment more than the first window costs another round trip.
-        let two = transfer(&start(14_601, "1G", 100, 1460)).expect("possible");
+        let two = transfer(&slow_start_from(14_601, "1G", 100, 1460)).expect("possible");
         assert_eq!(two.rounds, 1);
-        close(two.time_s, 0.2, 1e-3);
+        assert_rounds_to(two.time_s, 0.2, 1e-3);
     }
 
     #[test]
@@ -346,7 +346,7 @@ mod tests {
         ];
         for (size, printed_s, unit, printed_share, share_unit) in table {
             let time_s = flat_time_s(Bytes::new(size), rate, rtt, 12).expect("a rate");
-            close(time_s, printed_s, unit);
+            assert_rounds_to(time_s, printed_s, unit);
             // Table 3 prints 2.96 as 2.9: it cuts where it does not round.
             let share = 54.0 / time_s;
             assert!((share - printed_share).abs() < share_unit, "{share} {printed_share}");
@@ -361,20 +361,20 @@ mod tests {
         let rate = |size, ms| {
             flat_rate_bps(Bytes::new(size), Duration::from_millis(ms), rtt, 12).expect("long") / 1e6
         };
-        close(rate(10_000_000_000, 177_500), 452.08, 0.01);
-        close(rate(1_000_000_000, 18_250), 451.72, 0.01);
+        assert_rounds_to(rate(10_000_000_000, 177_500), 452.08, 0.01);
+        assert_rounds_to(rate(1_000_000_000, 18_250), 451.72, 0.01);
         // The third line allows both: 450.70 to 453.26.
-        close(rate(100_000_000, 2_315), 450.70, 0.01);
-        close(rate(100_000_000, 2_305), 453.26, 0.01);
+        assert_rounds_to(rate(100_000_000, 2_315), 450.70, 0.01);
+        assert_rounds_to(rate(100_000_000, 2_305), 453.26, 0.01);
     }
 
     #[test]
     fn twelve_round_trips_open_the_window_of_the_oc12_study() {
         // 452 Mbit/s · 45 ms / (8 · 9140) = 278.2 segments from 2, by a half each round: 12.17.
         let rounds = round_trips_to_grow(278.2 / 2.0, GROWTH_DELAYED_ACKS).expect("it grows");
-        close(rounds, 12.17, 0.01);
+        assert_rounds_to(rounds, 12.17, 0.01);
         // Today's hosts need 5: 10 · 2⁵ = 320.
-        let today = transfer(&start(1_000_000_000, "452M", 45, 9140)).expect("possible");
+        let today = transfer(&slow_start_from(1_000_000_000, "452M", 45, 9140)).expect("possible");
         assert_eq!(today.rounds, 5);
     }
 
@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_gets_a_line() {
-        let good = start(1_000_000, "50M", 40, 1448);
+        let good = slow_start_from(1_000_000, "50M", 40, 1448);
         let cases = [
             (SlowStart { size: Bytes::new(0), ..good }, SlowStartError::ZeroSize),
             (SlowStart { rate: BitRate::default(), ..good }, SlowStartError::ZeroRate),
@@ -413,7 +413,8 @@ mod tests {
 
     #[test]
     fn the_smallest_growth_ends_without_a_loop() {
-        let slow = SlowStart { growth: 1.0 + f64::EPSILON, ..start(1 << 40, "800G", 100, 1460) };
+        let slow =
+            SlowStart { growth: 1.0 + f64::EPSILON, ..slow_start_from(1 << 40, "800G", 100, 1460) };
         assert!(transfer(&slow).expect("possible").time_s.is_finite());
     }
 
@@ -452,7 +453,7 @@ mod tests {
             mss_bytes in 500_u32..9000,
         ) {
             let rtt = Duration::from_micros(rtt_us);
-            let here = SlowStart { rtt, ..start(size, "1G", 1, mss_bytes) };
+            let here = SlowStart { rtt, ..slow_start_from(size, "1G", 1, mss_bytes) };
             let time_s = |start: &SlowStart| transfer(start).map(|transfer| transfer.time_s);
             let here_s = time_s(&here)?;
             let larger_s = time_s(&SlowStart { size: Bytes::new(size + more), ..here })?;

@@ -53,7 +53,7 @@ impl Sonet {
         [Self::Oc1, Self::Oc3, Self::Oc12, Self::Oc48, Self::Oc192, Self::Oc768];
 
     /// The number N of OC-N.
-    pub const fn n(self) -> u32 {
+    pub const fn oc_number(self) -> u32 {
         match self {
             Self::Oc1 => 1,
             Self::Oc3 => 3,
@@ -71,7 +71,7 @@ impl Sonet {
     /// # Source
     /// ANSI T1.105; ITU-T G.707 §6.2 and §11.1.
     pub const fn columns(self) -> Columns {
-        let n = self.n();
+        let n = self.oc_number();
         let total = STS1_COLUMNS * n;
         let transport = STS1_TRANSPORT_COLUMNS * n;
         let stuff = if n == 1 { STS1_STUFF_COLUMNS } else { n / 3 - 1 };
@@ -135,7 +135,7 @@ pub enum Pdh {
 
 /// Bits that a line's framing leaves: `payload` of every `total` bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Framing {
+pub struct LineFraming {
     /// Bits that the framing leaves.
     pub payload: u32,
     /// Bits of the frame.
@@ -161,26 +161,27 @@ impl Pdh {
     }
 
     /// Bits that the framing leaves for packets in HDLC.
-    pub const fn packet_framing(self) -> Framing {
+    pub const fn packet_framing(self) -> LineFraming {
         match self {
-            Self::Ds1 => Framing {
+            Self::Ds1 => LineFraming {
                 payload: 192,
                 total: 193,
                 taker: "the framing bit",
                 source: "ITU-T G.704 §2.1",
             },
-            Self::E1 => {
-                Framing {
-                    payload: 31, total: 32, taker: "time slot 0", source: "ITU-T G.704 §2.3"
-                }
-            }
-            Self::E3 => Framing {
+            Self::E1 => LineFraming {
+                payload: 31,
+                total: 32,
+                taker: "time slot 0",
+                source: "ITU-T G.704 §2.3",
+            },
+            Self::E3 => LineFraming {
                 payload: 1524,
                 total: 1536,
                 taker: "frame alignment, alarm and national bits",
                 source: "ITU-T G.751 (frame at 34,368 kbit/s)",
             },
-            Self::Ds3 | Self::Ds3Plcp => Framing {
+            Self::Ds3 | Self::Ds3Plcp => LineFraming {
                 payload: 84,
                 total: 85,
                 taker: "one overhead bit before every 84",
@@ -193,21 +194,21 @@ impl Pdh {
     ///
     /// DS3 with the convergence protocol carries 12 cells each 125 µs: 96,000 cells/s,
     /// 40.704 Mbit/s.
-    pub const fn cell_framing(self) -> Framing {
+    pub const fn cell_framing(self) -> LineFraming {
         match self {
-            Self::E1 => Framing {
+            Self::E1 => LineFraming {
                 payload: 30,
                 total: 32,
                 taker: "time slots 0 and 16",
                 source: "ITU-T G.804 §3.1",
             },
-            Self::E3 => Framing {
+            Self::E3 => LineFraming {
                 payload: 530,
                 total: 537,
                 taker: "7 bytes of overhead in each frame of 537",
                 source: "ITU-T G.832 §2.1; G.804 §6.1",
             },
-            Self::Ds3Plcp => Framing {
+            Self::Ds3Plcp => LineFraming {
                 payload: 40_704,
                 total: 44_736,
                 taker: "DS3 framing and the convergence protocol around 12 cells each 125 us",
@@ -230,7 +231,7 @@ impl Pdh {
     }
 }
 
-impl Framing {
+impl LineFraming {
     fn payload_bps(self, line_bps: u64) -> f64 {
         line_bps as f64 * f64::from(self.payload) / f64::from(self.total)
     }

@@ -50,14 +50,14 @@ pub fn score_tbm_per_s(rate: BitRate, km: f64) -> Result<f64, SpeedRecordError> 
 /// # Errors
 /// A score or distance not above 0.
 pub fn rate_for_score_bps(score_tbm_per_s: f64, km: f64) -> Result<f64, SpeedRecordError> {
-    Ok(score(score_tbm_per_s)? / (distance(km)? * TERABIT_METRES))
+    Ok(checked_score(score_tbm_per_s)? / (distance(km)? * TERABIT_METRES))
 }
 
 /// The distance, in kilometres, that a score implies at a rate: score / R.
 /// # Errors
 /// A rate of 0, a score not above 0.
 pub fn distance_for_score_km(score_tbm_per_s: f64, rate: BitRate) -> Result<f64, SpeedRecordError> {
-    Ok(score(score_tbm_per_s)? / self::score_tbm_per_s(rate, 1.0)?)
+    Ok(checked_score(score_tbm_per_s)? / self::score_tbm_per_s(rate, 1.0)?)
 }
 
 /// The mean rate of a transfer, in bit/s: 8 S / T.
@@ -84,7 +84,7 @@ fn distance(km: f64) -> Result<f64, SpeedRecordError> {
     if km > 0.0 && km.is_finite() { Ok(km) } else { Err(SpeedRecordError::NotADistance { km }) }
 }
 
-fn score(score_tbm_per_s: f64) -> Result<f64, SpeedRecordError> {
+fn checked_score(score_tbm_per_s: f64) -> Result<f64, SpeedRecordError> {
     if score_tbm_per_s > 0.0 && score_tbm_per_s.is_finite() {
         Ok(score_tbm_per_s)
     } else {
@@ -98,12 +98,12 @@ mod tests {
 
     use super::*;
 
-    fn rate(text: &str) -> BitRate {
+    fn parse_rate(text: &str) -> BitRate {
         text.parse().expect("a rate")
     }
 
     /// `got` is within a share `relative` of `want`.
-    fn close(got: Result<f64, SpeedRecordError>, want: f64, relative: f64) {
+    fn assert_within_share(got: Result<f64, SpeedRecordError>, want: f64, relative: f64) {
         let got = got.expect("possible");
         assert!(((got - want) / want).abs() <= relative, "got {got}, want {want}");
     }
@@ -112,7 +112,9 @@ mod tests {
     fn the_announced_scores_come_out() {
         // Announced rate, kilometres and score; the rate has three digits, so half of its last
         // and of the distance's is what they may differ.
-        let check = |text, km, tbm, relative| close(score_tbm_per_s(rate(text), km), tbm, relative);
+        let check = |text, km, tbm, relative| {
+            assert_within_share(score_tbm_per_s(parse_rate(text), km), tbm, relative)
+        };
         // The entry of 2003 itself says 23,888.06.
         check("2.38G", 10_037.0, 23_888.06, 1e-6);
         check("6.25G", 10_949.0, 68_431.0, 1e-5);
@@ -128,29 +130,33 @@ mod tests {
     fn the_record_of_sunet_and_sprint_implies_its_distance() {
         // Announced 2004-09-30: 1830 GB at 4.31 Gbit/s in about 60 minutes over nearly 29,000 km,
         // more than 124,900 Tbit·m/s. 14.64e12 bit / 4.31e9 = 3396.75 s.
-        let record = rate("4.31G");
-        close(transfer_s(Bytes::new(1_830_000_000_000), record), 3396.75, 1e-5);
-        close(distance_for_score_km(124_900.0, record), 28_979.1, 1e-5);
+        let record = parse_rate("4.31G");
+        assert_within_share(transfer_s(Bytes::new(1_830_000_000_000), record), 3396.75, 1e-5);
+        assert_within_share(distance_for_score_km(124_900.0, record), 28_979.1, 1e-5);
         // April 2004: 840 GB at 4.23 Gbit/s take 1588.65 s, 26.5 minutes.
-        close(transfer_s(Bytes::new(840_000_000_000), rate("4.23G")), 1588.65, 1e-5);
+        assert_within_share(
+            transfer_s(Bytes::new(840_000_000_000), parse_rate("4.23G")),
+            1588.65,
+            1e-5,
+        );
     }
 
     #[test]
     fn the_last_record_moved_its_bytes_in_its_time() {
         // 20.42 TB in about 300 minutes at 9.08 Gbit/s.
         let time = Duration::from_secs(300 * 60);
-        close(mean_rate_bps(Bytes::new(20_420_000_000_000), time), 9.08e9, 1e-3);
+        assert_within_share(mean_rate_bps(Bytes::new(20_420_000_000_000), time), 9.08e9, 1e-3);
     }
 
     #[test]
     fn what_cannot_be_gets_a_line() {
-        assert_eq!(score_tbm_per_s(rate("0"), 1.0), Err(SpeedRecordError::ZeroRate));
-        let error = score_tbm_per_s(rate("1G"), -1.0).expect_err("not a distance");
+        assert_eq!(score_tbm_per_s(parse_rate("0"), 1.0), Err(SpeedRecordError::ZeroRate));
+        let error = score_tbm_per_s(parse_rate("1G"), -1.0).expect_err("not a distance");
         assert_eq!(error.to_string(), "-1 km is not a distance");
-        assert!(score_tbm_per_s(rate("1G"), f64::NAN).is_err());
+        assert!(score_tbm_per_s(parse_rate("1G"), f64::NAN).is_err());
         assert!(rate_for_score_bps(0.0, 1.0).is_err());
-        assert!(distance_for_score_km(f64::INFINITY, rate("1G")).is_err());
-        assert_eq!(transfer_s(Bytes::new(1), rate("0")), Err(SpeedRecordError::ZeroRate));
+        assert!(distance_for_score_km(f64::INFINITY, parse_rate("1G")).is_err());
+        assert_eq!(transfer_s(Bytes::new(1), parse_rate("0")), Err(SpeedRecordError::ZeroRate));
         let nothing = mean_rate_bps(Bytes::new(0), Duration::from_secs(1));
         assert_eq!(nothing, Err(SpeedRecordError::NoTransfer));
     }

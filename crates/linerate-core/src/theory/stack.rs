@@ -9,13 +9,13 @@ use thiserror::Error;
 
 use super::carrier::Carrier;
 use super::encapsulation::Encapsulation;
-use super::framing::{FramingError, PACKET_MAX_BYTES, Segment, Transport};
-use super::link::Link;
-use crate::record::Family;
+use super::framing::{FramingError, PACKET_MAX_BYTES, SegmentHeaders, Transport};
+use super::link::LinkTechnology;
+use crate::record::IpFamily;
 
 mod line;
 
-use line::{Row, carrier_rows};
+use line::{LayerBytes, carrier_rows};
 
 /// Encapsulations that are taken at most.
 pub const ENCAPSULATIONS_MAX: usize = 16;
@@ -26,7 +26,7 @@ pub const VLAN_TAGS_MAX: u8 = 2;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackPlan {
     /// The link that carries the packets.
-    pub link: Link,
+    pub link: LinkTechnology,
     /// Link-layer protocol that carries packets on it.
     pub carrier: Carrier,
     /// Encapsulations of the packets, outermost first.
@@ -35,14 +35,14 @@ pub struct StackPlan {
     /// `pppoe-rfc4638` outside of every tunnel come on top.
     pub mtu_bytes: u32,
     /// IP and transport headers of the flow.
-    pub segment: Segment,
+    pub segment: SegmentHeaders,
 }
 
 /// Rates at each layer of a link.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stack {
+pub struct LayerRates {
     /// Layers from the line's rate down to the payload; no layer has more than the one before it.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<StackLayer>,
     /// Full packets per second.
     pub packets_per_s: f64,
     /// Payload of a packet.
@@ -57,7 +57,7 @@ pub struct Stack {
 
 /// One layer of the link.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Layer {
+pub struct StackLayer {
     /// Name of the layer whose bytes the rate counts: `SONET payload`.
     pub name: String,
     /// Rate at the layer, bit/s.
@@ -82,7 +82,7 @@ pub enum StackError {
     #[error("{carrier} does not run on {link}; the link's own is {}", .link.default_carrier())]
     Carrier {
         /// The link that was given.
-        link: Link,
+        link: LinkTechnology,
         /// The link-layer protocol that was given.
         carrier: Carrier,
     },
@@ -137,7 +137,7 @@ pub enum StackError {
     )]
     WifiRate {
         /// The link that was given.
-        link: Link,
+        link: LinkTechnology,
     },
 }
 
@@ -167,16 +167,16 @@ pub enum StackError {
 /// [`StackError`]: a rate of 0, an MTU that the headers fill, and layers that do not go together.
 /// # Source
 /// That of each layer.
-pub fn stack(plan: &StackPlan) -> Result<Stack, StackError> {
-    let rate_bps = plan.link.rate().bits_per_sec();
+pub fn layer_rates(plan: &StackPlan) -> Result<LayerRates, StackError> {
+    let rate_bps = plan.link.bit_rate().bits_per_sec();
     if rate_bps == 0 {
         return Err(FramingError::ZeroRate.into());
     }
-    if !plan.link.takes(plan.carrier) {
+    if !plan.link.supports_carrier(plan.carrier) {
         return Err(StackError::Carrier { link: plan.link, carrier: plan.carrier });
     }
-    let wraps = wraps(plan)?;
-    let sizes = sizes(plan, &wraps)?;
+    let wraps = ordered_encapsulations(plan)?;
+    let sizes = stack_sizes(plan, &wraps)?;
     let mut rows = carrier_rows(plan.link, plan.carrier, sizes.outside)?;
     rows.extend(wrap_rows(&wraps, &sizes));
     if let Some(last) = rows.last_mut() {
@@ -187,13 +187,13 @@ pub fn stack(plan: &StackPlan) -> Result<Stack, StackError> {
 }
 
 /// The encapsulations, that of the carrier among them, in a possible order.
-fn wraps(plan: &StackPlan) -> Result<Vec<Encapsulation>, StackError> {
+fn ordered_encapsulations(plan: &StackPlan) -> Result<Vec<Encapsulation>, StackError> {
     let count = plan.encapsulations.len();
     if count > ENCAPSULATIONS_MAX {
         return Err(StackError::TooManyEncapsulations { count });
     }
     // The carrier's own PPPoE is inside of the frame's tags.
-    let tagged = plan.encapsulations.iter().take_while(|wrap| wrap.tags() > 0).count();
+    let tagged = plan.encapsulations.iter().take_while(|wrap| wrap.vlan_tags() > 0).count();
     let mut wraps = plan.encapsulations.clone();
     if plan.carrier.is_pppoe() {
         wraps.insert(tagged, Encapsulation::Pppoe);
@@ -220,7 +220,7 @@ fn check_order(plan: &StackPlan, wraps: &[Encapsulation]) -> Result<(), StackErr
         }
         frame_tags = match encapsulation {
             Encapsulation::Vlan | Encapsulation::Qinq => {
-                frame_tags.map(|tags| tags + u32::from(encapsulation.tags()))
+                frame_tags.map(|tags| tags + u32::from(encapsulation.vlan_tags()))
             }
             Encapsulation::Mtu { .. } => frame_tags,
             _ => encapsulation.carries_frame().then_some(0),
@@ -232,8 +232,8 @@ fn check_order(plan: &StackPlan, wraps: &[Encapsulation]) -> Result<(), StackErr
     Ok(())
 }
 
-const fn is_wifi(link: Link) -> bool {
-    matches!(link, Link::Wifi(_) | Link::WifiLegacy(_))
+const fn is_wifi(link: LinkTechnology) -> bool {
+    matches!(link, LinkTechnology::Wifi(_) | LinkTechnology::WifiLegacy(_))
 }
 
 /// One full packet, in bytes at each place.
@@ -250,8 +250,8 @@ struct StackSizes {
     payload: u32,
 }
 
-fn sizes(plan: &StackPlan, wraps: &[Encapsulation]) -> Result<StackSizes, StackError> {
-    let room = rooms(plan.mtu_bytes, wraps)?;
+fn stack_sizes(plan: &StackPlan, wraps: &[Encapsulation]) -> Result<StackSizes, StackError> {
+    let room = inner_max_lengths(plan.mtu_bytes, wraps)?;
     let packet = room.last().copied().unwrap_or(plan.mtu_bytes);
     let datagram = plan.segment.payload_bytes(packet)?;
     let mut inside = vec![packet; wraps.len()];
@@ -277,7 +277,7 @@ const fn is_mtu(wrap: Encapsulation) -> bool {
 }
 
 /// The longest packet inside of each encapsulation.
-fn rooms(mtu_bytes: u32, wraps: &[Encapsulation]) -> Result<Vec<u32>, StackError> {
+fn inner_max_lengths(mtu_bytes: u32, wraps: &[Encapsulation]) -> Result<Vec<u32>, StackError> {
     if mtu_bytes > PACKET_MAX_BYTES {
         return Err(FramingError::MtuTooLarge { mtu_bytes }.into());
     }
@@ -296,16 +296,16 @@ fn rooms(mtu_bytes: u32, wraps: &[Encapsulation]) -> Result<Vec<u32>, StackError
     Ok(rooms)
 }
 
-fn wrap_rows(wraps: &[Encapsulation], sizes: &StackSizes) -> Vec<Row> {
+fn wrap_rows(wraps: &[Encapsulation], sizes: &StackSizes) -> Vec<LayerBytes> {
     let mut outside = sizes.outside;
     let mut rows = Vec::new();
     for (wrap, inside) in wraps.iter().zip(&sizes.inside) {
         if !matches!(wrap, Encapsulation::Quic { .. } | Encapsulation::Mtu { .. }) {
             let taken = outside - inside;
-            rows.push(Row {
-                name: format!("inside {}", wrap.title()),
+            rows.push(LayerBytes {
+                name: format!("inside {}", wrap.display_title()),
                 bytes: f64::from(*inside),
-                rule: format!("{taken} of {outside} bytes: {}", wrap.parts()),
+                rule: format!("{taken} of {outside} bytes: {}", wrap.headers_in_words()),
                 source: wrap.source(),
                 estimate: false,
             });
@@ -315,10 +315,14 @@ fn wrap_rows(wraps: &[Encapsulation], sizes: &StackSizes) -> Vec<Row> {
     rows
 }
 
-fn payload_rows(segment: Segment, wraps: &[Encapsulation], sizes: &StackSizes) -> Vec<Row> {
+fn payload_rows(
+    segment: SegmentHeaders,
+    wraps: &[Encapsulation],
+    sizes: &StackSizes,
+) -> Vec<LayerBytes> {
     let ip = match segment.family {
-        Family::V4 => "IPv4 20",
-        Family::V6 => "IPv6 40",
+        IpFamily::V4 => "IPv4 20",
+        IpFamily::V6 => "IPv6 40",
     };
     let (name, headers, source) = match segment.transport {
         Transport::Tcp => ("TCP payload", "TCP 20", "RFC 9293 §3.1"),
@@ -328,7 +332,7 @@ fn payload_rows(segment: Segment, wraps: &[Encapsulation], sizes: &StackSizes) -
         Transport::Udp => ("UDP payload", "UDP 8", "RFC 768"),
     };
     let taken = sizes.packet - sizes.datagram;
-    let mut rows = vec![Row {
+    let mut rows = vec![LayerBytes {
         name: name.to_owned(),
         bytes: f64::from(sizes.datagram),
         rule: format!("{taken} of {} bytes: {ip}, {headers}", sizes.packet),
@@ -336,10 +340,15 @@ fn payload_rows(segment: Segment, wraps: &[Encapsulation], sizes: &StackSizes) -
         estimate: false,
     }];
     if let Some(quic @ Encapsulation::Quic { .. }) = wraps.last() {
-        rows.push(Row {
+        rows.push(LayerBytes {
             name: "QUIC stream".to_owned(),
             bytes: f64::from(sizes.payload),
-            rule: format!("{} of {} bytes: {}", quic.fixed_bytes(), sizes.datagram, quic.parts()),
+            rule: format!(
+                "{} of {} bytes: {}",
+                quic.fixed_bytes(),
+                sizes.datagram,
+                quic.headers_in_words()
+            ),
             source: quic.source(),
             estimate: false,
         });
@@ -348,12 +357,12 @@ fn payload_rows(segment: Segment, wraps: &[Encapsulation], sizes: &StackSizes) -
 }
 
 /// Stack of rows whose first is the line.
-fn from_rows(line_bps: f64, rows: Vec<Row>, sizes: &StackSizes) -> Stack {
+fn from_rows(line_bps: f64, rows: Vec<LayerBytes>, sizes: &StackSizes) -> LayerRates {
     let line_bytes = rows.first().map_or(1.0, |row| row.bytes);
     let share = |bytes: f64| line_bps * (bytes / line_bytes);
-    let layers: Vec<Layer> = rows
+    let layers: Vec<StackLayer> = rows
         .into_iter()
-        .map(|row| Layer {
+        .map(|row| StackLayer {
             bps: share(row.bytes),
             bytes_per_packet: row.bytes,
             name: row.name,
@@ -362,7 +371,7 @@ fn from_rows(line_bps: f64, rows: Vec<Row>, sizes: &StackSizes) -> Stack {
             estimate: row.estimate,
         })
         .collect();
-    Stack {
+    LayerRates {
         packets_per_s: line_bps / (8.0 * line_bytes),
         payload_bytes: sizes.payload,
         payload_bps: share(f64::from(sizes.payload)),

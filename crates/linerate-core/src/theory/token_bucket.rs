@@ -62,7 +62,7 @@ struct Tokens {
 }
 
 impl Tokens {
-    fn full(burst: Bytes) -> Self {
+    fn full_bucket(burst: Bytes) -> Self {
         let depth = i128::from(burst.count()) * PER_BYTE;
         Self { level: depth, depth }
     }
@@ -74,7 +74,7 @@ impl Tokens {
         level - self.level
     }
 
-    /// Tokens that a packet of `bytes` lacks; it fits at 0 and below.
+    /// Tokens that a packet of `tokens_in_bytes` lacks; it fits at 0 and below.
     fn missing_tokens(&self, bytes: u32) -> i128 {
         i128::from(bytes) * PER_BYTE - self.level
     }
@@ -83,7 +83,7 @@ impl Tokens {
         self.level -= i128::from(bytes) * PER_BYTE;
     }
 
-    fn bytes(&self) -> f64 {
+    fn tokens_in_bytes(&self) -> f64 {
         self.level as f64 / PER_BYTE as f64
     }
 }
@@ -92,14 +92,14 @@ impl Tokens {
 #[derive(Clone, Copy, Debug, Default)]
 struct Since(Option<u64>);
 
-/// Tokens that `bps` brings in `step` nanoseconds.
+/// Tokens that `bps` brings in `elapsed_ns` nanoseconds.
 const fn brought(step: i128, bps: i128) -> i128 {
     step.saturating_mul(bps)
 }
 
 impl Since {
     /// Nanoseconds since the last arrival; 0 at the first and when time goes back.
-    fn step(&mut self, at_ns: u64) -> i128 {
+    fn elapsed_ns(&mut self, at_ns: u64) -> i128 {
         let last = self.0.unwrap_or(at_ns);
         self.0 = Some(last.max(at_ns));
         i128::from(at_ns.saturating_sub(last))
@@ -141,13 +141,13 @@ impl TokenBucket {
             return Err(BucketError::ZeroBurst);
         }
         let rate_bps = rate.bits_per_sec().into();
-        Ok(Self { rate_bps, tokens: Tokens::full(burst), since: Since::default() })
+        Ok(Self { rate_bps, tokens: Tokens::full_bucket(burst), since: Since::default() })
     }
 
     /// Takes the tokens of a packet that arrives and conforms (`None`); otherwise the bytes
     /// missing.
     pub fn arrive(&mut self, at_ns: u64, bytes: u32) -> Option<MissingBytes> {
-        self.tokens.add(brought(self.since.step(at_ns), self.rate_bps));
+        self.tokens.add(brought(self.since.elapsed_ns(at_ns), self.rate_bps));
         let lack = self.tokens.missing_tokens(bytes);
         if lack <= 0 {
             self.tokens.remove_tokens(bytes);
@@ -171,7 +171,7 @@ impl TokenBucket {
 
     /// Tokens left after the last arrival, in bytes.
     pub fn level_bytes(&self) -> f64 {
-        self.tokens.bytes()
+        self.tokens.tokens_in_bytes()
     }
 }
 
@@ -219,8 +219,8 @@ impl SrTcm {
         }
         Ok(Self {
             rate_bps: plan.committed.bits_per_sec().into(),
-            committed: Tokens::full(plan.committed_burst),
-            excess: Tokens::full(plan.excess_burst),
+            committed: Tokens::full_bucket(plan.committed_burst),
+            excess: Tokens::full_bucket(plan.excess_burst),
             since: Since::default(),
         })
     }
@@ -229,7 +229,7 @@ impl SrTcm {
     /// # Source
     /// RFC 2697 §3.
     pub fn arrive(&mut self, at_ns: u64, bytes: u32, was: Colour) -> Marked {
-        let over = self.committed.add(brought(self.since.step(at_ns), self.rate_bps));
+        let over = self.committed.add(brought(self.since.elapsed_ns(at_ns), self.rate_bps));
         self.excess.add(over);
         let committed_lack = self.committed.missing_tokens(bytes);
         let excess_lack = self.excess.missing_tokens(bytes);
@@ -284,8 +284,8 @@ impl TrTcm {
         Ok(Self {
             committed_bps: plan.committed.bits_per_sec().into(),
             peak_bps: plan.peak.bits_per_sec().into(),
-            committed: Tokens::full(plan.committed_burst),
-            peak: Tokens::full(plan.peak_burst),
+            committed: Tokens::full_bucket(plan.committed_burst),
+            peak: Tokens::full_bucket(plan.peak_burst),
             since: Since::default(),
         })
     }
@@ -294,7 +294,7 @@ impl TrTcm {
     /// # Source
     /// RFC 2698 §3.
     pub fn arrive(&mut self, at_ns: u64, bytes: u32, was: Colour) -> Marked {
-        let step = self.since.step(at_ns);
+        let step = self.since.elapsed_ns(at_ns);
         self.committed.add(brought(step, self.committed_bps));
         self.peak.add(brought(step, self.peak_bps));
         let peak_lack = self.peak.missing_tokens(bytes);
@@ -363,12 +363,12 @@ mod tests {
 
     use super::*;
 
-    fn rate(text: &str) -> BitRate {
+    fn parse_rate(text: &str) -> BitRate {
         text.parse().expect("a rate")
     }
 
     /// Packets of 1500 bytes at these times in ms; one letter a packet.
-    fn check(times_ms: &[u64], mut mark: impl FnMut(u64, u32) -> Colour, colours: &str) {
+    fn check_colours(times_ms: &[u64], mut mark: impl FnMut(u64, u32) -> Colour, colours: &str) {
         let letter = |colour| match colour {
             Colour::Green => 'G',
             Colour::Yellow => 'Y',
@@ -378,17 +378,17 @@ mod tests {
         assert_eq!(got, colours);
     }
 
-    fn srtcm() -> SrTcm {
+    fn srtcm_marker() -> SrTcm {
         let (committed_burst, excess_burst) = (Bytes::new(3000), Bytes::new(1500));
-        let plan = SingleRate { committed: rate("8k"), committed_burst, excess_burst };
+        let plan = SingleRate { committed: parse_rate("8k"), committed_burst, excess_burst };
         SrTcm::new(&plan).expect("a marker")
     }
 
-    fn trtcm() -> TrTcm {
+    fn trtcm_marker() -> TrTcm {
         let plan = TwoRate {
-            committed: rate("8k"),
+            committed: parse_rate("8k"),
             committed_burst: Bytes::new(1500),
-            peak: rate("16k"),
+            peak: parse_rate("16k"),
             peak_burst: Bytes::new(3000),
         };
         TrTcm::new(&plan).expect("a marker")
@@ -397,12 +397,12 @@ mod tests {
     #[test]
     fn one_bucket_lets_its_burst_pass_and_then_its_rate() {
         // 1000 bytes a second: empty at 0, 1000 at 1 s, 1500 at 1.5 s, 1500 again at 3 s.
-        let mut bucket = TokenBucket::new(rate("8k"), Bytes::new(3000)).expect("a bucket");
+        let mut bucket = TokenBucket::new(parse_rate("8k"), Bytes::new(3000)).expect("a bucket");
         let mark = |at, bytes| match bucket.arrive(at, bytes) {
             None => Colour::Green,
             Some(_) => Colour::Red,
         };
-        check(&[0, 0, 0, 1000, 1500, 3000], mark, "GGRRGG");
+        check_colours(&[0, 0, 0, 1000, 1500, 3000], mark, "GGRRGG");
     }
 
     #[test]
@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_packet_that_does_not_conform_says_what_is_missing() {
-        let mut bucket = TokenBucket::new(rate("8k"), Bytes::new(1500)).expect("a bucket");
+        let mut bucket = TokenBucket::new(parse_rate("8k"), Bytes::new(1500)).expect("a bucket");
         assert_eq!(bucket.arrive(0, 1500), None);
         assert_eq!(bucket.arrive(1_000_000_000, 1500), Some(MissingBytes(500)));
         // One nanosecond before the last token is complete.
@@ -436,22 +436,22 @@ mod tests {
     #[test]
     fn a_single_rate_marks_green_then_yellow_then_red() {
         // CBS 3000 takes two, EBS 1500 one; 1.5 s bring 1500 to the committed bucket, twice.
-        let mut meter = srtcm();
+        let mut meter = srtcm_marker();
         let mark = |at, bytes| meter.arrive(at, bytes, Colour::Green).colour;
-        check(&[0, 0, 0, 0, 1500, 3000], mark, "GGYRGG");
+        check_colours(&[0, 0, 0, 0, 1500, 3000], mark, "GGYRGG");
     }
 
     #[test]
     fn tokens_that_the_committed_bucket_cannot_hold_fill_the_excess_bucket() {
         // Empty at 0; 4.5 s bring 4500 bytes: 3000 to the one, then 1500 to the other.
-        let mut meter = srtcm();
+        let mut meter = srtcm_marker();
         let mark = |at, bytes| meter.arrive(at, bytes, Colour::Green).colour;
-        check(&[0, 0, 0, 4500, 4500, 4500, 4500], mark, "GGYGGYR");
+        check_colours(&[0, 0, 0, 4500, 4500, 4500, 4500], mark, "GGYGGYR");
     }
 
     #[test]
     fn a_colour_aware_single_rate_marker_never_improves_a_colour() {
-        let mut meter = srtcm();
+        let mut meter = srtcm_marker();
         assert_eq!(meter.arrive(0, 1500, Colour::Red), marked(Colour::Red, None));
         assert_eq!(meter.arrive(0, 1500, Colour::Yellow), marked(Colour::Yellow, None));
         // The excess bucket is empty: yellow turns red, green is still green.
@@ -463,14 +463,14 @@ mod tests {
     #[test]
     fn two_rates_mark_by_peak_first() {
         // At 0: G empties CBS, Y empties PBS, R. 0.75 s: CBS 750 and PBS 1500, Y. 1.5 s: both 1500.
-        let mut meter = trtcm();
+        let mut meter = trtcm_marker();
         let mark = |at, bytes| meter.arrive(at, bytes, Colour::Green).colour;
-        check(&[0, 0, 0, 750, 1500], mark, "GYRYG");
+        check_colours(&[0, 0, 0, 750, 1500], mark, "GYRYG");
     }
 
     #[test]
     fn a_colour_aware_two_rate_marker_never_improves_a_colour() {
-        let mut meter = trtcm();
+        let mut meter = trtcm_marker();
         assert_eq!(meter.arrive(0, 1500, Colour::Red), marked(Colour::Red, None));
         assert_eq!(meter.arrive(0, 1500, Colour::Yellow), marked(Colour::Yellow, None));
         // The yellow packet took no committed tokens.
@@ -481,23 +481,23 @@ mod tests {
 
     #[test]
     fn a_burst_lasts_until_the_line_has_drained_the_bucket() {
-        let (burst, line) = (Bytes::new(1_000_000), rate("1G"));
-        let plan = BurstOnLine { burst, rate: rate("100M"), line };
+        let (burst, line) = (Bytes::new(1_000_000), parse_rate("1G"));
+        let plan = BurstOnLine { burst, rate: parse_rate("100M"), line };
         let seconds = burst_duration_s(&plan).expect("it ends");
         // 8e6 / 9e8 s, and 1e9 bit/s for so long.
         assert!((seconds - 8.889e-3).abs() < 1e-6);
         assert!((seconds * 1e9 - 8.889e6).abs() < 1e3);
         let span = Duration::from_nanos(8_888_889);
-        assert!((envelope_bytes(rate("100M"), burst, span) * 8.0 - 8.889e6).abs() < 1e3);
+        assert!((envelope_bytes(parse_rate("100M"), burst, span) * 8.0 - 8.889e6).abs() < 1e3);
     }
 
     #[test]
     fn a_policer_drops_what_is_above_its_rate() {
-        let loss = policed_loss(rate("10M"), rate("13M")).expect("a rate");
+        let loss = policed_loss(parse_rate("10M"), parse_rate("13M")).expect("a rate");
         assert!((loss - 0.2308).abs() < 5e-5);
-        assert_eq!(policed_loss(rate("10M"), rate("9M")), Ok(0.0));
+        assert_eq!(policed_loss(parse_rate("10M"), parse_rate("9M")), Ok(0.0));
         // And so does the bucket: 1000 bytes each 8 ms / 1.3 for 100 s.
-        let mut bucket = TokenBucket::new(rate("1M"), Bytes::new(10_000)).expect("a bucket");
+        let mut bucket = TokenBucket::new(parse_rate("1M"), Bytes::new(10_000)).expect("a bucket");
         let count = 16_250;
         let dropped =
             (0..count).filter(|n| bucket.arrive(n * 8_000_000 * 10 / 13, 1000).is_some()).count();
@@ -508,16 +508,16 @@ mod tests {
     fn impossible_buckets_are_refused_in_one_line() {
         let (zero, burst) = (BitRate::from_bits_per_sec(0), Bytes::new(1500));
         assert_eq!(TokenBucket::new(zero, burst).map(drop), Err(BucketError::ZeroRate));
-        let none = TokenBucket::new(rate("8k"), Bytes::new(0)).map(drop);
+        let none = TokenBucket::new(parse_rate("8k"), Bytes::new(0)).map(drop);
         assert_eq!(none, Err(BucketError::ZeroBurst));
-        let (committed, peak) = (rate("16k"), rate("8k"));
+        let (committed, peak) = (parse_rate("16k"), parse_rate("8k"));
         let plan = TwoRate { committed, committed_burst: burst, peak, peak_burst: burst };
         let error = TrTcm::new(&plan).map(drop).expect_err("below").to_string();
         let words = "the peak rate (8 kbit/s) is below the committed rate (16 kbit/s)";
         assert_eq!(error, words);
-        let plan = BurstOnLine { burst, rate: rate("1G"), line: rate("1G") };
+        let plan = BurstOnLine { burst, rate: parse_rate("1G"), line: parse_rate("1G") };
         assert!(burst_duration_s(&plan).is_err());
-        assert_eq!(policed_loss(rate("1G"), zero), Err(BucketError::ZeroRate));
+        assert_eq!(policed_loss(parse_rate("1G"), zero), Err(BucketError::ZeroRate));
     }
 
     proptest! {

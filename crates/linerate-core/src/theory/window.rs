@@ -84,7 +84,7 @@ pub fn bdp_bytes(rate: BitRate, rtt: Duration) -> Result<Bytes, WindowError> {
     rate.bytes_in(rtt).ok_or(WindowError::TooLarge { rate, seconds: rtt.as_secs() })
 }
 
-/// The smallest window whose [`window_rate`] is `rate` or more: R RTT / 8, rounded up.
+/// The smallest window whose [`window_rate`] is `parse_rate` or more: R RTT / 8, rounded up.
 /// # Errors
 /// A rate or round trip of 0, a window above 65535 × 2^14, which no connection can have.
 /// # Source
@@ -151,31 +151,32 @@ mod tests {
         window_rate(Bytes::new(bytes), Duration::from_millis(ms)).expect("finite")
     }
 
-    fn rate(text: &str) -> BitRate {
+    fn parse_rate(text: &str) -> BitRate {
         text.parse().expect("a rate")
     }
 
     /// `got` rounds to `want`, whose last digit stands for `unit`.
-    fn close(got: f64, want: f64, unit: f64) {
+    fn assert_rounds_to(got: f64, want: f64, unit: f64) {
         assert!((got - want).abs() <= unit * 0.501, "got {got}, want {want}");
     }
 
     #[test]
     fn a_window_bounds_the_rate() {
-        close(rate_of(65_535, 21), 24_965_714.3, 0.1); // 524,280 / 0.021
-        close(rate_of(65_536, 100), 5_242_880.0, 0.1);
-        close(rate_of(3 << 20, 100), 251_658_240.0, 0.1);
-        close(rate_of(3 << 20, 21), 1_198_372_571.4, 0.1);
-        close(rate_of(4 << 20, 175), 191_739_611.4, 0.1);
+        assert_rounds_to(rate_of(65_535, 21), 24_965_714.3, 0.1); // 524,280 / 0.021
+        assert_rounds_to(rate_of(65_536, 100), 5_242_880.0, 0.1);
+        assert_rounds_to(rate_of(3 << 20, 100), 251_658_240.0, 0.1);
+        assert_rounds_to(rate_of(3 << 20, 21), 1_198_372_571.4, 0.1);
+        assert_rounds_to(rate_of(4 << 20, 175), 191_739_611.4, 0.1);
         // RFC 6349 §3.3.1: 16 kB over 5 and 10 ms.
-        close(rate_of(16_000, 5), 25.6e6, 0.1);
-        close(rate_of(16_000, 10), 12.8e6, 0.1);
+        assert_rounds_to(rate_of(16_000, 5), 25.6e6, 0.1);
+        assert_rounds_to(rate_of(16_000, 10), 12.8e6, 0.1);
     }
 
     #[test]
     fn a_path_needs_its_bandwidth_delay_product() {
-        let bdp =
-            |text, ms| bdp_bytes(rate(text), Duration::from_millis(ms)).expect("it fits").count();
+        let bdp = |text, ms| {
+            bdp_bytes(parse_rate(text), Duration::from_millis(ms)).expect("it fits").count()
+        };
         assert_eq!(bdp("1G", 21), 2_625_000);
         assert_eq!(bdp("10G", 100), 125_000_000);
         assert_eq!(bdp("100G", 100), 1_250_000_000);
@@ -208,7 +209,7 @@ mod tests {
         ];
         for (text, ms, want) in table {
             let rtt = Duration::from_secs_f64(ms / 1e3);
-            let got = window_for(rate(text), rtt).expect("a possible window").count();
+            let got = window_for(parse_rate(text), rtt).expect("a possible window").count();
             assert_eq!(got, want, "{text} {ms} ms");
         }
     }
@@ -236,8 +237,8 @@ mod tests {
     fn one_flow_has_an_end_at_any_rate() {
         let rtt = Duration::from_millis(100);
         // 100 Gbit/s over 100 ms would need a scale of 15.
-        assert_eq!(window_for(rate("100G"), rtt), Err(too_large(1_250_000_000)));
-        close(single_flow_rate_max(rtt).expect("possible"), 85_898_035_200.0, 0.1);
+        assert_eq!(window_for(parse_rate("100G"), rtt), Err(too_large(1_250_000_000)));
+        assert_rounds_to(single_flow_rate_max(rtt).expect("possible"), 85_898_035_200.0, 0.1);
     }
 
     #[test]
@@ -251,8 +252,8 @@ mod tests {
         for (got, want) in cases {
             assert_eq!(got, Err(want));
         }
-        assert_eq!(window_for(rate("0"), ms), Err(WindowError::ZeroRate));
-        assert_eq!(window_for(rate("1G"), Duration::ZERO), Err(WindowError::ZeroRtt));
+        assert_eq!(window_for(parse_rate("0"), ms), Err(WindowError::ZeroRate));
+        assert_eq!(window_for(parse_rate("1G"), Duration::ZERO), Err(WindowError::ZeroRtt));
         let error = scaled_window_max(15).expect_err("above 14");
         let text = "a window scale of 15 is above 14, the largest (RFC 7323)";
         assert_eq!(error.to_string(), text);
@@ -260,7 +261,7 @@ mod tests {
             too_large(1_250_000_000).to_string(),
             "1250000000 bytes in flight are above 1073725440, the largest TCP window; use more flows"
         );
-        assert!(window_for(rate("18E"), Duration::MAX).is_err());
+        assert!(window_for(parse_rate("18E"), Duration::MAX).is_err());
     }
 
     proptest! {

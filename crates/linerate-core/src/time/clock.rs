@@ -67,7 +67,7 @@ mod tests {
         fn two_readings(clock: &dyn Clock, between: impl FnOnce()) -> Duration {
             let start = clock.now();
             between();
-            clock.now().since(start)
+            clock.now().duration_since(start)
         }
         let clock = SimClock::default();
         let span = two_readings(&clock, || clock.advance(Duration::from_millis(3)));

@@ -14,7 +14,7 @@ impl MonoTime {
     }
 
     /// Nanoseconds since the clock's origin.
-    pub const fn nanos(self) -> u64 {
+    pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
@@ -24,7 +24,7 @@ impl MonoTime {
     }
 
     /// The span from `earlier` to `self`; zero when `earlier` is later.
-    pub const fn since(self, earlier: Self) -> Duration {
+    pub const fn duration_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.nanos_since(earlier))
     }
 }
@@ -52,21 +52,21 @@ mod tests {
     fn a_span_runs_forward_only() {
         let (early, late) = (MonoTime::from_nanos(100), MonoTime::from_nanos(350));
         assert_eq!(late.nanos_since(early), 250);
-        assert_eq!(late.since(early), Duration::from_nanos(250));
+        assert_eq!(late.duration_since(early), Duration::from_nanos(250));
         assert_eq!(early.nanos_since(late), 0);
-        assert_eq!(early.since(late), Duration::ZERO);
-        assert_eq!(early.since(early), Duration::ZERO);
+        assert_eq!(early.duration_since(late), Duration::ZERO);
+        assert_eq!(early.duration_since(early), Duration::ZERO);
     }
 
     #[test]
     fn adding_a_span_stops_at_the_end_of_the_clock() {
         let mut time = MonoTime::from_nanos(1) + Duration::from_micros(2);
-        assert_eq!(time.nanos(), 2_001);
+        assert_eq!(time.as_nanos(), 2_001);
         time += Duration::from_secs(1);
-        assert_eq!(time.nanos(), 1_000_002_001);
+        assert_eq!(time.as_nanos(), 1_000_002_001);
         // 2^64 ns are 584 years; a time-out of "never" must not wrap into the past.
-        assert_eq!((time + Duration::MAX).nanos(), u64::MAX);
-        assert_eq!((time + Duration::from_nanos(u64::MAX)).nanos(), u64::MAX);
+        assert_eq!((time + Duration::MAX).as_nanos(), u64::MAX);
+        assert_eq!((time + Duration::from_nanos(u64::MAX)).as_nanos(), u64::MAX);
     }
 
     #[test]

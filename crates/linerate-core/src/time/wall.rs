@@ -33,7 +33,7 @@ impl WallTime {
 
 impl WallTime {
     /// The time in UTC in a format of strftime(3); `None` where the format is none.
-    pub fn text(self, format: &str) -> Option<String> {
+    pub fn format_utc(self, format: &str) -> Option<String> {
         let utc = self.0.to_zoned(jiff::tz::TimeZone::UTC);
         jiff::fmt::strtime::format(format, &utc).ok()
     }
@@ -44,7 +44,7 @@ impl WallTime {
     /// begin), a date, a date with a time of day, RFC 3339. Days are those of UTC.
     /// # Errors
     /// One line with what is accepted.
-    pub fn named(text: &str, now: Self) -> Result<Self, String> {
+    pub fn from_user_text(text: &str, now: Self) -> Result<Self, String> {
         let utc = |date: jiff::civil::DateTime| {
             date.to_zoned(jiff::tz::TimeZone::UTC).map(|zoned| Self(zoned.timestamp()))
         };
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_person_names_a_time_by_a_span_a_day_or_a_date() {
         let now = read("2026-11-23T07:45:30.5Z").expect("RFC 3339");
-        let named = |text: &str| WallTime::named(text, now).map(|at| at.to_string());
+        let named = |text: &str| WallTime::from_user_text(text, now).map(|at| at.to_string());
         for (text, expected) in [
             ("2h", "2026-11-23T05:45:30.500Z"),
             ("90m", "2026-11-23T06:15:30.500Z"),
@@ -210,10 +210,10 @@ mod tests {
     fn any_format_of_strftime_is_written_or_none() {
         // 1,700,000,000 s after 1970 (date -u -d @1700000000).
         let time = WallTime::from_unix_nanos(1_700_000_000_000_000_000);
-        let written = time.text("%a %b %e %H:%M:%S %Y ");
+        let written = time.format_utc("%a %b %e %H:%M:%S %Y ");
         assert_eq!(written.as_deref(), Some("Tue Nov 14 22:13:20 2023 "));
-        assert_eq!(time.text("%s|").as_deref(), Some("1700000000|"));
-        assert_eq!(time.text("%!"), None);
+        assert_eq!(time.format_utc("%s|").as_deref(), Some("1700000000|"));
+        assert_eq!(time.format_utc("%!"), None);
     }
 
     proptest! {

@@ -20,7 +20,7 @@ const ERROR_MIN: f64 = 0.005;
 
 /// A bucket that explains a router's answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bucket {
+pub struct ReplyTokenBucket {
     /// Tokens that come per second.
     pub per_second: f64,
     /// Most tokens in the bucket.
@@ -29,14 +29,14 @@ pub struct Bucket {
 
 /// The bucket that explains which probes were answered, where one does it better than random loss.
 /// Each probe has its time in ns and whether it was answered, in the order sent.
-pub fn fit(probes: &[(u64, bool)]) -> Option<Bucket> {
+pub fn fit_token_bucket(probes: &[(u64, bool)]) -> Option<ReplyTokenBucket> {
     let all = probes.len();
     let answered = probes.iter().filter(|(_, answered)| *answered).count();
     if all < PROBES_MIN || answered == all || answered == 0 {
         return None;
     }
-    let (_, rough) = best_of(probes, grid(probes, answered))?;
-    let near = (-15..=15).map(|step| Bucket {
+    let (_, rough) = best_of(probes, candidate_buckets(probes, answered))?;
+    let near = (-15..=15).map(|step| ReplyTokenBucket {
         per_second: rough.per_second * (1.0 + f64::from(step) / 100.0),
         ..rough
     });
@@ -48,7 +48,10 @@ pub fn fit(probes: &[(u64, bool)]) -> Option<Bucket> {
 }
 
 /// Buckets to try: rates in steps, and those at which all that was answered would be used up.
-fn grid(probes: &[(u64, bool)], answered: usize) -> impl Iterator<Item = Bucket> {
+fn candidate_buckets(
+    probes: &[(u64, bool)],
+    answered: usize,
+) -> impl Iterator<Item = ReplyTokenBucket> {
     let span_s = probes.last().map_or(0, |probe| probe.0) as f64 / 1e9
         - probes.first().map_or(0, |probe| probe.0) as f64 / 1e9;
     let steps: Vec<f64> = std::iter::successors(Some(RATE_MIN), |rate| {
@@ -59,17 +62,17 @@ fn grid(probes: &[(u64, bool)], answered: usize) -> impl Iterator<Item = Bucket>
         let used_up = (answered as f64 - burst) / span_s;
         let used_up = (used_up.is_finite() && used_up > 0.0).then_some(used_up);
         let rates: Vec<f64> = steps.iter().copied().chain(used_up).collect();
-        rates.into_iter().map(move |per_second| Bucket { per_second, burst })
+        rates.into_iter().map(move |per_second| ReplyTokenBucket { per_second, burst })
     })
 }
 
 /// The bucket with the fewest wrong guesses; the middle one of equals in a row.
 fn best_of(
     probes: &[(u64, bool)],
-    buckets: impl Iterator<Item = Bucket>,
-) -> Option<(usize, Bucket)> {
+    buckets: impl Iterator<Item = ReplyTokenBucket>,
+) -> Option<(usize, ReplyTokenBucket)> {
     let tried = buckets.map(|bucket| (wrong_guesses(probes, bucket), bucket));
-    let tried: Vec<(usize, Bucket)> = tried.collect();
+    let tried: Vec<(usize, ReplyTokenBucket)> = tried.collect();
     let least = tried.iter().map(|(wrong, _)| *wrong).min()?;
     let equals = tried.iter().filter(|(wrong, _)| *wrong == least);
     let first = equals.clone().next()?.1;
@@ -78,7 +81,7 @@ fn best_of(
 }
 
 /// Probes whose fate the bucket gets wrong. Each real answer takes a token.
-fn wrong_guesses(probes: &[(u64, bool)], bucket: Bucket) -> usize {
+fn wrong_guesses(probes: &[(u64, bool)], bucket: ReplyTokenBucket) -> usize {
     let mut tokens = bucket.burst;
     let mut before = probes.first().map_or(0, |probe| probe.0);
     let mut wrong = 0;
@@ -127,10 +130,10 @@ mod tests {
     fn the_default_limit_of_linux_is_found_with_its_rate() {
         // 1 a second after 6 in a row; probes every 200 ms for 10 s: 6 + 1.2 in the burst, then
         // one in five.
-        let found = fit(&limited(200_000_000, 50, 1.0, 6.0)).expect("a bucket");
+        let found = fit_token_bucket(&limited(200_000_000, 50, 1.0, 6.0)).expect("a bucket");
         assert!((0.8..1.25).contains(&found.per_second), "{found:?}");
         for (rate, burst) in [(10.0, 1.0), (100.0, 10.0), (0.5, 3.0)] {
-            let found = fit(&limited(5_000_000, 4000, rate, burst)).expect("a bucket");
+            let found = fit_token_bucket(&limited(5_000_000, 4000, rate, burst)).expect("a bucket");
             assert!((found.per_second / rate - 1.0).abs() < 0.25, "{rate}: {found:?}");
         }
     }
@@ -141,8 +144,8 @@ mod tests {
             let accused = (0..50).filter(|&seed| {
                 let mut random = Random::new(seed, 0);
                 let probes: Vec<(u64, bool)> =
-                    (0..200).map(|n| (n * 100_000_000, random.unit() >= share)).collect();
-                fit(&probes).is_some()
+                    (0..200).map(|n| (n * 100_000_000, random.next_uniform() >= share)).collect();
+                fit_token_bucket(&probes).is_some()
             });
             let accused = accused.count();
             assert!(accused <= 2, "{share}: {accused} of 50");
@@ -152,6 +155,9 @@ mod tests {
     #[test]
     fn all_or_none_says_nothing() {
         let all = |answered| (0..50).map(|n| (n * 1_000_000, answered)).collect::<Vec<_>>();
-        assert_eq!((fit(&all(true)), fit(&all(false)), fit(&[])), (None, None, None));
+        assert_eq!(
+            (fit_token_bucket(&all(true)), fit_token_bucket(&all(false)), fit_token_bucket(&[])),
+            (None, None, None)
+        );
     }
 }

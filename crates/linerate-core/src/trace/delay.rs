@@ -5,7 +5,7 @@
 //! differs from itself.
 
 use super::round_trips;
-use crate::record::{AddedDelay, Direction, Finding, Hop, HopSample, Trace, TracePhase};
+use crate::record::{AddedDelay, Direction, Finding, Hop, HopSample, TracePhase, TraceResult};
 use crate::stats::{median, median_interval};
 
 /// Confidence of the intervals of both medians: together they hold with 95 % and more.
@@ -20,7 +20,7 @@ const OWN_SLOWNESS: f64 = 1.5;
 const LOADED_MIN: usize = 3;
 
 /// Fills in the delay of each hop beyond the one before that answers.
-pub(super) fn add_differences(trace: &mut Trace) {
+pub(super) fn add_differences(trace: &mut TraceResult) {
     let tick = trace.floor_ns.unwrap_or(0) as f64;
     let mut before: Option<MedianDelay> = None;
     for hop in &mut trace.hops {
@@ -67,11 +67,12 @@ impl MedianDelay {
 }
 
 /// The first hop whose round trip rises under load, as all later ones do.
-pub(super) fn queue(trace: &Trace, direction: Direction) -> Option<Finding> {
-    let places = trace.hops.iter().filter_map(|hop: &Hop| Some((hop.ttl, rise(&hop.samples)?)));
+pub(super) fn find_queue(trace: &TraceResult, direction: Direction) -> Option<Finding> {
+    let places =
+        trace.hops.iter().filter_map(|hop: &Hop| Some((hop.ttl, loaded_rtt_rise(&hop.samples)?)));
     let mut places: Vec<(u8, f64)> = places.collect();
     let end = trace.hops.last().filter(|hop| hop.is_end).map(|hop| hop.ttl);
-    if let (Some(end), Some(of_end)) = (end, rise(&trace.echoes)) {
+    if let (Some(end), Some(of_end)) = (end, loaded_rtt_rise(&trace.echoes)) {
         places.retain(|(ttl, _)| *ttl != end);
         places.push((end, of_end));
     }
@@ -87,7 +88,7 @@ pub(super) fn queue(trace: &Trace, direction: Direction) -> Option<Finding> {
     Some(Finding::Queue { after, at: places[first].0, rise_ns: whole, direction })
 }
 
-fn rise(samples: &[HopSample]) -> Option<f64> {
+fn loaded_rtt_rise(samples: &[HopSample]) -> Option<f64> {
     let loaded = round_trips(samples, TracePhase::Loaded);
     if loaded.len() < LOADED_MIN {
         return None;

@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use super::witness::{STEP_MIN, Witness, later_show, likelihood, share};
-use crate::record::{Finding, Hop, Trace, TracePhase};
+use super::witness::{STEP_MIN, Witness, later_show, likelihood, loss_share};
+use crate::record::{Finding, Hop, TracePhase, TraceResult};
 use crate::stats::{Z_95, wilson_interval};
 
 /// Normal quantile of 0.9995: flows that are alike are called different once in 2000 places.
@@ -30,7 +30,7 @@ struct FlowTable {
 }
 
 /// Flows that lose packets while others do not, by the answers of the hops at `ttls`.
-pub(super) fn find(trace: &Trace, ttls: Vec<u8>) -> Vec<Finding> {
+pub(super) fn find_flow_losses(trace: &TraceResult, ttls: Vec<u8>) -> Vec<Finding> {
     let mut table = FlowTable::from_trace(trace, ttls);
     let of = u16::try_from(table.flows.len()).unwrap_or(u16::MAX);
     let mut found = Vec::new();
@@ -44,7 +44,7 @@ pub(super) fn find(trace: &Trace, ttls: Vec<u8>) -> Vec<Finding> {
 }
 
 impl FlowTable {
-    fn from_trace(trace: &Trace, ttls: Vec<u8>) -> Self {
+    fn from_trace(trace: &TraceResult, ttls: Vec<u8>) -> Self {
         let mut flows: BTreeMap<u16, Vec<Witness>> = BTreeMap::new();
         let end = trace.hops.last().filter(|hop| hop.is_end).map(|hop| hop.ttl);
         let hops = trace.hops.iter().filter(|hop| ttls.contains(&hop.ttl));
@@ -80,7 +80,7 @@ impl FlowTable {
         let places = (0..self.ttls.len()).filter(|at| self.ttls.len() - at >= least_later);
         let splits = places.filter(|&index| self.differ(index)).flat_map(|index| {
             let mut order: Vec<u16> = self.flows.keys().copied().collect();
-            let lost = |flow: &u16| share(self.losses_from([flow], index)).unwrap_or(0.0);
+            let lost = |flow: &u16| loss_share(self.losses_from([flow], index)).unwrap_or(0.0);
             order.sort_by(|one, other| lost(other).total_cmp(&lost(one)));
             (1..order.len()).map(move |count| FlowSplit::from_table(self, index, &order[..count]))
         });
@@ -112,7 +112,7 @@ impl FlowSplit {
         let all = table.losses_from(table.flows.keys(), 0);
         let rest = Witness { sent: all.sent - lossy.sent, lost: all.lost - lossy.lost, ..all };
         let gain = 2.0 * (likelihood(lossy) + likelihood(rest) - likelihood(all));
-        let more = share(lossy) > share(rest);
+        let more = loss_share(lossy) > loss_share(rest);
         let gain = if more { gain } else { 0.0 };
         Self { index, flows: flows.to_vec(), lossy, gain }
     }
@@ -126,9 +126,9 @@ impl FlowSplit {
 
     /// Builds the finding. `rest` has the flows that are left; losses that these have too are not
     /// the group's own.
-    fn finding(mut self, trace: &Trace, rest: &FlowTable, of: u16) -> Option<Finding> {
+    fn finding(mut self, trace: &TraceResult, rest: &FlowTable, of: u16) -> Option<Finding> {
         self.flows.sort_unstable();
-        let base = share(rest.losses_from(rest.flows.keys(), self.index)).unwrap_or(0.0);
+        let base = loss_share(rest.losses_from(rest.flows.keys(), self.index)).unwrap_or(0.0);
         let interval = wilson_interval(self.lossy.lost, self.lossy.sent, Z_95)?;
         let at = rest.ttls[self.index];
         let after = self.index.checked_sub(1).map_or(0, |before| rest.ttls[before]);
@@ -140,7 +140,7 @@ impl FlowSplit {
             at,
             routers: own.next().unwrap_or_default(),
             of,
-            ratio: share(self.lossy)? - base,
+            ratio: loss_share(self.lossy)? - base,
             low: (interval.low - base).max(0.0),
             high: interval.high - base,
             sent: self.lossy.sent,
@@ -149,7 +149,7 @@ impl FlowSplit {
     }
 
     /// Routers of a hop that answered these flows; none where one of them answered others too.
-    fn own_routers(&self, trace: &Trace, ttl: u8) -> Vec<String> {
+    fn own_routers(&self, trace: &TraceResult, ttl: u8) -> Vec<String> {
         let hop = trace.hops.iter().find(|hop| hop.ttl == ttl);
         let of_these = |flow: &u16| self.flows.contains(flow);
         let nodes = hop.iter().flat_map(|hop: &&Hop| &hop.nodes);
@@ -166,7 +166,7 @@ impl FlowSplit {
 }
 
 /// The flows that rounds measured; the search for paths sends more.
-fn rounds_flows(trace: &Trace) -> Vec<u16> {
+fn rounds_flows(trace: &TraceResult) -> Vec<u16> {
     let samples = trace.hops.iter().flat_map(|hop| &hop.samples);
     let mut flows: Vec<u16> = samples
         .filter(|sample| sample.phase == TracePhase::Idle)

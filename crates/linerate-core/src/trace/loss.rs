@@ -4,9 +4,9 @@
 //! where the witnesses' losses step up: the place at which two shares, one before and one from
 //! there on, explain all answers best, and far better than one share.
 
-use super::witness::{STEP_MIN, Witness, later_show, likelihood, share};
+use super::witness::{STEP_MIN, Witness, later_show, likelihood, loss_share};
 use super::{bucket, flow_loss};
-use crate::record::{Finding, HopSample, Trace, TracePhase};
+use crate::record::{Finding, HopSample, TracePhase, TraceResult};
 use crate::stats::{Z_95, wilson_interval};
 
 /// Fewer rounds make no witness.
@@ -14,9 +14,9 @@ const ROUNDS_MIN: u64 = 5;
 
 /// The losses, and the routers that limit their answers. Where some flows lose packets on their
 /// own, losses of all flows are those that the others have too.
-pub(super) fn find(trace: &Trace) -> (Vec<Finding>, Vec<Finding>) {
+pub(super) fn find_losses(trace: &TraceResult) -> (Vec<Finding>, Vec<Finding>) {
     let mut all = Witnesses::from_trace(trace, &[]);
-    let mut losses = flow_loss::find(trace, all.own.clone());
+    let mut losses = flow_loss::find_flow_losses(trace, all.own.clone());
     let flows = losses.iter().flat_map(|finding| match finding {
         Finding::FlowLoss { flows, .. } => flows.clone(),
         _ => Vec::new(),
@@ -26,7 +26,7 @@ pub(super) fn find(trace: &Trace) -> (Vec<Finding>, Vec<Finding>) {
         all.list = Witnesses::from_trace(trace, &flows).list;
     }
     let nothing = Witness { ttl: 0, sent: 0, lost: 0 };
-    steps(&all.list, nothing, all.reach_the_end(trace), &mut losses);
+    find_loss_steps(&all.list, nothing, all.reach_the_end(trace), &mut losses);
     all.limited.sort_by_key(|(counts, _)| counts.ttl);
     let limited = all.limited.into_iter().map(|(counts, per_second)| Finding::RateLimited {
         at: counts.ttl,
@@ -48,10 +48,10 @@ struct Witnesses {
 impl Witnesses {
     /// Hops as all flows but `without` show them. Echoes are a flow of their own, which may be one
     /// of these.
-    fn from_trace(trace: &Trace, without: &[u16]) -> Self {
+    fn from_trace(trace: &TraceResult, without: &[u16]) -> Self {
         let (mut list, mut limited) = (Vec::new(), Vec::new());
         for hop in &trace.hops {
-            let counts = count(hop.ttl, &hop.samples, without);
+            let counts = count_losses(hop.ttl, &hop.samples, without);
             if counts.sent < ROUNDS_MIN || counts.lost == counts.sent {
                 continue;
             }
@@ -65,7 +65,7 @@ impl Witnesses {
         let mut own: Vec<u8> = list.iter().map(|witness: &Witness| witness.ttl).collect();
         // Answers to echoes stand for the end where its error messages are limited.
         let end = end_of(trace);
-        let echoes = count(end.unwrap_or(u8::MAX), &trace.echoes, without);
+        let echoes = count_losses(end.unwrap_or(u8::MAX), &trace.echoes, without);
         let answered = echoes.sent >= ROUNDS_MIN && echoes.lost < echoes.sent;
         if answered && end.is_some() && without.is_empty() {
             list.retain(|witness| Some(witness.ttl) != end);
@@ -77,17 +77,17 @@ impl Witnesses {
     }
 
     /// True when the end is among them.
-    fn reach_the_end(&self, trace: &Trace) -> bool {
+    fn reach_the_end(&self, trace: &TraceResult) -> bool {
         let end = end_of(trace);
         end.is_some() && self.list.last().map(|witness| witness.ttl) == end
     }
 }
 
-fn end_of(trace: &Trace) -> Option<u8> {
+fn end_of(trace: &TraceResult) -> Option<u8> {
     trace.hops.last().filter(|hop| hop.is_end).map(|hop| hop.ttl)
 }
 
-fn count(ttl: u8, samples: &[HopSample], without: &[u16]) -> Witness {
+fn count_losses(ttl: u8, samples: &[HopSample], without: &[u16]) -> Witness {
     let counts =
         |sample: &&HopSample| sample.phase == TracePhase::Idle && !without.contains(&sample.flow);
     let rounds = || samples.iter().filter(counts);
@@ -96,10 +96,10 @@ fn count(ttl: u8, samples: &[HopSample], without: &[u16]) -> Witness {
 }
 
 /// Probes of every phase take tokens, so all of them count.
-fn bucket_of(samples: &[HopSample]) -> Option<bucket::Bucket> {
+fn bucket_of(samples: &[HopSample]) -> Option<bucket::ReplyTokenBucket> {
     let probes: Vec<(u64, bool)> =
         samples.iter().map(|sample| (sample.at_ns, sample.rtt_ns.is_some())).collect();
-    bucket::fit(&probes)
+    bucket::fit_token_bucket(&probes)
 }
 
 /// Removes hops with a lower share of answers than a hop behind them: they limit their answers and
@@ -124,19 +124,19 @@ fn drop_those_that_answer_less(
 }
 
 /// Finds the step in `witnesses` beyond `before`, then those on both of its sides.
-fn steps(witnesses: &[Witness], before: Witness, sure: bool, losses: &mut Vec<Finding>) {
+fn find_loss_steps(witnesses: &[Witness], before: Witness, sure: bool, losses: &mut Vec<Finding>) {
     let Some(index) = best_step(witnesses, before) else { return };
     let after = sum(&witnesses[index..]);
     if !later_show(&witnesses[index..], after, sure) {
         return;
     }
     let (Some(ratio), Some(interval)) =
-        (share(after), wilson_interval(after.lost, after.sent, Z_95))
+        (loss_share(after), wilson_interval(after.lost, after.sent, Z_95))
     else {
         return;
     };
-    steps(&witnesses[..index], before, true, losses);
-    let base = share(sum_with(before, &witnesses[..index])).unwrap_or(0.0);
+    find_loss_steps(&witnesses[..index], before, true, losses);
+    let base = loss_share(sum_with(before, &witnesses[..index])).unwrap_or(0.0);
     let at = witnesses[index];
     losses.push(Finding::Loss {
         after: if index == 0 { before.ttl } else { witnesses[index - 1].ttl },
@@ -146,7 +146,7 @@ fn steps(witnesses: &[Witness], before: Witness, sure: bool, losses: &mut Vec<Fi
         high: interval.high - base,
         sent: after.sent,
     });
-    steps(&witnesses[index + 1..], at, sure, losses);
+    find_loss_steps(&witnesses[index + 1..], at, sure, losses);
 }
 
 /// Index of the hop from which on another share of losses explains the answers best, if far better
@@ -158,7 +158,7 @@ fn best_step(witnesses: &[Witness], before: Witness) -> Option<usize> {
     let gain = |index: usize| {
         let (one, other) = (sum_with(before, &witnesses[..index]), sum(&witnesses[index..]));
         let gain = 2.0 * (likelihood(one) + likelihood(other) - likelihood(all));
-        (index, if share(other) > share(one) { gain } else { 0.0 })
+        (index, if loss_share(other) > loss_share(one) { gain } else { 0.0 })
     };
     let later = (usize::from(before.sent == 0)..witnesses.len()).map(gain);
     let best = later.max_by(|one, other| one.1.total_cmp(&other.1));
@@ -170,7 +170,7 @@ fn best_step(witnesses: &[Witness], before: Witness) -> Option<usize> {
 /// logarithm: with all hops alike there is no earlier one to compare with.
 fn loss_or_none(all: Witness) -> f64 {
     let base: f64 = 1e-3;
-    if share(all).is_none_or(|share| share <= base) {
+    if loss_share(all).is_none_or(|share| share <= base) {
         return 0.0;
     }
     let (lost, kept) = (all.lost as f64, (all.sent - all.lost) as f64);

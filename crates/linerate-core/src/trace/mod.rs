@@ -14,19 +14,19 @@ pub mod stopping;
 mod tests;
 mod witness;
 
-use crate::record::{Direction, Finding, HopSample, Trace, TracePhase};
+use crate::record::{Direction, Finding, HopSample, TracePhase, TraceResult};
 
 /// Fills in a trace's findings from its samples, in place of earlier ones. `load` is the direction
 /// of the load, where there was one. Findings are in the order in which a reader wants them: loss
 /// and queue first.
-pub fn judge(trace: &mut Trace, load: Option<Direction>) {
+pub fn fill_findings(trace: &mut TraceResult, load: Option<Direction>) {
     delay::add_differences(trace);
-    let (losses, limited) = loss::find(trace);
-    let mut findings: Vec<Finding> = places::round(trace).into_iter().collect();
+    let (losses, limited) = loss::find_losses(trace);
+    let mut findings: Vec<Finding> = places::find_loop(trace).into_iter().collect();
     findings.extend(losses);
-    findings.extend(load.and_then(|direction| delay::queue(trace, direction)));
+    findings.extend(load.and_then(|direction| delay::find_queue(trace, direction)));
     findings.extend(trace.size_limits.iter().copied().map(Finding::Mtu));
-    findings.extend(places::marks(trace));
+    findings.extend(places::find_changed_marks(trace));
     findings.extend(places::spread(trace));
     findings.extend(limited);
     trace.findings = findings;

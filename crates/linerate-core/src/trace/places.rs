@@ -1,13 +1,13 @@
 //! Where headers are changed and where flows part, by what arrived at each hop.
 
-use crate::record::{ArrivedMarks, Finding, Hop, Trace};
+use crate::record::{ArrivedMarks, Finding, Hop, TraceResult};
 
 /// Least number of distances at which one router answers that make a loop: two can be a router that
 /// forwards packets it should have answered.
 const ROUND_MIN: usize = 3;
 
 /// The first router to which a packet returns: a loop.
-pub fn round(trace: &Trace) -> Option<Finding> {
+pub fn find_loop(trace: &TraceResult) -> Option<Finding> {
     let routers = trace.hops.iter().filter(|hop| !hop.is_end);
     let seen = |address: &str| {
         let here = |hop: &&Hop| hop.nodes.iter().any(|node| node.address == address);
@@ -20,7 +20,7 @@ pub fn round(trace: &Trace) -> Option<Finding> {
 }
 
 /// Places where DSCP, ECN, addresses or ports change.
-pub(super) fn marks(trace: &Trace) -> Vec<Finding> {
+pub(super) fn find_changed_marks(trace: &TraceResult) -> Vec<Finding> {
     let (Some(dscp), Some(ecn)) = (trace.dscp_sent, trace.ecn_sent) else { return Vec::new() };
     let mut seen = ArrivedMarks { dscp, ecn, translated: false };
     let mut after = 0;
@@ -43,7 +43,7 @@ pub(super) fn marks(trace: &Trace) -> Vec<Finding> {
 }
 
 /// Runs of hops at which flows meet several routers.
-pub(super) fn spread(trace: &Trace) -> Vec<Finding> {
+pub(super) fn spread(trace: &TraceResult) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut open: Option<(u8, u8, u16)> = None;
     let mut shared = 0;

@@ -6,14 +6,14 @@ use crate::record::{ArrivedMarks, Hop, HopNode};
 
 /// A path of `hops` hops, the last the end, whose routers all answer; a probe to hop h has
 /// survived with 1 - `loss(h)`. Rounds 10 ms apart.
-fn path(seed: u64, hops: u8, rounds: u64, loss: impl Fn(u8) -> f64) -> Trace {
+fn path(seed: u64, hops: u8, rounds: u64, loss: impl Fn(u8) -> f64) -> TraceResult {
     let mut random = Random::new(seed, 0);
-    let mut trace = Trace { reached: true, ..Trace::default() };
+    let mut trace = TraceResult { reached: true, ..TraceResult::default() };
     for ttl in 1..=hops {
         let samples = (0..rounds).map(|round| {
-            let lost = random.unit() < loss(ttl);
+            let lost = random.next_uniform() < loss(ttl);
             // Noise of up to 0.1 ms in steps of 1 us.
-            let noise = (0..100).filter(|_| random.unit() < 0.5).count() as u64 * 1000;
+            let noise = (0..100).filter(|_| random.next_uniform() < 0.5).count() as u64 * 1000;
             let rtt = 1_000_000 * u64::from(ttl) + noise;
             sample(round * 10_000_000, (!lost).then_some(rtt), TracePhase::Idle)
         });
@@ -33,7 +33,7 @@ fn sample(at_ns: u64, rtt_ns: Option<u64>, phase: TracePhase) -> HopSample {
 }
 
 /// A bucket of 6 and 1 a second at a hop, as Linux has it.
-fn limit(trace: &mut Trace, ttl: u8, per_second: f64) {
+fn limit(trace: &mut TraceResult, ttl: u8, per_second: f64) {
     let (mut tokens, mut last) = (6.0_f64, 0);
     for it in &mut trace.hops[usize::from(ttl) - 1].samples {
         tokens = (tokens + (it.at_ns - last) as f64 / 1e9 * per_second).min(6.0);
@@ -46,7 +46,7 @@ fn limit(trace: &mut Trace, ttl: u8, per_second: f64) {
     }
 }
 
-fn losses(trace: &Trace) -> Vec<(u8, u8)> {
+fn losses(trace: &TraceResult) -> Vec<(u8, u8)> {
     let places = trace.findings.iter().filter_map(|it| match it {
         Finding::Loss { after, at, .. } => Some((*after, *at)),
         _ => None,
@@ -58,7 +58,7 @@ fn losses(trace: &Trace) -> Vec<(u8, u8)> {
 fn one_percent_at_hop_3_is_charged_to_hop_3() {
     let found = (0..50).filter(|&seed| {
         let mut trace = path(seed, 6, 1000, |ttl| if ttl >= 3 { 0.01 } else { 0.0 });
-        judge(&mut trace, None);
+        fill_findings(&mut trace, None);
         losses(&trace) == [(2, 3)]
     });
     let found = found.count();
@@ -73,7 +73,7 @@ fn routers_that_limit_their_answers_are_never_charged_with_loss() {
         for (ttl, per_second) in [(1, 1.0), (3, 10.0), (5, 50.0)] {
             limit(&mut trace, ttl, per_second);
         }
-        judge(&mut trace, None);
+        fill_findings(&mut trace, None);
         assert_eq!(losses(&trace), [], "seed {seed}");
         let limited = trace.findings.iter().filter_map(|it| match it {
             Finding::RateLimited { at, per_second: Some(rate), .. } => Some((*at, *rate)),
@@ -94,7 +94,7 @@ fn a_limit_that_only_the_search_met_is_no_limit_of_the_rounds() {
     let mut trace = path(1, 3, 10, |_| 0.0);
     let bunch = (0..40).map(|n| sample(n * 1_000_000, (n < 6).then_some(1), TracePhase::Search));
     trace.hops[1].samples.splice(0..0, bunch.collect::<Vec<_>>());
-    judge(&mut trace, None);
+    fill_findings(&mut trace, None);
     assert_eq!(trace.findings, []);
 }
 
@@ -103,7 +103,7 @@ fn loss_is_found_between_the_witnesses_around_a_limited_hop() {
     let found = (0..20).filter(|&seed| {
         let mut trace = path(seed, 6, 1000, |ttl| if ttl >= 3 { 0.02 } else { 0.0 });
         limit(&mut trace, 3, 1.0);
-        judge(&mut trace, None);
+        fill_findings(&mut trace, None);
         losses(&trace) == [(2, 4)]
     });
     let found = found.count();
@@ -113,13 +113,13 @@ fn loss_is_found_between_the_witnesses_around_a_limited_hop() {
 #[test]
 fn a_router_that_answers_every_other_probe_loses_nothing() {
     let mut trace = path(1, 5, 200, |ttl| if ttl == 2 { 0.5 } else { 0.0 });
-    judge(&mut trace, None);
+    fill_findings(&mut trace, None);
     assert_eq!(losses(&trace), []);
     assert!(matches!(trace.findings[..], [Finding::RateLimited { at: 2, per_second: None, .. }]));
     // Nor does the end where its echoes come back.
     let mut trace = path(1, 5, 200, |ttl| if ttl == 5 { 0.5 } else { 0.0 });
     trace.echoes = (0..200).map(|n| sample(n, Some(5_000_000), TracePhase::Idle)).collect();
-    judge(&mut trace, None);
+    fill_findings(&mut trace, None);
     assert_eq!(losses(&trace), []);
 }
 
@@ -136,7 +136,7 @@ fn two_lossy_links_are_told_apart() {
     };
     let found = (0..20).filter(|&seed| {
         let mut trace = path(seed, 6, 1000, loss);
-        judge(&mut trace, None);
+        fill_findings(&mut trace, None);
         losses(&trace) == [(1, 2), (4, 5)]
     });
     let found = found.count();
@@ -148,7 +148,7 @@ fn what_a_hop_adds_is_told_with_its_interval_and_not_below_its_noise() {
     let mut trace = path(3, 3, 40, |_| 0.0);
     // The third hop is as far as the second one.
     trace.hops[2].samples = trace.hops[1].samples.clone();
-    judge(&mut trace, None);
+    fill_findings(&mut trace, None);
     let added = trace.hops[1].added.expect("1 ms is far above the noise of 0.1 ms");
     assert!(added.low_ns < 1e6 && added.high_ns > 1e6 && added.low_ns > 0.8e6, "{added:?}");
     assert_eq!((trace.hops[0].added, trace.hops[2].added), (None, None));
@@ -169,7 +169,7 @@ fn the_queue_stands_before_the_first_hop_from_which_all_rise() {
             });
             hop.samples.extend(loaded.collect::<Vec<_>>());
         }
-        judge(&mut trace, Some(Direction::Up));
+        fill_findings(&mut trace, Some(Direction::Up));
         let Some(Finding::Queue { after, at: found, rise_ns, .. }) = trace.findings.first() else {
             panic!("no queue at {at}: {:?}", trace.findings)
         };
@@ -187,12 +187,12 @@ fn a_router_that_comes_again_and_again_is_a_loop_from_where_it_is_first() {
     for ttl in [4, 6, 8] {
         trace.hops[ttl - 1].nodes[0].address = "10.9.9.9".to_owned();
     }
-    judge(&mut trace, None);
+    fill_findings(&mut trace, None);
     let expected = Finding::Loop { at: 4, address: "10.9.9.9".to_owned() };
     assert_eq!(trace.findings.first(), Some(&expected));
     // One that forwards a packet that it should have answered is there twice.
     trace.hops[7].nodes[0].address = "10.0.8.1".to_owned();
-    judge(&mut trace, None);
+    fill_findings(&mut trace, None);
     assert!(trace.findings.is_empty(), "{:?}", trace.findings);
 }
 
@@ -209,7 +209,7 @@ fn changed_headers_and_parting_flows_are_placed() {
     }
     let node = trace.hops[0].nodes[0].clone();
     trace.hops[2].nodes = vec![node.clone(); 4];
-    judge(&mut trace, None);
+    fill_findings(&mut trace, None);
     assert_eq!(
         trace.findings,
         [
@@ -222,9 +222,9 @@ fn changed_headers_and_parting_flows_are_placed() {
 }
 
 /// Sixteen flows over four routers at hop 3 of six hops; `loss` of a flow at a hop, there and back.
-fn spread_path(seed: u64, rounds: u64, loss: impl Fn(u16, u8) -> f64) -> Trace {
+fn spread_path(seed: u64, rounds: u64, loss: impl Fn(u16, u8) -> f64) -> TraceResult {
     let mut random = Random::new(seed, 0);
-    let mut trace = Trace { reached: true, ..Trace::default() };
+    let mut trace = TraceResult { reached: true, ..TraceResult::default() };
     for ttl in 1..=6 {
         let width = if ttl == 3 { 4 } else { 1 };
         let nodes = (0..width).map(|router| HopNode {
@@ -235,7 +235,7 @@ fn spread_path(seed: u64, rounds: u64, loss: impl Fn(u16, u8) -> f64) -> Trace {
         let mut samples = Vec::new();
         for round in 0..rounds {
             for flow in 0..16 {
-                let lost = random.unit() < loss(flow, ttl);
+                let lost = random.next_uniform() < loss(flow, ttl);
                 let it = sample(round * 50_000_000, (!lost).then_some(1_000_000), TracePhase::Idle);
                 samples.push(HopSample { flow, ..it });
             }
@@ -259,7 +259,7 @@ fn the_router_whose_flows_lose_is_named() {
                         if flow % 4 == 2 && ttl >= at { 0.05 } else { 0.0 }
                     },
                 );
-            judge(&mut trace, None);
+            fill_findings(&mut trace, None);
             let [Finding::FlowLoss { after, at: place, ref flows, ref routers, ratio, of, .. }] =
                 trace.findings[..1]
             else {
@@ -280,7 +280,7 @@ fn the_router_whose_flows_lose_is_named() {
 fn a_dead_member_is_a_loss_of_its_flows_alone() {
     let mut trace =
         spread_path(1, 20, |flow, ttl| if flow % 4 == 1 && ttl >= 4 { 1.0 } else { 0.0 });
-    judge(&mut trace, None);
+    fill_findings(&mut trace, None);
     let [Finding::FlowLoss { after: 3, at: 4, ref flows, ref routers, ratio, .. }] =
         trace.findings[..1]
     else {
@@ -294,7 +294,7 @@ fn a_dead_member_is_a_loss_of_its_flows_alone() {
 fn loss_of_all_flows_is_charged_to_no_flow() {
     let placed = (0..50).filter(|&seed| {
         let mut trace = spread_path(seed, 100, |_, ttl| if ttl >= 3 { 0.02 } else { 0.0 });
-        judge(&mut trace, None);
+        fill_findings(&mut trace, None);
         let of_flows = trace.findings.iter().any(|it| matches!(it, Finding::FlowLoss { .. }));
         assert!(!of_flows, "seed {seed}: {:?}", trace.findings);
         losses(&trace) == [(2, 3)]
@@ -305,7 +305,7 @@ fn loss_of_all_flows_is_charged_to_no_flow() {
     for seed in 0..20 {
         let mut trace = spread_path(seed, 100, |_, _| 0.0);
         limit(&mut trace, 4, 10.0);
-        judge(&mut trace, None);
+        fill_findings(&mut trace, None);
         let of_flows = trace.findings.iter().any(|it| matches!(it, Finding::FlowLoss { .. }));
         assert!(!of_flows, "seed {seed}: {:?}", trace.findings);
     }

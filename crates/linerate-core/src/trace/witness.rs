@@ -25,7 +25,7 @@ pub(super) fn later_show(later: &[Witness], all: Witness, sure: bool) -> bool {
     (sure || later.len() > 1) && later.iter().all(shows)
 }
 
-pub(super) fn share(of: Witness) -> Option<f64> {
+pub(super) fn loss_share(of: Witness) -> Option<f64> {
     (of.sent > 0).then(|| of.lost as f64 / of.sent as f64)
 }
 

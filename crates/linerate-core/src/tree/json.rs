@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Number, Value};
 
-use super::{Error, Key, Node, Tree};
+use super::{Error, Key, Tree, TreeNode};
 
 pub(super) fn parse(bytes: &[u8]) -> Result<Tree, Error> {
     serde_json::from_slice(bytes).map_err(failed)
@@ -28,12 +28,12 @@ fn failed(error: serde_json::Error) -> Error {
 impl From<Value> for Tree {
     fn from(value: Value) -> Self {
         Self::from(match value {
-            Value::Null => Node::Null,
-            Value::Bool(value) => Node::Bool(value),
-            Value::Number(number) => Node::from(&number),
-            Value::String(text) => Node::Text(text),
-            Value::Array(items) => Node::List(items.into_iter().map(Self::from).collect()),
-            Value::Object(entries) => Node::Table(
+            Value::Null => TreeNode::Null,
+            Value::Bool(value) => TreeNode::Bool(value),
+            Value::Number(number) => TreeNode::from(&number),
+            Value::String(text) => TreeNode::Text(text),
+            Value::Array(items) => TreeNode::List(items.into_iter().map(Self::from).collect()),
+            Value::Object(entries) => TreeNode::Table(
                 entries
                     .into_iter()
                     .map(|(name, value)| (Key { name, at: None }, value.into()))
@@ -43,7 +43,7 @@ impl From<Value> for Tree {
     }
 }
 
-impl From<&Number> for Node {
+impl From<&Number> for TreeNode {
     fn from(number: &Number) -> Self {
         let unsigned = number.as_u64().map(Self::Unsigned);
         let signed = || number.as_i64().map(Self::Signed);
@@ -55,14 +55,14 @@ impl From<Tree> for Value {
     /// NaN and infinities, which JSON has no numbers for (RFC 8259 §6), become null.
     fn from(tree: Tree) -> Self {
         match tree.node {
-            Node::Null => Self::Null,
-            Node::Bool(value) => value.into(),
-            Node::Unsigned(value) => value.into(),
-            Node::Signed(value) => value.into(),
-            Node::Float(value) => value.into(),
-            Node::Text(text) => Self::String(text),
-            Node::List(items) => Self::Array(items.into_iter().map(Self::from).collect()),
-            Node::Table(entries) => Self::Object(
+            TreeNode::Null => Self::Null,
+            TreeNode::Bool(value) => value.into(),
+            TreeNode::Unsigned(value) => value.into(),
+            TreeNode::Signed(value) => value.into(),
+            TreeNode::Float(value) => value.into(),
+            TreeNode::Text(text) => Self::String(text),
+            TreeNode::List(items) => Self::Array(items.into_iter().map(Self::from).collect()),
+            TreeNode::Table(entries) => Self::Object(
                 entries.into_iter().map(|(key, value)| (key.name, value.into())).collect(),
             ),
         }
@@ -72,14 +72,14 @@ impl From<Tree> for Value {
 impl Serialize for Tree {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.node {
-            Node::Null => serializer.serialize_none(),
-            Node::Bool(value) => serializer.serialize_bool(*value),
-            Node::Unsigned(value) => serializer.serialize_u64(*value),
-            Node::Signed(value) => serializer.serialize_i64(*value),
-            Node::Float(value) => serializer.serialize_f64(*value),
-            Node::Text(text) => serializer.serialize_str(text),
-            Node::List(items) => serializer.collect_seq(items),
-            Node::Table(entries) => {
+            TreeNode::Null => serializer.serialize_none(),
+            TreeNode::Bool(value) => serializer.serialize_bool(*value),
+            TreeNode::Unsigned(value) => serializer.serialize_u64(*value),
+            TreeNode::Signed(value) => serializer.serialize_i64(*value),
+            TreeNode::Float(value) => serializer.serialize_f64(*value),
+            TreeNode::Text(text) => serializer.serialize_str(text),
+            TreeNode::List(items) => serializer.collect_seq(items),
+            TreeNode::Table(entries) => {
                 serializer.collect_map(entries.iter().map(|(key, value)| (&key.name, value)))
             }
         }
@@ -102,31 +102,31 @@ impl<'de> Visitor<'de> for TreeVisitor {
     }
 
     fn visit_unit<E>(self) -> Result<Tree, E> {
-        Ok(Node::Null.into())
+        Ok(TreeNode::Null.into())
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Tree, E> {
-        Ok(Node::Bool(value).into())
+        Ok(TreeNode::Bool(value).into())
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Tree, E> {
-        Ok(Node::Unsigned(value).into())
+        Ok(TreeNode::Unsigned(value).into())
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Tree, E> {
-        Ok(Node::Signed(value).into())
+        Ok(TreeNode::Signed(value).into())
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Tree, E> {
-        Ok(Node::Float(value).into())
+        Ok(TreeNode::Float(value).into())
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Tree, E> {
-        Ok(Node::Text(text.to_owned()).into())
+        Ok(TreeNode::Text(text.to_owned()).into())
     }
 
     fn visit_string<E>(self, text: String) -> Result<Tree, E> {
-        Ok(Node::Text(text).into())
+        Ok(TreeNode::Text(text).into())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {
@@ -134,7 +134,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
         while let Some(item) = list.next_element()? {
             items.push(item);
         }
-        Ok(Node::List(items).into())
+        Ok(TreeNode::List(items).into())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tree, A::Error> {
@@ -142,6 +142,6 @@ impl<'de> Visitor<'de> for TreeVisitor {
         while let Some((name, value)) = map.next_entry()? {
             entries.push((Key { name, at: None }, value));
         }
-        Ok(Node::Table(entries).into())
+        Ok(TreeNode::Table(entries).into())
     }
 }

@@ -22,14 +22,14 @@ pub use self::read::TreeReader;
 /// One value of a document, with where it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tree {
-    node: Node,
+    node: TreeNode,
     /// Byte offset in the text.
     at: Option<usize>,
 }
 
 /// The kinds of values that JSON and TOML share. A date of TOML is a text.
 #[derive(Clone, Debug, PartialEq)]
-enum Node {
+enum TreeNode {
     Null,
     Bool(bool),
     Unsigned(u64),
@@ -47,8 +47,8 @@ struct Key {
     at: Option<usize>,
 }
 
-impl From<Node> for Tree {
-    fn from(node: Node) -> Self {
+impl From<TreeNode> for Tree {
+    fn from(node: TreeNode) -> Self {
         Self { node, at: None }
     }
 }
@@ -151,7 +151,7 @@ pub fn to_value<T: Serialize>(value: T) -> Result<Value, Error> {
 /// # Errors
 /// A number above 2^63 - 1, or a value that is no table.
 pub fn to_toml<T: Serialize + ?Sized>(value: &T) -> Result<String, Error> {
-    toml::print(&value.serialize(write::TreeWriter)?)
+    toml::print_tree(&value.serialize(write::TreeWriter)?)
 }
 
 #[cfg(test)]

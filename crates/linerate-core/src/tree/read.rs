@@ -9,7 +9,7 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-use super::{Error, Key, Node, Tree};
+use super::{Error, Key, Tree, TreeNode};
 
 /// The deserializer that every type is read by: a tree, taken apart as the type asks for it.
 #[derive(Debug)]
@@ -28,16 +28,16 @@ impl TreeReader {
     }
 }
 
-fn unexpected(node: &Node) -> Unexpected<'_> {
+fn unexpected(node: &TreeNode) -> Unexpected<'_> {
     match node {
-        Node::Null => Unexpected::Unit,
-        Node::Bool(value) => Unexpected::Bool(*value),
-        Node::Unsigned(value) => Unexpected::Unsigned(*value),
-        Node::Signed(value) => Unexpected::Signed(*value),
-        Node::Float(value) => Unexpected::Float(*value),
-        Node::Text(text) => Unexpected::Str(text),
-        Node::List(_) => Unexpected::Seq,
-        Node::Table(_) => Unexpected::Map,
+        TreeNode::Null => Unexpected::Unit,
+        TreeNode::Bool(value) => Unexpected::Bool(*value),
+        TreeNode::Unsigned(value) => Unexpected::Unsigned(*value),
+        TreeNode::Signed(value) => Unexpected::Signed(*value),
+        TreeNode::Float(value) => Unexpected::Float(*value),
+        TreeNode::Text(text) => Unexpected::Str(text),
+        TreeNode::List(_) => Unexpected::Seq,
+        TreeNode::Table(_) => Unexpected::Map,
     }
 }
 
@@ -48,7 +48,7 @@ macro_rules! of_one_kind {
         $($(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
             let at = self.0.at;
             match self.0.node {
-                Node::$kind($value) => placed($visit(visitor, $value), at),
+                TreeNode::$kind($value) => placed($visit(visitor, $value), at),
                 _ => Err(self.refuse(&visitor)),
             }
         })*)*
@@ -60,9 +60,9 @@ macro_rules! numbers {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
             let at = self.0.at;
             placed(match self.0.node {
-                Node::Unsigned(value) => visitor.visit_u64(value),
-                Node::Signed(value) => visitor.visit_i64(value),
-                Node::Float(value) => visitor.visit_f64(value),
+                TreeNode::Unsigned(value) => visitor.visit_u64(value),
+                TreeNode::Signed(value) => visitor.visit_i64(value),
+                TreeNode::Float(value) => visitor.visit_f64(value),
                 _ => Err(self.refuse(&visitor)),
             }, at)
         })*
@@ -83,14 +83,14 @@ impl<'de> Deserializer<'de> for TreeReader {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let at = self.0.at;
         let read = match self.0.node {
-            Node::Null => visitor.visit_unit(),
-            Node::Bool(value) => visitor.visit_bool(value),
-            Node::Unsigned(value) => visitor.visit_u64(value),
-            Node::Signed(value) => visitor.visit_i64(value),
-            Node::Float(value) => visitor.visit_f64(value),
-            Node::Text(text) => visitor.visit_string(text),
-            Node::List(items) => read_list(visitor, items),
-            Node::Table(entries) => read_table(visitor, entries),
+            TreeNode::Null => visitor.visit_unit(),
+            TreeNode::Bool(value) => visitor.visit_bool(value),
+            TreeNode::Unsigned(value) => visitor.visit_u64(value),
+            TreeNode::Signed(value) => visitor.visit_i64(value),
+            TreeNode::Float(value) => visitor.visit_f64(value),
+            TreeNode::Text(text) => visitor.visit_string(text),
+            TreeNode::List(items) => read_list(visitor, items),
+            TreeNode::Table(entries) => read_table(visitor, entries),
         };
         placed(read, at)
     }
@@ -124,7 +124,7 @@ impl<'de> Deserializer<'de> for TreeReader {
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0.node {
-            Node::Null => visitor.visit_none(),
+            TreeNode::Null => visitor.visit_none(),
             _ => visitor.visit_some(self),
         }
     }
@@ -169,7 +169,7 @@ impl IntoDeserializer<'_, Error> for TreeReader {
 /// Reads a list to its end: items that the type has no place for are a fault.
 fn read_list<'de, V: Visitor<'de>>(visitor: V, items: Vec<Tree>) -> Result<V::Value, Error> {
     let count = items.len();
-    let mut rest = List(items.into_iter());
+    let mut rest = ListReader(items.into_iter());
     match visitor.visit_seq(&mut rest) {
         Ok(_) if rest.0.len() > 0 => Err(Error::invalid_length(count, &"fewer elements in array")),
         read => read,
@@ -188,8 +188,8 @@ fn read_table<'de, V: Visitor<'de>>(
 fn variant(tree: Tree) -> Result<(Key, Option<Tree>), Error> {
     let name_and_content = "string or map with a single key";
     match tree.node {
-        Node::Text(name) => Ok((Key { name, at: tree.at }, None)),
-        Node::Table(entries) => {
+        TreeNode::Text(name) => Ok((Key { name, at: tree.at }, None)),
+        TreeNode::Table(entries) => {
             let mut entries = entries.into_iter();
             match (entries.next(), entries.next()) {
                 (Some((name, content)), None) => Ok((name, Some(content))),
@@ -200,9 +200,9 @@ fn variant(tree: Tree) -> Result<(Key, Option<Tree>), Error> {
     }
 }
 
-struct List(IntoIter<Tree>);
+struct ListReader(IntoIter<Tree>);
 
-impl<'de> SeqAccess<'de> for List {
+impl<'de> SeqAccess<'de> for ListReader {
     type Error = Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
@@ -260,7 +260,7 @@ fn keyless() -> Error {
 struct KeyReader(String);
 
 impl KeyReader {
-    fn text(self) -> StringDeserializer<Error> {
+    fn name_deserializer(self) -> StringDeserializer<Error> {
         self.0.into_deserializer()
     }
 
@@ -313,7 +313,7 @@ impl<'de> Deserializer<'de> for KeyReader {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        self.text().deserialize_enum(name, variants, visitor)
+        self.name_deserializer().deserialize_enum(name, variants, visitor)
     }
 
     integer_keys! {

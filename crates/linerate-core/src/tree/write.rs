@@ -5,36 +5,36 @@ use serde::ser::{
     SerializeTuple, SerializeTupleStruct, SerializeTupleVariant, Serializer,
 };
 
-use super::{Error, Key, Node, Tree};
+use super::{Error, Key, Tree, TreeNode};
 
 /// Makes a tree of whatever is serialised.
 pub(super) struct TreeWriter;
 
-fn key(name: &str) -> Key {
+fn key_without_place(name: &str) -> Key {
     Key { name: name.to_owned(), at: None }
 }
 
 /// A variant with content: a table of its name alone.
-fn variant(name: Option<&'static str>, content: Node) -> Tree {
+fn variant(name: Option<&'static str>, content: TreeNode) -> Tree {
     match name {
         None => content.into(),
-        Some(name) => Node::Table(vec![(key(name), content.into())]).into(),
+        Some(name) => TreeNode::Table(vec![(key_without_place(name), content.into())]).into(),
     }
 }
 
 impl Serializer for TreeWriter {
     type Ok = Tree;
     type Error = Error;
-    type SerializeSeq = List;
-    type SerializeTuple = List;
-    type SerializeTupleStruct = List;
-    type SerializeTupleVariant = List;
-    type SerializeMap = Table;
-    type SerializeStruct = Table;
-    type SerializeStructVariant = Table;
+    type SerializeSeq = ListWriter;
+    type SerializeTuple = ListWriter;
+    type SerializeTupleStruct = ListWriter;
+    type SerializeTupleVariant = ListWriter;
+    type SerializeMap = TableWriter;
+    type SerializeStruct = TableWriter;
+    type SerializeStructVariant = TableWriter;
 
     fn serialize_bool(self, value: bool) -> Result<Tree, Error> {
-        Ok(Node::Bool(value).into())
+        Ok(TreeNode::Bool(value).into())
     }
 
     fn serialize_i8(self, value: i8) -> Result<Tree, Error> {
@@ -50,7 +50,7 @@ impl Serializer for TreeWriter {
     }
 
     fn serialize_i64(self, value: i64) -> Result<Tree, Error> {
-        Ok(u64::try_from(value).map_or(Node::Signed(value), Node::Unsigned).into())
+        Ok(u64::try_from(value).map_or(TreeNode::Signed(value), TreeNode::Unsigned).into())
     }
 
     fn serialize_u8(self, value: u8) -> Result<Tree, Error> {
@@ -66,7 +66,7 @@ impl Serializer for TreeWriter {
     }
 
     fn serialize_u64(self, value: u64) -> Result<Tree, Error> {
-        Ok(Node::Unsigned(value).into())
+        Ok(TreeNode::Unsigned(value).into())
     }
 
     fn serialize_f32(self, value: f32) -> Result<Tree, Error> {
@@ -74,15 +74,15 @@ impl Serializer for TreeWriter {
     }
 
     fn serialize_f64(self, value: f64) -> Result<Tree, Error> {
-        Ok(Node::Float(value).into())
+        Ok(TreeNode::Float(value).into())
     }
 
     fn serialize_char(self, value: char) -> Result<Tree, Error> {
-        Ok(Node::Text(value.into()).into())
+        Ok(TreeNode::Text(value.into()).into())
     }
 
     fn serialize_str(self, value: &str) -> Result<Tree, Error> {
-        Ok(Node::Text(value.to_owned()).into())
+        Ok(TreeNode::Text(value.to_owned()).into())
     }
 
     fn serialize_bytes(self, bytes: &[u8]) -> Result<Tree, Error> {
@@ -98,7 +98,7 @@ impl Serializer for TreeWriter {
     }
 
     fn serialize_unit(self) -> Result<Tree, Error> {
-        Ok(Node::Null.into())
+        Ok(TreeNode::Null.into())
     }
 
     fn serialize_unit_struct(self, _: &'static str) -> Result<Tree, Error> {
@@ -132,15 +132,15 @@ impl Serializer for TreeWriter {
         Ok(variant(Some(name), value.serialize(self)?.node))
     }
 
-    fn serialize_seq(self, length: Option<usize>) -> Result<List, Error> {
-        Ok(List { variant: None, items: Vec::with_capacity(length.unwrap_or(0)) })
+    fn serialize_seq(self, length: Option<usize>) -> Result<ListWriter, Error> {
+        Ok(ListWriter { variant: None, items: Vec::with_capacity(length.unwrap_or(0)) })
     }
 
-    fn serialize_tuple(self, length: usize) -> Result<List, Error> {
+    fn serialize_tuple(self, length: usize) -> Result<ListWriter, Error> {
         self.serialize_seq(Some(length))
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, length: usize) -> Result<List, Error> {
+    fn serialize_tuple_struct(self, _: &'static str, length: usize) -> Result<ListWriter, Error> {
         self.serialize_seq(Some(length))
     }
 
@@ -150,16 +150,16 @@ impl Serializer for TreeWriter {
         _: u32,
         variant: &'static str,
         length: usize,
-    ) -> Result<List, Error> {
-        Ok(List { variant: Some(variant), items: Vec::with_capacity(length) })
+    ) -> Result<ListWriter, Error> {
+        Ok(ListWriter { variant: Some(variant), items: Vec::with_capacity(length) })
     }
 
-    fn serialize_map(self, length: Option<usize>) -> Result<Table, Error> {
+    fn serialize_map(self, length: Option<usize>) -> Result<TableWriter, Error> {
         let entries = Vec::with_capacity(length.unwrap_or(0));
-        Ok(Table { variant: None, entries, key: None })
+        Ok(TableWriter { variant: None, entries, key: None })
     }
 
-    fn serialize_struct(self, _: &'static str, length: usize) -> Result<Table, Error> {
+    fn serialize_struct(self, _: &'static str, length: usize) -> Result<TableWriter, Error> {
         self.serialize_map(Some(length))
     }
 
@@ -169,31 +169,31 @@ impl Serializer for TreeWriter {
         _: u32,
         variant: &'static str,
         length: usize,
-    ) -> Result<Table, Error> {
-        Ok(Table { variant: Some(variant), entries: Vec::with_capacity(length), key: None })
+    ) -> Result<TableWriter, Error> {
+        Ok(TableWriter { variant: Some(variant), entries: Vec::with_capacity(length), key: None })
     }
 }
 
 /// A list that grows.
-pub(super) struct List {
+pub(super) struct ListWriter {
     variant: Option<&'static str>,
     items: Vec<Tree>,
 }
 
-impl List {
+impl ListWriter {
     fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
         self.items.push(value.serialize(TreeWriter)?);
         Ok(())
     }
 
-    fn tree(self) -> Result<Tree, Error> {
-        Ok(variant(self.variant, Node::List(self.items)))
+    fn into_tree(self) -> Result<Tree, Error> {
+        Ok(variant(self.variant, TreeNode::List(self.items)))
     }
 }
 
 macro_rules! lists {
     ($($kind:ident $method:ident)*) => {
-        $(impl $kind for List {
+        $(impl $kind for ListWriter {
             type Ok = Tree;
             type Error = Error;
 
@@ -202,7 +202,7 @@ macro_rules! lists {
             }
 
             fn end(self) -> Result<Tree, Error> {
-                self.tree()
+                self.into_tree()
             }
         })*
     };
@@ -216,22 +216,22 @@ lists! {
 }
 
 /// A table that grows.
-pub(super) struct Table {
+pub(super) struct TableWriter {
     variant: Option<&'static str>,
     entries: Vec<(Key, Tree)>,
     /// The key of the next value.
     key: Option<Key>,
 }
 
-impl Table {
-    fn tree(self) -> Result<Tree, Error> {
-        Ok(variant(self.variant, Node::Table(self.entries)))
+impl TableWriter {
+    fn into_tree(self) -> Result<Tree, Error> {
+        Ok(variant(self.variant, TreeNode::Table(self.entries)))
     }
 }
 
 macro_rules! structs {
     ($($kind:ident)*) => {
-        $(impl $kind for Table {
+        $(impl $kind for TableWriter {
             type Ok = Tree;
             type Error = Error;
 
@@ -240,12 +240,12 @@ macro_rules! structs {
                 name: &'static str,
                 value: &T,
             ) -> Result<(), Error> {
-                self.entries.push((key(name), value.serialize(TreeWriter)?));
+                self.entries.push((key_without_place(name), value.serialize(TreeWriter)?));
                 Ok(())
             }
 
             fn end(self) -> Result<Tree, Error> {
-                self.tree()
+                self.into_tree()
             }
         })*
     };
@@ -253,12 +253,12 @@ macro_rules! structs {
 
 structs! { SerializeStruct SerializeStructVariant }
 
-impl SerializeMap for Table {
+impl SerializeMap for TableWriter {
     type Ok = Tree;
     type Error = Error;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, name: &T) -> Result<(), Error> {
-        self.key = Some(key(&key_text(name.serialize(TreeWriter)?)?));
+        self.key = Some(key_without_place(&key_text(name.serialize(TreeWriter)?)?));
         Ok(())
     }
 
@@ -269,17 +269,17 @@ impl SerializeMap for Table {
     }
 
     fn end(self) -> Result<Tree, Error> {
-        self.tree()
+        self.into_tree()
     }
 }
 
 /// A key as JSON has it: text. Numbers and flags are written out.
 fn key_text(key: Tree) -> Result<String, Error> {
     match key.node {
-        Node::Text(text) => Ok(text),
-        Node::Unsigned(number) => Ok(number.to_string()),
-        Node::Signed(number) => Ok(number.to_string()),
-        Node::Bool(flag) => Ok(flag.to_string()),
+        TreeNode::Text(text) => Ok(text),
+        TreeNode::Unsigned(number) => Ok(number.to_string()),
+        TreeNode::Signed(number) => Ok(number.to_string()),
+        TreeNode::Bool(flag) => Ok(flag.to_string()),
         _ => Err(Error::custom("key must be a string")),
     }
 }

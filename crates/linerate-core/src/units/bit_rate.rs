@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Bytes;
 use super::decimal::{PREFIXES, decimal_power, print_hundredths, split_unit};
-use super::error::{ParseUnitError, Quantity, Reason};
+use super::error::{ParseUnitError, QuantityInfo, UnitErrorReason};
 
 /// A rate in bits per second; 1 Mbit/s is 1,000,000 bit/s.
 #[derive(
@@ -72,8 +72,8 @@ impl BitRate {
     }
 }
 
-const RATE: Quantity =
-    Quantity { name: "a rate", accepted: "for example 155.52 Mbit/s, 10G or 64kbps" };
+const RATE: QuantityInfo =
+    QuantityInfo { name: "a rate", accepted: "for example 155.52 Mbit/s, 10G or 64kbps" };
 
 impl FromStr for BitRate {
     type Err = ParseUnitError;
@@ -86,12 +86,12 @@ impl FromStr for BitRate {
 /// Names of the unit, longest first.
 const NAMES: [&str; 8] = ["bits/s", "bit/s", "bits", "bit", "bps", "b/s", "b", ""];
 
-fn parse(text: &str) -> Result<u64, Reason> {
+fn parse(text: &str) -> Result<u64, UnitErrorReason> {
     let (number, unit) = split_unit(text)?;
     if ["B", "Bps", "B/s"].iter().any(|bytes| unit.ends_with(bytes)) {
-        return Err(Reason::Other("a rate counts bits, not bytes".to_owned()));
+        return Err(UnitErrorReason::Other("a rate counts bits, not bytes".to_owned()));
     }
-    number.times(thousands(decimal_power(unit, &NAMES)?))
+    number.multiply_rounded(thousands(decimal_power(unit, &NAMES)?))
 }
 
 /// 1000^`power`, for the powers of [`PREFIXES`].

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::decimal::{print_hundredths, split_unit};
-use super::error::{ParseUnitError, Quantity, Reason};
+use super::error::{ParseUnitError, QuantityInfo, UnitErrorReason};
 
 /// A size or count of bytes.
 ///
@@ -53,13 +53,15 @@ impl Bytes {
     }
 
     /// The size as a plain count: `1500 bytes`.
-    pub const fn plain(self) -> PlainBytes {
+    pub const fn as_plain_bytes(self) -> PlainBytes {
         PlainBytes(self.0)
     }
 }
 
-const SIZE: Quantity =
-    Quantity { name: "a size", accepted: "for example 65536, 64K, 64KiB (1024) or 64kB (1000)" };
+const SIZE: QuantityInfo = QuantityInfo {
+    name: "a size",
+    accepted: "for example 65536, 64K, 64KiB (1024) or 64kB (1000)",
+};
 
 impl FromStr for Bytes {
     type Err = ParseUnitError;
@@ -69,7 +71,7 @@ impl FromStr for Bytes {
     }
 }
 
-fn parse(text: &str) -> Result<u64, Reason> {
+fn parse(text: &str) -> Result<u64, UnitErrorReason> {
     let (number, unit) = split_unit(text)?;
     let factor = match unit {
         "" | "B" | "byte" | "bytes" => 1,
@@ -85,9 +87,9 @@ fn parse(text: &str) -> Result<u64, Reason> {
         "TB" => 1_000_000_000_000,
         "PB" => 1_000_000_000_000_000,
         "EB" => 1_000_000_000_000_000_000,
-        _ => return Err(Reason::unknown_unit(unit)),
+        _ => return Err(UnitErrorReason::unknown_unit(unit)),
     };
-    number.times(factor)
+    number.multiply_rounded(factor)
 }
 
 /// Binary prefixes, largest first, with the power of two that each stands for.
@@ -99,16 +101,16 @@ const PLAIN_BELOW: u64 = 1_000_000;
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.exact().or_else(|| self.rounded()) {
+        match self.exact_text().or_else(|| self.rounded()) {
             Some(text) => f.pad(&text),
-            None => self.plain().fmt(f),
+            None => self.as_plain_bytes().fmt(f),
         }
     }
 }
 
 impl Bytes {
     /// With the largest prefix that needs no rounding and at most four digits before the point.
-    fn exact(self) -> Option<String> {
+    fn exact_text(self) -> Option<String> {
         let hundredfold = u128::from(self.0) * 100;
         BINARY.iter().filter(|(_, power)| self.0 >> power > 0).find_map(|(prefix, power)| {
             let hundredths = hundredfold >> power;
@@ -237,7 +239,7 @@ mod tests {
         for (count, text) in cases {
             assert_eq!(Bytes::new(count).to_string(), text);
         }
-        assert_eq!(Bytes::new(65_536).plain().to_string(), "65536 bytes");
+        assert_eq!(Bytes::new(65_536).as_plain_bytes().to_string(), "65536 bytes");
         assert_eq!(format!("{:>8}", Bytes::new(1024)), "   1 KiB");
     }
 
@@ -249,7 +251,7 @@ mod tests {
 
         #[test]
         fn a_plain_size_is_read_again_exactly(count: u64) {
-            prop_assert_eq!(read(&Bytes::new(count).plain().to_string()), count);
+            prop_assert_eq!(read(&Bytes::new(count).as_plain_bytes().to_string()), count);
         }
 
         #[test]

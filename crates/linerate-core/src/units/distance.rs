@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::decimal::split_unit;
-use super::error::{ParseUnitError, Quantity, Reason};
+use super::error::{ParseUnitError, QuantityInfo, UnitErrorReason};
 
 /// A length of a path in whole metres.
 #[derive(
@@ -27,8 +27,10 @@ impl Distance {
     }
 }
 
-const DISTANCE: Quantity =
-    Quantity { name: "a distance", accepted: "with its unit, for example 1000km, 250 m or 80mi" };
+const DISTANCE: QuantityInfo = QuantityInfo {
+    name: "a distance",
+    accepted: "with its unit, for example 1000km, 250 m or 80mi",
+};
 
 impl FromStr for Distance {
     type Err = ParseUnitError;
@@ -38,15 +40,15 @@ impl FromStr for Distance {
     }
 }
 
-fn parse(text: &str) -> Result<u64, Reason> {
+fn parse(text: &str) -> Result<u64, UnitErrorReason> {
     let (number, unit) = split_unit(text)?;
     match unit.to_ascii_lowercase().as_str() {
-        "km" => number.times(1_000),
-        "m" => number.times(1),
+        "km" => number.multiply_rounded(1_000),
+        "m" => number.multiply_rounded(1),
         // The international mile of 1959 is 1609.344 m; a thousandth of it is 1.609344 m.
-        "mi" => Ok((number.times(1_609_344)? + 500) / 1_000),
-        "" => Err(Reason::Other("it has no unit".to_owned())),
-        _ => Err(Reason::unknown_unit(unit)),
+        "mi" => Ok((number.multiply_rounded(1_609_344)? + 500) / 1_000),
+        "" => Err(UnitErrorReason::Other("it has no unit".to_owned())),
+        _ => Err(UnitErrorReason::unknown_unit(unit)),
     }
 }
 

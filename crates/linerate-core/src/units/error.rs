@@ -8,13 +8,13 @@ use thiserror::Error;
 pub struct ParseUnitError {
     input: String,
     quantity: &'static str,
-    reason: Reason,
+    reason: UnitErrorReason,
     accepted: &'static str,
 }
 
 /// The error in the text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(super) enum Reason {
+pub(super) enum UnitErrorReason {
     #[error("it is empty")]
     Empty,
     #[error("it is negative")]
@@ -31,7 +31,7 @@ pub(super) enum Reason {
     Other(String),
 }
 
-impl Reason {
+impl UnitErrorReason {
     pub(super) fn unknown_unit(unit: &str) -> Self {
         Self::UnknownUnit(shortened(unit))
     }
@@ -39,15 +39,15 @@ impl Reason {
 
 /// Name of a type's quantity and the texts that it accepts, for its messages.
 #[derive(Clone, Copy)]
-pub(super) struct Quantity {
+pub(super) struct QuantityInfo {
     /// Name with its article: `a rate`.
     pub(super) name: &'static str,
     /// Examples: `155.52 Mbit/s, 10G or 64kbps`.
     pub(super) accepted: &'static str,
 }
 
-impl Quantity {
-    pub(super) fn refuse(self, input: &str, reason: Reason) -> ParseUnitError {
+impl QuantityInfo {
+    pub(super) fn refuse(self, input: &str, reason: UnitErrorReason) -> ParseUnitError {
         ParseUnitError {
             input: shortened(input),
             quantity: self.name,

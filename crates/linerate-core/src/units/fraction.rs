@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{ParseUnitError, Quantity, Reason};
+use super::error::{ParseUnitError, QuantityInfo, UnitErrorReason};
 
 /// A number from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
@@ -13,20 +13,20 @@ use super::error::{ParseUnitError, Quantity, Reason};
 pub struct Fraction(f64);
 
 impl Fraction {
-    /// The share `value`; `None` outside 0 … 1 and for a value that is not a number.
+    /// The share `as_f64`; `None` outside 0 … 1 and for a value that is not a number.
     pub fn from_value(value: f64) -> Option<Self> {
         // Adding zero turns the negative zero into the one that prints as 0.
         (0.0..=1.0).contains(&value).then_some(Self(value + 0.0))
     }
 
     /// The share as a number from 0 to 1.
-    pub const fn value(self) -> f64 {
+    pub const fn as_f64(self) -> f64 {
         self.0
     }
 }
 
-const FRACTION: Quantity =
-    Quantity { name: "a share", accepted: "for example 1e-4, 0.0001, 0.01% or 1/10000" };
+const FRACTION: QuantityInfo =
+    QuantityInfo { name: "a share", accepted: "for example 1e-4, 0.0001, 0.01% or 1/10000" };
 
 impl FromStr for Fraction {
     type Err = ParseUnitError;
@@ -36,12 +36,12 @@ impl FromStr for Fraction {
     }
 }
 
-fn parse(text: &str) -> Result<Fraction, Reason> {
+fn parse(text: &str) -> Result<Fraction, UnitErrorReason> {
     let text = text.trim();
     let value = if let Some((part, whole)) = text.split_once('/') {
         let whole = number(whole)?;
         if whole == 0.0 {
-            return Err(Reason::Other("it divides by zero".to_owned()));
+            return Err(UnitErrorReason::Other("it divides by zero".to_owned()));
         }
         number(part)? / whole
     } else if let Some(percent) = text.strip_suffix('%') {
@@ -49,29 +49,29 @@ fn parse(text: &str) -> Result<Fraction, Reason> {
     } else {
         number(text)?
     };
-    Fraction::from_value(value).ok_or_else(|| Reason::Other("it is above 1".to_owned()))
+    Fraction::from_value(value).ok_or_else(|| UnitErrorReason::Other("it is above 1".to_owned()))
 }
 
 /// A decimal number with an exponent or without, not negative.
-fn number(text: &str) -> Result<f64, Reason> {
+fn number(text: &str) -> Result<f64, UnitErrorReason> {
     let text = text.trim();
     if text.is_empty() {
-        return Err(Reason::Empty);
+        return Err(UnitErrorReason::Empty);
     }
     if text.starts_with('-') {
-        return Err(Reason::Negative);
+        return Err(UnitErrorReason::Negative);
     }
     // The standard library also reads `inf` and `nan`, which are no shares.
     let is_plain = text.bytes().all(|c| c.is_ascii_digit() || b".eE+-".contains(&c));
-    let value: f64 = text.parse().ok().filter(|_| is_plain).ok_or(Reason::NotANumber)?;
+    let value: f64 = text.parse().ok().filter(|_| is_plain).ok_or(UnitErrorReason::NotANumber)?;
     let is_nothing = !text
         .split(['e', 'E'])
         .next()
         .is_some_and(|digits| digits.bytes().any(|c| (b'1'..=b'9').contains(&c)));
     match value {
-        0.0 if !is_nothing => Err(Reason::RoundsToZero),
+        0.0 if !is_nothing => Err(UnitErrorReason::RoundsToZero),
         finite if finite.is_finite() => Ok(finite),
-        _ => Err(Reason::TooLarge),
+        _ => Err(UnitErrorReason::TooLarge),
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
             (".5", 0.5),
         ];
         for (text, value) in cases {
-            let got = text.parse::<Fraction>().unwrap_or_else(|error| panic!("{error}")).value();
+            let got = text.parse::<Fraction>().unwrap_or_else(|error| panic!("{error}")).as_f64();
             assert!((got - value).abs() <= 1e-16, "{text}: {got}");
         }
     }

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::Bytes;
 use super::decimal::split_unit;
-use super::error::{ParseUnitError, Quantity, Reason};
+use super::error::{ParseUnitError, QuantityInfo, UnitErrorReason};
 
 /// Length of an Ethernet frame from destination address to FCS, tags included; preamble and gap
 /// are not counted.
@@ -18,10 +18,10 @@ pub struct FrameLen(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FrameLenError {
     /// Ethernet pads shorter frames.
-    #[error("a frame of {} is shorter than 64, to which Ethernet pads (FCS included)", .0.plain())]
+    #[error("a frame of {} is shorter than 64, to which Ethernet pads (FCS included)", .0.as_plain_bytes())]
     TooShort(Bytes),
     /// No common interface takes longer frames.
-    #[error("a frame of {} is longer than 9242 bytes (an MTU of 9216 with two tags)", .0.plain())]
+    #[error("a frame of {} is longer than 9242 bytes (an MTU of 9216 with two tags)", .0.as_plain_bytes())]
     TooLong(Bytes),
 }
 
@@ -54,7 +54,7 @@ impl FrameLen {
     }
 }
 
-const FRAME_LEN: Quantity = Quantity {
+const FRAME_LEN: QuantityInfo = QuantityInfo {
     name: "a frame length",
     accepted: "bytes with the FCS, 64 to 9242, for example 1518",
 };
@@ -67,17 +67,18 @@ impl FromStr for FrameLen {
     }
 }
 
-fn parse(text: &str) -> Result<FrameLen, Reason> {
+fn parse(text: &str) -> Result<FrameLen, UnitErrorReason> {
     let (number, unit) = split_unit(text)?;
     if !matches!(unit, "" | "B" | "byte" | "bytes") {
-        return Err(Reason::unknown_unit(unit));
+        return Err(UnitErrorReason::unknown_unit(unit));
     }
-    FrameLen::checked(number.times(1)?).map_err(|error| Reason::Other(error.to_string()))
+    FrameLen::checked(number.multiply_rounded(1)?)
+        .map_err(|error| UnitErrorReason::Other(error.to_string()))
 }
 
 impl fmt::Display for FrameLen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Bytes::new(u64::from(self.0)).plain().fmt(f)
+        Bytes::new(u64::from(self.0)).as_plain_bytes().fmt(f)
     }
 }
 

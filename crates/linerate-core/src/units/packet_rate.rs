@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::decimal::{PREFIXES, decimal_power, split_number};
-use super::error::{ParseUnitError, Quantity, Reason};
+use super::error::{ParseUnitError, QuantityInfo, UnitErrorReason};
 
 /// A rate in packets per second: finite and not negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
@@ -23,8 +23,8 @@ impl PacketRate {
     }
 }
 
-const PACKET_RATE: Quantity =
-    Quantity { name: "a packet rate", accepted: "for example 14.88 Mpps, 1k or 10 packets/s" };
+const PACKET_RATE: QuantityInfo =
+    QuantityInfo { name: "a packet rate", accepted: "for example 14.88 Mpps, 1k or 10 packets/s" };
 
 impl FromStr for PacketRate {
     type Err = ParseUnitError;
@@ -37,12 +37,13 @@ impl FromStr for PacketRate {
 /// Names of the unit, longest first.
 const NAMES: [&str; 5] = ["packets/s", "packet/s", "pps", "p/s", ""];
 
-fn parse(text: &str) -> Result<PacketRate, Reason> {
+fn parse(text: &str) -> Result<PacketRate, UnitErrorReason> {
     let (number, unit) = split_number(text)?;
     let power = decimal_power(unit, &NAMES)?;
     // One conversion of the whole decimal text rounds once, so 14.88 M is 14,880,000 exactly.
-    let value: f64 = format!("{number}e{}", 3 * power).parse().map_err(|_| Reason::NotANumber)?;
-    PacketRate::from_per_sec(value).ok_or(Reason::TooLarge)
+    let value: f64 =
+        format!("{number}e{}", 3 * power).parse().map_err(|_| UnitErrorReason::NotANumber)?;
+    PacketRate::from_per_sec(value).ok_or(UnitErrorReason::TooLarge)
 }
 
 impl fmt::Display for PacketRate {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::error::{ParseUnitError, Quantity, Reason};
+use super::error::{ParseUnitError, QuantityInfo, UnitErrorReason};
 
 /// `part` of `whole`, both counted. A part above the whole is allowed: duplicates over probes
 /// sent may exceed 1.
@@ -22,7 +22,7 @@ impl Ratio {
     }
 
     /// The ratio as a number; `None` out of nothing. Counts above 2^53 are rounded to 53 bits.
-    pub fn value(self) -> Option<f64> {
+    pub fn as_f64(self) -> Option<f64> {
         (self.whole > 0).then(|| self.part as f64 / self.whole as f64)
     }
 
@@ -32,7 +32,8 @@ impl Ratio {
     }
 }
 
-const RATIO: Quantity = Quantity { name: "a ratio", accepted: "two counts, for example 3/10" };
+const RATIO: QuantityInfo =
+    QuantityInfo { name: "a ratio", accepted: "two counts, for example 3/10" };
 
 impl FromStr for Ratio {
     type Err = ParseUnitError;
@@ -42,20 +43,20 @@ impl FromStr for Ratio {
     }
 }
 
-fn parse(text: &str) -> Result<Ratio, Reason> {
+fn parse(text: &str) -> Result<Ratio, UnitErrorReason> {
     if text.trim().is_empty() {
-        return Err(Reason::Empty);
+        return Err(UnitErrorReason::Empty);
     }
-    let missing = || Reason::Other("it has no /".to_owned());
+    let missing = || UnitErrorReason::Other("it has no /".to_owned());
     let (part, whole) = text.split_once('/').ok_or_else(missing)?;
-    Ok(Ratio::new(count(part.trim())?, count(whole.trim())?))
+    Ok(Ratio::new(parse_count(part.trim())?, parse_count(whole.trim())?))
 }
 
-fn count(text: &str) -> Result<u64, Reason> {
+fn parse_count(text: &str) -> Result<u64, UnitErrorReason> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(Reason::Other(format!("{text:?} is not a count")));
+        return Err(UnitErrorReason::Other(format!("{text:?} is not a count")));
     }
-    text.parse().map_err(|_| Reason::TooLarge)
+    text.parse().map_err(|_| UnitErrorReason::TooLarge)
 }
 
 impl fmt::Display for Ratio {
@@ -71,7 +72,7 @@ pub struct Percent(Ratio);
 
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(value) = self.0.value() else { return f.pad("-") };
+        let Some(value) = self.0.as_f64() else { return f.pad("-") };
         let percent = value * 100.0;
         // One of 2^64 is 5e-18 %, so 20 decimals always reach a digit.
         let digits = if percent == 0.0 || percent >= 0.1 {
@@ -92,9 +93,9 @@ mod tests {
 
     #[test]
     fn a_ratio_of_nothing_has_no_value() {
-        assert_eq!(Ratio::new(0, 0).value(), None);
+        assert_eq!(Ratio::new(0, 0).as_f64(), None);
         assert_eq!(Ratio::new(0, 0).percent().to_string(), "-");
-        assert_eq!(Ratio::new(0, 10).value(), Some(0.0));
+        assert_eq!(Ratio::new(0, 10).as_f64(), Some(0.0));
     }
 
     #[test]

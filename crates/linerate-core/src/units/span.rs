@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::decimal::split_unit;
-use super::error::{ParseUnitError, Quantity, Reason};
+use super::error::{ParseUnitError, QuantityInfo, UnitErrorReason};
 
-const SPAN: Quantity = Quantity {
+const SPAN: QuantityInfo = QuantityInfo {
     name: "a time span",
     accepted: "seconds or, for example, 500ms, 20us, 1.5s, 10m or 1h30m",
 };
@@ -44,11 +44,11 @@ pub fn parse_span(text: &str) -> Result<Duration, ParseUnitError> {
     parse(text).map(Duration::from_nanos).map_err(|reason| SPAN.refuse(text, reason))
 }
 
-fn parse(text: &str) -> Result<u64, Reason> {
+fn parse(text: &str) -> Result<u64, UnitErrorReason> {
     let mut rest = text.trim();
     let (number, unit) = split_unit(rest)?;
     if unit.is_empty() {
-        return number.times(UNITS[2].ns);
+        return number.multiply_rounded(UNITS[2].ns);
     }
     let mut total = 0_u64;
     let mut units = UNITS.iter();
@@ -58,13 +58,16 @@ fn parse(text: &str) -> Result<u64, Reason> {
         let (unit, tail) = after.split_at(end.unwrap_or(after.len()));
         let is_it = |row: &&TimeUnit| row.name == unit || row.other_names.contains(&unit);
         if !UNITS.iter().any(|row| is_it(&row)) {
-            return Err(Reason::unknown_unit(unit));
+            return Err(UnitErrorReason::unknown_unit(unit));
         }
         // The iterator has moved past every unit that is as large as the last one.
         let Some(TimeUnit { ns, .. }) = units.find(is_it) else {
-            return Err(Reason::Other(format!("{unit:?} comes after a unit that is not larger")));
+            return Err(UnitErrorReason::Other(format!(
+                "{unit:?} comes after a unit that is not larger"
+            )));
         };
-        total = total.checked_add(number.times(*ns)?).ok_or(Reason::TooLarge)?;
+        total =
+            total.checked_add(number.multiply_rounded(*ns)?).ok_or(UnitErrorReason::TooLarge)?;
         rest = tail.trim_start();
     }
     Ok(total)

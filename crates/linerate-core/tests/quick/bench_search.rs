@@ -133,7 +133,7 @@ where
     C: Controller<Trial = LoadTrial, Outcome = TrialOutcome>,
 {
     let mut trials = 0;
-    while let Some(trial) = search.next().trial() {
+    while let Some(trial) = search.next().into_trial() {
         let outcome = device.run(&trial);
         search.add_outcome(outcome);
         trials += 1;
@@ -390,7 +390,7 @@ fn the_same_outcomes_give_the_same_search() {
         let text = serde_json::to_string(&outcomes[..cut]).expect("outcomes are plain");
         again.replay(serde_json::from_str::<Vec<TrialOutcome>>(&text).expect("and read again"));
         assert_eq!(again.trials(), &search.trials()[..cut]);
-        assert_eq!(again.next().trial().as_ref(), Some(&search.trials()[cut].trial));
+        assert_eq!(again.next().into_trial().as_ref(), Some(&search.trials()[cut].trial));
     }
 }
 

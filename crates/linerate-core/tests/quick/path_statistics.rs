@@ -12,7 +12,7 @@ const PACKETS: u64 = 100_000;
 fn every_element_keeps_to_its_closed_form() {
     let all = checks(PACKETS, 1);
     assert!(all.len() >= 16, "{}", all.len());
-    let off: Vec<_> = all.iter().filter(|check| !check.holds()).collect();
+    let off: Vec<_> = all.iter().filter(|check| !check.is_within_chance()).collect();
     assert!(off.is_empty(), "more than {SCORE_MAX} standard errors off: {off:#?}");
 }
 
@@ -20,9 +20,9 @@ fn every_element_keeps_to_its_closed_form() {
 fn a_figure_that_is_off_is_found() {
     let mut check = checks(10_000, 1).remove(0);
     check.score = -SCORE_MAX * 1.01;
-    assert!(!check.holds());
+    assert!(!check.is_within_chance());
     check.score = f64::NAN;
-    assert!(!check.holds(), "no data are no proof");
+    assert!(!check.is_within_chance(), "no data are no proof");
 }
 
 /// Everything random at once.
@@ -47,7 +47,7 @@ const ROUGH: &str = "
 fn decisions(seed: u64) -> Vec<u8> {
     let plan: PathPlan = toml::from_str(ROUGH).expect("a plan");
     let plan = PathPlan { seed: Some(seed), ..plan };
-    let [mut forward, _] = plan.build(MonoTime::default()).expect("it can be built");
+    let [mut forward, _] = plan.build_pipelines(MonoTime::default()).expect("it can be built");
     let mut out = Outlet::default();
     for number in 0..100_000_u64 {
         let packet = Packet {
@@ -65,12 +65,12 @@ fn decisions(seed: u64) -> Vec<u8> {
     forward.release(MonoTime::from_nanos(60_000_000_000), &mut out);
     let mut bytes = Vec::new();
     for departure in &out.departures {
-        bytes.extend(departure.at.nanos().to_le_bytes());
+        bytes.extend(departure.at.as_nanos().to_le_bytes());
         bytes.extend(departure.packet.number.to_le_bytes());
         bytes.push(u8::from(departure.packet.corrupted));
     }
     for lost in out.lost.iter().filter(|lost| !lost.packet.is_cross()) {
-        bytes.extend(lost.at.nanos().to_le_bytes());
+        bytes.extend(lost.at.as_nanos().to_le_bytes());
         bytes.extend(format!("{} {:?}", lost.packet.number, lost.cause).as_bytes());
     }
     bytes

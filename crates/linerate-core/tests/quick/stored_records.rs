@@ -58,7 +58,7 @@ fn rates_of_schema_1_are_found_under_their_new_names() {
         let rows = old["summary"].as_array().expect("rows");
         rows.iter().find(|row| row["metric"] == metric).and_then(|row| row["value"].as_f64())
     };
-    let forwarded = record.value(MetricId::FloodForwarded, Stat::Value, None);
+    let forwarded = record.summary_value(MetricId::FloodForwarded, Stat::Value, None);
     assert!(forwarded.is_some());
     assert_eq!(forwarded, row("flood_forwarded_fps"));
     let (old, record) = stored("udp-1.json");

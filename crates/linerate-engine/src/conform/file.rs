@@ -19,14 +19,18 @@ use crate::failure::words_of;
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Meters a file.
-pub(super) fn path(metering: Metering, path: &Path, stop: &Stop) -> Result<Conformance, Failure> {
+pub(super) fn meter_file(
+    metering: Metering,
+    path: &Path,
+    stop: &Stop,
+) -> Result<Conformance, Failure> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|error| unreadable(&name, &words_of(&error)))?;
     read(metering, &name, file, stop)
 }
 
 /// Meters standard input.
-pub(super) fn stdin(metering: Metering, stop: &Stop) -> Result<Conformance, Failure> {
+pub(super) fn meter_stdin(metering: Metering, stop: &Stop) -> Result<Conformance, Failure> {
     let name = "standard input";
     let input = std::io::stdin().as_fd().try_clone_to_owned();
     let input = input.map_err(|error| unreadable(name, &words_of(&error)))?;
@@ -44,38 +48,46 @@ fn read(
         match stream.next_packet() {
             Ok(Next::Packet(packet)) => {
                 if !metering.packet(&packet, 0) {
-                    return Ok(metering.end(Ended::Limit, None));
+                    return Ok(metering.conformance_result(Ended::Limit, None));
                 }
                 continue;
             }
             Ok(Next::NeedsInput) => {}
-            Err(error) => return ended(&mut metering, &stream, unreadable(name, &error)),
+            Err(error) => {
+                return result_before_fault(&mut metering, &stream, unreadable(name, &error));
+            }
         }
-        if stop.asked() {
-            return Ok(metering.end(Ended::Interrupted, None));
+        if stop.is_requested() {
+            return Ok(metering.conformance_result(Ended::Interrupted, None));
         }
-        match more(&mut source, &mut stream) {
+        match read_available(&mut source, &mut stream) {
             Ok(true) => {}
             Ok(false) => {
-                return match stream.end() {
-                    Ok(()) => Ok(metering.end(Ended::Complete, None)),
-                    Err(error) => ended(&mut metering, &stream, unreadable(name, &error)),
+                return match stream.check_end() {
+                    Ok(()) => Ok(metering.conformance_result(Ended::Complete, None)),
+                    Err(error) => {
+                        result_before_fault(&mut metering, &stream, unreadable(name, &error))
+                    }
                 };
             }
             Err(error) => {
-                return ended(&mut metering, &stream, unreadable(name, &words_of(&error)));
+                return result_before_fault(
+                    &mut metering,
+                    &stream,
+                    unreadable(name, &words_of(&error)),
+                );
             }
         }
     }
 }
 
 /// Reads what there is; false at the end.
-fn more(source: &mut File, stream: &mut Stream) -> std::io::Result<bool> {
+fn read_available(source: &mut File, stream: &mut Stream) -> std::io::Result<bool> {
     // A regular file is always readable.
     if !poll::readable(source, PATIENCE)? {
         return Ok(true);
     }
-    match source.read(stream.space()) {
+    match source.read(stream.free_space()) {
         Ok(0) => Ok(false),
         Ok(count) => {
             stream.filled(count);
@@ -87,7 +99,7 @@ fn more(source: &mut File, stream: &mut Stream) -> std::io::Result<bool> {
 }
 
 /// What was found before a fault; the fault alone when that is nothing.
-fn ended(
+fn result_before_fault(
     metering: &mut Metering,
     stream: &Stream,
     failure: Failure,
@@ -95,7 +107,7 @@ fn ended(
     if stream.packets() == 0 {
         return Err(failure);
     }
-    Ok(metering.end(Ended::Failed, Some(failure.to_string())))
+    Ok(metering.conformance_result(Ended::Failed, Some(failure.to_string())))
 }
 
 fn unreadable(name: &str, reason: &dyn std::fmt::Display) -> Failure {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_core::conformance::{Conformance, Ended};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
-use linerate_proto::capture::{Direction, LinkType, Packet};
+use linerate_proto::capture::{CaptureDirection, CapturedPacket, LinkType};
 use linerate_sys::clock;
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::packet_capture::{
@@ -16,7 +16,7 @@ use linerate_sys::packet_capture::{
 };
 use linerate_sys::stop::Stop;
 
-use super::Limits;
+use super::MeteringLimits;
 use super::meter::Metering;
 use crate::failure::system;
 
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Largest IP packet of an interface, so that joined packets are told from single ones; `None`
 /// where the kernel does not say.
 pub(super) fn mtu_bytes(interface: &str) -> Option<u32> {
-    let links = RouteSocket::open().ok()?.links().ok()?;
+    let links = RouteSocket::open().ok()?.list_links().ok()?;
     links.iter().find(|link| link.name == interface).map(|link| link.mtu_bytes)
 }
 
@@ -36,7 +36,7 @@ pub(super) fn mtu_bytes(interface: &str) -> Option<u32> {
 pub(super) fn run(
     mut metering: Metering,
     interface: &str,
-    limits: &Limits,
+    limits: &MeteringLimits,
     stop: &Stop,
     opened: &mut dyn FnMut(),
 ) -> Result<Conformance, Failure> {
@@ -50,25 +50,25 @@ pub(super) fn run(
     opened();
     let deadline = limits.time.map(|time| clock::monotonic() + time);
     let ended = loop {
-        match taker.take(&mut capture, &mut metering, PATIENCE) {
+        match taker.meter_block(&mut capture, &mut metering, PATIENCE) {
             Ok(true) => {}
             Ok(false) => break Ok(Ended::Limit),
             Err(error) => break Err(error),
         }
-        if stop.asked() {
+        if stop.is_requested() {
             break Ok(Ended::Interrupted);
         }
         if deadline.is_some_and(|deadline| clock::monotonic() >= deadline) {
             break Ok(Ended::Limit);
         }
     };
-    taker.drain(&mut capture, &mut metering);
+    taker.meter_remaining(&mut capture, &mut metering);
     if let Ok(counts) = capture.counts() {
         metering.dropped(counts.dropped);
     }
     Ok(match ended {
-        Ok(ended) => metering.end(ended, None),
-        Err(error) => metering.end(Ended::Failed, Some(system(&error).to_string())),
+        Ok(ended) => metering.conformance_result(ended, None),
+        Err(error) => metering.conformance_result(Ended::Failed, Some(system(&error).to_string())),
     })
 }
 
@@ -93,13 +93,13 @@ impl Taker {
     }
 
     /// Meters a block of packets; false when no more are wanted.
-    fn take(
+    fn meter_block(
         &mut self,
         capture: &mut PacketCapture,
         metering: &mut Metering,
         timeout: Duration,
     ) -> linerate_sys::Result<bool> {
-        capture.take(timeout, |live| {
+        capture.take_packets(timeout, |live| {
             self.number += 1;
             if self.wants_more {
                 let tag_bytes = if live.vlan.is_some() { 4 } else { 0 };
@@ -110,17 +110,17 @@ impl Taker {
     }
 
     /// Meters what the kernel still holds when the time is over.
-    fn drain(&mut self, capture: &mut PacketCapture, metering: &mut Metering) {
+    fn meter_remaining(&mut self, capture: &mut PacketCapture, metering: &mut Metering) {
         let end: MonoTime = clock::monotonic() + BLOCK_AGE * 2;
         while self.wants_more && clock::monotonic() < end {
-            if self.take(capture, metering, BLOCK_AGE).is_err() {
+            if self.meter_block(capture, metering, BLOCK_AGE).is_err() {
                 return;
             }
         }
     }
 
-    fn packet<'a>(&self, live: &LivePacket<'a>) -> Packet<'a> {
-        Packet {
+    fn packet<'a>(&self, live: &LivePacket<'a>) -> CapturedPacket<'a> {
+        CapturedPacket {
             number: self.number,
             offset: 0,
             at_ns: Some(live.at_ns),
@@ -131,8 +131,8 @@ impl Taker {
             link_type: self.link_type,
             fcs_bytes: None,
             direction: Some(match live.direction {
-                PacketDirection::Incoming => Direction::Incoming,
-                PacketDirection::Outgoing => Direction::Outgoing,
+                PacketDirection::Incoming => CaptureDirection::Incoming,
+                PacketDirection::Outgoing => CaptureDirection::Outgoing,
             }),
         }
     }

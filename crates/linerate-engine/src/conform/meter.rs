@@ -6,9 +6,9 @@ use linerate_core::conformance::{
 };
 use linerate_core::theory::framing::{FCS_BYTES, FRAME_MIN_BYTES, frame_bytes, wire_bytes};
 use linerate_core::theory::token_bucket::Colour;
-use linerate_proto::capture::{Decoded, Direction, IpPacket, NoIp, Packet};
+use linerate_proto::capture::{CaptureDirection, CapturedPacket, Decoded, IpPacket, NoIp};
 
-use super::Limits;
+use super::MeteringLimits;
 
 /// An analysis with its filter and limits.
 pub(super) struct Metering {
@@ -19,7 +19,7 @@ pub(super) struct Metering {
 }
 
 impl Metering {
-    pub(super) fn new(plan: &ConformPlan, limits: &Limits) -> Result<Self, PlanError> {
+    pub(super) fn new(plan: &ConformPlan, limits: &MeteringLimits) -> Result<Self, PlanError> {
         let span = limits.time.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         Ok(Self {
             analysis: Analysis::new(plan)?,
@@ -32,7 +32,7 @@ impl Metering {
     /// Meters a packet, whose capture left out `tag_bytes` of a VLAN tag. False when a limit is
     /// reached and no more are wanted.
     #[inline]
-    pub(super) fn packet(&mut self, packet: &Packet<'_>, tag_bytes: u32) -> bool {
+    pub(super) fn packet(&mut self, packet: &CapturedPacket<'_>, tag_bytes: u32) -> bool {
         let decoded = packet.decode();
         let ip = match decoded.ip {
             Ok(ip) => ip,
@@ -71,7 +71,7 @@ impl Metering {
             source: ip.source,
             destination: ip.destination,
             ports: ip.ports.map(|ports| (ports.source, ports.destination)),
-            outgoing: decoded.direction.map(|direction| direction == Direction::Outgoing),
+            outgoing: decoded.direction.map(|direction| direction == CaptureDirection::Outgoing),
         };
         let passes = self.plan.filter.passes(&facts);
         if !passes {
@@ -91,7 +91,11 @@ impl Metering {
         self.analysis.unused().dropped = Some(packets);
     }
 
-    pub(super) fn end(&mut self, ended: Ended, failure: Option<String>) -> Conformance {
+    pub(super) fn conformance_result(
+        &mut self,
+        ended: Ended,
+        failure: Option<String>,
+    ) -> Conformance {
         self.analysis.result(ended, failure)
     }
 }
@@ -104,7 +108,12 @@ const fn lost_ports(ip: &IpPacket) -> bool {
 
 /// Length of a packet at a layer. Where the capture has no Ethernet header, a frame is the packet
 /// in Ethernet without tags.
-fn counted_bytes(layer: Layer, packet: &Packet<'_>, decoded: &Decoded, ip: &IpPacket) -> u32 {
+fn counted_bytes(
+    layer: Layer,
+    packet: &CapturedPacket<'_>,
+    decoded: &Decoded,
+    ip: &IpPacket,
+) -> u32 {
     let frame = || match decoded.frame_bytes {
         Some(bytes) => bytes.saturating_add(FCS_BYTES).max(FRAME_MIN_BYTES),
         None => frame_bytes(ip.ip_bytes, decoded.vlans.count),

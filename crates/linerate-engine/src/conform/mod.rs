@@ -19,7 +19,7 @@ use meter::Metering;
 
 /// Where packets come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input {
+pub enum PacketInput {
     /// A capture file.
     File(PathBuf),
     /// A capture on standard input.
@@ -30,7 +30,7 @@ pub enum Input {
 
 /// Where a run ends before its source does.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Limits {
+pub struct MeteringLimits {
     /// After this much time since the first metered packet; of an interface, since the start.
     pub time: Option<Duration>,
     /// After so many metered packets.
@@ -44,20 +44,20 @@ pub struct Limits {
 /// When the plan is impossible or the source cannot be opened.
 pub fn run(
     plan: &ConformPlan,
-    input: &Input,
-    limits: &Limits,
+    input: &PacketInput,
+    limits: &MeteringLimits,
     stop: &Stop,
     opened: &mut dyn FnMut(),
 ) -> Result<Conformance, Failure> {
     let mut plan = plan.clone();
-    if let Input::Live(interface) = input {
+    if let PacketInput::Live(interface) = input {
         plan.mtu_bytes = plan.mtu_bytes.or_else(|| live::mtu_bytes(interface));
     }
     let metering = Metering::new(&plan, limits)
         .map_err(|error| Failure::new(Fault::Usage, "meter", &plan.source, error))?;
     match input {
-        Input::File(path) => file::path(metering, path, stop),
-        Input::Stdin => file::stdin(metering, stop),
-        Input::Live(interface) => live::run(metering, interface, limits, stop, opened),
+        PacketInput::File(path) => file::meter_file(metering, path, stop),
+        PacketInput::Stdin => file::meter_stdin(metering, stop),
+        PacketInput::Live(interface) => live::run(metering, interface, limits, stop, opened),
     }
 }

@@ -9,15 +9,15 @@ use linerate_core::record::{
     BenchPlan, BenchTest, Congestion, Failure, Fault, LoadPoint, PortCounts,
 };
 
-use super::setup::{Ended, Outcome, Pattern, TestSetup, TrialSpec};
+use super::setup::{FramePattern, TestSetup, TrialAbort, TrialCounts, TrialSpec};
 
 /// The free output's load and loss, and what they say.
 pub(super) fn blocking(
     setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     fps: f64,
-) -> Result<(LoadPoint, Congestion), Ended> {
-    let ports = setup.ports().len();
+) -> Result<(LoadPoint, Congestion), TrialAbort> {
+    let ports = setup.port_names().len();
     if ports < 3 {
         let reason = "the senders, the congested and the uncongested port make three ports or four";
         let object = format!("{ports} ports");
@@ -27,12 +27,12 @@ pub(super) fn blocking(
     let load = fps.max(2.0) as u64;
     let spec = TrialSpec {
         senders: Some(vec![0, 1]),
-        pattern: Some(Pattern::Towards(vec![vec![free, full], vec![full]])),
+        pattern: Some(FramePattern::Towards(vec![vec![free, full], vec![full]])),
         outputs: Some(vec![free, full]),
         may_fall_short: true,
         ..TrialSpec::new(BenchTest::Blocking, Some(load), plan.times.trial_ns)
     };
-    let outcome = setup.trial(&spec)?;
+    let outcome = setup.run_trial(&spec)?;
     let each = (u128::from(load) * u128::from(plan.times.trial_ns) / 1_000_000_000) as u64;
     let sent = |sender: usize| outcome.results.get(sender).map_or(0, |result| result.sent.frames);
     // The first sender's frames go to the two outputs in turn.
@@ -51,7 +51,7 @@ pub(super) fn blocking(
 }
 
 /// Load and loss of the free output: every other frame of the first sender is for it.
-fn free_output(outcome: &Outcome, counts: PortCounts, loss_ratio: f64) -> LoadPoint {
+fn free_output(outcome: &TrialCounts, counts: PortCounts, loss_ratio: f64) -> LoadPoint {
     let offered_fps = outcome.trial.ports.first().map_or(0.0, |port| port.offered_fps) / 2.0;
     LoadPoint {
         intended_fps: outcome.trial.intended_fps.map(|fps| fps / 2.0),
@@ -63,27 +63,27 @@ fn free_output(outcome: &Outcome, counts: PortCounts, loss_ratio: f64) -> LoadPo
     }
 }
 
-fn received_at(outcome: &Outcome, output: usize) -> u64 {
+fn received_at(outcome: &TrialCounts, output: usize) -> u64 {
     let received = outcome.results.iter().flat_map(|result| &result.received);
     received.filter(|(port, _)| *port == output).map(|(_, it)| it.frames).sum()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulated::{Device, Simulated, plan};
+    use super::super::simulated::{Device, Simulated, bench_plan};
     use super::*;
 
-    fn found(held_up_every: Option<u64>, ports: usize) -> (LoadPoint, Congestion) {
+    fn simulate_blocking(held_up_every: Option<u64>, ports: usize) -> (LoadPoint, Congestion) {
         let device = Device { held_up_every, ..Device::default() };
         let mut setup = Simulated { ports, ..Simulated::new(device) };
-        blocking(&mut setup, &plan(1_000_000_000), 1000.0).unwrap()
+        blocking(&mut setup, &bench_plan(1_000_000_000), 1000.0).unwrap()
     }
 
     #[test]
     fn frames_lost_at_the_free_output_are_blocking_at_the_head_of_the_line() {
         for ports in [3, 4] {
             // Half of 1000 frames go to the free output; every tenth is lost there.
-            let (free, congestion) = found(Some(10), ports);
+            let (free, congestion) = simulate_blocking(Some(10), ports);
             assert_eq!((free.sent, free.received), (500, 450));
             assert!((free.loss_ratio - 0.1).abs() < 1e-9);
             assert!(congestion.has_head_of_line_blocking);
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_free_output_that_loses_nothing_is_not_blocked() {
-        let (free, congestion) = found(None, 3);
+        let (free, congestion) = simulate_blocking(None, 3);
         assert_eq!((free.sent, free.received), (500, 500));
         assert!(!congestion.has_head_of_line_blocking);
     }

@@ -9,7 +9,7 @@ use linerate_core::device::buffer::{BufferDepth, OfferedLoad, buffer_frames_from
 use linerate_core::record::{BenchTest, GoalFound, TrialPort};
 
 use super::burst::ROOM_FRAMES;
-use super::setup::{Ended, TestSetup, TrialSpec};
+use super::setup::{TestSetup, TrialAbort, TrialSpec};
 
 /// Overloads, of which the middle one counts, and how many are made for them at most: in one in
 /// which the tester paused for more than this share of it the device had time to empty.
@@ -37,12 +37,12 @@ const UNCERTAIN: f64 = 0.02;
 
 /// What a device at about this load holds, in trials of `trial_ns`; none where nothing can be told
 /// or nothing was lost.
-pub(super) fn held(
+pub(super) fn measure_buffer_depth(
     setup: &mut dyn TestSetup,
     lower_fps: f64,
     most_fps: u64,
     trial_ns: u64,
-) -> Result<Option<BufferDepth>, Ended> {
+) -> Result<Option<BufferDepth>, TrialAbort> {
     let fps = ((lower_fps * OVERLOAD_FACTOR) as u64).clamp(1, most_fps);
     if (fps as f64) < lower_fps * 1.2 {
         return Ok(None);
@@ -55,7 +55,7 @@ pub(super) fn held(
         }
         let mut spec = TrialSpec::new(BenchTest::Throughput, Some(fps), length_ns);
         spec.arrivals = true;
-        let outcome = setup.trial(&spec.because("how much the device holds back"))?;
+        let outcome = setup.run_trial(&spec.because("how much the device holds back"))?;
         let away = |port: &TrialPort| port.away_ns as f64 > length_ns as f64 * PAUSED_MAX;
         if outcome.trial.invalid.is_some() || outcome.trial.ports.iter().any(away) {
             continue;
@@ -82,7 +82,7 @@ pub(super) fn without_buffer(
     goal: &mut GoalFound,
     held: &BufferDepth,
     trial_ns: u64,
-) -> Result<(), Ended> {
+) -> Result<(), TrialAbort> {
     let Some(lower) = goal.lower_fps else { return Ok(()) };
     let (mut low, mut high) = (lower, lower * SINGLE_FACTOR_MAX);
     goal.held_frames = Some(held.frames_median);
@@ -115,21 +115,21 @@ fn loses_less_than_a_third(
     setup: &mut dyn TestSetup,
     fps: f64,
     trial_ns: u64,
-) -> Result<Option<bool>, Ended> {
+) -> Result<Option<bool>, TrialAbort> {
     let mut few = Vec::new();
     for _ in 0..TRIALS {
         let length_ns = trial_ns.min(LONGEST_NS);
         let spec = TrialSpec::new(BenchTest::Throughput, Some(fps as u64), length_ns);
-        let outcome = setup.trial(&spec.because("whether it loses every other frame"))?;
+        let outcome = setup.run_trial(&spec.because("whether it loses every other frame"))?;
         let ports = outcome.trial.ports.iter().filter(|_| outcome.trial.invalid.is_none());
-        few.extend(ports.map(|port| port.lost() * 3 < port.sent));
+        few.extend(ports.map(|port| port.lost_frames() * 3 < port.sent));
     }
-    let yes = few.iter().filter(|it| **it).count();
+    let yes = few.iter().filter(|is_lost| **is_lost).count();
     Ok((few.len() * 2 > TRIALS && yes * 2 != few.len()).then_some(yes * 2 > few.len()))
 }
 
 /// Takes what was held off the bounds of a goal: `passed` is what was sent without loss at its
-/// lower bound, `lost` what lost at its upper one.
+/// lower bound, `lost_frames` what lost at its upper one.
 pub(super) fn subtract_buffered(
     goal: &mut GoalFound,
     held: &BufferDepth,
@@ -137,8 +137,8 @@ pub(super) fn subtract_buffered(
     lost: &[&OfferedLoad],
 ) {
     let Some(lower) = goal.lower_fps else { return };
-    let least = |held: f64| passed.iter().map(|it| it.min_service_fps(held)).reduce(f64::max);
-    let most = |held: f64| lost.iter().map(|it| it.min_service_fps(held)).reduce(f64::min);
+    let least = |held: f64| passed.iter().map(|load| load.min_service_fps(held)).reduce(f64::max);
+    let most = |held: f64| lost.iter().map(|load| load.min_service_fps(held)).reduce(f64::min);
     let (Some(low), Some(high)) = (least(held.frames_median), most(held.frames_median)) else {
         return;
     };
@@ -172,7 +172,8 @@ mod tests {
         for (capacity_fps, buffer) in [(3370, 200), (73_000, 1), (137_000, 7), (333_000, 64)] {
             let device = Device { capacity_fps, buffer, ..Device::default() };
             let mut setup = Simulated::new(device);
-            let found = held(&mut setup, capacity_fps as f64, 1_000_000, 1_000_000_000);
+            let found =
+                measure_buffer_depth(&mut setup, capacity_fps as f64, 1_000_000, 1_000_000_000);
             let found = found.unwrap().expect("it loses at twice its rate");
             assert!(
                 (found.frames_median - buffer as f64).abs() <= 2.0,
@@ -180,7 +181,10 @@ mod tests {
             );
         }
         let mut setup = Simulated::new(Device::default());
-        assert_eq!(held(&mut setup, 1000.0, 1_000_000, 1_000_000_000).unwrap(), None);
+        assert_eq!(
+            measure_buffer_depth(&mut setup, 1000.0, 1_000_000, 1_000_000_000).unwrap(),
+            None
+        );
     }
 
     #[test]
@@ -191,7 +195,7 @@ mod tests {
             let mut setup = Simulated { late: Some(late), ..Simulated::new(device) };
             setup.ceiling_fps = 4 * capacity_fps;
             let capacity = capacity_fps as f64;
-            let mut goal = goal(capacity * 0.93);
+            let mut goal = goal_with_lower_bound(capacity * 0.93);
             let held = BufferDepth::from_trials(vec![0.5, 0.5, 0.6]).unwrap();
             assert!(lacks_room_for_second_frame(held.frames_median, capacity));
             without_buffer(&mut setup, &mut goal, &held, 100_000_000).unwrap();
@@ -199,14 +203,14 @@ mod tests {
             assert!((found / capacity - 1.0).abs() < 0.01, "{capacity} {jitter_ns}: {goal:?}");
         }
         // A device that loses nothing there holds more than that: no result.
-        let mut goal = goal(73_000.0);
+        let mut goal = goal_with_lower_bound(73_000.0);
         let held = BufferDepth::from_trials(vec![0.5; 3]).unwrap();
         let mut setup = Simulated::new(Device::default());
         without_buffer(&mut setup, &mut goal, &held, 100_000_000).unwrap();
         assert_eq!(goal.throughput_fps(), None);
     }
 
-    fn goal(lower: f64) -> GoalFound {
+    fn goal_with_lower_bound(lower: f64) -> GoalFound {
         GoalFound {
             goal: "strict".to_owned(),
             lower_fps: Some(lower),
@@ -230,7 +234,7 @@ mod tests {
     fn a_buffer_is_no_rate() {
         let held = BufferDepth::from_trials(vec![200.0, 199.0, 201.0]).unwrap();
         // In 0.1 s 5,370 frames/s pass 3,370 frames/s with room for 200; 5,390 do not.
-        let mut short = goal(5370.0);
+        let mut short = goal_with_lower_bound(5370.0);
         subtract_buffered(
             &mut short,
             &held,
@@ -240,7 +244,7 @@ mod tests {
         assert!((short.throughput_fps().unwrap() - 3380.0).abs() < 1e-3, "{short:?}");
         assert!((short.lower_fps.unwrap() - 3370.0).abs() < 1e-3, "{short:?}");
         // In 60 s it does not matter.
-        let mut long = goal(3373.0);
+        let mut long = goal_with_lower_bound(3373.0);
         subtract_buffered(
             &mut long,
             &held,
@@ -249,7 +253,7 @@ mod tests {
         );
         assert_eq!((long.lower_fps, long.held_frames), (Some(3373.0), None));
         // Where overloads differ by more, nothing is said.
-        let mut unsure = goal(5370.0);
+        let mut unsure = goal_with_lower_bound(5370.0);
         let held = BufferDepth::from_trials(vec![150.0, 200.0, 400.0]).unwrap();
         subtract_buffered(
             &mut unsure,

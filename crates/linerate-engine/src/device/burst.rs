@@ -7,10 +7,10 @@ use linerate_core::device::recovery::{
     LoadDrop, Recovery as Recovered, RecoveryLoads, measure_recovery, missing_runs,
 };
 use linerate_core::device::search::{Controller, Invalid as Spoilt};
-use linerate_core::record::{BackToBack, BenchPlan, BenchTest, BurstRun, Recovery};
+use linerate_core::record::{BackToBack, BenchPlan, BenchTest, BurstRun, OverloadRecovery};
 use linerate_core::stats::Moments;
 
-use super::setup::{Ended, Length, SenderResult, TestSetup, TrialSpec};
+use super::setup::{Length, SenderResult, TestSetup, TrialAbort, TrialSpec};
 
 /// Bursts below this say little about the rate within them.
 const RATE_FRAMES: u64 = 64;
@@ -21,13 +21,14 @@ pub(super) fn back_to_back(
     setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     throughput: Option<f64>,
-) -> Result<Option<BackToBack>, Ended> {
+) -> Result<Option<BackToBack>, TrialAbort> {
     let repeats = plan.times.repetitions.max(1);
     let mut search = BurstSearch::new(BURST_MAX, BURST_STEP, repeats);
     let (mut rates, mut trials) = (Moments::default(), vec![0; repeats as usize]);
-    while let Some(trial) = search.next().trial() {
-        let spec = TrialSpec::train(BenchTest::BackToBack, plan.frames_per_sec_max, trial.frames);
-        let outcome = setup.trial(&spec)?;
+    while let Some(trial) = search.next().into_trial() {
+        let spec =
+            TrialSpec::frame_train(BenchTest::BackToBack, plan.frames_per_sec_max, trial.frames);
+        let outcome = setup.run_trial(&spec)?;
         let (sent, received) = outcome.totals();
         if trial.frames >= RATE_FRAMES {
             rates.record(outcome.offered_fps());
@@ -36,7 +37,7 @@ pub(super) fn back_to_back(
             *count += 1;
         }
         let invalid =
-            outcome.trial.invalid.as_ref().map(|it| Spoilt::Other(it.detail().to_owned()));
+            outcome.trial.invalid.as_ref().map(|reason| Spoilt::Other(reason.detail().to_owned()));
         search.add_outcome(BurstOutcome { frames: trial.frames, sent, received, invalid });
     }
     let burst_fps = rates.mean().unwrap_or(0.0);
@@ -53,7 +54,7 @@ pub(super) fn back_to_back(
         unbounded: burst.is_at_max,
         burst_fps,
         implied_buffer_ns: burst.implied_s * 1e9,
-        corrected_buffer_ns: burst.corrected_s.map(|it| it * 1e9),
+        corrected_buffer_ns: burst.corrected_s.map(|corrected| corrected * 1e9),
         buffer_frames: burst.corrected_frames,
     }))
 }
@@ -64,9 +65,9 @@ pub(super) fn recovery(
     setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     (throughput, most): (f64, u64),
-) -> Result<Recovery, Ended> {
+) -> Result<OverloadRecovery, TrialAbort> {
     let RecoveryLoads { overload_fps, after_fps } = RecoveryLoads::new(throughput, most);
-    let mut found = Recovery {
+    let mut found = OverloadRecovery {
         overload_fps: overload_fps as f64,
         after_fps: after_fps as f64,
         times_ns: Vec::new(),
@@ -83,7 +84,7 @@ pub(super) fn recovery(
             drop_to: Some((after_fps, part_ns)),
             ..TrialSpec::new(BenchTest::Recovery, Some(overload_fps), 2 * part_ns)
         };
-        let outcome = setup.trial(&spec)?;
+        let outcome = setup.run_trial(&spec)?;
         for result in &outcome.results {
             result.has_arrivals()?;
         }
@@ -107,7 +108,7 @@ fn recovered(result: &SenderResult, after_fps: u64) -> Option<Recovered> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulated::{Device, Simulated, plan};
+    use super::super::simulated::{Device, Simulated, bench_plan};
     use super::*;
 
     #[test]
@@ -116,7 +117,7 @@ mod tests {
         // are inside. Frame 70 finds 63 of 64 places taken, frame 71 all: 71 frames pass.
         let device = Device { capacity_fps: 100_000, buffer: 64, ..Device::default() };
         let mut setup = Simulated::new(device);
-        let found = back_to_back(&mut setup, &plan(1), Some(100_000.0)).unwrap().unwrap();
+        let found = back_to_back(&mut setup, &bench_plan(1), Some(100_000.0)).unwrap().unwrap();
         assert_eq!(found.runs.len(), 3);
         for run in &found.runs {
             assert_eq!(run.frames, 71);
@@ -131,7 +132,8 @@ mod tests {
     #[test]
     fn a_buffer_that_holds_all_bursts_is_said_to_be_unbounded() {
         let device = Device { capacity_fps: 100_000, ..Device::default() };
-        let found = back_to_back(&mut Simulated::new(device), &plan(1), None).unwrap().unwrap();
+        let found =
+            back_to_back(&mut Simulated::new(device), &bench_plan(1), None).unwrap().unwrap();
         assert_eq!((found.min_frames, found.unbounded), (BURST_MAX, true));
     }
 
@@ -141,7 +143,7 @@ mod tests {
         // after the drop are lost, the last of them 27 / 550 = 49.09 ms after it.
         let outage = Some((990_000_000, 1_050_000_000));
         let mut setup = Simulated::new(Device { outage, ..Device::default() });
-        let found = recovery(&mut setup, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
+        let found = recovery(&mut setup, &bench_plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
         assert_eq!((found.overload_fps, found.after_fps), (1100.0, 550.0));
         assert_eq!(found.times_ns, [(27.0_f64 * 1e9 / 550.0).round() as u64; 3]);
     }
@@ -151,14 +153,14 @@ mod tests {
         // 1100 frames/s into 1000, with room for 10: all losses are before the drop.
         let device = Device { capacity_fps: 1000, buffer: 10, ..Device::default() };
         let mut setup = Simulated::new(device);
-        let found = recovery(&mut setup, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
+        let found = recovery(&mut setup, &bench_plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
         assert_eq!((found.times_ns, found.without_overload), (vec![0; 3], 0));
     }
 
     #[test]
     fn a_device_that_is_not_overloaded_has_nothing_to_recover_from() {
         let mut setup = Simulated::new(Device::default());
-        let found = recovery(&mut setup, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
+        let found = recovery(&mut setup, &bench_plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
         assert_eq!((found.times_ns, found.without_overload), (vec![], 3));
     }
 
@@ -167,7 +169,7 @@ mod tests {
         // From 0.99 s on; the drop is at 1 s, the last of 550 frames 549 / 550 s after it.
         let outage = Some((990_000_000, u64::MAX));
         let mut setup = Simulated::new(Device { outage, ..Device::default() });
-        let found = recovery(&mut setup, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
+        let found = recovery(&mut setup, &bench_plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
         assert!(found.times_ns.is_empty());
         assert_eq!(found.not_recovered_ns, [(549.0_f64 * 1e9 / 550.0).round() as u64; 3]);
     }

@@ -12,12 +12,12 @@ use linerate_core::device::policer::{
     compare_burst, find_bucket, find_first, is_behind_another, max_burst,
 };
 use linerate_core::record::{
-    BenchPlan, BenchTest, CellContract, Compared, ContractFound, Failure, Holds,
+    BenchPlan, BenchTest, CellContract, ComparedParameter, ContractFound, Failure, Holds,
 };
 
 use super::burst::ROOM_FRAMES;
-use super::contract::{PRECISION, TOLERANCE_NS, bucket, lateness, send, take_bucket, trains};
-use super::setup::{Ended, Outcome, TestSetup, TrialSpec};
+use super::contract::{PRECISION, TOLERANCE_NS, bucket, lateness, send_train, take_bucket, trains};
+use super::setup::{TestSetup, TrialAbort, TrialCounts, TrialSpec};
 
 /// The first train is so many times as fast as the peak rate.
 const ABOVE_PEAK: f64 = 8.0;
@@ -41,16 +41,16 @@ const LONGEST_S: f64 = 60.0;
 const FIRST_REST_S: f64 = 2.0;
 
 /// What the device grants in cells, and whether that is what was ordered.
-pub(super) fn cells(
+pub(super) fn measure_cell_contract(
     setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     ordered: &CellContract,
     most: u64,
-) -> Result<ContractFound, Ended> {
+) -> Result<ContractFound, TrialAbort> {
     let mut test =
         CellTest { setup, plan, ordered, most, found: ContractFound::default(), open: false };
-    let (peak, sustained) = match test.peak()? {
-        Rule::Peak(peak, train) => {
+    let (peak, sustained) = match test.find_peak_rule()? {
+        FirstCellRule::Peak(peak, train) => {
             // A slower one than was ordered may be something of both rules.
             let is_slow = test.per_s(peak.rate_bps) < test.between();
             let sustained = test.sustained(Some(&peak).filter(|_| !is_slow))?;
@@ -60,11 +60,11 @@ pub(super) fn cells(
             };
             (Some(hidden.unwrap_or(peak)), sustained)
         }
-        Rule::Sustained(bucket) => (None, Some(bucket)),
-        Rule::None => (None, None),
+        FirstCellRule::Sustained(bucket) => (None, Some(bucket)),
+        FirstCellRule::None => (None, None),
     };
     test.compare(peak.as_ref(), sustained.as_ref());
-    test.steps()?;
+    test.send_within_contract()?;
     let CellTest { mut found, open, .. } = test;
     let is_broken = found.as_ordered == Some(false);
     found.as_ordered = (is_broken || !open).then_some(!is_broken);
@@ -72,7 +72,7 @@ pub(super) fn cells(
 }
 
 /// What the first train showed.
-enum Rule {
+enum FirstCellRule {
     /// With the train that shows it.
     Peak(BucketEstimate, Vec<TrainFrame>),
     /// No peak rule stands before the sustained one.
@@ -93,7 +93,7 @@ struct CellTest<'a> {
 
 impl CellTest<'_> {
     /// Depth of the sustained bucket that was ordered, cells.
-    fn depth(&self) -> f64 {
+    fn sustained_depth_cells(&self) -> f64 {
         let CellContract { pcr_per_sec, scr_per_sec, mbs_cells, .. } = *self.ordered;
         let spread_s = 1.0 / scr_per_sec - 1.0 / pcr_per_sec;
         let burst_s = mbs_cells.saturating_sub(1) as f64 * spread_s;
@@ -102,20 +102,20 @@ impl CellTest<'_> {
 
     /// Time in which that bucket is full again, with half as much in reserve.
     fn rest_s(&self) -> f64 {
-        1.5 * self.depth() / self.ordered.scr_per_sec
+        1.5 * self.sustained_depth_cells() / self.ordered.scr_per_sec
     }
 
     /// How far off frames may be: doubled six times it stays below half of the time between two
     /// cells at the peak rate.
     fn tolerance_ns(&self) -> u64 {
-        whole(SECOND_NS / self.ordered.pcr_per_sec / 128.0).min(TOLERANCE_NS)
+        truncate_to_u64(SECOND_NS / self.ordered.pcr_per_sec / 128.0).min(TOLERANCE_NS)
     }
 
-    fn train(&self, load_fps: u64, duration_s: f64, rest_s: f64) -> TrainTrial {
+    fn train_trial(&self, load_fps: u64, duration_s: f64, rest_s: f64) -> TrainTrial {
         TrainTrial {
             load_fps,
-            duration_ns: whole(duration_s.min(LONGEST_S) * SECOND_NS),
-            idle_before_ns: whole(rest_s.min(LONGEST_S) * SECOND_NS),
+            duration_ns: truncate_to_u64(duration_s.min(LONGEST_S) * SECOND_NS),
+            idle_before_ns: truncate_to_u64(rest_s.min(LONGEST_S) * SECOND_NS),
         }
     }
 
@@ -124,32 +124,33 @@ impl CellTest<'_> {
         self.found.as_ordered = Some(false);
     }
 
-    fn peak(&mut self) -> Result<Rule, Ended> {
+    fn find_peak_rule(&mut self) -> Result<FirstCellRule, TrialAbort> {
         let CellContract { pcr_per_sec, mbs_cells, .. } = *self.ordered;
-        let above = whole(pcr_per_sec * ABOVE_PEAK).min(self.most);
+        let above = truncate_to_u64(pcr_per_sec * ABOVE_PEAK).min(self.most);
         let mut loads = vec![above, self.most];
         loads.dedup();
         // Long enough to come out behind the sustained bucket.
         let duration_s = (4.0 * mbs_cells as f64).max(200.0) / pcr_per_sec;
         let mut error = FindError::NoLoss;
         for load_fps in loads {
-            let trial = self.train(load_fps, duration_s, self.rest_s().max(FIRST_REST_S));
+            let trial = self.train_trial(load_fps, duration_s, self.rest_s().max(FIRST_REST_S));
             let (plan, tolerance_ns) = (self.plan, self.tolerance_ns());
-            let read = |outcome: &Outcome| first(plan, (&trial, outcome), tolerance_ns);
-            match send(self.setup, plan, &trial, read)?.1 {
-                Ok((bucket, train, false)) => return Ok(Rule::Peak(bucket, train)),
+            let read =
+                |outcome: &TrialCounts| find_first_rule(plan, (&trial, outcome), tolerance_ns);
+            match send_train(self.setup, plan, &trial, read)?.1 {
+                Ok((bucket, train, false)) => return Ok(FirstCellRule::Peak(bucket, train)),
                 Ok((bucket, train, true)) => {
                     let per_s = self.per_s(bucket.rate_bps);
                     // Of one rule alone: the one whose rate is nearer.
                     if per_s >= self.between() {
-                        return Ok(Rule::Peak(bucket, train));
+                        return Ok(FirstCellRule::Peak(bucket, train));
                     }
                     let line = format!(
                         "no peak rule: {load_fps} cells/s pass until the sustained \
                                         bucket is empty"
                     );
                     self.broken(line);
-                    return Ok(Rule::Sustained(bucket));
+                    return Ok(FirstCellRule::Sustained(bucket));
                 }
                 Err(FindError::NoLoss) => {}
                 Err(other) => {
@@ -159,12 +160,15 @@ impl CellTest<'_> {
             }
         }
         self.lacking("peak", error);
-        Ok(Rule::None)
+        Ok(FirstCellRule::None)
     }
 
     /// The peak rule behind a sustained one, which takes of its depth what the peak rule drops:
     /// from trains that leave it some.
-    fn hidden_peak(&mut self, sustained: &BucketEstimate) -> Result<Option<BucketEstimate>, Ended> {
+    fn hidden_peak(
+        &mut self,
+        sustained: &BucketEstimate,
+    ) -> Result<Option<BucketEstimate>, TrialAbort> {
         let plan = self.plan;
         let scr = self.per_s(sustained.rate_low_bps);
         let depth = sustained.burst_low_bytes / f64::from(plan.frames.size_bytes.max(1)) - 1.0;
@@ -172,14 +176,15 @@ impl CellTest<'_> {
         let tolerance_ns = self.tolerance_ns();
         let (mut found, mut late_ns) = (Vec::new(), tolerance_ns);
         for load in SHORT_LOADS {
-            let load_fps = whole(self.ordered.pcr_per_sec * load).clamp(1, self.most);
-            let trial = self.train(load_fps, depth / (load_fps as f64 - scr).max(1.0), rest_s);
-            let read = |outcome: &Outcome| {
+            let load_fps = truncate_to_u64(self.ordered.pcr_per_sec * load).clamp(1, self.most);
+            let trial =
+                self.train_trial(load_fps, depth / (load_fps as f64 - scr).max(1.0), rest_s);
+            let read = |outcome: &TrialCounts| {
                 let mut both = trains(plan, &trial, outcome)?;
                 let late_ns = lateness(outcome, &both, tolerance_ns.saturating_mul(64));
                 Ok(both.pop().map(|train| (train, late_ns)).ok_or(FindError::NothingArrived))
             };
-            let Ok((train, late)) = send(self.setup, plan, &trial, read)?.1 else { continue };
+            let Ok((train, late)) = send_train(self.setup, plan, &trial, read)?.1 else { continue };
             found.push(train);
             late_ns = late_ns.max(late);
         }
@@ -200,20 +205,23 @@ impl CellTest<'_> {
     fn sustained(
         &mut self,
         peak: Option<&BucketEstimate>,
-    ) -> Result<Option<BucketEstimate>, Ended> {
-        let load =
-            peak.map_or_else(|| self.between(), |it| self.per_s(it.rate_low_bps) * BELOW_PEAK);
-        let load_fps = whole(load).clamp(1, self.most);
+    ) -> Result<Option<BucketEstimate>, TrialAbort> {
+        let load = peak.map_or_else(
+            || self.between(),
+            |estimate| self.per_s(estimate.rate_low_bps) * BELOW_PEAK,
+        );
+        let load_fps = truncate_to_u64(load).clamp(1, self.most);
         let scr = self.ordered.scr_per_sec;
         let excess = (load_fps as f64 - scr).max(scr / 100.0);
         // Until the bucket is empty, and until one cell is to the rate what it is to be known to.
-        let mut duration_s = (2.0 * self.depth() / excess + 2.0 / (PRECISION * scr)).max(1.0);
+        let mut duration_s =
+            (2.0 * self.sustained_depth_cells() / excess + 2.0 / (PRECISION * scr)).max(1.0);
         for _ in 0..TRIES {
             let frames_s = ROOM_FRAMES as f64 / load_fps as f64;
-            let trial = self.train(load_fps, duration_s.min(frames_s), self.rest_s());
+            let trial = self.train_trial(load_fps, duration_s.min(frames_s), self.rest_s());
             let plan = self.plan;
-            let read = |outcome: &Outcome| bucket(plan, (&trial, outcome), peak);
-            match send(self.setup, plan, &trial, read)?.1 {
+            let read = |outcome: &TrialCounts| bucket(plan, (&trial, outcome), peak);
+            match send_train(self.setup, plan, &trial, read)?.1 {
                 Ok(bucket) => return Ok(Some(bucket)),
                 Err(FindError::NoLoss) => {}
                 Err(other) => {
@@ -246,7 +254,7 @@ impl CellTest<'_> {
     fn compare(&mut self, peak: Option<&BucketEstimate>, sustained: Option<&BucketEstimate>) {
         let bytes = self.plan.frames.size_bytes;
         let mut cdvt_s = self.ordered.cdvt_ns.map(|ns| ns as f64 / SECOND_NS);
-        if let Some(rule) = peak.and_then(|it| in_cells(it, bytes)) {
+        if let Some(rule) = peak.and_then(|estimate| in_cells(estimate, bytes)) {
             self.against(
                 compare(self.ordered.pcr_per_sec, rule.rate_per_s(), PRECISION)
                     .with_parameter("pcr", "cells/s"),
@@ -254,7 +262,8 @@ impl CellTest<'_> {
             match cdvt_s {
                 Some(cdvt_s) => {
                     self.against(
-                        compare(cdvt_s, rule.limit(), PRECISION).with_parameter("cdvt", "s"),
+                        compare(cdvt_s, rule.limit_interval(), PRECISION)
+                            .with_parameter("cdvt", "s"),
                     );
                 }
                 None => self.found.findings.push(format!(
@@ -276,14 +285,14 @@ impl CellTest<'_> {
         }
     }
 
-    fn against(&mut self, compared: Compared) {
+    fn against(&mut self, compared: ComparedParameter) {
         let verdict = match compared.holds {
             Holds::Kept => None,
             Holds::Less => Some("less"),
             Holds::More => Some("more"),
         };
         if let Some(verdict) = verdict {
-            let Compared { parameter, unit, ordered, found, low, high, .. } = &compared;
+            let ComparedParameter { parameter, unit, ordered, found, low, high, .. } = &compared;
             let digits = if unit == "s" { 6 } else { 0 };
             self.broken(format!(
                 "{parameter}: {found:.digits$} {unit} ({low:.digits$} to {high:.digits$}), \
@@ -294,21 +303,21 @@ impl CellTest<'_> {
     }
 
     /// What the order allows, sent as it allows it.
-    fn steps(&mut self) -> Result<(), Ended> {
+    fn send_within_contract(&mut self) -> Result<(), TrialAbort> {
         let CellContract { pcr_per_sec, scr_per_sec, mbs_cells, .. } = *self.ordered;
-        let rest = whole(self.rest_s().min(LONGEST_S) * SECOND_NS);
+        let rest = truncate_to_u64(self.rest_s().min(LONGEST_S) * SECOND_NS);
         let idle_ns = rest.max(self.plan.times.settle_ns);
-        let pcr = whole(pcr_per_sec).clamp(1, self.most);
+        let pcr = truncate_to_u64(pcr_per_sec).clamp(1, self.most);
         let burst =
-            TrialSpec::train(BenchTest::Contract, Some(pcr), mbs_cells.clamp(2, ROOM_FRAMES));
-        let scr = whole(scr_per_sec).clamp(1, self.most);
+            TrialSpec::frame_train(BenchTest::Contract, Some(pcr), mbs_cells.clamp(2, ROOM_FRAMES));
+        let scr = truncate_to_u64(scr_per_sec).clamp(1, self.most);
         let long = TrialSpec::new(BenchTest::Contract, Some(scr), self.plan.times.trial_ns);
         for (spec, what) in [(burst, "MBS cells at PCR"), (long, "cells at SCR")] {
             let spec = TrialSpec { senders: Some(vec![0]), idle_ns, ..spec }.because(what);
-            let outcome = self.setup.trial(&spec)?;
+            let outcome = self.setup.run_trial(&spec)?;
             let late_ns =
                 outcome.results.iter().map(|result| result.sent.worst_late_ns).max().unwrap_or(0);
-            let point = outcome.point();
+            let point = outcome.load_point();
             let lost = point.sent.saturating_sub(point.received);
             if outcome.trial.invalid.is_some() {
                 self.found.findings.push(format!("{what}: the tester was disturbed"));
@@ -335,9 +344,9 @@ impl CellTest<'_> {
 type FirstRule = (BucketEstimate, Vec<TrainFrame>, bool);
 
 /// The rule that is met first.
-fn first(
+fn find_first_rule(
     plan: &BenchPlan,
-    (trial, outcome): (&TrainTrial, &Outcome),
+    (trial, outcome): (&TrainTrial, &TrialCounts),
     tolerance_ns: u64,
 ) -> Result<Result<FirstRule, FindError>, Failure> {
     let mut best: Result<FirstRule, FindError> = Err(FindError::NothingArrived);
@@ -361,7 +370,7 @@ fn first(
     clippy::cast_sign_loss,
     reason = "it is not negative, and a cast keeps within the range of the type"
 )]
-const fn whole(value: f64) -> u64 {
+const fn truncate_to_u64(value: f64) -> u64 {
     value as u64
 }
 
@@ -370,10 +379,10 @@ mod tests {
     use linerate_core::theory::token_bucket::TokenBucket;
     use linerate_core::units::{BitRate, Bytes};
 
-    use super::super::simulated::{Device, Late, Simulated, plan};
+    use super::super::simulated::{Device, Late, Simulated, bench_plan};
     use super::*;
 
-    fn found(rules: &[(u64, u64)]) -> ContractFound {
+    fn find_cell_contract(rules: &[(u64, u64)]) -> ContractFound {
         found_by(rules, None)
     }
 
@@ -392,17 +401,21 @@ mod tests {
             scr_per_sec: 250.0,
             mbs_cells: 32,
         };
-        cells(&mut setup, &plan(1_000_000_000), &ordered, 100_000).unwrap()
+        measure_cell_contract(&mut setup, &bench_plan(1_000_000_000), &ordered, 100_000).unwrap()
     }
 
     fn verdicts(found: &ContractFound) -> Vec<(&str, Holds)> {
-        found.compared.iter().map(|it| (it.parameter.as_str(), it.holds)).collect()
+        found
+            .compared
+            .iter()
+            .map(|compared| (compared.parameter.as_str(), compared.holds))
+            .collect()
     }
 
     #[test]
     fn a_device_with_the_contract_that_was_ordered_keeps_every_parameter() {
         // 1 + 4 ms x 1000/s = 5 cells at once are 320 bytes, and 25.25 cells 1616.
-        let found = found(&[(1000, 320), (250, 1616)]);
+        let found = find_cell_contract(&[(1000, 320), (250, 1616)]);
         let kept = ["pcr", "cdvt", "scr", "mbs"].map(|name| (name, Holds::Kept));
         assert_eq!(verdicts(&found), kept, "{found:?}");
         assert_eq!(found.as_ordered, Some(true), "{:?}", found.findings);
@@ -416,7 +429,7 @@ mod tests {
     #[test]
     fn half_of_the_ordered_burst_is_found_where_rates_are_as_ordered() {
         // L = 56 ms less 4 ms of CDVT over 3 ms: MBS = 1 + 17.3 = 18.
-        let found = found(&[(1000, 320), (250, 15 * 64)]);
+        let found = find_cell_contract(&[(1000, 320), (250, 15 * 64)]);
         let kept = |name| (name, Holds::Kept);
         let expected = [kept("pcr"), kept("cdvt"), kept("scr"), ("mbs", Holds::Less)];
         assert_eq!(verdicts(&found), expected, "{found:?}");
@@ -442,11 +455,12 @@ mod tests {
         for seed in 0..60 {
             let found = found_by(rules, Some(Late { seed, ..late }));
             for ((name, truth), told) in truths.iter().zip(&mut told) {
-                let it = found.compared.iter().find(|it| it.parameter == *name);
+                let it = found.compared.iter().find(|compared| compared.parameter == *name);
                 *told += u32::from(it.is_some());
                 // One cell of the thirty that a first rule is found from.
-                let off = it.filter(|it| it.low > truth * 1.03 || it.high < truth * 0.97);
-                wrong.extend(off.map(|it| format!("{seed}: {it:?}")));
+                let off = it
+                    .filter(|compared| compared.low > truth * 1.03 || compared.high < truth * 0.97);
+                wrong.extend(off.map(|compared| format!("{seed}: {compared:?}")));
             }
         }
         (told, wrong)
@@ -489,7 +503,7 @@ mod tests {
         let mut wrong = Vec::new();
         for seed in 0..120 {
             let mut random = linerate_core::path::Random::new(seed, 0);
-            let mut between = |low: f64, high: f64| low + random.unit() * (high - low);
+            let mut between = |low: f64, high: f64| low + random.next_uniform() * (high - low);
             // Peak rules of 500 to 1500/s and 3 to 8 deep, sustained ones of 150 to 350/s and 20
             // to 50 deep.
             let (pcr, at_once) = (between(500.0, 1500.0), between(3.0, 8.0));
@@ -501,9 +515,10 @@ mod tests {
             let late = Late { seed, jitter_ns, pause_ns, every_ns: NEVER, skew_ns: 0 };
             let found = found_by(&rules, Some(late));
             for (name, truth) in [("pcr", peak.0 as f64), ("scr", sustained.0 as f64)] {
-                let it = found.compared.iter().find(|it| it.parameter == name);
-                let off = it.filter(|it| it.low > truth * 1.03 || it.high < truth * 0.97);
-                wrong.extend(off.map(|it| format!("{seed} {rules:?}: {it:?}")));
+                let it = found.compared.iter().find(|compared| compared.parameter == name);
+                let off = it
+                    .filter(|compared| compared.low > truth * 1.03 || compared.high < truth * 0.97);
+                wrong.extend(off.map(|compared| format!("{seed} {rules:?}: {compared:?}")));
             }
         }
         assert!(wrong.is_empty(), "{} {wrong:#?}", wrong.len());
@@ -512,16 +527,16 @@ mod tests {
     #[test]
     fn a_device_without_one_of_the_rules_is_found_out() {
         // The sustained rule alone.
-        let without_peak = found(&[(250, 1616)]);
+        let without_peak = find_cell_contract(&[(250, 1616)]);
         assert!(without_peak.findings[0].starts_with("no peak rule"), "{without_peak:?}");
         assert_eq!(without_peak.as_ordered, Some(false));
         assert_eq!(without_peak.compared[0].parameter, "scr");
         // The peak rule alone.
-        let without_sustained = found(&[(1000, 320)]);
+        let without_sustained = find_cell_contract(&[(1000, 320)]);
         assert!(without_sustained.findings[0].contains("sustained rule: no frame was lost"));
         assert_eq!(without_sustained.as_ordered, Some(false));
         // None at all.
-        let none = found(&[]);
+        let none = find_cell_contract(&[]);
         assert_eq!((none.cir_bps, none.as_ordered), (None, Some(false)));
         assert!(none.findings[0].contains("peak rule: no frame was lost"), "{none:?}");
     }

@@ -6,7 +6,7 @@
 
 use linerate_core::device::ForeignFrames;
 use linerate_core::device::blame::{Blame, assign_blame};
-use linerate_core::record::{BenchTest, BenchTrial, Invalid, TrialPort};
+use linerate_core::record::{BenchTest, BenchTrial, InvalidTrialReason, TrialPort};
 use linerate_sys::netlink::LinkCounters;
 
 /// A generator that sends less than this share of what it was asked for fell short.
@@ -41,28 +41,33 @@ pub(super) struct PortNow {
 
 /// What was seen around a trial: ports before and after, foreign frames and own drops of each
 /// port's counter.
-pub(super) struct Seen<'a> {
+pub(super) struct TrialObservation<'a> {
     pub before: &'a [PortNow],
     pub after: &'a [PortNow],
     pub counted: &'a [(ForeignFrames, u64)],
 }
 
-impl Seen<'_> {
-    fn risen(&self, of: fn(&LinkCounters) -> u64, at: usize) -> u64 {
+impl TrialObservation<'_> {
+    fn counter_increase(&self, of: fn(&LinkCounters) -> u64, at: usize) -> u64 {
         of(&self.after[at].counters).saturating_sub(of(&self.before[at].counters))
     }
 
-    fn ports(&self) -> std::ops::Range<usize> {
+    fn port_indexes(&self) -> std::ops::Range<usize> {
         0..self.after.len()
     }
 }
 
 /// Puts the interfaces' own counts beside ours.
-pub(super) fn fill_interfaces(trial: &mut BenchTrial, seen: &Seen<'_>, senders: &[usize]) {
+pub(super) fn fill_interfaces(
+    trial: &mut BenchTrial,
+    seen: &TrialObservation<'_>,
+    senders: &[usize],
+) {
     for (port, &at) in trial.ports.iter_mut().zip(senders) {
-        port.interface_sent = Some(seen.risen(|it| it.tx_packets, at));
-        let others = seen.ports().filter(|other| *other != at);
-        let received = others.map(|other| seen.risen(|it| it.rx_packets, other)).sum();
+        port.interface_sent = Some(seen.counter_increase(|counters| counters.tx_packets, at));
+        let others = seen.port_indexes().filter(|other| *other != at);
+        let received =
+            others.map(|other| seen.counter_increase(|counters| counters.rx_packets, other)).sum();
         // Of several senders nobody knows whose frames an interface counted.
         port.interface_received = (senders.len() == 1 || seen.after.len() == 2).then_some(received);
     }
@@ -72,10 +77,10 @@ pub(super) fn fill_interfaces(trial: &mut BenchTrial, seen: &Seen<'_>, senders: 
 /// was asked for.
 pub(super) fn invalid(
     trial: &BenchTrial,
-    seen: &Seen<'_>,
+    seen: &TrialObservation<'_>,
     expected: Option<u64>,
-) -> Option<Invalid> {
-    let lost: u64 = trial.ports.iter().map(|port| port.lost()).sum();
+) -> Option<InvalidTrialReason> {
+    let lost: u64 = trial.ports.iter().map(|port| port.lost_frames()).sum();
     link_down(seen)
         .or_else(|| looped(trial, seen))
         .or_else(|| (lost > 0).then(|| counter_drops(seen, lost)).flatten())
@@ -86,50 +91,51 @@ pub(super) fn invalid(
 
 /// Whose the loss of a port is.
 pub(super) fn blame_of(port: &TrialPort) -> Blame {
-    assign_blame(port.lost(), port.lost_explained, port.could_lose)
+    assign_blame(port.lost_frames(), port.lost_explained, port.could_lose)
 }
 
 /// What the tester sent otherwise than it was asked to, unless more was lost than that explains:
 /// what a device loses of less it loses of the load, too.
-fn testers(trial: &BenchTrial, expected: Option<u64>) -> Option<Invalid> {
+fn testers(trial: &BenchTrial, expected: Option<u64>) -> Option<InvalidTrialReason> {
     if trial.ports.iter().any(|port| is_devices(trial, port)) {
         return None;
     }
-    short(trial, expected).or_else(|| explained(trial))
+    tester_fell_short(trial, expected).or_else(|| explained(trial))
 }
 
-fn link_down(seen: &Seen<'_>) -> Option<Invalid> {
+fn link_down(seen: &TrialObservation<'_>) -> Option<InvalidTrialReason> {
     let down = seen.after.iter().find(|port| !port.running)?;
-    Some(Invalid::LinkDown { detail: format!("{} lost its link", down.name) })
+    Some(InvalidTrialReason::LinkDown { detail: format!("{} lost its link", down.name) })
 }
 
-fn looped(trial: &BenchTrial, seen: &Seen<'_>) -> Option<Invalid> {
-    for at in seen.ports() {
+fn looped(trial: &BenchTrial, seen: &TrialObservation<'_>) -> Option<InvalidTrialReason> {
+    for at in seen.port_indexes() {
         let own = seen.counted[at].0.own;
         if own > 0 {
             let name = &seen.after[at].name;
             let detail = format!("{own} frames came back to {name}, which had sent them");
-            return Some(Invalid::Loop { detail });
+            return Some(InvalidTrialReason::Loop { detail });
         }
     }
     let port = trial.ports.iter().find(|port| port.received > port.sent)?;
     let detail = format!("{} different frames came of {} sent", port.received, port.sent);
-    Some(Invalid::Loop { detail })
+    Some(InvalidTrialReason::Loop { detail })
 }
 
 /// Frames that the tester dropped itself, where they are enough of the lost ones to matter.
-fn counter_drops(seen: &Seen<'_>, lost: u64) -> Option<Invalid> {
-    for at in seen.ports() {
+fn counter_drops(seen: &TrialObservation<'_>, lost: u64) -> Option<InvalidTrialReason> {
+    for at in seen.port_indexes() {
         let own = seen.counted[at].1;
-        let interface = seen.risen(|it| it.rx_dropped + it.rx_errors, at);
+        let interface =
+            seen.counter_increase(|counters| counters.rx_dropped + counters.rx_errors, at);
         let name = &seen.after[at].name;
         if own > lost / EXPLAINED {
             let detail = format!("the counter on {name} dropped {own} frames");
-            return Some(Invalid::CounterDrops { detail });
+            return Some(InvalidTrialReason::CounterDrops { detail });
         }
         if interface > lost / EXPLAINED {
             let detail = format!("the tester's {name} dropped {interface} frames on receipt");
-            return Some(Invalid::CounterDrops { detail });
+            return Some(InvalidTrialReason::CounterDrops { detail });
         }
     }
     None
@@ -145,7 +151,7 @@ fn is_devices(trial: &BenchTrial, port: &TrialPort) -> bool {
         && port.lost_elsewhere() as f64 > missing * ACCOUNTED * port.sent as f64
 }
 
-fn short(trial: &BenchTrial, expected: Option<u64>) -> Option<Invalid> {
+fn tester_fell_short(trial: &BenchTrial, expected: Option<u64>) -> Option<InvalidTrialReason> {
     let intended = trial.intended_fps?;
     let expected = expected?;
     for port in &trial.ports {
@@ -159,7 +165,7 @@ fn short(trial: &BenchTrial, expected: Option<u64>) -> Option<Invalid> {
                 "the tester sent {:.0} frames/s instead of {intended:.0}, {} of {expected} frames",
                 port.offered_fps, port.sent
             );
-            return Some(Invalid::GeneratorShort { detail });
+            return Some(InvalidTrialReason::GeneratorShort { detail });
         }
     }
     None
@@ -176,49 +182,53 @@ fn is_steady(trial: &BenchTrial, port: &TrialPort, intended: f64) -> bool {
 }
 
 /// Losses that the times of the tester's own frames explain.
-fn explained(trial: &BenchTrial) -> Option<Invalid> {
+fn explained(trial: &BenchTrial) -> Option<InvalidTrialReason> {
     let of_port = |port: &TrialPort| match blame_of(port) {
         Blame::MayBeTester => Some(format!(
             "{} frames were lost, and {} that the tester sent too near to each other could be",
-            port.lost(),
+            port.lost_frames(),
             port.could_lose
         )),
         // A search leaves them out; other tests count every frame.
-        Blame::Nobody if port.lost() > 0 && trial.test != BenchTest::Throughput => Some(format!(
-            "{} frames were lost where the tester was late, {:.1} ms away in all",
-            port.lost(),
-            port.away_ns as f64 / 1e6
-        )),
+        Blame::Nobody if port.lost_frames() > 0 && trial.test != BenchTest::Throughput => {
+            Some(format!(
+                "{} frames were lost where the tester was late, {:.1} ms away in all",
+                port.lost_frames(),
+                port.away_ns as f64 / 1e6
+            ))
+        }
         _ => None,
     };
     let detail = trial.ports.iter().find_map(of_port)?;
-    Some(Invalid::GeneratorShort { detail })
+    Some(InvalidTrialReason::GeneratorShort { detail })
 }
 
-fn stolen(trial: &BenchTrial) -> Option<Invalid> {
+fn stolen(trial: &BenchTrial) -> Option<InvalidTrialReason> {
     let (sent, lost) = trial
         .ports
         .iter()
         .fold((0, 0), |(sent, lost), port| (sent + port.sent, lost + port.lost_elsewhere()));
     let lost_share = lost as f64 / sent.max(1) as f64;
-    let processors = f64::from(linerate_sys::host::cpus().unwrap_or(1));
+    let processors = f64::from(linerate_sys::host::usable_cpus().unwrap_or(1));
     let taken = trial.stolen_ns? as f64 / trial.duration_ns.max(1) as f64;
     // The kernel counts stolen time in ticks: one alone says little.
     let ticks = trial.stolen_ns > Some(10_000_000);
     if ticks && taken / processors > STOLEN && lost > 0 && lost_share < taken * ACCOUNTED {
         let share = taken / processors * 100.0;
         let detail = format!("the hypervisor took {share:.1} % of the CPU time");
-        return Some(Invalid::StolenTime { detail });
+        return Some(InvalidTrialReason::StolenTime { detail });
     }
     None
 }
 
-fn disagree(trial: &BenchTrial) -> Option<Invalid> {
+fn disagree(trial: &BenchTrial) -> Option<InvalidTrialReason> {
     for port in &trial.ports {
-        if let Some(interface) = port.interface_received.filter(|it| *it < port.received) {
+        if let Some(interface) =
+            port.interface_received.filter(|received| *received < port.received)
+        {
             let detail =
                 format!("{} frames were counted, {interface} by the interface", port.received);
-            return Some(Invalid::CountsDisagree { detail });
+            return Some(InvalidTrialReason::CountsDisagree { detail });
         }
     }
     None
@@ -229,7 +239,7 @@ mod tests {
     use super::*;
 
     /// Half a second of 100,000 frames at 200,000 frames/s.
-    fn trial(received: u64, could_lose: u64, offered_fps: f64) -> BenchTrial {
+    fn half_second_trial(received: u64, could_lose: u64, offered_fps: f64) -> BenchTrial {
         let port = TrialPort {
             sent: 100_000,
             received,
@@ -252,41 +262,41 @@ mod tests {
         }
     }
 
-    fn invalid_of(trial: &BenchTrial) -> Option<Invalid> {
-        let seen = Seen { before: &[], after: &[], counted: &[] };
+    fn invalid_of(trial: &BenchTrial) -> Option<InvalidTrialReason> {
+        let seen = TrialObservation { before: &[], after: &[], counted: &[] };
         invalid(trial, &seen, Some(100_000))
     }
 
     fn is_testers(trial: &BenchTrial) {
         let found = invalid_of(trial);
-        assert!(matches!(found, Some(Invalid::GeneratorShort { .. })), "{found:?}");
+        assert!(matches!(found, Some(InvalidTrialReason::GeneratorShort { .. })), "{found:?}");
     }
 
     #[test]
     fn one_lost_frame_is_not_the_devices_when_one_late_frame_explains_it() {
         // Formerly a device's loss: 257 of 136,864 late, one lost.
-        is_testers(&trial(99_999, 257, 200_000.0));
-        is_testers(&trial(82_765, 67_789, 200_000.0));
+        is_testers(&half_second_trial(99_999, 257, 200_000.0));
+        is_testers(&half_second_trial(82_765, 67_789, 200_000.0));
     }
 
     #[test]
     fn losses_beyond_what_send_times_explain_are_the_devices() {
-        assert_eq!(invalid_of(&trial(99_999, 0, 200_000.0)), None);
-        assert_eq!(invalid_of(&trial(50_000, 20_000, 200_000.0)), None);
+        assert_eq!(invalid_of(&half_second_trial(99_999, 0, 200_000.0)), None);
+        assert_eq!(invalid_of(&half_second_trial(50_000, 20_000, 200_000.0)), None);
         // At a fifth less than asked: half of it was lost there already, and a tenth says little.
-        assert_eq!(invalid_of(&trial(50_000, 300, 160_000.0)), None);
-        is_testers(&trial(90_000, 300, 160_000.0));
+        assert_eq!(invalid_of(&half_second_trial(50_000, 300, 160_000.0)), None);
+        is_testers(&half_second_trial(90_000, 300, 160_000.0));
     }
 
     #[test]
     fn a_trial_without_loss_stands_however_near_its_frames_were() {
-        assert_eq!(invalid_of(&trial(100_000, 60_000, 200_000.0)), None);
+        assert_eq!(invalid_of(&half_second_trial(100_000, 60_000, 200_000.0)), None);
     }
 
     #[test]
     fn pauses_spoil_no_load_that_was_sent_at_its_rate_between_them() {
         let paused = |offered_fps, steady_ns| {
-            let mut paused = trial(100_000, 0, offered_fps);
+            let mut paused = half_second_trial(100_000, 0, offered_fps);
             paused.ports[0].steady_fps = Some(199_900.0);
             paused.ports[0].steady_ns = steady_ns;
             paused
@@ -295,14 +305,14 @@ mod tests {
         is_testers(&paused(170_000.0, 150_000_000));
         is_testers(&paused(190_000.0, 40_000_000));
         // Slower all the time.
-        is_testers(&trial(100_000, 0, 190_000.0));
+        is_testers(&half_second_trial(100_000, 0, 190_000.0));
         // A latency test has no use for another load.
         is_testers(&BenchTrial { test: BenchTest::Latency, ..paused(190_000.0, 150_000_000) });
     }
 
     #[test]
     fn losses_beside_shared_pauses_are_nobodys_in_a_search() {
-        let mut shared = trial(99_990, 0, 199_000.0);
+        let mut shared = half_second_trial(99_990, 0, 199_000.0);
         shared.ports[0].lost_explained = 10;
         assert_eq!(invalid_of(&shared), None);
         is_testers(&BenchTrial { test: BenchTest::Soak, ..shared.clone() });

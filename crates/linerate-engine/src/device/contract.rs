@@ -20,7 +20,7 @@ use linerate_core::record::{
 };
 
 use super::burst::ROOM_FRAMES;
-use super::setup::{Ended, Outcome, SenderResult, TestSetup, TrialSpec};
+use super::setup::{SenderResult, TestSetup, TrialAbort, TrialCounts, TrialSpec};
 
 /// The rate is to be known to this share.
 pub(super) const PRECISION: f64 = 0.01;
@@ -39,12 +39,12 @@ pub(super) fn contract(
     setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     most: u64,
-) -> Result<ContractFound, Ended> {
+) -> Result<ContractFound, TrialAbort> {
     let mut found = ContractFound::default();
     let mut search = PolicerSearch::new(most, plan.frames.size_bytes, PRECISION);
-    while let Some(trial) = search.next().trial() {
-        let read = |outcome: &Outcome| bucket(plan, (&trial, outcome), None);
-        let (outcome, bucket) = send(setup, plan, &trial, read)?;
+    while let Some(trial) = search.next().into_trial() {
+        let read = |outcome: &TrialCounts| bucket(plan, (&trial, outcome), None);
+        let (outcome, bucket) = send_train(setup, plan, &trial, read)?;
         search.add_outcome(bucket);
         note_delay(&outcome, &mut found.findings);
     }
@@ -64,23 +64,23 @@ pub(super) fn contract(
 
 /// Sends a train, and again where the tester paused so early that it tells nothing; what is `read`
 /// of it.
-pub(super) fn send<T>(
+pub(super) fn send_train<T>(
     setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     trial: &TrainTrial,
-    read: impl Fn(&Outcome) -> Result<Result<T, FindError>, Failure>,
-) -> Result<(Outcome, Result<T, FindError>), Ended> {
+    read: impl Fn(&TrialCounts) -> Result<Result<T, FindError>, Failure>,
+) -> Result<(TrialCounts, Result<T, FindError>), TrialAbort> {
     let frames = u128::from(trial.load_fps) * u128::from(trial.duration_ns) / 1_000_000_000;
     let frames = u64::try_from(frames).unwrap_or(u64::MAX).clamp(2, ROOM_FRAMES);
     let spec = TrialSpec {
         senders: Some(vec![0]),
         idle_ns: trial.idle_before_ns.max(plan.times.settle_ns),
-        ..TrialSpec::train(BenchTest::Contract, Some(trial.load_fps), frames)
+        ..TrialSpec::frame_train(BenchTest::Contract, Some(trial.load_fps), frames)
     };
     let spec = spec.because("a train after a rest");
     let mut tries = TRIES;
     loop {
-        let outcome = setup.trial(&spec)?;
+        let outcome = setup.run_trial(&spec)?;
         let found = read(&outcome)?;
         tries -= 1;
         if tries == 0 || !matches!(found, Err(FindError::Paused)) {
@@ -92,7 +92,7 @@ pub(super) fn send<T>(
 /// The bucket that drops what was dropped of a train, and not by the one before it.
 pub(super) fn bucket(
     plan: &BenchPlan,
-    (trial, outcome): (&TrainTrial, &Outcome),
+    (trial, outcome): (&TrainTrial, &TrialCounts),
     before: Option<&BucketEstimate>,
 ) -> Result<Result<BucketEstimate, FindError>, Failure> {
     let both = trains(plan, trial, outcome)?;
@@ -109,7 +109,8 @@ pub(super) fn bucket(
     for tolerance_ns in [off_ns, late_ns] {
         for (train, deeper) in &trains {
             if found == Err(FindError::NoBucket) {
-                found = find_bucket(&[train], tolerance_ns).map(|it| it.maybe_deeper(*deeper));
+                found = find_bucket(&[train], tolerance_ns)
+                    .map(|estimate| estimate.maybe_deeper(*deeper));
             }
         }
     }
@@ -120,18 +121,18 @@ pub(super) fn bucket(
 pub(super) fn trains(
     plan: &BenchPlan,
     trial: &TrainTrial,
-    outcome: &Outcome,
+    outcome: &TrialCounts,
 ) -> Result<Vec<Vec<TrainFrame>>, Failure> {
     let Some(result) = outcome.results.first() else { return Ok(Vec::new()) };
     result.has_arrivals()?;
     let times = [scheduled(result, trial), arrived(result, trial)];
-    Ok(times.iter().map(|times| train(plan, result, times)).collect())
+    Ok(times.iter().map(|times| train_frames(plan, result, times)).collect())
 }
 
 /// How far off its schedule the frames of a train were, ns, by those that arrived, the most less
 /// the least, and by pauses that are no longer than `most_ns`: beyond that nothing could be told.
 /// Of n even samples the range is (n - 1) / (n + 1) of the whole in the mean.
-pub(super) fn lateness(outcome: &Outcome, trains: &[Vec<TrainFrame>], most_ns: u64) -> u64 {
+pub(super) fn lateness(outcome: &TrialCounts, trains: &[Vec<TrainFrame>], most_ns: u64) -> u64 {
     let [scheduled, arrived] = trains else { return 0 };
     let came = scheduled.iter().zip(arrived).filter(|(frame, _)| frame.arrived);
     let off = came.map(|(due, came)| came.sent_ns.cast_signed() - due.sent_ns.cast_signed());
@@ -146,7 +147,7 @@ pub(super) fn lateness(outcome: &Outcome, trains: &[Vec<TrainFrame>], most_ns: u
     range.min(most_ns).max(short.unwrap_or(0))
 }
 
-fn train(plan: &BenchPlan, result: &SenderResult, times: &[u64]) -> Vec<TrainFrame> {
+fn train_frames(plan: &BenchPlan, result: &SenderResult, times: &[u64]) -> Vec<TrainFrame> {
     let frame = |(number, sent_ns): (usize, &u64)| TrainFrame {
         sent_ns: *sent_ns,
         bytes: plan.frames.size_bytes,
@@ -189,9 +190,9 @@ fn arrived(result: &SenderResult, trial: &TrainTrial) -> Vec<u64> {
 }
 
 /// A shaper lets frames wait: their delay grows within the train.
-fn note_delay(outcome: &Outcome, findings: &mut Vec<String>) {
+fn note_delay(outcome: &TrialCounts, findings: &mut Vec<String>) {
     let received = outcome.results.iter().flat_map(|result| &result.received).map(|(_, it)| it);
-    for received in received.filter(|it| it.frames > 0) {
+    for received in received.filter(|counts| counts.frames > 0) {
         let least = received.latency.min_ns;
         let middle = received.latency.bins.quantile(0.5).unwrap_or(least);
         if middle.saturating_sub(least) > QUEUE_NS && findings.is_empty() {
@@ -258,7 +259,7 @@ fn activate(
     plan: &BenchPlan,
     ordered: &BenchContract,
     found: &mut ContractFound,
-) -> Result<Option<bool>, Ended> {
+) -> Result<Option<bool>, TrialAbort> {
     let service = Service {
         name: "contract".to_owned(),
         cir_bps: ordered.cir.bits_per_sec(),
@@ -272,7 +273,7 @@ fn activate(
     let activation = Activation::new(vec![service], times, true);
     let mut activation = activation
         .map_err(|error| Failure::new(Fault::Usage, "activate", "the contract", error))?;
-    while let Some(trial) = activation.next().trial() {
+    while let Some(trial) = activation.next().into_trial() {
         let bps = trial.loads.first().map_or(0, |(_, bps)| *bps);
         let fps = (bps / 8 / u64::from(plan.frames.size_bytes.max(1))).max(1);
         let spec = TrialSpec {
@@ -284,24 +285,24 @@ fn activate(
             ),
             ..TrialSpec::new(BenchTest::Contract, Some(fps), trial.duration_ns)
         };
-        let outcome = setup.trial(&spec.because(stage_name(trial.stage)))?;
+        let outcome = setup.run_trial(&spec.because(stage_name(trial.stage)))?;
         if outcome.trial.invalid.is_none() {
-            found.steps.push(outcome.point());
+            found.steps.push(outcome.load_point());
         }
         activation.add_outcome(service_outcome(&outcome, plan.frames.size_bytes));
     }
-    let broken = activation.verdicts().iter().filter(|it| !it.broken.is_empty());
+    let broken = activation.verdicts().iter().filter(|verdict| !verdict.broken.is_empty());
     found.findings.extend(broken.map(finding));
     let (done, all) = (activation.verdicts().len(), activation.trials().len());
     if done < all {
         found.findings.push(format!("the tester was disturbed after {done} of {all} steps"));
     }
-    let is_broken = activation.verdicts().iter().any(|it| !it.broken.is_empty());
+    let is_broken = activation.verdicts().iter().any(|verdict| !verdict.broken.is_empty());
     Ok((done == all || is_broken).then_some(!is_broken))
 }
 
-fn service_outcome(outcome: &Outcome, frame_bytes: u32) -> ServiceOutcome {
-    let LoadPoint { sent, received, .. } = outcome.point();
+fn service_outcome(outcome: &TrialCounts, frame_bytes: u32) -> ServiceOutcome {
+    let LoadPoint { sent, received, .. } = outcome.load_point();
     let span = outcome
         .results
         .first()
@@ -321,7 +322,7 @@ fn service_outcome(outcome: &Outcome, frame_bytes: u32) -> ServiceOutcome {
         counts: vec![counts],
         elapsed_ns: span.unwrap_or(0) + gap,
         away_ns: outcome.results.first().map_or(0, |result| result.sent.timing.away_ns),
-        invalid: invalid.map(|it| Spoilt::Other(it.detail().to_owned())),
+        invalid: invalid.map(|reason| Spoilt::Other(reason.detail().to_owned())),
     }
 }
 
@@ -354,11 +355,11 @@ mod tests {
     use linerate_core::theory::token_bucket::TokenBucket;
     use linerate_core::units::{BitRate, Bytes};
 
-    use super::super::simulated::{Device, Late, Simulated, plan};
+    use super::super::simulated::{Device, Late, Simulated, bench_plan};
     use super::*;
 
     /// A policer of 1,000 frames/s of 64 bytes, 50 at once: 512,000 bit/s and 3,200 bytes.
-    fn found(ordered: Option<(u64, u64)>) -> ContractFound {
+    fn simulate_contract(ordered: Option<(u64, u64)>) -> ContractFound {
         let bucket = TokenBucket::new(BitRate::from_bits_per_sec(512_000), Bytes::new(3200));
         let device = Device { policers: vec![bucket.unwrap()], ..Device::default() };
         let ordered = ordered.map(|(cir_bps, cbs_bytes)| BenchContract {
@@ -367,7 +368,7 @@ mod tests {
             eir: None,
             ebs_bytes: None,
         });
-        let plan = BenchPlan { contract: ordered, ..plan(1_000_000_000) };
+        let plan = BenchPlan { contract: ordered, ..bench_plan(1_000_000_000) };
         contract(&mut Simulated::new(device), &plan, 20_000).unwrap()
     }
 
@@ -379,7 +380,7 @@ mod tests {
 
     #[test]
     fn rate_and_depth_of_a_policer_are_found_from_its_losses() {
-        let found = found(None);
+        let found = simulate_contract(None);
         is_in(found.cir_bps, 512_000.0, 0.01);
         is_in(found.cbs_bytes, 3200.0, 0.03);
         assert_eq!((found.as_ordered, found.steps.len()), (None, 0));
@@ -388,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_policer_as_ordered_keeps_every_step() {
-        let found = found(Some((512_000, 3200)));
+        let found = simulate_contract(Some((512_000, 3200)));
         assert_eq!(found.as_ordered, Some(true), "{:?}", found.findings);
         // 25, 50, 75 and 100 % of the rate, 125 % of it, and the rate for long.
         let loads: Vec<f64> = found.steps.iter().filter_map(|step| step.intended_fps).collect();
@@ -415,7 +416,7 @@ mod tests {
                     eir: None,
                     ebs_bytes: None,
                 };
-                let plan = BenchPlan { contract: Some(contract_of), ..plan(1_000_000_000) };
+                let plan = BenchPlan { contract: Some(contract_of), ..bench_plan(1_000_000_000) };
                 let mut setup = Simulated { late: Some(late), ..Simulated::new(device) };
                 let found = contract(&mut setup, &plan, 20_000).unwrap();
                 assert_ne!(found.as_ordered, Some(false), "{late:?}: {:?}", found.findings);
@@ -428,10 +429,10 @@ mod tests {
 
     #[test]
     fn a_policer_that_grants_less_or_more_than_ordered_is_found_out() {
-        let less = found(Some((1_024_000, 3200)));
+        let less = simulate_contract(Some((1_024_000, 3200)));
         assert_eq!(less.as_ordered, Some(false));
         assert!(less.findings[0].contains("less than the 1024000"), "{:?}", less.findings);
-        let more = found(Some((256_000, 1600)));
+        let more = simulate_contract(Some((256_000, 1600)));
         assert_eq!(more.as_ordered, Some(false));
         assert!(more.findings[0].contains("more than the 256000"), "{:?}", more.findings);
         assert!(more.findings[1].starts_with("burst"), "{:?}", more.findings);
@@ -440,7 +441,7 @@ mod tests {
     #[test]
     fn a_device_without_a_policer_reaches_no_contract() {
         let mut setup = Simulated::new(Device::default());
-        let found = contract(&mut setup, &plan(1_000_000_000), 20_000).unwrap();
+        let found = contract(&mut setup, &bench_plan(1_000_000_000), 20_000).unwrap();
         assert_eq!((found.cir_bps, found.cbs_bytes), (None, None));
         assert_eq!(found.findings.len(), 1);
     }

@@ -4,7 +4,7 @@ use linerate_core::device::{ForeignFrames, ReceiveCounts};
 use linerate_core::record::{CounterKind, Failure};
 use linerate_sys::bpf::AttachMode;
 use linerate_sys::frame_counter::{CounterOptions, FrameCounter};
-use linerate_sys::xdp::{Expected, Sink, SinkOptions};
+use linerate_sys::xdp::{Sink, SinkExpected, SinkOptions};
 
 use crate::failure::system;
 
@@ -35,20 +35,22 @@ impl Counter {
             CounterKind::Xdp => {
                 let options = SinkOptions { mode: AttachMode::Best, arrival_log: ARRIVALS_MAX };
                 Sink::attach(ifindex, options)
-                    .map(|it| Self::Xdp(Box::new(it)))
+                    .map(|sink| Self::Xdp(Box::new(sink)))
                     .map_err(|error| system(&error))
             }
             CounterKind::Packet => {
                 let options = CounterOptions::of_interface(name);
-                let expected = Expected::default();
+                let expected = SinkExpected::default();
                 let counter = FrameCounter::open(&options, expected);
-                counter.map(|it| Self::Packet(Box::new(it))).map_err(|error| system(&error))
+                counter
+                    .map(|counter| Self::Packet(Box::new(counter)))
+                    .map_err(|error| system(&error))
             }
         }
     }
 
     /// How it counts, in words.
-    pub(super) fn words(&self) -> &'static str {
+    pub(super) fn method_description(&self) -> &'static str {
         match self {
             Self::Xdp(it) if it.is_native() => "counted by XDP in the driver",
             Self::Xdp(_) => "counted by XDP behind the driver (generic)",
@@ -57,10 +59,10 @@ impl Counter {
     }
 
     /// Begins another trial: all counts 0.
-    pub(super) fn begin(&mut self, expected: &Expected) -> Result<(), Failure> {
+    pub(super) fn begin_trial(&mut self, expected: &SinkExpected) -> Result<(), Failure> {
         let begun = match self {
-            Self::Xdp(it) => it.begin(expected),
-            Self::Packet(it) => it.begin(expected.clone()),
+            Self::Xdp(it) => it.begin_trial(expected),
+            Self::Packet(it) => it.begin_trial(expected.clone()),
         };
         begun.map_err(|error| system(&error))
     }

@@ -7,8 +7,8 @@
 use linerate_core::device::WhenLate;
 use linerate_core::record::{BenchPlan, BenchTest, Failure, Fault};
 
-use super::setup::{Ended, Length, TrialSpec};
-use super::tester::Tester;
+use super::setup::{Length, TrialAbort, TrialSpec};
+use super::tester::BenchTester;
 
 /// Frames of a try, and how fast they go.
 const FRAMES: u64 = 16;
@@ -20,14 +20,17 @@ const TRIES: u64 = 3;
 const TRIES_MAX: u64 = 20;
 
 /// Sends some frames and looks for them; what spoils a trial is left to the trials, which say it.
-pub(super) fn check_forwarding(tester: &mut Tester<'_, '_>, plan: &BenchPlan) -> Result<(), Ended> {
+pub(super) fn check_forwarding(
+    tester: &mut BenchTester<'_, '_>,
+    plan: &BenchPlan,
+) -> Result<(), TrialAbort> {
     let spec = TrialSpec {
         length: Length::Frames(FRAMES),
         ..TrialSpec::new(BenchTest::Latency, Some(FPS), 0)
     };
     let mut silent = 0;
     for _ in 0..TRIES_MAX {
-        let outcome = tester.once(&spec, WhenLate::KeepSchedule)?;
+        let outcome = tester.run_single_trial(&spec, WhenLate::KeepSchedule)?;
         let (sent, received) = outcome.totals();
         if received > 0 || sent == 0 {
             return Ok(());
@@ -40,7 +43,7 @@ pub(super) fn check_forwarding(tester: &mut Tester<'_, '_>, plan: &BenchPlan) ->
     Ok(())
 }
 
-fn nothing_came(tester: &Tester<'_, '_>, plan: &BenchPlan) -> Failure {
+fn nothing_came(tester: &BenchTester<'_, '_>, plan: &BenchPlan) -> Failure {
     let ports = tester.ports.iter().map(|port| match &port.host {
         Some(host) => format!("{} of {host}", port.name),
         None => port.name.clone(),

@@ -6,7 +6,7 @@ use linerate_core::device::FrameTemplate;
 use linerate_core::record::{BenchFrames, BenchProtocol, Failure, Fault};
 use linerate_core::units::FrameLen;
 use linerate_proto::test_frame::{
-    AddressRule, Content, Ends, Field, Flows, IpFlow, Mac, Mix, Tag, Tags, TestFrame,
+    AddressRule, Ends, Field, Flows, IpFlow, Mac, Mix, Tag, Tags, TestFrame, TestFrameContent,
 };
 
 use super::setup::AddressSeries;
@@ -24,7 +24,7 @@ pub(super) struct Station {
 
 /// Templates of frames from one port to others, and the order in which they are sent.
 #[derive(Clone, Debug)]
-pub(super) struct FrameSet {
+pub(super) struct PortFrameSet {
     pub templates: Vec<FrameTemplate>,
     pub mix: Vec<u8>,
     /// Shortest and longest, without FCS.
@@ -36,7 +36,7 @@ pub(super) fn frame_set(
     frames: &BenchFrames,
     from: &Station,
     others: &[&Station],
-) -> Result<FrameSet, Failure> {
+) -> Result<PortFrameSet, Failure> {
     let (lengths, order) = lengths(frames)?;
     let mut templates = Vec::new();
     for other in others {
@@ -50,9 +50,9 @@ pub(super) fn frame_set(
             mix.push(u8::try_from(other * lengths.len() + usize::from(*entry)).unwrap_or(0));
         }
     }
-    let bytes = templates.iter().map(|it| it.bytes.len());
+    let bytes = templates.iter().map(|template| template.bytes.len());
     let shortest = bytes.clone().min().unwrap_or(0);
-    Ok(FrameSet { lengths: (shortest, bytes.max().unwrap_or(0)), templates, mix })
+    Ok(PortFrameSet { lengths: (shortest, bytes.max().unwrap_or(0)), templates, mix })
 }
 
 /// Frames from each of many hardware addresses to one station, by which a switch learns them.
@@ -60,7 +60,7 @@ pub(super) fn learning(
     frames: &BenchFrames,
     learnt: AddressSeries,
     to: &Station,
-) -> Result<FrameSet, Failure> {
+) -> Result<PortFrameSet, Failure> {
     series_frames(frames, learnt, (to.mac, first_address(learnt)), Field::SourceMac)
 }
 
@@ -69,7 +69,7 @@ pub(super) fn learnt(
     frames: &BenchFrames,
     learnt: AddressSeries,
     from: &Station,
-) -> Result<FrameSet, Failure> {
+) -> Result<PortFrameSet, Failure> {
     series_frames(frames, learnt, (first_address(learnt), from.mac), Field::DestinationMac)
 }
 
@@ -84,15 +84,17 @@ fn series_frames(
     learnt: AddressSeries,
     (destination, source): (Mac, Mac),
     field: Field,
-) -> Result<FrameSet, Failure> {
+) -> Result<PortFrameSet, Failure> {
     let object = format!("{} hardware addresses", learnt.count);
-    let length = FrameLen::from_bytes(frames.size_bytes).map_err(|error| usage(&object, &error))?;
-    let mut frame = TestFrame::new(length, destination, source, Content::Ethernet);
-    frame.tags = tags(&frames.vlans).ok_or_else(|| usage(&object, &"two VLAN tags at most"))?;
+    let length = FrameLen::from_bytes(frames.size_bytes)
+        .map_err(|error| frame_usage_error(&object, &error))?;
+    let mut frame = TestFrame::new(length, destination, source, TestFrameContent::Ethernet);
+    frame.tags = vlan_tags(&frames.vlans)
+        .ok_or_else(|| frame_usage_error(&object, &"two VLAN tags at most"))?;
     frame.flows = Flows::spread(learnt.count, &[field], false);
-    let template = frame.template().map_err(|error| usage(&object, &error))?;
+    let template = frame.template().map_err(|error| frame_usage_error(&object, &error))?;
     let bytes = template.bytes.len();
-    Ok(FrameSet { templates: vec![template], mix: vec![0], lengths: (bytes, bytes) })
+    Ok(PortFrameSet { templates: vec![template], mix: vec![0], lengths: (bytes, bytes) })
 }
 
 /// The longest frame of a plan, with FCS.
@@ -104,15 +106,17 @@ pub(super) fn longest_bytes(frames: &BenchFrames) -> Result<u32, Failure> {
 /// Lengths of frames and their order.
 fn lengths(frames: &BenchFrames) -> Result<(Vec<FrameLen>, Vec<u8>), Failure> {
     let Some(mix) = &frames.mix else {
-        let length = FrameLen::from_bytes(frames.size_bytes)
-            .map_err(|error| usage(&format!("frames of {} bytes", frames.size_bytes), &error))?;
+        let length = FrameLen::from_bytes(frames.size_bytes).map_err(|error| {
+            frame_usage_error(&format!("frames of {} bytes", frames.size_bytes), &error)
+        })?;
         return Ok((vec![length], vec![0]));
     };
-    let mix = Mix::parse(mix, None).map_err(|error| usage(&format!("mix '{mix}'"), &error))?;
+    let mix = Mix::parse(mix, None)
+        .map_err(|error| frame_usage_error(&format!("mix '{mix}'"), &error))?;
     Ok((mix.lengths().to_vec(), mix.pattern().to_vec()))
 }
 
-fn usage(object: &str, reason: &dyn std::fmt::Display) -> Failure {
+fn frame_usage_error(object: &str, reason: &dyn std::fmt::Display) -> Failure {
     Failure::new(Fault::Usage, "make frames", object, reason)
 }
 
@@ -123,16 +127,18 @@ fn template(
     to: &Station,
 ) -> Result<FrameTemplate, Failure> {
     let object = format!("{} frames of {} bytes", frames.protocol, length.bytes());
-    let content = content(frames, from, to)
-        .ok_or_else(|| usage(&object, &"both ports need an address of the protocol's family"))?;
+    let content = content(frames, from, to).ok_or_else(|| {
+        frame_usage_error(&object, &"both ports need an address of the protocol's family")
+    })?;
     let mut frame = TestFrame::new(length, from.gateway.unwrap_or(to.mac), from.mac, content);
     frame.addresses = AddressRule::Any;
-    frame.tags = tags(&frames.vlans).ok_or_else(|| usage(&object, &"two VLAN tags at most"))?;
+    frame.tags = vlan_tags(&frames.vlans)
+        .ok_or_else(|| frame_usage_error(&object, &"two VLAN tags at most"))?;
     if frames.flows > 1 {
         frame.flows = Flows::spread(frames.flows, &fields(frames), frames.shuffled);
         frame.content = with_ports(frame.content, &frame.flows);
     }
-    frame.template().map_err(|error| usage(&object, &error))
+    frame.template().map_err(|error| frame_usage_error(&object, &error))
 }
 
 /// What differs from flow to flow: ports, and addresses where the plan has many hosts; hardware
@@ -149,22 +155,32 @@ fn fields(frames: &BenchFrames) -> Vec<Field> {
     }
 }
 
-fn content(frames: &BenchFrames, from: &Station, to: &Station) -> Option<Content> {
-    Some(match (Content::from_protocol(frames.protocol.into()), from.address, to.address) {
-        (Content::Ipv4(flow), Some(IpAddr::V4(source)), Some(IpAddr::V4(destination))) => {
-            let ends = Ends { source, destination };
-            Content::Ipv4(IpFlow { ends, dscp: frames.dscp, ..flow })
-        }
-        (Content::Ipv6(flow), Some(IpAddr::V6(source)), Some(IpAddr::V6(destination))) => {
-            let ends = Ends { source, destination };
-            Content::Ipv6(IpFlow { ends, dscp: frames.dscp, ..flow })
-        }
-        (Content::Ipv4(_) | Content::Ipv6(_), ..) => return None,
-        (other, ..) => other,
-    })
+fn content(frames: &BenchFrames, from: &Station, to: &Station) -> Option<TestFrameContent> {
+    Some(
+        match (TestFrameContent::from_protocol(frames.protocol.into()), from.address, to.address) {
+            (
+                TestFrameContent::Ipv4(flow),
+                Some(IpAddr::V4(source)),
+                Some(IpAddr::V4(destination)),
+            ) => {
+                let ends = Ends { source, destination };
+                TestFrameContent::Ipv4(IpFlow { ends, dscp: frames.dscp, ..flow })
+            }
+            (
+                TestFrameContent::Ipv6(flow),
+                Some(IpAddr::V6(source)),
+                Some(IpAddr::V6(destination)),
+            ) => {
+                let ends = Ends { source, destination };
+                TestFrameContent::Ipv6(IpFlow { ends, dscp: frames.dscp, ..flow })
+            }
+            (TestFrameContent::Ipv4(_) | TestFrameContent::Ipv6(_), ..) => return None,
+            (other, ..) => other,
+        },
+    )
 }
 
-fn tags(vlans: &[u16]) -> Option<Tags> {
+fn vlan_tags(vlans: &[u16]) -> Option<Tags> {
     match *vlans {
         [] => Some(Tags::None),
         [id] => Some(Tags::Single(Tag::from_id(id))),
@@ -176,10 +192,14 @@ fn tags(vlans: &[u16]) -> Option<Tags> {
 }
 
 /// Ports from where the ranges of RFC 4814 §4.5 begin, where flows go through them.
-fn with_ports(content: Content, flows: &Flows) -> Content {
+fn with_ports(content: TestFrameContent, flows: &Flows) -> TestFrameContent {
     match content {
-        Content::Ipv4(flow) => Content::Ipv4(IpFlow { ports: flows.ports(flow.ports), ..flow }),
-        Content::Ipv6(flow) => Content::Ipv6(IpFlow { ports: flows.ports(flow.ports), ..flow }),
+        TestFrameContent::Ipv4(flow) => {
+            TestFrameContent::Ipv4(IpFlow { ports: flows.first_ports(flow.ports), ..flow })
+        }
+        TestFrameContent::Ipv6(flow) => {
+            TestFrameContent::Ipv6(IpFlow { ports: flows.first_ports(flow.ports), ..flow })
+        }
         other => other,
     }
 }

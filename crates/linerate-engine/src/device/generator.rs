@@ -10,7 +10,7 @@ use linerate_sys::xdp_socket::{XdpOptions, XdpSender};
 use crate::failure::system;
 
 /// What sends the frames of a port.
-pub(super) enum Generator {
+pub(super) enum PortGenerator {
     Live(xdp::Generator),
     Xdp(XdpSender),
     Packet(FrameSender),
@@ -25,7 +25,7 @@ pub(super) struct Outgoing<'a> {
     pub cpu: Option<u32>,
 }
 
-impl Generator {
+impl PortGenerator {
     /// Opens a generator of this kind.
     pub(super) fn open(kind: GeneratorKind, port: &Outgoing<'_>) -> Result<Self, Failure> {
         let options = SenderOptions {
@@ -58,11 +58,11 @@ impl Generator {
     }
 
     /// Begins another trial: numbers from 0 again.
-    pub(super) fn begin(&mut self, trial: u32) {
+    pub(super) fn begin_trial(&mut self, trial: u32) {
         match self {
-            Self::Live(it) => it.begin(trial),
-            Self::Xdp(it) => it.begin(trial),
-            Self::Packet(it) => it.begin(trial),
+            Self::Live(it) => it.begin_trial(trial),
+            Self::Xdp(it) => it.begin_trial(trial),
+            Self::Packet(it) => it.begin_trial(trial),
         }
     }
 

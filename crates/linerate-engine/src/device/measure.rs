@@ -5,17 +5,20 @@ use linerate_core::device::latency::FrameDelays;
 use linerate_core::device::search::{Controller, TrialOutcome};
 use linerate_core::device::soak::{SoakInterval, SoakIntervals};
 use linerate_core::record::{
-    BenchLatency, BenchPlan, BenchTest, Failure, Fault, Invalid, LoadPoint, Soak,
+    BenchLatency, BenchPlan, BenchTest, Failure, Fault, InvalidTrialReason, LoadPoint, Soak,
 };
 
 use super::bounds::Bounds;
 use super::search::search_outcome;
-use super::setup::{Ended, Outcome, TestSetup, TrialSpec};
+use super::setup::{TestSetup, TrialAbort, TrialCounts, TrialSpec};
 
 /// What comes out of all that the generators can do.
-pub(super) fn flood(setup: &mut dyn TestSetup, plan: &BenchPlan) -> Result<LoadPoint, Ended> {
+pub(super) fn measure_flood(
+    setup: &mut dyn TestSetup,
+    plan: &BenchPlan,
+) -> Result<LoadPoint, TrialAbort> {
     let spec = TrialSpec::new(BenchTest::Flood, None, plan.times.trial_ns);
-    Ok(setup.trial(&spec)?.point())
+    Ok(setup.run_trial(&spec)?.load_point())
 }
 
 /// Loss at loads from the largest down, until two in a row lose nothing (RFC 2544 §26.3).
@@ -24,18 +27,18 @@ pub(super) fn loss_curve(
     plan: &BenchPlan,
     bounds: &Bounds,
     curve: &mut Vec<LoadPoint>,
-) -> Result<(), Ended> {
+) -> Result<(), TrialAbort> {
     let series = curve::loss_curve(bounds.max_fps(), plan.times.trial_ns);
     let mut series = series
         .map_err(|error| Failure::new(Fault::Usage, "step down from", "the largest load", error))?;
-    while let Some(trial) = series.next().trial() {
+    while let Some(trial) = series.next().into_trial() {
         let spec = TrialSpec::new(BenchTest::LossCurve, Some(trial.load_fps), trial.duration_ns);
-        let outcome = setup.trial(&spec)?;
+        let outcome = setup.run_trial(&spec)?;
         let judged = search_outcome(&trial, &outcome);
         let invalid = judged.invalid.clone().filter(|_| !is_of_device(&outcome));
         let judged = TrialOutcome { invalid, ..judged };
         if judged.invalidity().is_none() {
-            curve.push(outcome.point());
+            curve.push(outcome.load_point());
         }
         series.add_outcome(judged);
     }
@@ -44,8 +47,8 @@ pub(super) fn loss_curve(
 
 /// Whether load and loss of a trial are the device's. They are where the generator fell short:
 /// what it sent stands beside what it was asked for.
-fn is_of_device(outcome: &Outcome) -> bool {
-    matches!(outcome.trial.invalid, None | Some(Invalid::GeneratorShort { .. }))
+fn is_of_device(outcome: &TrialCounts) -> bool {
+    matches!(outcome.trial.invalid, None | Some(InvalidTrialReason::GeneratorShort { .. }))
 }
 
 /// What comes out beyond the throughput (RFC 2285 §3.6, RFC 2889 §5.6).
@@ -54,12 +57,15 @@ pub(super) fn overload(
     plan: &BenchPlan,
     (bounds, throughput): (&Bounds, f64),
     curve: &mut Vec<LoadPoint>,
-) -> Result<(), Ended> {
+) -> Result<(), TrialAbort> {
     for fps in curve::overload_loads(throughput, bounds.max_fps()) {
-        let outcome =
-            setup.trial(&TrialSpec::new(BenchTest::Overload, Some(fps), plan.times.trial_ns))?;
+        let outcome = setup.run_trial(&TrialSpec::new(
+            BenchTest::Overload,
+            Some(fps),
+            plan.times.trial_ns,
+        ))?;
         if is_of_device(&outcome) {
-            curve.push(outcome.point());
+            curve.push(outcome.load_point());
         }
     }
     Ok(())
@@ -72,12 +78,12 @@ pub(super) fn latency(
     plan: &BenchPlan,
     fps: f64,
     frame_ns: Option<u64>,
-) -> Result<Vec<BenchLatency>, Ended> {
+) -> Result<Vec<BenchLatency>, TrialAbort> {
     let mut delays = FrameDelays::default();
     for _ in 0..plan.times.repetitions.max(1) {
         let spec =
             TrialSpec::new(BenchTest::Latency, Some(fps.max(1.0) as u64), plan.times.latency_ns);
-        let outcome = setup.trial(&spec)?;
+        let outcome = setup.run_trial(&spec)?;
         let received = outcome.results.iter().flat_map(|result| &result.received);
         delays.add(received.map(|(_, received)| &received.latency));
     }
@@ -85,28 +91,31 @@ pub(super) fn latency(
 }
 
 /// A long run at one load, second by second; nothing when the tester spoilt every one.
-pub(super) fn soak(
+pub(super) fn measure_soak(
     setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     fps: f64,
-) -> Result<Option<Soak>, Ended> {
+) -> Result<Option<Soak>, TrialAbort> {
     let mut intervals = SoakIntervals::default();
     for _ in 0..plan.times.soak_seconds() {
         let spec = TrialSpec::new(BenchTest::Soak, Some(fps.max(1.0) as u64), SECOND_NS);
-        let outcome = setup.trial(&spec)?;
+        let outcome = setup.run_trial(&spec)?;
         let received =
-            || outcome.results.iter().flat_map(|result| &result.received).map(|it| &it.1);
-        let runs = received().map(|it| it.loss_runs).sum();
-        let longest = received().map(|it| it.longest_loss_run).max().unwrap_or(0);
+            || outcome.results.iter().flat_map(|result| &result.received).map(|result| &result.1);
+        let runs = received().map(|counts| counts.loss_runs).sum();
+        let longest = received().map(|counts| counts.longest_loss_run).max().unwrap_or(0);
         intervals.add(SoakInterval {
-            point: outcome.point(),
+            point: outcome.load_point(),
             duration_ns: SECOND_NS,
             loss_runs: (runs, longest),
-            is_short: matches!(outcome.trial.invalid, Some(Invalid::GeneratorShort { .. })),
+            is_short: matches!(
+                outcome.trial.invalid,
+                Some(InvalidTrialReason::GeneratorShort { .. })
+            ),
             is_valid: is_of_device(&outcome),
         });
     }
-    Ok(intervals.soak())
+    Ok(intervals.soak_result())
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -115,7 +124,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 mod tests {
     use linerate_core::record::LatencyKind;
 
-    use super::super::simulated::{Device, Simulated, plan};
+    use super::super::simulated::{Device, Simulated, bench_plan};
     use super::*;
 
     fn bounds(tester_fps: f64) -> Bounds {
@@ -128,7 +137,8 @@ mod tests {
         let device = Device { capacity_fps: 500, buffer: 1, ..Device::default() };
         let mut curve = Vec::new();
         let bounds = bounds(1000.0);
-        loss_curve(&mut Simulated::new(device), &plan(2 * SECOND_NS), &bounds, &mut curve).unwrap();
+        loss_curve(&mut Simulated::new(device), &bench_plan(2 * SECOND_NS), &bounds, &mut curve)
+            .unwrap();
         let loads: Vec<f64> = curve.iter().filter_map(|point| point.intended_fps).collect();
         assert_eq!(loads, [1000.0, 900.0, 800.0, 700.0, 600.0, 500.0, 400.0]);
         assert_eq!((curve[0].sent, curve[0].received), (2000, 1000));
@@ -142,7 +152,7 @@ mod tests {
         let device = Device { capacity_fps: 500, buffer: 1, ..Device::default() };
         let mut curve = Vec::new();
         let bounds = bounds(1000.0);
-        let plan = plan(2 * SECOND_NS);
+        let plan = bench_plan(2 * SECOND_NS);
         overload(&mut Simulated::new(device), &plan, (&bounds, 500.0), &mut curve).unwrap();
         // 110, 125, 150, 200 %, where the tester ends.
         let loads: Vec<f64> = curve.iter().filter_map(|point| point.intended_fps).collect();
@@ -154,7 +164,8 @@ mod tests {
     #[test]
     fn a_flood_is_what_comes_out_of_all_that_the_tester_can_send() {
         let device = Device { capacity_fps: 500_000, buffer: 1, ..Device::default() };
-        let point = flood(&mut Simulated::new(device), &plan(SECOND_NS / 10)).unwrap();
+        let point =
+            measure_flood(&mut Simulated::new(device), &bench_plan(SECOND_NS / 10)).unwrap();
         assert_eq!((point.intended_fps, point.sent, point.received), (None, 100_000, 50_000));
     }
 
@@ -162,9 +173,9 @@ mod tests {
     fn a_soak_counts_its_seconds_with_errors_and_its_runs() {
         // 3 s of 100 frames: the 140th and the 280th are lost, in the second and the third second.
         let mut setup = Simulated::new(Device { lose_every: Some(140), ..Device::default() });
-        let mut plan = plan(SECOND_NS);
+        let mut plan = bench_plan(SECOND_NS);
         plan.times.soak_ns = 3 * SECOND_NS;
-        let found = soak(&mut setup, &plan, 100.0).unwrap().unwrap();
+        let found = measure_soak(&mut setup, &plan, 100.0).unwrap().unwrap();
         assert_eq!((found.point.sent, found.point.received), (300, 298));
         assert_eq!((found.errored_seconds, found.loss_runs, found.longest_loss_run), (2, 2, 1));
         assert_eq!(found.duration_ns, 3 * SECOND_NS);
@@ -174,7 +185,7 @@ mod tests {
     fn delay_is_that_of_every_frame_less_its_time_on_the_medium() {
         // 50 us a frame in the device; 5 us a frame on the medium.
         let device = Device { capacity_fps: 20_000, ..Device::default() };
-        let plan = plan(SECOND_NS / 10);
+        let plan = bench_plan(SECOND_NS / 10);
         let found = latency(&mut Simulated::new(device), &plan, 1000.0, Some(5000)).unwrap();
         let [store, cut] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((store.kind, cut.kind), (LatencyKind::StoreAndForward, LatencyKind::CutThrough));

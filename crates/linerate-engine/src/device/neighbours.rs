@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use linerate_core::record::{BenchFrames, Failure, Fault};
 use linerate_core::units::FrameLen;
-use linerate_proto::test_frame::{Content, Hosts, Mac, Neighbours, Stations, TestFrame};
+use linerate_proto::test_frame::{
+    Mac, Neighbours, Stations, TestFrame, TestFrameContent, VirtualHostRange,
+};
 use linerate_sys::clock::monotonic;
 use linerate_sys::raw_port::RawPort;
 use linerate_sys::stop::Stop;
@@ -24,10 +26,14 @@ pub(super) struct NeighbourResponder {
 
 impl NeighbourResponder {
     /// Begins to answer for a station; `raw` is the port.
-    pub(super) fn begin(raw: RawPort, neighbours: Neighbours, name: &str) -> Result<Self, Failure> {
+    pub(super) fn start_responding(
+        raw: RawPort,
+        neighbours: Neighbours,
+        name: &str,
+    ) -> Result<Self, Failure> {
         let stop = Stop::new();
         let asked = stop.clone();
-        let work = move || keep(&raw, neighbours, &asked);
+        let work = move || answer_until_stopped(&raw, neighbours, &asked);
         let thread = std::thread::Builder::new().name("neighbours".to_owned()).spawn(work);
         let thread = thread
             .map_err(|error| Failure::new(Fault::System, "answer neighbours on", name, error))?;
@@ -37,7 +43,7 @@ impl NeighbourResponder {
 
 impl Drop for NeighbourResponder {
     fn drop(&mut self) {
-        self.stop.ask();
+        self.stop.request_stop();
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has ended too.
             let _ = thread.join();
@@ -46,15 +52,15 @@ impl Drop for NeighbourResponder {
 }
 
 /// Errors of single frames are passed over: a port whose link is down is found out by its trials.
-fn keep(raw: &RawPort, mut neighbours: Neighbours, stop: &Stop) {
-    while !stop.asked() {
+fn answer_until_stopped(raw: &RawPort, mut neighbours: Neighbours, stop: &Stop) {
+    while !stop.is_requested() {
         if let Ok(Some(frame)) = raw.receive(LOOK)
             && let Some(answer) = neighbours.answer(&frame)
         {
-            let _ = raw.send(&answer);
+            let _ = raw.send_frame(&answer);
         }
         for frame in neighbours.keep_alives(monotonic()) {
-            let _ = raw.send(&frame);
+            let _ = raw.send_frame(&frame);
         }
     }
 }
@@ -64,13 +70,15 @@ pub(super) fn stations(station: &Station, frames: &BenchFrames) -> Stations {
     let mut stations = Stations::default();
     if let Some(address) = station.address {
         let count = if frames.many_hosts { frames.flows.max(1) } else { 1 };
-        stations.hosts = vec![Hosts { count, ..Hosts::one(address, station.mac) }];
+        stations.hosts =
+            vec![VirtualHostRange { count, ..VirtualHostRange::single_host(address, station.mac) }];
     }
     stations
 }
 
 /// Frames by which bridges and neighbours learn where a station is.
 pub(super) fn learning(station: &Station, neighbours: &Neighbours) -> Vec<Vec<u8>> {
-    let own = TestFrame::new(FrameLen::MIN, station.mac, Mac::BROADCAST, Content::Ethernet);
+    let own =
+        TestFrame::new(FrameLen::MIN, station.mac, Mac::BROADCAST, TestFrameContent::Ethernet);
     own.learning_frames().chain(neighbours.announcements()).collect()
 }

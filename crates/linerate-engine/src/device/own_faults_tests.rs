@@ -11,20 +11,20 @@ use std::time::Duration;
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
     BenchPlan, BenchPort, BenchTest, BenchTimes, BenchTrial, CounterKind, Failure, GeneratorKind,
-    Invalid, Tool,
+    InvalidTrialReason, Tool,
 };
 use linerate_sys::bpf::XdpLink;
 use linerate_sys::ethtool::{self, Offload};
 use linerate_sys::frame_counter::{CounterOptions, FrameCounter};
 use linerate_sys::sched::{self, Pinned};
 use linerate_sys::stop::Stop;
-use linerate_sys::xdp::{Expected, hold_napi};
+use linerate_sys::xdp::{SinkExpected, hold_napi};
 use linerate_sys::{bpf, clock, realtime, userns};
 
 use super::counter::Counter;
-use super::setup::{Ended, TestSetup, TrialSpec};
+use super::setup::{TestSetup, TrialAbort, TrialSpec};
 use super::simulated;
-use super::tester::Tester;
+use super::tester::BenchTester;
 use crate::context::Context;
 use crate::lab::Lab;
 
@@ -61,7 +61,7 @@ fn lab(text: &str) -> Option<Lab> {
         println!("skipped: {error}");
         return None;
     }
-    Some(Lab::build(&LabPlan::from_toml(text, "test.toml").unwrap()).unwrap())
+    Some(Lab::build_from_plan(&LabPlan::from_toml(text, "test.toml").unwrap()).unwrap())
 }
 
 fn plan(lab: &Lab, generator: Option<GeneratorKind>, counter: CounterKind) -> BenchPlan {
@@ -76,29 +76,29 @@ fn plan(lab: &Lab, generator: Option<GeneratorKind>, counter: CounterKind) -> Be
         times: BenchTimes { before_ns: MS, after_ns: 1000 * MS, settle_ns: MS, ..times() },
         generator,
         counter: Some(counter),
-        ..simulated::plan(100 * MS)
+        ..simulated::bench_plan(100 * MS)
     }
 }
 
 fn times() -> BenchTimes {
-    simulated::plan(100 * MS).times
+    simulated::bench_plan(100 * MS).times
 }
 
 /// Opens a tester and does `work` with it.
 fn with_tester<T>(
     lab: &Lab,
     plan: &BenchPlan,
-    work: impl FnOnce(&mut Tester<'_, '_>) -> T,
+    work: impl FnOnce(&mut BenchTester<'_, '_>) -> T,
 ) -> Result<T, Failure> {
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
-    let mut tester = Tester::open(plan, lab, &mut context)?;
+    let mut tester = BenchTester::open_ports(plan, lab, &mut context)?;
     Ok(work(&mut tester))
 }
 
 /// The processor that generators run on.
 fn generators_cpu() -> Option<u32> {
-    sched::cores().first().copied()
+    sched::allowed_cores().first().copied()
 }
 
 /// Does `work` while others take the generator's processor: one before all ordinary threads, where
@@ -106,12 +106,12 @@ fn generators_cpu() -> Option<u32> {
 fn without_processor<T>(work: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     let spin = |ahead: bool| {
-        let _pinned = generators_cpu().map(Pinned::to);
+        let _pinned = generators_cpu().map(Pinned::on_cpu);
         let began = clock::monotonic();
-        if ahead && let Err(error) = realtime::begin() {
+        if ahead && let Err(error) = realtime::raise_priority() {
             println!("ordinary threads alone: {error}");
         }
-        while !done.load(Ordering::Relaxed) && clock::monotonic().since(began) < HOG_MAX {
+        while !done.load(Ordering::Relaxed) && clock::monotonic().duration_since(began) < HOG_MAX {
             std::hint::spin_loop();
         }
     };
@@ -129,12 +129,12 @@ fn without_processor<T>(work: impl FnOnce() -> T) -> T {
 fn with_gaps<T>(work: impl FnOnce() -> T) -> T {
     let (done, began) = (AtomicBool::new(false), clock::monotonic());
     let now_and_then = || {
-        let _pinned = generators_cpu().map(Pinned::to);
+        let _pinned = generators_cpu().map(Pinned::on_cpu);
         // An ordinary thread that slept comes before one that worked, too.
-        let _ = realtime::begin();
-        while !done.load(Ordering::Relaxed) && clock::monotonic().since(began) < HOG_MAX {
+        let _ = realtime::raise_priority();
+        while !done.load(Ordering::Relaxed) && clock::monotonic().duration_since(began) < HOG_MAX {
             let woken = clock::monotonic();
-            while clock::monotonic().since(woken) < Duration::from_millis(3) {
+            while clock::monotonic().duration_since(woken) < Duration::from_millis(3) {
                 std::hint::spin_loop();
             }
             clock::sleep(Duration::from_millis(7));
@@ -174,7 +174,7 @@ fn a_load_above_what_the_generator_can_is_its_own_fault_and_no_loss() {
         let trials = with_tester(&lab, &plan, |tester| {
             // A frame each 10 ns, by a generator without a processor.
             let spec = TrialSpec::new(BenchTest::Throughput, Some(100_000_000), 50 * MS);
-            without_processor(|| tester.trial(&spec)).unwrap();
+            without_processor(|| tester.run_trial(&spec)).unwrap();
             std::mem::take(&mut tester.trials)
         });
         let trials = trials.unwrap();
@@ -183,7 +183,10 @@ fn a_load_above_what_the_generator_can_is_its_own_fault_and_no_loss() {
         for trial in &trials {
             let ours = matches!(
                 trial.invalid,
-                Some(Invalid::GeneratorShort { .. } | Invalid::CounterDrops { .. })
+                Some(
+                    InvalidTrialReason::GeneratorShort { .. }
+                        | InvalidTrialReason::CounterDrops { .. }
+                )
             );
             assert!(ours, "{kind}: {trial:?}");
         }
@@ -198,9 +201,9 @@ fn a_generator_whose_processor_is_taken_is_not_held_against_the_device() {
         let trials = with_tester(&lab, &plan, |tester| {
             let spec = |fps| TrialSpec::new(BenchTest::Throughput, Some(fps), 100 * MS);
             // All of it, and 3 ms of 10: frames that were due leave in a burst afterwards.
-            without_processor(|| tester.trial(&spec(20_000))).unwrap();
+            without_processor(|| tester.run_trial(&spec(20_000))).unwrap();
             for fps in [2000, 50_000, 300_000] {
-                with_gaps(|| tester.trial(&spec(fps))).unwrap();
+                with_gaps(|| tester.run_trial(&spec(fps))).unwrap();
             }
             std::mem::take(&mut tester.trials)
         });
@@ -220,29 +223,33 @@ fn frames_that_the_counters_own_ring_drops_are_the_testers_loss() {
         // Two blocks of 256 KiB, some 330 frames, and the counter waits for the generator to pause.
         let cpu = generators_cpu();
         let options = CounterOptions { ring_bytes: 1, cpu, ..CounterOptions::of_interface("eth0") };
-        let counter = lab.run_on("b", || FrameCounter::open(&options, Expected::default()));
+        let counter = lab.run_on("b", || FrameCounter::open(&options, SinkExpected::default()));
         tester.ports[1].set_counter(Counter::Packet(Box::new(counter.unwrap().unwrap())));
-        let has_dropped = |trial: &BenchTrial| trial.ports[0].lost() > 0;
+        let has_dropped = |trial: &BenchTrial| trial.ports[0].lost_frames() > 0;
         let began = clock::monotonic();
         while !tester.trials.iter().any(has_dropped) {
-            assert!(clock::monotonic().since(began) < PATIENCE, "the ring never fills");
-            tester.trial(&TrialSpec::new(BenchTest::Throughput, Some(100_000), 50 * MS)).unwrap();
+            assert!(clock::monotonic().duration_since(began) < PATIENCE, "the ring never fills");
+            tester
+                .run_trial(&TrialSpec::new(BenchTest::Throughput, Some(100_000), 50 * MS))
+                .unwrap();
         }
         std::mem::take(&mut tester.trials)
     });
     let trials = trials.unwrap();
     show(&trials);
-    for trial in trials.iter().filter(|trial| trial.ports[0].lost() > 0) {
-        let Some(Invalid::CounterDrops { detail }) = &trial.invalid else { panic!("{trial:?}") };
+    for trial in trials.iter().filter(|trial| trial.ports[0].lost_frames() > 0) {
+        let Some(InvalidTrialReason::CounterDrops { detail }) = &trial.invalid else {
+            panic!("{trial:?}")
+        };
         // On a cable nothing else loses.
-        let own = format!("the counter on eth0 dropped {} frames", trial.ports[0].lost());
+        let own = format!("the counter on eth0 dropped {} frames", trial.ports[0].lost_frames());
         assert_eq!(detail, &own);
     }
 }
 
 /// Keeps NAPI on an interface of a host for as long as it is held.
 fn napi(lab: &Lab, host: &str) -> XdpLink {
-    let index = lab.link(host, "eth0").unwrap().index;
+    let index = lab.link_facts(host, "eth0").unwrap().index;
     lab.run_on(host, || hold_napi(index)).unwrap().unwrap()
 }
 
@@ -252,7 +259,7 @@ fn a_veth_whose_other_end_has_no_napi_is_named_before_any_trial_with_what_to_do(
     // By default another way is taken, and the reason is kept.
     let any = plan(&lab, None, CounterKind::Packet);
     let (kind, facts, trials) = with_tester(&lab, &any, |tester| {
-        tester.trial(&TrialSpec::new(BenchTest::Throughput, Some(1000), 100 * MS)).unwrap();
+        tester.run_trial(&TrialSpec::new(BenchTest::Throughput, Some(1000), 100 * MS)).unwrap();
         (tester.generator, tester.port_facts(), std::mem::take(&mut tester.trials))
     })
     .unwrap();
@@ -282,8 +289,8 @@ fn frames_for_an_end_that_lost_its_napi_are_not_the_devices_loss() {
     let trials = with_tester(&lab, &plan, |tester| {
         lose_napi_midway(&lab, tester, first);
         // And before the next ones begin.
-        let Err(Ended::Failed(flood)) =
-            tester.trial(&TrialSpec::new(BenchTest::Flood, None, 20 * MS))
+        let Err(TrialAbort::Failed(flood)) =
+            tester.run_trial(&TrialSpec::new(BenchTest::Flood, None, 20 * MS))
         else {
             panic!("a flood of nothing")
         };
@@ -302,29 +309,32 @@ fn frames_for_an_end_that_lost_its_napi_are_not_the_devices_loss() {
 
 /// Whether frames of a trial were refused for want of NAPI, and it says so.
 fn met_no_napi(trial: &BenchTrial) -> bool {
-    let Some(Invalid::GeneratorShort { detail }) = &trial.invalid else { return false };
+    let Some(InvalidTrialReason::GeneratorShort { detail }) = &trial.invalid else { return false };
     detail.contains("needs NAPI")
 }
 
 /// Trials at a load, each with NAPI when it begins, until one was under way when it went: a busy
 /// machine may take it away too late, and each trial is twice as long as the one before.
-fn lose_napi_midway(lab: &Lab, tester: &mut Tester<'_, '_>, first: XdpLink) {
+fn lose_napi_midway(lab: &Lab, tester: &mut BenchTester<'_, '_>, first: XdpLink) {
     let mut held = Some(first);
     let (mut length_ns, began) = (300 * MS, clock::monotonic());
     while !tester.trials.iter().any(met_no_napi) {
-        assert!(clock::monotonic().since(began) < PATIENCE, "no trial is under way when it goes");
+        assert!(
+            clock::monotonic().duration_since(began) < PATIENCE,
+            "no trial is under way when it goes"
+        );
         let held = held.take().unwrap_or_else(|| napi(lab, "b"));
         let spec = TrialSpec::new(BenchTest::Throughput, Some(2000), length_ns);
         thread::scope(|scope| {
             scope.spawn(|| {
                 let came = || lab.counters("b", "eth0").unwrap().rx_packets;
                 let (before, began) = (came(), clock::monotonic());
-                while came() < before + 100 && clock::monotonic().since(began) < HOG_MAX {
+                while came() < before + 100 && clock::monotonic().duration_since(began) < HOG_MAX {
                     clock::sleep(Duration::from_millis(1));
                 }
                 drop(held);
             });
-            tester.trial(&spec).unwrap();
+            tester.run_trial(&spec).unwrap();
         });
         length_ns *= 2;
     }

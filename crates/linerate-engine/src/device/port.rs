@@ -12,12 +12,12 @@ use linerate_sys::ethtool;
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::raw_port::RawPort;
 use linerate_sys::stop::Stop;
-use linerate_sys::xdp::Expected;
+use linerate_sys::xdp::SinkExpected;
 
 use super::check::PortNow;
 use super::counter::{Counted, Counter};
-use super::frames::{FrameSet, Station};
-use super::generator::{Generator, Outgoing};
+use super::frames::{PortFrameSet, Station};
+use super::generator::{Outgoing, PortGenerator};
 use super::namespaces::{Namespaces, inside};
 use super::neighbours::{self, NeighbourResponder};
 use crate::failure::system;
@@ -35,7 +35,7 @@ const NEEDS_NAPI: &str = "the veth's other end needs NAPI for them: `ethtool -K 
                           gives it one; or --generator packet";
 
 /// One interface of the tester.
-pub(super) struct Port {
+pub(super) struct TesterPort {
     /// The laboratory's host that has it.
     pub host: Option<String>,
     pub name: String,
@@ -49,13 +49,13 @@ pub(super) struct Port {
     raw: RawPort,
     neighbours: Neighbours,
     keeper: Option<NeighbourResponder>,
-    generator: Option<Generator>,
+    generator: Option<PortGenerator>,
     counter: Option<Counter>,
 }
 
-impl Port {
+impl TesterPort {
     /// Looks at an interface; nothing is sent but questions for the device's hardware address.
-    pub(super) fn open(
+    pub(super) fn open_interface(
         namespaces: &dyn Namespaces,
         plan: &BenchPort,
         number: usize,
@@ -116,7 +116,8 @@ impl Port {
         let name = self.name.clone();
         let raw = inside(namespaces, self.host.as_deref(), || RawPort::open(&name))?;
         let raw = raw.map_err(|error| system(&error))?;
-        self.keeper = Some(NeighbourResponder::begin(raw, self.neighbours.clone(), &self.name)?);
+        self.keeper =
+            Some(NeighbourResponder::start_responding(raw, self.neighbours.clone(), &self.name)?);
         Ok(())
     }
 
@@ -133,11 +134,11 @@ impl Port {
                 inside(namespaces, self.host.as_deref(), || Counter::open(*kind, &name, ifindex))?;
             match opened {
                 Ok(counter) => {
-                    self.facts.notes.push(counter.words().to_owned());
+                    self.facts.notes.push(counter.method_description().to_owned());
                     self.counter = Some(counter);
                     return Ok(*kind);
                 }
-                Err(failure) => refused = Some(self.note(failure)),
+                Err(failure) => refused = Some(self.note_failure(failure)),
             }
         }
         Err(refused.unwrap_or_else(|| nothing_left(&self.name, "count frames on")))
@@ -148,7 +149,7 @@ impl Port {
         &mut self,
         namespaces: &dyn Namespaces,
         kinds: &[GeneratorKind],
-        frame_set: &FrameSet,
+        frame_set: &PortFrameSet,
         cpu: Option<u32>,
     ) -> Result<GeneratorKind, Failure> {
         self.generator = None;
@@ -161,15 +162,15 @@ impl Port {
                 templates: &frame_set.templates,
                 cpu,
             };
-            match inside(namespaces, self.host.as_deref(), || Generator::open(*kind, &port))? {
+            match inside(namespaces, self.host.as_deref(), || PortGenerator::open(*kind, &port))? {
                 Ok(generator) => {
                     self.generator = Some(generator);
-                    match self.probe(namespaces, *kind)? {
+                    match self.probe_generator(namespaces, *kind)? {
                         None => return Ok(*kind),
-                        Some(failure) => refused = Some(self.note(failure)),
+                        Some(failure) => refused = Some(self.note_failure(failure)),
                     }
                 }
-                Err(failure) => refused = Some(self.note(failure)),
+                Err(failure) => refused = Some(self.note_failure(failure)),
             }
         }
         self.generator = None;
@@ -177,11 +178,11 @@ impl Port {
     }
 
     /// Opens a generator of a kind that worked, for other frames.
-    pub(super) fn load(
+    pub(super) fn load_frames(
         &mut self,
         namespaces: &dyn Namespaces,
         kind: GeneratorKind,
-        frame_set: &FrameSet,
+        frame_set: &PortFrameSet,
         cpu: Option<u32>,
     ) -> Result<(), Failure> {
         self.generator = None;
@@ -192,7 +193,7 @@ impl Port {
             templates: &frame_set.templates,
             cpu,
         };
-        let opened = inside(namespaces, self.host.as_deref(), || Generator::open(kind, &port))?;
+        let opened = inside(namespaces, self.host.as_deref(), || PortGenerator::open(kind, &port))?;
         self.generator = Some(opened?);
         Ok(())
     }
@@ -201,7 +202,7 @@ impl Port {
     /// end is full: they reached the device, whose loss they are, as on a wire.
     pub(super) fn refusals_are_losses(&self) -> bool {
         let virtual_link = self.facts.driver.as_deref() == Some("veth");
-        virtual_link && matches!(self.generator, Some(Generator::Live(_)))
+        virtual_link && matches!(self.generator, Some(PortGenerator::Live(_)))
     }
 
     /// Why the interface takes no frames now, when it is one that refuses them in silence: asked
@@ -210,12 +211,12 @@ impl Port {
         &mut self,
         namespaces: &dyn Namespaces,
     ) -> Result<Option<Failure>, Failure> {
-        self.probe(namespaces, GeneratorKind::Live)
+        self.probe_generator(namespaces, GeneratorKind::Live)
     }
 
     /// Sends a few frames: why this way does not work here, if it does not. A veth, for one, takes
     /// frames of a program in the kernel only when its other end has NAPI, and says nothing.
-    fn probe(
+    fn probe_generator(
         &mut self,
         namespaces: &dyn Namespaces,
         kind: GeneratorKind,
@@ -229,10 +230,10 @@ impl Port {
         };
         let host = self.host.clone();
         let sent = inside(namespaces, host.as_deref(), || {
-            self.send(PROBE_TRIAL, std::slice::from_ref(&load), &Stop::new())
+            self.send_loads(PROBE_TRIAL, std::slice::from_ref(&load), &Stop::new())
         })?;
         let taken: u64 = match sent {
-            Ok(parts) => parts.iter().map(|it| it.frames).sum(),
+            Ok(parts) => parts.iter().map(|counts| counts.frames).sum(),
             Err(failure) => return Ok(Some(failure)),
         };
         if taken >= PROBE_FRAMES {
@@ -244,7 +245,7 @@ impl Port {
         Ok(Some(if self.refusals_are_losses() { failure.advise(NEEDS_NAPI) } else { failure }))
     }
 
-    fn note(&mut self, failure: Failure) -> Failure {
+    fn note_failure(&mut self, failure: Failure) -> Failure {
         let line = failure.to_string();
         if !self.facts.notes.contains(&line) {
             self.facts.notes.push(line);
@@ -253,7 +254,7 @@ impl Port {
     }
 
     /// Sends loads one after another, on a thread inside the port's namespace.
-    pub(super) fn send(
+    pub(super) fn send_loads(
         &mut self,
         trial: u32,
         loads: &[FrameLoad],
@@ -262,7 +263,7 @@ impl Port {
         let Some(generator) = &mut self.generator else {
             return Err(nothing_left(&self.name, "send frames on"));
         };
-        generator.begin(trial);
+        generator.begin_trial(trial);
         loads.iter().map(|load| generator.run(load, halt)).collect()
     }
 
@@ -278,8 +279,8 @@ impl Port {
     }
 
     /// Begins another trial at the counter.
-    pub(super) fn begin(&mut self, expected: &Expected) -> Result<(), Failure> {
-        self.counter()?.begin(expected)
+    pub(super) fn begin_counting(&mut self, expected: &SinkExpected) -> Result<(), Failure> {
+        self.counter()?.begin_trial(expected)
     }
 
     /// Different frames that came so far.
@@ -298,15 +299,15 @@ impl Port {
     }
 
     /// Sends a frame by which bridges and neighbours learn where this port is.
-    pub(super) fn learn(&self) -> Result<(), Failure> {
+    pub(super) fn send_learning_frames(&self) -> Result<(), Failure> {
         for frame in neighbours::learning(&self.station, &self.neighbours) {
-            self.raw.send(&frame).map_err(|error| system(&error))?;
+            self.raw.send_frame(&frame).map_err(|error| system(&error))?;
         }
         Ok(())
     }
 
     /// The interface as it is now.
-    pub(super) fn now(&self, namespaces: &dyn Namespaces) -> Result<PortNow, Failure> {
+    pub(super) fn current_state(&self, namespaces: &dyn Namespaces) -> Result<PortNow, Failure> {
         let ifindex = self.ifindex;
         let link = inside(namespaces, self.host.as_deref(), || {
             RouteSocket::open().and_then(|mut links| links.link_by_index(ifindex))
@@ -340,7 +341,7 @@ fn resolve(raw: &RawPort, own: &Station, gateway: IpAddr, name: &str) -> Result<
             Failure::new(Fault::Usage, "ask for hardware address of", &object, reason)
         })?;
     for _ in 0..ADDRESS_TRIES {
-        raw.send(&question).map_err(|error| system(&error))?;
+        raw.send_frame(&question).map_err(|error| system(&error))?;
         let until = linerate_sys::clock::monotonic();
         while linerate_sys::clock::monotonic().nanos_since(until) < ADDRESS_WAIT.as_nanos() as u64 {
             let frame = raw.receive(ADDRESS_WAIT).map_err(|error| system(&error))?;

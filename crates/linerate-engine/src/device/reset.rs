@@ -16,8 +16,10 @@ use linerate_sys::{child, clock};
 
 use super::burst::ROOM_FRAMES;
 use super::namespaces::{Namespaces, inside};
-use super::port::Port;
-use super::setup::{Ended, Outcome, Restart, RestartTarget, SenderResult, TestSetup, TrialSpec};
+use super::port::TesterPort;
+use super::setup::{
+    Restart, RestartTarget, SenderResult, TestSetup, TrialAbort, TrialCounts, TrialSpec,
+};
 use crate::failure::system;
 
 /// How long the link is down, ns: long enough that the device notices.
@@ -31,14 +33,18 @@ const COMMAND_NS: u64 = 120_000_000_000;
 const COMPLAINT_BYTES: u64 = 400;
 
 /// Restarts midway at this load, once for each repetition.
-pub(super) fn reset(setup: &mut dyn TestSetup, plan: &BenchPlan, fps: f64) -> Result<Reset, Ended> {
-    let output = setup.ports().len().min(2) - 1;
+pub(super) fn measure_reset(
+    setup: &mut dyn TestSetup,
+    plan: &BenchPlan,
+    fps: f64,
+) -> Result<Reset, TrialAbort> {
+    let output = setup.port_names().len().min(2) - 1;
     let target = match &plan.reset_command {
         Some(command) => RestartTarget::Command(command.clone()),
         None => RestartTarget::Link(output, DOWN_NS),
     };
     let mut found = Reset {
-        what: words(&target, &setup.ports()),
+        what: describe_restart(&target, &setup.port_names()),
         by_loss_ns: Vec::new(),
         by_stamps_ns: Vec::new(),
         outages: Vec::new(),
@@ -54,14 +60,14 @@ pub(super) fn reset(setup: &mut dyn TestSetup, plan: &BenchPlan, fps: f64) -> Re
             arrivals: frames <= u128::from(ROOM_FRAMES),
             ..TrialSpec::new(BenchTest::Reset, Some(load), length_ns)
         };
-        let outcome = setup.trial(&spec)?;
+        let outcome = setup.run_trial(&spec)?;
         check_forwards_again(&outcome, &found.what)?;
-        take(&mut found, &reset_times(&outcome));
+        add_repetition(&mut found, &reset_times(&outcome));
     }
     Ok(found)
 }
 
-fn words(target: &RestartTarget, ports: &[String]) -> String {
+fn describe_restart(target: &RestartTarget, ports: &[String]) -> String {
     match target {
         RestartTarget::Command(command) => command.clone(),
         RestartTarget::Link(port, down_ns) => {
@@ -73,34 +79,34 @@ fn words(target: &RestartTarget, ports: &[String]) -> String {
 
 /// Reset time of each sending port (RFC 6201). Where the counter tells no times of arrival, the
 /// longest gap between two is the one outage.
-fn reset_times(outcome: &Outcome) -> Vec<ResetTime> {
+fn reset_times(outcome: &TrialCounts) -> Vec<ResetTime> {
     let of = |(port, result): (&TrialPort, &SenderResult)| {
         let longest = result.received.iter().map(|(_, it)| it.gap.max_ns).max().unwrap_or(0);
         let outages = match result.arrivals.is_empty() {
-            true if port.lost() > 0 => vec![longest],
+            true if port.lost_frames() > 0 => vec![longest],
             true => Vec::new(),
             false => outages_ns(&result.arrivals),
         };
-        ResetTime::new(port.lost(), port.offered_fps, &outages)
+        ResetTime::new(port.lost_frames(), port.offered_fps, &outages)
     };
     outcome.trial.ports.iter().zip(&outcome.results).filter_map(of).collect()
 }
 
 /// One more repetition: of several sending ports each figure is the worst.
-fn take(found: &mut Reset, times: &[ResetTime]) {
+fn add_repetition(found: &mut Reset, times: &[ResetTime]) {
     let worst = |of: fn(&ResetTime) -> Option<u64>| times.iter().filter_map(of).max();
-    found.by_loss_ns.extend(worst(|it| Some(it.by_loss_ns)));
-    found.by_stamps_ns.extend(worst(|it| it.by_stamps_ns));
-    found.outages.extend(worst(|it| Some(it.outages)));
-    found.partial += u32::from(times.iter().any(|it| it.is_partial));
+    found.by_loss_ns.extend(worst(|time| Some(time.by_loss_ns)));
+    found.by_stamps_ns.extend(worst(|time| time.by_stamps_ns));
+    found.outages.extend(worst(|time| Some(time.outages)));
+    found.partial += u32::from(times.iter().any(|time| time.is_partial));
 }
 
 /// A device that forwards nothing at the end of the trial takes longer than the trial.
-fn check_forwards_again(outcome: &Outcome, what: &str) -> Result<(), Failure> {
+fn check_forwards_again(outcome: &TrialCounts, what: &str) -> Result<(), Failure> {
     for (port, result) in outcome.trial.ports.iter().zip(&outcome.results) {
         let last = result.received.iter().map(|(_, it)| it.last_ns).max().unwrap_or(0);
         let silent_ns = result.sent.last_ns.saturating_sub(last);
-        let lost_ns = port.lost() as f64 * 1e9 / port.offered_fps.max(1.0);
+        let lost_ns = port.lost_frames() as f64 * 1e9 / port.offered_fps.max(1.0);
         // All that was lost was lost at the end.
         if silent_ns >= DOWN_NS && silent_ns as f64 >= lost_ns * 0.9 {
             let silent_s = silent_ns as f64 / 1e9;
@@ -124,12 +130,12 @@ pub(super) enum RestartJob {
 }
 
 impl RestartJob {
-    /// The restart of one of `ports`, or by a command.
-    pub(super) fn of(target: &RestartTarget, ports: &[Port]) -> Self {
+    /// The restart of one of `port_names`, or by a command.
+    pub(super) fn from_target(target: &RestartTarget, ports: &[TesterPort]) -> Self {
         match target {
             RestartTarget::Command(command) => Self::Command(command.clone()),
             RestartTarget::Link(at, down_ns) => {
-                let Port { host, ifindex, name, .. } = &ports[*at];
+                let TesterPort { host, ifindex, name, .. } = &ports[*at];
                 let (host, name) = (host.clone(), name.clone());
                 Self::Link { host, ifindex: *ifindex, name, down_ns: *down_ns }
             }
@@ -144,7 +150,7 @@ impl RestartJob {
         stop: &Stop,
     ) -> Result<(), Failure> {
         clock::sleep(Duration::from_nanos(ns));
-        if stop.asked() { Ok(()) } else { self.run(namespaces, stop) }
+        if stop.is_requested() { Ok(()) } else { self.run(namespaces, stop) }
     }
 
     /// Restarts now.
@@ -183,7 +189,7 @@ fn run_command(text: &str, stop: &Stop) -> Result<(), Failure> {
             Err(error) => return Err(failed(error.to_string())),
         }
         let is_over = clock::monotonic().nanos_since(began) > COMMAND_NS;
-        if is_over || stop.asked() {
+        if is_over || stop.is_requested() {
             // One that has ended meanwhile is none to kill.
             let _ = running.kill().and_then(|()| running.wait().map(|_| ()));
             let late = format!("it took longer than {} s", COMMAND_NS / 1_000_000_000);
@@ -205,14 +211,14 @@ fn run_command(text: &str, stop: &Stop) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulated::{Device, Simulated, plan};
+    use super::super::simulated::{Device, Simulated, bench_plan};
     use super::*;
 
     #[test]
     fn a_link_that_is_down_for_100_ms_is_so_by_both_methods() {
         // 1000 frames/s: 100 are lost; the ones around them are 101 ms apart.
         let mut setup = Simulated::new(Device::default());
-        let found = reset(&mut setup, &plan(500_000_000), 1000.0).unwrap();
+        let found = measure_reset(&mut setup, &bench_plan(500_000_000), 1000.0).unwrap();
         assert_eq!(found.what, "link eth1, down for 100 ms");
         assert_eq!(found.by_loss_ns, [100_000_000; 3]);
         assert_eq!(found.by_stamps_ns, [101_000_000; 3]);
@@ -223,7 +229,7 @@ mod tests {
     fn without_times_of_arrival_the_longest_gap_is_the_outage() {
         // More frames than are kept: 1,000,000 frames/s in 2 s; a gap is 1 us.
         let mut setup = Simulated::new(Device::default());
-        let found = reset(&mut setup, &plan(1_000_000_000), 1e6).unwrap();
+        let found = measure_reset(&mut setup, &bench_plan(1_000_000_000), 1e6).unwrap();
         assert_eq!(found.by_loss_ns, [100_000_000; 3]);
         assert_eq!(found.by_stamps_ns, [100_001_000; 3]);
         assert_eq!((found.outages, found.partial), (vec![1; 3], 0));
@@ -234,7 +240,8 @@ mod tests {
         // Every 40th frame is lost besides: 1,000 frames of 1 s, 100 of them while the link is
         // down.
         let device = Device { lose_every: Some(40), ..Device::default() };
-        let found = reset(&mut Simulated::new(device), &plan(500_000_000), 1000.0).unwrap();
+        let found =
+            measure_reset(&mut Simulated::new(device), &bench_plan(500_000_000), 1000.0).unwrap();
         assert!(found.outages.iter().all(|outages| *outages > 20), "{found:?}");
         assert!(found.by_loss_ns.iter().all(|ns| *ns > 120_000_000), "{found:?}");
     }
@@ -243,8 +250,9 @@ mod tests {
     fn a_device_that_does_not_come_back_within_the_trial_is_said_to() {
         let outage = Some((300_000_000, u64::MAX));
         let mut setup = Simulated::new(Device { outage, ..Device::default() });
-        let plan = BenchPlan { reset_command: Some("reboot".to_owned()), ..plan(500_000_000) };
-        let Err(Ended::Failed(failure)) = reset(&mut setup, &plan, 1000.0) else {
+        let plan =
+            BenchPlan { reset_command: Some("reboot".to_owned()), ..bench_plan(500_000_000) };
+        let Err(TrialAbort::Failed(failure)) = measure_reset(&mut setup, &plan, 1000.0) else {
             panic!("it came back")
         };
         assert_eq!(failure.object, "reboot");
@@ -257,7 +265,7 @@ mod tests {
         run_command("true", &stop).unwrap();
         let failure = run_command("echo no such device >&2; exit 3", &stop).unwrap_err();
         assert!(failure.to_string().ends_with("exit status: 3: no such device"), "{failure}");
-        stop.ask();
+        stop.request_stop();
         run_command("sleep 1000", &stop).unwrap();
     }
 }

@@ -5,13 +5,13 @@ use linerate_core::device::WhenLate;
 use linerate_core::record::{BenchTest, BenchTrial, TrialPort};
 
 use super::check;
-use super::setup::{Ended, Length, Outcome, TrialSpec};
+use super::setup::{Length, TrialAbort, TrialCounts, TrialSpec};
 
 /// Makes a trial, and makes it again where it says nothing about the device.
 pub(super) fn with_retries(
     spec: &TrialSpec,
-    mut once: impl FnMut(WhenLate) -> Result<Outcome, Ended>,
-) -> Result<Outcome, Ended> {
+    mut once: impl FnMut(WhenLate) -> Result<TrialCounts, TrialAbort>,
+) -> Result<TrialCounts, TrialAbort> {
     let mut tries = 0;
     loop {
         let outcome = once(when_late(spec))?;
@@ -35,7 +35,7 @@ fn retries_max(trial: &BenchTrial) -> u32 {
 }
 
 fn is_clean(trial: &BenchTrial) -> bool {
-    trial.ports.iter().all(|port| port.lost() == 0)
+    trial.ports.iter().all(|port| port.lost_frames() == 0)
 }
 
 /// Whether the generator keeps the load's rate when nothing holds it up: it does unless so many

@@ -4,18 +4,18 @@ use linerate_core::device::latency::frame_time_ns;
 use linerate_core::device::medium::{Medium, is_tester_limited};
 use linerate_core::record::{
     BenchPlan, BenchResult, BenchTest, BenchTrial, Caveat, CaveatCode, Event, Failure, Fault,
-    GoalFound, Invalid, Overload, Plan, Record, Status,
+    GoalFound, InvalidTrialReason, Overload, Plan, Record, RecordStatus,
 };
 use linerate_core::units::{BitRate, FrameLen};
-use linerate_sys::clock::{monotonic, record_id, wall};
+use linerate_sys::clock::{monotonic, record_id, wall_time};
 
 use super::bounds::Bounds;
 use super::forwarding;
 use super::measure;
 use super::namespaces::Namespaces;
 use super::self_test;
-use super::setup::{Ended, TestSetup};
-use super::tester::Tester;
+use super::setup::{TestSetup, TrialAbort};
+use super::tester::BenchTester;
 use super::{addresses, blocking, burst, cells, contract, reset, search};
 use crate::context::Context;
 use crate::environment::local_end;
@@ -25,7 +25,7 @@ use crate::environment::local_end;
 pub fn run(plan: &BenchPlan, namespaces: &dyn Namespaces, context: &mut Context<'_>) -> Record {
     let begin = monotonic();
     let tool = context.tool.clone();
-    let mut record = Record::begin(record_id(), tool, Plan::Bench(plan.clone()), wall());
+    let mut record = Record::from_plan(record_id(), tool, Plan::Bench(plan.clone()), wall_time());
     (context.watch)(&Event::Plan(record.plan.clone()));
     record.ends = vec![local_end(None)];
     let mut found = BenchResult::default();
@@ -34,13 +34,13 @@ pub fn run(plan: &BenchPlan, namespaces: &dyn Namespaces, context: &mut Context<
             record.failure = without_result(&found);
             if record.failure.is_some() {
                 let any = found.trials.iter().any(|trial| trial.invalid.is_none());
-                record.status = if any { Status::Partial } else { Status::Error };
+                record.status = if any { RecordStatus::Partial } else { RecordStatus::Error };
             }
         }
-        Err(Ended::Stopped) => record.status = Status::Interrupted,
-        Err(Ended::Failed(failure)) => {
+        Err(TrialAbort::Stopped) => record.status = RecordStatus::Interrupted,
+        Err(TrialAbort::Failed(failure)) => {
             let nothing = found.flood.is_none() && found.goals.is_empty();
-            record.status = if nothing { Status::Error } else { Status::Partial };
+            record.status = if nothing { RecordStatus::Error } else { RecordStatus::Partial };
             record.failure = Some(failure);
         }
     }
@@ -67,7 +67,7 @@ fn without_result(found: &BenchResult) -> Option<Failure> {
     for trial in &found.trials {
         let mut same = found.trials.iter().filter(|other| other.test == trial.test);
         if same.all(tells_nothing) {
-            let reason = trial.invalid.as_ref().map_or("", |it| it.detail());
+            let reason = trial.invalid.as_ref().map_or("", |reason| reason.detail());
             let count = found.trials.iter().filter(|other| other.test == trial.test).count();
             let reason = format!("all of its trials ({count}) say nothing of the device: {reason}");
             let failure = Failure::new(Fault::Instrument, "measure", trial.test.name(), reason);
@@ -81,8 +81,8 @@ fn without_result(found: &BenchResult) -> Option<Failure> {
 /// something where all of less than that load came through.
 fn tells_nothing(trial: &BenchTrial) -> bool {
     let shows_less = matches!(trial.test, BenchTest::Soak | BenchTest::Latency)
-        && matches!(trial.invalid, Some(Invalid::GeneratorShort { .. }))
-        && trial.ports.iter().all(|port| port.sent > 0 && port.lost() == 0);
+        && matches!(trial.invalid, Some(InvalidTrialReason::GeneratorShort { .. }))
+        && trial.ports.iter().all(|port| port.sent > 0 && port.lost_frames() == 0);
     trial.invalid.is_some() && !shows_less
 }
 
@@ -93,16 +93,16 @@ fn measure_all(
     namespaces: &dyn Namespaces,
     context: &mut Context<'_>,
     found: &mut BenchResult,
-) -> Result<(), Ended> {
-    check(plan)?;
+) -> Result<(), TrialAbort> {
+    check_plan(plan)?;
     let (kinds, mtu, facts) = {
-        let mut tester = Tester::open(plan, namespaces, context)?;
+        let mut tester = BenchTester::open_ports(plan, namespaces, context)?;
         forwarding::check_forwarding(&mut tester, plan)?;
         let mtu = tester.ports.iter().map(|port| port.facts.mtu_bytes).min().unwrap_or(0);
         ((tester.generator, tester.counter), mtu, tester.port_facts())
     };
     found.ports = facts;
-    let speed_bps = found.ports.iter().filter_map(|it| it.speed_bps).min();
+    let speed_bps = found.ports.iter().filter_map(|facts| facts.speed_bps).min();
     let line = plan.line.or_else(|| speed_bps.map(BitRate::from_bits_per_sec));
     found.theoretical_fps = theoretical(plan, line);
     (context.watch)(&Event::BenchStep("the tester alone, over a virtual cable".to_owned()));
@@ -115,24 +115,24 @@ fn measure_all(
     found.tester = Some(own);
     let frame = FrameLen::from_bytes(plan.frames.size_bytes).ok();
     let frame_ns = line.zip(frame).and_then(|(line, frame)| frame_time_ns(frame, line));
-    let mut tester = Tester::open(plan, namespaces, context)?;
-    let outcome = tests(plan, &bounds, frame_ns, &mut tester, found);
+    let mut tester = BenchTester::open_ports(plan, namespaces, context)?;
+    let outcome = run_tests(plan, &bounds, frame_ns, &mut tester, found);
     found.trials = std::mem::take(&mut tester.trials);
     outcome
 }
 
-fn tests(
+fn run_tests(
     plan: &BenchPlan,
     bounds: &Bounds,
     frame_ns: Option<u64>,
     setup: &mut dyn TestSetup,
     found: &mut BenchResult,
-) -> Result<(), Ended> {
+) -> Result<(), TrialAbort> {
     for test in &plan.tests {
         setup.announce(&format!("{} of {} bytes", test.name(), plan.frames.size_bytes));
         let throughput = throughput_of(plan, bounds, found);
         match test {
-            BenchTest::Flood => found.flood = Some(measure::flood(setup, plan)?),
+            BenchTest::Flood => found.flood = Some(measure::measure_flood(setup, plan)?),
             BenchTest::Throughput => search::throughput(setup, plan, bounds, found)?,
             BenchTest::LossCurve => {
                 measure::loss_curve(setup, plan, bounds, &mut found.loss_curve)?;
@@ -157,8 +157,8 @@ fn tests(
                 let load = (throughput, bounds.max_fps());
                 found.recovery = Some(burst::recovery(setup, plan, load)?);
             }
-            BenchTest::Soak => found.soak = measure::soak(setup, plan, throughput)?,
-            BenchTest::Reset => found.reset = Some(reset::reset(setup, plan, throughput)?),
+            BenchTest::Soak => found.soak = measure::measure_soak(setup, plan, throughput)?,
+            BenchTest::Reset => found.reset = Some(reset::measure_reset(setup, plan, throughput)?),
             BenchTest::Addresses => {
                 let load = (throughput, bounds.max_fps());
                 found.caching = Some(addresses::addresses(setup, plan, load)?);
@@ -171,7 +171,7 @@ fn tests(
             BenchTest::Contract => {
                 let most = bounds.max_fps();
                 found.contract = Some(match &plan.cell_contract {
-                    Some(ordered) => cells::cells(setup, plan, ordered, most)?,
+                    Some(ordered) => cells::measure_cell_contract(setup, plan, ordered, most)?,
                     None => contract::contract(setup, plan, most)?,
                 });
             }
@@ -189,7 +189,7 @@ fn throughput_of(plan: &BenchPlan, bounds: &Bounds, found: &BenchResult) -> f64 
     goal.or_else(flood).unwrap_or(bounds.tester_fps / 2.0).min(most).max(1.0)
 }
 
-fn check(plan: &BenchPlan) -> Result<(), Failure> {
+fn check_plan(plan: &BenchPlan) -> Result<(), Failure> {
     let refuse =
         |object: &str, reason: &str| Err(Failure::new(Fault::Usage, "bench", object, reason));
     if plan.ports.len() < 2 {
@@ -222,7 +222,7 @@ fn caveats(found: &BenchResult) -> Vec<Caveat> {
     let invalid = found.trials.iter().filter(|trial| trial.invalid.is_some()).count();
     if invalid > 0 {
         let first = found.trials.iter().find_map(|trial| trial.invalid.as_ref());
-        let first = first.map_or("", |it| it.detail());
+        let first = first.map_or("", |reason| reason.detail());
         let detail = format!(
             "{invalid} of {} trials say nothing of the device: {first}",
             found.trials.len()

@@ -14,13 +14,13 @@ use linerate_core::device::search::{
 };
 use linerate_core::device::time_needed::longest_search_ns;
 use linerate_core::record::{
-    BenchGoal, BenchPlan, BenchResult, BenchTest, Failure, Fault, GoalFound, Invalid, RateFound,
-    TrialPort,
+    BenchGoal, BenchPlan, BenchResult, BenchTest, Failure, Fault, GoalFound, InvalidTrialReason,
+    RateFound, TrialPort,
 };
 use linerate_sys::clock::monotonic;
 
 use super::bounds::{Bounds, LEAST_FPS};
-use super::setup::{Ended, Outcome, TestSetup, TrialSpec};
+use super::setup::{TestSetup, TrialAbort, TrialCounts, TrialSpec};
 use super::{buffer, check, retry};
 
 /// A load is offered when the rate of its frames is this share of it, as for a trial's validity:
@@ -49,7 +49,7 @@ pub(super) fn throughput(
     plan: &BenchPlan,
     bounds: &Bounds,
     found: &mut BenchResult,
-) -> Result<(), Ended> {
+) -> Result<(), TrialAbort> {
     let range = Range { min_fps: LEAST_FPS, max_fps: bounds.max_fps() };
     let mut goals: Vec<Goal> = plan.goals.iter().map(BenchGoal::search_goal).collect();
     // Cheap ones first: they leave bounds for the dear ones.
@@ -60,23 +60,24 @@ pub(super) fn throughput(
     let (sent, spoilt) = (BTreeMap::new(), None);
     let mut search = Search { plan, bounds, search, sent, spoilt, is_over_time: false };
     let ended = search.run(setup);
-    search.keep(found);
+    search.store_goals(found);
     ended?;
     subtract_buffered_frames(setup, plan, &search, found)
 }
 
 impl Search<'_> {
-    fn run(&mut self, setup: &mut dyn TestSetup) -> Result<(), Ended> {
+    fn run(&mut self, setup: &mut dyn TestSetup) -> Result<(), TrialAbort> {
         let (began, longest_ns) = (monotonic(), longest_search_ns(self.plan));
-        while let Some(trial) = self.search.next().trial() {
+        while let Some(trial) = self.search.next().into_trial() {
             if monotonic().nanos_since(began) > longest_ns {
                 self.is_over_time = true;
                 break;
             }
-            let outcome = setup.trial(&spec_of(&trial))?;
+            let outcome = setup.run_trial(&spec_of(&trial))?;
             let judged = search_outcome(&trial, &outcome);
             if judged.invalidity().is_some() {
-                let detail = outcome.trial.invalid.as_ref().map(|it| it.detail().to_owned());
+                let detail =
+                    outcome.trial.invalid.as_ref().map(|reason| reason.detail().to_owned());
                 self.spoilt = detail;
             } else if let [result] = outcome.results.as_slice() {
                 let fps = outcome.trial.ports.first().map_or(0.0, steady_fps);
@@ -90,7 +91,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn keep(&self, found: &mut BenchResult) {
+    fn store_goals(&self, found: &mut BenchResult) {
         let results = self.search.results();
         let of_goal = |goal: &BenchGoal| {
             let result = results.iter().find(|result| result.goal.name == goal.name)?;
@@ -143,7 +144,7 @@ impl Search<'_> {
     /// What was sent at a load of trials that lost, or of those that did not.
     fn sent_at(&self, load: Option<u64>, lost: bool) -> Vec<&OfferedLoad> {
         let at = load.and_then(|load| self.sent.get(&load)).into_iter().flatten();
-        at.filter(|it| it.0 == lost).map(|it| &it.1).collect()
+        at.filter(|load| load.0 == lost).map(|load| &load.1).collect()
     }
 }
 
@@ -154,12 +155,14 @@ fn subtract_buffered_frames(
     plan: &BenchPlan,
     search: &Search<'_>,
     found: &mut BenchResult,
-) -> Result<(), Ended> {
+) -> Result<(), TrialAbort> {
     let most = search.bounds.tester_fps.max(1.0) as u64;
     let most = plan.frames_per_sec_max.map_or(most, |asked| asked.min(most));
     let results = search.search.results();
     for goal in found.goals.iter_mut().filter(|goal| goal.unfinished.is_none()) {
-        let Some(result) = results.iter().find(|it| it.goal.name == goal.goal) else { continue };
+        let Some(result) = results.iter().find(|result| result.goal.name == goal.goal) else {
+            continue;
+        };
         let passed = search.sent_at(result.lower_fps, false);
         let lost = search.sent_at(result.upper_fps, true);
         let Some(lower) = result.lower_fps.filter(|_| !passed.is_empty() && !lost.is_empty())
@@ -167,7 +170,9 @@ fn subtract_buffered_frames(
             continue;
         };
         let trial_ns = result.goal.final_duration_ns.max(LEAST_HELD_NS);
-        let Some(held) = buffer::held(setup, lower as f64, most, trial_ns)? else { continue };
+        let Some(held) = buffer::measure_buffer_depth(setup, lower as f64, most, trial_ns)? else {
+            continue;
+        };
         if lacks_room_for_second_frame(held.frames_median, lower as f64) {
             buffer::without_buffer(setup, goal, &held, trial_ns)?;
         } else {
@@ -182,10 +187,10 @@ const LEAST_HELD_NS: u64 = 100_000_000;
 
 fn spec_of(trial: &LoadTrial) -> TrialSpec {
     TrialSpec::new(BenchTest::Throughput, Some(trial.load_fps), trial.duration_ns)
-        .because(words(trial.why))
+        .because(load_reason_text(trial.why))
 }
 
-fn words(why: Why) -> String {
+fn load_reason_text(why: Why) -> String {
     match why {
         Why::WarmUp => "warm-up, does not count".to_owned(),
         Why::Maximum => "the largest load first".to_owned(),
@@ -204,28 +209,28 @@ fn words(why: Why) -> String {
 
 /// A trial's outcome for the search. A generator that cannot send a load, pauses or not, and
 /// lost nothing is a load that could not be offered; the search knows that case.
-pub(super) fn search_outcome(trial: &LoadTrial, outcome: &Outcome) -> TrialOutcome {
+pub(super) fn search_outcome(trial: &LoadTrial, outcome: &TrialCounts) -> TrialOutcome {
     // The worst port decides: a load is carried when each port's frames came through.
     let ports = outcome.trial.ports.iter();
     let worst = ports.max_by_key(|port| (port.lost_elsewhere(), std::cmp::Reverse(port.sent)));
-    let is_short = matches!(outcome.trial.invalid, Some(Invalid::GeneratorShort { .. }));
+    let is_short = matches!(outcome.trial.invalid, Some(InvalidTrialReason::GeneratorShort { .. }));
     let (sent, received) = worst.map_or((0, 0), |port| in_time(port, trial, is_short));
     let offered_fps = worst.map_or(0.0, |port| steady_fps(port).min(trial.load_fps as f64));
     let loss_runs = worst.map(|port| port.loss_runs);
     let invalid = match &outcome.trial.invalid {
         None => None,
-        Some(Invalid::GeneratorShort { .. })
+        Some(InvalidTrialReason::GeneratorShort { .. })
             if received >= sent && !retry::keeps_its_rate(&outcome.trial) =>
         {
             None
         }
-        Some(Invalid::GeneratorShort { .. } | Invalid::StolenTime { .. }) => {
+        Some(InvalidTrialReason::GeneratorShort { .. } | InvalidTrialReason::StolenTime { .. }) => {
             Some(Spoilt::GeneratorStarved)
         }
-        Some(Invalid::CounterDrops { .. }) => Some(Spoilt::ReceiverDropped),
-        Some(Invalid::LinkDown { .. }) => Some(Spoilt::LinkDown),
-        Some(Invalid::Loop { .. }) => Some(Spoilt::Loop),
-        Some(Invalid::CountsDisagree { detail }) => Some(Spoilt::Other(detail.clone())),
+        Some(InvalidTrialReason::CounterDrops { .. }) => Some(Spoilt::ReceiverDropped),
+        Some(InvalidTrialReason::LinkDown { .. }) => Some(Spoilt::LinkDown),
+        Some(InvalidTrialReason::Loop { .. }) => Some(Spoilt::Loop),
+        Some(InvalidTrialReason::CountsDisagree { detail }) => Some(Spoilt::Other(detail.clone())),
     };
     let elapsed_ns = match sent > 1 && offered_fps > 0.0 {
         true => (sent as f64 / offered_fps * 1e9) as u64,
@@ -262,12 +267,12 @@ fn in_time(port: &TrialPort, trial: &LoadTrial, is_short: bool) -> (u64, u64) {
 /// What the device carried at a load that it passed: a tester that is behind offered less.
 fn carried(load_fps: f64, offered_fps: Option<f64>) -> f64 {
     // Less than a frame in a thousand is the clock of counting.
-    offered_fps.filter(|it| *it < load_fps * 0.999).unwrap_or(load_fps)
+    offered_fps.filter(|offered| *offered < load_fps * 0.999).unwrap_or(load_fps)
 }
 
 /// How often the device stops for a moment, where that is what pulls strict below typical.
 fn stalls(results: &[GoalResult], trace: &[FinishedTrial]) -> Option<RateFound> {
-    let named = |name| results.iter().find(|it| it.goal.name.starts_with(name)).cloned();
+    let named = |name| results.iter().find(|result| result.goal.name.starts_with(name)).cloned();
     let pair = ThroughputPair::compare(named("typical")?, named("strict")?, trace);
     let LossCause::Stalls { rate, .. } = pair.cause else { return None };
     Some(RateFound { value: rate.per_second, low: rate.low_per_second, high: rate.high_per_second })
@@ -275,7 +280,7 @@ fn stalls(results: &[GoalResult], trace: &[FinishedTrial]) -> Option<RateFound> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulated::{Device, Late, Simulated, plan};
+    use super::super::simulated::{Device, Late, Simulated, bench_plan};
     use super::*;
 
     const SECOND_NS: u64 = 1_000_000_000;
@@ -290,14 +295,14 @@ mod tests {
     }
 
     fn searched(mut setup: Simulated, goals: Vec<BenchGoal>, tester_fps: f64) -> BenchResult {
-        let plan = BenchPlan { goals, ..plan(SECOND_NS) };
+        let plan = BenchPlan { goals, ..bench_plan(SECOND_NS) };
         let mut found = BenchResult::default();
         throughput(&mut setup, &plan, &bounds(tester_fps), &mut found).unwrap();
         found
     }
 
     /// That the bounds hold the capacity: a buffer of a frame is one more in the whole trial.
-    fn check(found: &GoalFound, capacity: f64) {
+    fn assert_bounds_hold(found: &GoalFound, capacity: f64) {
         let (lower, upper) = (found.lower_fps.unwrap(), found.upper_fps.unwrap());
         assert!(lower <= capacity + 2.0 && lower >= capacity * 0.995 - 1.0, "{found:?}");
         assert!(upper >= capacity && upper <= capacity * 1.006 + 2.0, "{found:?}");
@@ -308,7 +313,7 @@ mod tests {
         for capacity_fps in [1000, 1250, 4000, 12_500] {
             let device = Device { capacity_fps, buffer: 2, ..Device::default() };
             let found = searched(Simulated::new(device), vec![strict(2)], 50_000.0);
-            check(&found.goals[0], capacity_fps as f64);
+            assert_bounds_hold(&found.goals[0], capacity_fps as f64);
             assert!(!found.goals[0].tester_limited);
         }
     }
@@ -334,13 +339,13 @@ mod tests {
         };
         let at = |share: f64| {
             let mut outcome =
-                Simulated::new(Device::default()).trial(&spec_of(&trial)).expect("a trial");
+                Simulated::new(Device::default()).run_trial(&spec_of(&trial)).expect("a trial");
             outcome.trial.ports[0].offered_fps = 1000.0 * share;
             outcome.trial.ports[0].steady_fps = Some(1000.0 * share);
             outcome.trial.ports[0].steady_ns = SECOND_NS;
             if share < check::SHORT {
                 let detail = "slower all the time".to_owned();
-                outcome.trial.invalid = Some(Invalid::GeneratorShort { detail });
+                outcome.trial.invalid = Some(InvalidTrialReason::GeneratorShort { detail });
             }
             search_outcome(&trial, &outcome)
         };
@@ -442,7 +447,7 @@ mod tests {
     fn trials_that_the_tester_spoilt_are_not_held_against_the_device() {
         let device = Device { capacity_fps: 4000, buffer: 2, ..Device::default() };
         let setup = Simulated { spoil_every: Some(3), ..Simulated::new(device) };
-        check(&searched(setup, vec![strict(2)], 50_000.0).goals[0], 4000.0);
+        assert_bounds_hold(&searched(setup, vec![strict(2)], 50_000.0).goals[0], 4000.0);
     }
 
     #[test]

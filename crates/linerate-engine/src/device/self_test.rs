@@ -12,8 +12,8 @@ use linerate_sys::bpf::XdpLink;
 use linerate_sys::xdp::hold_napi;
 
 use super::namespaces::Namespaces;
-use super::setup::{Ended, TestSetup, TrialSpec};
-use super::tester::Tester;
+use super::setup::{TestSetup, TrialAbort, TrialSpec};
+use super::tester::BenchTester;
 use crate::context::Context;
 use crate::failure::system;
 use crate::lab::Lab;
@@ -37,7 +37,7 @@ pub(super) fn over_own_cable(
     (kind, counter): (GeneratorKind, CounterKind),
     mtu_bytes: u32,
     context: &mut Context<'_>,
-) -> Result<Found, Ended> {
+) -> Result<Found, TrialAbort> {
     let lab = cable(mtu_bytes.max(MTU_MIN))?;
     let ports = lab.layout().bench_ports("a", "b", plan.frames.protocol);
     let ports = ports.map_err(|error| Failure::new(Fault::System, "plan", "a cable", error))?;
@@ -53,18 +53,19 @@ pub(super) fn over_own_cable(
     own.way = BenchWay::Single;
     (own.generator, own.counter) = (Some(kind), Some(counter));
     own.frames.vlans.clear();
-    let mut tester = Tester::open(&own, &lab as &dyn Namespaces, context)?;
+    let mut tester = BenchTester::open_ports(&own, &lab as &dyn Namespaces, context)?;
     tester.senders = vec![0];
-    let flood = tester.trial(&TrialSpec::new(BenchTest::Flood, None, FLOOD_NS))?;
+    let flood = tester.run_trial(&TrialSpec::new(BenchTest::Flood, None, FLOOD_NS))?;
     let (sent, received) = flood.totals();
-    let point = flood.point();
+    let point = flood.load_point();
     if sent == 0 || received == 0 {
         let reason = format!("{received} of {sent} frames came over the tester's own cable");
         return Err(Failure::new(Fault::Instrument, "check", "the tester", reason).into());
     }
     let ceiling = point.forwarded_fps;
     let fps = LATENCY_FPS.min(ceiling / 10.0).max(1.0);
-    let paced = tester.trial(&TrialSpec::new(BenchTest::Latency, Some(fps as u64), PACED_NS))?;
+    let paced =
+        tester.run_trial(&TrialSpec::new(BenchTest::Latency, Some(fps as u64), PACED_NS))?;
     let port = &paced.trial.ports[0];
     let intended = (fps as u64) as f64;
     Ok(Found {
@@ -79,7 +80,7 @@ pub(super) fn over_own_cable(
 }
 
 fn napi(lab: &Lab, host: &str) -> Result<XdpLink, Failure> {
-    let index = lab.link(host, "eth0")?.index;
+    let index = lab.link_facts(host, "eth0")?.index;
     lab.run_on(host, || hold_napi(index))?.map_err(|error| system(&error))
 }
 
@@ -91,5 +92,5 @@ fn cable(mtu_bytes: u32) -> Result<Lab, Failure> {
     let plan = LabPlan::from_toml(&text, "the tester's own cable");
     let plan =
         plan.map_err(|error| Failure::new(Fault::System, "plan", "a cable", error.reason))?;
-    Lab::build(&plan)
+    Lab::build_from_plan(&plan)
 }

@@ -3,7 +3,9 @@
 //! stands in for it in tests.
 
 use linerate_core::device::{ReceiveCounts, SendCounts};
-use linerate_core::record::{BenchTest, BenchTrial, Failure, Fault, Invalid, LoadPoint, TrialPort};
+use linerate_core::record::{
+    BenchTest, BenchTrial, Failure, Fault, InvalidTrialReason, LoadPoint, TrialPort,
+};
 
 /// What a trial is to be (RFC 2544 §23).
 #[derive(Clone, Debug)]
@@ -21,7 +23,7 @@ pub(super) struct TrialSpec {
     /// A rate that the load drops to after the first part of the frames, and that part in ns.
     pub drop_to: Option<(u64, u64)>,
     /// Frames other than the plan's.
-    pub pattern: Option<Pattern>,
+    pub pattern: Option<FramePattern>,
     /// Ports where the frames are to come out; none is every other.
     pub outputs: Option<Vec<usize>>,
     /// What is restarted while frames run.
@@ -55,18 +57,18 @@ impl TrialSpec {
     }
 
     /// A trial of a number of frames, with their times of arrival.
-    pub(super) fn train(test: BenchTest, fps: Option<u64>, frames: u64) -> Self {
+    pub(super) fn frame_train(test: BenchTest, fps: Option<u64>, frames: u64) -> Self {
         Self { length: Length::Frames(frames), arrivals: true, ..Self::new(test, fps, 0) }
     }
 
     /// Whether this is what the trial is about, and does not spoil it.
-    pub(super) fn excuses(&self, invalid: &Invalid) -> bool {
+    pub(super) fn excuses(&self, invalid: &InvalidTrialReason) -> bool {
         match invalid {
-            Invalid::LinkDown { .. }
-            | Invalid::CounterDrops { .. }
-            | Invalid::CountsDisagree { .. } => self.restart.is_some(),
-            Invalid::GeneratorShort { .. } => self.may_fall_short,
-            Invalid::Loop { .. } | Invalid::StolenTime { .. } => false,
+            InvalidTrialReason::LinkDown { .. }
+            | InvalidTrialReason::CounterDrops { .. }
+            | InvalidTrialReason::CountsDisagree { .. } => self.restart.is_some(),
+            InvalidTrialReason::GeneratorShort { .. } => self.may_fall_short,
+            InvalidTrialReason::Loop { .. } | InvalidTrialReason::StolenTime { .. } => false,
         }
     }
 
@@ -80,7 +82,7 @@ impl TrialSpec {
 
 /// Frames of one trial that are not the plan's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Pattern {
+pub(super) enum FramePattern {
     /// From each of these hardware addresses once to the station of a port.
     Learning(AddressSeries, usize),
     /// To each of these hardware addresses once.
@@ -127,7 +129,7 @@ pub(super) enum Length {
 
 /// What came of a trial.
 #[derive(Clone, Debug)]
-pub(super) struct Outcome {
+pub(super) struct TrialCounts {
     /// For the record.
     pub trial: BenchTrial,
     /// Each sending port, in the order of the trial's ports.
@@ -161,7 +163,7 @@ impl SenderResult {
     }
 }
 
-impl Outcome {
+impl TrialCounts {
     /// Frames sent and received by all ports together.
     pub(super) fn totals(&self) -> (u64, u64) {
         let ports = self.trial.ports.iter();
@@ -174,10 +176,10 @@ impl Outcome {
     }
 
     /// Load and loss of all ports together.
-    pub(super) fn point(&self) -> LoadPoint {
+    pub(super) fn load_point(&self) -> LoadPoint {
         let (sent, received) = self.totals();
         let offered: f64 = self.trial.ports.iter().map(|port| port.offered_fps).sum();
-        let lost: u64 = self.trial.ports.iter().map(TrialPort::lost).sum();
+        let lost: u64 = self.trial.ports.iter().map(TrialPort::lost_frames).sum();
         let loss_ratio = if sent > 0 { lost as f64 / sent as f64 } else { 0.0 };
         LoadPoint {
             intended_fps: self.trial.intended_fps.map(|fps| fps * self.trial.ports.len() as f64),
@@ -192,14 +194,14 @@ impl Outcome {
 
 /// Why no outcome comes.
 #[derive(Clone, Debug)]
-pub(super) enum Ended {
+pub(super) enum TrialAbort {
     /// The user wants no more.
     Stopped,
     /// Something failed.
     Failed(Failure),
 }
 
-impl From<Failure> for Ended {
+impl From<Failure> for TrialAbort {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
@@ -208,14 +210,14 @@ impl From<Failure> for Ended {
 /// A tester connected to a device under test.
 pub(super) trait TestSetup {
     /// Runs one trial; an invalid one is run again ([`super::retry`]).
-    fn trial(&mut self, spec: &TrialSpec) -> Result<Outcome, Ended>;
+    fn run_trial(&mut self, spec: &TrialSpec) -> Result<TrialCounts, TrialAbort>;
 
     /// Shows the user which test comes next.
     fn announce(&mut self, text: &str);
 
     /// Restarts something between trials, and waits until all links are up.
-    fn restart(&mut self, target: &RestartTarget) -> Result<(), Ended>;
+    fn restart(&mut self, target: &RestartTarget) -> Result<(), TrialAbort>;
 
     /// The tester's ports: their names.
-    fn ports(&self) -> Vec<String>;
+    fn port_names(&self) -> Vec<String>;
 }

@@ -6,14 +6,16 @@ use std::collections::VecDeque;
 use linerate_core::device::{
     FrameLoad, FramePace, ReceiveCounts, SendCounts, SendTiming, SendWatch, WatchRule, WhenLate,
 };
-use linerate_core::record::{BenchPlan, BenchTest, BenchTimes, BenchTrial, Invalid, TrialPort};
+use linerate_core::record::{
+    BenchPlan, BenchTest, BenchTimes, BenchTrial, InvalidTrialReason, TrialPort,
+};
 use linerate_core::theory::token_bucket::TokenBucket;
 
-use super::check::{self, Seen};
+use super::check::{self, TrialObservation};
 use super::retry;
 use super::setup::{
-    AddressSeries, Ended, Length, Outcome, Pattern, RestartTarget, SenderResult, TestSetup,
-    TrialSpec,
+    AddressSeries, FramePattern, Length, RestartTarget, SenderResult, TestSetup, TrialAbort,
+    TrialCounts, TrialSpec,
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -163,20 +165,22 @@ impl Simulated {
 
     /// When each frame of a port arrives at the device, ns from the first, and the number of the
     /// first one after a drop of the load.
-    fn times(&self, spec: &TrialSpec) -> (Vec<u64>, Option<u64>) {
+    fn arrival_times(&self, spec: &TrialSpec) -> (Vec<u64>, Option<u64>) {
         let fps = spec.fps.unwrap_or(self.ceiling_fps).min(self.ceiling_fps);
         let at = |number: u64, fps: u64| number * SECOND_NS / fps;
         let within = |ns: u64, fps: u64| ns * fps / SECOND_NS;
         match (spec.length, spec.drop_to) {
-            (Length::Frames(frames), _) => ((0..frames).map(|it| at(it, fps)).collect(), None),
+            (Length::Frames(frames), _) => {
+                ((0..frames).map(|frame| at(frame, fps)).collect(), None)
+            }
             (Length::Time(ns), None) => {
-                ((0..within(ns, fps)).map(|it| at(it, fps)).collect(), None)
+                ((0..within(ns, fps)).map(|frame| at(frame, fps)).collect(), None)
             }
             (Length::Time(ns), Some((to, first_ns))) => {
                 let first = within(first_ns, fps);
                 let second = within(ns - first_ns, to);
-                let before = (0..first).map(|it| at(it, fps));
-                let after = (0..second).map(|it| first_ns + at(it, to));
+                let before = (0..first).map(|frame| at(frame, fps));
+                let after = (0..second).map(|frame| first_ns + at(frame, to));
                 (before.chain(after).collect(), Some(first))
             }
         }
@@ -185,7 +189,7 @@ impl Simulated {
     /// When each frame leaves the device, if it does.
     fn forward(&mut self, spec: &TrialSpec, times: &[u64]) -> Vec<Option<u64>> {
         let service_ns = SECOND_NS / self.device.capacity_fps;
-        let down = match spec.restart.as_ref().map(|it| (it.after_ns, &it.target)) {
+        let down = match spec.restart.as_ref().map(|restart| (restart.after_ns, &restart.target)) {
             Some((after_ns, RestartTarget::Link(_, down_ns))) => {
                 Some((after_ns, after_ns + down_ns))
             }
@@ -206,7 +210,7 @@ impl Simulated {
             // What comes while the device stands still waits before its policers.
             let stands = standing.iter().find(|(begin, end)| (*begin..*end).contains(&at));
             let policed_at = stands.map_or(at, |(_, end)| *end);
-            if policers.iter_mut().any(|it| it.arrive(policed_at, 64).is_some()) {
+            if policers.iter_mut().any(|bucket| bucket.arrive(policed_at, 64).is_some()) {
                 return None;
             }
             while waiting.front().is_some_and(|left| *left <= at) {
@@ -236,18 +240,18 @@ impl Simulated {
     /// What a switch does with frames to and from many addresses: where each of `count` came out.
     fn switched(&mut self, spec: &TrialSpec, count: u64) -> Vec<(usize, u64)> {
         match spec.pattern.as_ref() {
-            Some(Pattern::Learning(learnt, to)) => {
+            Some(FramePattern::Learning(learnt, to)) => {
                 let (room, rate) = self.device.table;
                 let learnable = u64::from(learnt.count) * rate / spec.fps.unwrap_or(1).max(1);
                 let learnable = u32::try_from(learnable).unwrap_or(u32::MAX);
                 self.known = Some((*learnt, learnt.count.min(room).min(learnable)));
                 vec![(*to, count)]
             }
-            Some(Pattern::Learnt(learnt)) => {
+            Some(FramePattern::Learnt(learnt)) => {
                 let known = self.known.filter(|(it, _)| it == learnt).map_or(0, |(_, known)| known);
                 vec![(1, count), (2, u64::from(learnt.count - known))]
             }
-            Some(Pattern::Towards(_)) | None => vec![(1, count)],
+            Some(FramePattern::Towards(_)) | None => vec![(1, count)],
         }
     }
 
@@ -259,7 +263,7 @@ impl Simulated {
     }
 
     fn result(&mut self, sender: usize, spec: &TrialSpec, when_late: WhenLate) -> SenderResult {
-        let (mut times, drop_at) = self.times(spec);
+        let (mut times, drop_at) = self.arrival_times(spec);
         let mut watched = SendTiming::default();
         self.standing.clear();
         if let (Some(mut late), Some(fps), None) = (self.late, spec.fps, spec.drop_to) {
@@ -292,7 +296,7 @@ impl Simulated {
             None => vec![(1, received)],
             Some(pattern) => {
                 let counts = match pattern {
-                    Pattern::Towards(outputs) => self.towards(&outputs[sender], sent.frames),
+                    FramePattern::Towards(outputs) => self.towards(&outputs[sender], sent.frames),
                     _ => self.switched(spec, received.frames),
                 };
                 let counted = |frames| ReceiveCounts { frames, ..ReceiveCounts::default() };
@@ -304,7 +308,7 @@ impl Simulated {
     }
 }
 
-/// A counter's figures of frames sent at `times` that left the device at `left`.
+/// A counter's figures of frames sent at `arrival_times` that left the device at `left`.
 fn received(times: &[u64], left: &[Option<u64>], now_ns: u64) -> ReceiveCounts {
     let mut all = ReceiveCounts { duplicates: Some(0), ..ReceiveCounts::default() };
     let mut last: Option<(usize, u64)> = None;
@@ -329,7 +333,7 @@ fn received(times: &[u64], left: &[Option<u64>], now_ns: u64) -> ReceiveCounts {
 }
 
 impl Simulated {
-    fn once(&mut self, spec: &TrialSpec, when_late: WhenLate) -> Outcome {
+    fn run_single_trial(&mut self, spec: &TrialSpec, when_late: WhenLate) -> TrialCounts {
         self.loads.push(spec.fps);
         let senders = spec.senders.clone().unwrap_or_else(|| vec![0]);
         // Times of arrival are kept where frames are lost while the tester is away.
@@ -337,7 +341,8 @@ impl Simulated {
             TrialSpec { arrivals: spec.arrivals || self.late.is_some(), ..spec.clone() };
         let result = |sender: &usize| self.result(*sender, &with_arrivals, when_late);
         let results: Vec<SenderResult> = senders.iter().map(result).collect();
-        let is_output = |at: usize| spec.outputs.as_ref().is_none_or(|it| it.contains(&at));
+        let is_output =
+            |at: usize| spec.outputs.as_ref().is_none_or(|outputs| outputs.contains(&at));
         let port = |(port, result): (&usize, &SenderResult)| {
             let came = || result.received.iter().filter(|(at, _)| is_output(*at)).map(|(_, it)| it);
             let watched = &result.sent.timing;
@@ -345,8 +350,8 @@ impl Simulated {
                 port: *port as u8,
                 sent: result.sent.frames,
                 offered_fps: result.sent.frames_per_sec().unwrap_or(0.0),
-                received: came().map(|it| it.frames).sum(),
-                loss_runs: came().map(|it| it.loss_runs).sum(),
+                received: came().map(|counts| counts.frames).sum(),
+                loss_runs: came().map(|counts| counts.loss_runs).sum(),
                 could_lose: watched.could_lose,
                 away_ns: watched.away_ns,
                 steady_ns: watched.steady_ns,
@@ -376,14 +381,15 @@ impl Simulated {
             ports: senders.iter().zip(&results).map(port).collect(),
             stolen_ns: None,
             pause_frames: None,
-            invalid: is_spoilt.then(|| Invalid::CounterDrops { detail: "a full ring".to_owned() }),
+            invalid: is_spoilt
+                .then(|| InvalidTrialReason::CounterDrops { detail: "a full ring".to_owned() }),
             why: spec.why.clone(),
         };
         if self.late.is_some() && !is_spoilt {
-            let seen = Seen { before: &[], after: &[], counted: &[] };
+            let seen = TrialObservation { before: &[], after: &[], counted: &[] };
             let expected = spec.fps.map(|_| trial.ports[0].sent);
             let invalid = check::invalid(&trial, &seen, expected);
-            trial.invalid = invalid.filter(|it| !spec.excuses(it));
+            trial.invalid = invalid.filter(|reason| !spec.excuses(reason));
         }
         let mut results = results;
         if when_late == WhenLate::KeepSchedule && spec.test == BenchTest::Throughput {
@@ -391,32 +397,32 @@ impl Simulated {
         }
         // A rest of a second lets every queue run empty.
         self.now_ns += results[0].sent.last_ns - results[0].sent.first_ns + SECOND_NS;
-        Outcome { trial, results }
+        TrialCounts { trial, results }
     }
 }
 
 impl TestSetup for Simulated {
-    fn trial(&mut self, spec: &TrialSpec) -> Result<Outcome, Ended> {
+    fn run_trial(&mut self, spec: &TrialSpec) -> Result<TrialCounts, TrialAbort> {
         if self.late.is_none() {
-            return Ok(self.once(spec, WhenLate::KeepSchedule));
+            return Ok(self.run_single_trial(spec, WhenLate::KeepSchedule));
         }
-        retry::with_retries(spec, |when_late| Ok(self.once(spec, when_late)))
+        retry::with_retries(spec, |when_late| Ok(self.run_single_trial(spec, when_late)))
     }
 
     fn announce(&mut self, _: &str) {}
 
-    fn restart(&mut self, _: &RestartTarget) -> Result<(), Ended> {
+    fn restart(&mut self, _: &RestartTarget) -> Result<(), TrialAbort> {
         self.known = None;
         Ok(())
     }
 
-    fn ports(&self) -> Vec<String> {
+    fn port_names(&self) -> Vec<String> {
         (0..self.ports).map(|port| format!("eth{port}")).collect()
     }
 }
 
 /// A plan with trials of this length.
-pub(super) fn plan(trial_ns: u64) -> BenchPlan {
+pub(super) fn bench_plan(trial_ns: u64) -> BenchPlan {
     BenchPlan {
         tests: vec![BenchTest::Throughput],
         times: BenchTimes {

@@ -8,13 +8,13 @@ use linerate_core::record::{
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::monotonic;
 use linerate_sys::sched;
-use linerate_sys::xdp::{Expected, StreamExpected};
+use linerate_sys::xdp::{SinkExpected, StreamExpected};
 
 use super::check::PortNow;
-use super::frames::{self, FrameSet, Station};
+use super::frames::{self, PortFrameSet, Station};
 use super::namespaces::Namespaces;
-use super::port::Port;
-use super::setup::{Ended, Pattern, SenderResult};
+use super::port::TesterPort;
+use super::setup::{FramePattern, SenderResult, TrialAbort};
 use crate::context::Context;
 
 /// Frames of a number that is remembered; a flood has no number.
@@ -24,10 +24,10 @@ const REMEMBERED: u64 = 1 << 28;
 type ForeignAndDrops = Vec<(ForeignFrames, u64)>;
 
 /// The tester, ready for trials.
-pub(super) struct Tester<'a, 'b> {
+pub(super) struct BenchTester<'a, 'b> {
     pub namespaces: &'a dyn Namespaces,
     pub context: &'a mut Context<'b>,
-    pub ports: Vec<Port>,
+    pub ports: Vec<TesterPort>,
     /// Ports that send in a trial, unless it says otherwise.
     pub senders: Vec<usize>,
     pub times: BenchTimes,
@@ -43,19 +43,20 @@ pub(super) struct Tester<'a, 'b> {
     /// Shortest and longest frame without FCS.
     pub lengths: (usize, usize),
     /// Which frames the generators have, where they are not the plan's.
-    pub loaded: Option<Pattern>,
+    pub loaded: Option<FramePattern>,
 }
 
-impl<'a, 'b> Tester<'a, 'b> {
+impl<'a, 'b> BenchTester<'a, 'b> {
     /// Opens all ports. Nothing is sent but questions for hardware addresses.
-    pub(super) fn open(
+    pub(super) fn open_ports(
         plan: &BenchPlan,
         namespaces: &'a dyn Namespaces,
         context: &'a mut Context<'b>,
     ) -> Result<Self, Failure> {
         let opened = plan.ports.iter().enumerate();
-        let opened = opened.map(|(number, port)| Port::open(namespaces, port, number));
-        let mut ports: Vec<Port> = opened.collect::<Result<_, _>>()?;
+        let opened =
+            opened.map(|(number, port)| TesterPort::open_interface(namespaces, port, number));
+        let mut ports: Vec<TesterPort> = opened.collect::<Result<_, _>>()?;
         check_mtu(&plan.frames, &ports)?;
         let counters = plan.counter.map_or_else(|| COUNTERS.to_vec(), |kind| vec![kind]);
         let mut counter = CounterKind::Xdp;
@@ -97,7 +98,7 @@ impl<'a, 'b> Tester<'a, 'b> {
         Ok(())
     }
 
-    fn note_lengths(&mut self, at: usize, frame_set: FrameSet) {
+    fn note_lengths(&mut self, at: usize, frame_set: PortFrameSet) {
         if self.mixes.len() <= at {
             self.mixes.resize(at + 1, Vec::new());
         }
@@ -108,9 +109,9 @@ impl<'a, 'b> Tester<'a, 'b> {
     }
 
     /// Gives the senders of a trial its frames: the plan's own, or those of a pattern.
-    pub(super) fn load(
+    pub(super) fn load_pattern(
         &mut self,
-        pattern: Option<&Pattern>,
+        pattern: Option<&FramePattern>,
         senders: &[usize],
     ) -> Result<(), Failure> {
         if self.loaded.as_ref() == pattern {
@@ -127,7 +128,7 @@ impl<'a, 'b> Tester<'a, 'b> {
                 Some(pattern) => frames_of_pattern(&self.frames, pattern, at, &stations)?,
             };
             let cpu = cpu_of(at, senders.len());
-            self.ports[at].load(self.namespaces, self.generator, &frame_set, cpu)?;
+            self.ports[at].load_frames(self.namespaces, self.generator, &frame_set, cpu)?;
             self.note_lengths(at, frame_set);
         }
         self.loaded = pattern.cloned();
@@ -135,9 +136,14 @@ impl<'a, 'b> Tester<'a, 'b> {
     }
 
     /// What a port sends: to the next of two, to every other in a mesh.
-    fn frames_of(&self, at: usize, stations: &[Station]) -> Result<FrameSet, Failure> {
+    fn frames_of(&self, at: usize, stations: &[Station]) -> Result<PortFrameSet, Failure> {
         let others: Vec<&Station> = if self.senders.len() > 2 {
-            stations.iter().enumerate().filter(|(other, _)| *other != at).map(|it| it.1).collect()
+            stations
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != at)
+                .map(|station| station.1)
+                .collect()
         } else {
             vec![&stations[usize::from(at == 0)]]
         };
@@ -150,14 +156,14 @@ impl<'a, 'b> Tester<'a, 'b> {
         let streams: Vec<u8> = self.ports.iter().map(|port| port.stream).collect();
         for port in &mut self.ports {
             let others = streams.iter().filter(|stream| **stream != port.stream);
-            let expected = Expected {
+            let expected = SinkExpected {
                 trial: self.trial_number,
                 streams: others.map(|&stream| StreamExpected { stream, frames }).collect(),
                 own_streams: vec![port.stream],
                 shortest: self.lengths.0,
                 longest: self.lengths.1,
             };
-            port.begin(&expected)?;
+            port.begin_counting(&expected)?;
         }
         Ok(())
     }
@@ -179,12 +185,12 @@ impl<'a, 'b> Tester<'a, 'b> {
 
     /// The interfaces as they are now.
     pub(super) fn facts_now(&self) -> Result<Vec<PortNow>, Failure> {
-        self.ports.iter().map(|port| port.now(self.namespaces)).collect()
+        self.ports.iter().map(|port| port.current_state(self.namespaces)).collect()
     }
 
     /// Bridges and neighbours learn where the ports are.
-    pub(super) fn learn(&self) -> Result<(), Failure> {
-        self.ports.iter().try_for_each(Port::learn)
+    pub(super) fn send_learning_frames(&self) -> Result<(), Failure> {
+        self.ports.iter().try_for_each(TesterPort::send_learning_frames)
     }
 
     /// What each port's counter saw beside the trial's frames, and what it dropped itself; and the
@@ -194,7 +200,7 @@ impl<'a, 'b> Tester<'a, 'b> {
         senders: &[usize],
         sent: Vec<SendCounts>,
         arrivals: bool,
-    ) -> Result<(Vec<SenderResult>, ForeignAndDrops), Ended> {
+    ) -> Result<(Vec<SenderResult>, ForeignAndDrops), TrialAbort> {
         let mut results: Vec<SenderResult> =
             sent.into_iter().map(|sent| SenderResult { sent, ..SenderResult::default() }).collect();
         let mut beside = Vec::new();
@@ -202,7 +208,8 @@ impl<'a, 'b> Tester<'a, 'b> {
             let counted = self.ports[at].read()?;
             beside.push((counted.foreign, counted.dropped));
             for (stream, received) in counted.streams {
-                let Some(result) = senders.iter().position(|it| *it == usize::from(stream)) else {
+                let Some(result) = senders.iter().position(|sender| *sender == usize::from(stream))
+                else {
                     continue;
                 };
                 // What was lost while the sender was away is told from the rest by its numbers.
@@ -236,7 +243,7 @@ fn join_arrivals(all: &mut Vec<Option<u64>>, came: Vec<Option<u64>>) {
 
 /// Generators share the first processors; the others are left to the device.
 fn cpu_of(at: usize, senders: usize) -> Option<u32> {
-    let cores = sched::cores();
+    let cores = sched::allowed_cores();
     let own = cores.get(at.min(cores.len().saturating_sub(1))).copied();
     if senders > 1 { own } else { cores.first().copied() }
 }
@@ -244,14 +251,14 @@ fn cpu_of(at: usize, senders: usize) -> Option<u32> {
 /// Frames of a port in a pattern.
 fn frames_of_pattern(
     frames: &BenchFrames,
-    pattern: &Pattern,
+    pattern: &FramePattern,
     at: usize,
     stations: &[Station],
-) -> Result<FrameSet, Failure> {
+) -> Result<PortFrameSet, Failure> {
     match pattern {
-        Pattern::Learning(learnt, to) => frames::learning(frames, *learnt, &stations[*to]),
-        Pattern::Learnt(learnt) => frames::learnt(frames, *learnt, &stations[at]),
-        Pattern::Towards(outputs) => {
+        FramePattern::Learning(learnt, to) => frames::learning(frames, *learnt, &stations[*to]),
+        FramePattern::Learnt(learnt) => frames::learnt(frames, *learnt, &stations[at]),
+        FramePattern::Towards(outputs) => {
             let others = outputs.get(at).into_iter().flatten();
             let others: Vec<&Station> = others.map(|other| &stations[*other]).collect();
             frames::frame_set(frames, &stations[at], &others)
@@ -267,7 +274,7 @@ const GENERATORS: [GeneratorKind; 3] =
 const ETHERNET_BYTES: u32 = 18;
 const TAG_BYTES: u32 = 4;
 
-fn check_mtu(plan: &BenchFrames, ports: &[Port]) -> Result<(), Failure> {
+fn check_mtu(plan: &BenchFrames, ports: &[TesterPort]) -> Result<(), Failure> {
     let tags = u32::try_from(plan.vlans.len()).unwrap_or(0) * TAG_BYTES;
     let longest = frames::longest_bytes(plan)?;
     let needed = longest.saturating_sub(ETHERNET_BYTES + tags);

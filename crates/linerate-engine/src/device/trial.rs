@@ -5,19 +5,21 @@ use std::time::Duration;
 
 use linerate_core::device::{FrameLoad, FramePace, ReceiveCounts, SendCounts, WhenLate};
 use linerate_core::record::{
-    BenchTest, BenchTrial, Event, Failure, Fault, GeneratorKind, Invalid, TrialPort,
+    BenchTest, BenchTrial, Event, Failure, Fault, GeneratorKind, InvalidTrialReason, TrialPort,
 };
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{self, monotonic};
 use linerate_sys::host;
 use linerate_sys::stop::Stop;
 
-use super::check::{self, Seen};
+use super::check::{self, TrialObservation};
 use super::namespaces::inside;
 use super::reset::RestartJob;
 use super::retry;
-use super::setup::{Ended, Length, Outcome, RestartTarget, SenderResult, TestSetup, TrialSpec};
-use super::tester::Tester;
+use super::setup::{
+    Length, RestartTarget, SenderResult, TestSetup, TrialAbort, TrialCounts, TrialSpec,
+};
+use super::tester::BenchTester;
 
 /// How often the trial's end is looked for.
 const LOOK: Duration = Duration::from_millis(2);
@@ -31,8 +33,8 @@ const LINK_WAIT_NS: u64 = 20_000_000_000;
 /// A flood has no end of its own; more frames than 2^40 are not sent in any trial.
 const ENDLESS: u64 = 1 << 40;
 
-impl TestSetup for Tester<'_, '_> {
-    fn trial(&mut self, spec: &TrialSpec) -> Result<Outcome, Ended> {
+impl TestSetup for BenchTester<'_, '_> {
+    fn run_trial(&mut self, spec: &TrialSpec) -> Result<TrialCounts, TrialAbort> {
         retry::with_retries(spec, |when_late| self.recorded(spec, when_late))
     }
 
@@ -40,12 +42,12 @@ impl TestSetup for Tester<'_, '_> {
         (self.context.watch)(&Event::BenchStep(text.to_owned()));
     }
 
-    fn restart(&mut self, target: &RestartTarget) -> Result<(), Ended> {
-        RestartJob::of(target, &self.ports).run(self.namespaces, &self.context.stop)?;
+    fn restart(&mut self, target: &RestartTarget) -> Result<(), TrialAbort> {
+        RestartJob::from_target(target, &self.ports).run(self.namespaces, &self.context.stop)?;
         self.wait_for_links()
     }
 
-    fn ports(&self) -> Vec<String> {
+    fn port_names(&self) -> Vec<String> {
         self.ports.iter().map(|port| port.name.clone()).collect()
     }
 }
@@ -58,40 +60,50 @@ struct Loads {
 
 impl Loads {
     /// Those of a port that has its own mix.
-    fn of(&self, mix: &[u8]) -> Vec<FrameLoad> {
+    fn with_mix(&self, mix: &[u8]) -> Vec<FrameLoad> {
         let part = |part: &FrameLoad| FrameLoad { mix: mix.to_vec(), ..part.clone() };
         self.parts.iter().map(part).collect()
     }
 }
 
-impl Tester<'_, '_> {
+impl BenchTester<'_, '_> {
     /// Makes a trial, keeps it and tells of it.
-    fn recorded(&mut self, spec: &TrialSpec, when_late: WhenLate) -> Result<Outcome, Ended> {
-        let outcome = self.once(spec, when_late)?;
+    fn recorded(
+        &mut self,
+        spec: &TrialSpec,
+        when_late: WhenLate,
+    ) -> Result<TrialCounts, TrialAbort> {
+        let outcome = self.run_single_trial(spec, when_late)?;
         self.trials.push(outcome.trial.clone());
         (self.context.watch)(&Event::BenchTrial(Box::new(outcome.trial.clone())));
         Ok(outcome)
     }
 
     /// One trial, which is not recorded.
-    pub(super) fn once(&mut self, spec: &TrialSpec, when_late: WhenLate) -> Result<Outcome, Ended> {
-        if self.context.stop.asked() {
-            return Err(Ended::Stopped);
+    pub(super) fn run_single_trial(
+        &mut self,
+        spec: &TrialSpec,
+        when_late: WhenLate,
+    ) -> Result<TrialCounts, TrialAbort> {
+        if self.context.stop.is_requested() {
+            return Err(TrialAbort::Stopped);
         }
         let senders = spec.senders.clone().unwrap_or_else(|| self.senders.clone());
-        let loads = self.loads(spec, when_late);
-        self.load(spec.pattern.as_ref(), &senders)?;
+        let loads = self.plan_loads(spec, when_late);
+        self.load_pattern(spec.pattern.as_ref(), &senders)?;
         self.links_are_up()?;
         self.trial_number = self.trial_number.wrapping_add(1);
         let expected: u64 = loads.parts.iter().map(|part| part.frames).sum();
         self.counters_begin(expected)?;
-        self.learn()?;
-        self.rest(self.times.before_ns.max(spec.idle_ns))?;
+        self.send_learning_frames()?;
+        self.sleep_unless_stopped(self.times.before_ns.max(spec.idle_ns))?;
         let before = self.facts_now()?;
         let (began, processor) = (monotonic(), host::processor_time());
         let restart = spec.restart.as_ref();
-        let restart = restart.map(|it| (it.after_ns, RestartJob::of(&it.target, &self.ports)));
-        let parts = self.send(&senders, &loads, restart.as_ref())?;
+        let restart = restart.map(|restart| {
+            (restart.after_ns, RestartJob::from_target(&restart.target, &self.ports))
+        });
+        let parts = self.send_from_ports(&senders, &loads, restart.as_ref())?;
         if restart.is_some() {
             self.wait_for_links()?;
         }
@@ -99,10 +111,10 @@ impl Tester<'_, '_> {
         let mut sent: Vec<SendCounts> = parts.iter().map(|parts| joined(parts)).collect();
         // A paced generator that had no processor fell short; a flood of nothing is broken.
         let flood = spec.fps.is_none();
-        if let Some(at) = sent.iter().position(|it| flood && it.frames == 0) {
+        if let Some(at) = sent.iter().position(|counts| flood && counts.frames == 0) {
             return Err(nothing_sent(&self.ports[senders[at]].name, self.generator).into());
         }
-        self.drain(sent.iter().map(|it| it.frames).sum())?;
+        self.await_arrivals(sent.iter().map(|counts| counts.frames).sum())?;
         let stolen_ns = stolen_since(processor);
         let after = self.facts_now()?;
         let closed = self.account_for_refused(&senders, &mut sent)?;
@@ -125,14 +137,14 @@ impl Tester<'_, '_> {
             invalid: None,
             why: spec.why.clone(),
         };
-        let seen = Seen { before: &before, after: &after, counted: &counted };
+        let seen = TrialObservation { before: &before, after: &after, counted: &counted };
         check::fill_interfaces(&mut trial, &seen, &senders);
         // A load that drops has no one rate.
         let expected = spec.fps.filter(|_| spec.drop_to.is_none()).map(|_| expected);
         let invalid = check::invalid(&trial, &seen, expected);
-        trial.invalid = or_port_closed(invalid.filter(|it| !spec.excuses(it)), closed);
-        self.rest(self.times.settle_ns)?;
-        Ok(Outcome { trial, results })
+        trial.invalid = or_port_closed(invalid.filter(|reason| !spec.excuses(reason)), closed);
+        self.sleep_unless_stopped(self.times.settle_ns)?;
+        Ok(TrialCounts { trial, results })
     }
 
     /// What each sender did, and what came of it.
@@ -184,12 +196,13 @@ impl Tester<'_, '_> {
     /// are shared with a device that is on this machine.
     fn explain(&self, at: usize, port: &mut TrialPort, result: &SenderResult, fps: Option<u64>) {
         let watched = &result.sent.timing;
-        let Some(fps) = fps.filter(|_| port.lost() > 0) else { return };
+        let Some(fps) = fps.filter(|_| port.lost_frames() > 0) else { return };
         let sent = usize::try_from(result.sent.frames).unwrap_or(usize::MAX);
         let kept = sent.min(result.arrivals.len());
         let came: Vec<bool> = result.arrivals[..kept].iter().map(Option::is_some).collect();
         let shares = self.ports[at].is_virtual;
-        port.lost_explained = watched.count_explained(&came, fps as f64, shares).min(port.lost());
+        port.lost_explained =
+            watched.count_explained(&came, fps as f64, shares).min(port.lost_frames());
         if kept > 0 && watched.can_attribute_losses(kept as u64) {
             // Of frames beyond those that are kept one by one the number is all that is known.
             let beyond = 1.0 - kept as f64 / sent as f64;
@@ -197,7 +210,7 @@ impl Tester<'_, '_> {
         }
     }
 
-    fn loads(&self, spec: &TrialSpec, when_late: WhenLate) -> Loads {
+    fn plan_loads(&self, spec: &TrialSpec, when_late: WhenLate) -> Loads {
         let rate = |fps| FramePace::Rate { frames_per_sec: fps };
         let pace = spec.fps.map_or(FramePace::Flood, rate);
         let frames_in =
@@ -227,12 +240,12 @@ impl Tester<'_, '_> {
 
     /// Sends from all `senders` at once, each on a thread of its own, until all are through or
     /// their time is over.
-    fn send(
+    fn send_from_ports(
         &mut self,
         senders: &[usize],
         loads: &Loads,
         restart: Option<&(u64, RestartJob)>,
-    ) -> Result<Vec<Vec<SendCounts>>, Ended> {
+    ) -> Result<Vec<Vec<SendCounts>>, TrialAbort> {
         let (trial, namespaces, user) =
             (self.trial_number, self.namespaces, self.context.stop.clone());
         let halt = Stop::new();
@@ -243,10 +256,12 @@ impl Tester<'_, '_> {
             let threads: Vec<_> = ports
                 .map(|(at, port)| {
                     let halt = &halt;
-                    let parts = loads.of(&mixes[at]);
+                    let parts = loads.with_mix(&mixes[at]);
                     scope.spawn(move || {
                         let host = port.host.clone();
-                        inside(namespaces, host.as_deref(), || port.send(trial, &parts, halt))?
+                        inside(namespaces, host.as_deref(), || {
+                            port.send_loads(trial, &parts, halt)
+                        })?
                     })
                 })
                 .collect();
@@ -255,8 +270,8 @@ impl Tester<'_, '_> {
                 .map(|(after_ns, job)| scope.spawn(|| job.run_after(*after_ns, namespaces, stop)));
             while threads.iter().any(|thread| !thread.is_finished()) {
                 let over = monotonic().nanos_since(began) >= loads.deadline_ns;
-                if over || user.asked() {
-                    halt.ask();
+                if over || user.is_requested() {
+                    halt.request_stop();
                 }
                 clock::sleep(LOOK);
             }
@@ -266,18 +281,18 @@ impl Tester<'_, '_> {
             let done = job.map(|job| job.join().unwrap_or_else(|_| Err(panicked())));
             parts.into_iter().chain(done.and_then(Result::err).map(Err)).collect()
         });
-        if user.asked() {
-            return Err(Ended::Stopped);
+        if user.is_requested() {
+            return Err(TrialAbort::Stopped);
         }
         Ok(sent.into_iter().collect::<Result<_, _>>()?)
     }
 
     /// Waits until all links are up, or for as long as an interface may need to agree on its rate.
-    fn wait_for_links(&self) -> Result<(), Ended> {
+    fn wait_for_links(&self) -> Result<(), TrialAbort> {
         let began = monotonic();
         while monotonic().nanos_since(began) < LINK_WAIT_NS {
-            if self.context.stop.asked() {
-                return Err(Ended::Stopped);
+            if self.context.stop.is_requested() {
+                return Err(TrialAbort::Stopped);
             }
             if self.facts_now()?.iter().all(|port| port.running) {
                 return Ok(());
@@ -289,7 +304,7 @@ impl Tester<'_, '_> {
     }
 
     /// Waits for frames on their way: until all came, or for the plan's time.
-    fn drain(&mut self, total: u64) -> Result<(), Ended> {
+    fn await_arrivals(&mut self, total: u64) -> Result<(), TrialAbort> {
         let began = monotonic();
         while monotonic().nanos_since(began) < self.times.after_ns {
             let mut came = 0;
@@ -299,8 +314,8 @@ impl Tester<'_, '_> {
             if came >= total {
                 return Ok(());
             }
-            if self.context.stop.asked() {
-                return Err(Ended::Stopped);
+            if self.context.stop.is_requested() {
+                return Err(TrialAbort::Stopped);
             }
             clock::sleep(LOOK);
         }
@@ -308,11 +323,11 @@ impl Tester<'_, '_> {
     }
 
     /// Rests, and looks up for Ctrl-C.
-    fn rest(&self, ns: u64) -> Result<(), Ended> {
+    fn sleep_unless_stopped(&self, ns: u64) -> Result<(), TrialAbort> {
         let began: MonoTime = monotonic();
         loop {
-            if self.context.stop.asked() {
-                return Err(Ended::Stopped);
+            if self.context.stop.is_requested() {
+                return Err(TrialAbort::Stopped);
             }
             let left = ns.saturating_sub(monotonic().nanos_since(began));
             if left == 0 {
@@ -342,10 +357,18 @@ fn joined(parts: &[SendCounts]) -> SendCounts {
 }
 
 /// A port that takes no frames has not offered the load; a link that is down is the reason of both.
-fn or_port_closed(invalid: Option<Invalid>, closed: Option<Failure>) -> Option<Invalid> {
+fn or_port_closed(
+    invalid: Option<InvalidTrialReason>,
+    closed: Option<Failure>,
+) -> Option<InvalidTrialReason> {
     match (invalid, closed) {
-        (Some(invalid @ (Invalid::LinkDown { .. } | Invalid::Loop { .. })), _) => Some(invalid),
-        (_, Some(failure)) => Some(Invalid::GeneratorShort { detail: failure.to_string() }),
+        (
+            Some(invalid @ (InvalidTrialReason::LinkDown { .. } | InvalidTrialReason::Loop { .. })),
+            _,
+        ) => Some(invalid),
+        (_, Some(failure)) => {
+            Some(InvalidTrialReason::GeneratorShort { detail: failure.to_string() })
+        }
         (invalid, None) => invalid,
     }
 }
@@ -376,8 +399,8 @@ fn trial_port(port: usize, result: &SenderResult, outputs: Option<&[usize]>) -> 
     let is_output = |at: usize| outputs.is_none_or(|outputs| outputs.contains(&at));
     let received = || result.received.iter().filter(|(at, _)| is_output(*at)).map(|(_, it)| it);
     let sum = |of: fn(&ReceiveCounts) -> u64| received().map(of).sum::<u64>();
-    let duplicates: Option<Vec<u64>> = received().map(|it| it.duplicates).collect();
-    let best = received().max_by_key(|it| it.frames);
+    let duplicates: Option<Vec<u64>> = received().map(|counts| counts.duplicates).collect();
+    let best = received().max_by_key(|counts| counts.frames);
     TrialPort {
         port: u8::try_from(port).unwrap_or(u8::MAX),
         sent: result.sent.frames,
@@ -390,12 +413,12 @@ fn trial_port(port: usize, result: &SenderResult, outputs: Option<&[usize]>) -> 
         steady_ns: result.sent.timing.steady_ns,
         steady_fps: result.sent.timing.steady_fps(),
         refused: result.sent.refused,
-        received: sum(|it| it.frames),
-        other_length: Some(sum(|it| it.wrong_length)),
+        received: sum(|counts| counts.frames),
+        other_length: Some(sum(|counts| counts.wrong_length)),
         duplicates: duplicates.map(|all| all.into_iter().sum()),
-        reordered: sum(|it| it.reordered),
-        loss_runs: sum(|it| it.loss_runs),
-        latency_p50_ns: best.and_then(|it| it.latency.bins.quantile(0.5)),
+        reordered: sum(|counts| counts.reordered),
+        loss_runs: sum(|counts| counts.loss_runs),
+        latency_p50_ns: best.and_then(|counts| counts.latency.bins.quantile(0.5)),
         interface_sent: None,
         interface_received: None,
     }

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use linerate_core::explain::{Choices, is_clear, next_change};
 use linerate_core::record::{
-    Change, Confidence, Direction, Family, Finish, Intervention, InterventionEnd, MetricId, Plan,
+    Change, Confidence, Direction, Finish, Intervention, InterventionEnd, IpFamily, MetricId, Plan,
     Record, ServerPlan, ShortRun, Stat, TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::time::MonoTime;
-use linerate_sys::clock::{monotonic, record_id, wall};
+use linerate_sys::clock::{monotonic, record_id, wall_time};
 use linerate_sys::host;
 
-use super::{Examined, QUICK, Run, Seen};
+use super::{ExaminationEvent, ExaminationRun, Examined, QUICK};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::throughput;
@@ -26,7 +26,7 @@ const PAIRS_MAX: usize = 4;
 /// Changes tried in each direction.
 const CHANGES_MAX: usize = 4;
 
-impl Run<'_> {
+impl ExaminationRun<'_> {
     /// Whether there is a change to try: for a cause that is not sure, or for its remedy.
     pub(super) fn is_open(&self, examined: &mut Examined, context: &Context<'_>) -> bool {
         let ways = [Direction::Up, Direction::Down].into_iter();
@@ -41,7 +41,7 @@ impl Run<'_> {
         for sure in [false, true] {
             for way in [Direction::Up, Direction::Down] {
                 let others = self.others(way, sure, examined, context);
-                let room = self.room(monotonic().since(self.begin));
+                let room = self.remaining_time(monotonic().duration_since(self.begin));
                 let share = room.map(|room| if others { room / 2 } else { room });
                 let end = (monotonic(), share);
                 for _ in 0..most {
@@ -81,7 +81,7 @@ impl Run<'_> {
         context: &Context<'_>,
     ) -> Option<(Change, Option<Confidence>)> {
         let plan = Plan::Tcp(TcpPlan::default());
-        let mut record = Record::begin(record_id(), context.tool.clone(), plan, wall());
+        let mut record = Record::from_plan(record_id(), context.tool.clone(), plan, wall_time());
         record.parts = std::mem::take(&mut examined.records);
         record.trains = std::mem::take(&mut examined.trains);
         record.path_mtu = std::mem::take(&mut examined.path_mtu);
@@ -113,10 +113,10 @@ impl Run<'_> {
         context: &mut Context<'_>,
         examined: &mut Examined,
     ) -> bool {
-        let Some(plain) = self.short(way) else { return false };
-        let left = |now: MonoTime| room.map(|room| room.saturating_sub(now.since(begun)));
+        let Some(plain) = self.short_test_plan(way) else { return false };
+        let left = |now: MonoTime| room.map(|room| room.saturating_sub(now.duration_since(begun)));
         let Finish::TimeNs(measured_ns) = plain.test.finish else { return false };
-        let pair = self.first.cost(&plain, measured_ns) * 2;
+        let pair = self.first.timed_test_duration(&plain, measured_ns) * 2;
         if left(monotonic()).is_some_and(|left| left < pair * PAIRS_MIN) {
             return false;
         }
@@ -130,7 +130,7 @@ impl Run<'_> {
             ended: InterventionEnd::Runs,
         };
         while made.changed.len() < PAIRS_MAX {
-            if left(monotonic()).is_some_and(|left| left < pair) || context.stop.asked() {
+            if left(monotonic()).is_some_and(|left| left < pair) || context.stop.is_requested() {
                 made.ended = InterventionEnd::Time;
                 break;
             }
@@ -149,13 +149,13 @@ impl Run<'_> {
                 break;
             }
         }
-        (self.seen)(&Seen::Tried(&made));
+        (self.seen)(&ExaminationEvent::Tried(&made));
         examined.interventions.push(made);
-        !context.stop.asked()
+        !context.stop.is_requested()
     }
 
     /// One stream with the kernel's own window, no longer than it takes to see its rate.
-    fn short(&self, way: Direction) -> Option<TcpPlan> {
+    fn short_test_plan(&self, way: Direction) -> Option<TcpPlan> {
         let plan = self.examination.tcp_plans(self.first).into_iter().next()?;
         let directions = match way {
             Direction::Up => TcpDirections::Up,
@@ -201,12 +201,12 @@ fn changed(plan: TcpPlan, change: &Change) -> TcpPlan {
 
 /// The family that a server has too, where its name has one address of each and the user left the
 /// choice.
-pub(super) fn other_family(server: &ServerPlan) -> Option<Family> {
+pub(super) fn other_family(server: &ServerPlan) -> Option<IpFamily> {
     if server.family.is_some() {
         return None;
     }
     let used = resolve(&server.host, server.port, None).ok()?;
-    let other = if used.is_ipv4() { Family::V6 } else { Family::V4 };
+    let other = if used.is_ipv4() { IpFamily::V6 } else { IpFamily::V4 };
     resolve(&server.host, server.port, Some(other)).ok().map(|_| other)
 }
 
@@ -218,9 +218,9 @@ fn short_run(plan: &TcpPlan, way: Direction, context: &mut Context<'_>) -> Optio
         return None;
     }
     Some(ShortRun {
-        goodput_bps: record.value(MetricId::Goodput, Stat::Value, Some(way))?,
-        retransmit_ratio: record.value(MetricId::RetransmitRatio, Stat::Value, Some(way)),
-        rtt_ns: record.value(MetricId::TcpRtt, Stat::P50, Some(way)),
+        goodput_bps: record.summary_value(MetricId::Goodput, Stat::Value, Some(way))?,
+        retransmit_ratio: record.summary_value(MetricId::RetransmitRatio, Stat::Value, Some(way)),
+        rtt_ns: record.summary_value(MetricId::TcpRtt, Stat::P50, Some(way)),
     })
 }
 
@@ -235,7 +235,7 @@ mod tests {
         };
         assert_eq!(of("127.0.0.1", None), None);
         assert_eq!(of("::1", None), None);
-        assert_eq!(of("localhost", Some(Family::V4)), None);
+        assert_eq!(of("localhost", Some(IpFamily::V4)), None);
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
             Change::Segments(1200),
             Change::Buffers(1 << 20),
             Change::OtherPort,
-            Change::Family(Family::V6),
+            Change::Family(IpFamily::V6),
             Change::Writes(1 << 20),
         ];
         // Fields of the plan, those of its parts by name.

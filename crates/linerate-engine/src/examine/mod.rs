@@ -11,20 +11,20 @@ mod schedule;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Caveat, CaveatCode, Direction, Failure, Family, Fault, Finish, Intervention, MetricId, PathMtu,
-    PingMode, PingPlan, PingTransport, Plan, ProbePlan, Record, ServerPlan, Stat, Status,
-    TcpDirections, TcpPlan, TcpTest, TestPlan, Train, Via,
+    Caveat, CaveatCode, DatagramTrain, Direction, Failure, Fault, Finish, Intervention, IpFamily,
+    MetricId, PathMtu, PingMode, PingPlan, PingTransport, Plan, ProbePlan, Record, RecordStatus,
+    ServerPlan, Stat, TcpDirections, TcpPlan, TcpTest, TestPlan, Via,
 };
 use linerate_core::time::MonoTime;
-use linerate_sys::clock::{monotonic, record_id, wall};
+use linerate_sys::clock::{monotonic, record_id, wall_time};
 
 use crate::address::resolve_server;
 use crate::context::Context;
-use crate::flow::ceiling::{Sight, see};
+use crate::flow::ceiling::{Sight, replace_ceilings};
 use crate::flow::trains;
 use crate::rtt;
 use crate::throughput;
-use fold::fold;
+use fold::summarise_parts;
 use probing::{PACED_ROUNDS, PacedRound, Probing};
 use schedule::FirstRtts;
 
@@ -52,18 +52,22 @@ impl From<&TestPlan> for Examination {
 
 /// Surveys a path; `seen` is told of each part. The record has all of them, and what the best of
 /// them say for the whole.
-pub fn run(plan: &TestPlan, context: &mut Context<'_>, seen: &mut dyn FnMut(&Seen<'_>)) -> Record {
+pub fn run(
+    plan: &TestPlan,
+    context: &mut Context<'_>,
+    seen: &mut dyn FnMut(&ExaminationEvent<'_>),
+) -> Record {
     let begin = monotonic();
     let plan_of_all = Plan::Test(plan.clone());
-    let mut record = Record::begin(record_id(), context.tool.clone(), plan_of_all, wall());
+    let mut record = Record::from_plan(record_id(), context.tool.clone(), plan_of_all, wall_time());
     let examined = Examination::from(plan).run(context, seen);
     (record.parts, record.left_out) = (examined.records, examined.left_out);
     (record.trains, record.path_mtu) = (examined.trains, examined.path_mtu);
     record.interventions = examined.interventions;
-    fold(&mut record);
+    summarise_parts(&mut record);
     record.caveats.extend(examined.caveat);
-    if context.stop.asked() {
-        record.status = Status::Interrupted;
+    if context.stop.is_requested() {
+        record.status = RecordStatus::Interrupted;
     }
     record.duration_ns = monotonic().nanos_since(begin);
     record
@@ -108,7 +112,7 @@ const IDLE_PROBES: u32 = 8;
 
 /// Told of an examination as it goes on.
 #[derive(Debug)]
-pub enum Seen<'a> {
+pub enum ExaminationEvent<'a> {
     /// So many measurements are planned, in about this time.
     Planned(usize, Duration),
     /// The measurement with this number is done.
@@ -123,7 +127,7 @@ pub enum Seen<'a> {
 struct Examined {
     records: Vec<Record>,
     left_out: Vec<TcpPlan>,
-    trains: Vec<Train>,
+    trains: Vec<DatagramTrain>,
     path_mtu: Vec<PathMtu>,
     interventions: Vec<Intervention>,
     /// Why there are no trains.
@@ -133,7 +137,11 @@ struct Examined {
 impl Examination {
     /// Measures what fits into the time, the most telling first; `seen` is told of each record.
     /// Ends at the first failure that the rest would share, or when stopped.
-    fn run(&self, context: &mut Context<'_>, seen: &mut dyn FnMut(&Seen<'_>)) -> Examined {
+    fn run(
+        &self,
+        context: &mut Context<'_>,
+        seen: &mut dyn FnMut(&ExaminationEvent<'_>),
+    ) -> Examined {
         let begin = monotonic();
         // Of a name with several addresses all parts go to the one that takes connections; where
         // none does, the probes say what else is known of it.
@@ -143,18 +151,19 @@ impl Examination {
         let count = if first.is_some() { self.ping_count } else { LOOK_PROBES };
         let other_family = interventions::other_family(&self.server);
         let first = first.unwrap_or_default();
-        let mut run = Run { examination: self, begin, first, other_family, seen };
+        let mut run = ExaminationRun { examination: self, begin, first, other_family, seen };
         let mut examined = Examined::default();
         if let Some(record) = run.too_short(Duration::ZERO, context) {
-            run.done(&mut examined, record);
+            run.keep_record(&mut examined, record);
             return examined;
         }
         run.tell_plan();
-        let ping = PingPlan { sizes_bytes: self.sizes().to_vec(), ..self.ping(transport) };
+        let ping =
+            PingPlan { sizes_bytes: self.ping_sizes().to_vec(), ..self.ping_plan(transport) };
         let ping = run.first.probes(ping, count);
         let record = rtt::run(&ping, context);
         let usable = record.failure.as_ref().is_none_or(|failure| failure.fault != Fault::Usage);
-        run.done(&mut examined, record);
+        run.keep_record(&mut examined, record);
         if usable {
             run.all_tcp(context, &mut examined);
         }
@@ -170,7 +179,7 @@ impl Examination {
                 count: Some(LOOK_PROBES),
                 interval_ns: LOOK_INTERVAL_NS,
                 mode: PingMode::Paced,
-                ..self.ping(transport)
+                ..self.ping_plan(transport)
             };
             let (tool, stop) = (context.tool.clone(), context.stop.clone());
             let record = rtt::run(&plan, &mut Context { tool, stop, watch: &mut |_| {} });
@@ -186,11 +195,11 @@ impl Examination {
     }
 
     /// Payloads of the ping: the smallest and the largest alone in a quick survey.
-    fn sizes(&self) -> &'static [u32] {
+    fn ping_sizes(&self) -> &'static [u32] {
         if self.within.is_some_and(|within| within <= QUICK) { &LOOK_SIZES } else { &SIZES_BYTES }
     }
 
-    fn ping(&self, transport: PingTransport) -> PingPlan {
+    fn ping_plan(&self, transport: PingTransport) -> PingPlan {
         PingPlan {
             host: self.server.host.clone(),
             transport,
@@ -217,12 +226,12 @@ impl Examination {
         let (few, many) = STREAMS.split_at(2);
         let plans = few.iter().map(streams);
         let plans = plans.chain(WINDOWS_BYTES.iter().map(window)).chain(many.iter().map(streams));
-        plans.map(|plan| self.tcp(plan, first)).collect()
+        plans.map(|plan| self.timed_tcp_plan(plan, first)).collect()
     }
 
-    fn tcp(&self, base: TcpPlan, first: FirstRtts) -> TcpPlan {
-        let (omit_ns, measured_ns) = first.spans(base.test.window_bytes);
-        let measured_ns = self.tcp_time.map_or(measured_ns, nanos);
+    fn timed_tcp_plan(&self, base: TcpPlan, first: FirstRtts) -> TcpPlan {
+        let (omit_ns, measured_ns) = first.omitted_and_measured_ns(base.test.window_bytes);
+        let measured_ns = self.tcp_time.map_or(measured_ns, saturating_nanos);
         let (omit_ns, measured_ns) = match self.server.via {
             None => (omit_ns, measured_ns),
             // iperf3 omits whole seconds (-O); the others do not know it.
@@ -251,37 +260,37 @@ const fn whole_seconds(ns: u64) -> u64 {
     ns.div_ceil(1_000_000_000) * 1_000_000_000
 }
 
-fn nanos(span: Duration) -> u64 {
+fn saturating_nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// One examination under way.
-struct Run<'a> {
+struct ExaminationRun<'a> {
     examination: &'a Examination,
     begin: MonoTime,
     first: FirstRtts,
     /// An address family of the server that no part has used.
-    other_family: Option<Family>,
-    seen: &'a mut dyn FnMut(&Seen<'_>),
+    other_family: Option<IpFamily>,
+    seen: &'a mut dyn FnMut(&ExaminationEvent<'_>),
 }
 
-impl Run<'_> {
+impl ExaminationRun<'_> {
     /// What both directions of a test take.
-    fn cost(&self, plan: &TcpPlan) -> Duration {
+    fn test_duration(&self, plan: &TcpPlan) -> Duration {
         let Finish::TimeNs(measured_ns) = plan.test.finish else { return Duration::ZERO };
-        self.first.cost(plan, measured_ns) * 2
+        self.first.timed_test_duration(plan, measured_ns) * 2
     }
 
     /// What is left of the time once `spent` of it is over, without the reserve of a thirty-second
     /// part that hosts take that are late; none without a limit.
-    fn room(&self, spent: Duration) -> Option<Duration> {
+    fn remaining_time(&self, spent: Duration) -> Option<Duration> {
         let within = self.examination.within?;
         Some((within - within / 32).saturating_sub(spent))
     }
 
     /// Whether a test fits into what is left of the time, both ways.
-    fn fits(&self, spent: Duration, plan: &TcpPlan) -> bool {
-        self.room(spent).is_none_or(|room| self.cost(plan) <= room)
+    fn fits_remaining_time(&self, spent: Duration, plan: &TcpPlan) -> bool {
+        self.remaining_time(spent).is_none_or(|room| self.test_duration(plan) <= room)
     }
 
     /// Whether tests may be of any length: nobody says how long they are, and both ends are ours.
@@ -292,7 +301,7 @@ impl Run<'_> {
     /// The first test, one stream with the kernel's own window: shorter where there is little time.
     fn first_test(&self, spent: Duration) -> Option<TcpPlan> {
         let plan = self.examination.tcp_plans(self.first).into_iter().next()?;
-        let room = self.room(spent).filter(|_| self.is_flexible());
+        let room = self.remaining_time(spent).filter(|_| self.is_flexible());
         Some(match room {
             Some(room) => self.first.shortened(plan, room / 2),
             None => plan,
@@ -302,7 +311,7 @@ impl Run<'_> {
     /// The first test again, for as long as there is time.
     fn main_test(&self, spent: Duration, open: bool) -> Option<TcpPlan> {
         let plan = self.examination.tcp_plans(self.first).into_iter().next()?;
-        let room = self.room(spent).filter(|_| self.is_flexible())?;
+        let room = self.remaining_time(spent).filter(|_| self.is_flexible())?;
         let share = MAIN_SHARES[usize::from(open)];
         self.first.lengthened(&plan, room.mul_f64(share / 2.0))
     }
@@ -315,9 +324,9 @@ impl Run<'_> {
     ) -> Option<Option<PacedRound>> {
         let [one, two, three, few, fewest] = PACED_ROUNDS;
         let rtt = Duration::from_nanos(self.first.small_ns);
-        let Some(room) = self.room(spent) else {
+        let Some(room) = self.remaining_time(spent) else {
             // Where somebody says how long a test is, a probe is no longer.
-            let most = self.examination.tcp_time.map_or(u64::MAX, nanos);
+            let most = self.examination.tcp_time.map_or(u64::MAX, saturating_nanos);
             let each_ns = one.each_ns().min(most.max(three.each_ns()));
             return Some(Some(one.lasting(each_ns)));
         };
@@ -325,7 +334,8 @@ impl Run<'_> {
         let last = [three, few, fewest].map(|round| (round, most));
         let mut wanted =
             [(one, some), (two, some), (one, most), (two, most)].into_iter().chain(last);
-        let fits = |paced, share| Probing::cost(rates, rtt, paced) <= room.mul_f64(share);
+        let fits =
+            |paced, share| Probing::session_duration(rates, rtt, paced) <= room.mul_f64(share);
         let paced = wanted.find(|(round, share)| fits(Some(*round), *share));
         match paced {
             Some((round, _)) => Some(Some(round)),
@@ -337,17 +347,18 @@ impl Run<'_> {
     /// `spent` of it is over: it would say nothing of what the path carries, and still end well.
     fn too_short(&self, spent: Duration, context: &Context<'_>) -> Option<Record> {
         let first = self.first_test(spent)?;
-        if self.fits(spent, &first) {
+        if self.fits_remaining_time(spent, &first) {
             return None;
         }
         let least = match self.examination.tcp_time {
-            Some(_) => self.cost(&first),
+            Some(_) => self.test_duration(&first),
             None => self.first.shortest(&first) * 2,
         };
         let least = (spent + least).as_secs_f64() * 32.0 / 31.0;
         let within = self.examination.within.unwrap_or_default().as_secs_f64();
-        let mut record = Record::begin(record_id(), context.tool.clone(), Plan::Tcp(first), wall());
-        record.status = Status::Error;
+        let mut record =
+            Record::from_plan(record_id(), context.tool.clone(), Plan::Tcp(first), wall_time());
+        record.status = RecordStatus::Error;
         let reason = format!("no TCP test fits into {within} s");
         let failure = Failure::new(Fault::Usage, "examine", &self.examination.server.host, reason);
         record.failure =
@@ -356,11 +367,11 @@ impl Run<'_> {
     }
 
     fn tell_plan(&mut self) {
-        let pings = self.first.ping_cost(self.examination.sizes().len());
-        let mut spent = monotonic().since(self.begin) + pings;
+        let pings = self.first.ping_cost(self.examination.ping_sizes().len());
+        let mut spent = monotonic().duration_since(self.begin) + pings;
         let mut count = 1;
         let mut add = |spent: &mut Duration, plan: &TcpPlan| {
-            *spent += self.cost(plan);
+            *spent += self.test_duration(plan);
             count += 2;
         };
         if let Some(plan) = self.first_test(spent) {
@@ -369,24 +380,24 @@ impl Run<'_> {
         let trains = self.trains_that_fit(spent, [None; 2]);
         if let Some(paced) = trains.filter(|_| self.examination.server.via.is_none()) {
             let rtt = Duration::from_nanos(self.first.small_ns);
-            spent += Probing::cost([None; 2], rtt, paced);
+            spent += Probing::session_duration([None; 2], rtt, paced);
         }
         if let Some(plan) = self.main_test(spent, false) {
             add(&mut spent, &plan);
         }
         for plan in self.examination.tcp_plans(self.first).iter().skip(1) {
-            if self.fits(spent, plan) {
+            if self.fits_remaining_time(spent, plan) {
                 add(&mut spent, plan);
             }
         }
-        (self.seen)(&Seen::Planned(count, spent));
+        (self.seen)(&ExaminationEvent::Planned(count, spent));
     }
 
     /// Keeps a record and tells of it; whether the rest would share its failure.
-    fn done(&mut self, examined: &mut Examined, mut record: Record) -> bool {
+    fn keep_record(&mut self, examined: &mut Examined, mut record: Record) -> bool {
         // What limits a path must be found on it, also where a laboratory could tell.
-        see(&mut record, Sight::Ends);
-        (self.seen)(&Seen::Done(examined.records.len() + 1, &record));
+        replace_ceilings(&mut record, Sight::Ends);
+        (self.seen)(&ExaminationEvent::Done(examined.records.len() + 1, &record));
         let failed = record.failure.is_some();
         examined.records.push(record);
         failed
@@ -397,7 +408,8 @@ impl Run<'_> {
     fn trains(&mut self, failed: bool, context: &Context<'_>, examined: &mut Examined) {
         let rate = |way| {
             let best = examined.records.iter().rev();
-            let goodput = |part: &Record| part.value(MetricId::Goodput, Stat::Value, Some(way));
+            let goodput =
+                |part: &Record| part.summary_value(MetricId::Goodput, Stat::Value, Some(way));
             let rate = best.filter(|part| matches!(part.plan, Plan::Tcp(_))).find_map(goodput)?;
             (rate > 0.0).then_some(rate * IP_PER_PAYLOAD)
         };
@@ -412,32 +424,32 @@ impl Run<'_> {
             examined.caveat = missing(format!("{via} has none; linerate serve has"));
             return;
         }
-        let spent = monotonic().since(self.begin);
+        let spent = monotonic().duration_since(self.begin);
         let fitting = if failed { Some(None) } else { self.trains_that_fit(spent, rates) };
         let Some(paced) = fitting else {
             examined.caveat = missing("they do not fit into the time; allow more --within".into());
             return;
         };
         let rtt = Duration::from_nanos(self.first.small_ns);
-        let planned = Probing::cost(rates, rtt, paced) * 2 + Duration::from_secs(5);
+        let planned = Probing::session_duration(rates, rtt, paced) * 2 + Duration::from_secs(5);
         let mut probing = if failed { Probing::mtu_alone() } else { Probing::new(rates, paced) };
         let end = trains::run(server, (self.begin, planned), &mut probing, &context.stop);
-        (examined.trains, examined.path_mtu) = probing.found();
+        (examined.trains, examined.path_mtu) = probing.into_results();
         examined.caveat = end.err().and_then(|failure| missing(failure.to_string()));
     }
 
     /// What TCP reaches, trains around that rate, TCP for longer, then by streams and windows.
     fn all_tcp(&mut self, context: &mut Context<'_>, examined: &mut Examined) {
-        let spent = monotonic().since(self.begin);
+        let spent = monotonic().duration_since(self.begin);
         if let Some(record) = self.too_short(spent, context) {
             examined.left_out = self.examination.tcp_plans(self.first);
-            self.done(examined, record);
+            self.keep_record(examined, record);
             return;
         }
         let first = self.first_test(spent);
         let failed = first.is_some_and(|plan| self.both_ways(&plan, context, examined));
         // A path that TCP does not pass may let datagrams pass that say why.
-        if !context.stop.asked() {
+        if !context.stop.is_requested() {
             self.trains(failed, context, examined);
         }
         if failed {
@@ -445,13 +457,13 @@ impl Run<'_> {
             return;
         }
         let open = self.is_open(examined, context);
-        let main = self.main_test(monotonic().since(self.begin), open);
+        let main = self.main_test(monotonic().duration_since(self.begin), open);
         if main.is_some_and(|plan| self.both_ways(&plan, context, examined)) {
             return;
         }
         self.intervene(context, examined);
         for plan in self.examination.tcp_plans(self.first).into_iter().skip(1) {
-            if !self.fits(monotonic().since(self.begin), &plan) {
+            if !self.fits_remaining_time(monotonic().duration_since(self.begin), &plan) {
                 examined.left_out.push(plan);
             } else if self.both_ways(&plan, context, examined) {
                 return;
@@ -464,10 +476,12 @@ impl Run<'_> {
         let unreachable = |record: &Record| {
             record.failure.as_ref().is_some_and(|failure| failure.fault == Fault::Unreachable)
         };
-        let room = self.room(monotonic().since(self.begin)).is_none_or(|room| room >= LOOK_AGAIN);
+        let room = self
+            .remaining_time(monotonic().duration_since(self.begin))
+            .is_none_or(|room| room >= LOOK_AGAIN);
         let answered = self.first != FirstRtts::default();
         let asked = examined.records.iter().any(unreachable) && answered && room;
-        if context.stop.asked() || !asked {
+        if context.stop.is_requested() || !asked {
             return;
         }
         let first = examined.records.iter().find_map(|record| match &record.plan {
@@ -480,11 +494,11 @@ impl Run<'_> {
             count: Some(LOOK_AGAIN_PROBES),
             interval_ns: LOOK_AGAIN_INTERVAL_NS,
             mode: PingMode::Paced,
-            deadline_ns: Some(nanos(LOOK_AGAIN)),
+            deadline_ns: Some(saturating_nanos(LOOK_AGAIN)),
             ..first
         };
         let record = rtt::run(&plan, context);
-        self.done(examined, record);
+        self.keep_record(examined, record);
     }
 
     /// Whether the rest is to be left: it would fail like this one, or nobody wants it.
@@ -495,12 +509,12 @@ impl Run<'_> {
         examined: &mut Examined,
     ) -> bool {
         [TcpDirections::Up, TcpDirections::Down].into_iter().any(|directions| {
-            if context.stop.asked() {
+            if context.stop.is_requested() {
                 return true;
             }
             let test = TcpTest { directions, ..plan.test.clone() };
             let record = throughput::run_tcp(&TcpPlan { test, ..plan.clone() }, context);
-            self.done(examined, record)
+            self.keep_record(examined, record)
         })
     }
 }

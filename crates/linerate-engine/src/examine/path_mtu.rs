@@ -8,7 +8,7 @@
 use linerate_core::record::{AboveMtu, Direction, PathMtu};
 use linerate_proto::native::TrainPlan;
 
-use crate::flow::trains::Seen;
+use crate::flow::trains::ObservedTrain;
 
 /// IP packets of Ethernet and of what goes around or inside it: jumbo frames, FDDI (4352), Ethernet
 /// (RFC 894), PPPoE (RFC 2516), tunnels (GRE, VXLAN, WireGuard, IPsec), IPv6's least (RFC 8200),
@@ -78,17 +78,17 @@ impl MtuSearch {
     }
 
     /// What arrived.
-    pub(super) fn take(&mut self, seen: &[Seen]) {
+    pub(super) fn add_results(&mut self, seen: &[ObservedTrain]) {
         for way in &mut self.ways {
             let of_way = || seen.iter().filter(|seen| seen.train.direction == way.direction);
-            let arrived = of_way().filter(|it| it.train.arrived_ns.iter().any(Option::is_some));
+            let arrived = of_way().filter(|seen| seen.train.arrived_ns.iter().any(Option::is_some));
             let arrived = arrived.map(|seen| seen.train.ip_bytes).max();
             way.passed = way.passed.max(arrived);
             let above = |bytes: &u32| way.passed.is_some_and(|passed| *bytes > passed);
             // The link's own word is exact.
             let refused = of_way().filter(|seen| seen.refused);
             let refused =
-                refused.map(|it| it.icmp_mtu_bytes.map_or(it.train.ip_bytes, |mtu| mtu + 1));
+                refused.map(|seen| seen.icmp_mtu_bytes.map_or(seen.train.ip_bytes, |mtu| mtu + 1));
             way.refused = way.refused.into_iter().chain(refused).filter(above).min();
             let silent = of_way().filter(|seen| !seen.refused).map(|seen| seen.train.ip_bytes);
             way.lost = way.lost.into_iter().chain(silent).filter(above).min();
@@ -104,8 +104,8 @@ impl MtuSearch {
     }
 
     /// What was found.
-    pub(super) fn found(&self) -> Vec<PathMtu> {
-        self.ways.iter().filter_map(Way::found).collect()
+    pub(super) fn path_mtus(&self) -> Vec<PathMtu> {
+        self.ways.iter().filter_map(Way::path_mtu).collect()
     }
 }
 
@@ -119,13 +119,13 @@ impl Way {
         let room = above - passed;
         let even = (1..=BETWEEN).map(|step| passed + room * step / (BETWEEN + 1));
         let mut sizes: Vec<u32> =
-            even.chain(told).filter(|it| *it > passed && *it < above).collect();
+            even.chain(told).filter(|mtu| *mtu > passed && *mtu < above).collect();
         sizes.sort_unstable();
         sizes.dedup();
         sizes
     }
 
-    fn found(&self) -> Option<PathMtu> {
+    fn path_mtu(&self) -> Option<PathMtu> {
         let ip_bytes = self.passed?;
         let lost_bytes = self.lost.into_iter().chain(self.refused).min();
         let above = match (self.lost, self.refused, self.told) {
@@ -142,7 +142,7 @@ impl Way {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::Train;
+    use linerate_core::record::DatagramTrain;
 
     use super::*;
 
@@ -151,21 +151,21 @@ mod tests {
     /// A path whose sender's link takes packets up to `link`, and that carries those up to `mtu`;
     /// a router tells, or none does.
     #[derive(Clone, Copy)]
-    struct Path {
+    struct SimulatedMtuPath {
         link: u32,
         mtu: u32,
         tells: bool,
     }
 
-    fn seen(plan: &TrainPlan, path: Path) -> Seen {
+    fn simulate_train(plan: &TrainPlan, path: SimulatedMtuPath) -> ObservedTrain {
         let ip_bytes = plan.size_bytes + HEADERS;
         let refused = ip_bytes > path.link;
         let count = if refused { 0 } else { plan.count as usize };
         let arrives = (ip_bytes <= path.mtu).then_some(1);
         let told = (refused.then_some(path.link))
             .or_else(|| (path.tells && ip_bytes > path.mtu).then_some(path.mtu));
-        Seen {
-            train: Train {
+        ObservedTrain {
+            train: DatagramTrain {
                 direction: plan.direction,
                 ip_bytes,
                 offered_bps: None,
@@ -180,30 +180,31 @@ mod tests {
     }
 
     /// What is found of a path each way, and in how many rounds.
-    fn search(up: Path, down: Path) -> (Vec<PathMtu>, u32) {
+    fn search(up: SimulatedMtuPath, down: SimulatedMtuPath) -> (Vec<PathMtu>, u32) {
         let mut search = MtuSearch::default();
         loop {
             let plans = search.next(HEADERS);
             if plans.is_empty() {
-                return (search.found(), search.rounds);
+                return (search.path_mtus(), search.rounds);
             }
             let path = |plan: &TrainPlan| if plan.direction == Direction::Up { up } else { down };
-            let seen: Vec<Seen> = plans.iter().map(|plan| seen(plan, path(plan))).collect();
-            search.take(&seen);
+            let seen: Vec<ObservedTrain> =
+                plans.iter().map(|plan| simulate_train(plan, path(plan))).collect();
+            search.add_results(&seen);
         }
     }
 
     #[test]
     fn the_mtu_of_each_direction_is_found_to_the_byte_with_what_becomes_of_larger_ones() {
-        let ethernet = Path { link: 1500, mtu: 9000, tells: false };
+        let ethernet = SimulatedMtuPath { link: 1500, mtu: 9000, tells: false };
         for (up, mtu, above) in [
             (ethernet, 1500, AboveMtu::Link),
-            (Path { link: 1500, mtu: 1413, tells: false }, 1413, AboveMtu::Silent),
-            (Path { link: 1500, mtu: 1413, tells: true }, 1413, AboveMtu::Icmp),
-            (Path { link: 1500, mtu: 1492, tells: false }, 1492, AboveMtu::Silent),
-            (Path { link: 9000, mtu: 1500, tells: false }, 1500, AboveMtu::Silent),
-            (Path { link: 9000, mtu: 8973, tells: true }, 8973, AboveMtu::Icmp),
-            (Path { link: 65_536, mtu: 65_536, tells: false }, 9000, AboveMtu::Unknown),
+            (SimulatedMtuPath { link: 1500, mtu: 1413, tells: false }, 1413, AboveMtu::Silent),
+            (SimulatedMtuPath { link: 1500, mtu: 1413, tells: true }, 1413, AboveMtu::Icmp),
+            (SimulatedMtuPath { link: 1500, mtu: 1492, tells: false }, 1492, AboveMtu::Silent),
+            (SimulatedMtuPath { link: 9000, mtu: 1500, tells: false }, 1500, AboveMtu::Silent),
+            (SimulatedMtuPath { link: 9000, mtu: 8973, tells: true }, 8973, AboveMtu::Icmp),
+            (SimulatedMtuPath { link: 65_536, mtu: 65_536, tells: false }, 9000, AboveMtu::Unknown),
         ] {
             let (found, rounds) = search(up, ethernet);
             let [up, down] = found[..] else { panic!("{found:?}") };
@@ -220,14 +221,14 @@ mod tests {
         let trains = search.next(HEADERS);
         assert_eq!(trains.len(), 2 * SIZES_BYTES.len());
         let round = linerate_proto::native::TrainRound { round: 0, quiet_ns: 0, trains };
-        assert_eq!(round.check(), Ok(()));
+        assert_eq!(round.check_bounds(), Ok(()));
         // 17 sizes three times, and 16 gaps of 2 ms between the last two.
-        assert_eq!(round.end(Direction::Up).as_millis(), 100);
+        assert_eq!(round.last_packet_time(Direction::Up).as_millis(), 100);
     }
 
     #[test]
     fn a_path_on_which_nothing_arrives_has_no_mtu() {
-        let none = Path { link: 1500, mtu: 0, tells: false };
+        let none = SimulatedMtuPath { link: 1500, mtu: 0, tells: false };
         assert_eq!(search(none, none).0, []);
     }
 }

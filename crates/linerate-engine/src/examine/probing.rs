@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use linerate_core::explain::mechanism::mechanism;
-use linerate_core::record::{Direction, PathMtu, Train};
+use linerate_core::record::{DatagramTrain, Direction, PathMtu};
 use linerate_proto::native::TrainPlan;
 
 use super::path_mtu::MtuSearch;
-use crate::flow::trains::{PathSeen, RoundPlan, Rounds, Seen};
+use crate::flow::trains::{ObservedTrain, PathSeen, RoundPlan, Rounds};
 
 const MS: u64 = 1_000_000;
 const SECOND_NS: f64 = 1e9;
@@ -47,11 +47,11 @@ const PACED_PACKETS_MIN: f64 = 20.0;
 const PAUSE_NS: u64 = 150 * MS;
 /// Paced probes in the order in which they are sent, overload last.
 const PACED: [Paced; 5] = [
-    Paced { share: 0.5, size: Size::Large },
-    Paced { share: 0.9, size: Size::Large },
-    Paced { share: 0.9, size: Size::SmallAtEqualPackets },
-    Paced { share: 0.5, size: Size::SmallAtEqualBits },
-    Paced { share: 1.1, size: Size::Large },
+    Paced { share: 0.5, size: ProbePacketSize::Large },
+    Paced { share: 0.9, size: ProbePacketSize::Large },
+    Paced { share: 0.9, size: ProbePacketSize::SmallAtEqualPackets },
+    Paced { share: 0.5, size: ProbePacketSize::SmallAtEqualBits },
+    Paced { share: 1.1, size: ProbePacketSize::Large },
 ];
 /// Those of a survey that has time for three: many packets at half the rate, of which those that
 /// are lost are lost at random; then what passes of a little less than the rate and of more.
@@ -103,11 +103,11 @@ fn trains_before(paced: Option<PacedRound>) -> u64 {
 struct Paced {
     /// Share of the rate of TCP.
     share: f64,
-    size: Size,
+    size: ProbePacketSize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Size {
+enum ProbePacketSize {
     Large,
     /// Small packets, as many a second as large ones at that rate are.
     SmallAtEqualPackets,
@@ -117,7 +117,7 @@ enum Size {
 
 /// What the next round is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum ProbingStage {
     Mtu,
     Trains,
     Paced,
@@ -127,7 +127,7 @@ enum Stage {
 /// The trains of a survey, and what came of them.
 #[derive(Debug)]
 pub(super) struct Probing {
-    stage: Stage,
+    stage: ProbingStage,
     mtu: MtuSearch,
     /// IP bit/s that TCP reached each way; none where that is unknown.
     rates_bps: [Option<f64>; 2],
@@ -135,14 +135,14 @@ pub(super) struct Probing {
     alone: bool,
     /// Paced probes, where there are any.
     paced: Option<PacedRound>,
-    trains: Vec<Train>,
+    trains: Vec<DatagramTrain>,
 }
 
 impl Probing {
     /// Around these rates; without paced probes where there is no time for them.
     pub(super) fn new(rates_bps: [Option<f64>; 2], paced: Option<PacedRound>) -> Self {
         Self {
-            stage: Stage::Mtu,
+            stage: ProbingStage::Mtu,
             mtu: MtuSearch::default(),
             rates_bps,
             alone: false,
@@ -157,12 +157,12 @@ impl Probing {
     }
 
     /// Every train that is worth keeping, and the path MTU of each direction.
-    pub(super) fn found(self) -> (Vec<Train>, Vec<PathMtu>) {
-        (self.trains, self.mtu.found())
+    pub(super) fn into_results(self) -> (Vec<DatagramTrain>, Vec<PathMtu>) {
+        (self.trains, self.mtu.path_mtus())
     }
 
     /// What a session takes, with paced probes or without.
-    pub(super) fn cost(
+    pub(super) fn session_duration(
         rates_bps: [Option<f64>; 2],
         rtt: Duration,
         paced: Option<PacedRound>,
@@ -225,28 +225,34 @@ impl Probing {
             return Vec::new();
         }
         let of = |(direction, rate)| {
-            let paced = Paced { share: BOTH_SHARE, size: Size::Large };
-            let (ip_bytes, packets_per_s) = paced.of(rate, self.large_bytes());
+            let paced = Paced { share: BOTH_SHARE, size: ProbePacketSize::Large };
+            let (ip_bytes, packets_per_s) = paced.packet_size_and_rate(rate, self.large_bytes());
             let size_bytes = ip_bytes - header_bytes;
-            TrainPlan { direction, size_bytes, at_ns, ..even(packets_per_s, BOTH_NS) }
+            TrainPlan {
+                direction,
+                size_bytes,
+                at_ns,
+                ..evenly_spaced_train(packets_per_s, BOTH_NS)
+            }
         };
         [(Direction::Up, up), (Direction::Down, down)].map(of).into()
     }
 
     /// One after the other, so that neither the ends nor a half-duplex link carry both; then both.
-    fn paced(&self, header_bytes: u32, round: PacedRound) -> Vec<TrainPlan> {
+    fn paced_trains(&self, header_bytes: u32, round: PacedRound) -> Vec<TrainPlan> {
         let mut at_ns = 0;
         let mut trains = Vec::new();
         for (direction, rate) in [Direction::Up, Direction::Down].into_iter().zip(self.rates_bps) {
             let Some(rate) = rate else { continue };
             for paced in round.probes {
-                let (ip_bytes, packets_per_s) = paced.of(rate, self.large_bytes());
+                let (ip_bytes, packets_per_s) =
+                    paced.packet_size_and_rate(rate, self.large_bytes());
                 let size_bytes = ip_bytes - header_bytes;
                 let plan = TrainPlan {
                     direction,
                     size_bytes,
                     at_ns,
-                    ..even(packets_per_s, round.each_ns)
+                    ..evenly_spaced_train(packets_per_s, round.each_ns)
                 };
                 at_ns = plan.end_ns() + PAUSE_NS;
                 trains.push(plan);
@@ -261,12 +267,12 @@ impl Probing {
 
 impl Paced {
     /// Length of its packets, and how many a second.
-    fn of(self, rate_bps: f64, large_bytes: u32) -> (u32, f64) {
+    fn packet_size_and_rate(self, rate_bps: f64, large_bytes: u32) -> (u32, f64) {
         let large = self.share * rate_bps / (f64::from(large_bytes) * 8.0);
         let (ip_bytes, packets) = match self.size {
-            Size::Large => (large_bytes, large),
-            Size::SmallAtEqualPackets => (SMALL_BYTES, large),
-            Size::SmallAtEqualBits => {
+            ProbePacketSize::Large => (large_bytes, large),
+            ProbePacketSize::SmallAtEqualPackets => (SMALL_BYTES, large),
+            ProbePacketSize::SmallAtEqualBits => {
                 (SMALL_BYTES, large * f64::from(large_bytes) / f64::from(SMALL_BYTES))
             }
         };
@@ -276,7 +282,7 @@ impl Paced {
 }
 
 /// Packets at an even distance for a time, within the bounds of a paced probe.
-fn even(packets_per_s: f64, span_ns: u64) -> TrainPlan {
+fn evenly_spaced_train(packets_per_s: f64, span_ns: u64) -> TrainPlan {
     let count = packets_per_s * span_ns as f64 / SECOND_NS;
     let gap_ns = ((SECOND_NS / packets_per_s) as u64).min(SECOND_NS as u64);
     TrainPlan {
@@ -299,34 +305,38 @@ fn slot_ns(rates_bps: [Option<f64>; 2]) -> u64 {
 impl Rounds for Probing {
     fn next(&mut self, path: PathSeen) -> Option<RoundPlan> {
         let quiet = (path.rtt + QUIET).min(QUIET_MAX);
-        if self.stage == Stage::Mtu {
+        if self.stage == ProbingStage::Mtu {
             let trains = self.mtu.next(path.header_bytes);
             if !trains.is_empty() {
                 return Some(RoundPlan { trains, quiet });
             }
-            self.stage = if self.alone { Stage::Over } else { Stage::Trains };
+            self.stage = if self.alone { ProbingStage::Over } else { ProbingStage::Trains };
         }
         let trains = match self.stage {
             // A path on which no datagram arrives has no trains to see.
-            Stage::Trains if self.mtu.both_ways().is_some() => self.trains(path.header_bytes),
-            Stage::Paced => {
-                self.paced.map(|it| self.paced(path.header_bytes, it)).unwrap_or_default()
+            ProbingStage::Trains if self.mtu.both_ways().is_some() => {
+                self.trains(path.header_bytes)
             }
+            ProbingStage::Paced => self
+                .paced
+                .map(|round| self.paced_trains(path.header_bytes, round))
+                .unwrap_or_default(),
             _ => Vec::new(),
         };
         (!trains.is_empty()).then_some(RoundPlan { trains, quiet })
     }
 
-    fn take(&mut self, seen: Vec<Seen>) {
+    fn take_round(&mut self, seen: Vec<ObservedTrain>) {
         match self.stage {
-            Stage::Mtu => {
-                self.mtu.take(&seen);
+            ProbingStage::Mtu => {
+                self.mtu.add_results(&seen);
                 return;
             }
-            Stage::Trains => self.stage = Stage::Paced,
-            Stage::Paced | Stage::Over => self.stage = Stage::Over,
+            ProbingStage::Trains => self.stage = ProbingStage::Paced,
+            ProbingStage::Paced | ProbingStage::Over => self.stage = ProbingStage::Over,
         }
-        let sent = seen.into_iter().map(|seen| seen.train).filter(|it| !it.sent_ns.is_empty());
+        let sent =
+            seen.into_iter().map(|seen| seen.train).filter(|train| !train.sent_ns.is_empty());
         self.trains.extend(sent);
         self.follow_capacity();
     }
@@ -338,9 +348,9 @@ mod tests {
 
     use super::*;
 
-    fn check(trains: Vec<TrainPlan>) {
+    fn assert_round_valid(trains: Vec<TrainPlan>) {
         let round = TrainRound { round: 0, quiet_ns: 0, trains };
-        assert_eq!(round.check(), Ok(()));
+        assert_eq!(round.check_bounds(), Ok(()));
     }
 
     #[test]
@@ -353,19 +363,19 @@ mod tests {
             assert!(trains.iter().all(|plan| plan.at_ns < 3_000 * MS), "{rate}");
             let packets: u32 = trains.iter().map(|plan| plan.count).sum();
             assert!(packets <= 20 * 64);
-            check(trains);
-            let paced = probing.paced(28, PACED_ROUNDS[0]);
+            assert_round_valid(trains);
+            let paced = probing.paced_trains(28, PACED_ROUNDS[0]);
             assert!(paced.iter().all(|plan| plan.count <= 4000), "{rate}");
             // Ten probes of a second with pauses; 20 packets of slow paths take longer.
             let end = paced.iter().map(TrainPlan::end_ns).max().unwrap_or(0);
             assert!(end < if rate < 1e6 { 30_000 * MS } else { 12_300 * MS }, "{rate}: {end}");
-            check(paced);
+            assert_round_valid(paced);
         }
     }
 
     #[test]
     fn paced_probes_are_shares_of_the_rate_of_tcp() {
-        let of = |paced: Paced| paced.of(48e6, 1500);
+        let of = |paced: Paced| paced.packet_size_and_rate(48e6, 1500);
         // 48 Mbit/s in packets of 12,000 bits: 4,000 a second.
         assert_eq!(of(PACED[0]), (1500, 2000.0));
         assert_eq!(of(PACED[1]), (1500, 3600.0));
@@ -381,7 +391,7 @@ mod tests {
     fn paced_probes_follow_trains_that_are_faster_than_tcp() {
         let mut probing = Probing::new([Some(2e6), None], Some(PACED_ROUNDS[0]));
         probing.trains = (0..5)
-            .map(|train| Train {
+            .map(|train| DatagramTrain {
                 direction: Direction::Up,
                 ip_bytes: 1500,
                 offered_bps: None,
@@ -404,21 +414,21 @@ mod tests {
     #[test]
     fn probes_go_both_ways_at_once_at_the_end_where_there_is_time() {
         let rates = [Some(48e6), Some(24e6)];
-        let long = Probing::new(rates, Some(PACED_ROUNDS[1])).paced(28, PACED_ROUNDS[1]);
+        let long = Probing::new(rates, Some(PACED_ROUNDS[1])).paced_trains(28, PACED_ROUNDS[1]);
         let [.., up, down] = long[..] else { panic!("too few: {long:?}") };
         assert_eq!((up.direction, down.direction), (Direction::Up, Direction::Down));
         assert_eq!(up.at_ns, down.at_ns);
         // 0.4 of 4,000 and of 2,000 packets a second for 0.6 s.
         assert_eq!((up.count, down.count), (960, 480));
         assert!(long[..long.len() - 2].iter().all(|plan| plan.end_ns() < up.at_ns));
-        let short = Probing::new(rates, Some(PACED_ROUNDS[2])).paced(28, PACED_ROUNDS[2]);
+        let short = Probing::new(rates, Some(PACED_ROUNDS[2])).paced_trains(28, PACED_ROUNDS[2]);
         assert_eq!(short.len(), 2 * PACED.len());
     }
 
     #[test]
     fn a_direction_without_a_rate_has_no_paced_probes() {
         let probing = Probing::new([None, Some(50e6)], Some(PACED_ROUNDS[0]));
-        let paced = probing.paced(28, PACED_ROUNDS[0]);
+        let paced = probing.paced_trains(28, PACED_ROUNDS[0]);
         assert_eq!(paced.len(), PACED.len());
         assert!(paced.iter().all(|plan| plan.direction == Direction::Down));
     }

@@ -84,7 +84,7 @@ impl FirstRtts {
     }
 
     /// Time at the start of a test that does not count, and time that does.
-    pub(super) fn spans(self, window_bytes: Option<u64>) -> (u64, u64) {
+    pub(super) fn omitted_and_measured_ns(self, window_bytes: Option<u64>) -> (u64, u64) {
         let omit_ns = start_up_ns(self.small_ns, window_bytes.unwrap_or(AUTOTUNED_BYTES));
         let measured_ns = MEASURED_NS.max(MEASURED_ROUND_TRIPS * self.small_ns);
         (omit_ns.max(START_UP_NS_MIN), measured_ns)
@@ -100,8 +100,10 @@ impl FirstRtts {
     pub(super) fn shortened(self, plan: TcpPlan, room: Duration) -> TcpPlan {
         let Finish::TimeNs(measured_ns) = plan.test.finish else { return plan };
         let whole = plan.test.omit_ns + measured_ns;
-        let beside = self.cost(&plan, measured_ns).saturating_sub(Duration::from_nanos(whole));
-        let left = nanos(room.saturating_sub(beside));
+        let beside = self
+            .timed_test_duration(&plan, measured_ns)
+            .saturating_sub(Duration::from_nanos(whole));
+        let left = saturating_nanos(room.saturating_sub(beside));
         if left >= whole {
             return plan;
         }
@@ -117,7 +119,8 @@ impl FirstRtts {
     pub(super) fn shortest(self, plan: &TcpPlan) -> Duration {
         let Finish::TimeNs(measured_ns) = plan.test.finish else { return Duration::ZERO };
         let least = self.measured_min().min(measured_ns);
-        self.cost(plan, least).saturating_sub(Duration::from_nanos(plan.test.omit_ns))
+        self.timed_test_duration(plan, least)
+            .saturating_sub(Duration::from_nanos(plan.test.omit_ns))
     }
 
     fn measured_min(self) -> u64 {
@@ -128,22 +131,22 @@ impl FirstRtts {
     /// long as it is.
     pub(super) fn lengthened(self, plan: &TcpPlan, room: Duration) -> Option<TcpPlan> {
         let Finish::TimeNs(measured_ns) = plan.test.finish else { return None };
-        let beside = self.cost(plan, 0);
-        let left = nanos(room.saturating_sub(beside)).min(MEASURED_NS_MAX);
+        let beside = self.timed_test_duration(plan, 0);
+        let left = saturating_nanos(room.saturating_sub(beside)).min(MEASURED_NS_MAX);
         let mut plan = of_spans(plan.clone(), plan.test.omit_ns, left);
         plan.test.interval_ns = (left / SAMPLES).max(SAMPLE_NS_MIN);
         (left >= 2 * measured_ns).then_some(plan)
     }
 
     /// What a test by time takes in all, its probes at rest included.
-    pub(super) fn cost(self, plan: &TcpPlan, measured_ns: u64) -> Duration {
-        let idle = plan.server.probes.as_ref().map_or(0, |it| u64::from(it.idle_count));
+    pub(super) fn timed_test_duration(self, plan: &TcpPlan, measured_ns: u64) -> Duration {
+        let idle = plan.server.probes.as_ref().map_or(0, |plan| u64::from(plan.idle_count));
         let beside = ROUND_TRIPS * self.small_ns + HOSTS_NS + idle * IDLE_INTERVAL_NS;
         Duration::from_nanos(plan.test.omit_ns + measured_ns + beside)
     }
 }
 
-fn nanos(span: Duration) -> u64 {
+fn saturating_nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -159,9 +162,9 @@ mod tests {
     #[test]
     fn a_test_gives_way_to_its_room_and_takes_what_is_left() {
         // 300 ms: 3.3 s of slow start, 1.5 s that count, 9 round trips and 60 ms beside.
-        let (far, ms) = (rtts(300, 300), Duration::from_millis);
+        let (far, ms) = (rtts_from_ms(300, 300), Duration::from_millis);
         let plan = of_spans(TcpPlan::default(), 3_300 * MS, 1_500 * MS);
-        assert_eq!(far.cost(&plan, 1_500 * MS), ms(7_560));
+        assert_eq!(far.timed_test_duration(&plan, 1_500 * MS), ms(7_560));
         let spans = |plan: &TcpPlan| (plan.test.omit_ns, plan.test.finish);
         assert_eq!(spans(&far.shortened(plan.clone(), ms(7_600))), spans(&plan));
         // 5.96 s are 3.2 s beside those 2.76 s: two thirds of 4.8.
@@ -178,7 +181,7 @@ mod tests {
         assert_eq!(far.lengthened(&plan, ms(9_000)), None);
     }
 
-    fn rtts(small_ms: u64, large_ms: u64) -> FirstRtts {
+    fn rtts_from_ms(small_ms: u64, large_ms: u64) -> FirstRtts {
         FirstRtts { small_ns: small_ms * MS, large_ns: large_ms * MS }
     }
 
@@ -193,18 +196,18 @@ mod tests {
         assert_eq!(probes(near).0, PingMode::Flood);
         assert_eq!(probes(near).1, Some(1000));
         // 0.4 s / 4 ms are 100, more than 80 at 5 ms.
-        assert_eq!(probes(rtts(4, 4)), (PingMode::Flood, Some(100), 5));
-        assert_eq!(probes(rtts(40, 40)), (PingMode::Paced, Some(80), 5));
-        assert_eq!(probes(rtts(300, 300)), (PingMode::Paced, Some(80), 5));
+        assert_eq!(probes(rtts_from_ms(4, 4)), (PingMode::Flood, Some(100), 5));
+        assert_eq!(probes(rtts_from_ms(40, 40)), (PingMode::Paced, Some(80), 5));
+        assert_eq!(probes(rtts_from_ms(300, 300)), (PingMode::Paced, Some(80), 5));
         // 1404 more bytes that take 15 ms there and back: 30 ms apart nothing queues.
-        assert_eq!(probes(rtts(100, 115)), (PingMode::Paced, Some(13), 30));
+        assert_eq!(probes(rtts_from_ms(100, 115)), (PingMode::Paced, Some(13), 30));
         // At 64 kbit/s they take 0.35 s: ten probes all the same, stopping.
-        assert_eq!(probes(rtts(30, 380)), (PingMode::Paced, Some(10), 40));
+        assert_eq!(probes(rtts_from_ms(30, 380)), (PingMode::Paced, Some(10), 40));
     }
 
     #[test]
     fn every_size_has_an_end_whatever_is_lost() {
-        let plan = rtts(300, 300).probes(PingPlan::default(), 1000);
+        let plan = rtts_from_ms(300, 300).probes(PingPlan::default(), 1000);
         // 0.6 s and a time-out of four round trips.
         assert_eq!(plan.deadline_ns, Some(1_800 * MS));
     }
@@ -212,10 +215,13 @@ mod tests {
     #[test]
     fn a_test_counts_when_slow_start_is_over() {
         // 6 MiB are 434 initial windows: 9 doublings, and 2 round trips.
-        assert_eq!(rtts(40, 40).spans(None), (440 * MS, 1_000 * MS));
-        assert_eq!(rtts(300, 300).spans(None), (3_300 * MS, 1_500 * MS));
+        assert_eq!(rtts_from_ms(40, 40).omitted_and_measured_ns(None), (440 * MS, 1_000 * MS));
+        assert_eq!(rtts_from_ms(300, 300).omitted_and_measured_ns(None), (3_300 * MS, 1_500 * MS));
         // 64 KiB are 4.5 initial windows: 3 doublings, and 2.
-        assert_eq!(rtts(300, 300).spans(Some(65_536)), (1_500 * MS, 1_500 * MS));
-        assert_eq!(rtts(0, 0).spans(None), (100 * MS, 1_000 * MS));
+        assert_eq!(
+            rtts_from_ms(300, 300).omitted_and_measured_ns(Some(65_536)),
+            (1_500 * MS, 1_500 * MS)
+        );
+        assert_eq!(rtts_from_ms(0, 0).omitted_and_measured_ns(None), (100 * MS, 1_000 * MS));
     }
 }

@@ -16,10 +16,11 @@ fn examination(within: Option<Duration>) -> Examination {
 }
 
 /// A survey that nobody watches.
-fn run_of(examination: &Examination, first: FirstRtts) -> Run<'_> {
+fn run_of(examination: &Examination, first: FirstRtts) -> ExaminationRun<'_> {
     // A closure without state takes no room, so nothing is left behind.
-    let seen: &mut dyn FnMut(&Seen<'_>) = Box::leak(Box::new(|_: &Seen<'_>| {}));
-    Run { examination, begin: monotonic(), first, other_family: None, seen }
+    let seen: &mut dyn FnMut(&ExaminationEvent<'_>) =
+        Box::leak(Box::new(|_: &ExaminationEvent<'_>| {}));
+    ExaminationRun { examination, begin: monotonic(), first, other_family: None, seen }
 }
 
 /// Measurements and seconds that a round trip of so many ms leads to.
@@ -27,13 +28,13 @@ fn planned(ms: u64) -> (usize, f64) {
     let examination = examination(Some(Duration::from_secs(35)));
     let first = FirstRtts { small_ns: ms * 1_000_000, large_ns: ms * 1_000_000 };
     let mut told = None;
-    let mut seen = |seen: &Seen<'_>| {
-        if let Seen::Planned(count, span) = seen {
+    let mut seen = |seen: &ExaminationEvent<'_>| {
+        if let ExaminationEvent::Planned(count, span) = seen {
             told = Some((*count, span.as_secs_f64()));
         }
     };
     let begin = monotonic();
-    Run { examination: &examination, begin, first, other_family: None, seen: &mut seen }
+    ExaminationRun { examination: &examination, begin, first, other_family: None, seen: &mut seen }
         .tell_plan();
     told.expect("it was told")
 }
@@ -57,10 +58,10 @@ fn far_paths_have_a_quick_survey_too() {
         let examination = examination(Some(Duration::from_secs(within)));
         let first = FirstRtts { small_ns: ms * 1_000_000, large_ns: ms * 1_000_000 };
         let run = run_of(&examination, first);
-        let spent = first.ping_cost(examination.sizes().len());
+        let spent = first.ping_cost(examination.ping_sizes().len());
         let plan = run.first_test(spent).expect("there is one");
-        assert!(run.fits(spent, &plan), "{ms} ms in {within} s");
-        let trains = run.trains_that_fit(spent + run.cost(&plan), [Some(50e6); 2]);
+        assert!(run.fits_remaining_time(spent, &plan), "{ms} ms in {within} s");
+        let trains = run.trains_that_fit(spent + run.test_duration(&plan), [Some(50e6); 2]);
         // Random loss is seen below the link's rate: these do not leave paced probes out.
         let paced = ms <= 50 || within > 12;
         assert_eq!(trains.flatten().is_some(), paced, "{ms} ms in {within} s");
@@ -112,7 +113,7 @@ fn without_a_limit_every_test_of_the_list_is_made() {
     let plans = examination.tcp_plans(first);
     assert_eq!(plans.len(), WINDOWS_BYTES.len() + STREAMS.len());
     let run = run_of(&examination, first);
-    assert!(plans.iter().all(|plan| run.fits(Duration::from_secs(86_400), plan)));
+    assert!(plans.iter().all(|plan| run.fits_remaining_time(Duration::from_secs(86_400), plan)));
     // The kernel's own window with one stream is the first.
     assert_eq!((plans[0].test.streams, plans[0].test.window_bytes), (1, None));
 }

@@ -3,15 +3,15 @@
 use std::net::SocketAddr;
 
 use linerate_core::record::{
-    Direction, End, EndReport, Event, Failure, Fault, FlowEnd, SearchNews, Side, Trial, UdpTest,
-    Verified,
+    Direction, EndReport, Event, Failure, Fault, FlowEnd, FlowSide, MeasurementEnd, SearchNews,
+    Trial, UdpTest, Verified,
 };
 use linerate_core::time::MonoTime;
 
 use super::Sample;
 use super::probes::Probers;
 use crate::flow::udp::search_account::SearchAccount;
-use crate::path::witness::Witness;
+use crate::path::witness::PathWitness;
 
 /// An open stream.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Connection {
 /// Everything that was seen of a test.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
-    pub(crate) ends: Vec<End>,
+    pub(crate) ends: Vec<MeasurementEnd>,
     pub(crate) server_host_id: Option<String>,
     pub(crate) begin: MonoTime,
     pub(crate) connections: Vec<Connection>,
@@ -52,7 +52,7 @@ pub(crate) struct Account {
     /// datagrams.
     pub(crate) planned_ns: Option<u64>,
     /// The interval that ended with the time of the test, until the rest after it is known.
-    pub(crate) held: Option<Interval>,
+    pub(crate) held: Option<IntervalSamples>,
     /// Intervals that have been looked at for rows.
     pub(crate) intervals_told: usize,
     /// The interval whose end is that of the last rows.
@@ -72,7 +72,7 @@ pub(crate) struct Account {
     /// What both ends told of a search; none in other tests.
     pub(crate) search: Option<SearchAccount>,
     /// Watches the emulated paths on the way.
-    pub(crate) witness: Option<Witness>,
+    pub(crate) witness: Option<PathWitness>,
     /// Sends probes beside the load.
     pub(crate) prober: Option<Probers>,
     /// Why a figure that the other end told while the test ran cannot be.
@@ -85,12 +85,12 @@ const REST_NS_MIN: u64 = 10_000_000;
 
 /// What both ends knew of their streams at one moment.
 #[derive(Debug, Default)]
-pub(crate) struct Interval {
+pub(crate) struct IntervalSamples {
     pub(crate) local: Vec<Sample>,
     pub(crate) remote: Vec<Sample>,
 }
 
-impl Interval {
+impl IntervalSamples {
     /// When the last of it was known, since the start of the test.
     pub(crate) fn end_ns(&self) -> u64 {
         self.local.iter().chain(&self.remote).map(|sample| sample.t_ns).max().unwrap_or(0)
@@ -101,14 +101,14 @@ type Watch<'a> = &'a mut dyn FnMut(&Event);
 
 impl Account {
     /// Notes this end, and watches the emulated paths to a server.
-    pub(crate) fn begin(&mut self, server: SocketAddr) {
+    pub(crate) fn begin_test(&mut self, server: SocketAddr) {
         self.ends.push(crate::environment::local_end(Some(server.ip())));
-        self.witness = Some(Witness::begin(server.ip()));
+        self.witness = Some(PathWitness::begin_watching(server.ip()));
     }
 
     /// The same for a test of datagrams.
     pub(crate) fn begin_datagrams(&mut self, server: SocketAddr, request: &UdpTest) {
-        self.begin(server);
+        self.begin_test(server);
         self.size_bytes = request.size_bytes;
         self.planned_ns = request.planned_span().map(|span| span.as_nanos() as u64);
     }
@@ -146,28 +146,28 @@ impl Account {
 
     /// Takes the client's samples of an interval.
     pub(crate) fn local_interval(&mut self, samples: Vec<Sample>, watch: Watch<'_>) {
-        self.prober.iter().for_each(|prober| prober.learn(&samples, true));
+        self.prober.iter().for_each(|prober| prober.learn_load_rate(&samples, true));
         self.local_samples.push(samples);
-        self.tell(watch);
+        self.report_intervals(watch);
     }
 
     /// Takes the server's samples of an interval.
     pub(crate) fn remote_interval(&mut self, samples: Vec<Sample>, watch: Watch<'_>) {
-        self.prober.iter().for_each(|prober| prober.learn(&samples, false));
+        self.prober.iter().for_each(|prober| prober.learn_load_rate(&samples, false));
         self.remote_samples.push(samples);
-        self.tell(watch);
+        self.report_intervals(watch);
     }
 
     /// Takes both ends' samples of an interval.
-    pub(crate) fn interval(&mut self, interval: Interval, watch: Watch<'_>) {
+    pub(crate) fn interval(&mut self, interval: IntervalSamples, watch: Watch<'_>) {
         self.local_samples.push(interval.local);
         self.remote_samples.push(interval.remote);
-        self.tell(watch);
+        self.report_intervals(watch);
     }
 
     /// Takes those of the end of an interval, which may come after the time of the test too: then
     /// they wait as [`Self::hold_interval`] has it, and never overtake the ones that wait.
-    pub(crate) fn next_interval(&mut self, interval: Interval, watch: Watch<'_>) {
+    pub(crate) fn next_interval(&mut self, interval: IntervalSamples, watch: Watch<'_>) {
         match self.held {
             Some(_) => self.hold_interval(interval, watch),
             None => self.interval(interval, watch),
@@ -182,7 +182,7 @@ impl Account {
 
     /// Takes those of the moment when senders have to stop. What comes afterwards may be too short
     /// to stand alone, so they wait for [`Self::last_interval`].
-    pub(crate) fn hold_interval(&mut self, interval: Interval, watch: Watch<'_>) {
+    pub(crate) fn hold_interval(&mut self, interval: IntervalSamples, watch: Watch<'_>) {
         if let Some(before) = self.held.replace(interval) {
             self.interval(before, watch);
         }
@@ -190,8 +190,13 @@ impl Account {
 
     /// Takes those of the end, which the rows add up to, at `now_ns` since the start: one row with
     /// the interval that waited, or one after it where the rest is as long as others may be.
-    pub(crate) fn last_interval(&mut self, mut interval: Interval, now_ns: u64, watch: Watch<'_>) {
-        let rest_ns = |held: &Interval| interval.end_ns().saturating_sub(held.end_ns());
+    pub(crate) fn last_interval(
+        &mut self,
+        mut interval: IntervalSamples,
+        now_ns: u64,
+        watch: Watch<'_>,
+    ) {
+        let rest_ns = |held: &IntervalSamples| interval.end_ns().saturating_sub(held.end_ns());
         let held = self.held.take().filter(|held| rest_ns(held) >= self.row_ns_min);
         if let Some(held) = held {
             self.interval(held, watch);
@@ -216,13 +221,13 @@ impl Account {
     /// Takes what an end has to add to a search.
     pub(crate) fn search_news(&mut self, news: Option<SearchNews>, watch: Watch<'_>) {
         if let (Some(search), Some(news)) = (&mut self.search, news) {
-            search.take(&news, watch);
+            search.take_news(&news, watch);
         }
     }
 
     /// Tells the rows of every interval that both ends have sampled. A row needs the receiver's
     /// count and the sender's of the same interval, whichever comes last.
-    fn tell(&mut self, watch: Watch<'_>) {
+    fn report_intervals(&mut self, watch: Watch<'_>) {
         let known = self.local_samples.len();
         let known = if self.one_sided { known } else { known.min(self.remote_samples.len()) };
         for at in self.intervals_told..known {
@@ -237,9 +242,9 @@ impl Account {
     /// a receiver that tells nothing is the sender's.
     pub(super) fn samples(&self, direction: Direction) -> (&[Vec<Sample>], &[Vec<Sample>]) {
         match client_side(direction) {
-            Side::Sender if self.one_sided => (&self.local_samples, &self.local_samples),
-            Side::Sender => (&self.local_samples, &self.remote_samples),
-            Side::Receiver => (&self.remote_samples, &self.local_samples),
+            FlowSide::Sender if self.one_sided => (&self.local_samples, &self.local_samples),
+            FlowSide::Sender => (&self.local_samples, &self.remote_samples),
+            FlowSide::Receiver => (&self.remote_samples, &self.local_samples),
         }
     }
 
@@ -283,9 +288,10 @@ impl Account {
                 both.filter(move |report| report.direction == way).map(|report| &report.end)
             };
             let sent = reports().filter_map(|end| end.sent_datagrams.as_ref());
-            let sent: u64 = sent.map(|it| it.count).sum();
+            let sent: u64 = sent.map(|datagrams| datagrams.count).sum();
             let received = reports().filter_map(|end| end.received_datagrams.as_ref());
-            let received = received.map(|it| it.all.received).reduce(u64::saturating_add)?;
+            let received =
+                received.map(|datagrams| datagrams.all.received).reduce(u64::saturating_add)?;
             (sent > 0 && received == 0).then(|| {
                 let object = match way {
                     Direction::Up => "the datagrams of this host",
@@ -302,18 +308,18 @@ impl Account {
 }
 
 /// The side that the client has in a direction.
-pub(crate) const fn client_side(direction: Direction) -> Side {
+pub(crate) const fn client_side(direction: Direction) -> FlowSide {
     match direction {
-        Direction::Up => Side::Sender,
-        Direction::Down => Side::Receiver,
+        Direction::Up => FlowSide::Sender,
+        Direction::Down => FlowSide::Receiver,
     }
 }
 
 /// The side that the server has in a direction.
-pub(crate) const fn server_side(direction: Direction) -> Side {
+pub(crate) const fn server_side(direction: Direction) -> FlowSide {
     match direction {
-        Direction::Up => Side::Receiver,
-        Direction::Down => Side::Sender,
+        Direction::Up => FlowSide::Receiver,
+        Direction::Down => FlowSide::Sender,
     }
 }
 
@@ -330,7 +336,7 @@ mod tests {
 
     #[test]
     fn nothing_received_of_what_was_sent_is_a_failure_and_silence_is_not() {
-        let report = |end| EndReport::of(Direction::Down, 0, end);
+        let report = |end| EndReport::from_flow_end(Direction::Down, 0, end);
         let sent = |count| FlowEnd {
             sent_datagrams: Some(SentDatagrams { count, ..SentDatagrams::default() }),
             ..FlowEnd::default()

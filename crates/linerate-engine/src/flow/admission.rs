@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_core::policy::TestKind;
 use linerate_core::record::{Finish, TcpTest, UdpTest};
 use linerate_core::units::BitRate;
-use linerate_proto::native::{Fitting, Nonce, Proof, Refuse, RefuseCode, Request};
+use linerate_proto::native::{Fitting, NativeTcpTestRequest, Nonce, Proof, Refuse, RefuseCode};
 use linerate_sys::stop::Stop;
 
 use crate::flow::served::GRACE;
@@ -59,7 +59,7 @@ impl Demand {
         let each = test.pace.map(BitRate::bits_per_sec).filter(|bps| *bps > 0);
         let streams = test.places().count();
         let ways = ways_of(streams, test.streams);
-        let one = test.datagram_budget().map(|it| it.saturating_mul(test.size_bytes.into()));
+        let one = test.datagram_budget().map(|size| size.saturating_mul(test.size_bytes.into()));
         Self {
             planned: test.planned_span(),
             rate_bps: each.map(|bps| bps.saturating_mul(test.streams.into())),
@@ -70,12 +70,12 @@ impl Demand {
     }
 
     /// That of a test over TCP.
-    pub(crate) fn of(test: &TcpTest) -> Self {
+    pub(crate) fn from_tcp_test(test: &TcpTest) -> Self {
         let streams = test.places().count() + usize::from(test.background.is_some());
         let each = test.pace.map(BitRate::bits_per_sec).filter(|bps| *bps > 0);
         let rate_bps = each.map(|bps| bps.saturating_mul(test.streams.into()));
         // The flow in the background has a direction of its own.
-        let beside = test.background().and_then(|it| it.pace).map_or(0, BitRate::bits_per_sec);
+        let beside = test.background().and_then(|test| test.pace).map_or(0, BitRate::bits_per_sec);
         let rate_bps = rate_bps.map(|bps| bps.max(beside));
         let ways = ways_of(test.places().count(), test.streams);
         let one = bytes_of(test).filter(|_| test.background.is_none());
@@ -89,9 +89,9 @@ impl Demand {
     }
 
     /// That of a request, and of those that are to follow it in the same place.
-    pub(crate) fn of_rounds(request: &Request) -> Self {
+    pub(crate) fn of_rounds(request: &NativeTcpTestRequest) -> Self {
         let follow = Duration::from_nanos(request.follow_ns.unwrap_or(0));
-        let one = Self::of(&request.test);
+        let one = Self::from_tcp_test(&request.test);
         Self { planned: one.planned.map(|span| span + follow), ..one }
     }
 }
@@ -124,14 +124,14 @@ pub trait Admission: Sync {
     /// A permit for a test, or the reason against it.
     /// # Errors
     /// The answer to send to the client.
-    fn admit(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse>;
+    fn admit_test(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse>;
 
     /// The same for a client that waits for its place and asks again and again: those that have
     /// waited longer come first.
     /// # Errors
     /// As above.
     fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
-        self.admit(demand, peer)
+        self.admit_test(demand, peer)
     }
 
     /// The same for a client whose address nothing proves, as of datagrams without a handshake: its
@@ -139,7 +139,7 @@ pub trait Admission: Sync {
     /// # Errors
     /// As above.
     fn admit_unproven(&self, demand: &Demand, peer: SocketAddr) -> Result<(Permit, Stop), Refuse> {
-        self.admit(demand, peer).map(|permit| (permit, Stop::new()))
+        self.admit_test(demand, peer).map(|permit| (permit, Stop::new()))
     }
 
     /// A client of this program's own protocol answered the challenge: from now on it is asked for
@@ -161,7 +161,7 @@ pub trait Admission: Sync {
 
     /// After its planned end a test may take this much longer: what is on the way arrives, the
     /// last answers are slow.
-    fn grace(&self) -> Duration {
+    fn grace_period(&self) -> Duration {
         GRACE
     }
 

@@ -1,7 +1,7 @@
 //! Whether anything arrived: a test in which a direction carried nothing has measured no rate,
 //! whoever the other end is.
 
-use linerate_core::record::{Direction, EndReport, Failure, Fault, Plan, Side};
+use linerate_core::record::{Direction, EndReport, Failure, Fault, FlowSide, Plan};
 
 use super::account::{Account, client_side};
 
@@ -10,7 +10,7 @@ use super::account::{Account, client_side};
 /// before.
 pub(super) fn nothing_arrived(plan: &Plan, account: &Account, stopped: bool) -> Option<Failure> {
     let Plan::Tcp(plan) = plan else { return account.nothing_received() };
-    let mut ways = plan.test.directions.each().iter().filter(|_| !stopped);
+    let mut ways = plan.test.directions.each_direction().iter().filter(|_| !stopped);
     let silent = *ways.find(|way| received(account, **way) == Some(0))?;
     let (attempt, sent) = match silent {
         Direction::Up => ("move data to", &account.local),
@@ -31,7 +31,7 @@ pub(super) fn nothing_arrived(plan: &Plan, account: &Account, stopped: bool) -> 
 /// Whether it is known of every direction of a test over TCP that it carried nothing.
 pub(super) fn nothing_at_all(plan: &Plan, account: &Account) -> bool {
     let Plan::Tcp(plan) = plan else { return false };
-    plan.test.directions.each().iter().all(|way| received(account, *way) == Some(0))
+    plan.test.directions.each_direction().iter().all(|way| received(account, *way) == Some(0))
 }
 
 /// Payload that an account has as received in a direction, before the measured span or in it; none
@@ -39,11 +39,12 @@ pub(super) fn nothing_at_all(plan: &Plan, account: &Account) -> bool {
 fn received(account: &Account, way: Direction) -> Option<u64> {
     let all = |report: &EndReport| report.end.bytes.max(report.end.bytes_measured);
     match client_side(way) {
-        Side::Receiver => of_way(&account.local, way).map(all).reduce(u64::saturating_add),
-        Side::Sender => {
+        FlowSide::Receiver => of_way(&account.local, way).map(all).reduce(u64::saturating_add),
+        FlowSide::Sender => {
             let there = of_way(&account.remote, way).map(all).reduce(u64::saturating_add);
-            let acknowledged = of_way(&account.local, way).map(|it| it.end.bytes_measured);
-            let heads = acknowledged.map(|it| it.saturating_sub(account.head_bytes));
+            let acknowledged = of_way(&account.local, way).map(|report| report.end.bytes_measured);
+            let heads =
+                acknowledged.map(|acknowledged| acknowledged.saturating_sub(account.head_bytes));
             there.or_else(|| heads.reduce(u64::saturating_add).filter(|_| account.one_sided))
         }
     }
@@ -61,7 +62,7 @@ mod tests {
 
     fn report(direction: Direction, bytes: u64, bytes_measured: u64) -> EndReport {
         let end = FlowEnd { bytes, bytes_measured, ..FlowEnd::default() };
-        EndReport::of(direction, 0, end)
+        EndReport::from_flow_end(direction, 0, end)
     }
 
     fn reason(directions: TcpDirections, account: &Account) -> Option<String> {

@@ -9,7 +9,7 @@ pub(crate) struct Budget(Option<Arc<AtomicU64>>);
 
 impl Budget {
     /// That of a test that ends with so much.
-    pub(crate) fn of(amount: Option<u64>) -> Self {
+    pub(crate) fn from_amount(amount: Option<u64>) -> Self {
         Self(amount.map(|amount| Arc::new(AtomicU64::new(amount))))
     }
 
@@ -20,7 +20,7 @@ impl Budget {
 
     /// Takes as much of `wanted` as is left.
     #[inline]
-    pub(crate) fn take(&self, wanted: usize) -> usize {
+    pub(crate) fn take_up_to(&self, wanted: usize) -> usize {
         let Some(left) = &self.0 else { return wanted };
         let take = |left: u64| left.checked_sub(left.min(wanted as u64));
         let before = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);

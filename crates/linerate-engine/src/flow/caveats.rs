@@ -1,8 +1,8 @@
 //! What a reader has to know before believing a throughput figure, each with its threshold.
 
 use linerate_core::record::{
-    Asked, Caveat, CaveatCode, Ceiling, Direction, Fault, Finish, Flow, FlowEnd, Interface, LINK,
-    MetricId, Plan, ReceivedDatagrams, Record, SHARE_MAX, Side, Stat, TcpPlan, Via,
+    Asked, Caveat, CaveatCode, Ceiling, Direction, Fault, Finish, Flow, FlowEnd, FlowSide, LINK,
+    MetricId, Plan, ReceivedDatagrams, Record, RecordedInterface, SHARE_MAX, Stat, TcpPlan, Via,
     dropped_at_interface,
 };
 use linerate_core::units::BitRate;
@@ -35,7 +35,7 @@ const LOST_HERE_RATIO: f64 = 1e-4;
 pub(super) fn caveats(record: &Record, account: &Account) -> Vec<Caveat> {
     let flows = &record.flows;
     let mut caveats = Vec::new();
-    for side in [Side::Sender, Side::Receiver] {
+    for side in [FlowSide::Sender, FlowSide::Receiver] {
         caveats.extend(cpu_bound(flows, side));
         caveats.extend(run_queue_wait(flows, side));
     }
@@ -44,7 +44,7 @@ pub(super) fn caveats(record: &Record, account: &Account) -> Vec<Caveat> {
     caveats.extend(record.search.as_ref().into_iter().flat_map(search_account::caveats));
     caveats.extend(windows(flows));
     caveats.extend(congestion_control(flows));
-    caveats.extend(mss(flows));
+    caveats.extend(mss_not_granted(flows));
     caveats.extend(zero_copy(flows));
     caveats.extend(multipath(flows));
     let same_host = same_host(account.server_host_id.as_deref());
@@ -52,7 +52,7 @@ pub(super) fn caveats(record: &Record, account: &Account) -> Vec<Caveat> {
     let ends = record.ends.iter().filter(|end| same_host.is_none() || end.role == "local");
     caveats.extend(ends.filter_map(stolen_time));
     caveats.extend(same_host);
-    caveats.extend(uncut(record));
+    caveats.extend(merged_datagrams(record));
     caveats.extend(fragmented(record, account));
     caveats.extend(one_sided(record, account));
     if let Plan::Tcp(plan) = &record.plan
@@ -60,29 +60,29 @@ pub(super) fn caveats(record: &Record, account: &Account) -> Vec<Caveat> {
     {
         caveats.extend(short_run(plan).or_else(|| start_up::caveat(record, plan)));
     }
-    caveats.extend(pace(record));
+    caveats.extend(pace_not_kept(record));
     caveats.extend(record.ceilings().filter_map(|ceiling| above_ceiling(record, ceiling)));
     caveats.extend(witness::caveats(&record.paths));
     caveats.extend(cut_short(record));
     caveats
 }
 
-fn end_of(flow: &Flow, side: Side) -> Option<&FlowEnd> {
+fn end_of(flow: &Flow, side: FlowSide) -> Option<&FlowEnd> {
     match side {
-        Side::Sender => flow.sender.as_ref(),
-        Side::Receiver => flow.receiver.as_ref(),
+        FlowSide::Sender => flow.sender.as_ref(),
+        FlowSide::Receiver => flow.receiver.as_ref(),
     }
 }
 
-const fn name(side: Side) -> &'static str {
+const fn name(side: FlowSide) -> &'static str {
     match side {
-        Side::Sender => "sender",
-        Side::Receiver => "receiver",
+        FlowSide::Sender => "sender",
+        FlowSide::Receiver => "receiver",
     }
 }
 
 /// A data thread that used nearly all of a core.
-fn cpu_bound(flows: &[Flow], side: Side) -> Option<Caveat> {
+fn cpu_bound(flows: &[Flow], side: FlowSide) -> Option<Caveat> {
     let ends = flows.iter().filter_map(|flow| end_of(flow, side));
     let share = ends.filter_map(cpu_share).reduce(f64::max)?;
     (share >= CPU_BOUND_RATIO).then(|| {
@@ -95,7 +95,7 @@ fn cpu_bound(flows: &[Flow], side: Side) -> Option<Caveat> {
 }
 
 /// A data thread that waited for a core.
-fn run_queue_wait(flows: &[Flow], side: Side) -> Option<Caveat> {
+fn run_queue_wait(flows: &[Flow], side: FlowSide) -> Option<Caveat> {
     let ends = flows.iter().filter_map(|flow| end_of(flow, side));
     let share = ends.filter_map(run_queue_share).reduce(f64::max)?;
     (share >= RUN_QUEUE_WAIT_RATIO).then(|| {
@@ -138,7 +138,7 @@ fn congestion_control(flows: &[Flow]) -> Option<Caveat> {
 }
 
 /// TCP_MAXSEG counts the timestamp option in: up to 12 bytes less than asked are in order.
-fn mss(flows: &[Flow]) -> Option<Caveat> {
+fn mss_not_granted(flows: &[Flow]) -> Option<Caveat> {
     let ends = flows.iter().filter_map(|flow| flow.sender.as_ref());
     let differs = |end: &FlowEnd| {
         let mss = &end.mss_bytes;
@@ -223,7 +223,7 @@ fn interface_drops(flows: &[Flow]) -> Option<Caveat> {
     let of = |way: Direction| flows.iter().filter(move |flow| flow.direction == way);
     let dropped = [Direction::Up, Direction::Down].map(|way| dropped_at_interface(of(way)));
     let dropped: u64 = dropped.into_iter().flatten().sum();
-    let lost: u64 = receivers(flows).map(|it| it.measured.lost).sum();
+    let lost: u64 = receivers(flows).map(|datagrams| datagrams.measured.lost).sum();
     let of_lost = if lost > 0 { format!(" of {lost} lost") } else { String::new() };
     (dropped > 0).then(|| {
         Caveat::new(
@@ -267,7 +267,7 @@ fn short_run(plan: &TcpPlan) -> Option<Caveat> {
 }
 
 /// A sender that could not hold its rate.
-fn pace(record: &Record) -> Option<Caveat> {
+fn pace_not_kept(record: &Record) -> Option<Caveat> {
     let (pace, kept, advice) = match &record.plan {
         Plan::Tcp(plan) => {
             (plan.test.pace, PACE_KEPT_RATIO_TCP, "the path or this host is the limit")
@@ -302,10 +302,10 @@ fn pace(record: &Record) -> Option<Caveat> {
 const UNCUTTING: [&str; 2] = ["loopback", "veth"];
 
 /// Datagrams that were never packets of their own.
-fn uncut(record: &Record) -> Option<Caveat> {
+fn merged_datagrams(record: &Record) -> Option<Caveat> {
     let (joined, all) = receivers(&record.flows)
         .fold((0, 0), |(joined, all), it| (joined + it.joined, all + it.all.received));
-    let kind = |interface: &Interface| interface.kind.clone();
+    let kind = |interface: &RecordedInterface| interface.kind.clone();
     let kinds: Vec<String> =
         record.ends.iter().filter_map(|end| kind(end.interface.as_ref()?)).collect();
     let software = !kinds.is_empty() && kinds.iter().all(|kind| UNCUTTING.contains(&kind.as_str()));
@@ -342,7 +342,7 @@ fn fragmented(record: &Record, account: &Account) -> Option<Caveat> {
 /// More than a bound allows is measured wrongly, or the bound is wrong.
 fn above_ceiling(record: &Record, ceiling: &Ceiling) -> Option<Caveat> {
     let direction = ceiling.direction?;
-    let goodput = record.value(ceiling.metric, Stat::Value, Some(direction))?;
+    let goodput = record.summary_value(ceiling.metric, Stat::Value, Some(direction))?;
     let bound = ceiling.expected().filter(|bound| goodput > bound.value * SHARE_MAX)?;
     let way = match direction {
         Direction::Up => "client to server",
@@ -383,7 +383,7 @@ fn above_ceiling(record: &Record, ceiling: &Ceiling) -> Option<Caveat> {
 /// a lost segment is read all at once, when that segment comes.
 fn waited_behind_a_hole(record: &Record, direction: Direction) -> bool {
     let Plan::Tcp(plan) = &record.plan else { return false };
-    let lost = record.value(MetricId::Retransmits, Stat::Value, Some(direction));
+    let lost = record.summary_value(MetricId::Retransmits, Stat::Value, Some(direction));
     plan.test.omit_ns > 0 && lost.is_some_and(|segments| segments > 0.0)
 }
 
@@ -401,7 +401,9 @@ fn cut_short(record: &Record) -> Option<Caveat> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{CeilingInput, End, RecordId, Rung, Summary, TcpTest, Tool};
+    use linerate_core::record::{
+        CeilingInput, MeasurementEnd, RecordId, Rung, Summary, TcpTest, Tool,
+    };
     use linerate_core::time::WallTime;
 
     use super::*;
@@ -410,23 +412,27 @@ mod tests {
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         let id = RecordId::from_parts(0, [0; 10]);
         let plan = Plan::Tcp(TcpPlan::default());
-        Record::begin(id, tool, plan, WallTime::from_unix_nanos(0))
+        Record::from_plan(id, tool, plan, WallTime::from_unix_nanos(0))
     }
 
     /// The caveat of 100 Mbit/s measured under a link and a window.
-    fn above(
+    fn caveat_above_bounds(
         link_bps: Option<f64>,
         shaper_bps: Option<u64>,
         window_bps: Option<f64>,
     ) -> Option<Caveat> {
         let mut record = record();
-        let interface = Some(Interface { shaper_bps, ..Interface::default() });
-        record.ends = vec![End { role: "local".to_owned(), interface, ..End::default() }];
-        let row = Summary::of(MetricId::Goodput, Stat::Value, 100e6);
+        let interface = Some(RecordedInterface { shaper_bps, ..RecordedInterface::default() });
+        record.ends = vec![MeasurementEnd {
+            role: "local".to_owned(),
+            interface,
+            ..MeasurementEnd::default()
+        }];
+        let row = Summary::from_value(MetricId::Goodput, Stat::Value, 100e6);
         record.summary = vec![row.in_direction(Direction::Up)];
         let mut ceiling = Ceiling::of_goodput(Direction::Up);
         ceiling.value = link_bps;
-        ceiling.inputs = vec![CeilingInput::of("link_rate_bps", 95e6, "of the interface")];
+        ceiling.inputs = vec![CeilingInput::from_value("link_rate_bps", 95e6, "of the interface")];
         ceiling.rungs = vec![Rung {
             kind: "receive_window".to_owned(),
             value: window_bps,
@@ -439,15 +445,15 @@ mod tests {
 
     #[test]
     fn more_than_a_bound_and_a_hundredth_is_a_contradiction_that_names_its_reasons() {
-        let caveat = above(Some(93.5e6), None, None).expect("107 %");
+        let caveat = caveat_above_bounds(Some(93.5e6), None, None).expect("107 %");
         assert_eq!(caveat.code, CaveatCode::AboveCeiling);
         // 100 / 93.5 = 1.0695.
         assert!(caveat.detail.contains("107.0 % of what the link allows"), "{caveat}");
         assert!(caveat.advice.contains("driver"), "{caveat}");
-        let caveat = above(Some(90e6), Some(95_000_000), Some(120e6)).expect("111 %");
+        let caveat = caveat_above_bounds(Some(90e6), Some(95_000_000), Some(120e6)).expect("111 %");
         assert!(caveat.advice.contains("burst"), "{caveat}");
-        let caveat =
-            above(Some(200e6), None, Some(90e6)).expect("more than the receive window allows");
+        let caveat = caveat_above_bounds(Some(200e6), None, Some(90e6))
+            .expect("more than the receive window allows");
         assert!(caveat.detail.contains("the receive window allows"), "{caveat}");
     }
 
@@ -461,7 +467,7 @@ mod tests {
         assert!(!waited_behind_a_hole(&record, Direction::Up));
         record.plan = Plan::Tcp(plan);
         assert!(!waited_behind_a_hole(&record, Direction::Up), "nothing was sent again");
-        let row = Summary::of(MetricId::Retransmits, Stat::Value, 2.0);
+        let row = Summary::from_value(MetricId::Retransmits, Stat::Value, 2.0);
         record.summary = vec![row.in_direction(Direction::Up)];
         assert!(waited_behind_a_hole(&record, Direction::Up));
         assert!(!waited_behind_a_hole(&record, Direction::Down));
@@ -469,7 +475,7 @@ mod tests {
 
     #[test]
     fn below_a_hundredth_above_the_smallest_bound_nothing_is_said() {
-        assert_eq!(above(Some(99.1e6), None, Some(120e6)), None);
-        assert_eq!(above(None, None, None), None);
+        assert_eq!(caveat_above_bounds(Some(99.1e6), None, Some(120e6)), None);
+        assert_eq!(caveat_above_bounds(None, None, None), None);
     }
 }

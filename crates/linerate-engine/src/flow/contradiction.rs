@@ -8,8 +8,8 @@
 //! be, as datagrams that were lost on the way from a sender without a pace.
 
 use linerate_core::record::{
-    DatagramsSent, Direction, EndReport, Failure, Fault, FlowEnd, Plan, ServerPlan, Side, UdpTest,
-    Via,
+    DatagramsSent, Direction, EndReport, Failure, Fault, FlowEnd, FlowSide, Plan, ServerPlan,
+    UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 
@@ -53,7 +53,7 @@ pub(super) fn contradiction(plan: &Plan, account: &Account, elapsed_ns: u64) -> 
         side_of: client_side,
         cpus: account.ends.get(1).and_then(|end| end.cpus),
     };
-    first(plan, account, &figures, elapsed_ns)
+    first_contradiction(plan, account, &figures, elapsed_ns)
 }
 
 /// The first figure of a client that cannot be, in a test that took `elapsed_ns` at this server.
@@ -65,16 +65,16 @@ pub(crate) fn of_client(plan: &Plan, account: &Account, elapsed_ns: u64) -> Opti
         side_of: server_side,
         cpus: None,
     };
-    first(plan, account, &figures, elapsed_ns)
+    first_contradiction(plan, account, &figures, elapsed_ns)
 }
 
-/// The reason why the server cannot have moved `bytes` in a direction, in all streams together;
+/// The reason why the server cannot have moved `impossible_bytes` in a direction, in all streams together;
 /// none where it can.
 pub(crate) fn of_sum(plan: &Plan, account: &Account, way: Direction, bytes: u64) -> Option<String> {
     let end = FlowEnd { bytes, bytes_measured: bytes, ..FlowEnd::default() };
     let figures = Figures {
         own: &account.local,
-        told: &[EndReport::of(way, 0, end)],
+        told: &[EndReport::from_flow_end(way, 0, end)],
         told_samples: &[],
         side_of: client_side,
         cpus: None,
@@ -82,7 +82,7 @@ pub(crate) fn of_sum(plan: &Plan, account: &Account, way: Direction, bytes: u64)
     reason(plan, account, &figures, 0)
 }
 
-fn first(
+fn first_contradiction(
     plan: &Plan,
     account: &Account,
     figures: &Figures<'_>,
@@ -106,11 +106,11 @@ fn reason(
 ) -> Option<String> {
     let (server, omit_ns, pace) = match plan {
         Plan::Tcp(plan) => (&plan.server, plan.test.omit_ns, None),
-        Plan::Udp(plan) => (&plan.server, plan.test.omit_ns, pace(&plan.test)),
+        Plan::Udp(plan) => (&plan.server, plan.test.omit_ns, stream_pace(&plan.test)),
         _ => return None,
     };
     let elapsed_ns = with_slack(elapsed_ns);
-    let limits = Limits {
+    let limits = PlausibleLimits {
         elapsed_ns,
         cpus: figures.cpus.map_or(CPUS_MAX, u64::from).max(1),
         // A path may deliver a datagram twice, which other programs count.
@@ -121,8 +121,8 @@ fn reason(
         stream_bytes_max: sent_bytes_max(pace, elapsed_ns),
     };
     let mut ways = [Direction::Up, Direction::Down].into_iter();
-    ways.find_map(|way| limits.bytes(figures, way))
-        .or_else(|| figures.told.iter().find_map(|report| limits.times(&report.end)))
+    ways.find_map(|way| limits.impossible_bytes(figures, way))
+        .or_else(|| figures.told.iter().find_map(|report| limits.impossible_times(&report.end)))
         .or_else(|| limits.samples(figures))
 }
 
@@ -147,7 +147,7 @@ fn tells_all_sent(server: &ServerPlan, omit_ns: u64) -> bool {
 }
 
 /// The pace of each stream; that of a search is found in the test.
-fn pace<Size>(test: &UdpTest<Size>) -> Option<BitRate> {
+fn stream_pace<Size>(test: &UdpTest<Size>) -> Option<BitRate> {
     test.pace.filter(|pace| test.search.is_none() && pace.bits_per_sec() > 0)
 }
 
@@ -194,7 +194,7 @@ pub(crate) fn of_sender(test: &UdpTest, told: &DatagramsSent, elapsed_ns: u64) -
     }
     let size_bytes = u128::from(test.size_bytes.max(1));
     // One more, for a test of no time.
-    let most = sent_bytes_max(pace(test), elapsed_ns) / size_bytes + 1;
+    let most = sent_bytes_max(stream_pace(test), elapsed_ns) / size_bytes + 1;
     let host_most = u128::from(DATAGRAMS_PER_SECOND_MAX) * u128::from(elapsed_ns) / 1_000_000_000;
     let most = most.min(host_most + 1);
     (u128::from(told.datagrams) > most)
@@ -216,13 +216,13 @@ struct Figures<'a> {
     /// Those of the other end, one list an interval.
     told_samples: &'a [Vec<Sample>],
     /// The side of this end in a direction.
-    side_of: fn(Direction) -> Side,
+    side_of: fn(Direction) -> FlowSide,
     /// Processors of the other end, where it tells them.
     cpus: Option<u32>,
 }
 
 /// What can be.
-struct Limits<'a> {
+struct PlausibleLimits<'a> {
     elapsed_ns: u64,
     cpus: u64,
     copies: u64,
@@ -235,9 +235,9 @@ struct Limits<'a> {
     stream_bytes_max: u128,
 }
 
-impl Limits<'_> {
+impl PlausibleLimits<'_> {
     /// Payload of a direction, all streams together: some programs tell no more.
-    fn bytes(&self, figures: &Figures<'_>, way: Direction) -> Option<String> {
+    fn impossible_bytes(&self, figures: &Figures<'_>, way: Direction) -> Option<String> {
         let here = own_bytes(figures, way)?;
         let reports = || of_way(figures.told, way);
         reports().next()?;
@@ -245,14 +245,15 @@ impl Limits<'_> {
             reports().map(|report| u128::from(pick(&report.end))).sum()
         };
         let there = sum(|end| end.bytes).max(sum(|end| end.bytes_measured));
-        if (figures.side_of)(way) == Side::Receiver {
+        if (figures.side_of)(way) == FlowSide::Receiver {
             let too_little = self.sent_too_little(way, here, there);
             return too_little.or_else(|| self.sent_too_much(figures, way, there));
         }
         if there > self.received_max(here, way) {
             return Some(format!("it received {there} bytes of {here} that were sent"));
         }
-        let lost = sum(|end| end.received_datagrams.as_ref().map_or(0, |it| it.all.lost));
+        let lost =
+            sum(|end| end.received_datagrams.as_ref().map_or(0, |datagrams| datagrams.all.lost));
         let datagrams = u128::from(here / u64::from(self.size_bytes.max(1)));
         (lost > datagrams)
             .then(|| format!("it lost {lost} datagrams of {datagrams} that were sent"))
@@ -282,7 +283,7 @@ impl Limits<'_> {
     }
 
     fn streams(&self, way: Direction) -> u64 {
-        let of_way = self.connections.iter().filter(|it| it.direction == way);
+        let of_way = self.connections.iter().filter(|connection| connection.direction == way);
         of_way.count().max(1) as u64
     }
 
@@ -292,7 +293,7 @@ impl Limits<'_> {
     }
 
     /// Times of a stream.
-    fn times(&self, end: &FlowEnd) -> Option<String> {
+    fn impossible_times(&self, end: &FlowEnd) -> Option<String> {
         let test = seconds(self.elapsed_ns);
         let last_ns = end.span_start_ns.saturating_add(end.span_ns);
         if last_ns > self.elapsed_ns {
@@ -327,9 +328,9 @@ impl Limits<'_> {
         way: Direction,
     ) -> Option<String> {
         let here = own_bytes(figures, way)?;
-        let moved = interval.iter().filter(|it| it.direction == way);
+        let moved = interval.iter().filter(|sample| sample.direction == way);
         let there: u128 = moved.map(|it: &Sample| u128::from(it.bytes)).sum();
-        if (figures.side_of)(way) == Side::Receiver {
+        if (figures.side_of)(way) == FlowSide::Receiver {
             return self.sent_too_much(figures, way, there);
         }
         (there > self.received_max(here, way))
@@ -372,11 +373,11 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn report(direction: Direction, end: FlowEnd) -> EndReport {
-        EndReport::of(direction, 0, end)
+        EndReport::from_flow_end(direction, 0, end)
     }
 
-    /// A test of 1.2 s in which this end moved 12.5 MB in `way` and the other end tells `end`.
-    fn told(plan: &Plan, way: Direction, end: FlowEnd) -> Option<String> {
+    /// A test of 1.2 s in which this end moved 12.5 MB in `way` and the other end tells `flow_end`.
+    fn reason_against_end(plan: &Plan, way: Direction, end: FlowEnd) -> Option<String> {
         let (bytes, span_ns) = (12_500_000, SECOND);
         let own = FlowEnd { bytes, bytes_measured: bytes, span_ns, ..FlowEnd::default() };
         let connection = Connection {
@@ -398,42 +399,54 @@ mod tests {
         })
     }
 
-    fn tcp() -> Plan {
+    fn tcp_plan() -> Plan {
         let server = ServerPlan::new(None, "192.0.2.1", 5210);
         Plan::Tcp(TcpPlan { server, ..TcpPlan::default() })
     }
 
-    fn udp(via: Option<Via>) -> Plan {
+    fn udp_plan(via: Option<Via>) -> Plan {
         let server = ServerPlan::new(via, "192.0.2.1", 5210);
         Plan::Udp(UdpPlan { server, ..UdpPlan::default() })
     }
 
-    fn end(bytes: u64, span_ns: u64) -> FlowEnd {
+    fn flow_end(bytes: u64, span_ns: u64) -> FlowEnd {
         FlowEnd { bytes, bytes_measured: bytes, span_ns, ..FlowEnd::default() }
     }
 
     #[test]
     fn a_receiver_has_no_more_than_was_sent() {
-        assert_eq!(told(&tcp(), Direction::Up, end(12_500_000, SECOND)), None);
-        assert_eq!(told(&tcp(), Direction::Up, end(12_500_000 + 60, SECOND)), None, "a header");
+        assert_eq!(
+            reason_against_end(&tcp_plan(), Direction::Up, flow_end(12_500_000, SECOND)),
+            None
+        );
+        assert_eq!(
+            reason_against_end(&tcp_plan(), Direction::Up, flow_end(12_500_000 + 60, SECOND)),
+            None,
+            "a header"
+        );
         for bytes in [12_600_000, u64::MAX] {
-            let text = told(&tcp(), Direction::Up, end(bytes, SECOND)).expect("more than was sent");
+            let text = reason_against_end(&tcp_plan(), Direction::Up, flow_end(bytes, SECOND))
+                .expect("more than was sent");
             let expected = "the other end's figures contradict this end's: it received";
             assert!(text.contains(expected), "{text}");
         }
-        let measured = FlowEnd { bytes_measured: u64::MAX, ..end(12_500_000, SECOND) };
-        assert!(told(&tcp(), Direction::Up, measured).is_some());
+        let measured = FlowEnd { bytes_measured: u64::MAX, ..flow_end(12_500_000, SECOND) };
+        assert!(reason_against_end(&tcp_plan(), Direction::Up, measured).is_some());
     }
 
     #[test]
     fn copies_of_datagrams_count_where_the_other_program_counts_them() {
-        let twice = || end(25_000_000, SECOND);
-        assert_eq!(told(&udp(Some(Via::Iperf3)), Direction::Up, twice()), None);
-        assert!(told(&udp(None), Direction::Up, twice()).is_some());
+        let twice = || flow_end(25_000_000, SECOND);
+        assert_eq!(reason_against_end(&udp_plan(Some(Via::Iperf3)), Direction::Up, twice()), None);
+        assert!(reason_against_end(&udp_plan(None), Direction::Up, twice()).is_some());
         let lost = |lost| {
             let all = DatagramTally { lost, ..DatagramTally::default() };
             let received_datagrams = Some(ReceivedDatagrams { all, ..Default::default() });
-            told(&udp(None), Direction::Up, FlowEnd { received_datagrams, ..end(0, SECOND) })
+            reason_against_end(
+                &udp_plan(None),
+                Direction::Up,
+                FlowEnd { received_datagrams, ..flow_end(0, SECOND) },
+            )
         };
         // 12.5 MB are 12,500 datagrams of 1000 bytes.
         assert_eq!(lost(12_500), None);
@@ -443,10 +456,15 @@ mod tests {
     #[test]
     fn a_sender_has_not_sent_what_no_buffer_can_have_held() {
         // A buffer of 50 MB that was full at the end.
-        assert_eq!(told(&tcp(), Direction::Down, end(62_500_000, SECOND)), None);
+        assert_eq!(
+            reason_against_end(&tcp_plan(), Direction::Down, flow_end(62_500_000, SECOND)),
+            None
+        );
         // One of 100 MB that nobody asked for; 10 TB in a second are 80 Tbit/s.
         for bytes in [112_500_000, 10_000_000_000_000] {
-            assert!(told(&tcp(), Direction::Down, end(bytes, SECOND)).is_some());
+            assert!(
+                reason_against_end(&tcp_plan(), Direction::Down, flow_end(bytes, SECOND)).is_some()
+            );
         }
         let under_way = |asked, got| {
             let rcvbuf_bytes = Asked { asked, got };
@@ -461,9 +479,10 @@ mod tests {
 
     #[test]
     fn a_sum_of_all_streams_is_held_against_all_of_them() {
-        let local = [0, 1].map(|flow| EndReport::of(Direction::Up, flow, end(1_000_000, SECOND)));
+        let local = [0, 1]
+            .map(|flow| EndReport::from_flow_end(Direction::Up, flow, flow_end(1_000_000, SECOND)));
         let account = Account { local: local.to_vec(), ..Account::default() };
-        let of = |bytes| of_sum(&tcp(), &account, Direction::Up, bytes);
+        let of = |bytes| of_sum(&tcp_plan(), &account, Direction::Up, bytes);
         assert_eq!(of(2_000_000), None);
         let text = of(3_000_000).expect("more than both sent");
         assert_eq!(text, "it received 3000000 bytes of 2000000 that were sent");
@@ -472,21 +491,28 @@ mod tests {
     #[test]
     fn a_sender_has_sent_what_came() {
         let came = 12_500_000;
-        assert_eq!(told(&tcp(), Direction::Down, end(came, SECOND)), None);
+        assert_eq!(reason_against_end(&tcp_plan(), Direction::Down, flow_end(came, SECOND)), None);
         // A block that was written and not counted.
-        assert_eq!(told(&tcp(), Direction::Down, end(came - (1 << 20), SECOND)), None);
-        let text = told(&tcp(), Direction::Down, end(1_000_000, SECOND)).expect("less than came");
+        assert_eq!(
+            reason_against_end(&tcp_plan(), Direction::Down, flow_end(came - (1 << 20), SECOND)),
+            None
+        );
+        let text = reason_against_end(&tcp_plan(), Direction::Down, flow_end(1_000_000, SECOND))
+            .expect("less than came");
         assert!(text.ends_with("it sent 1000000 bytes, and 12500000 came"), "{text}");
-        assert!(told(&udp(None), Direction::Down, end(1_000_000, SECOND)).is_some());
+        assert!(
+            reason_against_end(&udp_plan(None), Direction::Down, flow_end(1_000_000, SECOND))
+                .is_some()
+        );
         // iperf3 leaves out the omitted span, and the others tell what came.
         let of = |via, omit_ns| {
             let server = ServerPlan::new(Some(via), "192.0.2.1", 5201);
             let test = TcpTest { omit_ns, ..TcpTest::default() };
             let plan = Plan::Tcp(TcpPlan { server, test, ..TcpPlan::default() });
-            told(&plan, Direction::Down, end(1_000_000, SECOND)).is_some()
+            reason_against_end(&plan, Direction::Down, flow_end(1_000_000, SECOND)).is_some()
         };
         assert_eq!(
-            [(Via::Iperf3, 0), (Via::Iperf3, 1), (Via::Nuttcp, 0)].map(|it| of(it.0, it.1)),
+            [(Via::Iperf3, 0), (Via::Iperf3, 1), (Via::Nuttcp, 0)].map(|pair| of(pair.0, pair.1)),
             [true, false, false]
         );
     }
@@ -494,9 +520,9 @@ mod tests {
     #[test]
     fn a_sender_of_datagrams_has_sent_no_more_than_its_pace_or_a_port_allows() {
         let of = |mbps: Option<u64>, bytes: u64| {
-            let Plan::Udp(mut plan) = udp(None) else { panic!("a plan of UDP") };
+            let Plan::Udp(mut plan) = udp_plan(None) else { panic!("a plan of UDP") };
             plan.test.pace = mbps.map(|mbps| BitRate::from_bits_per_sec(mbps * 1_000_000));
-            told(&Plan::Udp(plan), Direction::Down, end(bytes, SECOND)).is_some()
+            reason_against_end(&Plan::Udp(plan), Direction::Down, flow_end(bytes, SECOND)).is_some()
         };
         // 100 Mbit/s are 12.5 MB in a second; of 10 TB in 1.2 s they are none, nor of any port.
         assert!(!of(Some(100), 12_500_000) && !of(Some(100), 25_000_000));
@@ -506,7 +532,7 @@ mod tests {
 
     #[test]
     fn what_a_sender_of_datagrams_tells_of_itself_holds_together() {
-        let Plan::Udp(plan) = udp(None) else { panic!("a plan of UDP") };
+        let Plan::Udp(plan) = udp_plan(None) else { panic!("a plan of UDP") };
         // 1 Mbit/s in datagrams of 1000 bytes: 125 a second.
         let test = plan.test.with_size(1000);
         let of = |datagrams, measured, span_ns| {
@@ -546,45 +572,47 @@ mod tests {
     #[test]
     fn a_server_holds_the_figures_of_its_client_against_its_own() {
         let of = |way, client: FlowEnd| {
-            let own = report(way, end(12_500_000, SECOND));
+            let own = report(way, flow_end(12_500_000, SECOND));
             let account = Account {
                 local: vec![report(way, client)],
                 remote: vec![own],
                 ..Account::default()
             };
-            of_client(&tcp(), &account, SECOND).is_some()
+            of_client(&tcp_plan(), &account, SECOND).is_some()
         };
         for way in [Direction::Up, Direction::Down] {
-            assert!(!of(way, end(12_500_000, SECOND)), "{way:?}");
-            assert!(of(way, end(u64::MAX, SECOND)), "{way:?}");
-            assert!(of(way, end(12_500_000, u64::MAX)), "{way:?}");
+            assert!(!of(way, flow_end(12_500_000, SECOND)), "{way:?}");
+            assert!(of(way, flow_end(u64::MAX, SECOND)), "{way:?}");
+            assert!(of(way, flow_end(12_500_000, u64::MAX)), "{way:?}");
         }
-        assert!(of(Direction::Up, end(1_000_000, SECOND)), "it sent less than came");
-        assert!(!of(Direction::Down, end(1_000_000, SECOND)), "the rest may be on its way");
+        assert!(of(Direction::Up, flow_end(1_000_000, SECOND)), "it sent less than came");
+        assert!(!of(Direction::Down, flow_end(1_000_000, SECOND)), "the rest may be on its way");
     }
 
     #[test]
     fn no_time_is_longer_than_the_test() {
-        let with = |end| told(&tcp(), Direction::Up, end);
-        assert!(with(end(1000, 4 * SECOND)).is_some());
-        assert!(with(end(1000, u64::MAX)).is_some());
-        let spent = |ns| with(FlowEnd { cpu_user_ns: Some(ns), ..end(1000, SECOND) });
+        let with = |end| reason_against_end(&tcp_plan(), Direction::Up, end);
+        assert!(with(flow_end(1000, 4 * SECOND)).is_some());
+        assert!(with(flow_end(1000, u64::MAX)).is_some());
+        let spent = |ns| with(FlowEnd { cpu_user_ns: Some(ns), ..flow_end(1000, SECOND) });
         assert_eq!(spent(SECOND), None);
         assert!(spent(u64::MAX).is_some());
-        let waited = FlowEnd { run_queue_wait_ns: Some(u64::MAX), ..end(1000, SECOND) };
+        let waited = FlowEnd { run_queue_wait_ns: Some(u64::MAX), ..flow_end(1000, SECOND) };
         assert!(with(waited).is_some());
     }
 
     #[test]
     fn an_interval_of_more_than_was_sent_is_none() {
-        let mut account =
-            Account { local: vec![report(Direction::Up, end(1000, SECOND))], ..Account::default() };
-        let sample = |bytes, t_ns| Sample { bytes, ..Sample::of(Direction::Up, 0, t_ns) };
+        let mut account = Account {
+            local: vec![report(Direction::Up, flow_end(1000, SECOND))],
+            ..Account::default()
+        };
+        let sample = |bytes, t_ns| Sample { bytes, ..Sample::empty_at(Direction::Up, 0, t_ns) };
         account.remote_samples = vec![vec![sample(900, SECOND)]];
-        assert_eq!(contradiction(&tcp(), &account, SECOND), None);
+        assert_eq!(contradiction(&tcp_plan(), &account, SECOND), None);
         account.remote_samples.push(vec![sample(u64::MAX, SECOND)]);
-        assert!(contradiction(&tcp(), &account, SECOND).is_some());
+        assert!(contradiction(&tcp_plan(), &account, SECOND).is_some());
         account.remote_samples[1] = vec![sample(900, u64::MAX)];
-        assert!(contradiction(&tcp(), &account, SECOND).is_some());
+        assert!(contradiction(&tcp_plan(), &account, SECOND).is_some());
     }
 }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use linerate_core::record::{
-    Contents, DatagramCounts, DatagramsSent, Direction, EndReport, FlowEnd, ReceivedDatagrams,
-    SentDatagrams, Side, SynOptions, Verified, ZeroCopySends,
+    Contents, DatagramCounts, DatagramsSent, Direction, EndReport, FlowEnd, FlowSide,
+    ReceivedDatagrams, SentDatagrams, SynOptions, Verified, ZeroCopySends,
 };
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::monotonic;
@@ -18,7 +18,7 @@ use linerate_sys::thread::{ThreadCost, schedule_of};
 
 use super::{Sample, moved};
 use crate::environment::StolenTime;
-use crate::flow::tcp::span::Measured;
+use crate::flow::tcp::span::MeasuredSpan;
 use crate::host_counters::HostCounters;
 
 /// Flags of a whole test at one end.
@@ -44,7 +44,7 @@ impl Switches {
 
 /// What a data thread shares with the thread that watches it.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct StreamProgress {
     /// Payload bytes written or read so far over TCP.
     pub(crate) bytes: AtomicU64,
     counts: Mutex<DatagramCounts>,
@@ -65,31 +65,31 @@ pub(crate) struct Progress {
     asleep_ns: AtomicU64,
 }
 
-impl Progress {
+impl StreamProgress {
     /// The counts of datagrams so far, consistent with each other.
     pub(crate) fn counts(&self) -> DatagramCounts {
         *lock(&self.counts)
     }
 
     /// Shows new counts of datagrams.
-    pub(crate) fn show(&self, counts: DatagramCounts) {
+    pub(crate) fn show_counts(&self, counts: DatagramCounts) {
         *lock(&self.counts) = counts;
     }
 
     /// Shows those of a receiver, to which some came by `now`.
     pub(crate) fn show_received(&self, counts: DatagramCounts, now: MonoTime) {
-        self.show(counts);
-        self.shown_ns.store(now.nanos(), Ordering::Relaxed);
+        self.show_counts(counts);
+        self.shown_ns.store(now.as_nanos(), Ordering::Relaxed);
     }
 
     /// Time since a receiver last showed its counts, where it has.
     pub(crate) fn silent_ns(&self, now: MonoTime) -> Option<u64> {
         let shown_ns = self.shown_ns.load(Ordering::Relaxed);
-        (shown_ns > 0).then(|| now.nanos().saturating_sub(shown_ns))
+        (shown_ns > 0).then(|| now.as_nanos().saturating_sub(shown_ns))
     }
 
     /// What the sender has sent in all, once it is known.
-    pub(crate) fn sent(&self) -> Option<DatagramsSent> {
+    pub(crate) fn datagrams_sent(&self) -> Option<DatagramsSent> {
         self.sent_since().map(|(sent, _)| sent)
     }
 
@@ -109,13 +109,13 @@ impl Progress {
     }
 
     /// The calling thread begins to move data of this stream.
-    pub(crate) fn begin(&self, thread: u32, now: MonoTime) {
-        self.begun_ns.store(now.nanos(), Ordering::Relaxed);
+    pub(crate) fn begin_transfer(&self, thread: u32, now: MonoTime) {
+        self.begun_ns.store(now.as_nanos(), Ordering::Relaxed);
         self.thread.store(thread, Ordering::Relaxed);
     }
 
     /// The calling thread slept to keep a pace.
-    pub(crate) fn slept(&self, ns: u64) {
+    pub(crate) fn add_sleep_time(&self, ns: u64) {
         self.asleep_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
@@ -134,7 +134,7 @@ impl Progress {
         }
         let asleep = self.asleep_ns();
         let spent = ran.saturating_add(waited).saturating_add(asleep);
-        let blocked = now.nanos().saturating_sub(begun).saturating_sub(spent);
+        let blocked = now.as_nanos().saturating_sub(begun).saturating_sub(spent);
         Sample { blocked_ns: Some(blocked), asleep_ns: Some(asleep), ..times }
     }
 
@@ -153,8 +153,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What a data thread did.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Outcome {
-    pub(crate) measured: Measured,
+pub(crate) struct StreamOutcome {
+    pub(crate) measured: MeasuredSpan,
     pub(crate) io_calls: u64,
     pub(crate) cost: ThreadCost,
     /// Time that the thread slept to keep a pace; none over UDP.
@@ -171,7 +171,7 @@ pub(crate) struct Outcome {
     pub(crate) cpus: (Vec<u32>, Option<u32>),
 }
 
-impl Outcome {
+impl StreamOutcome {
     /// Of a thread that could not begin, or did not end.
     pub(crate) fn failed(reason: impl Into<String>) -> Self {
         let technique = "none".to_owned();
@@ -217,34 +217,34 @@ pub(crate) trait Transport {
     const LINGERS: bool;
 
     /// What the sockets and the thread of a stream tell now.
-    fn sample(&self, stream: &Stream<Self::Socket>, sample: Sample) -> Sample;
+    fn sample(&self, stream: &EndpointStream<Self::Socket>, sample: Sample) -> Sample;
 
     /// What the socket of a stream that is over tells beside its thread, and the client's SYN.
     fn flow_end(&self, socket: &Self::Socket, end: FlowEnd) -> (FlowEnd, Option<SynOptions>);
 
     /// Payload that a stream moved so far, bytes.
-    fn moved_bytes(&self, stream: &Stream<Self::Socket>) -> u64;
+    fn moved_bytes(&self, stream: &EndpointStream<Self::Socket>) -> u64;
 
     /// The address that a stream's socket is connected to.
-    fn peer(&self, socket: &Self::Socket) -> Option<IpAddr>;
+    fn connected_ip(&self, socket: &Self::Socket) -> Option<IpAddr>;
 }
 
 /// One stream of one end.
-pub(crate) struct Stream<S> {
+pub(crate) struct EndpointStream<S> {
     pub(crate) direction: Direction,
     pub(crate) flow: u16,
-    pub(crate) side: Side,
+    pub(crate) side: FlowSide,
     client_addr: String,
-    pub(crate) progress: Arc<Progress>,
+    pub(crate) progress: Arc<StreamProgress>,
     pub(crate) socket: S,
-    thread: Option<JoinHandle<Outcome>>,
+    thread: Option<JoinHandle<StreamOutcome>>,
 }
 
-impl<S> Stream<S> {
+impl<S> EndpointStream<S> {
     /// Starts the stream's thread.
-    pub(crate) fn start(
+    pub(crate) fn start_thread(
         &mut self,
-        run: impl FnOnce() -> Outcome + Send + 'static,
+        run: impl FnOnce() -> StreamOutcome + Send + 'static,
     ) -> linerate_sys::Result<()> {
         let spawned = std::thread::Builder::new().name("linerate-data".to_owned()).spawn(run);
         let failed = |source| linerate_sys::Error::new("start", "a data thread", source);
@@ -252,11 +252,11 @@ impl<S> Stream<S> {
         Ok(())
     }
 
-    fn join(&mut self) -> Outcome {
+    fn join_thread(&mut self) -> StreamOutcome {
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(outcome)) => outcome,
-            Some(Err(_)) => Outcome::failed("the data thread ended by a panic"),
-            None => Outcome::failed("never started"),
+            Some(Err(_)) => StreamOutcome::failed("the data thread ended by a panic"),
+            None => StreamOutcome::failed("never started"),
         }
     }
 }
@@ -266,14 +266,14 @@ impl<S> Stream<S> {
 pub(crate) struct StreamId {
     pub(crate) direction: Direction,
     pub(crate) flow: u16,
-    pub(crate) side: Side,
+    pub(crate) side: FlowSide,
     pub(crate) client_addr: String,
 }
 
 /// The streams of one end of a test.
 pub(crate) struct Endpoint<T: Transport> {
     pub(crate) transport: T,
-    pub(crate) streams: Vec<Stream<T::Socket>>,
+    pub(crate) streams: Vec<EndpointStream<T::Socket>>,
     pub(crate) switches: Arc<Switches>,
     started: MonoTime,
     stolen: Option<StolenTime>,
@@ -282,7 +282,7 @@ pub(crate) struct Endpoint<T: Transport> {
 
 impl<T: Transport> Endpoint<T> {
     /// An end without streams yet.
-    pub(crate) fn over(transport: T) -> Self {
+    pub(crate) fn with_transport(transport: T) -> Self {
         let (streams, switches) = (Vec::new(), Arc::default());
         let (started, stolen, counters) = (MonoTime::default(), None, None);
         Self { transport, streams, switches, started, stolen, counters }
@@ -292,14 +292,15 @@ impl<T: Transport> Endpoint<T> {
     pub(crate) fn push(&mut self, socket: T::Socket, place: StreamId) {
         let StreamId { direction, flow, side, client_addr } = place;
         let (progress, thread) = (Arc::default(), None);
-        let stream = Stream { direction, flow, side, client_addr, progress, socket, thread };
+        let stream =
+            EndpointStream { direction, flow, side, client_addr, progress, socket, thread };
         self.streams.push(stream);
     }
 
     /// Times count from here.
-    pub(crate) fn begin(&mut self, now: MonoTime) {
+    pub(crate) fn start_clock(&mut self, now: MonoTime) {
         self.started = now;
-        self.stolen = Some(StolenTime::begin());
+        self.stolen = Some(StolenTime::start_measuring());
         if self.counters.is_none() {
             self.count_from_here();
         }
@@ -309,8 +310,8 @@ impl<T: Transport> Endpoint<T> {
     /// does it before the start where it can.
     pub(crate) fn count_from_here(&mut self) {
         let mut peers =
-            self.streams.iter().filter_map(|stream| self.transport.peer(&stream.socket));
-        self.counters = Some(HostCounters::begin(peers.next()));
+            self.streams.iter().filter_map(|stream| self.transport.connected_ip(&stream.socket));
+        self.counters = Some(HostCounters::start_counting(peers.next()));
     }
 
     /// Whether the test has begun at this end.
@@ -322,14 +323,17 @@ impl<T: Transport> Endpoint<T> {
     pub(crate) fn sample(&self, now: MonoTime) -> Vec<Sample> {
         let t_ns = now.nanos_since(self.started);
         let samples = self.streams.iter().map(|stream| {
-            let sample = Sample::of(stream.direction, stream.flow, t_ns);
+            let sample = Sample::empty_at(stream.direction, stream.flow, t_ns);
             self.transport.sample(stream, stream.progress.with_times(sample, now))
         });
         samples.collect()
     }
 
     /// The streams that this end sends, or those that it receives.
-    pub(crate) fn on_side(&self, side: Side) -> impl Iterator<Item = &Stream<T::Socket>> {
+    pub(crate) fn on_side(
+        &self,
+        side: FlowSide,
+    ) -> impl Iterator<Item = &EndpointStream<T::Socket>> {
         self.streams.iter().filter(move |stream| stream.side == side)
     }
 
@@ -344,7 +348,7 @@ impl<T: Transport> Endpoint<T> {
     }
 
     /// Everybody leaves at once.
-    pub(crate) fn halt(&self) {
+    pub(crate) fn halt_streams(&self) {
         self.switches.halt.store(true, Ordering::Relaxed);
     }
 
@@ -361,20 +365,21 @@ impl<T: Transport> Endpoint<T> {
     /// Waits for the threads and tells what every stream did.
     pub(crate) fn finish(mut self) -> Vec<EndReport> {
         if T::LINGERS {
-            self.halt();
+            self.halt_streams();
         }
         let mut streams = std::mem::take(&mut self.streams);
-        let outcomes: Vec<Outcome> = streams.iter_mut().map(Stream::join).collect();
+        let outcomes: Vec<StreamOutcome> =
+            streams.iter_mut().map(EndpointStream::join_thread).collect();
         for stream in &streams {
-            moved::note(&stream.client_addr, self.transport.moved_bytes(stream));
+            moved::add_client_bytes(&stream.client_addr, self.transport.moved_bytes(stream));
         }
-        let stolen_ratio = self.stolen.take().and_then(StolenTime::ratio);
+        let stolen_ratio = self.stolen.take().and_then(StolenTime::stolen_ratio);
         let mut deltas = self.counters.take().map(HostCounters::deltas);
         let reports = streams.into_iter().zip(outcomes).map(|(stream, outcome)| {
             let end = outcome.flow_end(self.started);
             let (mut end, syn) = self.transport.flow_end(&stream.socket, end);
             end.tcp_info_at_ns = end.tcp_info.map(|_| monotonic().nanos_since(self.started));
-            let Stream { direction, flow, client_addr, .. } = stream;
+            let EndpointStream { direction, flow, client_addr, .. } = stream;
             EndReport {
                 direction,
                 flow,
@@ -393,9 +398,9 @@ impl<T: Transport> Endpoint<T> {
 impl<T: Transport> Drop for Endpoint<T> {
     /// An endpoint that is given up takes its threads along.
     fn drop(&mut self) {
-        self.halt();
+        self.halt_streams();
         for stream in &self.streams {
-            moved::note(&stream.client_addr, self.transport.moved_bytes(stream));
+            moved::add_client_bytes(&stream.client_addr, self.transport.moved_bytes(stream));
         }
     }
 }

@@ -1,22 +1,23 @@
 //! From what was gathered to the record: ends, flows, series, ceilings and caveats.
 
 use linerate_core::record::{
-    DatagramTally, Direction, End, EndReport, Flow, FlowEnd, MetricId, Plan, ReceivedDatagrams,
-    Record, SentDatagrams, Series, Side, Stat, Summary,
+    DatagramTally, Direction, EndReport, Flow, FlowEnd, FlowSide, MeasurementEnd, MetricId, Plan,
+    ReceivedDatagrams, Record, SentDatagrams, Series, Stat, Summary,
 };
 
 use super::Sample;
 use super::account::{Account, Connection, client_side, rate_bps};
 use super::caveats::caveats;
-use super::ceiling::{self, Sight, see};
-use super::rows::Known;
+use super::ceiling::{self, Sight, replace_ceilings};
+use super::rows::DatagramTotals;
 use super::summary::{direction_summary, goodput};
 use super::tcp::signals;
 
 /// Fills `record`, whose plan is that of the test, with everything that `account` knows.
-pub(crate) fn fold(record: &mut Record, account: &Account) {
-    record.ends = ends(account);
-    record.flows = account.connections.iter().map(|place| flow(place, account)).collect();
+pub(crate) fn fill_record(record: &mut Record, account: &Account) {
+    record.ends = ends_with_stolen_time(account);
+    record.flows =
+        account.connections.iter().map(|place| flow_from_reports(place, account)).collect();
     for direction in [Direction::Up, Direction::Down] {
         let flows: Vec<&Flow> =
             record.flows.iter().filter(|flow| flow.direction == direction).collect();
@@ -24,14 +25,14 @@ pub(crate) fn fold(record: &mut Record, account: &Account) {
         record.summary.extend(summary);
     }
     if let Some(place) = &account.background {
-        let background = flow(place, account);
+        let background = flow_from_reports(place, account);
         let rate = goodput(&background, false);
-        let row = rate.map(|rate| Summary::of(MetricId::Background, Stat::Value, rate));
+        let row = rate.map(|rate| Summary::from_value(MetricId::Background, Stat::Value, rate));
         record.summary.extend(row.map(|row| row.in_direction(place.direction)));
         record.background = Some(background);
     }
     if let Some(search) = &account.search {
-        search.fold(record);
+        search.fill_record(record);
     }
     record.trials.clone_from(&account.trials);
     record.series = account.connections.iter().flat_map(|place| series(place, account)).collect();
@@ -39,13 +40,13 @@ pub(crate) fn fold(record: &mut Record, account: &Account) {
     super::probes::add(record, account.omit_ns);
     match &record.plan {
         Plan::Udp(plan) => ceiling::of_datagrams(record, &plan.clone(), account),
-        _ => see(record, Sight::Plans),
+        _ => replace_ceilings(record, Sight::Plans),
     }
     record.caveats = caveats(record, account);
 }
 
 /// Both ends, each with the processor time that was taken from it.
-fn ends(account: &Account) -> Vec<End> {
+fn ends_with_stolen_time(account: &Account) -> Vec<MeasurementEnd> {
     let mut ends = account.ends.clone();
     for (end, reports) in ends.iter_mut().zip([&account.local, &account.remote]) {
         end.stolen_ratio = reports.iter().find_map(|report| report.stolen_ratio);
@@ -55,7 +56,7 @@ fn ends(account: &Account) -> Vec<End> {
 }
 
 /// One stream with what both ends saw of it.
-fn flow(place: &Connection, account: &Account) -> Flow {
+fn flow_from_reports(place: &Connection, account: &Account) -> Flow {
     let of = |reports: &[EndReport]| {
         let same =
             |report: &&EndReport| report.direction == place.direction && report.flow == place.flow;
@@ -67,8 +68,8 @@ fn flow(place: &Connection, account: &Account) -> Flow {
     // A server that went away has left its samples.
     let remote = remote.map(|report| report.end).or_else(|| last_sample(place, account));
     let (sender, receiver) = match client_side(place.direction) {
-        Side::Sender => (local, remote),
-        Side::Receiver => (remote, local),
+        FlowSide::Sender => (local, remote),
+        FlowSide::Receiver => (remote, local),
     };
     Flow {
         flow: place.flow,
@@ -83,7 +84,7 @@ fn flow(place: &Connection, account: &Account) -> Flow {
 
 /// What the last sample of the server tells of a stream.
 fn last_sample(place: &Connection, account: &Account) -> Option<FlowEnd> {
-    let stream = Sample::of(place.direction, place.flow, 0);
+    let stream = Sample::empty_at(place.direction, place.flow, 0);
     let sample = account.remote_samples.last()?.iter().find(|sample| sample.is_of(&stream))?;
     let end = FlowEnd {
         bytes: sample.bytes,
@@ -95,7 +96,7 @@ fn last_sample(place: &Connection, account: &Account) -> Option<FlowEnd> {
     };
     let Some(counts) = sample.datagrams else { return Some(end) };
     let size_bytes = account.size_bytes;
-    if client_side(place.direction) == Side::Receiver {
+    if client_side(place.direction) == FlowSide::Receiver {
         let (count, measured) = (counts.datagrams, counts.datagrams);
         let sent = SentDatagrams { size_bytes, count, measured, ..SentDatagrams::default() };
         return Some(FlowEnd { sent_datagrams: Some(sent), ..end });
@@ -125,7 +126,7 @@ fn series(place: &Connection, account: &Account) -> Vec<Series> {
 /// Values over time at one end of a stream.
 fn values_of(
     place: &Connection,
-    (metric, side): (MetricId, Side),
+    (metric, side): (MetricId, FlowSide),
     t_ns: impl Iterator<Item = u64>,
     values: Vec<Option<f64>>,
 ) -> Series {
@@ -147,37 +148,37 @@ fn tcp_series(place: &Connection, account: &Account) -> Vec<Series> {
         values_of(place, (metric, side), samples.iter().map(|sample| sample.t_ns), values)
     };
     // What the sender's kernel saw acknowledged stands in for a count that nobody tells.
-    let untold = account.one_sided && client_side(place.direction) == Side::Sender;
-    let counted = if untold { Side::Sender } else { Side::Receiver };
+    let untold = account.one_sided && client_side(place.direction) == FlowSide::Sender;
+    let counted = if untold { FlowSide::Sender } else { FlowSide::Receiver };
     let bytes = received.iter().map(|sample| (sample.t_ns, sample.bytes));
     let rates = interval_rates(bytes, account.row_ns_min);
     let mut all = vec![build(MetricId::Goodput, counted, &received, rates)];
     let received = if untold { Vec::new() } else { received };
     type Pick = fn(&Sample) -> Option<u64>;
-    let picks: [(MetricId, Side, Pick); 8] = [
-        (MetricId::ReceiveWindow, Side::Receiver, |sample| sample.receive_window_bytes),
-        (MetricId::Cwnd, Side::Sender, |sample| sample.cwnd_bytes),
-        (MetricId::TcpRtt, Side::Sender, |sample| sample.rtt_ns),
-        (MetricId::Retransmits, Side::Sender, |sample| sample.retransmits),
-        (MetricId::SendWindow, Side::Sender, |sample| sample.send_window_bytes),
-        (MetricId::DeliveryRate, Side::Sender, |sample| sample.delivery_rate_bps),
-        (MetricId::TcpRttVar, Side::Sender, |sample| sample.rtt_var_ns),
-        (MetricId::PathMtu, Side::Sender, |sample| sample.pmtu_bytes.map(u64::from)),
+    let picks: [(MetricId, FlowSide, Pick); 8] = [
+        (MetricId::ReceiveWindow, FlowSide::Receiver, |sample| sample.receive_window_bytes),
+        (MetricId::Cwnd, FlowSide::Sender, |sample| sample.cwnd_bytes),
+        (MetricId::TcpRtt, FlowSide::Sender, |sample| sample.rtt_ns),
+        (MetricId::Retransmits, FlowSide::Sender, |sample| sample.retransmits),
+        (MetricId::SendWindow, FlowSide::Sender, |sample| sample.send_window_bytes),
+        (MetricId::DeliveryRate, FlowSide::Sender, |sample| sample.delivery_rate_bps),
+        (MetricId::TcpRttVar, FlowSide::Sender, |sample| sample.rtt_var_ns),
+        (MetricId::PathMtu, FlowSide::Sender, |sample| sample.pmtu_bytes.map(u64::from)),
     ];
-    let shares: [(MetricId, Side, Pick); 8] = [
-        (MetricId::CpuShareSender, Side::Sender, |sample| sample.cpu_ns),
-        (MetricId::CpuShareReceiver, Side::Receiver, |sample| sample.cpu_ns),
-        (MetricId::RunQueueWait, Side::Sender, |sample| sample.run_queue_wait_ns),
-        (MetricId::RunQueueWait, Side::Receiver, |sample| sample.run_queue_wait_ns),
-        (MetricId::Blocked, Side::Sender, |sample| sample.blocked_ns),
-        (MetricId::Blocked, Side::Receiver, |sample| sample.blocked_ns),
-        (MetricId::Asleep, Side::Sender, |sample| sample.asleep_ns),
-        (MetricId::Asleep, Side::Receiver, |sample| sample.asleep_ns),
+    let shares: [(MetricId, FlowSide, Pick); 8] = [
+        (MetricId::CpuShareSender, FlowSide::Sender, |sample| sample.cpu_ns),
+        (MetricId::CpuShareReceiver, FlowSide::Receiver, |sample| sample.cpu_ns),
+        (MetricId::RunQueueWait, FlowSide::Sender, |sample| sample.run_queue_wait_ns),
+        (MetricId::RunQueueWait, FlowSide::Receiver, |sample| sample.run_queue_wait_ns),
+        (MetricId::Blocked, FlowSide::Sender, |sample| sample.blocked_ns),
+        (MetricId::Blocked, FlowSide::Receiver, |sample| sample.blocked_ns),
+        (MetricId::Asleep, FlowSide::Sender, |sample| sample.asleep_ns),
+        (MetricId::Asleep, FlowSide::Receiver, |sample| sample.asleep_ns),
     ];
     let levels = picks.map(|(metric, side, pick)| (metric, side, pick, false));
     let shares = shares.map(|(metric, side, pick)| (metric, side, pick, true));
     for (metric, side, pick, share) in levels.into_iter().chain(shares) {
-        let samples = if side == Side::Sender { &sent } else { &received };
+        let samples = if side == FlowSide::Sender { &sent } else { &received };
         let values: Vec<_> = if share {
             interval_shares(samples, pick)
         } else {
@@ -187,10 +188,10 @@ fn tcp_series(place: &Connection, account: &Account) -> Vec<Series> {
             all.push(build(metric, side, samples, values));
         }
     }
-    for (side, samples) in [(Side::Sender, &sent), (Side::Receiver, &received)] {
+    for (side, samples) in [(FlowSide::Sender, &sent), (FlowSide::Receiver, &received)] {
         for (at, metric) in signals::metrics(side).enumerate() {
             let told = |sample: &&Sample| *sample.signals.get(at)?;
-            let values = samples.iter().map(|it| told(it).map(|value| value as f64));
+            let values = samples.iter().map(|sample| told(sample).map(|value| value as f64));
             let values: Vec<_> = values.collect();
             if values.iter().any(Option::is_some) {
                 all.push(build(metric, side, samples, values));
@@ -201,13 +202,13 @@ fn tcp_series(place: &Connection, account: &Account) -> Vec<Series> {
 }
 
 fn datagram_series(place: &Connection, account: &Account) -> Vec<Series> {
-    let known = account.known(place.direction, place.flow);
+    let known = account.datagram_totals(place.direction, place.flow);
     let build = |metric, values| {
-        values_of(place, (metric, Side::Receiver), known.iter().map(|known| known.t_ns), values)
+        values_of(place, (metric, FlowSide::Receiver), known.iter().map(|known| known.t_ns), values)
     };
     let bytes = known.iter().map(|known| (known.t_ns, known.bytes));
     let rates = interval_rates(bytes, account.row_ns_min);
-    type Pick = fn(&Known) -> Option<u64>;
+    type Pick = fn(&DatagramTotals) -> Option<u64>;
     let counts: [(MetricId, Pick); 6] = [
         (MetricId::DatagramsSent, |known| Some(known.sent)),
         (MetricId::DatagramsReceived, |known| Some(known.received)),
@@ -260,27 +261,28 @@ mod tests {
     use super::*;
 
     fn sample(t_ns: u64, bytes: u64, cpu_ns: Option<u64>) -> Sample {
-        Sample { bytes, cpu_ns, ..Sample::of(Direction::Up, 0, t_ns) }
+        Sample { bytes, cpu_ns, ..Sample::empty_at(Direction::Up, 0, t_ns) }
     }
 
     /// The end that the goodput of a stream of one sample is of.
-    fn goodput_of(direction: Direction, one_sided: bool) -> Option<Side> {
-        let samples = vec![vec![Sample { bytes: 100, ..Sample::of(direction, 0, 1_000_000_000) }]];
+    fn goodput_of(direction: Direction, one_sided: bool) -> Option<FlowSide> {
+        let samples =
+            vec![vec![Sample { bytes: 100, ..Sample::empty_at(direction, 0, 1_000_000_000) }]];
         let (local_samples, remote_samples) = (samples.clone(), samples);
         let mut account =
             Account { one_sided, local_samples, remote_samples, ..Account::default() };
         account.connected(direction, 0, "192.0.2.1:1", ([192, 0, 2, 2], 5210).into());
         let all = series(&account.connections[0], &account);
-        all.iter().find(|it| it.metric == MetricId::Goodput)?.side
+        all.iter().find(|series| series.metric == MetricId::Goodput)?.side
     }
 
     #[test]
     fn a_rate_is_the_receiver_s_but_where_the_server_that_receives_tells_nothing() {
         for (direction, one_sided, side) in [
-            (Direction::Up, false, Side::Receiver),
-            (Direction::Up, true, Side::Sender),
-            (Direction::Down, false, Side::Receiver),
-            (Direction::Down, true, Side::Receiver),
+            (Direction::Up, false, FlowSide::Receiver),
+            (Direction::Up, true, FlowSide::Sender),
+            (Direction::Down, false, FlowSide::Receiver),
+            (Direction::Down, true, FlowSide::Receiver),
         ] {
             assert_eq!(goodput_of(direction, one_sided), Some(side), "{direction:?} {one_sided}");
         }
@@ -293,11 +295,11 @@ mod tests {
         account.connected_background(Direction::Down, "192.0.2.1:1", server);
         let end = |bytes| FlowEnd { bytes_measured: bytes, ..FlowEnd::default() };
         account.local = vec![
-            EndReport::of(Direction::Up, 0, end(7)),
-            EndReport::of(Direction::Down, 0, end(5)),
+            EndReport::from_flow_end(Direction::Up, 0, end(7)),
+            EndReport::from_flow_end(Direction::Down, 0, end(5)),
         ];
-        account.remote = vec![EndReport::of(Direction::Down, 0, end(6))];
-        let found = flow(account.background.as_ref().expect("it was noted"), &account);
+        account.remote = vec![EndReport::from_flow_end(Direction::Down, 0, end(6))];
+        let found = flow_from_reports(account.background.as_ref().expect("it was noted"), &account);
         let bytes = [found.sender, found.receiver].map(|end| end.map(|end| end.bytes_measured));
         assert_eq!(bytes, [Some(6), Some(5)]);
     }

@@ -34,4 +34,4 @@ pub mod udp;
 
 pub(crate) use net::{Net, Socket};
 pub use samples::Sample;
-pub(crate) use session::{Answer, Flows, Session, Words, run};
+pub(crate) use session::{Flows, FlowsAnswer, TestSession, Words, run};

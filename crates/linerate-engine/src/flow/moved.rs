@@ -14,17 +14,17 @@ fn lock() -> MutexGuard<'static, Option<HashMap<IpAddr, u64>>> {
 }
 
 /// Begins to count.
-pub fn count() {
+pub fn start_counting() {
     lock().get_or_insert_default();
 }
 
 /// What was moved since the last call, in bytes, by the client's address.
-pub fn take() -> Vec<(IpAddr, u64)> {
+pub fn take_client_bytes() -> Vec<(IpAddr, u64)> {
     lock().as_mut().map(|moved| moved.drain().collect()).unwrap_or_default()
 }
 
 /// Counts what was moved with a client, whose address is as in records.
-pub(crate) fn note(client_addr: &str, bytes: u64) {
+pub(crate) fn add_client_bytes(client_addr: &str, bytes: u64) {
     let Some(client) = client_addr.parse::<SocketAddr>().ok().filter(|_| bytes > 0) else { return };
     if let Some(moved) = lock().as_mut() {
         let count = moved.entry(client.ip()).or_default();
@@ -43,13 +43,13 @@ mod tests {
             let ours = IpAddr::from([203, 0, 113, 77]);
             moved.into_iter().find(|(client, _)| *client == ours).map(|(_, bytes)| bytes)
         };
-        note("203.0.113.77:1", 5);
-        count();
-        assert_eq!(of(take()), None, "nobody had asked");
-        note("203.0.113.77:1", 5);
-        note("203.0.113.77:2", 7);
-        note("", 1);
-        assert_eq!(of(take()), Some(12));
-        assert_eq!(of(take()), None);
+        add_client_bytes("203.0.113.77:1", 5);
+        start_counting();
+        assert_eq!(of(take_client_bytes()), None, "nobody had asked");
+        add_client_bytes("203.0.113.77:1", 5);
+        add_client_bytes("203.0.113.77:2", 7);
+        add_client_bytes("", 1);
+        assert_eq!(of(take_client_bytes()), Some(12));
+        assert_eq!(of(take_client_bytes()), None);
     }
 }

@@ -9,7 +9,7 @@ use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::poll::readable;
 
-use crate::flow::peer::plain;
+use crate::flow::peer::plain_address;
 
 /// A stream of control bytes, and the time.
 pub(crate) trait Net {
@@ -36,7 +36,7 @@ impl Socket {
     /// Takes over a connection with `peer`.
     pub(crate) fn new(stream: TcpStream) -> Result<Self, Failure> {
         let ready = stream.set_nodelay(true).and_then(|()| stream.set_nonblocking(true));
-        let peer = || stream.peer_addr().map_or_else(|_| "a peer".to_owned(), plain);
+        let peer = || stream.peer_addr().map_or_else(|_| "a peer".to_owned(), plain_address);
         ready.map_err(|error| Failure::new(Fault::System, "set up control to", peer(), error))?;
         Ok(Self { stream })
     }
@@ -67,7 +67,7 @@ impl Net for Socket {
     }
 
     fn wait(&mut self, until: MonoTime, for_bytes: bool) {
-        let span = until.since(monotonic());
+        let span = until.duration_since(monotonic());
         match for_bytes {
             // What is wrong with the connection shows when it is read.
             true => drop(readable(&self.stream, span)),

@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 
 use linerate_core::record::{AccessToken, Failure, FailureCode, Fault};
-use linerate_proto::native::{Credentials, Nonce};
+use linerate_proto::native::{NativeCredentials, Nonce};
 use linerate_sys::clock::random_bytes;
 use linerate_sys::tcp;
 
@@ -15,7 +15,7 @@ use crate::failure::{code_of, unreachable_words, words_of};
 use crate::socket_address::canonical;
 
 /// An address as people write it: IPv4 peers of a socket for both families are IPv4.
-pub(crate) fn plain(address: SocketAddr) -> String {
+pub(crate) fn plain_address(address: SocketAddr) -> String {
     canonical(address).to_string()
 }
 
@@ -27,23 +27,25 @@ pub(crate) fn bind_address(bind: Option<&str>) -> Result<Option<IpAddr>, Failure
     address.parse().map(Some).map_err(|_| {
         Failure::new(Fault::Usage, "bind", text, "not an IP address")
             .advise("give an address of this host to -B")
-            .coded(FailureCode::Listen)
+            .with_code(FailureCode::Listen)
     })
 }
 
 /// The token of a plan with a fresh nonce, as a server asks for it at one login.
-pub(crate) fn credentials(token: Option<&AccessToken>) -> Option<Credentials> {
-    token.map(|token| Credentials { token: token.clone(), nonce: Nonce(random_bytes()) })
+pub(crate) fn credentials(token: Option<&AccessToken>) -> Option<NativeCredentials> {
+    token.map(|token| NativeCredentials { token: token.clone(), nonce: Nonce(random_bytes()) })
 }
 
 /// The failure of a connect(2), or of a bind(2) before it, with what to do about it.
 pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {
     let code = code_of(error);
     let peer = error.object.parse::<SocketAddr>().ok().filter(|_| error.call == tcp::CONNECT);
-    if let Some((reason, advice)) = peer.and_then(|it| unreachable_words(&error.source, it.ip())) {
+    if let Some((reason, advice)) =
+        peer.and_then(|address| unreachable_words(&error.source, address.ip()))
+    {
         return Failure::new(Fault::Unreachable, error.call, &error.object, reason)
             .advise(advice)
-            .coded(code);
+            .with_code(code);
     }
     let (fault, advice) = match (code, error.source.kind()) {
         (_, ErrorKind::ConnectionRefused) => {
@@ -65,11 +67,11 @@ pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {
     };
     Failure::new(fault, error.call, &error.object, words_of(&error.source))
         .advise(advice)
-        .coded(code)
+        .with_code(code)
 }
 
 /// The control connection with `peer` failed.
-pub(crate) fn lost(peer: &str, attempt: &str, error: &io::Error) -> Failure {
+pub(crate) fn connection_failure(peer: &str, attempt: &str, error: &io::Error) -> Failure {
     Failure::new(Fault::Unreachable, attempt, peer, words_of(error))
         .advise("the results so far are kept")
 }

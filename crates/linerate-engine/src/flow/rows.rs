@@ -1,7 +1,7 @@
 //! The rows of intervals, from what both ends told of a stream: those of datagrams close, sent is
 //! received and lost and in flight.
 
-use linerate_core::record::{DatagramRow, Direction, IntervalRow, Side};
+use linerate_core::record::{DatagramRow, Direction, FlowSide, IntervalRow};
 
 use super::Sample;
 use super::account::{Account, rate_bps};
@@ -14,17 +14,17 @@ struct Moment<'a> {
 }
 
 impl<'a> Moment<'a> {
-    const fn at(&self, end: Side) -> Option<&'a Sample> {
+    const fn sample_of_side(&self, end: FlowSide) -> Option<&'a Sample> {
         match end {
-            Side::Receiver => self.receiver,
-            Side::Sender => self.sender,
+            FlowSide::Receiver => self.receiver,
+            FlowSide::Sender => self.sender,
         }
     }
 }
 
 /// What both ends knew of a stream of datagrams at the end of an interval, counted from the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct DatagramTotals {
     pub(crate) t_ns: u64,
     pub(crate) bytes: u64,
     /// By the sender's word, or by the numbers of arrivals where these are ahead of it: each end
@@ -39,9 +39,9 @@ pub(crate) struct Known {
     pub(crate) jitter_ns: Option<u64>,
 }
 
-impl Known {
+impl DatagramTotals {
     /// None over TCP, and where no receiver tells.
-    fn of(moment: Moment<'_>) -> Option<Self> {
+    fn from_moment(moment: Moment<'_>) -> Option<Self> {
         let received = moment.receiver?;
         let counts = received.datagrams?;
         let told = moment.sender.map_or(0, |sample| sample.counts().datagrams);
@@ -63,7 +63,7 @@ impl Known {
         self.sent.saturating_sub(self.received + self.lost)
     }
 
-    fn since(&self, before: &Self) -> DatagramRow {
+    fn row_since(&self, before: &Self) -> DatagramRow {
         DatagramRow {
             sent: self.sent.saturating_sub(before.sent),
             received: self.received.saturating_sub(before.received),
@@ -80,21 +80,21 @@ impl Known {
 impl Account {
     /// What was known of a stream of datagrams at the end of each interval that both ends have
     /// sampled.
-    pub(super) fn known(&self, direction: Direction, flow: u16) -> Vec<Known> {
-        let stream = Sample::of(direction, flow, 0);
+    pub(super) fn datagram_totals(&self, direction: Direction, flow: u16) -> Vec<DatagramTotals> {
+        let stream = Sample::empty_at(direction, flow, 0);
         let intervals = self.local_samples.len().min(self.remote_samples.len());
         let moments = (0..intervals).map(|at| self.moment(&stream, Some(at)));
-        moments.filter_map(Known::of).collect()
+        moments.filter_map(DatagramTotals::from_moment).collect()
     }
 
-    /// What was told of a stream at the end of interval `at`.
+    /// What was told of a stream at the end of interval `sample_of_side`.
     fn moment(&self, stream: &Sample, at: Option<usize>) -> Moment<'_> {
         let (sent, received) = self.samples(stream.direction);
         let of = |samples| same_stream(samples, at?, stream);
         Moment { receiver: of(received), sender: of(sent) }
     }
 
-    /// The rows of interval `at`, both directions; none where they are too short to stand alone, as
+    /// The rows of interval `sample_of_side`, both directions; none where they are too short to stand alone, as
     /// where a late thread ends one interval and the next at once: the next rows have what they
     /// bring.
     pub(super) fn interval_rows(&self, at: usize) -> Option<Vec<IntervalRow>> {
@@ -112,7 +112,7 @@ impl Account {
         Some(told.flat_map(|(way, rows)| self.with_sum(rows, way, at, brings)).collect())
     }
 
-    /// The interval at whose end the rows of interval `at` begin: no row lies on both sides of the
+    /// The interval at whose end the rows of interval `sample_of_side` begin: no row lies on both sides of the
     /// end of the omitted span.
     fn rows_since(&self, at: usize) -> Option<usize> {
         let omitted = self.omitted.filter(|omitted| at >= *omitted);
@@ -124,14 +124,15 @@ impl Account {
         self.size_bytes > 0 && self.samples(direction).1[at].is_empty()
     }
 
-    /// A row of each stream of `direction`, from the end of interval `since` to that of `at`.
+    /// A row of each stream of `direction`, from the end of interval `row_since` to that of `sample_of_side`.
     fn rows_of(&self, direction: Direction, at: usize, since: Option<usize>) -> Vec<IntervalRow> {
         let (sent, received) = self.samples(direction);
         let counted = if self.is_untold(direction, at) { &sent[at] } else { &received[at] };
         let of_way = counted.iter().filter(|sample| sample.direction == direction);
-        let moments = of_way.map(|it| (self.moment(it, Some(at)), self.moment(it, since)));
+        let moments =
+            of_way.map(|sample| (self.moment(sample, Some(at)), self.moment(sample, since)));
         let mut rows: Vec<IntervalRow> =
-            moments.filter_map(|(now, before)| self.row(now, before)).collect();
+            moments.filter_map(|(now, before)| self.interval_row(now, before)).collect();
         // A thread may look a moment before the omitted span is over by its own begin.
         let counts = self.omitted.is_some_and(|omitted| at >= omitted);
         rows.iter_mut().filter(|_| counts).for_each(|row| row.omitted = false);
@@ -160,25 +161,25 @@ impl Account {
         }
         if let [only] = rows.as_mut_slice() {
             only.flow = None;
-        } else if let Some(total) = total(&rows) {
+        } else if let Some(total) = sum_rows(&rows) {
             rows.push(total);
         }
         rows
     }
 
-    fn row(&self, now: Moment<'_>, before: Moment<'_>) -> Option<IntervalRow> {
+    fn interval_row(&self, now: Moment<'_>, before: Moment<'_>) -> Option<IntervalRow> {
         let sender = now.sender;
-        let end = if now.receiver.is_some() { Side::Receiver } else { Side::Sender };
-        let (sample, previous) = (now.at(end)?, before.at(end));
-        let (start_ns, bytes) = previous.map_or((0, 0), |it| (it.t_ns, it.bytes));
+        let end = if now.receiver.is_some() { FlowSide::Receiver } else { FlowSide::Sender };
+        let (sample, previous) = (now.sample_of_side(end)?, before.sample_of_side(end));
+        let (start_ns, bytes) = previous.map_or((0, 0), |sample| (sample.t_ns, sample.bytes));
         let span_ns = sample.t_ns.saturating_sub(start_ns);
         let bytes = sample.bytes.saturating_sub(bytes);
         let retransmits = sender.and_then(|sender| {
             let before = before.sender.and_then(|before| before.retransmits).unwrap_or(0);
             Some(sender.retransmits?.saturating_sub(before))
         });
-        let datagrams =
-            Known::of(now).map(|known| known.since(&Known::of(before).unwrap_or_default()));
+        let datagrams = DatagramTotals::from_moment(now)
+            .map(|known| known.row_since(&DatagramTotals::from_moment(before).unwrap_or_default()));
         Some(IntervalRow {
             start_ns,
             end_ns: sample.t_ns,
@@ -202,7 +203,7 @@ fn same_stream<'a>(all: &'a [Vec<Sample>], at: usize, stream: &Sample) -> Option
     all.get(at)?.iter().find(|sample| sample.is_of(stream))
 }
 
-fn total(rows: &[IntervalRow]) -> Option<IntervalRow> {
+fn sum_rows(rows: &[IntervalRow]) -> Option<IntervalRow> {
     let first = rows.first()?;
     let sum = |pick: fn(&IntervalRow) -> Option<u64>| rows.iter().map(pick).sum::<Option<u64>>();
     let datagrams = rows.iter().filter_map(|row| row.datagrams);
@@ -237,11 +238,11 @@ mod tests {
     use linerate_core::record::{DatagramCounts, Event};
 
     use super::*;
-    use crate::flow::account::Interval;
+    use crate::flow::account::IntervalSamples;
 
     fn sample(flow: u16, t_ns: u64, bytes: u64) -> Sample {
         let (retransmits, rtt_ns) = (Some(bytes / 1000), Some(u64::from(flow) + 1));
-        Sample { bytes, retransmits, rtt_ns, ..Sample::of(Direction::Up, flow, t_ns) }
+        Sample { bytes, retransmits, rtt_ns, ..Sample::empty_at(Direction::Up, flow, t_ns) }
     }
 
     #[test]
@@ -322,7 +323,7 @@ mod tests {
         };
         let interval = |ms: u64, bytes| {
             let samples = vec![sample(0, ms * 1_000_000, bytes)];
-            Interval { local: samples.clone(), remote: samples }
+            IntervalSamples { local: samples.clone(), remote: samples }
         };
         account.interval(interval(1000, 1000), &mut watch);
         account.hold_interval(interval(2000, 2000), &mut watch);
@@ -353,7 +354,7 @@ mod tests {
         };
         let at = |ms: u64| {
             let local = vec![sample(0, ms * 1_000_000, ms)];
-            Interval { remote: local.clone(), local }
+            IntervalSamples { remote: local.clone(), local }
         };
         looks[0].iter().for_each(|ms| account.next_interval(at(*ms), &mut watch));
         account.hold_interval(at(stop), &mut watch);
@@ -400,7 +401,7 @@ mod tests {
         };
         for (ms, bytes) in [(950, 95), (1000, 100), (1050, 107), (1500, 152)] {
             let local = vec![sample(0, ms * 1_000_000, bytes)];
-            account.interval(Interval { remote: local.clone(), local }, &mut watch);
+            account.interval(IntervalSamples { remote: local.clone(), local }, &mut watch);
             if ms == 1000 {
                 account.omit_over();
             }
@@ -425,10 +426,10 @@ mod tests {
         let at = |ms: u64, up: u64, down: u64| {
             let of = |direction, count| {
                 let counts = DatagramCounts { datagrams: count, next: count, ..<_>::default() };
-                Sample::of(direction, 0, ms * 1_000_000).with_datagrams(counts, 1000)
+                Sample::empty_at(direction, 0, ms * 1_000_000).with_datagrams(counts, 1000)
             };
             let local = vec![of(Direction::Up, up), of(Direction::Down, down)];
-            Interval { local, remote: Vec::new() }
+            IntervalSamples { local, remote: Vec::new() }
         };
         account.next_interval(at(1000, 10, 20), &mut watch);
         account.hold_interval(at(1000, 10, 20), &mut watch);
@@ -475,11 +476,11 @@ mod tests {
 
     fn datagrams(t_s: u64, datagrams: u64, next: u64) -> Sample {
         let counts = DatagramCounts { datagrams, next, ..DatagramCounts::default() };
-        Sample::of(Direction::Up, 0, t_s * 1_000_000_000).with_datagrams(counts, 1000)
+        Sample::empty_at(Direction::Up, 0, t_s * 1_000_000_000).with_datagrams(counts, 1000)
     }
 
     /// The rows of a stream of 1000-byte datagrams whose ends told these counts.
-    fn rows(sent: &[Sample], received: &[Sample]) -> Vec<IntervalRow> {
+    fn watched_rows(sent: &[Sample], received: &[Sample]) -> Vec<IntervalRow> {
         let mut account = Account::default();
         let mut rows = Vec::new();
         let mut watch = |event: &Event| {
@@ -548,7 +549,7 @@ mod tests {
                 reordered,
                 ..<_>::default()
             };
-            let sample = Sample::of(Direction::Up, flow, 1_000_000_000);
+            let sample = Sample::empty_at(Direction::Up, flow, 1_000_000_000);
             sample.with_datagrams(counts, 1000)
         };
         let sent = vec![told(0, [100, 100, 0, 0, 0]), told(1, [50, 50, 0, 0, 0])];
@@ -567,7 +568,7 @@ mod tests {
         // end the receiver looks later than the sender.
         let sent = [datagrams(1, 100, 100), datagrams(2, 200, 200), datagrams(3, 290, 290)];
         let received = [datagrams(1, 90, 95), datagrams(2, 197, 199), datagrams(3, 298, 300)];
-        let rows = rows(&sent, &received);
+        let rows = watched_rows(&sent, &received);
         let mut sums = (0, 0, 0);
         for row in &rows {
             let it = row.datagrams.expect("a UDP row");

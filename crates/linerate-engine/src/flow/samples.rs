@@ -46,7 +46,7 @@ pub struct Sample {
 
 impl Sample {
     /// Of a stream of which nothing is known yet at this time.
-    pub const fn of(direction: Direction, flow: u16, t_ns: u64) -> Self {
+    pub const fn empty_at(direction: Direction, flow: u16, t_ns: u64) -> Self {
         Self {
             direction,
             flow,
@@ -89,7 +89,7 @@ impl Sample {
     /// What a server of the native protocol tells of a UDP stream, whose datagrams have a size.
     pub(crate) fn of_udp(told: &UdpSample, size_bytes: u32) -> Self {
         let UdpSample { direction, flow, t_ns, counts, cpu_ns, run_queue_wait_ns } = *told;
-        let sample = Self { cpu_ns, run_queue_wait_ns, ..Self::of(direction, flow, t_ns) };
+        let sample = Self { cpu_ns, run_queue_wait_ns, ..Self::empty_at(direction, flow, t_ns) };
         sample.with_datagrams(counts, size_bytes)
     }
 }
@@ -111,7 +111,7 @@ impl From<FlowSample> for Sample {
             blocked_ns: told.blocked_ns,
             asleep_ns: told.asleep_ns,
             signals: told.signals,
-            ..Self::of(told.direction, told.flow, told.t_ns)
+            ..Self::empty_at(told.direction, told.flow, told.t_ns)
         }
     }
 }

@@ -6,25 +6,29 @@ use crate::served::LogText;
 use linerate_core::record::{EndReport, Failure};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
-use linerate_proto::native::{Message, Server};
+use linerate_proto::native::{Message, NativeServerMachine};
 
 /// After the planned end a test may take this much longer: draining, a slow last answer.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// The streams of a test at the server.
 pub(crate) trait Served {
     /// Takes in streams that have come; whether all have, and are ready.
-    fn open(&mut self) -> Result<bool, Failure>;
+    fn open_streams(&mut self) -> Result<bool, Failure>;
 
     /// Does what the machine wants.
-    fn carry_out(&mut self, now: MonoTime, output: Output<Server>) -> Result<(), Failure>;
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<NativeServerMachine>,
+    ) -> Result<(), Failure>;
 
     /// What the client is to be told now.
-    fn news(&mut self) -> Result<Vec<Message>, Failure>;
+    fn news_for_client(&mut self) -> Result<Vec<Message>, Failure>;
 
     /// One sample of every stream.
     fn sample(&mut self, now: MonoTime) -> Message;
 
-    fn state(&self) -> FlowState;
+    fn flow_state(&self) -> FlowState;
 
     /// Ends the streams: their account, and what the log says.
     fn finish(&mut self) -> Result<(Vec<EndReport>, LogText), Failure>;

@@ -65,7 +65,11 @@ mod tests {
         assert!((rounds(64, 1) - 6.0).abs() < 1e-12);
     }
 
-    fn said(rtt_us: u32, cwnd_segments: u32, (span_s, omit_s): (u64, u64)) -> Option<Caveat> {
+    fn caveat_for_test(
+        rtt_us: u32,
+        cwnd_segments: u32,
+        (span_s, omit_s): (u64, u64),
+    ) -> Option<Caveat> {
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         let finish = Finish::TimeNs(span_s * 1_000_000_000);
         let plan = TcpPlan {
@@ -74,7 +78,7 @@ mod tests {
         };
         let id = RecordId::from_parts(0, [0; 10]);
         let wall = WallTime::from_unix_nanos(0);
-        let mut record = Record::begin(id, tool, Plan::Tcp(plan.clone()), wall);
+        let mut record = Record::from_plan(id, tool, Plan::Tcp(plan.clone()), wall);
         let info = TcpInfo {
             min_rtt_us: Some(rtt_us),
             snd_cwnd: Some(cwnd_segments),
@@ -101,12 +105,12 @@ mod tests {
     #[test]
     fn a_result_with_much_of_slow_start_in_it_says_so() {
         // From 10 to 640 segments in six round trips of 40 ms: 0.24 of 1 s.
-        let caveat = said(40_000, 640, (1, 0)).expect("24 %");
+        let caveat = caveat_for_test(40_000, 640, (1, 0)).expect("24 %");
         assert!(caveat.detail.ends_with("slow start, about 0.2 of its 1.0 s"), "{caveat}");
-        assert_eq!(said(40_000, 640, (1, 1)), None, "left out");
-        assert_eq!(said(40_000, 640, (10, 0)), None, "2.4 %");
-        assert_eq!(said(100, 640, (1, 0)), None, "no way to speak of");
-        assert_eq!(said(300_000, 10, (1, 0)), None, "the window did not grow");
-        assert!(said(300_000, 5120, (10, 0)).is_some(), "nine round trips of 0.3 s");
+        assert_eq!(caveat_for_test(40_000, 640, (1, 1)), None, "left out");
+        assert_eq!(caveat_for_test(40_000, 640, (10, 0)), None, "2.4 %");
+        assert_eq!(caveat_for_test(100, 640, (1, 0)), None, "no way to speak of");
+        assert_eq!(caveat_for_test(300_000, 10, (1, 0)), None, "the window did not grow");
+        assert!(caveat_for_test(300_000, 5120, (10, 0)).is_some(), "nine round trips of 0.3 s");
     }
 }

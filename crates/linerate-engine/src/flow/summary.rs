@@ -1,8 +1,8 @@
 //! The summary of one direction: what its streams carried together, from both ends' reports.
 
 use linerate_core::record::{
-    DatagramTally, DelayVariation, Direction, Flow, FlowEnd, MetricId, ReceivedDatagrams,
-    SentDatagrams, Side, Stat, Summary, TcpInfo, dropped_at_interface,
+    DatagramTally, DelayVariation, Direction, Flow, FlowEnd, FlowSide, MetricId, ReceivedDatagrams,
+    SentDatagrams, Stat, Summary, TcpInfo, dropped_at_interface,
 };
 use linerate_core::stats::jain_index;
 
@@ -24,10 +24,12 @@ pub(super) fn direction_summary(
     let rates: Vec<f64> = flows.iter().filter_map(|flow| goodput(flow, one_sided)).collect();
     if rates.len() > 1 {
         let fairness = jain_index(&rates);
-        rows.extend(fairness.map(|index| Summary::of(MetricId::Fairness, Stat::Value, index)));
+        rows.extend(
+            fairness.map(|index| Summary::from_value(MetricId::Fairness, Stat::Value, index)),
+        );
         for flow in flows {
             let row = goodput(flow, one_sided)
-                .map(|rate| Summary::of(MetricId::Goodput, Stat::Value, rate));
+                .map(|rate| Summary::from_value(MetricId::Goodput, Stat::Value, rate));
             rows.extend(row.map(|row| row.of_flow(flow.flow)));
         }
     }
@@ -55,9 +57,10 @@ pub(crate) fn totals(flows: &[&Flow], one_sided: bool) -> Vec<Summary> {
     let bytes: u64 = ends.iter().map(|end| end.bytes_measured).sum();
     let n = ends.len() as u64;
     vec![
-        Summary::of(MetricId::Goodput, Stat::Value, rate_bps(bytes, last - first)).with_n(n),
-        Summary::of(MetricId::Bytes, Stat::Value, bytes as f64).with_n(n),
-        Summary::of(MetricId::Span, Stat::Value, (last - first) as f64).with_n(n),
+        Summary::from_value(MetricId::Goodput, Stat::Value, rate_bps(bytes, last - first))
+            .with_n(n),
+        Summary::from_value(MetricId::Bytes, Stat::Value, bytes as f64).with_n(n),
+        Summary::from_value(MetricId::Span, Stat::Value, (last - first) as f64).with_n(n),
     ]
 }
 
@@ -67,7 +70,7 @@ fn sender_rows(flows: &[&Flow]) -> Vec<Summary> {
     let infos: Vec<_> = senders.iter().filter_map(|end| end.tcp_info).collect();
     let mut rows = Vec::new();
     let mut push = |metric, stat, value: Option<f64>| {
-        rows.extend(value.map(|value| Summary::of(metric, stat, value)));
+        rows.extend(value.map(|value| Summary::from_value(metric, stat, value)));
     };
     let sum = |values: Option<u64>| values.map(|value| value as f64);
     let sent: u64 = senders.iter().map(|end| end.bytes).sum();
@@ -102,8 +105,9 @@ fn return_rows(flows: &[&Flow]) -> Vec<Summary> {
     let back = sum(|info| info.segs_out).filter(|_| !infos.is_empty());
     let data = sum(|info| info.data_segs_in).filter(|data| *data > 0);
     let ratio = back.zip(data).map(|(back, data)| back as f64 / data as f64);
-    let back = back.map(|back| Summary::of(MetricId::ReturnSegments, Stat::Value, back as f64));
-    let ratio = ratio.map(|ratio| Summary::of(MetricId::ReturnRatio, Stat::Value, ratio));
+    let back =
+        back.map(|back| Summary::from_value(MetricId::ReturnSegments, Stat::Value, back as f64));
+    let ratio = ratio.map(|ratio| Summary::from_value(MetricId::ReturnRatio, Stat::Value, ratio));
     back.into_iter().chain(ratio).collect()
 }
 
@@ -111,28 +115,28 @@ fn return_rows(flows: &[&Flow]) -> Vec<Summary> {
 pub(crate) fn cpu_rows(flows: &[&Flow]) -> Vec<Summary> {
     let mut rows = Vec::new();
     let ends = [
-        (Side::Sender, MetricId::CpuSender, MetricId::CpuShareSender),
-        (Side::Receiver, MetricId::CpuReceiver, MetricId::CpuShareReceiver),
+        (FlowSide::Sender, MetricId::CpuSender, MetricId::CpuShareSender),
+        (FlowSide::Receiver, MetricId::CpuReceiver, MetricId::CpuShareReceiver),
     ];
     for (side, per_gb, share) in ends {
         let ends: Vec<&FlowEnd> = flows
             .iter()
             .filter_map(|flow| match side {
-                Side::Sender => flow.sender.as_ref(),
-                Side::Receiver => flow.receiver.as_ref(),
+                FlowSide::Sender => flow.sender.as_ref(),
+                FlowSide::Receiver => flow.receiver.as_ref(),
             })
             .collect();
         let cpu: Option<u64> = ends.iter().map(|end| cpu_ns(end)).sum();
         let bytes: u64 = ends.iter().map(|end| end.bytes).sum();
         if let Some(cpu) = cpu.filter(|_| bytes > 0) {
-            rows.push(Summary::of(per_gb, Stat::Value, cpu as f64 / bytes as f64));
+            rows.push(Summary::from_value(per_gb, Stat::Value, cpu as f64 / bytes as f64));
         }
         let busiest = ends.iter().filter_map(|end| cpu_share(end)).reduce(f64::max);
-        rows.extend(busiest.map(|value| Summary::of(share, Stat::Max, value)));
+        rows.extend(busiest.map(|value| Summary::from_value(share, Stat::Max, value)));
     }
     let ends = flows.iter().flat_map(|flow| [&flow.sender, &flow.receiver]).flatten();
     let waited = ends.filter_map(run_queue_share).reduce(f64::max);
-    rows.extend(waited.map(|value| Summary::of(MetricId::RunQueueWait, Stat::Max, value)));
+    rows.extend(waited.map(|value| Summary::from_value(MetricId::RunQueueWait, Stat::Max, value)));
     rows
 }
 
@@ -161,18 +165,18 @@ fn count_rows(flows: &[&Flow]) -> Vec<Summary> {
         return Vec::new();
     }
     let sum = |pick: fn(&DatagramTally) -> u64| tallies.iter().map(pick).sum::<u64>();
-    let (received, lost) = (sum(|it| it.received), sum(|it| it.lost));
-    let row = |metric, value: f64| Summary::of(metric, Stat::Value, value);
+    let (received, lost) = (sum(|tally| tally.received), sum(|tally| tally.lost));
+    let row = |metric, value: f64| Summary::from_value(metric, Stat::Value, value);
     let mut rows = vec![
         row(MetricId::DatagramsReceived, received as f64),
         row(MetricId::DatagramsLost, lost as f64),
-        row(MetricId::DatagramDuplicates, sum(|it| it.duplicates) as f64),
-        row(MetricId::DatagramsReordered, sum(|it| it.reordered) as f64),
+        row(MetricId::DatagramDuplicates, sum(|tally| tally.duplicates) as f64),
+        row(MetricId::DatagramsReordered, sum(|tally| tally.reordered) as f64),
     ];
-    let here = sum(|it| it.lost_here);
+    let here = sum(|tally| tally.lost_here);
     // Another program's receiver does not tell what its own socket dropped.
     let mut ends = flows.iter().filter_map(|flow| self::received(flow));
-    if here > 0 || ends.any(|it| it.socket_drops.is_some()) {
+    if here > 0 || ends.any(|datagrams| datagrams.socket_drops.is_some()) {
         rows.insert(2, row(MetricId::DatagramsLostHere, here as f64));
     }
     if let Some(dropped) = dropped_at_interface(flows.iter().copied()) {
@@ -183,7 +187,8 @@ fn count_rows(flows: &[&Flow]) -> Vec<Summary> {
         rows.push(row(MetricId::DatagramLossRatio, ratio).with_n(received + lost));
     }
     let span = totals(flows, false).into_iter().find(|row| row.metric == MetricId::Span);
-    let rate = span.filter(|span| span.value > 0.0).map(|it| received as f64 * 1e9 / it.value);
+    let rate =
+        span.filter(|span| span.value > 0.0).map(|summary| received as f64 * 1e9 / summary.value);
     rows.extend(rate.map(|rate| row(MetricId::DatagramRate, rate)));
     rows
 }
@@ -199,12 +204,12 @@ fn datagram_sender_rows(flows: &[&Flow]) -> Vec<Summary> {
     let measured: u64 = senders.iter().map(|(_, sent)| sent.measured).sum();
     let rate = |(end, _): &(&FlowEnd, _)| rate_bps(end.bytes_measured, end.span_ns);
     let mut rows = vec![
-        Summary::of(MetricId::DatagramsSent, Stat::Value, measured as f64),
-        Summary::of(MetricId::SendRate, Stat::Value, senders.iter().map(rate).sum()),
+        Summary::from_value(MetricId::DatagramsSent, Stat::Value, measured as f64),
+        Summary::from_value(MetricId::SendRate, Stat::Value, senders.iter().map(rate).sum()),
     ];
     let busiest = senders.iter().filter_map(|(_, sent)| sent.pace?.busiest_1ms_ratio);
     let busiest = busiest.reduce(f64::max);
-    rows.extend(busiest.map(|ratio| Summary::of(MetricId::BusiestMs, Stat::Max, ratio)));
+    rows.extend(busiest.map(|ratio| Summary::from_value(MetricId::BusiestMs, Stat::Max, ratio)));
     rows
 }
 
@@ -214,7 +219,7 @@ fn delay_rows(flows: &[&Flow]) -> Vec<Summary> {
     let n: u64 = delays.iter().map(|delay| delay.n).sum();
     let mut rows = Vec::new();
     let mut push = |metric, stat, value: Option<u64>| {
-        rows.extend(value.map(|ns| Summary::of(metric, stat, ns as f64).with_n(n)));
+        rows.extend(value.map(|ns| Summary::from_value(metric, stat, ns as f64).with_n(n)));
     };
     let most = |pick: fn(&DelayVariation) -> Option<u64>| delays.iter().filter_map(pick).max();
     push(MetricId::JitterRfc3550, Stat::Value, most(|delay| delay.jitter_ns));

@@ -5,42 +5,45 @@ use std::net::SocketAddr;
 use linerate_core::record::{Direction, EndReport, Event, Failure, UdpPlan, UdpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::native::Token;
-use linerate_proto::ttcp::Marks;
+use linerate_proto::ttcp::TtcpMarks;
 use linerate_sys::datagram_socket::DatagramSocket;
 
 use crate::context::Context;
 use crate::flow::Sample;
 use crate::flow::account::{Account, client_side};
 use crate::flow::peer::bind_address;
-use crate::flow::peer::plain;
+use crate::flow::peer::plain_address;
 use crate::flow::udp::endpoint::{Endpoint, StreamId, open_socket};
-use crate::flow::udp::layout::Layout;
+use crate::flow::udp::layout::DatagramLayout;
 use crate::socket_address::local_towards;
 
 /// A plan, where it leads, and how its datagrams look.
-pub(super) struct Target<'a> {
+pub(super) struct StreamTarget<'a> {
     pub(super) plan: &'a UdpPlan,
     pub(super) server: SocketAddr,
     pub(super) request: &'a UdpTest,
     /// The program at the other end.
     pub(super) name: &'static str,
-    pub(super) layout: Layout,
+    pub(super) layout: DatagramLayout,
 }
 
 /// The stream of a test.
 pub(super) struct MarkedStream<'a> {
-    pub(super) target: Target<'a>,
+    pub(super) target: StreamTarget<'a>,
     pub(super) endpoint: Endpoint,
     /// Until the stream is there.
     pub(super) socket: Option<DatagramSocket>,
     /// The marks that this end sends, as long as there are any.
-    pub(super) marks: Option<Marks>,
+    pub(super) marks: Option<TtcpMarks>,
 }
 
 impl<'a> MarkedStream<'a> {
     /// Opens a socket for the stream.
-    pub(super) fn begin(target: Target<'a>, account: &mut Account) -> Result<Self, Failure> {
-        let Target { plan, server, request, .. } = target;
+    pub(super) fn with_open_socket(
+        target: StreamTarget<'a>,
+        account: &mut Account,
+    ) -> Result<Self, Failure> {
+        let StreamTarget { plan, server, request, .. } = target;
         account.begin_datagrams(server, request);
         let local = bind_address(plan.server.bind.as_deref())?;
         let local = local_towards(server, local);
@@ -53,7 +56,7 @@ impl<'a> MarkedStream<'a> {
 impl MarkedStream<'_> {
     /// The server in words.
     pub(super) fn server(&self) -> String {
-        plain(self.target.server)
+        plain_address(self.target.server)
     }
 
     /// Gives the socket to the endpoint and tells that the stream is there.
@@ -70,7 +73,7 @@ impl MarkedStream<'_> {
         account.connected(direction, 0, &client_addr, peer);
         let place = StreamId { direction, flow: 0, side: client_side(direction), client_addr };
         self.endpoint.add(socket, place, Token([0; 16]));
-        let Target { request, name, server, .. } = &self.target;
+        let StreamTarget { request, name, server, .. } = &self.target;
         let size = request.size_bytes;
         let line = format!("1 UDP stream to {server}, {name}, datagrams of {size} bytes");
         (context.watch)(&Event::Connected(line));
@@ -78,7 +81,7 @@ impl MarkedStream<'_> {
     }
 
     /// Starts the threads of the data.
-    pub(super) fn start(&mut self, begin: MonoTime) -> Result<(), Failure> {
+    pub(super) fn start_threads(&mut self, begin: MonoTime) -> Result<(), Failure> {
         let receiving = self.endpoint.start_receivers();
         let started = receiving.and_then(|()| self.endpoint.start_senders(begin));
         started.map_err(|error| crate::failure::system(&error))
@@ -106,8 +109,8 @@ impl MarkedStream<'_> {
     }
 
     /// Ends the threads; their reports, without delays.
-    pub(super) fn end(&mut self) -> Vec<EndReport> {
-        let Target { request, layout, .. } = &self.target;
+    pub(super) fn end_threads(&mut self) -> Vec<EndReport> {
+        let StreamTarget { request, layout, .. } = &self.target;
         let empty = Endpoint::with_layout((*request).clone(), *layout, None);
         let mut reports = std::mem::replace(&mut self.endpoint, empty).finish();
         for report in &mut reports {
@@ -121,8 +124,8 @@ impl MarkedStream<'_> {
 
 /// Sends a mark that is due on every stream of an endpoint. An error is that of a mark before: it
 /// is told once, and this one leaves.
-pub(super) fn send_due(marks: &mut Marks, now: MonoTime, endpoint: &Endpoint) {
-    let Some(mark) = marks.due(now) else { return };
+pub(super) fn send_due(marks: &mut TtcpMarks, now: MonoTime, endpoint: &Endpoint) {
+    let Some(mark) = marks.next_due_mark(now) else { return };
     for socket in endpoint.sockets() {
         if socket.send_when_room(&mark).is_err() {
             let _ = socket.send_when_room(&mark);

@@ -12,7 +12,7 @@ mod tcp_client;
 mod test;
 pub mod ttcp;
 
-pub use serve::{Seen, Serving};
+pub use serve::{ServedEvent, Serving};
 
 use std::net::SocketAddr;
 
@@ -30,8 +30,8 @@ pub(crate) fn measure(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    check(plan)?;
-    account.prober = probes::begin(&plan.server, plan.test.dscp, &context.stop);
+    check_plan(plan)?;
+    account.prober = probes::begin_probing(&plan.server, plan.test.dscp, &context.stop);
     match via {
         Via::Iperf2 => iperf2::client::measure(plan, context, account),
         Via::Iperf3 => iperf3::measure(plan, context, account),
@@ -42,7 +42,7 @@ pub(crate) fn measure(
 }
 
 /// Refuses what needs this program at both ends.
-fn check(plan: &TcpPlan) -> Result<(), Failure> {
+fn check_plan(plan: &TcpPlan) -> Result<(), Failure> {
     let means = &plan.test.means;
     let needs = [
         (plan.fast, "--fast"),
@@ -83,7 +83,7 @@ pub(crate) fn measure_udp(
         return Err(failure.advise("run linerate serve at the other end"));
     }
     let request = &checked_request(plan)?;
-    account.prober = probes::begin(&plan.server, request.dscp, &context.stop);
+    account.prober = probes::begin_probing(&plan.server, request.dscp, &context.stop);
     match via {
         Via::Iperf3 => iperf3::measure_udp(plan, server, request, context, account),
         Via::Iperf2 => iperf2::measure_udp((plan, server, request), context, account),

@@ -22,12 +22,12 @@ pub struct Serving<'a> {
     /// Time between two looks of the watcher.
     pub interval: Duration,
     /// Told of what is seen, for those who print it.
-    pub watch: &'a mut dyn FnMut(&Seen<'_>),
+    pub watch: &'a mut dyn FnMut(&ServedEvent<'_>),
 }
 
 /// What a server sees of a client.
 #[derive(Debug)]
-pub enum Seen<'a> {
+pub enum ServedEvent<'a> {
     /// A stream is there: its socket, which way its data goes, its number.
     Stream(&'a TcpStream, Direction, u16),
     /// The streams after an interval.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, End, EndReport, Event, Failure, Fault, Side, StreamOpened, TcpPlan, TcpTest, Via,
+    Direction, EndReport, Event, Failure, Fault, FlowSide, MeasurementEnd, StreamOpened, TcpPlan,
+    TcpTest, Via,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{Machine, Output};
@@ -15,8 +16,8 @@ use linerate_sys::tcp::{self, TcpOptions};
 
 use crate::address::resolve;
 use crate::context::Context;
-use crate::flow::account::{Account, Interval, client_side};
-use crate::flow::peer::plain;
+use crate::flow::account::{Account, IntervalSamples, client_side};
+use crate::flow::peer::plain_address;
 use crate::flow::peer::{bind_address, connect_failure};
 use crate::flow::tcp::endpoint::{Endpoint, StreamRules, socket_options};
 
@@ -54,7 +55,7 @@ impl Test {
             return Err(refuse("a flow in the background needs linerate at both ends".to_owned()));
         }
         let server = resolve(&plan.server.host, plan.server.port, plan.server.family)?;
-        account.begin(server);
+        account.begin_test(server);
         account.one_sided = rules.one_sided;
         let mut endpoint = Endpoint::with_rules(request.clone(), rules);
         if request.omit_ns == 0 {
@@ -74,11 +75,11 @@ impl Test {
     }
 
     /// Opens a connection to the server without giving it to the endpoint.
-    pub(crate) fn connect(&self, server: SocketAddr, side: Side) -> Result<TcpStream, Failure> {
+    pub(crate) fn connect(&self, server: SocketAddr, side: FlowSide) -> Result<TcpStream, Failure> {
         let options = socket_options(&self.request);
         let options = match side {
-            Side::Sender => options,
-            Side::Receiver => TcpOptions { congestion_control: None, ..options },
+            FlowSide::Sender => options,
+            FlowSide::Receiver => TcpOptions { congestion_control: None, ..options },
         };
         let socket = tcp::connect(server, self.local, &options, self.timeout);
         let socket = socket.map_err(|error| {
@@ -129,22 +130,23 @@ impl Test {
         match output {
             Output::Begin => account.begin = now,
             Output::Start => {
-                let started = self.endpoint.start(account.begin);
+                let started = self.endpoint.start_streams(account.begin);
                 started.map_err(|error| crate::failure::system(&error))?;
             }
             Output::Sample => {
                 let local = self.endpoint.sample(now);
                 let planned = self.request.planned_span();
-                let over = planned.is_some_and(|planned| now.since(account.begin) >= planned);
+                let over =
+                    planned.is_some_and(|planned| now.duration_since(account.begin) >= planned);
                 if over && self.request.omit_ns == 0 {
                     let remote = Vec::new();
-                    account.hold_interval(Interval { local, remote }, context.watch);
+                    account.hold_interval(IntervalSamples { local, remote }, context.watch);
                 } else {
                     account.local_interval(local, context.watch);
                 }
             }
             Output::StopSending => self.endpoint.stop_sending(),
-            Output::Halt => self.endpoint.halt(),
+            Output::Halt => self.endpoint.halt_streams(),
             _ => {}
         }
         Ok(())
@@ -181,7 +183,7 @@ impl Test {
         account: &mut Account,
     ) -> Result<(), Failure> {
         if result.is_err() {
-            self.endpoint.halt();
+            self.endpoint.halt_streams();
         }
         let now = monotonic();
         let mut local = self.endpoint.sample(now);
@@ -194,7 +196,7 @@ impl Test {
                 (sample.bytes, sample.t_ns) = (end.bytes_measured, end.span_start_ns + end.span_ns);
             }
             let (remote, now_ns) = (Vec::new(), now.nanos_since(account.begin));
-            account.last_interval(Interval { local, remote }, now_ns, context.watch);
+            account.last_interval(IntervalSamples { local, remote }, now_ns, context.watch);
         }
         result?;
         account.stream_failure().map_or(Ok(()), Err)
@@ -208,13 +210,15 @@ pub(super) fn opened(
     session: Option<String>,
 ) -> StreamOpened {
     let (sndbuf_bytes, rcvbuf_bytes) = tcp::buffers(stream);
-    let text = |address: std::io::Result<SocketAddr>| address.map_or_else(|_| String::new(), plain);
+    let text = |address: std::io::Result<SocketAddr>| {
+        address.map_or_else(|_| String::new(), plain_address)
+    };
     StreamOpened {
         direction,
         flow,
         local_addr: text(stream.local_addr()),
         remote_addr: text(stream.peer_addr()),
-        mss_bytes: tcp::mss(stream.as_fd()),
+        mss_bytes: tcp::segment_size(stream.as_fd()),
         sndbuf_bytes,
         rcvbuf_bytes,
         session,
@@ -222,8 +226,8 @@ pub(super) fn opened(
 }
 
 /// What a record can say of a host of which only the program is known.
-pub(crate) fn remote_end(program: Option<String>) -> End {
-    End { role: "remote".to_owned(), version: program, ..End::default() }
+pub(crate) fn remote_end(program: Option<String>) -> MeasurementEnd {
+    MeasurementEnd { role: "remote".to_owned(), version: program, ..MeasurementEnd::default() }
 }
 
 /// The protocol has no place for what was asked.

@@ -100,7 +100,7 @@ pub(super) fn read_head(stream: &TcpStream, until: MonoTime) -> Result<Head, Unr
     let mut bytes = vec![0; HEAD_BYTES_MAX];
     let mut seen = 0;
     loop {
-        let left = until.nanos().saturating_sub(monotonic().nanos());
+        let left = until.as_nanos().saturating_sub(monotonic().as_nanos());
         if left == 0 {
             return Err(Unread::Late);
         }
@@ -128,11 +128,11 @@ pub fn refuse(stream: &TcpStream, status: u16, error: &str, say: &str) {
     let body = serde_json::json!({ "error": error, "say": say }).to_string();
     let _ = stream.set_write_timeout(Some(LEAVE));
     let _ = (&mut &*stream).write_all(&json_response(status, &body, true));
-    leave(stream);
+    lingering_close(stream);
 }
 
 /// Ends a connection so that what was answered can be read.
-pub(super) fn leave(stream: &TcpStream) {
+pub(super) fn lingering_close(stream: &TcpStream) {
     let _ = stream.set_read_timeout(Some(LEAVE / 4));
     let _ = stream.shutdown(Shutdown::Write);
     let mut stream = stream;

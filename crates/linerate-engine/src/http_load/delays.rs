@@ -69,7 +69,7 @@ mod tests {
         let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
         let (id, at) = (RecordId::from_parts(0, [0; 10]), WallTime::from_unix_nanos(0));
         let plan = Plan::Tcp(TcpPlan { test, ..TcpPlan::default() });
-        let mut record = Record::begin(id, tool, plan, at);
+        let mut record = Record::from_plan(id, tool, plan, at);
         let sender =
             FlowEnd { span_start_ns: 1_000_000_000, span_ns: 7_000_000_000, ..FlowEnd::default() };
         record.flows = vec![Flow {
@@ -101,7 +101,7 @@ mod tests {
             ],
         };
         add_delays(&mut record, &delays);
-        let of = |metric, stat, way| record.value(metric, stat, way);
+        let of = |metric, stat, way| record.summary_value(metric, stat, way);
         let down = Some(Direction::Down);
         assert_eq!(of(MetricId::DelayIdle, Stat::P50, None), Some(21e6));
         assert_eq!(of(MetricId::DelayLoaded, Stat::P50, down), Some(60e6));

@@ -8,8 +8,8 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, End, EndReport, Event, Failure, Fault, Finish, HostDeltas, Plan, Record, ServerPlan,
-    Side, TcpDirections, TcpPlan, TcpTest, Tool, Via,
+    Direction, EndReport, Event, Failure, Fault, Finish, FlowSide, HostDeltas, MeasurementEnd,
+    Plan, Record, ServerPlan, TcpDirections, TcpPlan, TcpTest, Tool, Via,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
@@ -25,7 +25,7 @@ use crate::context::Context;
 use crate::environment::local_end;
 use crate::flow::Sample;
 use crate::flow::account::{Account, rate_bps, server_side};
-use crate::flow::peer::plain;
+use crate::flow::peer::plain_address;
 use crate::flow::record::record_of;
 use crate::flow::registry::Registration;
 use crate::flow::tcp::endpoint::{Endpoint, StreamRules};
@@ -92,7 +92,7 @@ pub struct LoadRun {
 
 impl LoadRun {
     /// Waits for streams with `token`; `None` when a run has it already.
-    pub fn begin(registry: &LoadRegistry, token: Token) -> Option<Self> {
+    pub fn register_token(registry: &LoadRegistry, token: Token) -> Option<Self> {
         Some(Self { token, registration: registry.register(token)?, early: Vec::new() })
     }
 
@@ -111,13 +111,13 @@ impl LoadRun {
             ends: vec![local_end(Some(plan.peer.ip()))],
             // What the client received is known by acknowledgements alone.
             one_sided: plan.direction == Direction::Down,
-            omit_ns: plan.test().omit_ns,
+            omit_ns: plan.tcp_test().omit_ns,
             ..Account::default()
         };
         let mut own = None;
         let record = record_of(plan.of_record(), account, &mut context, |context, account| {
             self.measure(plan, context, account, told)?;
-            own = account.remote.first().map(|it| (it.stolen_ratio, it.deltas.clone()));
+            own = account.remote.first().map(|report| (report.stolen_ratio, report.deltas.clone()));
             account.stream_failure().map_or(Ok(()), Err)
         });
         // The server's end is this host.
@@ -132,18 +132,18 @@ impl LoadRun {
         told: &mut dyn FnMut(&LoadSample),
     ) -> Result<(), Failure> {
         let arrivals = self.gather(plan, &context.stop)?;
-        let program = arrivals.first().and_then(|it| it.head.user_agent.clone());
-        account.ends.push(End {
+        let program = arrivals.first().and_then(|arrival| arrival.head.user_agent.clone());
+        account.ends.push(MeasurementEnd {
             role: "remote".to_owned(),
             address: Some(plan.peer.ip().to_string()),
             version: program,
-            ..End::default()
+            ..MeasurementEnd::default()
         });
         let came = arrivals.len();
-        let test = plan.test();
+        let test = plan.tcp_test();
         account.row_ns_min = test.interval_ns / 4;
         let rules = StreamRules {
-            content: noise,
+            content: incompressible_bytes,
             one_sided: plan.direction == Direction::Down,
             steady: true,
             ..StreamRules::OWN
@@ -155,9 +155,9 @@ impl LoadRun {
         let system = |error: linerate_sys::Error| crate::failure::system(&error);
         endpoint.prepare().map_err(system)?;
         account.begin = monotonic();
-        endpoint.start(account.begin).map_err(system)?;
-        watch(plan, &endpoint, account, &context.stop, told);
-        endpoint.halt();
+        endpoint.start_streams(account.begin).map_err(system)?;
+        watch_streams(plan, &endpoint, account, &context.stop, told);
+        endpoint.halt_streams();
         account.remote = endpoint.finish();
         if plan.direction == Direction::Down {
             let head = load_head().len() as u64;
@@ -171,14 +171,15 @@ impl LoadRun {
     fn gather(&mut self, plan: &LoadPlan, stop: &Stop) -> Result<Vec<LoadArrival>, Failure> {
         let mut here: Vec<LoadArrival> = Vec::new();
         for arrival in std::mem::take(&mut self.early) {
-            self.sort(arrival, plan, &mut here);
+            self.route_arrival(arrival, plan, &mut here);
         }
         let mut until = monotonic() + if here.is_empty() { FIRST_WITHIN } else { OTHERS_WITHIN };
-        while here.len() < usize::from(plan.streams) && monotonic() < until && !stop.asked() {
+        while here.len() < usize::from(plan.streams) && monotonic() < until && !stop.is_requested()
+        {
             match self.registration.arrivals.recv_timeout(Duration::from_millis(50)) {
                 Ok(arrival) => {
                     let first = here.is_empty();
-                    self.sort(arrival, plan, &mut here);
+                    self.route_arrival(arrival, plan, &mut here);
                     if first && !here.is_empty() {
                         until = monotonic() + OTHERS_WITHIN;
                     }
@@ -189,18 +190,23 @@ impl LoadRun {
         }
         here.sort_by_key(|arrival| arrival.target.stream);
         if here.is_empty() {
-            let reason = match stop.asked() {
+            let reason = match stop.is_requested() {
                 true => "the run was ended".to_owned(),
                 false => format!("none came within {} s", FIRST_WITHIN.as_secs()),
             };
-            let peer = plain(plan.peer);
+            let peer = plain_address(plan.peer);
             return Err(Failure::new(Fault::PeerMisbehaved, "await streams of", peer, reason));
         }
         Ok(here)
     }
 
     /// A connection to where it belongs: this direction, a later one, or away.
-    fn sort(&mut self, arrival: LoadArrival, plan: &LoadPlan, here: &mut Vec<LoadArrival>) {
+    fn route_arrival(
+        &mut self,
+        arrival: LoadArrival,
+        plan: &LoadPlan,
+        here: &mut Vec<LoadArrival>,
+    ) {
         let target = arrival.target;
         if target.direction != plan.direction {
             if self.early.len() < EARLY_MAX {
@@ -211,7 +217,7 @@ impl LoadRun {
         } else if target.stream >= plan.streams {
             let say = format!("stream {} of {}: they count from 0", target.stream, plan.streams);
             refuse(&arrival.stream, 400, "bad_request", &say);
-        } else if here.iter().any(|it| it.target.stream == target.stream) {
+        } else if here.iter().any(|arrival| arrival.target.stream == target.stream) {
             let say = format!("stream {} has a connection already", target.stream);
             refuse(&arrival.stream, 409, "taken", &say);
         } else {
@@ -224,14 +230,16 @@ impl LoadRun {
         let LoadArrival { stream, peer, target, head } = arrival;
         let (direction, flow) = (target.direction, target.stream);
         tcp::notice_vanished_peer(&stream, VANISHED);
-        let client = plain(peer);
+        let client = plain_address(peer);
         if let Ok(local) = stream.local_addr() {
             account.connected(direction, flow, &client, local);
         }
         endpoint.add(stream, (direction, flow, server_side(direction)), client);
         match direction {
             Direction::Down => endpoint.begin_with(load_head()),
-            Direction::Up => endpoint.wrapped_in(Box::new(Upload::after(self.token, &head))),
+            Direction::Up => {
+                endpoint.wrapped_in(Box::new(Upload::from_first_head(self.token, &head)))
+            }
         }
     }
 }
@@ -247,7 +255,7 @@ impl Drop for LoadRun {
 }
 
 impl LoadPlan {
-    fn test(&self) -> TcpTest {
+    fn tcp_test(&self) -> TcpTest {
         let each = |rate: BitRate| {
             BitRate::from_bits_per_sec(
                 (rate.bits_per_sec() / u64::from(self.streams.max(1))).max(1),
@@ -270,14 +278,14 @@ impl LoadPlan {
     fn of_record(&self) -> Plan {
         Plan::Tcp(TcpPlan {
             server: ServerPlan::new(Some(Via::Http), self.peer.ip().to_string(), self.peer.port()),
-            test: self.test(),
+            test: self.tcp_test(),
             ..TcpPlan::default()
         })
     }
 }
 
 /// Follows the streams until they are done, their time is long over, or somebody stops them.
-fn watch(
+fn watch_streams(
     plan: &LoadPlan,
     endpoint: &Endpoint,
     account: &mut Account,
@@ -303,7 +311,7 @@ fn watch(
             before.clone_from(&counted);
             told_at = now;
         }
-        let over = endpoint.is_done() || now >= give_up || stop.asked();
+        let over = endpoint.is_done() || now >= give_up || stop.is_requested();
         if at % KEPT_EVERY == 0 || over {
             account.remote_interval(samples, &mut |_| {});
             let known = if plan.direction == Direction::Down { counted } else { Vec::new() };
@@ -335,17 +343,17 @@ fn told_of(
     samples: &[Sample],
 ) -> LoadSample {
     let rate = |now: &Sample| {
-        let before = before.iter().find(|it| it.is_of(now));
-        let (t_ns, bytes) = before.map_or((0, 0), |it| (it.t_ns, it.bytes));
+        let before = before.iter().find(|sample| sample.is_of(now));
+        let (t_ns, bytes) = before.map_or((0, 0), |sample| (sample.t_ns, sample.bytes));
         rate_bps(now.bytes.saturating_sub(bytes), now.t_ns.saturating_sub(t_ns))
     };
-    let resent = samples.iter().map(|it| it.retransmits).sum::<Option<u64>>();
+    let resent = samples.iter().map(|sample| sample.retransmits).sum::<Option<u64>>();
     LoadSample {
         direction,
-        t_ns: counted.first().map_or(0, |it| it.t_ns),
+        t_ns: counted.first().map_or(0, |sample| sample.t_ns),
         rates_bps: counted.iter().map(rate).collect(),
-        rtt_ns: samples.iter().map(|it| it.rtt_ns).collect(),
-        retransmits: resent.filter(|_| server_side(direction) == Side::Sender),
+        rtt_ns: samples.iter().map(|sample| sample.rtt_ns).collect(),
+        retransmits: resent.filter(|_| server_side(direction) == FlowSide::Sender),
     }
 }
 
@@ -363,7 +371,7 @@ fn missing(plan: &LoadPlan, came: usize) -> Option<Failure> {
     (came < asked).then(|| {
         let reason =
             format!("{came} of {asked} came within {} s of the first", OTHERS_WITHIN.as_secs());
-        Failure::new(Fault::PeerMisbehaved, "await streams of", plain(plan.peer), reason)
+        Failure::new(Fault::PeerMisbehaved, "await streams of", plain_address(plan.peer), reason)
             .advise("a browser opens six connections to one host: ask for fewer streams")
     })
 }
@@ -384,7 +392,7 @@ fn with_own(mut record: Record, own: Option<Own>, plan: &LoadPlan) -> Record {
 
 /// Bytes that no proxy on the way can pack: SplitMix64 (Steele, Lea, Flood 2014), from a fixed
 /// seed.
-pub(super) fn noise(length: usize) -> Vec<u8> {
+pub(super) fn incompressible_bytes(length: usize) -> Vec<u8> {
     let mut state: u64 = 0x6c69_6e65_7261_7465;
     let mut next = || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

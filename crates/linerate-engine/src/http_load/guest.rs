@@ -21,7 +21,7 @@ use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, tcp_info};
 
 use super::transfer::{Track, content};
-use super::visit_account::Moved;
+use super::visit_account::ConnectionTraffic;
 use super::visits::{Visit, VisitEnd, VisitServing, place_of};
 use crate::flow::admission::{Demand, Permit};
 use crate::flow::moved;
@@ -83,7 +83,7 @@ struct Under {
     before: u64,
     bytes: u64,
     points: Vec<(MonoTime, u64)>,
-    moved: Moved,
+    moved: ConnectionTraffic,
 }
 
 /// One request that moves load; it ends when dropped.
@@ -94,7 +94,7 @@ pub struct Leg {
     until: MonoTime,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -108,7 +108,7 @@ impl Guest {
     /// Begins a transfer of at most `most`, behind the same gate as every other test.
     /// # Errors
     /// The answer to the client.
-    pub fn begin(
+    pub fn begin_transfer(
         self: &Arc<Self>,
         direction: Direction,
         most: Duration,
@@ -117,7 +117,7 @@ impl Guest {
     ) -> Result<Leg, Refuse> {
         let refuse =
             |code, reason, retry_after_ms| Refuse { retry_after_ms, ..Refuse::new(code, reason) };
-        let held = self.enter(agent, serving)?;
+        let held = self.join_visit(agent, serving)?;
         match held.visit.is_over(Arc::strong_count(&held.visit)) {
             None => {}
             Some((say, None)) => return Err(refuse(RefuseCode::Policy, say, None)),
@@ -130,7 +130,7 @@ impl Guest {
         };
         let now = monotonic();
         let until = bounds.until.min(now + most);
-        let mut under = lock(&self.ways[place_of(direction)]);
+        let mut under = lock_ignoring_poison(&self.ways[place_of(direction)]);
         if under.legs == 0 {
             (under.begin, under.before, under.bytes) = (now, self.acknowledged(), 0);
             if direction == Direction::Down {
@@ -139,37 +139,38 @@ impl Guest {
         }
         under.legs += 1;
         drop(under);
-        let mut last = lock(&self.until);
+        let mut last = lock_ignoring_poison(&self.until);
         *last = until.max(*last);
         drop(last);
         self.legs.fetch_add(1, Ordering::AcqRel);
         Ok(Leg { guest: Arc::clone(self), direction, until })
     }
 
-    fn enter(&self, agent: Option<&str>, serving: &VisitServing<'_>) -> Result<&Held, Refuse> {
+    fn join_visit(&self, agent: Option<&str>, serving: &VisitServing<'_>) -> Result<&Held, Refuse> {
         if let Some(held) = self.held.get() {
             return Ok(held);
         }
         let planned = Some(PLANNED.min(serving.admission.duration_max()));
         let rate_bps = serving.caps.rate_bps;
         let demand = Demand { planned, rate_bps, ..Demand::new(TestKind::Tcp, 1) };
-        let permit = serving.admission.admit(&demand, self.peer)?;
+        let permit = serving.admission.admit_test(&demand, self.peer)?;
         let server = self.wire.local_addr().unwrap_or(self.peer);
         let ends = (self.peer, server);
-        let visit = serving.visits.join(Visitor::NetworkQuality, ends, agent, serving);
+        let visit = serving.visits.join_or_create(Visitor::NetworkQuality, ends, agent, serving);
         Ok(self.held.get_or_init(|| Held { visit, _permit: Mutex::new(permit) }))
     }
 
     /// Whether it keeps a place for nothing.
     pub fn is_idle(&self) -> bool {
-        let ended = *lock(&self.ended);
+        let ended = *lock_ignoring_poison(&self.ended);
         self.legs.load(Ordering::Acquire) == 0
             && ended.is_some_and(|ended| monotonic() >= ended + LINGER)
     }
 
     /// Whether it keeps a place with transfers that should have ended.
     pub fn is_overdue(&self) -> bool {
-        self.legs.load(Ordering::Acquire) > 0 && monotonic() >= *lock(&self.until) + OVERDUE
+        self.legs.load(Ordering::Acquire) > 0
+            && monotonic() >= *lock_ignoring_poison(&self.until) + OVERDUE
     }
 
     /// Whether it has moved any load.
@@ -179,7 +180,7 @@ impl Guest {
 
     /// Gives the place back once nobody else knows the connection; what there is of the test where
     /// this was its last.
-    pub fn leave(guest: Arc<Self>) -> Option<VisitEnd> {
+    pub fn leave_visit(guest: Arc<Self>) -> Option<VisitEnd> {
         let Self { wire, peer, held, ways, .. } = Arc::into_inner(guest)?;
         let Held { visit, _permit } = held.into_inner()?;
         let (info, syn) = (tcp_info(wire.as_fd()), tcp::saved_syn(wire.as_fd()));
@@ -188,7 +189,7 @@ impl Guest {
             (moved.client, moved.info, moved.syn) = (Some(peer), info, syn);
             moved
         });
-        Visit::leave(visit, moved)
+        Visit::end_connection(visit, moved)
     }
 
     fn acknowledged(&self) -> u64 {
@@ -205,18 +206,18 @@ impl Guest {
         }
     }
 
-    fn end(&self, direction: Direction) {
-        let mut under = lock(&self.ways[place_of(direction)]);
+    fn end_transfer(&self, direction: Direction) {
+        let mut under = lock_ignoring_poison(&self.ways[place_of(direction)]);
         under.legs = under.legs.saturating_sub(1);
         if under.legs == 0 {
             let bytes = self.arrived(direction, &under);
             let points = std::mem::take(&mut under.points);
             let track = Track { begin: under.begin, end: monotonic(), bytes, points };
-            moved::note(&self.peer.to_string(), bytes);
+            moved::add_client_bytes(&self.peer.to_string(), bytes);
             under.moved.add(track);
         }
         drop(under);
-        *lock(&self.ended) = Some(monotonic());
+        *lock_ignoring_poison(&self.ended) = Some(monotonic());
         self.legs.fetch_sub(1, Ordering::AcqRel);
     }
 }
@@ -236,12 +237,12 @@ fn unsent(bytes: u64, span: Duration) -> i32 {
 
 impl Leg {
     /// So many bytes may move now, at most; 0 when its time or the client's bytes are over.
-    pub fn draw(&self) -> usize {
+    pub fn take_allowed_bytes(&self) -> usize {
         let Some(held) = self.guest.held.get() else { return 0 };
         if monotonic() >= self.until {
             return 0;
         }
-        held.visit.draw(self.direction, PIECE)
+        held.visit.take_allowed_bytes(self.direction, PIECE)
     }
 
     /// Gives back what was drawn and did not move.
@@ -252,16 +253,16 @@ impl Leg {
     }
 
     /// How long who moves them waits before, to keep the rate that its rule allows.
-    pub fn wait(&self, bytes: usize) -> Duration {
+    pub fn pacing_delay(&self, bytes: usize) -> Duration {
         let now = monotonic();
         let held = self.guest.held.get();
-        held.and_then(|held| held.visit.slot(self.direction, bytes, now))
-            .map_or(Duration::ZERO, |slot| slot.since(now))
+        held.and_then(|held| held.visit.reserve_slot(self.direction, bytes, now))
+            .map_or(Duration::ZERO, |slot| slot.duration_since(now))
     }
 
     /// Counts what was moved.
-    pub fn count(&self, bytes: usize) {
-        let mut under = lock(&self.guest.ways[place_of(self.direction)]);
+    pub fn count_moved_bytes(&self, bytes: usize) {
+        let mut under = lock_ignoring_poison(&self.guest.ways[place_of(self.direction)]);
         under.bytes += bytes as u64;
         let now = monotonic();
         let (last, before) = under.points.last().copied().unwrap_or((under.begin, 0));
@@ -269,19 +270,19 @@ impl Leg {
             let arrived = self.guest.arrived(self.direction, &under);
             under.points.push((now, arrived));
             if self.direction == Direction::Down {
-                let unsent = unsent(arrived.saturating_sub(before), now.since(last));
+                let unsent = unsent(arrived.saturating_sub(before), now.duration_since(last));
                 tcp::set_unsent_low_water(&self.guest.wire, unsent);
             }
         }
     }
 
     /// Until when it may move.
-    pub const fn until(&self) -> MonoTime {
+    pub const fn transfer_deadline(&self) -> MonoTime {
         self.until
     }
 
     /// So many bytes that nothing on the way can pack.
-    pub fn noise(bytes: usize) -> &'static [u8] {
+    pub fn incompressible_bytes(bytes: usize) -> &'static [u8] {
         let all = content();
         &all[..bytes.min(all.len())]
     }
@@ -289,7 +290,7 @@ impl Leg {
 
 impl Drop for Leg {
     fn drop(&mut self) {
-        self.guest.end(self.direction);
+        self.guest.end_transfer(self.direction);
     }
 }
 

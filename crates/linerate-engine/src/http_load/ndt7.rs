@@ -19,7 +19,7 @@ use linerate_sys::clock::{monotonic, record_id, sleep};
 use linerate_sys::poll::readable;
 use linerate_sys::tcp::{self, tcp_info};
 
-use super::transfer::{Track, Transfer};
+use super::transfer::{HttpTransfer, Track};
 
 /// A sender goes on for this long.
 const SEND: Duration = Duration::from_secs(10);
@@ -57,7 +57,7 @@ impl Script {
     }
 
     /// Time of a sender, and after which the test is cut.
-    pub(super) const fn times(self) -> (Duration, Duration) {
+    pub(super) const fn time_limits(self) -> (Duration, Duration) {
         match self {
             Self::Ndt7 => (SEND, LONGEST),
             Self::Throughput1(asked) => {
@@ -91,7 +91,7 @@ impl Script {
 }
 
 /// What came next of the client.
-enum Came {
+enum Ndt7Incoming {
     /// Load.
     Load,
     /// The end.
@@ -104,7 +104,7 @@ enum Came {
 /// A test that runs.
 #[derive(Debug)]
 pub(super) struct Test<'a> {
-    transfer: Transfer<'a>,
+    transfer: HttpTransfer<'a>,
     script: Script,
     direction: Direction,
     told: MonoTime,
@@ -122,12 +122,13 @@ pub(super) struct Test<'a> {
 
 impl<'a> Test<'a> {
     pub(super) fn new(
-        transfer: Transfer<'a>,
+        transfer: HttpTransfer<'a>,
         script: Script,
         direction: Direction,
         peer: SocketAddr,
     ) -> Self {
-        let server = transfer.stream.local_addr().map(|it| it.to_string()).unwrap_or_default();
+        let server =
+            transfer.stream.local_addr().map(|address| address.to_string()).unwrap_or_default();
         let ends = [peer.to_string(), server, record_id().to_string()];
         let (told, left, counts, closed) = (monotonic(), 0, false, false);
         let (texts, frames, has_said_who) = ([0; 2], [0; 2], false);
@@ -150,16 +151,16 @@ impl<'a> Test<'a> {
     /// than the client's leave ended it.
     pub(super) fn run(mut self) -> (Track, io::Result<()>) {
         let ended = match self.direction {
-            Direction::Down => self.down(),
-            Direction::Up => self.up(),
+            Direction::Down => self.run_download(),
+            Direction::Up => self.run_upload(),
         };
         if self.direction == Direction::Down {
             self.await_delivery();
         }
-        let track = self.transfer.track();
+        let track = self.transfer.finish_track();
         let end = match ended {
             Ok(true) => Ok(()),
-            Ok(false) => self.end(),
+            Ok(false) => self.end_test(),
             Err(error) => Err(error),
         };
         (track, end)
@@ -173,24 +174,27 @@ impl<'a> Test<'a> {
         let until = monotonic() + LEAVE;
         let waits = || readable(&stream, Duration::ZERO).unwrap_or(false) && monotonic() < until;
         while !gone && self.left == 0 && waits() {
-            gone = !matches!(self.next(Duration::ZERO), Ok(Came::Other | Came::Nothing));
+            gone = !matches!(
+                self.next(Duration::ZERO),
+                Ok(Ndt7Incoming::Other | Ndt7Incoming::Nothing)
+            );
         }
         let stopped = || self.transfer.is_stopped();
         self.transfer.await_delivery(|| gone || stopped());
     }
 
     /// Says the end, and waits for the client's.
-    fn end(&mut self) -> io::Result<()> {
-        self.tell()?;
-        self.close(NORMAL)?;
+    fn end_test(&mut self) -> io::Result<()> {
+        self.send_measurement()?;
+        self.send_close(NORMAL)?;
         let until = monotonic() + LEAVE;
-        while monotonic() < until && !matches!(self.next(LEAVE)?, Came::End) {}
+        while monotonic() < until && !matches!(self.next(LEAVE)?, Ndt7Incoming::End) {}
         Ok(())
     }
 
     /// Whether the client ended it.
-    fn down(&mut self) -> io::Result<bool> {
-        let (mut size, (time, _)) = (self.script.first_message_bytes(), self.script.times());
+    fn run_download(&mut self) -> io::Result<bool> {
+        let (mut size, (time, _)) = (self.script.first_message_bytes(), self.script.time_limits());
         while self.transfer.elapsed() < time && !self.transfer.is_over() {
             size = size.min(self.script.bytes_max().saturating_sub(self.application().bytes_sent));
             if size == 0 {
@@ -206,21 +210,21 @@ impl<'a> Test<'a> {
             size = next_message_bytes(size, self.transfer.sent);
             self.tell_in_time()?;
             match self.next(Duration::ZERO)? {
-                Came::End => return Ok(true),
-                Came::Load => {
-                    self.close(WRONG)?;
+                Ndt7Incoming::End => return Ok(true),
+                Ndt7Incoming::Load => {
+                    self.send_close(WRONG)?;
                     return Err(io::Error::other("load from the client of a download"));
                 }
-                Came::Other | Came::Nothing => {}
+                Ndt7Incoming::Other | Ndt7Incoming::Nothing => {}
             }
         }
         Ok(false)
     }
 
-    fn up(&mut self) -> io::Result<bool> {
+    fn run_upload(&mut self) -> io::Result<bool> {
         while !self.transfer.is_over() && self.network().bytes_received < self.script.bytes_max() {
             self.tell_in_time()?;
-            if matches!(self.next(TOLD_EVERY / 5)?, Came::End) {
+            if matches!(self.next(TOLD_EVERY / 5)?, Ndt7Incoming::End) {
                 return Ok(true);
             }
         }
@@ -228,10 +232,10 @@ impl<'a> Test<'a> {
     }
 
     /// What the client sends, if it does within this time.
-    fn next(&mut self, within: Duration) -> io::Result<Came> {
+    fn next(&mut self, within: Duration) -> io::Result<Ndt7Incoming> {
         let stream = self.transfer.stream;
         if !readable(&stream, within)? {
-            return Ok(Came::Nothing);
+            return Ok(Ndt7Incoming::Nothing);
         }
         if self.left == 0 {
             let mut bytes = [0; FRAME_HEAD_BYTES_MAX + CONTROL_BYTES_MAX];
@@ -242,7 +246,7 @@ impl<'a> Test<'a> {
                 if count > 0 {
                     sleep(LOOK);
                 }
-                return Ok(if count == 0 { Came::End } else { Came::Nothing });
+                return Ok(if count == 0 { Ndt7Incoming::End } else { Ndt7Incoming::Nothing });
             };
             let _ = stream.set_read_timeout(Some(LEAVE));
             let mut reader = stream;
@@ -255,7 +259,11 @@ impl<'a> Test<'a> {
                 Opcode::Close | Opcode::Ping | Opcode::Pong => return self.control(head),
             }
             self.left = head.payload_bytes;
-            return Ok(if self.counts && self.left == 0 { Came::Load } else { Came::Other });
+            return Ok(if self.counts && self.left == 0 {
+                Ndt7Incoming::Load
+            } else {
+                Ndt7Incoming::Other
+            });
         }
         let count = match self.counts {
             true => self.transfer.take_some(self.left)?,
@@ -264,13 +272,13 @@ impl<'a> Test<'a> {
         self.texts[TAKEN] += if self.counts { 0 } else { count };
         self.left -= count;
         Ok(match count {
-            0 => Came::End,
-            _ if self.counts => Came::Load,
-            _ => Came::Other,
+            0 => Ndt7Incoming::End,
+            _ if self.counts => Ndt7Incoming::Load,
+            _ => Ndt7Incoming::Other,
         })
     }
 
-    fn control(&mut self, head: FrameHead) -> io::Result<Came> {
+    fn control(&mut self, head: FrameHead) -> io::Result<Ndt7Incoming> {
         let mut payload = vec![0; usize::try_from(head.payload_bytes).unwrap_or(0)];
         let mut stream = self.transfer.stream;
         io::Read::read_exact(&mut stream, &mut payload)?;
@@ -284,16 +292,16 @@ impl<'a> Test<'a> {
                 if !self.closed {
                     let _ = self.message(Opcode::Close, &payload);
                 }
-                Ok(Came::End)
+                Ok(Ndt7Incoming::End)
             }
             Opcode::Ping if !self.closed => {
-                self.message(Opcode::Pong, &payload).map(|()| Came::Other)
+                self.message(Opcode::Pong, &payload).map(|()| Ndt7Incoming::Other)
             }
-            _ => Ok(Came::Other),
+            _ => Ok(Ndt7Incoming::Other),
         }
     }
 
-    fn close(&mut self, code: u16) -> io::Result<()> {
+    fn send_close(&mut self, code: u16) -> io::Result<()> {
         let say = if code == NORMAL { self.script.farewell() } else { b"" };
         self.message(Opcode::Close, &[&code.to_be_bytes(), say].concat())
     }
@@ -319,10 +327,10 @@ impl<'a> Test<'a> {
         if monotonic() < self.told + TOLD_EVERY {
             return Ok(());
         }
-        self.tell()
+        self.send_measurement()
     }
 
-    fn tell(&mut self) -> io::Result<()> {
+    fn send_measurement(&mut self) -> io::Result<()> {
         self.told = monotonic();
         let elapsed = self.transfer.elapsed();
         let elapsed_time = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);

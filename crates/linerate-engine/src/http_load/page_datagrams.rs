@@ -13,18 +13,19 @@ pub fn add_datagrams(record: &mut Record, mut all: Vec<PageDatagrams>) {
         TcpDirections::Down => (ProbePhase::Down, [Direction::Down, Direction::Up]),
         _ => (ProbePhase::Up, [Direction::Up, Direction::Down]),
     };
-    all.retain(|it| matches!(it.phase, ProbePhase::Idle) || it.phase == phase);
+    all.retain(|datagrams| matches!(datagrams.phase, ProbePhase::Idle) || datagrams.phase == phase);
     for way in ways {
-        let beside = all.iter().find(|it| it.phase == phase && it.direction == way);
-        record.summary.extend(beside.into_iter().flat_map(rows));
+        let beside =
+            all.iter().find(|datagrams| datagrams.phase == phase && datagrams.direction == way);
+        record.summary.extend(beside.into_iter().flat_map(summary_rows));
     }
     record.page_datagrams = all;
 }
 
 /// Sent = received + lost, as of every datagram.
-fn rows(of: &PageDatagrams) -> Vec<Summary> {
+fn summary_rows(of: &PageDatagrams) -> Vec<Summary> {
     let row = |metric, value: f64| {
-        Summary::of(metric, Stat::Value, value).in_direction(of.direction).with_n(of.sent)
+        Summary::from_value(metric, Stat::Value, value).in_direction(of.direction).with_n(of.sent)
     };
     let count = |metric, count: u64| row(metric, count as f64);
     let mut rows = vec![
@@ -52,10 +53,15 @@ mod tests {
         let test = TcpTest { directions, ..TcpTest::default() };
         let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
         let (id, at) = (RecordId::from_parts(0, [0; 10]), WallTime::from_unix_nanos(0));
-        Record::begin(id, tool, Plan::Tcp(TcpPlan { test, ..TcpPlan::default() }), at)
+        Record::from_plan(id, tool, Plan::Tcp(TcpPlan { test, ..TcpPlan::default() }), at)
     }
 
-    fn fate(phase: ProbePhase, direction: Direction, sent: u64, lost: u64) -> PageDatagrams {
+    fn page_datagrams(
+        phase: ProbePhase,
+        direction: Direction,
+        sent: u64,
+        lost: u64,
+    ) -> PageDatagrams {
         let (duplicates, reordered, jitter_ns) = (0, 1, Some(2_500));
         PageDatagrams { phase, direction, sent, lost, duplicates, reordered, jitter_ns }
     }
@@ -64,13 +70,13 @@ mod tests {
     fn those_beside_the_load_are_rows_and_those_at_rest_are_kept() {
         let mut record = record(TcpDirections::Up);
         let all = vec![
-            fate(ProbePhase::Idle, Direction::Down, 500, 5),
-            fate(ProbePhase::Down, Direction::Down, 100, 100),
-            fate(ProbePhase::Up, Direction::Down, 40, 4),
-            fate(ProbePhase::Up, Direction::Up, 50, 10),
+            page_datagrams(ProbePhase::Idle, Direction::Down, 500, 5),
+            page_datagrams(ProbePhase::Down, Direction::Down, 100, 100),
+            page_datagrams(ProbePhase::Up, Direction::Down, 40, 4),
+            page_datagrams(ProbePhase::Up, Direction::Up, 50, 10),
         ];
         add_datagrams(&mut record, all);
-        let of = |metric, way| record.value(metric, Stat::Value, Some(way));
+        let of = |metric, way| record.summary_value(metric, Stat::Value, Some(way));
         // 10 of 50 and 4 of 40.
         assert_eq!(of(MetricId::DatagramLossRatio, Direction::Up), Some(0.2));
         assert_eq!(of(MetricId::DatagramLossRatio, Direction::Down), Some(0.1));
@@ -85,11 +91,13 @@ mod tests {
     #[test]
     fn where_none_left_is_no_ratio() {
         let mut record = record(TcpDirections::Down);
-        let none =
-            PageDatagrams { jitter_ns: None, ..fate(ProbePhase::Down, Direction::Down, 0, 0) };
+        let none = PageDatagrams {
+            jitter_ns: None,
+            ..page_datagrams(ProbePhase::Down, Direction::Down, 0, 0)
+        };
         add_datagrams(&mut record, vec![none]);
         let down = Some(Direction::Down);
-        assert_eq!(record.value(MetricId::DatagramLossRatio, Stat::Value, down), None);
-        assert_eq!(record.value(MetricId::JitterRfc3550, Stat::Value, down), None);
+        assert_eq!(record.summary_value(MetricId::DatagramLossRatio, Stat::Value, down), None);
+        assert_eq!(record.summary_value(MetricId::JitterRfc3550, Stat::Value, down), None);
     }
 }

@@ -17,7 +17,7 @@ use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, tcp_info};
 
 use super::arrive::is_pause;
-use super::direction::noise;
+use super::direction::incompressible_bytes;
 use crate::flow::budget::Budget;
 
 /// A call on the socket waits no longer before the clock and the stop flag are looked at.
@@ -43,7 +43,7 @@ const CLOSED: u8 = 7;
 /// Noise, as much as the longest message needs.
 pub(super) fn content() -> &'static [u8] {
     static NOISE: OnceLock<Vec<u8>> = OnceLock::new();
-    NOISE.get_or_init(|| noise(1 << 20))
+    NOISE.get_or_init(|| incompressible_bytes(1 << 20))
 }
 
 /// A rate that several connections keep together.
@@ -54,21 +54,21 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn of(bps: u64) -> Self {
+    pub(super) fn from_bits_per_sec(bps: u64) -> Self {
         Self { bps: bps.max(1), next: Mutex::default() }
     }
 
     /// Most bytes of one call.
-    pub(super) fn piece(&self) -> usize {
+    pub(super) fn bytes_per_call(&self) -> usize {
         let bytes = u128::from(self.bps) * SLOT.as_nanos() / 8_000_000_000;
         usize::try_from(bytes).unwrap_or(usize::MAX).clamp(PIECE_MIN, PIECE)
     }
 
     /// When so many more bytes may have moved: behind all that was asked for before.
-    pub(super) fn slot(&self, bytes: usize, now: MonoTime) -> MonoTime {
+    pub(super) fn reserve_slot(&self, bytes: usize, now: MonoTime) -> MonoTime {
         let span = u64::try_from(bytes as u128 * 8_000_000_000 / u128::from(self.bps));
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let earliest = MonoTime::from_nanos(now.nanos().saturating_sub(LAG.as_nanos() as u64));
+        let earliest = MonoTime::from_nanos(now.as_nanos().saturating_sub(LAG.as_nanos() as u64));
         *next = (*next).max(earliest) + Duration::from_nanos(span.unwrap_or(u64::MAX >> 1));
         *next
     }
@@ -76,7 +76,7 @@ impl Pace {
 
 /// What holds a transfer.
 #[derive(Clone, Debug)]
-pub(super) struct Bounds<'a> {
+pub(super) struct TransferBounds<'a> {
     pub(super) stop: &'a Stop,
     /// Nothing is begun after this.
     pub(super) until: MonoTime,
@@ -97,9 +97,9 @@ pub(super) struct Track {
 
 /// A connection that moves bytes until a time.
 #[derive(Debug)]
-pub(super) struct Transfer<'a> {
+pub(super) struct HttpTransfer<'a> {
     pub(super) stream: &'a TcpStream,
-    bounds: Bounds<'a>,
+    bounds: TransferBounds<'a>,
     /// What was acknowledged before the first byte: the kernel counts the SYN, too.
     before: u64,
     /// Bytes written and read that are load, and those written that are not.
@@ -112,9 +112,9 @@ pub(super) struct Transfer<'a> {
     points: Vec<(MonoTime, u64)>,
 }
 
-impl<'a> Transfer<'a> {
+impl<'a> HttpTransfer<'a> {
     /// One that begins now.
-    pub(super) fn begin(stream: &'a TcpStream, bounds: Bounds<'a>) -> Self {
+    pub(super) fn begin_on_stream(stream: &'a TcpStream, bounds: TransferBounds<'a>) -> Self {
         let before = info_of(stream).bytes_acked.unwrap_or(0);
         let (sent, taken, aside, spent) = (0, 0, 0, false);
         let (begin, points) = (monotonic(), Vec::new());
@@ -122,20 +122,21 @@ impl<'a> Transfer<'a> {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.spent || self.bounds.stop.asked() || monotonic() >= self.bounds.until
+        self.spent || self.bounds.stop.is_requested() || monotonic() >= self.bounds.until
     }
 
     /// Since it began.
     pub(super) fn elapsed(&self) -> Duration {
-        monotonic().since(self.begin)
+        monotonic().duration_since(self.begin)
     }
 
     /// Sends so many bytes of noise; fewer when the time or the budget is over first.
-    pub(super) fn send(&mut self, bytes: u64) -> io::Result<()> {
+    pub(super) fn send_load(&mut self, bytes: u64) -> io::Result<()> {
         let end = self.sent + bytes;
         while self.sent < end && !self.is_over() {
-            let piece = usize::try_from(end - self.sent).unwrap_or(usize::MAX).min(self.piece());
-            if self.load(&content()[..piece])? == 0 {
+            let piece =
+                usize::try_from(end - self.sent).unwrap_or(usize::MAX).min(self.bytes_per_call());
+            if self.write_load(&content()[..piece])? == 0 {
                 break;
             }
         }
@@ -150,8 +151,8 @@ impl<'a> Transfer<'a> {
             if monotonic() >= self.bounds.until + MESSAGE_LATE {
                 return Ok(false);
             }
-            let piece = left.min(self.piece());
-            let count = self.load(&content()[..piece])?;
+            let piece = left.min(self.bytes_per_call());
+            let count = self.write_load(&content()[..piece])?;
             if count == 0 {
                 return Ok(false);
             }
@@ -172,7 +173,7 @@ impl<'a> Transfer<'a> {
 
     /// Takes so many bytes and drops them; fewer when the time or the budget is over first, or the
     /// client leaves.
-    pub(super) fn take(&mut self, bytes: u64) -> io::Result<()> {
+    pub(super) fn receive_load(&mut self, bytes: u64) -> io::Result<()> {
         let end = self.taken + bytes;
         while self.taken < end && !self.is_over() {
             if self.take_some(end - self.taken)? == 0 {
@@ -185,8 +186,8 @@ impl<'a> Transfer<'a> {
     /// Takes some of so many bytes; 0 when the client has left, or the budget ends.
     pub(super) fn take_some(&mut self, most: u64) -> io::Result<u64> {
         let _ = self.stream.set_read_timeout(Some(LOOK));
-        let piece = self.bounds.pace.map_or(4 * PIECE, Pace::piece);
-        let piece = self.draw(usize::try_from(most).unwrap_or(usize::MAX).min(piece));
+        let piece = self.bounds.pace.map_or(4 * PIECE, Pace::bytes_per_call);
+        let piece = self.take_from_budget(usize::try_from(most).unwrap_or(usize::MAX).min(piece));
         if piece == 0 {
             return Ok(0);
         }
@@ -195,7 +196,7 @@ impl<'a> Transfer<'a> {
         self.bounds.budget.give_back(piece - count);
         self.taken += count as u64;
         self.keep_pace(count);
-        self.point(self.taken);
+        self.add_point(self.taken);
         taken.map(|count| count as u64)
     }
 
@@ -225,7 +226,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// What was moved, ending now.
-    pub(super) fn track(&mut self) -> Track {
+    pub(super) fn finish_track(&mut self) -> Track {
         let end = monotonic();
         let bytes = if self.sent > 0 { self.delivered() } else { self.taken };
         Track { begin: self.begin, end, bytes, points: std::mem::take(&mut self.points) }
@@ -233,16 +234,16 @@ impl<'a> Transfer<'a> {
 
     /// Whether the server is to end.
     pub(super) fn is_stopped(&self) -> bool {
-        self.bounds.stop.asked()
+        self.bounds.stop.is_requested()
     }
 
-    fn piece(&self) -> usize {
-        self.bounds.pace.map_or(PIECE, Pace::piece)
+    fn bytes_per_call(&self) -> usize {
+        self.bounds.pace.map_or(PIECE, Pace::bytes_per_call)
     }
 
     /// As much of what is wanted as the budget has left.
-    fn draw(&mut self, wanted: usize) -> usize {
-        let drawn = self.bounds.budget.take(wanted);
+    fn take_from_budget(&mut self, wanted: usize) -> usize {
+        let drawn = self.bounds.budget.take_up_to(wanted);
         self.spent |= drawn == 0 && wanted > 0;
         drawn
     }
@@ -250,15 +251,15 @@ impl<'a> Transfer<'a> {
     fn keep_pace(&self, bytes: usize) {
         let Some(pace) = self.bounds.pace.filter(|_| bytes > 0) else { return };
         let now = monotonic();
-        let slot = pace.slot(bytes, now);
+        let slot = pace.reserve_slot(bytes, now);
         if slot > now {
-            sleep(slot.since(now));
+            sleep(slot.duration_since(now));
         }
     }
 
     /// Writes some load; 0 when the budget ends.
-    fn load(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let piece = self.draw(bytes.len());
+    fn write_load(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let piece = self.take_from_budget(bytes.len());
         if piece == 0 {
             return Ok(0);
         }
@@ -268,12 +269,12 @@ impl<'a> Transfer<'a> {
         self.bounds.budget.give_back(piece - count);
         self.sent += count as u64;
         if self.points.last().map_or(self.begin, |last| last.0) + POINT_EVERY <= monotonic() {
-            self.point(self.delivered());
+            self.add_point(self.delivered());
         }
         written
     }
 
-    fn point(&mut self, bytes: u64) {
+    fn add_point(&mut self, bytes: u64) {
         let now = monotonic();
         if now >= self.points.last().map_or(self.begin, |last| last.0) + POINT_EVERY {
             self.points.push((now, bytes));
@@ -294,7 +295,7 @@ impl<'a> Transfer<'a> {
         loop {
             match call(self.stream) {
                 Err(error) if is_pause(&error) => {
-                    if monotonic() >= since + STILL || self.bounds.stop.asked() {
+                    if monotonic() >= since + STILL || self.bounds.stop.is_requested() {
                         return Err(io::ErrorKind::TimedOut.into());
                     }
                 }
@@ -321,21 +322,25 @@ mod tests {
 
     use super::*;
 
-    fn pair() -> (TcpStream, TcpStream) {
+    fn connected_pair() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound");
         let client = TcpStream::connect(address).expect("loopback");
         (client, listener.accept().expect("it came").0)
     }
 
-    fn bounds<'a>(stop: &'a Stop, pace: Option<&'a Pace>, budget: Option<u64>) -> Bounds<'a> {
+    fn bounds<'a>(
+        stop: &'a Stop,
+        pace: Option<&'a Pace>,
+        budget: Option<u64>,
+    ) -> TransferBounds<'a> {
         let until = monotonic() + Duration::from_secs(20);
-        Bounds { stop, until, pace, budget: Budget::of(budget) }
+        TransferBounds { stop, until, pace, budget: Budget::from_amount(budget) }
     }
 
     #[test]
     fn what_is_sent_lasts_until_the_client_has_it_and_not_until_it_is_written() {
-        let (mut client, server) = pair();
+        let (mut client, server) = connected_pair();
         let stop = Stop::new();
         let held = Duration::from_millis(300);
         std::thread::scope(|scope| {
@@ -344,51 +349,56 @@ mod tests {
                 sleep(held);
                 io::Read::read_exact(&mut client, &mut vec![0; 20_000_006])
             });
-            let mut transfer = Transfer::begin(&server, bounds(&stop, None, None));
+            let mut transfer = HttpTransfer::begin_on_stream(&server, bounds(&stop, None, None));
             transfer.send_aside(b"a head").expect("open");
-            transfer.send(20_000_000).expect("open");
+            transfer.send_load(20_000_000).expect("open");
             transfer.await_delivery(|| false);
-            let track = transfer.track();
+            let track = transfer.finish_track();
             assert_eq!((track.bytes, transfer.sent), (20_000_000, 20_000_000));
-            assert!(track.end.since(track.begin) >= held, "{track:?}");
+            assert!(track.end.duration_since(track.begin) >= held, "{track:?}");
             assert!(reader.join().expect("no panic").is_ok());
         });
     }
 
     #[test]
     fn a_reader_that_leaves_has_had_what_its_kernel_took() {
-        let (client, server) = pair();
+        let (client, server) = connected_pair();
         let stop = Stop::new();
-        let mut transfer = Transfer::begin(&server, bounds(&stop, None, None));
+        let mut transfer = HttpTransfer::begin_on_stream(&server, bounds(&stop, None, None));
         transfer.send_message(1000).expect("room for it");
         transfer.await_delivery(|| false);
         drop(client);
-        let _ = transfer.send(50_000_000);
+        let _ = transfer.send_load(50_000_000);
         transfer.await_delivery(|| false);
-        assert!(transfer.track().bytes < transfer.sent.max(1001), "not what was written");
+        assert!(transfer.finish_track().bytes < transfer.sent.max(1001), "not what was written");
     }
 
     #[test]
     fn a_budget_ends_what_is_sent_and_what_is_taken() {
-        let (client, server) = pair();
+        let (client, server) = connected_pair();
         let stop = Stop::new();
-        let mut transfer = Transfer::begin(&server, bounds(&stop, None, Some(5000)));
-        transfer.send(9000).expect("open");
+        let mut transfer = HttpTransfer::begin_on_stream(&server, bounds(&stop, None, Some(5000)));
+        transfer.send_load(9000).expect("open");
         assert_eq!((transfer.sent, transfer.is_over()), (5000, true));
-        let mut other = Transfer::begin(&client, bounds(&stop, None, Some(3000)));
-        other.take(5000).expect("open");
+        let mut other = HttpTransfer::begin_on_stream(&client, bounds(&stop, None, Some(3000)));
+        other.receive_load(5000).expect("open");
         assert_eq!((other.taken, other.is_over()), (3000, true));
     }
 
     #[test]
     fn connections_at_one_pace_move_no_more_than_it_allows_together() {
         // Slots follow each other: 1000 bytes of 8 Mbit/s take 1 ms each.
-        let pace = Pace::of(8_000_000);
+        let pace = Pace::from_bits_per_sec(8_000_000);
         let begin = MonoTime::from_nanos(1_000_000_000);
-        let slots: Vec<u64> = (0..4).map(|_| pace.slot(1000, begin).nanos() / 1000).collect();
+        let slots: Vec<u64> =
+            (0..4).map(|_| pace.reserve_slot(1000, begin).as_nanos() / 1000).collect();
         // At 1 s the pace makes up for 10 ms: the first slot ends at 990 + 1 ms.
         assert_eq!(slots, [991_000, 992_000, 993_000, 994_000], "µs");
-        assert_eq!(Pace::of(1).piece(), PIECE_MIN);
-        assert_eq!(Pace::of(100_000_000).piece(), 25_000, "2 ms of 100 Mbit/s");
+        assert_eq!(Pace::from_bits_per_sec(1).bytes_per_call(), PIECE_MIN);
+        assert_eq!(
+            Pace::from_bits_per_sec(100_000_000).bytes_per_call(),
+            25_000,
+            "2 ms of 100 Mbit/s"
+        );
     }
 }

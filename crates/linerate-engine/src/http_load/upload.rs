@@ -42,7 +42,7 @@ pub(super) struct Upload {
 
 impl Upload {
     /// Goes on where the head of the first request ends.
-    pub(super) fn after(token: Token, head: &Head) -> Self {
+    pub(super) fn from_first_head(token: Token, head: &Head) -> Self {
         Self {
             token,
             left: head.body_bytes,
@@ -96,7 +96,7 @@ impl Upload {
         self.since = None;
         // Browsers pool connections, so its number may be that of another stream of the run.
         let same = LoadTarget::from_head(&head)
-            .is_ok_and(|it| it.token == self.token && it.direction == Direction::Up);
+            .is_ok_and(|target| target.token == self.token && target.direction == Direction::Up);
         io::Read::read_exact(&mut &*stream, &mut self.head[..head.head_bytes])?;
         if !same {
             let say = "a stream that sends up goes on with requests of its own run";
@@ -112,7 +112,7 @@ impl Upload {
     }
 
     /// What a read within a body came to; a client that leaves once all is over has not failed.
-    fn taken(&self, result: io::Result<usize>, over: bool) -> io::Result<usize> {
+    fn check_body_read(&self, result: io::Result<usize>, over: bool) -> io::Result<usize> {
         match result {
             Ok(0) if !over => Err(io::Error::other("the client left within a request")),
             Err(error) if over && error.kind() == io::ErrorKind::ConnectionReset => Ok(0),
@@ -122,7 +122,7 @@ impl Upload {
 }
 
 impl Framing for Upload {
-    fn take(
+    fn read_payload(
         &mut self,
         stream: &TcpStream,
         buffer: &mut [MaybeUninit<u8>],
@@ -131,7 +131,8 @@ impl Framing for Upload {
         loop {
             if self.left > 0 {
                 let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
-                let count = self.taken(tcp::receive(stream, &mut buffer[..most]), over)?;
+                let count =
+                    self.check_body_read(tcp::receive(stream, &mut buffer[..most]), over)?;
                 self.left -= count as u64;
                 if count > 0 && self.left == 0 {
                     self.answer(stream, over)?;

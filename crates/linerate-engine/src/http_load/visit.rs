@@ -22,10 +22,10 @@ use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::poll::readable;
 use linerate_sys::tcp::{self, tcp_info};
 
-use super::arrive::leave;
+use super::arrive::lingering_close;
 use super::ndt7;
-use super::transfer::{Bounds, Track, Transfer};
-use super::visit_account::Moved;
+use super::transfer::{HttpTransfer, Track, TransferBounds};
+use super::visit_account::ConnectionTraffic;
 use super::visits::{Visit, VisitEnd, VisitServing, place_of};
 use crate::failure::words_of;
 use crate::flow::admission::{Demand, Permit};
@@ -58,18 +58,18 @@ pub struct Visited {
 }
 
 /// A place at the gate, and the test that it belongs to.
-struct Held {
+struct AdmittedVisit {
     visit: Arc<Visit>,
     _permit: Permit,
 }
 
 /// One connection of a visitor.
-struct Session<'a> {
+struct VisitorConnection<'a> {
     stream: &'a TcpStream,
     peer: SocketAddr,
     serving: VisitServing<'a>,
-    held: Option<Held>,
-    moved: [Moved; 2],
+    held: Option<AdmittedVisit>,
+    moved: [ConnectionTraffic; 2],
     /// The page that asks now.
     origin: Option<String>,
 }
@@ -77,7 +77,7 @@ struct Session<'a> {
 /// Answers the requests of a visitor until it leaves, or asks for something else.
 /// # Errors
 /// What went wrong; the client was told where it spoke HTTP.
-pub fn visit(
+pub fn serve_visitor(
     stream: TcpStream,
     peer: SocketAddr,
     serving: VisitServing<'_>,
@@ -85,9 +85,9 @@ pub fn visit(
     tcp::notice_vanished_peer(&stream, VANISHED);
     let _ = stream.set_nodelay(true);
     let (held, moved, origin) = (None, Default::default(), None);
-    let mut session = Session { stream: &stream, peer, serving, held, moved, origin };
+    let mut session = VisitorConnection { stream: &stream, peer, serving, held, moved, origin };
     let result = session.answer_all();
-    let has_moved = session.moved.iter().any(|it| !it.is_empty());
+    let has_moved = session.moved.iter().any(|moved| !moved.is_empty());
     let end = session.release();
     let other = match result {
         Ok(is_other) => is_other,
@@ -99,7 +99,7 @@ pub fn visit(
     Ok(Visited { end, other: other.then_some(stream) })
 }
 
-impl Session<'_> {
+impl VisitorConnection<'_> {
     /// Whether what follows is for another.
     fn answer_all(&mut self) -> Result<bool, Failure> {
         loop {
@@ -120,7 +120,8 @@ impl Session<'_> {
             self.origin.clone_from(&head.origin);
             let mut bytes = vec![0; head.head_bytes];
             let mut stream = self.stream;
-            io::Read::read_exact(&mut stream, &mut bytes).map_err(|error| self.gone(&error))?;
+            io::Read::read_exact(&mut stream, &mut bytes)
+                .map_err(|error| self.connection_failure(&error))?;
             if !self.answer(target, &head)? || !head.keeps_alive {
                 return Ok(false);
             }
@@ -133,11 +134,12 @@ impl Session<'_> {
         let mut until = monotonic() + idle;
         let mut bytes = vec![0; HEAD_BYTES_MAX];
         let mut seen = 0;
-        while monotonic() < until && !self.serving.stop.asked() {
-            if !readable(&self.stream, WAKE).map_err(|error| self.gone(&error))? {
+        while monotonic() < until && !self.serving.stop.is_requested() {
+            if !readable(&self.stream, WAKE).map_err(|error| self.connection_failure(&error))? {
                 continue;
             }
-            let count = self.stream.peek(&mut bytes).map_err(|error| self.gone(&error))?;
+            let count =
+                self.stream.peek(&mut bytes).map_err(|error| self.connection_failure(&error))?;
             if count == 0 {
                 return Ok(None);
             }
@@ -164,38 +166,43 @@ impl Session<'_> {
         let VisitorTarget { visitor, wish } = target;
         let closes = !head.keeps_alive;
         match wish {
-            VisitorRequest::May => self.say(204, "text/plain", "", closes),
+            VisitorRequest::May => self.send_answer(204, "text/plain", "", closes),
             VisitorRequest::Address => {
                 let address = self.peer.ip().to_canonical();
                 let body = serde_json::json!({
                     "processedString": address.to_string(), "rawIspInfo": ""
                 });
-                self.say(200, "application/json", &body.to_string(), closes)
+                self.send_answer(200, "application/json", &body.to_string(), closes)
             }
-            VisitorRequest::Down(0) => self.say(200, "application/octet-stream", "", closes),
-            VisitorRequest::Up if head.body_bytes == 0 => self.say(200, "text/plain", "", closes),
+            VisitorRequest::Down(0) => {
+                self.send_answer(200, "application/octet-stream", "", closes)
+            }
+            VisitorRequest::Up if head.body_bytes == 0 => {
+                self.send_answer(200, "text/plain", "", closes)
+            }
             VisitorRequest::Down(bytes) => {
-                self.enter(visitor, head)?;
-                let (track, result) = self.down(self.bounds(Direction::Down)?, bytes, closes);
-                self.count(Direction::Down, track);
+                self.join_visit(visitor, head)?;
+                let (track, result) =
+                    self.send_download(self.bounds(Direction::Down)?, bytes, closes);
+                self.count_transfer(Direction::Down, track);
                 result
             }
             VisitorRequest::Up => {
-                self.enter(visitor, head)?;
+                self.join_visit(visitor, head)?;
                 let bounds = self.bounds(Direction::Up)?;
                 if head.expects_continue {
                     self.write(b"HTTP/1.1 100 Continue\r\n\r\n")?;
                 }
-                let (track, result) = self.up(bounds, head.body_bytes, closes);
-                self.count(Direction::Up, track);
+                let (track, result) = self.receive_upload(bounds, head.body_bytes, closes);
+                self.count_transfer(Direction::Up, track);
                 result
             }
             VisitorRequest::Ndt7(direction) => {
-                self.enter(visitor, head)?;
+                self.join_visit(visitor, head)?;
                 self.over_websocket(ndt7::Script::Ndt7, direction, head)
             }
             VisitorRequest::Throughput1(direction, asked) => {
-                self.enter(visitor, head)?;
+                self.join_visit(visitor, head)?;
                 // One that this kernel does not have stays what it is, and the client is told.
                 let set = |name| tcp::set_congestion_control(self.stream.as_fd(), name).ok();
                 let _ = asked.congestion.and_then(set);
@@ -211,65 +218,80 @@ impl Session<'_> {
         head: &Head,
     ) -> Result<bool, Failure> {
         let bounds = self.bounds(direction)?;
-        let until = bounds.until.min(monotonic() + script.times().1);
+        let until = bounds.until.min(monotonic() + script.time_limits().1);
         let key = head.websocket_key.as_deref().unwrap_or_default();
         self.write(&switching(key, script.protocol()))?;
-        let transfer = Transfer::begin(self.stream, Bounds { until, ..bounds });
+        let transfer =
+            HttpTransfer::begin_on_stream(self.stream, TransferBounds { until, ..bounds });
         let (track, end) = ndt7::Test::new(transfer, script, direction, self.peer).run();
-        leave(self.stream);
-        self.count(direction, track);
-        end.map_err(|error| self.gone(&error)).map(|()| false)
+        lingering_close(self.stream);
+        self.count_transfer(direction, track);
+        end.map_err(|error| self.connection_failure(&error)).map(|()| false)
     }
 
-    fn bounds(&self, direction: Direction) -> Result<Bounds<'_>, Failure> {
+    fn bounds(&self, direction: Direction) -> Result<TransferBounds<'_>, Failure> {
         let longest = self.serving.admission.duration_max();
         let visit = self.held.as_ref().map(|held| &held.visit);
-        let bounds = visit.and_then(|it| it.bounds(direction, longest, self.serving.stop));
+        let bounds = visit.and_then(|arc| arc.bounds(direction, longest, self.serving.stop));
         bounds.ok_or_else(|| {
             let say = format!("this direction has had its {} s", longest.as_secs_f64());
             self.refuse(403, "limit", &say, None)
         })
     }
 
-    fn down(&self, bounds: Bounds<'_>, bytes: u64, closes: bool) -> (Track, Result<bool, Failure>) {
-        let head = self.head(200, "application/octet-stream", bytes, closes);
-        let mut transfer = Transfer::begin(self.stream, bounds);
-        let sent = transfer.send_aside(&head).and_then(|()| transfer.send(bytes));
+    fn send_download(
+        &self,
+        bounds: TransferBounds<'_>,
+        bytes: u64,
+        closes: bool,
+    ) -> (Track, Result<bool, Failure>) {
+        let head = self.answer_head(200, "application/octet-stream", bytes, closes);
+        let mut transfer = HttpTransfer::begin_on_stream(self.stream, bounds);
+        let sent = transfer.send_aside(&head).and_then(|()| transfer.send_load(bytes));
         // The next request says that the client has all, whatever its kernel still owes.
         let next = || readable(&self.stream, Duration::ZERO).unwrap_or(true);
         transfer.await_delivery(|| sent.is_err() || next() || transfer.is_stopped());
         let is_whole = transfer.sent == bytes;
-        (transfer.track(), sent.map(|()| is_whole).map_err(|error| self.gone(&error)))
+        (
+            transfer.finish_track(),
+            sent.map(|()| is_whole).map_err(|error| self.connection_failure(&error)),
+        )
     }
 
-    fn up(&self, bounds: Bounds<'_>, bytes: u64, closes: bool) -> (Track, Result<bool, Failure>) {
-        let mut transfer = Transfer::begin(self.stream, bounds);
-        let taken = transfer.take(bytes);
+    fn receive_upload(
+        &self,
+        bounds: TransferBounds<'_>,
+        bytes: u64,
+        closes: bool,
+    ) -> (Track, Result<bool, Failure>) {
+        let mut transfer = HttpTransfer::begin_on_stream(self.stream, bounds);
+        let taken = transfer.receive_load(bytes);
         let is_whole = transfer.taken == bytes;
-        let track = transfer.track();
+        let track = transfer.finish_track();
         if let Err(error) = taken {
-            return (track, Err(self.gone(&error)));
+            return (track, Err(self.connection_failure(&error)));
         }
         if !is_whole {
-            leave(self.stream);
+            lingering_close(self.stream);
             return (track, Ok(false));
         }
-        (track, self.say(200, "text/plain", "", closes))
+        (track, self.send_answer(200, "text/plain", "", closes))
     }
 
-    fn count(&mut self, direction: Direction, track: Track) {
-        moved::note(&self.peer.to_string(), track.bytes);
+    fn count_transfer(&mut self, direction: Direction, track: Track) {
+        moved::add_client_bytes(&self.peer.to_string(), track.bytes);
         self.moved[place_of(direction)].add(track);
     }
 
     /// The test that this connection belongs to, with a place at the gate.
-    fn enter(&mut self, visitor: Visitor, head: &Head) -> Result<(), Failure> {
+    fn join_visit(&mut self, visitor: Visitor, head: &Head) -> Result<(), Failure> {
         if self.held.is_none() {
             let permit = self.permit(visitor)?;
-            let server = self.stream.local_addr().map_err(|error| self.gone(&error))?;
+            let server =
+                self.stream.local_addr().map_err(|error| self.connection_failure(&error))?;
             let (ends, agent) = ((self.peer, server), head.user_agent.as_deref());
-            let visit = self.serving.visits.join(visitor, ends, agent, &self.serving);
-            self.held = Some(Held { visit, _permit: permit });
+            let visit = self.serving.visits.join_or_create(visitor, ends, agent, &self.serving);
+            self.held = Some(AdmittedVisit { visit, _permit: permit });
         }
         let over =
             self.held.as_ref().and_then(|held| held.visit.is_over(Arc::strong_count(&held.visit)));
@@ -288,9 +310,9 @@ impl Session<'_> {
         let demand = Demand { planned, rate_bps: caps.rate_bps, ..Demand::new(TestKind::Tcp, 1) };
         let until = monotonic() + admission.patience();
         loop {
-            let is_last = monotonic() >= until || stop.asked();
+            let is_last = monotonic() >= until || stop.is_requested();
             let asked = match is_last {
-                true => admission.admit(&demand, self.peer),
+                true => admission.admit_test(&demand, self.peer),
                 false => admission.admit_in_turn(&demand, self.peer),
             };
             let Refuse { code, reason, retry_after_ms, .. } = match asked {
@@ -306,7 +328,7 @@ impl Session<'_> {
                 return Err(self.refuse(503, "busy", &say, retry_after_ms));
             }
             if matches!(self.stream.peek(&mut [0]), Ok(0)) {
-                return Err(self.gone(&io::ErrorKind::ConnectionReset.into()));
+                return Err(self.connection_failure(&io::ErrorKind::ConnectionReset.into()));
             }
             sleep(ASK_AGAIN);
         }
@@ -314,29 +336,35 @@ impl Session<'_> {
 
     /// Gives the place back; what there is of the test where this was its last connection.
     fn release(&mut self) -> Option<VisitEnd> {
-        let Held { visit, _permit } = self.held.take()?;
+        let AdmittedVisit { visit, _permit } = self.held.take()?;
         let (info, syn) = (tcp_info(self.stream.as_fd()), tcp::saved_syn(self.stream.as_fd()));
         let mut moved = std::mem::take(&mut self.moved);
         for way in &mut moved {
             (way.client, way.info, way.syn) = (Some(self.peer), info, syn);
         }
-        Visit::leave(visit, moved)
+        Visit::end_connection(visit, moved)
     }
 
-    fn head(&self, status: u16, kind: &str, length: u64, closes: bool) -> Vec<u8> {
+    fn answer_head(&self, status: u16, kind: &str, length: u64, closes: bool) -> Vec<u8> {
         let origin = self.origin.as_deref();
-        VisitorAnswer { status, kind, length, closes, origin, retry_after_s: None }.head()
+        VisitorAnswer { status, kind, length, closes, origin, retry_after_s: None }.head_bytes()
     }
 
-    fn say(&self, status: u16, kind: &str, body: &str, closes: bool) -> Result<bool, Failure> {
-        let head = self.head(status, kind, body.len() as u64, closes);
+    fn send_answer(
+        &self,
+        status: u16,
+        kind: &str,
+        body: &str,
+        closes: bool,
+    ) -> Result<bool, Failure> {
+        let head = self.answer_head(status, kind, body.len() as u64, closes);
         self.write(&[&head, body.as_bytes()].concat()).map(|()| true)
     }
 
     fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
         let _ = self.stream.set_write_timeout(Some(HEAD_WITHIN));
         let mut stream = self.stream;
-        stream.write_all(bytes).map_err(|error| self.gone(&error))
+        stream.write_all(bytes).map_err(|error| self.connection_failure(&error))
     }
 
     /// Says no, as every error of the API is said, and ends the connection.
@@ -356,8 +384,8 @@ impl Session<'_> {
         };
         let _ = self.stream.set_write_timeout(Some(LINGER));
         let mut stream = self.stream;
-        let _ = stream.write_all(&[&answer.head(), body.as_bytes()].concat());
-        leave(self.stream);
+        let _ = stream.write_all(&[&answer.head_bytes(), body.as_bytes()].concat());
+        lingering_close(self.stream);
         let fault = if status == 400 { Fault::PeerMisbehaved } else { Fault::PeerRefused };
         Failure::new(fault, "serve", self.object(), say)
     }
@@ -366,7 +394,7 @@ impl Session<'_> {
         format!("a speed test over HTTP from {}", self.peer.ip())
     }
 
-    fn gone(&self, error: &io::Error) -> Failure {
+    fn connection_failure(&self, error: &io::Error) -> Failure {
         Failure::new(Fault::Unreachable, "serve", self.object(), words_of(error))
     }
 }

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, End, EndReport, Finish, FlowEnd, Plan, Record, ServerPlan, SynOptions,
+    Direction, EndReport, Finish, FlowEnd, MeasurementEnd, Plan, Record, ServerPlan, SynOptions,
     TcpDirections, TcpInfo, TcpPlan, TcpTest, Tool, Via,
 };
 use linerate_core::time::{MonoTime, WallTime};
@@ -18,8 +18,8 @@ use super::transfer::Track;
 use crate::environment::local_end;
 use crate::flow::Sample;
 use crate::flow::account::Account;
-use crate::flow::fold::fold;
-use crate::flow::peer::plain;
+use crate::flow::fold::fill_record;
+use crate::flow::peer::plain_address;
 
 /// Transfers of a connection, and connections of a visit, that are told apart; those beyond count
 /// with the last.
@@ -31,7 +31,7 @@ const SAMPLES_MAX: u64 = 1000;
 
 /// Where and to whom a visit is.
 #[derive(Clone, Debug)]
-pub(super) struct Ends {
+pub(super) struct VisitEnds {
     pub(super) peer: SocketAddr,
     pub(super) server: SocketAddr,
     /// The program of the client, as it says.
@@ -43,7 +43,7 @@ pub(super) struct Ends {
 
 /// What one connection moved one way.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Moved {
+pub(super) struct ConnectionTraffic {
     pub(super) client: Option<SocketAddr>,
     pub(super) bytes: u64,
     /// Begin and end of each transfer.
@@ -55,7 +55,7 @@ pub(super) struct Moved {
     pub(super) syn: Option<SynOptions>,
 }
 
-impl Moved {
+impl ConnectionTraffic {
     /// Adds a transfer that follows those before.
     pub(super) fn add(&mut self, track: Track) {
         let Track { begin, end, bytes, points } = track;
@@ -91,10 +91,10 @@ impl Moved {
 
 /// What went one way.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Way(Vec<Moved>);
+pub(super) struct DirectionTraffic(Vec<ConnectionTraffic>);
 
-impl Way {
-    pub(super) fn add(&mut self, moved: Moved) {
+impl DirectionTraffic {
+    pub(super) fn add(&mut self, moved: ConnectionTraffic) {
         if moved.is_empty() {
             return;
         }
@@ -111,24 +111,24 @@ impl Way {
 
     /// Connections, bytes and time of all transfers; none where nothing moved.
     pub(super) fn totals(&self) -> Option<(usize, u64, u64)> {
-        let bytes = self.0.iter().map(|it| it.bytes).sum();
-        (bytes > 0).then(|| (self.0.len(), bytes, self.clock().busy_ns()))
+        let bytes = self.0.iter().map(|moved| moved.bytes).sum();
+        (bytes > 0).then(|| (self.0.len(), bytes, self.busy_clock().busy_ns()))
     }
 
-    fn clock(&self) -> BusyClock {
-        BusyClock::of(self.0.iter().flat_map(|it| it.spans.iter().copied()).collect())
+    fn busy_clock(&self) -> BusyClock {
+        BusyClock::from_spans(self.0.iter().flat_map(|moved| moved.spans.iter().copied()).collect())
     }
 
     /// The record of it; none where nothing moved.
     pub(super) fn record(
         &self,
         direction: Direction,
-        ends: &Ends,
+        ends: &VisitEnds,
         began: (MonoTime, WallTime),
     ) -> Option<Record> {
         let (streams, _, busy_ns) = self.totals()?;
-        let clock = self.clock();
-        let (first, last) = clock.all()?;
+        let clock = self.busy_clock();
+        let (first, last) = clock.total_span()?;
         let test = TcpTest {
             directions: match direction {
                 Direction::Down => TcpDirections::Down,
@@ -145,21 +145,21 @@ impl Way {
         let plan = Plan::Tcp(TcpPlan { server, test, ..TcpPlan::default() });
         let since = u128::from(first.nanos_since(began.0));
         let wall = WallTime::from_unix_nanos(u128::from(began.1.unix_millis()) * 1_000_000 + since);
-        let mut record = Record::begin(record_id(), ends.tool.clone(), plan, wall);
+        let mut record = Record::from_plan(record_id(), ends.tool.clone(), plan, wall);
         record.name = Some(ends.name.to_owned());
-        fold(&mut record, &account);
+        fill_record(&mut record, &account);
         record.duration_ns = last.nanos_since(first);
         let pauses = record.duration_ns.saturating_sub(busy_ns);
         record.tags.insert("pauses_s".to_owned(), format!("{:.3}", pauses as f64 / 1e9));
         Some(record)
     }
 
-    fn account(&self, direction: Direction, ends: &Ends, clock: &BusyClock) -> Account {
-        let remote = End {
+    fn account(&self, direction: Direction, ends: &VisitEnds, clock: &BusyClock) -> Account {
+        let remote = MeasurementEnd {
             role: "remote".to_owned(),
             address: Some(ends.peer.ip().to_string()),
             version: ends.agent.clone(),
-            ..End::default()
+            ..MeasurementEnd::default()
         };
         let mut account = Account {
             ends: vec![local_end(Some(ends.peer.ip())), remote],
@@ -168,7 +168,7 @@ impl Way {
             ..Account::default()
         };
         for (flow, moved) in (0..).zip(&self.0) {
-            let client = plain(moved.client.unwrap_or(ends.peer));
+            let client = plain_address(moved.client.unwrap_or(ends.peer));
             account.connected(direction, flow, &client, ends.server);
             account.remote.push(report(direction, flow, moved, clock));
         }
@@ -186,9 +186,9 @@ impl Way {
         let times = (1..=(busy / every).min(SAMPLES_MAX)).map(|at| at * every);
         let at_time = |t_ns: u64| {
             let at = clock.time_of(t_ns);
-            let of = |(flow, moved): (u16, &Moved)| Sample {
+            let of = |(flow, moved): (u16, &ConnectionTraffic)| Sample {
                 bytes: moved.bytes_by(at),
-                ..Sample::of(direction, flow, t_ns)
+                ..Sample::empty_at(direction, flow, t_ns)
             };
             (0..).zip(&self.0).map(of).collect()
         };
@@ -196,9 +196,14 @@ impl Way {
     }
 }
 
-fn report(direction: Direction, flow: u16, moved: &Moved, clock: &BusyClock) -> EndReport {
-    let begin = moved.spans.iter().map(|it| it.0).min().unwrap_or_default();
-    let end = moved.spans.iter().map(|it| it.1).max().unwrap_or_default();
+fn report(
+    direction: Direction,
+    flow: u16,
+    moved: &ConnectionTraffic,
+    clock: &BusyClock,
+) -> EndReport {
+    let begin = moved.spans.iter().map(|span| span.0).min().unwrap_or_default();
+    let end = moved.spans.iter().map(|span| span.1).max().unwrap_or_default();
     let (from, to) = (clock.busy_by(begin), clock.busy_by(end));
     let end = FlowEnd {
         bytes: moved.bytes,
@@ -210,14 +215,14 @@ fn report(direction: Direction, flow: u16, moved: &Moved, clock: &BusyClock) -> 
         technique: if direction == Direction::Down { "write" } else { "trunc" }.to_owned(),
         ..FlowEnd::default()
     };
-    EndReport { syn: moved.syn, ..EndReport::of(direction, flow, end) }
+    EndReport { syn: moved.syn, ..EndReport::from_flow_end(direction, flow, end) }
 }
 
 /// A clock that runs while at least one transfer is under way.
 struct BusyClock(Vec<(MonoTime, MonoTime)>);
 
 impl BusyClock {
-    fn of(mut spans: Vec<(MonoTime, MonoTime)>) -> Self {
+    fn from_spans(mut spans: Vec<(MonoTime, MonoTime)>) -> Self {
         spans.sort();
         let mut all: Vec<(MonoTime, MonoTime)> = Vec::new();
         for (begin, end) in spans {
@@ -229,7 +234,7 @@ impl BusyClock {
         Self(all)
     }
 
-    fn all(&self) -> Option<(MonoTime, MonoTime)> {
+    fn total_span(&self) -> Option<(MonoTime, MonoTime)> {
         Some((self.0.first()?.0, self.0.last()?.1))
     }
 
@@ -263,36 +268,36 @@ mod tests {
 
     use super::*;
 
-    fn at(ms: u64) -> MonoTime {
+    fn time_at_ms(ms: u64) -> MonoTime {
         MonoTime::from_nanos(1_000_000_000 + ms * 1_000_000)
     }
 
-    fn track(begin: u64, end: u64, bytes: u64) -> Track {
-        Track { begin: at(begin), end: at(end), bytes, points: Vec::new() }
+    fn track_between(begin: u64, end: u64, bytes: u64) -> Track {
+        Track { begin: time_at_ms(begin), end: time_at_ms(end), bytes, points: Vec::new() }
     }
 
-    fn way() -> Way {
-        let mut first = Moved::default();
-        first.add(track(0, 400, 1_000_000));
-        first.add(track(1400, 1600, 1_500_000));
-        let mut second = Moved::default();
-        second.add(track(200, 600, 500_000));
-        let mut way = Way::default();
+    fn sample_direction() -> DirectionTraffic {
+        let mut first = ConnectionTraffic::default();
+        first.add(track_between(0, 400, 1_000_000));
+        first.add(track_between(1400, 1600, 1_500_000));
+        let mut second = ConnectionTraffic::default();
+        second.add(track_between(200, 600, 500_000));
+        let mut way = DirectionTraffic::default();
         way.add(first);
         way.add(second);
-        way.add(Moved::default());
+        way.add(ConnectionTraffic::default());
         way
     }
 
     #[test]
     fn pauses_between_transfers_are_no_time_of_the_path() {
         // 0 to 600 ms and 1400 to 1600 ms: 3 MB in 0.8 s are 30 Mbit/s.
-        assert_eq!(way().totals(), Some((2, 3_000_000, 800_000_000)));
-        assert_eq!(Way::default().totals(), None);
-        let clock = way().clock();
-        assert_eq!(clock.busy_by(at(1500)), 700_000_000);
-        assert_eq!(clock.busy_by(at(1000)), 600_000_000);
-        assert_eq!(clock.time_of(700_000_000), at(1500));
+        assert_eq!(sample_direction().totals(), Some((2, 3_000_000, 800_000_000)));
+        assert_eq!(DirectionTraffic::default().totals(), None);
+        let clock = sample_direction().busy_clock();
+        assert_eq!(clock.busy_by(time_at_ms(1500)), 700_000_000);
+        assert_eq!(clock.busy_by(time_at_ms(1000)), 600_000_000);
+        assert_eq!(clock.time_of(700_000_000), time_at_ms(1500));
     }
 
     #[test]
@@ -301,10 +306,10 @@ mod tests {
         let server = SocketAddr::from(([192, 0, 2, 1], 5210));
         let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
         let agent = Some("a browser/1".to_owned());
-        let ends = Ends { peer, server, agent, name: "LibreSpeed", tool };
-        let began = (at(0), WallTime::from_unix_nanos(1_800_000_000_000_000_000));
+        let ends = VisitEnds { peer, server, agent, name: "LibreSpeed", tool };
+        let began = (time_at_ms(0), WallTime::from_unix_nanos(1_800_000_000_000_000_000));
         for direction in [Direction::Down, Direction::Up] {
-            let record = way().record(direction, &ends, began).expect("data moved");
+            let record = sample_direction().record(direction, &ends, began).expect("data moved");
             let value = |metric| {
                 let is = |row: &&linerate_core::record::Summary| {
                     row.metric == metric && row.stat == Stat::Value && row.flow.is_none()
@@ -315,7 +320,8 @@ mod tests {
             assert_eq!(value(MetricId::Bytes), Some(3e6));
             assert_eq!(record.tags["pauses_s"], "0.800");
             assert_eq!(record.duration_ns, 1_600_000_000);
-            let series = record.series.iter().find(|it| it.flow == Some(0)).expect("a series");
+            let series =
+                record.series.iter().find(|series| series.flow == Some(0)).expect("a series");
             // 0 to 200 ms: half of 1 MB, 20 Mbit/s.
             assert_eq!((series.t_ns[0], series.values[0]), (200_000_000, Some(20e6)));
             assert_eq!(series.t_ns.len(), 4);
@@ -325,12 +331,15 @@ mod tests {
 
     #[test]
     fn a_client_of_endless_small_transfers_takes_no_endless_room() {
-        let mut moved = Moved::default();
-        (0..20_000).for_each(|index| moved.add(track(2 * index, 2 * index + 1, 1)));
+        let mut moved = ConnectionTraffic::default();
+        (0..20_000).for_each(|index| moved.add(track_between(2 * index, 2 * index + 1, 1)));
         assert_eq!((moved.bytes, moved.spans.len()), (20_000, SPANS_MAX));
         assert!(moved.points.len() < 5 * SPANS_MAX);
-        let mut way = Way::default();
+        let mut way = DirectionTraffic::default();
         (0..1000).for_each(|_| way.add(moved.clone()));
-        assert_eq!(way.totals().map(|it| (it.0, it.1)), Some((CONNECTIONS_MAX, 20_000_000)));
+        assert_eq!(
+            way.totals().map(|totals| (totals.0, totals.1)),
+            Some((CONNECTIONS_MAX, 20_000_000))
+        );
     }
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use linerate_core::record::{Direction, Record, Tool};
 use linerate_core::time::{MonoTime, WallTime};
 use linerate_proto::http::Visitor;
-use linerate_sys::clock::{monotonic, wall};
+use linerate_sys::clock::{monotonic, wall_time};
 use linerate_sys::stop::Stop;
 
-use super::transfer::{Bounds, Pace};
-use super::visit_account::{Ends, Moved, Way};
+use super::transfer::{Pace, TransferBounds};
+use super::visit_account::{ConnectionTraffic, DirectionTraffic, VisitEnds};
 use crate::flow::admission::Admission;
 use crate::flow::budget::Budget;
 use crate::served::{DirectionTotals, LogText, line_of};
@@ -67,14 +67,14 @@ pub struct VisitEnd {
 #[derive(Debug)]
 pub(super) struct Visit {
     visitor: Visitor,
-    ends: Ends,
+    ends: VisitEnds,
     begin: (MonoTime, WallTime),
     caps: VisitCaps,
     budget: Budget,
     paces: [Option<Pace>; 2],
     /// When each direction began.
     begun: [OnceLock<MonoTime>; 2],
-    ways: Mutex<[Way; 2]>,
+    ways: Mutex<[DirectionTraffic; 2]>,
 }
 
 pub(super) const fn place_of(direction: Direction) -> usize {
@@ -84,25 +84,25 @@ pub(super) const fn place_of(direction: Direction) -> usize {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Visits {
     /// The test that a client's connection belongs to: one that runs, or a new one.
-    pub(super) fn join(
+    pub(super) fn join_or_create(
         &self,
         visitor: Visitor,
         (peer, server): (SocketAddr, SocketAddr),
         agent: Option<&str>,
         serving: &VisitServing<'_>,
     ) -> Arc<Visit> {
-        let mut open = lock(&self.0);
+        let mut open = lock_ignoring_poison(&self.0);
         open.retain(|_, visit| visit.strong_count() > 0);
         let key = (peer.ip(), visitor);
         open.get(&key).and_then(Weak::upgrade).unwrap_or_else(|| {
             let (tool, agent) = (serving.tool.clone(), agent.map(str::to_owned));
-            let ends = Ends { peer, server, agent, name: visitor.name(), tool };
+            let ends = VisitEnds { peer, server, agent, name: visitor.name(), tool };
             let visit = Arc::new(Visit::new(visitor, ends, serving.caps));
             open.insert(key, Arc::downgrade(&visit));
             visit
@@ -111,10 +111,11 @@ impl Visits {
 }
 
 impl Visit {
-    fn new(visitor: Visitor, ends: Ends, caps: VisitCaps) -> Self {
-        let pace = || caps.rate_bps.map(Pace::of);
-        let (budget, paces) = (Budget::of(caps.bytes), [pace(), pace()]);
-        let (begin, begun, ways) = ((monotonic(), wall()), Default::default(), Mutex::default());
+    fn new(visitor: Visitor, ends: VisitEnds, caps: VisitCaps) -> Self {
+        let pace = || caps.rate_bps.map(Pace::from_bits_per_sec);
+        let (budget, paces) = (Budget::from_amount(caps.bytes), [pace(), pace()]);
+        let (begin, begun, ways) =
+            ((monotonic(), wall_time()), Default::default(), Mutex::default());
         Self { visitor, ends, begin, caps, budget, paces, begun, ways }
     }
 
@@ -125,7 +126,7 @@ impl Visit {
                 format!("this address has tested for {} s: others have a turn", TEST.as_secs());
             return Some((say, Some(5000)));
         }
-        let has_left = self.budget.take(1) == 1;
+        let has_left = self.budget.take_up_to(1) == 1;
         self.budget.give_back(usize::from(has_left));
         if !has_left {
             return Some(("today's bytes are used up".to_owned(), None));
@@ -140,18 +141,18 @@ impl Visit {
         direction: Direction,
         longest: Duration,
         stop: &'a Stop,
-    ) -> Option<Bounds<'a>> {
+    ) -> Option<TransferBounds<'a>> {
         let (at, now) = (place_of(direction), monotonic());
         let over = *self.begun[at].get_or_init(|| now) + longest;
         let until = (now + TRANSFER).min(over).min(self.begin.0 + TEST);
         let (pace, budget) = (self.paces[at].as_ref(), self.budget.clone());
-        (now < over).then_some(Bounds { stop, until, pace, budget })
+        (now < over).then_some(TransferBounds { stop, until, pace, budget })
     }
 
     /// Takes as much of `wanted` as the client's bytes and its pace allow at once.
-    pub(super) fn draw(&self, direction: Direction, wanted: usize) -> usize {
-        let piece = self.paces[place_of(direction)].as_ref().map_or(wanted, Pace::piece);
-        self.budget.take(wanted.min(piece))
+    pub(super) fn take_allowed_bytes(&self, direction: Direction, wanted: usize) -> usize {
+        let piece = self.paces[place_of(direction)].as_ref().map_or(wanted, Pace::bytes_per_call);
+        self.budget.take_up_to(wanted.min(piece))
     }
 
     /// Gives back what was drawn and did not move.
@@ -160,31 +161,34 @@ impl Visit {
     }
 
     /// When so many bytes may have moved, where a rule has a rate.
-    pub(super) fn slot(
+    pub(super) fn reserve_slot(
         &self,
         direction: Direction,
         bytes: usize,
         now: MonoTime,
     ) -> Option<MonoTime> {
-        self.paces[place_of(direction)].as_ref().map(|pace| pace.slot(bytes, now))
+        self.paces[place_of(direction)].as_ref().map(|pace| pace.reserve_slot(bytes, now))
     }
 
     /// Takes what a connection moved; at the last one, what there is of the test.
-    pub(super) fn leave(visit: Arc<Self>, moved: [Moved; 2]) -> Option<VisitEnd> {
-        let mut ways = lock(&visit.ways);
+    pub(super) fn end_connection(
+        visit: Arc<Self>,
+        moved: [ConnectionTraffic; 2],
+    ) -> Option<VisitEnd> {
+        let mut ways = lock_ignoring_poison(&visit.ways);
         for (way, moved) in ways.iter_mut().zip(moved) {
             way.add(moved);
         }
         drop(ways);
-        Arc::into_inner(visit).and_then(Self::end)
+        Arc::into_inner(visit).and_then(Self::finish_test)
     }
 
-    fn end(self) -> Option<VisitEnd> {
+    fn finish_test(self) -> Option<VisitEnd> {
         let [up, down] = self.ways.into_inner().unwrap_or_else(PoisonError::into_inner);
         let ways = [(Direction::Up, up), (Direction::Down, down)];
         let totals = ways.iter().filter_map(|(direction, way)| {
             let (streams, bytes, span_ns) = way.totals()?;
-            Some(DirectionTotals::of(*direction, streams, bytes, span_ns))
+            Some(DirectionTotals::from_transfer(*direction, streams, bytes, span_ns))
         });
         let totals: Vec<_> = totals.collect();
         let records: Vec<Record> = ways

@@ -42,7 +42,7 @@ impl std::fmt::Debug for Bank {
 }
 
 impl Bank {
-    /// One whose receivers answer with `serve`; `stop` ends the measurement under way.
+    /// One whose receivers answer with `start_server`; `stop` ends the measurement under way.
     pub fn new(tool: Tool, stop: Stop, serve: Arc<Serve>) -> Self {
         Self { tool, stop, serve }
     }
@@ -56,22 +56,22 @@ impl Bank {
         setting: &Setting,
         plan: impl FnOnce(&str) -> Plan,
     ) -> Result<Record, Failure> {
-        let lab = Lab::build(&setting.lab())?;
+        let lab = Lab::build_from_plan(&setting.lab_plan())?;
         for command in &setting.commands {
-            lab.run_on(command.on.node(), || run_command(command))??;
+            lab.run_on(command.on.node_name(), || run_command(command))??;
         }
-        let receiver = Place::Receiver.node();
+        let receiver = Place::Receiver.node_name();
         let target = address(&lab, receiver)?;
         let plan = plan(&target.to_string());
-        let sender_quota = quota(setting, Place::Sender)?;
-        let receiver_quota = quota(setting, Place::Receiver)?;
-        let server = Helper::serve(&lab, receiver, &self.serve, receiver_quota)?;
+        let sender_quota = cpu_quota(setting, Place::Sender)?;
+        let receiver_quota = cpu_quota(setting, Place::Receiver)?;
+        let server = Helper::start_server(&lab, receiver, &self.serve, receiver_quota)?;
         let rivals = self.start_rivals(&lab, &setting.rivals)?;
         let busy = start_busy_threads(setting);
         let (tool, stop) = (self.tool.clone(), self.stop.clone());
-        let record = lab.run_on(Place::Sender.node(), move || {
+        let record = lab.run_on(Place::Sender.node_name(), move || {
             if let Some(quota) = &sender_quota {
-                quota.enter().map_err(|error| failure::system(&error))?;
+                quota.enter_group().map_err(|error| failure::system(&error))?;
             }
             let mut context = Context { tool, stop, watch: &mut |_| {} };
             Ok(match &plan {
@@ -89,14 +89,14 @@ impl Bank {
         if rivals.is_empty() {
             return Ok(helpers);
         }
-        helpers.push(Helper::serve(lab, "d", &self.serve, None)?);
+        helpers.push(Helper::start_server(lab, "d", &self.serve, None)?);
         let target = address(lab, "d")?;
         for rival in rivals {
             let plan = rival_plan(rival, &target.to_string());
             let (tool, stop, pause) = (self.tool.clone(), Stop::new(), rival.on_s);
             let own = stop.clone();
             let thread = lab.spawn_on("c", move || {
-                while !own.asked() {
+                while !own.is_requested() {
                     let (tool, stop) = (tool.clone(), own.clone());
                     throughput::run_tcp(&plan, &mut Context { tool, stop, watch: &mut |_| {} });
                     if let Some(seconds) = pause {
@@ -121,7 +121,7 @@ struct Helper {
 
 impl Helper {
     /// A server on a host, within a quota of the CPU where there is one.
-    fn serve(
+    fn start_server(
         lab: &Lab,
         host: &str,
         serve: &Arc<Serve>,
@@ -129,7 +129,7 @@ impl Helper {
     ) -> Result<Self, Failure> {
         let (stop, serve) = (Stop::new(), Arc::clone(serve));
         let within: Arc<Serve> = Arc::new(move |stop: &Stop, ready: &dyn Fn(_)| {
-            match quota.as_ref().map_or(Ok(()), CpuQuota::enter) {
+            match quota.as_ref().map_or(Ok(()), CpuQuota::enter_group) {
                 Ok(()) => serve(stop, ready),
                 Err(error) => ready(Err(failure::system(&error))),
             }
@@ -141,7 +141,7 @@ impl Helper {
 
 impl Drop for Helper {
     fn drop(&mut self) {
-        self.stop.ask();
+        self.stop.request_stop();
         if let Some(thread) = self.thread.take() {
             // One that panicked has ended too.
             let _ = thread.join();
@@ -154,7 +154,7 @@ fn address(lab: &Lab, host: &str) -> Result<IpAddr, Failure> {
     address.ok_or_else(|| system("reach host", host, "it has no address"))
 }
 
-fn quota(setting: &Setting, on: Place) -> Result<Option<CpuQuota>, Failure> {
+fn cpu_quota(setting: &Setting, on: Place) -> Result<Option<CpuQuota>, Failure> {
     let share = setting.cpu.iter().find(|share| share.on == on);
     let percent = share.and_then(|share| share.quota_percent);
     let quota = percent.map(|percent| CpuQuota::new(percent / 100.0)).transpose();
@@ -168,8 +168,8 @@ fn start_busy_threads(setting: &Setting) -> Vec<Helper> {
         let stop = Stop::new();
         let own = stop.clone();
         let thread = thread::Builder::new().name("busy".to_owned()).spawn(move || {
-            let _pinned = Pinned::to(linerate_core::lab::bank::BUSY_CPU);
-            while !own.asked() {
+            let _pinned = Pinned::on_cpu(linerate_core::lab::bank::BUSY_CPU);
+            while !own.is_requested() {
                 std::hint::spin_loop();
             }
         });
@@ -197,7 +197,7 @@ fn rival_plan(rival: &Rival, host: &str) -> TcpPlan {
 
 /// Runs a command of the shell in the calling thread's namespace.
 fn run_command(command: &HostCommand) -> Result<(), Failure> {
-    let node = command.on.node();
+    let node = command.on.node_name();
     let failed = |reason: &str| {
         Failure::new(Fault::System, "run on", node, format!("`{}`: {reason}", command.run))
             .advise("the scenario is left out; it needs that program or part of the kernel")

@@ -16,9 +16,9 @@ use linerate_sys::netlink::{RouteSocket, VethEnd, VethPair};
 use linerate_sys::netns::Netns;
 use linerate_sys::{clock, ethtool, sysctl, userns};
 
-use super::devices::{self, Device};
+use super::devices::{self, ForwardingDevice};
 use super::paths::{self, LabPath};
-use super::{Node, filters, neighbours, settings, shaper, system};
+use super::{LabNode, filters, neighbours, settings, shaper, system};
 use crate::netns::run_inside;
 use crate::path::netem;
 
@@ -32,15 +32,15 @@ const CARRIER_WAIT: Duration = Duration::from_secs(5);
 
 /// What a layout became.
 pub(super) struct Built {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<LabNode>,
     pub(super) paths: Vec<LabPath>,
-    pub(super) devices: Vec<Device>,
+    pub(super) devices: Vec<ForwardingDevice>,
     /// What could not be had.
     pub(super) notes: Vec<String>,
 }
 
 /// The namespaces of a layout with their links, ready for use.
-pub(super) fn build(layout: &Layout) -> Result<Built, Failure> {
+pub(super) fn build_layout(layout: &Layout) -> Result<Built, Failure> {
     if !userns::may_make_networks() {
         let reason = "CAP_SYS_ADMIN and CAP_NET_ADMIN are needed";
         return Err(system("build laboratory", "network namespaces", reason)
@@ -48,9 +48,9 @@ pub(super) fn build(layout: &Layout) -> Result<Built, Failure> {
     }
     if let Some(index) = layout.links.iter().position(paths::is_netem) {
         // Before anything is made, and never something else in its place.
-        netem::probe(&layout.link_name(index))?;
+        netem::check_netem_support(&layout.link_name(index))?;
     }
-    let nodes = layout.nodes.iter().map(node).collect::<Result<Vec<_>, _>>()?;
+    let nodes = layout.nodes.iter().map(make_node).collect::<Result<Vec<_>, _>>()?;
     let mut notes = Vec::new();
     for (node, plan) in nodes.iter().zip(&layout.nodes) {
         notes.extend(settings::common(node, plan, layout.quiet)?);
@@ -76,36 +76,36 @@ pub(super) fn build(layout: &Layout) -> Result<Built, Failure> {
     for (node, plan) in nodes.iter().zip(&layout.nodes) {
         add_routes(node, plan)?;
         if let Role::Router { filters: count @ 1.. } = plan.role {
-            filters::load(&node.netns, &plan.name, count, plan.forwarding.filter_shape)?;
+            filters::load_rules(&node.netns, &plan.name, count, plan.forwarding.filter_shape)?;
         }
     }
     if layout.quiet {
-        neighbours::set(&nodes, layout)?;
+        neighbours::set_neighbours(&nodes, layout)?;
     }
-    let devices = devices::start(&nodes, layout, &mut notes)?;
+    let devices = devices::start_devices(&nodes, layout, &mut notes)?;
     wait_for_carriers(&nodes, layout)?;
     for (node, plan) in nodes.iter().zip(&layout.nodes) {
         // Last, because the initial windows belong to routes.
-        settings::apply(node, &plan.name, &plan.tcp)?;
+        settings::apply_tcp_settings(node, &plan.name, &plan.tcp)?;
     }
     notes.sort();
     notes.dedup();
     Ok(Built { nodes, paths: built_paths, devices, notes })
 }
 
-fn node(plan: &lab::Node) -> Result<Node, Failure> {
+fn make_node(plan: &lab::Node) -> Result<LabNode, Failure> {
     let netns = Netns::new().map_err(|error| {
         system("make node", &plan.name, error)
             .advise("check user.max_net_namespaces, and the container's seccomp profile")
     })?;
     let socket = run_inside(&netns, &plan.name, RouteSocket::open)?;
     let socket = socket.map_err(|error| system("make node", &plan.name, error))?;
-    Ok(Node { netns: Arc::new(netns), socket: Mutex::new(socket) })
+    Ok(LabNode { netns: Arc::new(netns), socket: Mutex::new(socket) })
 }
 
-impl Node {
+impl LabNode {
     /// One request on the node's socket, its failure named after the node.
-    pub(super) fn ask<T>(
+    pub(super) fn run_request<T>(
         &self,
         plan: &lab::Node,
         request: impl FnOnce(&mut RouteSocket) -> linerate_sys::Result<T>,
@@ -124,15 +124,15 @@ impl Node {
 
     /// The number of an interface.
     pub(super) fn index_of(&self, plan: &lab::Node, ifname: &str) -> Result<u32, Failure> {
-        self.ask(plan, |socket| socket.link_by_name(ifname)).map(|facts| facts.index)
+        self.run_request(plan, |socket| socket.link_by_name(ifname)).map(|facts| facts.index)
     }
 }
 
-fn loopback(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
+fn loopback(node: &LabNode, plan: &lab::Node) -> Result<(), Failure> {
     if !plan.loopback_offload {
         offloads_off(node, plan, "lo")?;
     }
-    node.ask(plan, |socket| {
+    node.run_request(plan, |socket| {
         if let Some(mtu_bytes) = plan.loopback_mtu_bytes {
             socket.set_mtu(LOOPBACK, mtu_bytes)?;
         }
@@ -146,7 +146,7 @@ fn link_index(link: usize, end: usize) -> u32 {
     LINK_INDEX_FIRST + index
 }
 
-fn add_link(nodes: &[Node], layout: &Layout, index: usize) -> Result<(), Failure> {
+fn add_link(nodes: &[LabNode], layout: &Layout, index: usize) -> Result<(), Failure> {
     let link = &layout.links[index];
     let plan = |end: usize| &layout.nodes[link.ends[end].node];
     let interface = |end: usize| &plan(end).interfaces[link.ends[end].interface];
@@ -157,7 +157,7 @@ fn add_link(nodes: &[Node], layout: &Layout, index: usize) -> Result<(), Failure
     };
     let super_packets = super_packets(link);
     let pair = VethPair { ends: [end(0), end(1)], mtu_bytes: link.mtu_bytes, super_packets };
-    nodes[link.ends[0].node].ask(plan(0), |socket| socket.add_veth(&pair))?;
+    nodes[link.ends[0].node].run_request(plan(0), |socket| socket.add_veth(&pair))?;
     for end in [0, 1] {
         let node = &nodes[link.ends[end].node];
         if layout.quiet || layout.nodes.iter().any(has_program) {
@@ -178,18 +178,18 @@ fn super_packets(link: &Link) -> bool {
 }
 
 /// A cable whose ends shape what enters it.
-fn add_netem(nodes: &[Node], layout: &Layout, index: usize) -> Result<LabPath, Failure> {
+fn add_netem(nodes: &[LabNode], layout: &Layout, index: usize) -> Result<LabPath, Failure> {
     let link = &layout.links[index];
     let name = layout.link_name(index);
     let plan = link.path.clone().unwrap_or_default();
     let directions = plan
-        .netem(link.mtu_bytes)
+        .netem_settings(link.mtu_bytes)
         .map_err(|problem| Failure::new(Fault::Usage, "build path", &name, problem))?;
     add_link(nodes, layout, index)?;
     let shaped = |end: usize| {
         let node = &nodes[link.ends[end].node];
         let (plan, own) = (&layout.nodes[link.ends[end].node], link_index(index, end));
-        node.ask(plan, |socket| socket.set_netem(own, &directions[end]))?;
+        node.run_request(plan, |socket| socket.set_netem(own, &directions[end]))?;
         let socket = run_inside(&node.netns, &plan.name, RouteSocket::open)?;
         let socket = socket.map_err(|error| system("watch netem of", &name, error))?;
         Ok::<_, Failure>((socket, own))
@@ -197,8 +197,8 @@ fn add_netem(nodes: &[Node], layout: &Layout, index: usize) -> Result<LabPath, F
     Ok(paths::of_netem(layout, index, [shaped(0)?, shaped(1)?]))
 }
 
-fn add_path(nodes: &[Node], layout: &Layout, index: usize) -> Result<LabPath, Failure> {
-    let path = paths::start(nodes, layout, index)?;
+fn add_path(nodes: &[LabNode], layout: &Layout, index: usize) -> Result<LabPath, Failure> {
+    let path = paths::start_path(nodes, layout, index)?;
     let link = &layout.links[index];
     for end in &link.ends {
         let plan = &layout.nodes[end.node];
@@ -210,7 +210,7 @@ fn add_path(nodes: &[Node], layout: &Layout, index: usize) -> Result<LabPath, Fa
 }
 
 fn set_up_end(
-    node: &Node,
+    node: &LabNode,
     plan: &lab::Node,
     ifname: &str,
     link: &Link,
@@ -219,7 +219,7 @@ fn set_up_end(
     if !super_packets(link) {
         offloads_off(node, plan, ifname)?;
     }
-    node.ask(plan, |socket| {
+    node.run_request(plan, |socket| {
         if let Some(rate) = link.rate {
             socket.set_tbf(index, &shaper::token_bucket(rate, link.mtu_bytes))?;
         }
@@ -233,7 +233,7 @@ fn has_program(node: &lab::Node) -> bool {
 }
 
 fn set_offload(
-    node: &Node,
+    node: &LabNode,
     plan: &lab::Node,
     ifname: &str,
     (offload, on): (Offload, bool),
@@ -243,24 +243,24 @@ fn set_offload(
     set.map_err(|error| system("build node", &plan.name, error))
 }
 
-fn offloads_off(node: &Node, plan: &lab::Node, ifname: &str) -> Result<(), Failure> {
+fn offloads_off(node: &LabNode, plan: &lab::Node, ifname: &str) -> Result<(), Failure> {
     let off = run_inside(&node.netns, &plan.name, || ethtool::offloads_off(ifname))?;
     off.map_err(|error| system("build node", &plan.name, error))
 }
 
 /// Comes before the links: the kernel numbers the devices of paths by itself.
-fn make_bridge(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
+fn make_bridge(node: &LabNode, plan: &lab::Node) -> Result<(), Failure> {
     if plan.role != Role::Switch {
         return Ok(());
     }
-    node.ask(plan, |socket| socket.add_bridge("br0", BRIDGE))
+    node.run_request(plan, |socket| socket.add_bridge("br0", BRIDGE))
 }
 
-fn add_ports(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
+fn add_ports(node: &LabNode, plan: &lab::Node) -> Result<(), Failure> {
     if plan.role != Role::Switch {
         return Ok(());
     }
-    node.ask(plan, |socket| {
+    node.run_request(plan, |socket| {
         for interface in &plan.interfaces {
             let port = socket.link_by_name(&interface.name)?.index;
             socket.set_master(port, BRIDGE)?;
@@ -269,8 +269,8 @@ fn add_ports(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
     })
 }
 
-fn add_addresses(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
-    node.ask(plan, |socket| {
+fn add_addresses(node: &LabNode, plan: &lab::Node) -> Result<(), Failure> {
+    node.run_request(plan, |socket| {
         for interface in &plan.interfaces {
             let index = socket.link_by_name(&interface.name)?.index;
             if let Some(ipv4) = interface.ipv4 {
@@ -284,8 +284,8 @@ fn add_addresses(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
     })
 }
 
-fn add_routes(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
-    node.ask(plan, |socket| {
+fn add_routes(node: &LabNode, plan: &lab::Node) -> Result<(), Failure> {
+    node.run_request(plan, |socket| {
         for route in &plan.routes {
             let added = socket.add_route(route.network, route.prefix_len, route.gateway);
             if route.network.is_ipv6() { without_ipv6_is_fine(added)? } else { added? }
@@ -300,11 +300,11 @@ fn without_ipv6_is_fine(outcome: linerate_sys::Result<()>) -> linerate_sys::Resu
 }
 
 /// Waits until every interface is running: before that its packets are lost.
-fn wait_for_carriers(nodes: &[Node], layout: &Layout) -> Result<(), Failure> {
+fn wait_for_carriers(nodes: &[LabNode], layout: &Layout) -> Result<(), Failure> {
     let end = clock::monotonic() + CARRIER_WAIT;
     for (node, plan) in nodes.iter().zip(&layout.nodes) {
         for interface in &plan.interfaces {
-            while !node.ask(plan, |socket| socket.link_by_name(&interface.name))?.running {
+            while !node.run_request(plan, |socket| socket.link_by_name(&interface.name))?.running {
                 if clock::monotonic() > end {
                     let object = format!("{} of {}", interface.name, plan.name);
                     let reason = "no carrier after 5 s";

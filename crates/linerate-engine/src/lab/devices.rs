@@ -15,7 +15,7 @@ use linerate_sys::bpf::{AttachMode, XdpLink};
 use linerate_sys::xdp::{PlantedDevice, PlantedOptions, Router, Stall, Wire, hold_napi};
 use linerate_sys::{bpf, napi};
 
-use super::{Node, system};
+use super::{LabNode, system};
 use crate::netns::run_inside;
 
 /// FCS, preamble, start delimiter and gap: 4 + 8 + 12 bytes (IEEE 802.3).
@@ -23,7 +23,7 @@ const AROUND_FRAME_BYTES: u32 = 24;
 
 /// A node that forwards, with what does it.
 #[derive(Debug)]
-pub(super) struct Device {
+pub(super) struct ForwardingDevice {
     pub(super) node: usize,
     works: Works,
 }
@@ -65,18 +65,18 @@ pub struct DeviceCounters {
 
 impl DeviceCounters {
     /// Frames that came in and did not go on.
-    pub const fn lost(&self) -> u64 {
+    pub const fn lost_frames(&self) -> u64 {
         self.dropped_by_queue + self.dropped_by_chance + self.dropped_in_stall
     }
 }
 
 /// Puts the devices of a layout to work, last of all; notes on programs that could not be had where
 /// the kernel forwards without.
-pub(super) fn start(
-    nodes: &[Node],
+pub(super) fn start_devices(
+    nodes: &[LabNode],
     layout: &Layout,
     notes: &mut Vec<String>,
-) -> Result<Vec<Device>, Failure> {
+) -> Result<Vec<ForwardingDevice>, Failure> {
     let mut devices = Vec::new();
     for (index, (node, plan)) in nodes.iter().zip(&layout.nodes).enumerate() {
         if !has_program(plan, layout.quiet) {
@@ -93,7 +93,7 @@ pub(super) fn start(
         if plan.forwarding.placement == Placement::Threaded {
             run_inside(&node.netns, &plan.name, || threads(plan))??;
         }
-        devices.push(Device { node: index, works });
+        devices.push(ForwardingDevice { node: index, works });
     }
     Ok(devices)
 }
@@ -118,7 +118,7 @@ fn is_plain(plan: &lab::Node) -> bool {
         && forwarding.placement == Placement::Inline
 }
 
-fn works_of(node: &Node, plan: &lab::Node) -> Result<Works, Failure> {
+fn works_of(node: &LabNode, plan: &lab::Node) -> Result<Works, Failure> {
     let failed = |error| {
         system("start device", &plan.name, error)
             .advise("XDP needs CAP_BPF and CAP_NET_ADMIN on the host; run it as root")
@@ -154,7 +154,7 @@ fn of_device(plan: &DevicePlan, indexes: &[u32]) -> linerate_sys::Result<Works> 
 
 /// A planted device as its program takes it.
 fn options(plan: &DevicePlan) -> PlantedOptions {
-    let stall = plan.stall.as_ref().and_then(lab::StallPlan::times);
+    let stall = plan.stall.as_ref().and_then(lab::StallPlan::period_and_length);
     PlantedOptions {
         frames_per_sec: plan.frames_per_sec,
         bytes_per_sec: plan.bits_per_sec.map(|bits| bits / 8),
@@ -169,7 +169,7 @@ fn options(plan: &DevicePlan) -> PlantedOptions {
     }
 }
 
-fn indexes(node: &Node, plan: &lab::Node) -> Result<Vec<u32>, Failure> {
+fn indexes(node: &LabNode, plan: &lab::Node) -> Result<Vec<u32>, Failure> {
     let of = |interface: &lab::Interface| node.index_of(plan, &interface.name);
     plan.interfaces.iter().map(of).collect()
 }
@@ -186,7 +186,7 @@ fn threads(plan: &lab::Node) -> Result<(), Failure> {
     Ok(())
 }
 
-impl Device {
+impl ForwardingDevice {
     /// What it counted, by direction; none where the kernel forwards.
     pub(super) fn counters(&self) -> Option<Vec<DeviceCounters>> {
         match &self.works {
@@ -198,9 +198,9 @@ impl Device {
     }
 
     /// Starts a planted device anew for the trials that share the upper 16 bits of `trial`.
-    pub(super) fn begin(&self, trial: u32) {
+    pub(super) fn begin_trials(&self, trial: u32) {
         if let Works::Planted(planted) = &self.works {
-            planted.iter().for_each(|direction| direction.begin(trial));
+            planted.iter().for_each(|direction| direction.begin_trials(trial));
         }
     }
 }

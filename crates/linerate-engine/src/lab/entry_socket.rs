@@ -75,7 +75,7 @@ impl Inside {
             let Ok(stream) = stream else { continue };
             guests.retain(|guest| !fd_passing::is_closed(guest));
             if guests.len() == GUESTS_MAX {
-                let _ = fd_passing::send(&stream, b"no it has too many guests\n", &[]);
+                let _ = fd_passing::send_with_fds(&stream, b"no it has too many guests\n", &[]);
             } else if self.answer_one(&stream).is_some() {
                 guests.push(stream);
             }
@@ -87,18 +87,18 @@ impl Inside {
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
         stream.set_write_timeout(Some(PATIENCE)).ok()?;
         if !fd_passing::peer_is_same_user(stream) {
-            fd_passing::send(stream, b"no it belongs to another user\n", &[]).ok()?;
+            fd_passing::send_with_fds(stream, b"no it belongs to another user\n", &[]).ok()?;
             return None;
         }
         let host = read_line(stream)?;
         let Some((_, netns)) = self.hosts.iter().find(|(name, _)| *name == host) else {
             let names: Vec<&str> = self.hosts.iter().map(|(name, _)| name.as_str()).collect();
             let text = format!("no it has {}\n", names.join(", "));
-            fd_passing::send(stream, text.as_bytes(), &[]).ok()?;
+            fd_passing::send_with_fds(stream, text.as_bytes(), &[]).ok()?;
             return None;
         };
         let fds = [netns.as_fd(), self.userns.as_fd()];
-        fd_passing::send(stream, b"ok\n", &fds).ok()
+        fd_passing::send_with_fds(stream, b"ok\n", &fds).ok()
     }
 }
 
@@ -156,14 +156,14 @@ impl Entry {
     /// Asks for a host of a running laboratory.
     /// # Errors
     /// When it has ended, has no such host, or belongs to another user.
-    pub fn ask(lab: &Running, host: &str) -> Result<Self, Failure> {
+    pub fn request_host(lab: &Running, host: &str) -> Result<Self, Failure> {
         let failed = |fault, reason: &dyn fmt::Display| {
             Failure::new(fault, "enter", format!("{host} of {lab}"), reason)
         };
         let gone = |error: linerate_sys::Error| failed(Fault::Usage, &error);
         let stream =
             fd_passing::connect(&format!("{PREFIX}{}/{}", lab.pid, lab.name)).map_err(gone)?;
-        fd_passing::send(&stream, format!("{host}\n").as_bytes(), &[]).map_err(gone)?;
+        fd_passing::send_with_fds(&stream, format!("{host}\n").as_bytes(), &[]).map_err(gone)?;
         let mut answer = [0; ANSWER_BYTES_MAX];
         let (count, fds) = fd_passing::receive(&stream, &mut answer).map_err(gone)?;
         let text = String::from_utf8_lossy(&answer[..count]);
@@ -183,13 +183,13 @@ impl Entry {
     /// Moves the calling process inside. It must have no second thread.
     /// # Errors
     /// Without the privilege of the user that made the laboratory.
-    pub fn enter(&self) -> Result<(), Failure> {
+    pub fn enter_namespaces(&self) -> Result<(), Failure> {
         let entered = self.userns.enter().and_then(|()| self.netns.enter());
         entered.map_err(|error| system("enter", "the laboratory", error))
     }
 
     /// A descriptor whose other end is closed when the laboratory ends.
-    pub fn lease(&self) -> BorrowedFd<'_> {
+    pub fn lifetime_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
 }

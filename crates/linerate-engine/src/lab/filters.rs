@@ -1,4 +1,4 @@
-//! Filter rules of a router: loaded by `nft` in batches, then counted.
+//! Filter rules of a router: loaded by `run_nft` in batches, then counted.
 //!
 //! Each rule drops UDP from an address of the documentation networks (RFC 5737) to one port, which
 //! no laboratory sends, so every forwarded packet is held against all rules and passes. The chain
@@ -22,13 +22,13 @@ use crate::netns::run_inside;
 const PROGRAMS: [&str; 3] = ["nft", "/usr/sbin/nft", "/sbin/nft"];
 /// Hosts of a /24.
 const HOSTS: u32 = 254;
-/// Rules of one transaction, about 100 KB of netlink messages. `nft` sends a transaction whole, and
+/// Rules of one transaction, about 100 KB of netlink messages. `run_nft` sends a transaction whole, and
 /// without privilege outside its user namespace it keeps the default send buffer, 208 KiB on most
 /// hosts (net.core.wmem_default). nftables 1.0.6 failed so with 1000 rules (EMSGSIZE).
 const RULES_AT_ONCE: u32 = 250;
 
 /// Loads `count` rules into a namespace and checks that they are there.
-pub(super) fn load(
+pub(super) fn load_rules(
     netns: &Netns,
     router: &str,
     count: u32,
@@ -37,9 +37,9 @@ pub(super) fn load(
     let listing = run_inside(netns, router, || {
         for first in (0..count).step_by(RULES_AT_ONCE as usize) {
             let rules = first..count.min(first + RULES_AT_ONCE);
-            nft(router, &["-f", "-"], &batch(shape, rules))?;
+            run_nft(router, &["-f", "-"], &rule_batch(shape, rules))?;
         }
-        nft(router, &["list", "table", "inet", "linerate"], "")
+        run_nft(router, &["list", "table", "inet", "linerate"], "")
     })??;
     let loaded = match shape {
         FilterShape::Rules => {
@@ -60,7 +60,7 @@ pub(super) fn load(
 }
 
 /// Some of the rules as one transaction, added to those that are there.
-fn batch(shape: FilterShape, rules: Range<u32>) -> String {
+fn rule_batch(shape: FilterShape, rules: Range<u32>) -> String {
     match shape {
         FilterShape::Rules => list_batch(rules),
         FilterShape::Set => set_batch(rules),
@@ -105,8 +105,8 @@ fn denied(index: u32) -> (String, u32) {
     (format!("{network}.{host}"), port)
 }
 
-/// Runs `nft` in the calling thread's namespace and returns what it printed.
-fn nft(router: &str, arguments: &[&str], input: &str) -> Result<String, Failure> {
+/// Runs `run_nft` in the calling thread's namespace and returns what it printed.
+fn run_nft(router: &str, arguments: &[&str], input: &str) -> Result<String, Failure> {
     let failed = |reason: &dyn std::fmt::Display| system("load filters of", router, reason);
     for program in PROGRAMS {
         match run(program, arguments, input) {
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn ten_thousand_rules_differ_and_stay_in_the_documentation_networks() {
-        let text = batch(FilterShape::Rules, 0..10_000);
+        let text = rule_batch(FilterShape::Rules, 0..10_000);
         let rules: BTreeSet<&str> = text.lines().filter(|line| line.ends_with(" drop")).collect();
         assert_eq!(rules.len(), 10_000);
         let inside = |rule: &&str| rule.contains(" 198.51.100.") || rule.contains(" 203.0.113.");
@@ -156,9 +156,9 @@ mod tests {
 
     #[test]
     fn a_set_holds_the_same_addresses_and_ports_and_has_one_rule() {
-        let text = batch(FilterShape::Set, 0..250) + &batch(FilterShape::Set, 250..1000);
+        let text = rule_batch(FilterShape::Set, 0..250) + &rule_batch(FilterShape::Set, 250..1000);
         assert_eq!(text.matches(" drop\n").count(), 1);
-        let list = batch(FilterShape::Rules, 0..1000);
+        let list = rule_batch(FilterShape::Rules, 0..1000);
         for rule in list.lines().filter_map(|line| line.trim().strip_prefix("ip saddr ")) {
             let element = rule.replace(" udp dport ", " . ").replace(" drop", ",");
             assert!(text.contains(&element), "{element}");

@@ -2,7 +2,7 @@
 //!
 //! Each node is a namespace held by a descriptor of this process, with veth pairs as cables.
 //! Nothing has a name outside and nothing is on disk, so a laboratory ends with the process
-//! however it ends. Links with delay, loss and queues are paths of the emulator (`paths`).
+//! however it ends. Links with delay, loss and queues are paths of the emulator (`emulated_paths`).
 
 mod bank;
 mod build;
@@ -32,11 +32,11 @@ pub use devices::DeviceCounters;
 pub use entry_socket::{Entry, EntrySocket, Running, running};
 pub use paths::path_memory_bytes;
 pub use privilege::{Privilege, enter_user_namespace_if_needed};
-pub use sweep::sweep;
+pub use sweep::end_processes_inside;
 
 use crate::path::witness::{PathSite, Teller};
 use build::Built;
-use devices::Device;
+use devices::ForwardingDevice;
 use paths::LabPath;
 
 /// A running laboratory. Dropping it removes everything that nobody else holds.
@@ -47,14 +47,14 @@ pub struct Lab {
     /// It and the paths end before the namespaces do.
     teller: Option<Teller>,
     paths: Vec<LabPath>,
-    devices: Vec<Device>,
-    nodes: Vec<Node>,
+    devices: Vec<ForwardingDevice>,
+    nodes: Vec<LabNode>,
     notes: Vec<String>,
 }
 
 /// The namespace of one node. Indexes are those of the layout.
 #[derive(Debug)]
-struct Node {
+struct LabNode {
     netns: Arc<Netns>,
     socket: Mutex<RouteSocket>,
 }
@@ -64,11 +64,11 @@ impl Lab {
     /// # Errors
     /// When the plan cannot be built, without the privilege to make network namespaces (see
     /// [`enter_user_namespace_if_needed`]), or when the kernel lacks a part.
-    pub fn build(plan: &LabPlan) -> Result<Self, Failure> {
+    pub fn build_from_plan(plan: &LabPlan) -> Result<Self, Failure> {
         let name = plan.name.clone().unwrap_or_else(|| "lab".to_owned());
-        let layout = Layout::of(plan)
+        let layout = Layout::from_plan(plan)
             .map_err(|problem| Failure::new(Fault::Usage, "build laboratory", &name, problem))?;
-        let built = build::build(&layout)?;
+        let built = build::build_layout(&layout)?;
         let Built { nodes, paths, devices, notes } = built;
         let teller = paths::teller(&layout, &nodes, &paths)?;
         Ok(Self { name, layout, teller, paths, devices, nodes, notes })
@@ -85,7 +85,7 @@ impl Lab {
     }
 
     /// Its emulated paths, in the order of their links.
-    pub fn paths(&self) -> impl Iterator<Item = &PathSite> {
+    pub fn emulated_paths(&self) -> impl Iterator<Item = &PathSite> {
         self.paths.iter().map(|path| &*path.site)
     }
 
@@ -95,7 +95,7 @@ impl Lab {
     }
 
     /// What could not be had on this host, one line each; the laboratory works without it.
-    pub fn notes(&self) -> &[String] {
+    pub fn build_notes(&self) -> &[String] {
         &self.notes
     }
 
@@ -113,7 +113,7 @@ impl Lab {
         host: &str,
         work: impl FnOnce() -> T + Send,
     ) -> Result<T, Failure> {
-        run_inside(&self.node(host)?.netns, host, work)
+        run_inside(&self.find_node(host)?.netns, host, work)
     }
 
     /// Starts `work` on a thread inside a node, for work that goes on beside other work. It keeps
@@ -125,7 +125,7 @@ impl Lab {
         host: &str,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<JoinHandle<T>, Failure> {
-        let netns = &self.node(host)?.netns;
+        let netns = &self.find_node(host)?.netns;
         let keep = Arc::clone(netns);
         // Enters on a thread that ends at once: what it starts begins where it is.
         let thread = run_inside(netns, host, move || {
@@ -142,21 +142,22 @@ impl Lab {
     /// # Errors
     /// When there is no such host, this kernel lacks a setting, or does not take its value.
     pub fn set_tcp(&self, host: &str, tcp: &HostTcp) -> Result<(), Failure> {
-        settings::apply(self.node(host)?, host, tcp)
+        settings::apply_tcp_settings(self.find_node(host)?, host, tcp)
     }
 
     /// Counters of an interface of a node: `eth0`, `lo`.
     /// # Errors
     /// When there is no such node or interface.
     pub fn counters(&self, host: &str, ifname: &str) -> Result<LinkCounters, Failure> {
-        self.link(host, ifname).map(|link| link.counters)
+        self.link_facts(host, ifname).map(|link| link.counters)
     }
 
     /// What the kernel tells about an interface of a node.
     /// # Errors
     /// When there is no such node or interface.
-    pub fn link(&self, host: &str, ifname: &str) -> Result<LinkFacts, Failure> {
-        let mut socket = self.node(host)?.socket.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn link_facts(&self, host: &str, ifname: &str) -> Result<LinkFacts, Failure> {
+        let mut socket =
+            self.find_node(host)?.socket.lock().unwrap_or_else(PoisonError::into_inner);
         let object = format!("{ifname} of {host}");
         socket.link_by_name(ifname).map_err(|error| system("look at interface", object, error))
     }
@@ -166,10 +167,10 @@ impl Lab {
     /// # Errors
     /// When there is no such node, or the kernel forwards there, which counts at its interfaces.
     pub fn device_counters(&self, name: &str) -> Result<Vec<DeviceCounters>, Failure> {
-        self.node(name)?;
-        let node = self.layout.node(name);
+        self.find_node(name)?;
+        let node = self.layout.node_index(name);
         let device = self.devices.iter().find(|device| Some(device.node) == node);
-        device.and_then(Device::counters).ok_or_else(|| {
+        device.and_then(ForwardingDevice::counters).ok_or_else(|| {
             system("look at device", name, "it counts no frames of its own")
                 .advise("check the counters of its interfaces")
         })
@@ -179,19 +180,19 @@ impl Lab {
     /// counts at 0, nothing waiting, stalls from now on. Before that, and for other frames, they
     /// are wires.
     pub fn begin_devices(&self, trial: u32) {
-        self.devices.iter().for_each(|device| device.begin(trial));
+        self.devices.iter().for_each(|device| device.begin_trials(trial));
     }
 
     /// Numbers of the nodes' network namespaces, as in `readlink /proc/PID/ns/net`.
     /// # Errors
     /// When the kernel does not answer.
     pub fn namespace_ids(&self) -> Result<Vec<u64>, Failure> {
-        let ids = self.nodes.iter().map(|node| node.netns.id());
+        let ids = self.nodes.iter().map(|node| node.netns.inode_number());
         ids.collect::<Result<_, _>>().map_err(|error| system("identify", &self.name, error))
     }
 
-    fn node(&self, host: &str) -> Result<&Node, Failure> {
-        let index = self.layout.node(host).ok_or_else(|| {
+    fn find_node(&self, host: &str) -> Result<&LabNode, Failure> {
+        let index = self.layout.node_index(host).ok_or_else(|| {
             let names: Vec<&str> =
                 self.layout.nodes.iter().map(|node| node.name.as_str()).collect();
             Failure::new(Fault::Usage, "find host", host, "the laboratory has no such host")

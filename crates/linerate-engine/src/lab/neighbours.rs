@@ -3,22 +3,23 @@
 
 use linerate_core::lab::{Layout, Segment};
 use linerate_core::record::Failure;
-use linerate_sys::netlink::Neighbour;
+use linerate_sys::netlink::NeighbourEntry;
 use linerate_sys::sysctl;
 
-use super::{Node, system};
+use super::{LabNode, system};
 
 /// Makes the neighbours of every segment known to each other.
-pub(super) fn set(nodes: &[Node], layout: &Layout) -> Result<(), Failure> {
+pub(super) fn set_neighbours(nodes: &[LabNode], layout: &Layout) -> Result<(), Failure> {
     layout.segments.iter().try_for_each(|segment| set_segment(nodes, layout, segment))
 }
 
-fn set_segment(nodes: &[Node], layout: &Layout, segment: &Segment) -> Result<(), Failure> {
+fn set_segment(nodes: &[LabNode], layout: &Layout, segment: &Segment) -> Result<(), Failure> {
     let ipv6 = sysctl::exists("net/ipv6/conf/all/forwarding");
     for far in &segment.members {
         let plan = &layout.nodes[far.node];
         let interface = &plan.interfaces[far.interface];
-        let facts = nodes[far.node].ask(plan, |socket| socket.link_by_name(&interface.name))?;
+        let facts =
+            nodes[far.node].run_request(plan, |socket| socket.link_by_name(&interface.name))?;
         let mac = facts.mac.ok_or_else(|| {
             let object = format!("{} of {}", interface.name, plan.name);
             system("make known", object, "it has no hardware address")
@@ -30,8 +31,8 @@ fn set_segment(nodes: &[Node], layout: &Layout, segment: &Segment) -> Result<(),
             let name = &plan.interfaces[own.interface].name;
             let index = nodes[own.node].index_of(plan, name)?;
             for addr in addresses.into_iter().flatten() {
-                let neighbour = Neighbour { index, addr, mac };
-                nodes[own.node].ask(plan, |socket| socket.set_neighbour(&neighbour))?;
+                let neighbour = NeighbourEntry { index, addr, mac };
+                nodes[own.node].run_request(plan, |socket| socket.set_neighbour(&neighbour))?;
             }
         }
     }

@@ -13,10 +13,10 @@ use linerate_core::record::{self, Failure, PathPlan};
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::tun::TunKind;
 
-use super::Node;
+use super::LabNode;
 use crate::path::netem::NetemLink;
 use crate::path::witness::{OnWay, PathFacts, PathSite, Site, Teller};
-use crate::path::{Direction as Lane, Emulator, EmulatorPlan, End, directions};
+use crate::path::{EmulatedDirection as Lane, EmulatedEnd, Emulator, EmulatorPlan, directions};
 
 /// A link of the layout that is an emulated path.
 #[derive(Clone, Debug)]
@@ -27,7 +27,11 @@ pub(super) struct LabPath {
 }
 
 /// Makes the devices of a link and carries packets between them.
-pub(super) fn start(nodes: &[Node], layout: &Layout, index: usize) -> Result<LabPath, Failure> {
+pub(super) fn start_path(
+    nodes: &[LabNode],
+    layout: &Layout,
+    index: usize,
+) -> Result<LabPath, Failure> {
     let link = &layout.links[index];
     let joins = |end: usize| layout.nodes[link.ends[end].node].role.joins_links();
     let kind = if joins(0) || joins(1) { TunKind::Ethernet } else { TunKind::Ip };
@@ -35,18 +39,18 @@ pub(super) fn start(nodes: &[Node], layout: &Layout, index: usize) -> Result<Lab
         let place = link.ends[end];
         let name = layout.nodes[place.node].interfaces[place.interface].name.clone();
         let netns = Some(&*nodes[place.node].netns);
-        End { netns, name, kind, mtu_bytes: link.mtu_bytes, addresses: Vec::new() }
+        EmulatedEnd { netns, name, kind, mtu_bytes: link.mtu_bytes, addresses: Vec::new() }
     };
     let plan = EmulatorPlan::new([end(0), end(1)], directions_of(layout, index)?);
     let emulator = Emulator::start(plan)?;
-    let site = PathSite::new(facts(layout, index, kind), emulator);
+    let site = PathSite::new(path_facts(layout, index, kind), emulator);
     Ok(LabPath { link: index, site: Arc::new(site) })
 }
 
 /// A link on which the kernel's netem is at work, by sockets in the namespaces of its ends and its
 /// indices there.
 pub(super) fn of_netem(layout: &Layout, index: usize, ends: [(RouteSocket, u32); 2]) -> LabPath {
-    let facts = facts(layout, index, TunKind::Ethernet);
+    let facts = path_facts(layout, index, TunKind::Ethernet);
     LabPath { link: index, site: Arc::new(PathSite::of_netem(facts, NetemLink::new(ends))) }
 }
 
@@ -55,7 +59,7 @@ pub(super) fn is_netem(link: &Link) -> bool {
     link.path.as_ref().is_some_and(PathPlan::is_netem)
 }
 
-fn facts(layout: &Layout, index: usize, kind: TunKind) -> PathFacts {
+fn path_facts(layout: &Layout, index: usize, kind: TunKind) -> PathFacts {
     let link = &layout.links[index];
     PathFacts {
         name: layout.link_name(index),
@@ -68,7 +72,7 @@ fn facts(layout: &Layout, index: usize, kind: TunKind) -> PathFacts {
 /// Tells measurements on hosts and routers about the paths that they go over; none without paths.
 pub(super) fn teller(
     layout: &Layout,
-    nodes: &[Node],
+    nodes: &[LabNode],
     paths: &[LabPath],
 ) -> Result<Option<Teller>, Failure> {
     if paths.is_empty() {
@@ -85,12 +89,12 @@ pub(super) fn teller(
             ways: Arc::new(move |target| on_way(&layout, &paths, node, target)),
         }
     });
-    Teller::open(sites.collect()).map(Some)
+    Teller::open_sockets(sites.collect()).map(Some)
 }
 
 /// The paths from a node to an address and back.
 fn on_way(layout: &Layout, paths: &[LabPath], node: usize, target: IpAddr) -> Vec<OnWay> {
-    let there = layout.way(node, target);
+    let there = layout.route_crossings(node, target);
     let own = there.first().and_then(|first| {
         let end = layout.links[first.link].ends[usize::from(first.backward)];
         let interface = &layout.nodes[node].interfaces[end.interface];
@@ -100,7 +104,7 @@ fn on_way(layout: &Layout, paths: &[LabPath], node: usize, target: IpAddr) -> Ve
             interface.ipv6.map(IpAddr::V6)
         }
     });
-    let back = own.zip(layout.node_at(target)).map(|(own, far)| layout.way(far, own));
+    let back = own.zip(layout.node_at(target)).map(|(own, far)| layout.route_crossings(far, own));
     let back = back.unwrap_or_default();
     let crossed = |path: &LabPath| {
         let mut directions = [None; 2];

@@ -13,55 +13,55 @@ use linerate_core::record::Failure;
 use linerate_sys::netlink::{InitialWindows, RouteSocket};
 use linerate_sys::sysctl;
 
-use super::{Node, system};
+use super::{LabNode, system};
 use crate::netns::run_inside;
 
 /// One setting of the kernel, and what is lost without it.
-struct Setting {
+struct KernelSetting {
     name: &'static str,
     value: &'static str,
     /// None: the node cannot do its work without.
     lost: Option<&'static str>,
 }
 
-const FORWARDING: [Setting; 2] = [
+const FORWARDING: [KernelSetting; 2] = [
     // Comes first: turning forwarding on sets other settings back (ip-sysctl).
-    Setting { name: "net/ipv4/ip_forward", value: "1", lost: None },
-    Setting {
+    KernelSetting { name: "net/ipv4/ip_forward", value: "1", lost: None },
+    KernelSetting {
         name: "net/ipv6/conf/all/forwarding",
         value: "1",
         lost: Some("routers forward no IPv6"),
     },
 ];
 
-const COMMON: [Setting; 6] = [
-    Setting {
+const COMMON: [KernelSetting; 6] = [
+    KernelSetting {
         name: "net/ipv4/conf/all/rp_filter",
         value: "0",
         lost: Some("packets that come back another way are dropped"),
     },
-    Setting {
+    KernelSetting {
         name: "net/ipv4/conf/default/rp_filter",
         value: "0",
         lost: Some("packets that come back another way are dropped"),
     },
-    Setting {
+    KernelSetting {
         name: "net/ipv4/ping_group_range",
         value: "0 2147483647",
         lost: Some("ping needs CAP_NET_RAW"),
     },
     // Quiet links: nothing but the measurement's packets, as far as the kernel lets.
-    Setting {
+    KernelSetting {
         name: "net/ipv6/conf/default/accept_dad",
         value: "0",
         lost: Some("IPv6 link-local addresses come a second late"),
     },
-    Setting {
+    KernelSetting {
         name: "net/ipv6/conf/default/router_solicitations",
         value: "0",
         lost: Some("router solicitations are among the packets counted"),
     },
-    Setting {
+    KernelSetting {
         name: "net/ipv6/conf/default/accept_ra",
         value: "0",
         lost: Some("router advertisements are heeded"),
@@ -70,28 +70,28 @@ const COMMON: [Setting; 6] = [
 
 /// A host that the plan tells nothing else. A new connection would start with the threshold, the
 /// round trip and the reordering that the last one to the same peer ended with.
-const HOST: [Setting; 1] = [Setting {
+const HOST: [KernelSetting; 1] = [KernelSetting {
     name: "net/ipv4/tcp_no_metrics_save",
     value: "1",
     lost: Some("a connection inherits what the one before learnt of its peer"),
 }];
 
 /// Besides, where frames are counted.
-const QUIET: [Setting; 3] = [
+const QUIET: [KernelSetting; 3] = [
     // No link-local address, for which nodes would join multicast groups and say so (RFC 3810).
-    Setting {
+    KernelSetting {
         name: "net/ipv6/conf/default/addr_gen_mode",
         value: "1",
         lost: Some("hosts announce their multicast groups"),
     },
     // The groups of their other addresses are announced once and at once (RFC 3810 §9.11), not
     // twice within seconds, in the first trial.
-    Setting {
+    KernelSetting {
         name: "net/ipv6/mld_qrv",
         value: "1",
         lost: Some("hosts announce their multicast groups twice"),
     },
-    Setting {
+    KernelSetting {
         name: "net/ipv6/conf/default/mldv2_unsolicited_report_interval",
         value: "1",
         lost: Some("hosts announce their multicast groups late"),
@@ -99,22 +99,26 @@ const QUIET: [Setting; 3] = [
 ];
 
 /// A switch or device has no addresses of its own.
-const SWITCH: [Setting; 1] = [Setting {
+const SWITCH: [KernelSetting; 1] = [KernelSetting {
     name: "net/ipv6/conf/default/disable_ipv6",
     value: "1",
     lost: Some("switches send packets of their own"),
 }];
 
 /// Writes what every node of its role has; notes on what it can do without.
-pub(super) fn common(node: &Node, plan: &lab::Node, quiet: bool) -> Result<Vec<String>, Failure> {
-    let by_role: &'static [Setting] = match plan.role {
+pub(super) fn common(
+    node: &LabNode,
+    plan: &lab::Node,
+    quiet: bool,
+) -> Result<Vec<String>, Failure> {
+    let by_role: &'static [KernelSetting] = match plan.role {
         Role::Router { .. } => &FORWARDING,
         Role::Switch | Role::Device => &SWITCH,
         Role::Host => &HOST,
     };
     run_inside(&node.netns, &plan.name, || {
         let mut notes = Vec::new();
-        let quiet: &[Setting] = if quiet { &QUIET } else { &[] };
+        let quiet: &[KernelSetting] = if quiet { &QUIET } else { &[] };
         for setting in by_role.iter().chain(&COMMON).chain(quiet) {
             let Err(error) = write(setting) else { continue };
             let Some(lost) = setting.lost else {
@@ -130,7 +134,7 @@ pub(super) fn common(node: &Node, plan: &lab::Node, quiet: bool) -> Result<Vec<S
     })?
 }
 
-fn write(setting: &Setting) -> linerate_sys::Result<()> {
+fn write(setting: &KernelSetting) -> linerate_sys::Result<()> {
     let written = sysctl::write(setting.name, setting.value);
     if setting.name != "net/ipv4/ping_group_range" {
         return written;
@@ -140,14 +144,15 @@ fn write(setting: &Setting) -> linerate_sys::Result<()> {
 }
 
 /// Sets TCP of a node as asked, and reads back what it got.
-pub(super) fn apply(node: &Node, name: &str, tcp: &HostTcp) -> Result<(), Failure> {
+pub(super) fn apply_tcp_settings(node: &LabNode, name: &str, tcp: &HostTcp) -> Result<(), Failure> {
     run_inside(&node.netns, name, || {
         for (key, setting, value) in tcp.sysctls() {
-            set(name, key, setting, &value)?;
+            write_sysctl(name, key, setting, &value)?;
         }
         for (key, setting, max_bytes) in tcp.buffers() {
-            let text = sysctl::read(&path(setting)).map_err(|error| missing(name, key, &error))?;
-            set(name, key, setting, &capped(&text, max_bytes))?;
+            let text =
+                sysctl::read(&sysctl_path(setting)).map_err(|error| missing(name, key, &error))?;
+            write_sysctl(name, key, setting, &capped(&text, max_bytes))?;
         }
         Ok(())
     })??;
@@ -159,7 +164,7 @@ pub(super) fn apply(node: &Node, name: &str, tcp: &HostTcp) -> Result<(), Failur
     set_windows(&mut socket, windows, name)
 }
 
-fn path(setting: &str) -> String {
+fn sysctl_path(setting: &str) -> String {
     format!("net/ipv4/{setting}")
 }
 
@@ -168,8 +173,8 @@ fn missing(host: &str, key: &str, error: &linerate_sys::Error) -> Failure {
         .advise("omit the key, or use a kernel with this setting")
 }
 
-fn set(host: &str, key: &str, setting: &str, value: &str) -> Result<(), Failure> {
-    let path = path(setting);
+fn write_sysctl(host: &str, key: &str, setting: &str, value: &str) -> Result<(), Failure> {
+    let path = sysctl_path(setting);
     let before = sysctl::read(&path).map_err(|error| missing(host, key, &error))?;
     let object = || format!("tcp.{key} = {value} on host {host}");
     sysctl::write(&path, value).map_err(|error| {
@@ -189,7 +194,7 @@ fn set(host: &str, key: &str, setting: &str, value: &str) -> Result<(), Failure>
 
 /// What a namespace may have as its default: the kernel keeps the others for sockets that ask.
 fn congestion_controls() -> String {
-    let allowed = sysctl::read(&path("tcp_allowed_congestion_control")).unwrap_or_default();
+    let allowed = sysctl::read(&sysctl_path("tcp_allowed_congestion_control")).unwrap_or_default();
     format!(
         "a namespace may have one of `{allowed}` as its default; a test can ask for others by name"
     )

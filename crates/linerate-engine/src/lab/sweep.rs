@@ -13,7 +13,7 @@ const KILLING: Duration = Duration::from_secs(2);
 
 /// Ends every process whose network namespace is one of these: asked first, killed half a second
 /// later. Returns at once when nobody is inside, and after two and a half seconds at the latest.
-pub fn sweep(namespaces: &[u64]) {
+pub fn end_processes_inside(namespaces: &[u64]) {
     for process in netns::processes_inside(namespaces) {
         process.hang_up();
     }

@@ -11,14 +11,14 @@ use linerate_sys::tun::HEADER_BYTES;
 
 /// The times of packets to one device.
 #[derive(Debug, Default)]
-pub(super) struct Arrivals {
+pub(super) struct DeviceArrivals {
     stamps: Option<HandoverStamps>,
     emptied: MonoTime,
     /// When the packet came that was there first, of those read since the last look.
     first: Option<MonoTime>,
 }
 
-impl Arrivals {
+impl DeviceArrivals {
     pub(super) fn new(stamps: Option<HandoverStamps>) -> Self {
         Self { stamps, emptied: clock::monotonic(), first: None }
     }
@@ -31,10 +31,10 @@ impl Arrivals {
     /// Time that a packet waited which was read at `now`, its virtio header before it.
     pub(super) fn note_read(&mut self, packet: &[u8], now: MonoTime) -> u64 {
         let stamps = self.stamps.as_mut();
-        let at_ns = stamps.and_then(|stamps| stamps.take(packet.get(HEADER_BYTES..)?));
+        let at_ns = stamps.and_then(|stamps| stamps.take_time(packet.get(HEADER_BYTES..)?));
         let waited = at_ns.map_or(0, |at_ns| clock::realtime_ns().saturating_sub(at_ns));
         let waited = waited.min(now.nanos_since(self.emptied));
-        let came = MonoTime::from_nanos(now.nanos() - waited);
+        let came = MonoTime::from_nanos(now.as_nanos() - waited);
         self.first = Some(self.first.map_or(came, |first| first.min(came)));
         waited
     }

@@ -10,7 +10,9 @@
 use linerate_core::path::Ecn;
 use linerate_sys::tun::HEADER_BYTES;
 
-use super::frame::{Frame, GSO_ECN, MAX_HEADER_BYTES, NEEDS_CSUM, Super, Transport};
+use super::frame::{
+    EmulatedFrame, GSO_ECN, MAX_HEADER_BYTES, NEEDS_CSUM, SegmentedTransport, Super,
+};
 
 const FIN: u8 = 0x01;
 const PSH: u8 = 0x08;
@@ -18,7 +20,7 @@ const CWR: u8 = 0x80;
 
 /// Consecutive segments of one super-packet that leave together and alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct SegmentRun {
     pub(super) first: u16,
     pub(super) last: u16,
     /// The path set Congestion Experienced.
@@ -31,9 +33,9 @@ pub(super) type Header = [u8; MAX_HEADER_BYTES];
 /// Writes the header of a run; its length. `bytes` begin with the virtio header.
 pub(super) fn header(
     bytes: &[u8],
-    frame: &Frame,
+    frame: &EmulatedFrame,
     parts: &Super,
-    run: Run,
+    run: SegmentRun,
     out: &mut Header,
 ) -> usize {
     let length = usize::from(parts.payload_at);
@@ -44,19 +46,19 @@ pub(super) fn header(
     let at = usize::from(parts.transport_at);
     let transport_bytes = length - at + payload;
     match parts.transport {
-        Transport::Tcp => tcp_header(&mut header[at..], frame, parts, run),
-        Transport::Udp => put(&mut header[at..], 4, transport_bytes as u16),
+        SegmentedTransport::Tcp => tcp_header(&mut header[at..], frame, parts, run),
+        SegmentedTransport::Udp => write_be16(&mut header[at..], 4, transport_bytes as u16),
     }
     ip_header(&mut header[usize::from(frame.ip_at)..], frame, run, payload);
     if run.marked {
-        mark(header, frame);
+        mark_congestion(header, frame);
     }
     let sum = pseudo_header(header, frame, parts, transport_bytes);
-    put(&mut header[at..], parts.transport.checksum_at(), sum);
+    write_be16(&mut header[at..], parts.transport.checksum_at(), sum);
     length
 }
 
-fn virtio_header(header: &mut [u8], parts: &Super, run: Run, payload: usize) {
+fn virtio_header(header: &mut [u8], parts: &Super, run: SegmentRun, payload: usize) {
     if run.first > 0 {
         header[1] &= !GSO_ECN;
     }
@@ -70,7 +72,7 @@ fn virtio_header(header: &mut [u8], parts: &Super, run: Run, payload: usize) {
     header[4..6].copy_from_slice(&segment_bytes.to_ne_bytes());
 }
 
-fn tcp_header(tcp: &mut [u8], frame: &Frame, parts: &Super, run: Run) {
+fn tcp_header(tcp: &mut [u8], frame: &EmulatedFrame, parts: &Super, run: SegmentRun) {
     let before = u32::from(run.first) * u32::from(parts.segment_bytes);
     let sequence = u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]).wrapping_add(before);
     tcp[4..8].copy_from_slice(&sequence.to_be_bytes());
@@ -82,27 +84,27 @@ fn tcp_header(tcp: &mut [u8], frame: &Frame, parts: &Super, run: Run) {
     }
 }
 
-fn ip_header(ip: &mut [u8], frame: &Frame, run: Run, payload: usize) {
+fn ip_header(ip: &mut [u8], frame: &EmulatedFrame, run: SegmentRun, payload: usize) {
     let bytes = ip.len() + payload;
     if frame.version == 6 {
-        put(ip, 4, (bytes - 40) as u16);
+        write_be16(ip, 4, (bytes - 40) as u16);
         return;
     }
     let identification = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(run.first);
-    put(ip, 2, bytes as u16);
-    put(ip, 4, identification);
+    write_be16(ip, 2, bytes as u16);
+    write_be16(ip, 4, identification);
     ipv4_checksum(ip);
 }
 
 fn ipv4_checksum(ip: &mut [u8]) {
     let length = usize::from(ip[0] & 15) * 4;
-    put(ip, 10, 0);
-    let sum = fold(add(0, &ip[..length.min(ip.len())]));
-    put(ip, 10, !sum);
+    write_be16(ip, 10, 0);
+    let sum = fold_checksum(add(0, &ip[..length.min(ip.len())]));
+    write_be16(ip, 10, !sum);
 }
 
 /// Sets Congestion Experienced in the IP header of a whole packet or a header.
-pub(super) fn mark(bytes: &mut [u8], frame: &Frame) {
+pub(super) fn mark_congestion(bytes: &mut [u8], frame: &EmulatedFrame) {
     let ip = &mut bytes[usize::from(frame.ip_at)..];
     match frame.version {
         4 => {
@@ -115,16 +117,21 @@ pub(super) fn mark(bytes: &mut [u8], frame: &Frame) {
 }
 
 /// Whether the path set Congestion Experienced in what came without it.
-pub(super) fn is_marked(frame: &Frame, ecn: Ecn) -> bool {
+pub(super) fn is_marked(frame: &EmulatedFrame, ecn: Ecn) -> bool {
     ecn == Ecn::Experienced && frame.ecn != Ecn::Experienced
 }
 
 /// The sum over addresses, protocol and length, not complemented (RFC 9293 §3.1, RFC 8200 §8.1).
-fn pseudo_header(header: &[u8], frame: &Frame, parts: &Super, transport_bytes: usize) -> u16 {
+fn pseudo_header(
+    header: &[u8],
+    frame: &EmulatedFrame,
+    parts: &Super,
+    transport_bytes: usize,
+) -> u16 {
     let ip = &header[usize::from(frame.ip_at)..];
     let addresses = if frame.version == 6 { &ip[8..40] } else { &ip[12..20] };
     let start = u64::from(parts.transport.protocol()) + transport_bytes as u64;
-    fold(add(start, addresses))
+    fold_checksum(add(start, addresses))
 }
 
 /// Changes one bit of a packet, as noise does that the link did not catch: the receiver's checksum
@@ -142,12 +149,12 @@ pub(super) fn corrupt(packet: &mut [u8], which: u64) {
 pub(super) fn complete(packet: &mut [u8]) -> usize {
     let mut first = HEADER_BYTES;
     if packet[0] & NEEDS_CSUM != 0 {
-        let start = HEADER_BYTES + usize::from(super::frame::ne16(packet, 6));
-        let at = start + usize::from(super::frame::ne16(packet, 8));
+        let start = HEADER_BYTES + usize::from(super::frame::read_ne16(packet, 6));
+        let at = start + usize::from(super::frame::read_ne16(packet, 8));
         if at + 2 <= packet.len() {
-            let sum = !fold(add(0, &packet[start..]));
+            let sum = !fold_checksum(add(0, &packet[start..]));
             // A UDP checksum of 0 says that there is none (RFC 768).
-            put(packet, at, if sum == 0 { 0xffff } else { sum });
+            write_be16(packet, at, if sum == 0 { 0xffff } else { sum });
             first = at + 2;
         }
     }
@@ -163,13 +170,13 @@ pub(super) fn add(start: u64, bytes: &[u8]) -> u64 {
     start + odd + words.sum::<u64>()
 }
 
-pub(super) fn fold(mut sum: u64) -> u16 {
+pub(super) fn fold_checksum(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum >> 16) + (sum & 0xffff);
     }
     sum as u16
 }
 
-pub(super) fn put(bytes: &mut [u8], at: usize, value: u16) {
+pub(super) fn write_be16(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }

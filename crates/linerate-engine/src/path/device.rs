@@ -7,7 +7,7 @@ use linerate_sys::handover_stamps::HandoverStamps;
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::tun::Tun;
 
-use super::plan::End;
+use super::plan::EmulatedEnd;
 use crate::failure::system;
 use crate::netns::run_inside;
 
@@ -17,7 +17,7 @@ const QUEUE_PACKETS: u32 = 2000;
 
 /// A device and a socket in its namespace, for its counters.
 #[derive(Debug)]
-pub(super) struct Device {
+pub(super) struct TunDevice {
     pub(super) tun: Tun,
     pub(super) socket: RouteSocket,
     /// When packets came to the device; absent where the kernel does not tell.
@@ -25,12 +25,12 @@ pub(super) struct Device {
 }
 
 /// Makes both devices; they take packets from now on.
-pub(super) fn make(ends: &[End<'_>; 2]) -> Result<[Device; 2], Failure> {
+pub(super) fn make_devices(ends: &[EmulatedEnd<'_>; 2]) -> Result<[TunDevice; 2], Failure> {
     let [one, other] = ends;
-    Ok([open(one)?, open(other)?])
+    Ok([open_device(one)?, open_device(other)?])
 }
 
-fn open(end: &End<'_>) -> Result<Device, Failure> {
+fn open_device(end: &EmulatedEnd<'_>) -> Result<TunDevice, Failure> {
     let made = match end.netns {
         Some(netns) => run_inside(netns, &end.name, || configured(end))?,
         None => configured(end),
@@ -50,8 +50,8 @@ fn open(end: &End<'_>) -> Result<Device, Failure> {
     })
 }
 
-fn configured(end: &End<'_>) -> linerate_sys::Result<Device> {
-    let tun = Tun::make(&end.name, end.kind)?;
+fn configured(end: &EmulatedEnd<'_>) -> linerate_sys::Result<TunDevice> {
+    let tun = Tun::create_device(&end.name, end.kind)?;
     let mut socket = RouteSocket::open()?;
     let index = socket.link_by_name(&end.name)?.index;
     socket.set_queue_length(index, QUEUE_PACKETS)?;
@@ -63,7 +63,7 @@ fn configured(end: &End<'_>) -> linerate_sys::Result<Device> {
     // Without them the path carries the same packets, and knows less of its own delay. The first
     // packets, which the host sends for itself, may have none.
     let stamps = HandoverStamps::open(&end.name).ok();
-    Ok(Device { tun, socket, stamps })
+    Ok(TunDevice { tun, socket, stamps })
 }
 
 fn add_address(

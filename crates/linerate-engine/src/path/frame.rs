@@ -28,14 +28,14 @@ const UDP: u8 = 17;
 
 /// What cuts a super-packet into segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transport {
+pub(super) enum SegmentedTransport {
     /// Sequence numbers count bytes.
     Tcp,
     /// Every segment is a datagram.
     Udp,
 }
 
-impl Transport {
+impl SegmentedTransport {
     /// Where the checksum is in the transport header.
     pub(super) const fn checksum_at(self) -> usize {
         match self {
@@ -63,7 +63,7 @@ impl Transport {
 /// A super-packet's parts. Offsets are from the start of the virtio header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Super {
-    pub(super) transport: Transport,
+    pub(super) transport: SegmentedTransport,
     /// Where the transport header begins.
     pub(super) transport_at: u16,
     /// Where the payload begins.
@@ -74,7 +74,7 @@ pub(super) struct Super {
 
 /// What is known of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
+pub(super) struct EmulatedFrame {
     /// Bytes with the virtio header.
     pub(super) length: u32,
     /// Where the IP header begins.
@@ -93,7 +93,7 @@ pub(super) struct Frame {
     pub(super) is_housekeeping: bool,
 }
 
-impl Frame {
+impl EmulatedFrame {
     /// Reads a packet with its virtio header. What is not understood is one packet.
     pub(super) fn read(bytes: &[u8], kind: TunKind) -> Self {
         let ip_at = HEADER_BYTES + kind.link_bytes();
@@ -113,7 +113,7 @@ impl Frame {
         let ip = bytes.get(ip_at..).unwrap_or_default();
         let is_ip = match kind {
             TunKind::Ip => true,
-            TunKind::Ethernet => matches!(be16(bytes, ip_at - 2), Some(0x0800 | 0x86dd)),
+            TunKind::Ethernet => matches!(read_be16(bytes, ip_at - 2), Some(0x0800 | 0x86dd)),
         };
         let version = ip.first().map_or(0, |first| first >> 4);
         match version {
@@ -133,30 +133,32 @@ impl Frame {
         // More fragments, or an offset: the ports are in the first alone, behind a whole header.
         let header = usize::from(ip[0] & 15) * 4;
         let ports = if fragment & 0x3fff == 0 && header >= 20 { header } else { ip.len() };
-        self.flow = flow(&ip[12..20], ip[9], ip.get(ports..));
-        self.hosts = [&ip[12..16], &ip[16..20]].map(host);
+        self.flow = flow_hash(&ip[12..20], ip[9], ip.get(ports..));
+        self.hosts = [&ip[12..16], &ip[16..20]].map(address_hash);
         self.is_housekeeping = ip[9] == IGMP;
     }
 
     fn read_ipv6(&mut self, ip: &[u8]) {
         self.version = 6;
         self.ecn = Ecn::from_bits(ip[1] >> 4);
-        self.flow = flow(&ip[8..40], ip[6], ip.get(40..));
-        self.hosts = [&ip[8..24], &ip[24..40]].map(host);
+        self.flow = flow_hash(&ip[8..40], ip[6], ip.get(40..));
+        self.hosts = [&ip[8..24], &ip[24..40]].map(address_hash);
         self.is_housekeeping = is_housekeeping_v6(ip);
     }
 
     fn read_super_packet(&mut self, bytes: &[u8]) {
         let transport = match bytes[1] & !GSO_ECN {
-            GSO_TCPV4 | GSO_TCPV6 => Transport::Tcp,
-            GSO_UDP => Transport::Udp,
+            GSO_TCPV4 | GSO_TCPV6 => SegmentedTransport::Tcp,
+            GSO_UDP => SegmentedTransport::Udp,
             _ => return,
         };
-        let segment_bytes = ne16(bytes, 4);
-        let transport_at = HEADER_BYTES + usize::from(ne16(bytes, 6));
+        let segment_bytes = read_ne16(bytes, 4);
+        let transport_at = HEADER_BYTES + usize::from(read_ne16(bytes, 6));
         let header = match transport {
-            Transport::Tcp => bytes.get(transport_at + 12).map(|at| usize::from(at >> 4) * 4),
-            Transport::Udp => Some(8),
+            SegmentedTransport::Tcp => {
+                bytes.get(transport_at + 12).map(|at| usize::from(at >> 4) * 4)
+            }
+            SegmentedTransport::Udp => Some(8),
         };
         let Some(payload_at) = header.map(|header| transport_at + header) else { return };
         let ip_header = if self.version == 6 { 40 } else { 20 };
@@ -226,7 +228,7 @@ fn is_housekeeping_v6(ip: &[u8]) -> bool {
 }
 
 /// One number for an address.
-fn host(address: &[u8]) -> u32 {
+fn address_hash(address: &[u8]) -> u32 {
     let words = address.chunks_exact(4);
     words.fold(0, |hash: u32, word| {
         let word = u32::from_be_bytes(word.try_into().expect("chunks of four"));
@@ -236,7 +238,7 @@ fn host(address: &[u8]) -> u32 {
 }
 
 /// One number for addresses, protocol and ports: multiplicative mixing, eight bytes at a time.
-fn flow(addresses: &[u8], protocol: u8, transport: Option<&[u8]>) -> u32 {
+fn flow_hash(addresses: &[u8], protocol: u8, transport: Option<&[u8]>) -> u32 {
     let mut hash = u64::from(protocol);
     let mut mix = |word: u64| {
         // The golden ratio's fraction, as in Fibonacci hashing.
@@ -253,11 +255,11 @@ fn flow(addresses: &[u8], protocol: u8, transport: Option<&[u8]>) -> u32 {
     hash as u32
 }
 
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+fn read_be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
 /// A field of the virtio header, in the byte order of this host.
-pub(super) fn ne16(bytes: &[u8], at: usize) -> u16 {
+pub(super) fn read_ne16(bytes: &[u8], at: usize) -> u16 {
     u16::from_ne_bytes([bytes[at], bytes[at + 1]])
 }

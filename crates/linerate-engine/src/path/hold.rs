@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use linerate_sys::Result;
 use linerate_sys::arena::Arena;
 
-use super::frame::Frame;
+use super::frame::EmulatedFrame;
 
 /// Longest read: virtio and Ethernet header, and an IPv6 packet without jumbo payload.
 pub(super) const READ_BYTES: usize = 65_664;
@@ -21,8 +21,8 @@ const SEGMENT_BITS: u32 = 16;
 
 /// A packet in the ring.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
-    pub(super) frame: Frame,
+pub(super) struct HeldPacket {
+    pub(super) frame: EmulatedFrame,
     /// Time that it waited to be read.
     pub(super) waited_ns: u64,
     offset: usize,
@@ -32,9 +32,9 @@ pub(super) struct Held {
 
 /// A ring of packets of one direction.
 #[derive(Debug)]
-pub(super) struct Hold {
+pub(super) struct PacketRing {
     arena: Arena,
-    held: VecDeque<Held>,
+    held: VecDeque<HeldPacket>,
     /// Most packets at once.
     entries: usize,
     /// Number of the oldest in the ring.
@@ -54,17 +54,17 @@ pub(super) const fn ring_bytes(ip_bytes: u64) -> u64 {
 
 /// Bytes that tell of the packets in a ring: one entry here and one in the elements for each.
 pub(super) const fn ledger_bytes(ring_bytes: u64) -> u64 {
-    let entry = size_of::<Held>() + size_of::<linerate_core::path::Departure>();
+    let entry = size_of::<HeldPacket>() + size_of::<linerate_core::path::Departure>();
     (ring_bytes / ENTRY_BYTES).saturating_mul(entry as u64)
 }
 
-impl Hold {
+impl PacketRing {
     pub(super) fn new(bytes: usize) -> Result<Self> {
         let entries = bytes / ENTRY_BYTES as usize;
         let mut held = VecDeque::with_capacity(entries);
         // Touches the memory of the entries, so that no page of it comes later.
-        let blank = Held {
-            frame: Frame::read(&[0; 64], Default::default()),
+        let blank = HeldPacket {
+            frame: EmulatedFrame::read(&[0; 64], Default::default()),
             waited_ns: 0,
             offset: 0,
             left: 0,
@@ -79,7 +79,7 @@ impl Hold {
     }
 
     /// Room for one read; none when the ring is full.
-    pub(super) fn room(&mut self) -> Option<&mut [u8]> {
+    pub(super) fn space_for_read(&mut self) -> Option<&mut [u8]> {
         let Some(head) = self.held.front().map(|oldest| oldest.offset) else {
             self.tail = 0;
             return self.arena.get_mut(..READ_BYTES);
@@ -97,22 +97,22 @@ impl Hold {
 
     /// [`Self::keep_after`] no wait.
     #[cfg(test)]
-    pub(super) fn keep(&mut self, frame: Frame) -> u64 {
+    pub(super) fn keep_packet(&mut self, frame: EmulatedFrame) -> u64 {
         self.keep_after(0, frame)
     }
 
     /// Keeps what was read into the room, and how long it waited to be read; the tag of its first
     /// segment.
-    pub(super) fn keep_after(&mut self, waited_ns: u64, frame: Frame) -> u64 {
+    pub(super) fn keep_after(&mut self, waited_ns: u64, frame: EmulatedFrame) -> u64 {
         let number = self.oldest + self.held.len() as u64;
         let left = u32::from(frame.segments);
-        self.held.push_back(Held { frame, waited_ns, offset: self.tail, left });
+        self.held.push_back(HeldPacket { frame, waited_ns, offset: self.tail, left });
         self.tail += (frame.length as usize).next_multiple_of(LINE_BYTES);
         number << SEGMENT_BITS
     }
 
     /// A packet by the tag of any of its segments; none once it was let go.
-    pub(super) fn get(&self, tag: u64) -> Option<(&Held, &[u8])> {
+    pub(super) fn get(&self, tag: u64) -> Option<(&HeldPacket, &[u8])> {
         let index = usize::try_from((tag >> SEGMENT_BITS).checked_sub(self.oldest)?).ok()?;
         let held = self.held.get(index)?;
         if held.left == 0 {
@@ -147,7 +147,7 @@ impl Hold {
     }
 
     /// Gives back the bytes behind segment `last` of the newest packet: those after it are lost.
-    pub(super) fn trim(&mut self, tag: u64, last: u16) {
+    pub(super) fn trim_newest(&mut self, tag: u64, last: u16) {
         let newest = self.oldest + (self.held.len() as u64).wrapping_sub(1);
         let Some(held) = self.held.back().filter(|_| tag >> SEGMENT_BITS == newest) else { return };
         let Some(parts) = held.frame.super_packet else { return };

@@ -3,7 +3,7 @@
 use std::io::IoSlice;
 use std::time::Duration;
 
-use linerate_core::path::{Backlog, Departure, LossCause, Outlet, Pipeline};
+use linerate_core::path::{Backlog, Departure, Outlet, PathLossCause, Pipeline};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::stats::LogHistogram;
 use linerate_core::time::MonoTime;
@@ -11,11 +11,11 @@ use linerate_sys::clock;
 use linerate_sys::handover_stamps::HandoverStamps;
 use linerate_sys::tun::{Read, Tun, Written};
 
-use super::arrivals::Arrivals;
-use super::cut::{self, Header, Run};
-use super::frame::{Frame, MAX_HEADER_BYTES};
-use super::hold::{Hold, READ_BYTES, segment_of};
-use super::plan::Direction;
+use super::arrivals::DeviceArrivals;
+use super::cut::{self, Header, SegmentRun};
+use super::frame::{EmulatedFrame, MAX_HEADER_BYTES};
+use super::hold::{PacketRing, READ_BYTES, segment_of};
+use super::plan::EmulatedDirection;
 use super::report::DirectionCounters;
 use super::stops::LATE;
 use super::too_big::{MESSAGE_BYTES_MAX, TooBig};
@@ -32,8 +32,8 @@ pub(super) struct Wake {
 /// A direction with everything that it needs.
 pub(super) struct Lane {
     pipeline: Pipeline,
-    hold: Hold,
-    pub(super) arrivals: Arrivals,
+    hold: PacketRing,
+    pub(super) arrivals: DeviceArrivals,
     /// A packet of a program came since the last look.
     conversed: bool,
     outlet: Outlet,
@@ -52,15 +52,15 @@ pub(super) struct Lane {
 
 impl Lane {
     /// Takes all the memory that the direction will ever need.
-    pub(super) fn new(direction: Direction) -> linerate_sys::Result<Self> {
+    pub(super) fn new(direction: EmulatedDirection) -> linerate_sys::Result<Self> {
         let quantum = direction.release_quantum();
         let ring = usize::try_from(direction.ring_bytes()).unwrap_or(usize::MAX);
-        let hold = Hold::new(ring)?;
+        let hold = PacketRing::new(ring)?;
         let late = quantum + LATE;
         Ok(Self {
             pipeline: direction.pipeline,
             hold,
-            arrivals: Arrivals::default(),
+            arrivals: DeviceArrivals::default(),
             conversed: false,
             outlet: Outlet::default(),
             quantum,
@@ -76,7 +76,7 @@ impl Lane {
 
     /// Learns from now on how long packets waited to be read.
     pub(super) fn note_waits_by(&mut self, stamps: Option<HandoverStamps>) {
-        self.arrivals = Arrivals::new(stamps);
+        self.arrivals = DeviceArrivals::new(stamps);
     }
 
     /// Whether a packet of a program was read since the last call; what hosts send for themselves
@@ -96,7 +96,7 @@ impl Lane {
     /// When it wants to be asked again: when the next packet leaves, but not within a quantum of
     /// the last. So a packet that comes alone leaves on time, and a train leaves in runs. What
     /// goes from element to element has a quantum's time: elements know the exact time of it.
-    pub(super) fn wake(&self) -> Option<Wake> {
+    pub(super) fn next_wake(&self) -> Option<Wake> {
         let leaves = self.pipeline.next_departure()?;
         let inside = self.pipeline.next()? + self.quantum;
         let again = self.released + self.quantum;
@@ -106,8 +106,8 @@ impl Lane {
 
     /// Reads one packet and puts it on the path; what is due leaves on the way. False: there was
     /// none.
-    pub(super) fn admit(&mut self, from: &Tun, to: &Tun) -> Result<bool, Failure> {
-        let room = self.hold.room();
+    pub(super) fn admit_packet(&mut self, from: &Tun, to: &Tun) -> Result<bool, Failure> {
+        let room = self.hold.space_for_read();
         let has_room = room.is_some();
         let room = room.unwrap_or(&mut self.spare);
         let length = match from.read(room) {
@@ -116,16 +116,16 @@ impl Lane {
                 self.arrivals.note_empty(clock::monotonic());
                 return Ok(false);
             }
-            Ok(Read::Gone) => return Err(gone(from)),
+            Ok(Read::Gone) => return Err(interface_gone_failure(from)),
             Err(error) => return Err(system("read from", from, &error)),
         };
         let now = clock::monotonic();
         let waited_ns = self.arrivals.note_read(&room[..length], now);
-        let frame = Frame::read(&room[..length], from.kind());
+        let frame = EmulatedFrame::read(&room[..length], from.payload_kind());
         self.count_taken(&frame);
         if has_room {
-            self.take(now, frame, waited_ns, from)?;
-            self.flush(now, to)?;
+            self.enqueue_segments(now, frame, waited_ns, from)?;
+            self.write_departures(now, to)?;
         } else {
             self.counters.no_room_packets += u64::from(frame.segments);
         }
@@ -134,14 +134,14 @@ impl Lane {
 
     /// Does what there is to do at `now`, unless it can wait.
     pub(super) fn release(&mut self, now: MonoTime, to: &Tun) -> Result<(), Failure> {
-        let Some(wake) = self.wake().filter(|wake| wake.at <= now) else { return Ok(()) };
+        let Some(wake) = self.next_wake().filter(|wake| wake.at <= now) else { return Ok(()) };
         self.pipeline.release(now, &mut self.outlet);
         self.settle();
         if wake.exact {
             // Even if nothing leaves: cross traffic comes as a train, too.
             self.released = now;
         }
-        self.flush(now, to)
+        self.write_departures(now, to)
     }
 
     /// What waits in the elements, into the counters.
@@ -158,7 +158,7 @@ impl Lane {
         }
     }
 
-    fn count_taken(&mut self, frame: &Frame) {
+    fn count_taken(&mut self, frame: &EmulatedFrame) {
         self.counters.reads += 1;
         self.conversed |= !frame.is_housekeeping;
         self.counters.taken_packets += u64::from(frame.segments);
@@ -169,10 +169,10 @@ impl Lane {
     }
 
     /// Every segment is a packet to the path, with a fate of its own.
-    fn take(
+    fn enqueue_segments(
         &mut self,
         now: MonoTime,
-        frame: Frame,
+        frame: EmulatedFrame,
         waited_ns: u64,
         from: &Tun,
     ) -> Result<(), Failure> {
@@ -183,7 +183,7 @@ impl Lane {
         }
         if !self.outlet.lost.is_empty() {
             self.tell_too_long(now, from)?;
-            self.trim(tag, &frame);
+            self.trim_lost_segments(tag, &frame);
         }
         self.settle();
         Ok(())
@@ -193,18 +193,18 @@ impl Lane {
     /// would.
     fn tell_too_long(&mut self, now: MonoTime, from: &Tun) -> Result<(), Failure> {
         let Some(too_big) = &mut self.too_big else { return Ok(()) };
-        let too_long = self.outlet.lost.iter().filter(|lost| lost.cause == LossCause::TooLong);
+        let too_long = self.outlet.lost.iter().filter(|lost| lost.cause == PathLossCause::TooLong);
         for lost in too_long {
             let Some((held, bytes)) = self.hold.get(lost.packet.tag) else { continue };
             let frame = held.frame;
             if !frame.dont_fragment {
                 continue;
             }
-            if !too_big.may(now) {
+            if !too_big.allow_message(now) {
                 break;
             }
             let index = segment_of(lost.packet.tag);
-            let cut = Run { first: index, last: index, marked: false };
+            let cut = SegmentRun { first: index, last: index, marked: false };
             let packet = joined(&pieces(bytes, &frame, cut, &mut self.header), &mut self.spare);
             cut::complete(packet);
             let mut room = [0; MESSAGE_BYTES_MAX];
@@ -212,14 +212,14 @@ impl Lane {
             match from.write(&[IoSlice::new(&room[..length])]) {
                 Written::Whole => self.counters.icmp_messages += 1,
                 Written::Refused(_) => {}
-                Written::Gone => return Err(gone(from)),
+                Written::Gone => return Err(interface_gone_failure(from)),
             }
         }
         Ok(())
     }
 
     /// Gives back the memory of the last segments when a full queue lost them.
-    fn trim(&mut self, tag: u64, frame: &Frame) {
+    fn trim_lost_segments(&mut self, tag: u64, frame: &EmulatedFrame) {
         let mut left = frame.segments;
         for lost in self.outlet.lost.iter().rev() {
             if left == 0 || lost.packet.tag != tag + u64::from(left - 1) {
@@ -228,7 +228,7 @@ impl Lane {
             left -= 1;
         }
         if (1..frame.segments).contains(&left) {
-            self.hold.trim(tag, left - 1);
+            self.hold.trim_newest(tag, left - 1);
         }
     }
 
@@ -239,13 +239,13 @@ impl Lane {
             self.hold.retain(copied.tag);
         }
         for lost in self.outlet.lost.drain(..).filter(|lost| !lost.packet.is_cross()) {
-            self.counters.lose(lost.cause);
+            self.counters.count_lost(lost.cause);
             self.hold.release(lost.packet.tag, 1);
         }
     }
 
     /// Writes what has left the path, in runs.
-    fn flush(&mut self, now: MonoTime, to: &Tun) -> Result<(), Failure> {
+    fn write_departures(&mut self, now: MonoTime, to: &Tun) -> Result<(), Failure> {
         if self.outlet.departures.is_empty() {
             return Ok(());
         }
@@ -273,7 +273,7 @@ impl Lane {
         let (frame, waited_ns) = (held.frame, held.waited_ns);
         let index = segment_of(first.tag);
         let marked = cut::is_marked(&frame, first.ecn);
-        let cut = Run { first: index, last: index + count - 1, marked };
+        let cut = SegmentRun { first: index, last: index + count - 1, marked };
         let pieces = pieces(bytes, &frame, cut, &mut self.header);
         let now = clock::monotonic();
         let written = if first.corrupted {
@@ -286,7 +286,7 @@ impl Lane {
         match written {
             Written::Whole => self.count_delivered(run, now, waited_ns, marked),
             Written::Refused(_) => self.counters.refused_packets += u64::from(count),
-            Written::Gone => return Err(gone(to)),
+            Written::Gone => return Err(interface_gone_failure(to)),
         }
         self.hold.release(first.tag, count);
         Ok(())
@@ -333,8 +333,8 @@ fn run_length(departures: &[Departure]) -> Option<usize> {
 /// What is written for a run: a header and the payload where it is, or the packet as it came.
 fn pieces<'a>(
     bytes: &'a [u8],
-    frame: &Frame,
-    run: Run,
+    frame: &EmulatedFrame,
+    run: SegmentRun,
     header: &'a mut Header,
 ) -> [IoSlice<'a>; 2] {
     let whole = run.first == 0 && run.last + 1 == frame.segments && !run.marked;
@@ -349,7 +349,7 @@ fn pieces<'a>(
     let (start, rest) = bytes.split_at(bytes.len().min(MAX_HEADER_BYTES));
     let header = &mut header[..start.len()];
     header.copy_from_slice(start);
-    cut::mark(header, frame);
+    cut::mark_congestion(header, frame);
     [IoSlice::new(header), IoSlice::new(rest)]
 }
 
@@ -362,7 +362,7 @@ fn joined<'a>(pieces: &[IoSlice<'_>; 2], room: &'a mut [u8]) -> &'a mut [u8] {
 }
 
 /// The line for a device that somebody removed.
-pub(super) fn gone(tun: &Tun) -> Failure {
+pub(super) fn interface_gone_failure(tun: &Tun) -> Failure {
     Failure::new(Fault::System, "emulate path on", tun.name(), "the interface vanished")
         .advise("no packet passes any more; its namespace ended, or the interface was deleted")
 }

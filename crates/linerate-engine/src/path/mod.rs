@@ -47,20 +47,20 @@ use linerate_core::stats::LogHistogram;
 use linerate_sys::netlink::RouteSocket;
 
 pub use of_plan::directions;
-pub use plan::{Direction, EmulatorPlan, End, MEMORY_LIMIT_BYTES};
+pub use plan::{EmulatedDirection, EmulatedEnd, EmulatorPlan, MEMORY_LIMIT_BYTES};
 pub use report::{
     Counters, DirectionCounters, DirectionReport, EmulatorReport, STOP_MAX, STOPPED_SHARE_MAX,
 };
 pub use stops::{LATE, Stops};
 
 use lane::Lane;
-use worker::{Ended, Known, Shared, Worker};
+use worker::{PathWorker, WorkerResult, WorkerShared, WorkerSnapshot};
 
 /// An emulated path that carries packets. Dropping it ends it.
 #[derive(Debug)]
 pub struct Emulator {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<Ended>>,
+    shared: Arc<WorkerShared>,
+    thread: Option<JoinHandle<WorkerResult>>,
     /// Sockets in the namespaces of the ends, with the names of the devices.
     sockets: [(RouteSocket, String); 2],
     memory_bytes: u64,
@@ -96,20 +96,20 @@ impl Emulator {
     /// When the plan cannot be or needs more memory than it allows, without the privilege to make
     /// devices in the namespaces, or when a name is taken there.
     pub fn start(plan: EmulatorPlan<'_>) -> Result<Self, Failure> {
-        plan.check()?;
+        plan.check_limits()?;
         let memory_bytes = plan.memory_bytes();
         let late_thresholds =
             plan.directions.each_ref().map(|direction| direction.release_quantum() + LATE);
         let [forward, backward] = plan.directions;
         let lane = |direction| Lane::new(direction).map_err(|error| crate::failure::system(&error));
         let mut lanes = [lane(forward)?, lane(backward)?];
-        let shared = Shared::new().map_err(|error| crate::failure::system(&error))?;
+        let shared = WorkerShared::new().map_err(|error| crate::failure::system(&error))?;
         let shared = Arc::new(shared);
-        let [one, other] = device::make(&plan.ends)?;
+        let [one, other] = device::make_devices(&plan.ends)?;
         let stamps = [one.stamps, other.stamps];
         lanes.iter_mut().zip(stamps).for_each(|(lane, stamps)| lane.note_waits_by(stamps));
         let names = [one.tun.name().to_owned(), other.tun.name().to_owned()];
-        let worker = Worker::new([one.tun, other.tun], lanes, plan.real_time);
+        let worker = PathWorker::new([one.tun, other.tun], lanes, plan.real_time);
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("path".to_owned())
@@ -131,11 +131,14 @@ impl Emulator {
     /// What it did so far with the lateness of its packets. Waits for its thread, some 20 µs of
     /// which it takes.
     pub fn snapshot(&mut self) -> Snapshot {
-        let known = self.shared.ask(SNAPSHOT_WAIT);
+        let known = self.shared.request_snapshot(SNAPSHOT_WAIT);
         let unread = self.unread();
         let answered = known.is_some();
-        let Known { counters, lateness_ns, stops, run_queue_wait_ns, busy } =
-            known.unwrap_or_else(|| Known { counters: self.counters(), ..Known::default() });
+        let WorkerSnapshot { counters, lateness_ns, stops, run_queue_wait_ns, busy } = known
+            .unwrap_or_else(|| WorkerSnapshot {
+                counters: self.counters(),
+                ..WorkerSnapshot::default()
+            });
         Snapshot { counters, lateness_ns, stops, run_queue_wait_ns, busy, unread, answered }
     }
 
@@ -163,33 +166,34 @@ impl Emulator {
 
     /// Ends it and removes the devices. Packets on the way are lost.
     pub fn stop(mut self) -> EmulatorReport {
-        let ended = self.end();
+        let ended = self.stop_thread();
         let unread = self.unread();
         report(ended, unread, self.memory_bytes, self.shared.counters())
     }
 
-    fn end(&mut self) -> Option<Ended> {
+    fn stop_thread(&mut self) -> Option<WorkerResult> {
         self.shared.stop.store(true, Ordering::Release);
-        self.shared.bell.ring();
+        self.shared.bell.make_readable();
         self.thread.take()?.join().ok()
     }
 }
 
 impl Drop for Emulator {
     fn drop(&mut self) {
-        let _ = self.end();
+        let _ = self.stop_thread();
     }
 }
 
 /// The report of a thread that ended, or of one that died.
 fn report(
-    ended: Option<Ended>,
+    ended: Option<WorkerResult>,
     unread: [Option<u64>; 2],
     memory_bytes: u64,
     last: Counters,
 ) -> EmulatorReport {
-    let Some(ended) = ended else { return died(unread, memory_bytes, last) };
-    let Ended { lanes, stops, busy, real_time, ran, cpu, run_queue_wait, failure, tuns } = ended;
+    let Some(ended) = ended else { return panic_report(unread, memory_bytes, last) };
+    let WorkerResult { lanes, stops, busy, real_time, ran, cpu, run_queue_wait, failure, tuns } =
+        ended;
     let locked = lanes.iter().all(Lane::locked);
     let [unread_forward, unread_backward] = unread;
     let direction = |lane: Lane, unread_packets| DirectionReport {
@@ -215,7 +219,7 @@ fn report(
     }
 }
 
-fn died(unread: [Option<u64>; 2], memory_bytes: u64, last: Counters) -> EmulatorReport {
+fn panic_report(unread: [Option<u64>; 2], memory_bytes: u64, last: Counters) -> EmulatorReport {
     let mut unread = unread.into_iter();
     let directions = last.map(|counters| DirectionReport {
         counters,

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use linerate_core::path::{Backlog, LossCause, Netem};
+use linerate_core::path::{Backlog, Netem, PathLossCause};
 use linerate_core::record::{Failure, Fault};
 use linerate_sys::netlink::{QdiscCounters, RouteSocket};
 use linerate_sys::netns::Netns;
@@ -22,7 +22,7 @@ const LOOPBACK: u32 = 1;
 /// Tries netem in a namespace made for it.
 /// # Errors
 /// When this kernel has none, or without the privilege to try.
-pub fn probe(name: &str) -> Result<(), Failure> {
+pub fn check_netem_support(name: &str) -> Result<(), Failure> {
     let failed = |error: &linerate_sys::Error| {
         Failure::new(
             Fault::System,
@@ -75,7 +75,7 @@ impl NetemLink {
     }
 
     /// What it did when it was last told.
-    pub(super) fn last(&self) -> Counters {
+    pub(super) fn last_counters(&self) -> Counters {
         self.told.clone()
     }
 }
@@ -91,7 +91,7 @@ fn direction(counters: &QdiscCounters) -> DirectionCounters {
         taken_bytes: delivered_bytes + queued_bytes,
         delivered_packets: counters.packets,
         delivered_bytes,
-        lost: if drops > 0 { vec![(LossCause::Untold, drops)] } else { Vec::new() },
+        lost: if drops > 0 { vec![(PathLossCause::Untold, drops)] } else { Vec::new() },
         queued: Backlog { packets: queued, bytes: queued_bytes },
         ..DirectionCounters::default()
     }

@@ -4,17 +4,21 @@ use linerate_core::path::{Load, PathProblem};
 use linerate_core::record::{Failure, Fault, PathPlan};
 use linerate_sys::clock;
 
-use super::plan::Direction;
+use super::plan::EmulatedDirection;
 
 /// The two directions of a path whose schedules begin now, for packets of up to `mtu_bytes`.
 /// `name` is what messages call it.
 /// # Errors
 /// The first key that cannot be built, with the reason.
-pub fn directions(plan: &PathPlan, mtu_bytes: u32, name: &str) -> Result<[Direction; 2], Failure> {
+pub fn directions(
+    plan: &PathPlan,
+    mtu_bytes: u32,
+    name: &str,
+) -> Result<[EmulatedDirection; 2], Failure> {
     let failed = |problem: PathProblem| Failure::new(Fault::Usage, "build path", name, problem);
-    let [load, load_back] = plan.loads(mtu_bytes).map_err(failed)?;
-    let [forward, backward] = plan.build(clock::monotonic()).map_err(failed)?;
-    let direction = |pipeline, load: Load| Direction {
+    let [load, load_back] = plan.direction_loads(mtu_bytes).map_err(failed)?;
+    let [forward, backward] = plan.build_pipelines(clock::monotonic()).map_err(failed)?;
+    let direction = |pipeline, load: Load| EmulatedDirection {
         pipeline,
         rate: load.rate,
         delay_max: load.delay,

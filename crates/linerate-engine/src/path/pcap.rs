@@ -51,7 +51,11 @@ impl Tap {
     /// Captures a device of a namespace from now on.
     /// # Errors
     /// Without CAP_NET_RAW there, without such a device, or when the file cannot be made.
-    pub fn start(netns: Option<&Netns>, device: &str, file: &Path) -> Result<Self, Failure> {
+    pub fn start_capture(
+        netns: Option<&Netns>,
+        device: &str,
+        file: &Path,
+    ) -> Result<Self, Failure> {
         let name = file.display().to_string();
         let failed =
             |error: &io::Error| Failure::new(Fault::Usage, "write capture", &name, words_of(error));
@@ -73,7 +77,7 @@ impl Tap {
     /// Ends it; every packet so far is in the file.
     /// # Errors
     /// When the file could not be written.
-    pub fn end(self) -> Result<Captured, Failure> {
+    pub fn finish_capture(self) -> Result<Captured, Failure> {
         self.stop.store(true, Ordering::Release);
         let ended = self.thread.join().unwrap_or_else(|_| Err(io::Error::other("it panicked")));
         ended.map_err(|error| {
@@ -97,7 +101,7 @@ fn write_all(
     loop {
         // The last packets come a block's age after the end was asked for.
         let ending = stop.load(Ordering::Acquire);
-        let taken = capture.take(LOOK, |packet| {
+        let taken = capture.take_packets(LOOK, |packet| {
             packets += 1;
             if outcome.is_ok() {
                 outcome = write_packet(&mut out, &packet);

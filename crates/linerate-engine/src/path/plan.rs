@@ -34,9 +34,9 @@ const FAST: BitRate = BitRate::from_bits_per_sec(60_000_000);
 #[derive(Debug)]
 pub struct EmulatorPlan<'a> {
     /// Where it begins and ends.
-    pub ends: [End<'a>; 2],
+    pub ends: [EmulatedEnd<'a>; 2],
     /// From the first end to the second, and back.
-    pub directions: [Direction; 2],
+    pub directions: [EmulatedDirection; 2],
     /// Refuses to start above this.
     pub memory_limit_bytes: u64,
     /// Asks for real-time priority, and does without where it is not allowed.
@@ -45,17 +45,17 @@ pub struct EmulatorPlan<'a> {
 
 impl<'a> EmulatorPlan<'a> {
     /// A plan with the usual limit on memory and real-time priority where it is allowed.
-    pub const fn new(ends: [End<'a>; 2], directions: [Direction; 2]) -> Self {
+    pub const fn new(ends: [EmulatedEnd<'a>; 2], directions: [EmulatedDirection; 2]) -> Self {
         Self { ends, directions, memory_limit_bytes: MEMORY_LIMIT_BYTES, real_time: true }
     }
 
     /// Bytes of memory that it takes at most: packets, and what tells of them.
     pub fn memory_bytes(&self) -> u64 {
-        self.directions.iter().map(Direction::memory_bytes).fold(0, u64::saturating_add)
+        self.directions.iter().map(EmulatedDirection::memory_bytes).fold(0, u64::saturating_add)
     }
 
     /// Looks at everything that can be known before anything is made.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(super) fn check_limits(&self) -> Result<(), Failure> {
         let usage = |object: &str, reason: &str| {
             Failure::new(Fault::Usage, "start path emulator", object, reason)
         };
@@ -91,7 +91,7 @@ const MTU_MAX: u32 = 65_535;
 
 /// One end of an emulated path: a device that the emulator makes.
 #[derive(Clone, Debug)]
-pub struct End<'a> {
+pub struct EmulatedEnd<'a> {
     /// The namespace; none is that of the calling thread.
     pub netns: Option<&'a Netns>,
     /// Name of the device, not yet taken there.
@@ -104,7 +104,7 @@ pub struct End<'a> {
     pub addresses: Vec<(IpAddr, u8)>,
 }
 
-impl<'a> End<'a> {
+impl<'a> EmulatedEnd<'a> {
     /// An end that carries IP packets up to 1500 bytes and has no address.
     pub fn new(netns: Option<&'a Netns>, name: impl Into<String>) -> Self {
         let kind = TunKind::Ip;
@@ -114,7 +114,7 @@ impl<'a> End<'a> {
 
 /// One direction: its elements, and how much they hold at most.
 #[derive(Debug, Default)]
-pub struct Direction {
+pub struct EmulatedDirection {
     /// The elements.
     pub pipeline: Pipeline,
     /// The slowest rate that its packets pass before they are delayed; none where they pass none.
@@ -129,7 +129,7 @@ pub struct Direction {
     pub quantum: Option<Duration>,
 }
 
-impl Direction {
+impl EmulatedDirection {
     /// Most bytes of IP packets inside at once: rate x delay, and the queues.
     pub fn held_bytes_max(&self) -> u64 {
         let rate = self.rate.unwrap_or(RATE_MAX);
@@ -164,12 +164,12 @@ impl Direction {
 mod tests {
     use super::*;
 
-    fn direction(mbit: u64, delay_ms: u64, queue_bytes: u64) -> Direction {
-        Direction {
+    fn direction(mbit: u64, delay_ms: u64, queue_bytes: u64) -> EmulatedDirection {
+        EmulatedDirection {
             rate: Some(BitRate::from_bits_per_sec(mbit * 1_000_000)),
             delay_max: Duration::from_millis(delay_ms),
             queue_bytes,
-            ..Direction::default()
+            ..EmulatedDirection::default()
         }
     }
 
@@ -182,10 +182,10 @@ mod tests {
 
     #[test]
     fn a_path_that_needs_more_memory_than_allowed_is_refused_in_one_line() {
-        let ends = [End::new(None, "one"), End::new(None, "two")];
+        let ends = [EmulatedEnd::new(None, "one"), EmulatedEnd::new(None, "two")];
         // 10^10 x 1 s / 8 = 1.25 GB, half more, and as much to tell of them.
         let directions = [direction(10_000, 1000, 0), direction(1000, 1, 0)];
-        let failure = EmulatorPlan::new(ends, directions).check().expect_err("too much");
+        let failure = EmulatorPlan::new(ends, directions).check_limits().expect_err("too much");
         let text = failure.to_string();
         assert!(text.starts_with("start path emulator one and two: rate x delay"), "{text}");
         assert!(text.contains("1073 MB are allowed"), "{text}");
@@ -199,7 +199,7 @@ mod tests {
         // 5 ms / 50.
         assert_eq!(direction(1000, 5, 0).release_quantum(), Duration::from_micros(100));
         assert_eq!(direction(1000, 100, 0).release_quantum(), Duration::from_micros(200));
-        let given = Direction { quantum: Some(Duration::ZERO), ..direction(1000, 1, 0) };
+        let given = EmulatedDirection { quantum: Some(Duration::ZERO), ..direction(1000, 1, 0) };
         assert_eq!(given.release_quantum(), Duration::ZERO);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_core::path::{Backlog, LossCause};
+use linerate_core::path::{Backlog, PathLossCause};
 use linerate_core::record::{Failure, PathStops};
 use linerate_core::stats::LogHistogram;
 
@@ -39,7 +39,7 @@ pub struct DirectionCounters {
     /// Packets that the path made of others, which it sent as well.
     pub copied_packets: u64,
     /// Packets that the path lost, by cause. Cross traffic is not among them.
-    pub lost: Vec<(LossCause, u64)>,
+    pub lost: Vec<(PathLossCause, u64)>,
     /// Packets that the path damaged and delivered.
     pub corrupted_packets: u64,
     /// Packets that the path marked (Congestion Experienced).
@@ -65,7 +65,7 @@ pub struct DirectionCounters {
 
 impl DirectionCounters {
     /// Packets lost to one cause.
-    pub fn lost_to(&self, cause: LossCause) -> u64 {
+    pub fn lost_to(&self, cause: PathLossCause) -> u64 {
         self.lost.iter().find(|(one, _)| *one == cause).map_or(0, |(_, count)| *count)
     }
 
@@ -74,7 +74,7 @@ impl DirectionCounters {
         self.lost.iter().map(|(_, count)| count).sum()
     }
 
-    pub(super) fn lose(&mut self, cause: LossCause) {
+    pub(super) fn count_lost(&mut self, cause: PathLossCause) {
         match self.lost.iter_mut().find(|(one, _)| *one == cause) {
             Some((_, count)) => *count += 1,
             None => self.lost.push((cause, 1)),
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(too_slow(0.98, true).as_deref(), Some(line));
     }
 
-    fn stops(count: u64, total_ms: u64, longest_ms: u64, span_ms: u64) -> PathStops {
+    fn path_stops(count: u64, total_ms: u64, longest_ms: u64, span_ms: u64) -> PathStops {
         PathStops {
             count,
             total_ns: total_ms * 1_000_000,
@@ -215,21 +215,21 @@ mod tests {
 
     #[test]
     fn half_a_percent_of_time_is_too_much_and_a_short_stop_is_not() {
-        assert_eq!(fell_behind(&stops(0, 0, 0, 10_000)), None);
+        assert_eq!(fell_behind(&path_stops(0, 0, 0, 10_000)), None);
         // One stop of 12 ms, and 50 ms of them, of 10 s.
-        assert_eq!(fell_behind(&stops(1, 12, 12, 10_000)), None);
-        assert_eq!(fell_behind(&stops(5, 50, 20, 10_000)), None);
-        let line = fell_behind(&stops(5, 51, 20, 10_000)).expect("0.51 %");
+        assert_eq!(fell_behind(&path_stops(1, 12, 12, 10_000)), None);
+        assert_eq!(fell_behind(&path_stops(5, 50, 20, 10_000)), None);
+        let line = fell_behind(&path_stops(5, 51, 20, 10_000)).expect("0.51 %");
         let begin = "the emulator stalled for 51.0 ms, 0.51 % of the time (limit 0.5 %)";
         assert!(line.starts_with(begin), "{line}");
         // A transfer of 100 ms is spoilt by what a minute hardly sees.
-        assert!(fell_behind(&stops(1, 12, 12, 100)).is_some());
+        assert!(fell_behind(&path_stops(1, 12, 12, 100)).is_some());
     }
 
     #[test]
     fn a_stop_that_makes_senders_time_out_is_too_long_for_any_run() {
-        assert_eq!(fell_behind(&stops(1, 199, 199, 60_000)), None);
-        let line = fell_behind(&stops(1, 200, 200, 60_000)).expect("as long as the timer");
+        assert_eq!(fell_behind(&path_stops(1, 199, 199, 60_000)), None);
+        let line = fell_behind(&path_stops(1, 200, 200, 60_000)).expect("as long as the timer");
         assert!(line.contains("200 ms at once"), "{line}");
     }
 

@@ -34,8 +34,8 @@ pub struct Stops {
 
 impl Stops {
     /// Notes that the emulator came to its work at `now` and should have at `expected`.
-    pub(super) fn note(&mut self, expected: MonoTime, now: MonoTime) {
-        let length = now.since(expected);
+    pub(super) fn note_wakeup(&mut self, expected: MonoTime, now: MonoTime) {
+        let length = now.duration_since(expected);
         if length > LATE {
             let length_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
             self.lengths_ns.record(length_ns);
@@ -56,15 +56,15 @@ impl Stops {
     pub(super) fn count_conversation(&mut self, now: MonoTime) {
         let Some(last) = self.last else { return };
         let until = now.min(last + CONVERSATION_GAP);
-        self.conversed += until.since(self.counted_to);
+        self.conversed += until.duration_since(self.counted_to);
         self.counted_to = self.counted_to.max(until);
     }
 
     /// Those that came after `earlier`, a former state of them.
     #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
+    pub fn difference_since(&self, earlier: &Self) -> Self {
         Self {
-            lengths_ns: self.lengths_ns.since(&earlier.lengths_ns),
+            lengths_ns: self.lengths_ns.samples_since(&earlier.lengths_ns),
             total_ns: self.total_ns.saturating_sub(earlier.total_ns),
             conversed: self.conversed.saturating_sub(earlier.conversed),
             ..*self
@@ -92,19 +92,19 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn at(ns: u64) -> MonoTime {
+    fn time_at_ns(ns: u64) -> MonoTime {
         MonoTime::from_nanos(ns)
     }
 
     #[test]
     fn what_is_a_millisecond_late_or_early_is_no_stop() {
         let mut stops = Stops::default();
-        stops.note(at(5 * MS), at(6 * MS));
-        stops.note(at(5 * MS), at(MS));
+        stops.note_wakeup(time_at_ns(5 * MS), time_at_ns(6 * MS));
+        stops.note_wakeup(time_at_ns(5 * MS), time_at_ns(MS));
         let second = Duration::from_secs(1);
         let none = PathStops { conversed_ns: 1000 * MS, ..PathStops::default() };
         assert_eq!(stops.within(second), none);
-        stops.note(at(5 * MS), at(6 * MS + 1));
+        stops.note_wakeup(time_at_ns(5 * MS), time_at_ns(6 * MS + 1));
         assert_eq!(stops.within(Duration::from_secs(1)).count, 1);
     }
 
@@ -113,13 +113,13 @@ mod tests {
         let mut stops = Stops::default();
         // 45 s idle; 4 s with a packet each 10 ms; two stops of 80 ms in them.
         for sent in 0..400 {
-            let came = at((45_000 + 10 * sent) * MS);
+            let came = time_at_ns((45_000 + 10 * sent) * MS);
             let late = if sent == 100 || sent == 300 { 80 * MS } else { 0 };
-            let now = at(came.nanos() + late);
-            stops.note(came, now);
+            let now = time_at_ns(came.as_nanos() + late);
+            stops.note_wakeup(came, now);
             stops.note_conversation(came, now);
         }
-        stops.count_conversation(at(48_990 * MS));
+        stops.count_conversation(time_at_ns(48_990 * MS));
         let run = stops.within(Duration::from_millis(48_990));
         // 160 ms of 3.99 s, 4.01 %; of 48.99 s they are 0.33 %.
         assert_eq!((run.count, run.total_ns, run.conversed_ns), (2, 160 * MS, 3_990 * MS));
@@ -127,21 +127,21 @@ mod tests {
         assert!(crate::path::report::fell_behind(&run).is_some());
         // Its end comes a second after the last packet, and a pause of a minute is none of it.
         let begin = stops.clone();
-        stops.count_conversation(at(60_000 * MS));
-        stops.note_conversation(at(120_000 * MS), at(120_001 * MS));
-        let later = stops.since(&begin).within(Duration::from_secs(71));
+        stops.count_conversation(time_at_ns(60_000 * MS));
+        stops.note_conversation(time_at_ns(120_000 * MS), time_at_ns(120_001 * MS));
+        let later = stops.difference_since(&begin).within(Duration::from_secs(71));
         assert_eq!((later.count, later.conversed_ns), (0, 1_001 * MS));
     }
 
     #[test]
     fn stops_of_a_run_are_those_since_its_begin() {
         let mut stops = Stops::default();
-        stops.note(at(0), at(50 * MS));
+        stops.note_wakeup(time_at_ns(0), time_at_ns(50 * MS));
         let begin = stops.clone();
         for length in [20, 5] {
-            stops.note(at(100 * MS), at((100 + length) * MS));
+            stops.note_wakeup(time_at_ns(100 * MS), time_at_ns((100 + length) * MS));
         }
-        let run = stops.since(&begin).within(Duration::from_secs(10));
+        let run = stops.difference_since(&begin).within(Duration::from_secs(10));
         assert_eq!((run.count, run.total_ns), (2, 25 * MS));
         // 25 ms of 10 s; the length within its bin of a thousandth.
         assert!((run.share - 0.0025).abs() < 1e-12, "{run:?}");

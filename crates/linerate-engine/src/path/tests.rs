@@ -3,9 +3,9 @@
 use linerate_core::path::{Ecn, Random};
 use linerate_sys::tun::{HEADER_BYTES, TunKind};
 
-use super::cut::{self, Run};
-use super::frame::{Frame, MAX_HEADER_BYTES, Transport};
-use super::hold::{Hold, READ_BYTES, segment_of};
+use super::cut::{self, SegmentRun};
+use super::frame::{EmulatedFrame, MAX_HEADER_BYTES, SegmentedTransport};
+use super::hold::{PacketRing, READ_BYTES, segment_of};
 
 /// IPv4 and TCP from 10.9.0.1 to 10.9.0.2 with 250 bytes of payload, 100 a segment: sequence
 /// number 16 before its end, identification at its end, CWR, ACK, PSH and FIN set, ECT(0).
@@ -37,8 +37,8 @@ fn udp_super_packet() -> Vec<u8> {
     bytes
 }
 
-fn header_of(bytes: &[u8], run: Run) -> Vec<u8> {
-    let frame = Frame::read(bytes, TunKind::Ip);
+fn header_of(bytes: &[u8], run: SegmentRun) -> Vec<u8> {
+    let frame = EmulatedFrame::read(bytes, TunKind::Ip);
     let parts = frame.super_packet.expect("a super-packet");
     let mut header = [0; MAX_HEADER_BYTES];
     let length = cut::header(bytes, &frame, &parts, run, &mut header);
@@ -55,19 +55,19 @@ fn ones_sum(bytes: &[u8]) -> u32 {
 
 #[test]
 fn a_super_packet_is_as_many_packets_as_it_has_segments() {
-    let frame = Frame::read(&tcp_super_packet(), TunKind::Ip);
+    let frame = EmulatedFrame::read(&tcp_super_packet(), TunKind::Ip);
     assert_eq!(frame.segments, 3);
     assert_eq!([0, 1, 2].map(|index| frame.ip_bytes(index)), [140, 140, 90]);
     assert_eq!(frame.ecn, Ecn::Capable0);
     assert!(frame.dont_fragment);
-    let frame = Frame::read(&udp_super_packet(), TunKind::Ip);
-    assert_eq!(frame.super_packet.expect("one").transport, Transport::Udp);
+    let frame = EmulatedFrame::read(&udp_super_packet(), TunKind::Ip);
+    assert_eq!(frame.super_packet.expect("one").transport, SegmentedTransport::Udp);
     assert_eq!([0, 1, 2].map(|index| frame.ip_bytes(index)), [148, 148, 98]);
 }
 
 #[test]
 fn the_first_segment_keeps_cwr_and_loses_fin_and_psh() {
-    let header = header_of(&tcp_super_packet(), Run { first: 0, last: 0, marked: false });
+    let header = header_of(&tcp_super_packet(), SegmentRun { first: 0, last: 0, marked: false });
     // A packet, no super-packet; 40 bytes of header; the checksum is still the receiver's.
     assert_eq!(header[..2], [1, 0]);
     assert_eq!(u16::from_ne_bytes([header[2], header[3]]), 40);
@@ -84,7 +84,7 @@ fn the_first_segment_keeps_cwr_and_loses_fin_and_psh() {
 
 #[test]
 fn the_last_segments_count_on_from_the_first_and_end_the_stream() {
-    let header = header_of(&tcp_super_packet(), Run { first: 1, last: 2, marked: false });
+    let header = header_of(&tcp_super_packet(), SegmentRun { first: 1, last: 2, marked: false });
     // A super-packet of its own, without CWR in its first segment.
     assert_eq!(header[..2], [1, 1]);
     assert_eq!(u16::from_ne_bytes([header[4], header[5]]), 100);
@@ -96,14 +96,14 @@ fn the_last_segments_count_on_from_the_first_and_end_the_stream() {
     assert_eq!(ip[33], 0x19);
     // 20 + 150 = aa: 141b + 00aa.
     assert_eq!(ip[36..38], [0x14, 0xc5]);
-    let frame = Frame::read(&tcp_super_packet(), TunKind::Ip);
+    let frame = EmulatedFrame::read(&tcp_super_packet(), TunKind::Ip);
     let parts = frame.super_packet.expect("one");
     assert_eq!(frame.payload(&parts, 1, 2), 10 + 40 + 100..10 + 40 + 250);
 }
 
 #[test]
 fn a_run_of_datagrams_has_the_lengths_of_the_run() {
-    let header = header_of(&udp_super_packet(), Run { first: 0, last: 1, marked: false });
+    let header = header_of(&udp_super_packet(), SegmentRun { first: 0, last: 1, marked: false });
     assert_eq!(header[..2], [1, 5]);
     let ip = &header[HEADER_BYTES..];
     // 8 + 200 bytes.
@@ -111,27 +111,27 @@ fn a_run_of_datagrams_has_the_lengths_of_the_run() {
     assert_eq!(ip[44..46], [0, 208]);
     // fd00 + 0001 + fd00 + 0002 + 0011 + 00d0: 1fae4; fae5.
     assert_eq!(ip[46..48], [0xfa, 0xe5]);
-    let header = header_of(&udp_super_packet(), Run { first: 2, last: 2, marked: false });
+    let header = header_of(&udp_super_packet(), SegmentRun { first: 2, last: 2, marked: false });
     assert_eq!(header[..2], [1, 0]);
     assert_eq!(header[HEADER_BYTES + 44..HEADER_BYTES + 46], [0, 58]);
 }
 
 #[test]
 fn a_mark_of_congestion_is_in_the_header_and_in_its_checksum() {
-    let marked = header_of(&tcp_super_packet(), Run { first: 0, last: 2, marked: true });
+    let marked = header_of(&tcp_super_packet(), SegmentRun { first: 0, last: 2, marked: true });
     let ip = &marked[HEADER_BYTES..];
     assert_eq!(ip[1], 3);
     assert_eq!(ones_sum(&ip[..20]), 0xffff);
-    let marked = header_of(&udp_super_packet(), Run { first: 0, last: 2, marked: true });
+    let marked = header_of(&udp_super_packet(), SegmentRun { first: 0, last: 2, marked: true });
     assert_eq!(marked[HEADER_BYTES..HEADER_BYTES + 2], [0x60, 0x30]);
 }
 
 #[test]
 fn a_damaged_segment_has_one_wrong_bit_and_the_checksum_of_the_right_one() {
     let bytes = tcp_super_packet();
-    let frame = Frame::read(&bytes, TunKind::Ip);
+    let frame = EmulatedFrame::read(&bytes, TunKind::Ip);
     let parts = frame.super_packet.expect("one");
-    let mut packet = header_of(&bytes, Run { first: 1, last: 1, marked: false });
+    let mut packet = header_of(&bytes, SegmentRun { first: 1, last: 1, marked: false });
     packet.extend(&bytes[frame.payload(&parts, 1, 1)]);
     let before = packet.clone();
     cut::corrupt(&mut packet, 50);
@@ -162,13 +162,13 @@ fn packets_cut_short_or_changed_anywhere_are_read_without_harm() {
 }
 
 fn use_frame(bytes: &[u8], kind: TunKind) {
-    let frame = Frame::read(bytes, kind);
+    let frame = EmulatedFrame::read(bytes, kind);
     assert!(frame.segments > 0);
     let mut header = [0; MAX_HEADER_BYTES];
     let last = frame.segments - 1;
     frame.ip_bytes(last);
     if let Some(parts) = frame.super_packet {
-        let run = Run { first: last, last, marked: true };
+        let run = SegmentRun { first: last, last, marked: true };
         let length = cut::header(bytes, &frame, &parts, run, &mut header);
         let payload = frame.payload(&parts, last, last);
         let mut packet = [&header[..length], &bytes[payload]].concat();
@@ -179,7 +179,7 @@ fn use_frame(bytes: &[u8], kind: TunKind) {
 #[test]
 fn one_flow_has_one_number_and_its_fragments_another() {
     let bytes = tcp_super_packet();
-    let flow = |bytes: &[u8]| Frame::read(bytes, TunKind::Ip).flow;
+    let flow = |bytes: &[u8]| EmulatedFrame::read(bytes, TunKind::Ip).flow;
     let mut later = bytes.clone();
     later[HEADER_BYTES + 27] ^= 1;
     assert_eq!(flow(&later), flow(&bytes), "the sequence number is not part of a flow");
@@ -200,13 +200,13 @@ fn a_frame_of_ethernet_is_read_behind_its_header_and_others_are_one_packet() {
     frame[6..8].copy_from_slice(&34_u16.to_ne_bytes());
     frame.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
     frame.extend(&ip[HEADER_BYTES..]);
-    let read = Frame::read(&frame, TunKind::Ethernet);
+    let read = EmulatedFrame::read(&frame, TunKind::Ethernet);
     assert_eq!((read.segments, read.ip_bytes(0)), (3, 140));
     // ARP: 28 bytes behind the header.
     let mut arp = frame[..HEADER_BYTES + 14 + 28].to_vec();
     arp[..HEADER_BYTES].fill(0);
     arp[HEADER_BYTES + 13] = 6;
-    let read = Frame::read(&arp, TunKind::Ethernet);
+    let read = EmulatedFrame::read(&arp, TunKind::Ethernet);
     assert_eq!((read.version, read.segments, read.ip_bytes(0)), (0, 1, 28));
 }
 
@@ -225,7 +225,7 @@ fn what_a_host_sends_for_itself_has_no_number_in_a_list() {
     let solicitation = v6(58, &[133, 0, 0, 0, 0, 0, 0, 0]);
     let echo = v6(58, &[128, 0, 0, 0, 0, 1, 0, 1]);
     let counted = |bytes: &[u8]| {
-        let packet = Frame::read(bytes, TunKind::Ip).packet(0, 0);
+        let packet = EmulatedFrame::read(bytes, TunKind::Ip).packet(0, 0);
         packet.number != linerate_core::path::Packet::UNNUMBERED
     };
     assert_eq!([&report, &solicitation].map(|it| counted(it)), [false; 2]);
@@ -235,7 +235,7 @@ fn what_a_host_sends_for_itself_has_no_number_in_a_list() {
     let mut pipeline = linerate_core::path::Pipeline::new(vec![Box::new(lose)]);
     let mut out = linerate_core::path::Outlet::default();
     for bytes in [&report, &solicitation, &echo, &tcp_super_packet()] {
-        let packet = Frame::read(bytes, TunKind::Ip).packet(0, 0);
+        let packet = EmulatedFrame::read(bytes, TunKind::Ip).packet(0, 0);
         pipeline.receive(linerate_core::time::MonoTime::default(), packet, &mut out);
     }
     let lost: Vec<u32> = out.lost.iter().map(|lost| lost.packet.ip_bytes).collect();
@@ -245,18 +245,18 @@ fn what_a_host_sends_for_itself_has_no_number_in_a_list() {
 #[test]
 fn a_ring_keeps_every_packet_until_its_last_segment_is_let_go() {
     let mut random = Random::new(4, 0);
-    let mut below = |limit: usize| (random.unit() * limit as f64) as usize;
-    let mut hold = Hold::new(5 * READ_BYTES).expect("some memory");
+    let mut below = |limit: usize| (random.next_uniform() * limit as f64) as usize;
+    let mut hold = PacketRing::new(5 * READ_BYTES).expect("some memory");
     let mut inside: Vec<(u64, u8, usize)> = Vec::new();
     let (mut kept, mut full) = (0, 0);
     for step in 0..20_000 {
-        if let Some(room) = hold.room() {
+        if let Some(room) = hold.space_for_read() {
             let length = if below(4) == 0 { 60 + below(60_000) } else { 60 + below(100) };
             let fill = step as u8;
             room[..length].fill(fill);
             room[..HEADER_BYTES].fill(0);
-            let frame = Frame::read(&room[..length], TunKind::Ip);
-            inside.push((hold.keep(frame), fill, length));
+            let frame = EmulatedFrame::read(&room[..length], TunKind::Ip);
+            inside.push((hold.keep_packet(frame), fill, length));
             kept += 1;
         } else {
             full += 1;
@@ -279,14 +279,14 @@ fn a_ring_keeps_every_packet_until_its_last_segment_is_let_go() {
 fn what_a_full_queue_loses_takes_no_room_while_older_packets_wait() {
     // One packet in 50 is let in and leaves 100 later: an overload of 50 times. The ring has room
     // for 87 datagrams of 1500 bytes beside a read.
-    let mut hold = Hold::new(3 * READ_BYTES).expect("some memory");
+    let mut hold = PacketRing::new(3 * READ_BYTES).expect("some memory");
     let mut inside = std::collections::VecDeque::new();
     for step in 0..5000_u64 {
-        let room = hold.room().unwrap_or_else(|| panic!("no room for packet {step}"));
+        let room = hold.space_for_read().unwrap_or_else(|| panic!("no room for packet {step}"));
         room[..1500].fill(0);
         room[HEADER_BYTES..1500].fill(step as u8);
-        let frame = Frame::read(&room[..1500], TunKind::Ip);
-        let tag = hold.keep(frame);
+        let frame = EmulatedFrame::read(&room[..1500], TunKind::Ip);
+        let tag = hold.keep_packet(frame);
         if step % 50 > 0 {
             hold.release(tag, 1);
             continue;
@@ -303,15 +303,15 @@ fn what_a_full_queue_loses_takes_no_room_while_older_packets_wait() {
 
 #[test]
 fn a_tag_names_a_segment_and_a_trimmed_packet_gives_its_bytes_back() {
-    let mut hold = Hold::new(2 * READ_BYTES).expect("some memory");
+    let mut hold = PacketRing::new(2 * READ_BYTES).expect("some memory");
     let mut put = || {
         let bytes = tcp_super_packet();
-        let room = hold.room().expect("there is room");
+        let room = hold.space_for_read().expect("there is room");
         room[..bytes.len()].copy_from_slice(&bytes);
-        let frame = Frame::read(&room[..bytes.len()], TunKind::Ip);
+        let frame = EmulatedFrame::read(&room[..bytes.len()], TunKind::Ip);
         let start = room.as_ptr().addr();
-        let tag = hold.keep(frame);
-        hold.trim(tag, 0);
+        let tag = hold.keep_packet(frame);
+        hold.trim_newest(tag, 0);
         (tag, start)
     };
     let (first, start) = put();

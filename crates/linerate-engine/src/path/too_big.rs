@@ -15,8 +15,8 @@ use linerate_core::time::MonoTime;
 use linerate_core::units::{BitRate, Bytes};
 use linerate_sys::tun::HEADER_BYTES;
 
-use super::cut::{add, fold, put};
-use super::frame::Frame;
+use super::cut::{add, fold_checksum, write_be16};
+use super::frame::EmulatedFrame;
 
 /// Messages a second and at once, as many as a Linux router sends (icmp_msgs_per_sec and
 /// icmp_msgs_burst, Documentation/networking/ip-sysctl.rst).
@@ -56,8 +56,8 @@ impl TooBig {
     }
 
     /// Whether a message may be sent, which it takes from what may be.
-    pub(super) fn may(&mut self, now: MonoTime) -> bool {
-        self.limit.arrive(now.nanos(), 1).is_none()
+    pub(super) fn allow_message(&mut self, now: MonoTime) -> bool {
+        self.limit.arrive(now.as_nanos(), 1).is_none()
     }
 
     /// Writes the message about a packet, which begins with its virtio header and has its
@@ -65,7 +65,7 @@ impl TooBig {
     pub(super) fn message(
         &self,
         packet: &[u8],
-        frame: &Frame,
+        frame: &EmulatedFrame,
         out: &mut [u8; MESSAGE_BYTES_MAX],
     ) -> Option<usize> {
         let (link, ip) = packet.split_at_checked(usize::from(frame.ip_at))?;
@@ -82,40 +82,40 @@ impl TooBig {
         }
         let room = &mut out[usize::from(frame.ip_at)..];
         let length = match frame.version {
-            4 if frame.dont_fragment && is_told_ipv4(ip) => self.ipv4(ip, room),
-            6 if is_told_ipv6(ip) => self.ipv6(ip, room),
+            4 if frame.dont_fragment && is_told_ipv4(ip) => self.write_ipv4_message(ip, room),
+            6 if is_told_ipv6(ip) => self.write_ipv6_message(ip, room),
             _ => return None,
         };
         Some(usize::from(frame.ip_at) + length)
     }
 
-    fn ipv4(&self, ip: &[u8], out: &mut [u8]) -> usize {
+    fn write_ipv4_message(&self, ip: &[u8], out: &mut [u8]) -> usize {
         let quote = &ip[..ip.len().min(IPV4_BYTES_MAX - IPV4_HEADER_BYTES - ICMP_HEADER_BYTES)];
         let length = IPV4_HEADER_BYTES + ICMP_HEADER_BYTES + quote.len();
         let (header, icmp) = out[..length].split_at_mut(IPV4_HEADER_BYTES);
         header.fill(0);
         header[..2].copy_from_slice(&[0x45, INTERNETWORK_CONTROL]);
-        put(header, 2, length as u16);
+        write_be16(header, 2, length as u16);
         header[8..10].copy_from_slice(&[HOPS, ICMP]);
         header[12..16].copy_from_slice(&ip[16..20]);
         header[16..20].copy_from_slice(&ip[12..16]);
-        let sum = !fold(add(0, header));
-        put(header, 10, sum);
+        let sum = !fold_checksum(add(0, header));
+        write_be16(header, 10, sum);
         icmp[..4].copy_from_slice(&[3, 4, 0, 0]);
         icmp[4..8].copy_from_slice(&self.mtu_bytes.min(0xffff).to_be_bytes());
         icmp[8..].copy_from_slice(quote);
-        let sum = !fold(add(0, icmp));
-        put(icmp, 2, sum);
+        let sum = !fold_checksum(add(0, icmp));
+        write_be16(icmp, 2, sum);
         length
     }
 
-    fn ipv6(&self, ip: &[u8], out: &mut [u8]) -> usize {
+    fn write_ipv6_message(&self, ip: &[u8], out: &mut [u8]) -> usize {
         let quote = &ip[..ip.len().min(IPV6_BYTES_MAX - IPV6_HEADER_BYTES - ICMP_HEADER_BYTES)];
         let length = IPV6_HEADER_BYTES + ICMP_HEADER_BYTES + quote.len();
         let (header, icmp) = out[..length].split_at_mut(IPV6_HEADER_BYTES);
         header.fill(0);
         header[0] = 0x60;
-        put(header, 4, icmp.len() as u16);
+        write_be16(header, 4, icmp.len() as u16);
         header[6..8].copy_from_slice(&[ICMPV6, HOPS]);
         header[8..24].copy_from_slice(&ip[24..40]);
         header[24..40].copy_from_slice(&ip[8..24]);
@@ -124,8 +124,8 @@ impl TooBig {
         icmp[8..].copy_from_slice(quote);
         // The pseudo-header of RFC 8200 §8.1.
         let start = icmp.len() as u64 + u64::from(ICMPV6);
-        let sum = !fold(add(add(start, &header[8..40]), icmp));
-        put(icmp, 2, sum);
+        let sum = !fold_checksum(add(add(start, &header[8..40]), icmp));
+        write_be16(icmp, 2, sum);
         length
     }
 }
@@ -155,7 +155,7 @@ mod tests {
 
     /// IPv4 and UDP from 10.9.0.1 to 10.9.0.2 in 1500 bytes, not to be fragmented, all zero behind
     /// the ports and the length.
-    fn ipv4() -> Vec<u8> {
+    fn ipv4_udp_packet() -> Vec<u8> {
         let mut bytes = vec![0; HEADER_BYTES];
         // 4500 + 05dc + 1234 + 4000 + 4011 + 0a09 + 0001 + 0a09 + 0002 = f136; complement.
         bytes.extend([0x45, 0, 0x05, 0xdc, 0x12, 0x34, 0x40, 0, 64, 17, 0x0e, 0xc9]);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     /// IPv6 and UDP from fd00::1 to fd00::2 in 1500 bytes with a checksum of beef.
-    fn ipv6() -> Vec<u8> {
+    fn ipv6_udp_packet() -> Vec<u8> {
         let mut bytes = vec![0; HEADER_BYTES];
         bytes.extend([0x60, 0, 0, 0, 0x05, 0xb4, 17, 64]);
         for host in [1, 2] {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     fn message(packet: &[u8], kind: TunKind) -> Option<Vec<u8>> {
-        let frame = Frame::read(packet, kind);
+        let frame = EmulatedFrame::read(packet, kind);
         let mut out = [0xee; MESSAGE_BYTES_MAX];
         let length = TooBig::new(1400).message(packet, &frame, &mut out)?;
         Some(out[..length].to_vec())
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_sender_of_ipv4_is_told_the_mtu_in_576_bytes() {
-        let packet = ipv4();
+        let packet = ipv4_udp_packet();
         let told = message(&packet, TunKind::Ip).expect("a message");
         assert_eq!(told[..HEADER_BYTES], [0; HEADER_BYTES]);
         let ip = &told[HEADER_BYTES..];
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_sender_of_ipv6_is_told_the_mtu_in_1280_bytes() {
-        let packet = ipv6();
+        let packet = ipv6_udp_packet();
         let told = message(&packet, TunKind::Ip).expect("a message");
         let ip = &told[HEADER_BYTES..];
         // 8 + 1232 bytes of ICMPv6.
@@ -219,7 +219,7 @@ mod tests {
     fn a_message_on_ethernet_goes_back_to_the_senders_address() {
         let mut packet = vec![0; HEADER_BYTES];
         packet.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
-        packet.extend(&ipv4()[HEADER_BYTES..]);
+        packet.extend(&ipv4_udp_packet()[HEADER_BYTES..]);
         let told = message(&packet, TunKind::Ethernet).expect("a message");
         assert_eq!(told[HEADER_BYTES..][..14], [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
         assert_eq!(told.len(), HEADER_BYTES + 14 + 576);
@@ -238,7 +238,7 @@ mod tests {
             message(&packet, TunKind::Ip).is_some()
         };
         // Echo (8) is no error; destination unreachable (3) and time exceeded (11) are.
-        assert!(changed(ipv4(), &[(9, 1), (20, 8)]));
+        assert!(changed(ipv4_udp_packet(), &[(9, 1), (20, 8)]));
         for changes in [
             &[(9, 1), (20, 3)][..],
             &[(9, 1), (20, 11)],
@@ -249,19 +249,19 @@ mod tests {
             &[(16, 255)],
             &[(12, 0)],
         ] {
-            assert!(!changed(ipv4(), changes), "{changes:?}");
+            assert!(!changed(ipv4_udp_packet(), changes), "{changes:?}");
         }
-        assert!(changed(ipv6(), &[(6, 58), (40, 128)]));
+        assert!(changed(ipv6_udp_packet(), &[(6, 58), (40, 128)]));
         for changes in [&[(6, 58), (40, 1)][..], &[(6, 58), (40, 137)], &[(24, 0xff)], &[(8, 0xff)]]
         {
-            assert!(!changed(ipv6(), changes), "{changes:?}");
+            assert!(!changed(ipv6_udp_packet(), changes), "{changes:?}");
         }
-        assert!(!changed(ipv6(), &[(8, 0), (23, 0)]), "from nobody");
+        assert!(!changed(ipv6_udp_packet(), &[(8, 0), (23, 0)]), "from nobody");
     }
 
     #[test]
     fn packets_cut_anywhere_make_no_panic() {
-        for whole in [ipv4(), ipv6()] {
+        for whole in [ipv4_udp_packet(), ipv6_udp_packet()] {
             for length in HEADER_BYTES..HEADER_BYTES + 70 {
                 let _ = message(&whole[..length], TunKind::Ip);
                 let _ = message(&whole[..length], TunKind::Ethernet);
@@ -273,8 +273,8 @@ mod tests {
     fn fifty_messages_go_at_once_and_then_one_a_millisecond() {
         let mut told = TooBig::new(1400);
         let at = MonoTime::from_nanos;
-        assert_eq!((0..200).filter(|_| told.may(at(0))).count(), 50);
-        let later = (100..=1_000_000).step_by(100).filter(|us| told.may(at(us * 1000)));
+        assert_eq!((0..200).filter(|_| told.allow_message(at(0))).count(), 50);
+        let later = (100..=1_000_000).step_by(100).filter(|us| told.allow_message(at(us * 1000)));
         // A second in steps of 0.1 ms.
         assert_eq!(later.count(), 1000);
     }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use linerate_core::time::MonoTime;
-use linerate_sys::answer_socket::{AnswerSocket, Question};
+use linerate_sys::answer_socket::{AnswerSocket, ReceivedUdpRequest};
 use linerate_sys::stop::Stop;
 use linerate_sys::{clock, sched};
 
@@ -22,7 +22,7 @@ pub(super) type Admits<'a> = &'a (dyn Fn(IpAddr) -> bool + Sync);
 /// What is done with each question.
 pub(super) trait Answering {
     /// Answers `question`, which is at the start of `buffer`; whether another one is expected soon.
-    fn answer(&mut self, question: &Question, buffer: &mut [u8], now: MonoTime) -> bool;
+    fn answer(&mut self, question: &ReceivedUdpRequest, buffer: &mut [u8], now: MonoTime) -> bool;
 
     /// Called before each sleep.
     fn before_sleep(&mut self) {}
@@ -33,7 +33,7 @@ pub(super) fn run(socket: &AnswerSocket, answering: &mut impl Answering, stop: &
     let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
     let spin_ns = if sched::cpus_allowed() > 1 { SPIN_NS } else { 0 };
     let mut last = MonoTime::default();
-    while !stop.asked() {
+    while !stop.is_requested() {
         // An error is one of an earlier answer, say an unreachable asker: not our concern.
         let question = socket.receive(&mut buffer).unwrap_or(None);
         let now = clock::monotonic();
@@ -46,7 +46,7 @@ pub(super) fn run(socket: &AnswerSocket, answering: &mut impl Answering, stop: &
             None if now.nanos_since(last) < spin_ns => std::hint::spin_loop(),
             None => {
                 answering.before_sleep();
-                socket.wait(SLEEP);
+                socket.wait_for_datagram(SLEEP);
             }
         }
     }

@@ -19,7 +19,7 @@ use linerate_proto::stamp::{ErrorEstimate, TimeFormat};
 use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket};
 use linerate_sys::{clock, clock_facts, poll};
 
-use super::ptp4l::Asked;
+use super::ptp4l::Ptp4lClient;
 
 /// chronyd and ptp4l answer within 0.1 ms; one that is stopped is not waited for.
 const WAIT: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ pub struct CivilTime {
     number: u32,
     asked: MonoTime,
     tracking: Option<Tracking>,
-    ptp4l: Option<Asked>,
+    ptp4l: Option<Ptp4lClient>,
     said: Option<Ptp4l>,
     /// Largest error and who says so; `None` where nothing keeps civil time right.
     error: Option<(u64, ClockKeeper)>,
@@ -48,13 +48,13 @@ pub struct CivilTime {
 
 impl CivilTime {
     /// Asks at once, and waits for each answer 50 ms at most.
-    pub fn ask() -> Self {
-        Self::ask_with(Asked::open())
+    pub fn ask_clock_keepers() -> Self {
+        Self::ask_with(Ptp4lClient::connect_local())
     }
 
-    fn ask_with(ptp4l: Option<Asked>) -> Self {
+    fn ask_with(ptp4l: Option<Ptp4lClient>) -> Self {
         let mut all = Self {
-            socket: open(),
+            socket: open_chrony_socket(),
             number: u32::from_ne_bytes(clock::random_bytes()),
             asked: MonoTime::default(),
             tracking: None,
@@ -67,15 +67,15 @@ impl CivilTime {
         if let Some(socket) = &all.socket {
             let _ = poll::readable(socket, WAIT);
         }
-        all.said = all.ptp4l.as_mut().and_then(|ptp4l| ptp4l.ask(WAIT));
+        all.said = all.ptp4l.as_mut().and_then(|ptp4l| ptp4l.query_status(WAIT));
         all.take_reply();
         all
     }
 
     /// Asks again where a second went by, without waiting: what was answered is read then.
-    pub(crate) fn keep(&mut self, now: MonoTime) {
-        if now.since(self.asked) >= EVERY {
-            self.said = self.ptp4l.as_ref().and_then(Asked::answers);
+    pub(crate) fn refresh_if_due(&mut self, now: MonoTime) {
+        if now.duration_since(self.asked) >= EVERY {
+            self.said = self.ptp4l.as_ref().and_then(Ptp4lClient::answers);
             self.take_reply();
             self.request(now);
             if let Some(ptp4l) = &mut self.ptp4l {
@@ -103,7 +103,7 @@ impl CivilTime {
         let kernel = clock_facts::sync_state().ok();
         let kernel_ns = kernel.map(|state| state.error_max_us.saturating_mul(1_000));
         let told_ns = kernel_ns.filter(|_| kernel.is_some_and(|state| state.synchronised));
-        self.error = known(self.tracking.as_ref(), self.said.as_ref(), told_ns);
+        self.error = choose_clock_error(self.tracking.as_ref(), self.said.as_ref(), told_ns);
         let own = kernel_ns.filter(|_| !self.is_kept_by_ptp4l());
         self.largest_ns = self.error.map(|(ns, _)| ns).or(own).unwrap_or(u64::MAX);
     }
@@ -119,12 +119,12 @@ impl CivilTime {
     }
 
     /// What ptp4l says; `None` where none answers.
-    pub fn ptp4l(&self) -> Option<&Ptp4l> {
+    pub fn ptp4l_status(&self) -> Option<&Ptp4l> {
         self.said.as_ref()
     }
 
     /// Largest error and who says so, where something keeps civil time right.
-    pub fn error(&self) -> Option<(u64, ClockKeeper)> {
+    pub fn largest_error(&self) -> Option<(u64, ClockKeeper)> {
         self.error
     }
 
@@ -137,7 +137,7 @@ impl CivilTime {
 
 /// Largest error and who says so: chronyd, else ptp4l, else the kernel, which has it from ptp4l
 /// where that keeps civil time.
-fn known(
+fn choose_clock_error(
     chronyd: Option<&Tracking>,
     ptp4l: Option<&Ptp4l>,
     kernel: Option<u64>,
@@ -151,7 +151,7 @@ fn known(
     }
 }
 
-fn open() -> Option<DatagramSocket> {
+fn open_chrony_socket() -> Option<DatagramSocket> {
     let socket = DatagramSocket::open(&DatagramOptions {
         local: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         window_bytes: None,
@@ -181,12 +181,20 @@ mod tests {
     #[test]
     fn the_kernel_is_not_asked_where_ptp4l_keeps_civil_time() {
         let own = of_own_master();
-        assert_eq!(known(None, Some(&own), Some(0)), None, "the kernel has it from ptp4l");
+        assert_eq!(
+            choose_clock_error(None, Some(&own), Some(0)),
+            None,
+            "the kernel has it from ptp4l"
+        );
         let port = Port { state: PortState::Slave, stamping: Stamping::Hardware };
         let card = Ptp4l { port: Some(port), ..own };
         let kernel = Some((7_000, ClockKeeper::Kernel));
-        assert_eq!(known(None, Some(&card), Some(7_000)), kernel, "it keeps another clock");
-        assert_eq!(known(None, None, Some(7_000)), kernel);
-        assert_eq!(known(None, None, None), None);
+        assert_eq!(
+            choose_clock_error(None, Some(&card), Some(7_000)),
+            kernel,
+            "it keeps another clock"
+        );
+        assert_eq!(choose_clock_error(None, None, Some(7_000)), kernel);
+        assert_eq!(choose_clock_error(None, None, None), None);
     }
 }

@@ -40,7 +40,7 @@ const QUICK_PINGS: u64 = 800;
 
 /// How long the test may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum ClockCheckExtent {
     /// About 0.3 s.
     Short,
     /// About 1 s.
@@ -75,7 +75,7 @@ pub struct ClockReport {
     /// Readings stay in user space.
     pub vdso: bool,
     /// Differences of successive microsecond readings, as the old tools saw their clock.
-    pub classic: Spread,
+    pub classic: CallTimeSpread,
     /// How late a sleep of 100 µs ends, by the usual timer slack.
     pub oversleep_p50_ns: Option<u64>,
     /// The same, 99th percentile.
@@ -117,7 +117,7 @@ impl ClockReport {
 
 /// Differences of [`CLASSIC_CALLS`] successive calls, in µs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Spread {
+pub struct CallTimeSpread {
     /// Smallest.
     pub min_us: u64,
     /// Arithmetic mean.
@@ -130,15 +130,15 @@ pub struct Spread {
 
 /// Finds the step of the monotonic clock in well under 20 ms.
 pub fn calibrate() -> Option<Tick> {
-    tick::find(&irregular_steps(QUICK_READINGS))
+    tick::find_tick(&irregular_steps(QUICK_READINGS))
 }
 
 /// What is worth knowing beside every delay, in about 10 ms.
-pub fn quick(stop: &Stop) -> Calibration {
-    let _slack = sched::ShortSlack::begin();
-    let floor = host_floor::floor(QUICK_PINGS, stop).ok().flatten();
+pub fn quick_calibration(stop: &Stop) -> Calibration {
+    let _slack = sched::ShortSlack::shorten_slack();
+    let floor = host_floor::measure_floor(QUICK_PINGS, stop).ok().flatten();
     Calibration {
-        reading_ns: cost_of(QUICK_BATCHES, || clock::monotonic().nanos()),
+        reading_ns: cost_of(QUICK_BATCHES, || clock::monotonic().as_nanos()),
         oversleep_ns: Sorted::new(oversleeps(QUICK_SLEEPS)).quantile(0.5),
         floor_ns: floor.map(|floor| floor.p50_ns),
         floor_stddev_ns: floor.map(|floor| floor.stddev_ns),
@@ -147,21 +147,25 @@ pub fn quick(stop: &Stop) -> Calibration {
 }
 
 /// Runs the test.
-pub fn examine(extent: Extent, stop: &Stop) -> ClockReport {
-    let steps = Sorted::new(steps(if extent == Extent::Whole { READINGS } else { 50_000 }));
+pub fn examine(extent: ClockCheckExtent, stop: &Stop) -> ClockReport {
+    let steps = Sorted::new(reading_steps(if extent == ClockCheckExtent::Whole {
+        READINGS
+    } else {
+        50_000
+    }));
     let moving = steps.samples().partition_point(|step| *step == 0);
     let tick = calibrate();
-    let reading_ns = cost_of(COST_BATCHES, || clock::monotonic().nanos());
-    let syscall_ns = cost_of(COST_BATCHES, || clock_facts::monotonic_by_syscall().nanos());
+    let reading_ns = cost_of(COST_BATCHES, || clock::monotonic().as_nanos());
+    let syscall_ns = cost_of(COST_BATCHES, || clock_facts::monotonic_by_syscall().as_nanos());
     let lateness = Sorted::new(oversleeps(SLEEPS));
     let lateness_short = {
-        let _slack = sched::ShortSlack::begin();
+        let _slack = sched::ShortSlack::shorten_slack();
         Sorted::new(oversleeps(SLEEPS))
     };
-    let span = if extent == Extent::Whole { 700 } else { 100 };
-    let stolen = Stolen::over(Duration::from_millis(span));
+    let span = if extent == ClockCheckExtent::Whole { 700 } else { 100 };
+    let stolen = Stolen::measure_over(Duration::from_millis(span));
     let sync = clock_facts::sync_state().ok();
-    let (floor, floor_missing) = match host_floor::floor(FLOOR_PINGS, stop) {
+    let (floor, floor_missing) = match host_floor::measure_floor(FLOOR_PINGS, stop) {
         Ok(Some(floor)) => (Some(floor), None),
         Ok(None) => (None, Some("127.0.0.1 does not answer".to_owned())),
         Err(failure) => (None, Some(failure.to_string())),
@@ -196,7 +200,7 @@ pub fn examine(extent: Extent, stop: &Stop) -> ClockReport {
 }
 
 /// Differences of readings as fast as they can be made.
-fn steps(count: usize) -> Vec<u64> {
+fn reading_steps(count: usize) -> Vec<u64> {
     let mut times = vec![MonoTime::default(); count + 1];
     for time in &mut times {
         *time = clock::monotonic();
@@ -236,11 +240,11 @@ fn cost_of(batches: u32, mut read: impl FnMut() -> u64) -> f64 {
     (0..batches).map(batch).fold(f64::INFINITY, f64::min)
 }
 
-fn classic() -> Spread {
+fn classic() -> CallTimeSpread {
     let times: Vec<u64> = (0..=CLASSIC_CALLS).map(|_| clock_facts::wall_micros()).collect();
     let steps: Vec<u64> = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
     let moments: Moments = steps.iter().map(|step| *step as f64).collect();
-    Spread {
+    CallTimeSpread {
         min_us: steps.iter().copied().min().unwrap_or(0),
         mean_us: moments.mean().unwrap_or(0.0),
         max_us: steps.iter().copied().max().unwrap_or(0),
@@ -269,7 +273,7 @@ struct Stolen {
 }
 
 impl Stolen {
-    fn over(span: Duration) -> Self {
+    fn measure_over(span: Duration) -> Self {
         let start = clock::monotonic();
         let end = start + span;
         let mut stolen = Self::default();
@@ -303,7 +307,7 @@ mod tests {
 
     #[test]
     fn the_report_is_consistent_with_itself() {
-        let report = examine(Extent::Short, &Stop::new());
+        let report = examine(ClockCheckExtent::Short, &Stop::new());
         assert!(report.step_min_ns <= report.step_p50_ns.max(Some(1)));
         assert!(report.step_p50_ns <= report.step_p99_ns);
         assert!(report.step_p99_ns <= report.step_max_ns);
@@ -318,7 +322,7 @@ mod tests {
 
     #[test]
     fn the_quick_one_agrees_with_the_whole_about_what_can_be_found() {
-        let quick = quick(&Stop::new());
+        let quick = quick_calibration(&Stop::new());
         assert!(quick.reading_ns > 0.0 && quick.oversleep_ns.is_some(), "{quick:?}");
         assert_eq!(quick.floor_ns.is_some(), quick.floor_difference_ns.is_some(), "{quick:?}");
     }

@@ -6,11 +6,11 @@ use linerate_core::time::MonoTime;
 use linerate_sys::clock;
 
 use super::drive::Sink;
-use super::one_way::{Ends, Had, TimesBook};
-use super::outages::Outages;
-use super::samples::Samples;
-use super::stamps::{Answered, CivilOffset, Placed, StampBook};
-use super::wire::Arrival;
+use super::one_way::{Had, OneWayEnds, TimesBook};
+use super::outages::OutageTracker;
+use super::samples::TimeSamples;
+use super::stamps::{Answered, CivilOffset, RoundTripParts, StampBook};
+use super::wire::ProbeAnswer;
 
 /// Probes whose samples are kept in order on request: 48 MB.
 const KEPT_MAX: usize = 1_000_000;
@@ -28,16 +28,16 @@ const LEFT_OUT_MAX: u64 = 100_000;
 /// Time between two progress events.
 const PROGRESS_NS: u64 = 200_000_000;
 
-/// The times that are kept of a probe, in the order of [`Kept::times`].
+/// The times that are kept of a probe, in the order of [`KeptProbe::times`].
 const KEPT: [MetricId; 5] =
     [MetricId::Rtt, MetricId::RttSend, MetricId::RttQueue, MetricId::RttKernel, MetricId::RttWake];
 
-/// Stands for no time in [`Kept`]: an option would take twice the room.
+/// Stands for no time in [`KeptProbe`]: an option would take twice the room.
 const NONE: u64 = u64::MAX;
 
 /// One probe in order of sending.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct KeptProbe {
     t_ns: u64,
     times: [u64; KEPT.len()],
 }
@@ -55,7 +55,7 @@ pub(crate) enum Telling {
 
 /// Which samples are kept in order of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keep {
+pub(crate) enum SampleRetention {
     /// None: a warm-up, or a flood.
     Nothing,
     /// The first ones, for plots over time.
@@ -64,8 +64,8 @@ pub(crate) enum Keep {
     All,
 }
 
-impl Keep {
-    const fn most(self) -> usize {
+impl SampleRetention {
+    const fn max_samples(self) -> usize {
         match self {
             Self::Nothing => 0,
             Self::Some => KEPT_UNASKED,
@@ -81,9 +81,9 @@ pub(crate) struct Wishes {
     pub(crate) count: Option<u64>,
     pub(crate) telling: Telling,
     pub(crate) stamps: bool,
-    pub(crate) keep: Keep,
+    pub(crate) keep: SampleRetention,
     /// Of a STAMP run: what is known of its ends.
-    pub(crate) four_times: Option<Ends>,
+    pub(crate) four_times: Option<OneWayEnds>,
     /// Origin of times in kept samples.
     pub(crate) started: MonoTime,
 }
@@ -92,23 +92,23 @@ pub(crate) struct Wishes {
 pub(crate) struct Collector<'a> {
     wishes: Wishes,
     watch: &'a mut dyn FnMut(&Event),
-    pub(crate) rtt: Samples,
-    pub(crate) kernel: Samples,
+    pub(crate) rtt: TimeSamples,
+    pub(crate) kernel: TimeSamples,
     /// Of the probes whose split is whole: before the queueing discipline, in it, and between the
     /// arrival of the answer and the program.
-    pub(crate) own_parts: [Samples; 3],
+    pub(crate) own_parts: [TimeSamples; 3],
     pub(crate) book: Option<StampBook>,
     pub(crate) civil: CivilOffset,
     /// From the planned times of paced probes.
-    pub(crate) scheduled: Samples,
+    pub(crate) scheduled: TimeSamples,
     /// Number and lateness of the newest paced probes.
     late: Vec<(u64, u64)>,
     interval_ns: u64,
-    pub(crate) outages: Outages,
+    pub(crate) outages: OutageTracker,
     /// Replies that a queue on the way marked (CE), where their class is told.
     pub(crate) marked: u64,
     pub(crate) times: Option<TimesBook>,
-    kept: Option<Vec<Kept>>,
+    kept: Option<Vec<KeptProbe>>,
     first_t1: Option<MonoTime>,
     last_at: MonoTime,
     next_progress: MonoTime,
@@ -122,18 +122,18 @@ impl<'a> Collector<'a> {
         Self {
             wishes,
             watch,
-            rtt: Samples::new(wishes.count),
-            kernel: Samples::new(stamped),
-            own_parts: std::array::from_fn(|_| Samples::new(stamped)),
+            rtt: TimeSamples::new(wishes.count),
+            kernel: TimeSamples::new(stamped),
+            own_parts: std::array::from_fn(|_| TimeSamples::new(stamped)),
             civil: CivilOffset::default(),
-            scheduled: Samples::new(Some(0)),
+            scheduled: TimeSamples::new(Some(0)),
             late: Vec::new(),
             interval_ns: 0,
-            outages: Outages::default(),
+            outages: OutageTracker::default(),
             marked: 0,
             book: wishes.stamps.then(StampBook::new),
             times: wishes.four_times.map(TimesBook::new),
-            kept: (wishes.keep != Keep::Nothing).then(Vec::new),
+            kept: (wishes.keep != SampleRetention::Nothing).then(Vec::new),
             first_t1: None,
             last_at: MonoTime::default(),
             next_progress: MonoTime::default(),
@@ -149,7 +149,7 @@ impl<'a> Collector<'a> {
 
     /// Probes that were kept of those sent, when not all were that somebody asked for.
     pub(crate) fn kept_short(&self) -> Option<u64> {
-        if self.wishes.keep != Keep::All {
+        if self.wishes.keep != SampleRetention::All {
             return None;
         }
         let kept = self.kept.as_ref()?.len() as u64;
@@ -170,7 +170,8 @@ impl<'a> Collector<'a> {
 
     /// The same of the delays of each direction, where all samples were asked for.
     pub(crate) fn series_one_way(&self, delays: &[(Direction, Vec<(u64, i64)>)]) -> Vec<Series> {
-        let Some(kept) = self.kept.as_ref().filter(|_| self.wishes.keep == Keep::All) else {
+        let Some(kept) = self.kept.as_ref().filter(|_| self.wishes.keep == SampleRetention::All)
+        else {
             return Vec::new();
         };
         let of = |(direction, probes): &(Direction, Vec<(u64, i64)>)| {
@@ -185,7 +186,7 @@ impl<'a> Collector<'a> {
         delays.iter().map(of).collect()
     }
 
-    fn series_of(&self, kept: &[Kept], metric: MetricId, values: Vec<Option<f64>>) -> Series {
+    fn series_of(&self, kept: &[KeptProbe], metric: MetricId, values: Vec<Option<f64>>) -> Series {
         Series {
             metric,
             direction: None,
@@ -197,21 +198,21 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn keep(&mut self, sequence: u64, change: impl FnOnce(&mut Kept)) {
+    fn update_kept(&mut self, sequence: u64, change: impl FnOnce(&mut KeptProbe)) {
         let index = usize::try_from(sequence).unwrap_or(usize::MAX);
         if let Some(probe) = self.kept.as_mut().and_then(|kept| kept.get_mut(index)) {
             change(probe);
         }
     }
 
-    fn placed(&mut self, sequence: u64, placed: Option<Placed>) {
-        let Some(Placed { path_ns, own }) = placed else { return };
+    fn placed(&mut self, sequence: u64, placed: Option<RoundTripParts>) {
+        let Some(RoundTripParts { path_ns, own }) = placed else { return };
         self.kernel.record(path_ns);
-        self.keep(sequence, |probe| probe.times[3] = path_ns);
+        self.update_kept(sequence, |probe| probe.times[3] = path_ns);
         let Some(own) = own else { return };
         let parts = [own.send_ns, own.queue_ns, own.wake_ns];
         self.own_parts.iter_mut().zip(parts).for_each(|(samples, ns)| samples.record(ns));
-        self.keep(sequence, |probe| {
+        self.update_kept(sequence, |probe| {
             [probe.times[1], probe.times[2], probe.times[4]] = parts;
         });
     }
@@ -228,7 +229,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn tell_reply(&mut self, arrival: &Arrival, rtt_ns: Option<u64>, duplicate: bool) {
+    fn tell_reply(&mut self, arrival: &ProbeAnswer, rtt_ns: Option<u64>, duplicate: bool) {
         (self.watch)(&Event::Reply(PingReply {
             sequence: arrival.sequence,
             payload_bytes: self.wishes.payload_bytes,
@@ -240,7 +241,7 @@ impl<'a> Collector<'a> {
 
     #[cold]
     fn tell_progress(&mut self, now: MonoTime) {
-        self.next_progress = MonoTime::from_nanos(now.nanos() + PROGRESS_NS);
+        self.next_progress = MonoTime::from_nanos(now.as_nanos() + PROGRESS_NS);
         (self.watch)(&Event::Progress(PingProgress {
             payload_bytes: self.wishes.payload_bytes,
             sent: self.sent,
@@ -253,29 +254,29 @@ impl<'a> Collector<'a> {
 
 impl Sink for Collector<'_> {
     #[inline]
-    fn sent(&mut self, _sequence: u64, t1: MonoTime) {
+    fn probe_sent(&mut self, _sequence: u64, t1: MonoTime) {
         self.sent += 1;
-        self.outages.sent(t1);
+        self.outages.probe_sent(t1);
         if self.first_t1.is_none() {
             self.first_t1 = Some(t1);
-            self.next_progress = MonoTime::from_nanos(t1.nanos() + PROGRESS_NS);
+            self.next_progress = MonoTime::from_nanos(t1.as_nanos() + PROGRESS_NS);
         }
         if let Some(kept) = &mut self.kept
-            && kept.len() < self.wishes.keep.most()
+            && kept.len() < self.wishes.keep.max_samples()
         {
             let t_ns = t1.nanos_since(self.wishes.started);
-            kept.push(Kept { t_ns, times: [NONE; KEPT.len()] });
+            kept.push(KeptProbe { t_ns, times: [NONE; KEPT.len()] });
         }
     }
 
-    fn late(&mut self, sequence: u64, lateness_ns: u64, interval_ns: u64) {
+    fn probe_sent_late(&mut self, sequence: u64, lateness_ns: u64, interval_ns: u64) {
         self.interval_ns = interval_ns;
         self.late.resize(LATE_MAX, (u64::MAX, 0));
         self.late[sequence as usize % LATE_MAX] = (sequence, lateness_ns);
     }
 
     #[inline]
-    fn answered(&mut self, arrival: &Arrival, t1: MonoTime, rtt_ns: u64) {
+    fn answered(&mut self, arrival: &ProbeAnswer, t1: MonoTime, rtt_ns: u64) {
         self.answered += 1;
         self.last_at = arrival.at;
         self.rtt.record(rtt_ns);
@@ -283,15 +284,15 @@ impl Sink for Collector<'_> {
         self.outages.settled(arrival.sequence, false);
         self.by_schedule(arrival.sequence, rtt_ns);
         if self.kept.is_some() {
-            self.keep(arrival.sequence, |probe| probe.times[0] = rtt_ns);
+            self.update_kept(arrival.sequence, |probe| probe.times[0] = rtt_ns);
         }
         if let (Some(book), Some(stamp)) = (&mut self.book, arrival.stamp_ns) {
             if self.civil.is_old(arrival.at) {
-                self.civil.renew(arrival.at, clock::realtime_offset_to_a_step_ns());
+                self.civil.note_offset(arrival.at, clock::realtime_offset_to_a_step_ns());
             }
             let answered = Answered {
-                t1_ns: self.civil.at(t1),
-                t4_ns: self.civil.at(arrival.at),
+                t1_ns: self.civil.civil_time_ns(t1),
+                t4_ns: self.civil.civil_time_ns(arrival.at),
                 arrived_ns: stamp,
             };
             let placed = book.answered(arrival.sequence, answered);
@@ -310,16 +311,16 @@ impl Sink for Collector<'_> {
         }
     }
 
-    fn duplicate(&mut self, arrival: &Arrival) {
+    fn duplicate(&mut self, arrival: &ProbeAnswer) {
         if self.wishes.telling == Telling::EachProbe {
             self.tell_reply(arrival, None, true);
         }
     }
 
-    fn lost(&mut self, sequence: u64) {
+    fn probe_lost(&mut self, sequence: u64) {
         self.outages.settled(sequence, true);
         if self.wishes.telling == Telling::EachProbe {
-            let nobody = Arrival {
+            let nobody = ProbeAnswer {
                 sequence,
                 at: self.last_at,
                 ttl: None,
@@ -370,7 +371,7 @@ mod tests {
             count: Some(3),
             telling: Telling::Nothing,
             stamps: false,
-            keep: Keep::Nothing,
+            keep: SampleRetention::Nothing,
             four_times: None,
             started: MonoTime::default(),
         };
@@ -378,10 +379,10 @@ mod tests {
         let mut collector = Collector::new(wishes, &mut nobody);
         for (sequence, late_ms) in [(0, 0), (1, 35), (2, 0)] {
             let t1 = MonoTime::from_nanos((100 + 10 * sequence + late_ms) * MS);
-            collector.sent(sequence, t1);
-            collector.late(sequence, late_ms * MS, 10 * MS);
-            let at = MonoTime::from_nanos(t1.nanos() + MS);
-            let arrival = Arrival {
+            collector.probe_sent(sequence, t1);
+            collector.probe_sent_late(sequence, late_ms * MS, 10 * MS);
+            let at = MonoTime::from_nanos(t1.as_nanos() + MS);
+            let arrival = ProbeAnswer {
                 sequence,
                 at,
                 ttl: None,
@@ -392,7 +393,7 @@ mod tests {
             };
             collector.answered(&arrival, t1, MS);
         }
-        let values = |samples: &Samples, metric| {
+        let values = |samples: &TimeSamples, metric| {
             let distribution = samples.distribution(metric).expect("samples");
             distribution.values.iter().map(|ns| *ns / MS).collect::<Vec<u64>>()
         };

@@ -7,11 +7,11 @@
 use linerate_core::poisson::Schedule;
 use linerate_core::record::Failure;
 use linerate_core::time::MonoTime;
-use linerate_proto::echo::{Counts, Limits, Tracker, Verdict};
+use linerate_proto::echo::{Counts, EchoAnswerKind, EchoTrackerLimits, Tracker};
 use linerate_sys::stop::Stop;
 use std::time::Duration;
 
-use super::wire::{Arrival, SendStamp, Wire};
+use super::wire::{ProbeAnswer, SendStamp, Wire};
 
 /// How long to leave a kernel alone whose send queue is full.
 const FULL_QUEUE_PAUSE: Duration = Duration::from_micros(100);
@@ -22,7 +22,7 @@ const ALONE_MAX: Duration = Duration::from_secs(1);
 
 /// When the next probe leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum ProbePace {
     /// As soon as fewer than this many are unanswered; 1 is stop and wait.
     Window(u64),
     /// One in each interval of so many ns.
@@ -32,30 +32,30 @@ pub(crate) enum Pace {
     Poisson { mean_ns: u64, seed: u64 },
 }
 
-/// Says how far apart probes of [`Pace::Every`] are at least, anew for each; none is one at a time.
+/// Says how far apart probes of [`ProbePace::Every`] are at least, anew for each; none is one at a time.
 pub(crate) type Spacing<'a> = &'a dyn Fn() -> Option<u64>;
 
 /// The fixed bounds of a run.
 #[derive(Clone, Copy)]
-pub(crate) struct Rules<'a> {
-    pub(crate) pace: Pace,
+pub(crate) struct ProbeRunRules<'a> {
+    pub(crate) pace: ProbePace,
     /// Probes to send, or `None` for no end.
     pub(crate) count: Option<u64>,
     /// When to stop at the latest.
     pub(crate) deadline: Option<MonoTime>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: EchoTrackerLimits,
     /// Where the pace has to leave room for others.
     pub(crate) spacing: Option<Spacing<'a>>,
 }
 
 /// Told of everything that happens to a probe.
 pub(crate) trait Sink {
-    fn sent(&mut self, sequence: u64, t1: MonoTime);
+    fn probe_sent(&mut self, sequence: u64, t1: MonoTime);
     /// A paced probe left so long after its time in a schedule of one each `interval_ns`.
-    fn late(&mut self, _sequence: u64, _lateness_ns: u64, _interval_ns: u64) {}
-    fn answered(&mut self, arrival: &Arrival, t1: MonoTime, rtt_ns: u64);
-    fn duplicate(&mut self, arrival: &Arrival);
-    fn lost(&mut self, sequence: u64);
+    fn probe_sent_late(&mut self, _sequence: u64, _lateness_ns: u64, _interval_ns: u64) {}
+    fn answered(&mut self, arrival: &ProbeAnswer, t1: MonoTime, rtt_ns: u64);
+    fn duplicate(&mut self, arrival: &ProbeAnswer);
+    fn probe_lost(&mut self, sequence: u64);
     fn departed(&mut self, sequence: u64, stamp_ns: u64);
     fn queued(&mut self, _sequence: u64, _stamp_ns: u64) {}
     /// Whether send stamps are to be collected.
@@ -64,7 +64,7 @@ pub(crate) trait Sink {
 
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Ended {
+pub(crate) enum ProbeRunEnd {
     /// All probes were sent and settled.
     Complete,
     /// Somebody asked to stop.
@@ -77,9 +77,9 @@ pub(crate) enum Ended {
 
 /// What a run came to.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Run {
+pub(crate) struct ProbeRun {
     pub(crate) counts: Counts,
-    pub(crate) ended: Ended,
+    pub(crate) ended: ProbeRunEnd,
     /// Probes that left later than their place in the schedule allows.
     pub(crate) late_sends: u64,
     /// Probes that this host's own queues never took.
@@ -87,12 +87,12 @@ pub(crate) struct Run {
 }
 
 /// Runs one size to its end.
-pub(crate) fn drive<W: Wire, S: Sink>(
+pub(crate) fn drive_probes<W: Wire, S: Sink>(
     wire: &mut W,
-    rules: &Rules<'_>,
+    rules: &ProbeRunRules<'_>,
     stop: &Stop,
     sink: &mut S,
-) -> Run {
+) -> ProbeRun {
     let now = wire.now();
     let mut driver = Driver {
         wire,
@@ -108,16 +108,16 @@ pub(crate) fn drive<W: Wire, S: Sink>(
         refused_since: None,
         now,
     };
-    let ended = driver.run(stop).unwrap_or_else(Ended::Failed);
-    driver.tracker.close();
+    let ended = driver.run(stop).unwrap_or_else(ProbeRunEnd::Failed);
+    driver.tracker.close_run();
     let Driver { tracker, late_sends, unsent, .. } = driver;
-    Run { counts: tracker.counts(), ended, late_sends, unsent }
+    ProbeRun { counts: tracker.counts(), ended, late_sends, unsent }
 }
 
 struct Driver<'a, W, S> {
     wire: &'a mut W,
     sink: &'a mut S,
-    rules: Rules<'a>,
+    rules: ProbeRunRules<'a>,
     tracker: Tracker,
     /// When the next probe may leave: the pace's plan, or the end of a pause.
     schedule: MonoTime,
@@ -133,13 +133,13 @@ struct Driver<'a, W, S> {
 }
 
 impl<W: Wire, S: Sink> Driver<'_, W, S> {
-    fn run(&mut self, stop: &Stop) -> Result<Ended, Failure> {
+    fn run(&mut self, stop: &Stop) -> Result<ProbeRunEnd, Failure> {
         loop {
-            if stop.asked() {
-                return Ok(Ended::Stopped);
+            if stop.is_requested() {
+                return Ok(ProbeRunEnd::Stopped);
             }
             if self.rules.deadline.is_some_and(|deadline| self.now >= deadline) {
-                return Ok(Ended::Deadline);
+                return Ok(ProbeRunEnd::Deadline);
             }
             self.send_what_is_due()?;
             match self.wire.receive()? {
@@ -147,7 +147,7 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
                 None => self.pass_time(),
             }
             if self.finished() {
-                return Ok(Ended::Complete);
+                return Ok(ProbeRunEnd::Complete);
             }
         }
     }
@@ -162,21 +162,21 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
 
     fn send_what_is_due(&mut self) -> Result<(), Failure> {
         match self.rules.pace {
-            Pace::Window(window) => {
+            ProbePace::Window(window) => {
                 while self.tracker.outstanding() < window
                     && !self.all_sent()
                     && self.now >= self.schedule
                 {
-                    if self.send()?.is_none() {
+                    if self.send_next_probe()?.is_none() {
                         self.schedule = self.now + FULL_QUEUE_PAUSE;
                         self.give_up_after(self.rules.limits.timeout_ns);
                     }
                 }
             }
-            Pace::Every(interval_ns) | Pace::Poisson { mean_ns: interval_ns, .. } => {
+            ProbePace::Every(interval_ns) | ProbePace::Poisson { mean_ns: interval_ns, .. } => {
                 if self.now >= self.schedule && self.may_send_more() {
                     let interval_ns = self.spaced(interval_ns);
-                    match self.send()? {
+                    match self.send_next_probe()? {
                         Some(t1) => self.plan_next(t1, interval_ns),
                         None => {
                             self.schedule = self.now + FULL_QUEUE_PAUSE;
@@ -206,12 +206,12 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
     }
 
     #[inline]
-    fn send(&mut self) -> Result<Option<MonoTime>, Failure> {
+    fn send_next_probe(&mut self) -> Result<Option<MonoTime>, Failure> {
         let sequence = self.tracker.next_sequence();
-        let Some(t1) = self.wire.send(sequence)? else { return Ok(None) };
-        self.tracker.sent(t1);
+        let Some(t1) = self.wire.send_probe(sequence)? else { return Ok(None) };
+        self.tracker.record_sent(t1);
         self.refused_since = None;
-        self.sink.sent(sequence, t1);
+        self.sink.probe_sent(sequence, t1);
         (self.now, self.last_sent) = (t1, t1);
         Ok(Some(t1))
     }
@@ -230,7 +230,7 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
 
     fn span_to_next(&mut self, interval_ns: u64) -> Duration {
         Duration::from_nanos(match self.rules.pace {
-            Pace::Poisson { mean_ns, .. } => self.random.span_ns(mean_ns),
+            ProbePace::Poisson { mean_ns, .. } => self.random.span_ns(mean_ns),
             _ => interval_ns,
         })
     }
@@ -239,7 +239,7 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
     /// missed probes in a burst.
     fn plan_next(&mut self, t1: MonoTime, interval_ns: u64) {
         let sequence = self.tracker.next_sequence() - 1;
-        self.sink.late(sequence, t1.nanos_since(self.planned), interval_ns);
+        self.sink.probe_sent_late(sequence, t1.nanos_since(self.planned), interval_ns);
         let lateness_ns = t1.nanos_since(self.schedule);
         if lateness_ns > lateness_allowed_ns(interval_ns) {
             self.late_sends += 1;
@@ -250,12 +250,12 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
     }
 
     #[inline]
-    fn settle(&mut self, arrival: &Arrival) {
+    fn settle(&mut self, arrival: &ProbeAnswer) {
         self.now = arrival.at;
         match self.tracker.arrived(arrival.sequence, arrival.at) {
-            Verdict::Answered { t1, rtt_ns } => self.sink.answered(arrival, t1, rtt_ns),
-            Verdict::Duplicate => self.sink.duplicate(arrival),
-            Verdict::Late | Verdict::Unknown => {}
+            EchoAnswerKind::Answered { t1, rtt_ns } => self.sink.answered(arrival, t1, rtt_ns),
+            EchoAnswerKind::Duplicate => self.sink.duplicate(arrival),
+            EchoAnswerKind::Late | EchoAnswerKind::Unknown => {}
         }
         if self.sink.wants_departures() {
             self.wire.stamps(&mut |sequence, stamp| match stamp {
@@ -267,21 +267,21 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
 
     fn pass_time(&mut self) {
         self.now = self.wire.now();
-        self.tracker.expire(self.now, |sequence| self.sink.lost(sequence));
+        self.tracker.expire(self.now, |sequence| self.sink.probe_lost(sequence));
         if self.finished() {
             return;
         }
         let until = self.next_event();
         if until > self.now {
-            self.wire.wait(self.now, until);
+            self.wire.wait_until(self.now, until);
             self.now = self.wire.now();
         }
     }
 
     fn next_event(&mut self) -> MonoTime {
         let may_send = match self.rules.pace {
-            Pace::Window(window) => !self.all_sent() && self.tracker.outstanding() < window,
-            Pace::Every(_) | Pace::Poisson { .. } => self.may_send_more(),
+            ProbePace::Window(window) => !self.all_sent() && self.tracker.outstanding() < window,
+            ProbePace::Every(_) | ProbePace::Poisson { .. } => self.may_send_more(),
         };
         let schedule = may_send.then_some(self.schedule);
         let look = self.rules.spacing.map(|_| self.now + SPACING_LOOK);
@@ -293,10 +293,10 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
     }
 }
 
-const fn poisson_seed(pace: Pace) -> u64 {
+const fn poisson_seed(pace: ProbePace) -> u64 {
     match pace {
-        Pace::Poisson { seed, .. } => seed,
-        Pace::Window(_) | Pace::Every(_) => 0,
+        ProbePace::Poisson { seed, .. } => seed,
+        ProbePace::Window(_) | ProbePace::Every(_) => 0,
     }
 }
 

@@ -36,7 +36,7 @@ impl<F: FnMut(u64) -> Vec<u64>> Wire for SimPath<F> {
         self.clock.now()
     }
 
-    fn send(&mut self, sequence: u64) -> Result<Option<MonoTime>, Failure> {
+    fn send_probe(&mut self, sequence: u64) -> Result<Option<MonoTime>, Failure> {
         if self.full > 0 {
             self.full -= 1;
             return Ok(None);
@@ -48,19 +48,19 @@ impl<F: FnMut(u64) -> Vec<u64>> Wire for SimPath<F> {
         }
         let now = self.clock.now();
         for delay in (self.fate)(sequence) {
-            self.under_way.insert((now.nanos() + delay, sequence));
+            self.under_way.insert((now.as_nanos() + delay, sequence));
         }
         Ok(Some(now))
     }
 
-    fn receive(&mut self) -> Result<Option<Arrival>, Failure> {
+    fn receive(&mut self) -> Result<Option<ProbeAnswer>, Failure> {
         let Some(&(at, sequence)) = self.under_way.first() else { return Ok(None) };
-        if at > self.clock.now().nanos() {
+        if at > self.clock.now().as_nanos() {
             return Ok(None);
         }
         self.under_way.pop_first();
         let at = MonoTime::from_nanos(at);
-        Ok(Some(Arrival {
+        Ok(Some(ProbeAnswer {
             sequence,
             at,
             ttl: None,
@@ -71,7 +71,7 @@ impl<F: FnMut(u64) -> Vec<u64>> Wire for SimPath<F> {
         }))
     }
 
-    fn wait(&mut self, _now: MonoTime, until: MonoTime) {
+    fn wait_until(&mut self, _now: MonoTime, until: MonoTime) {
         let next = self.under_way.first().map_or(until, |(at, _)| MonoTime::from_nanos(*at));
         self.clock.advance_to(next.min(until));
     }
@@ -89,24 +89,24 @@ struct Seen {
 }
 
 impl Sink for Seen {
-    fn sent(&mut self, _sequence: u64, t1: MonoTime) {
-        self.t1.push(t1.nanos());
+    fn probe_sent(&mut self, _sequence: u64, t1: MonoTime) {
+        self.t1.push(t1.as_nanos());
     }
 
-    fn answered(&mut self, arrival: &Arrival, _t1: MonoTime, rtt_ns: u64) {
+    fn answered(&mut self, arrival: &ProbeAnswer, _t1: MonoTime, rtt_ns: u64) {
         self.answered.push((arrival.sequence, rtt_ns));
         if let Some((after, stop)) = &self.stop_after
             && self.answered.len() as u64 >= *after
         {
-            stop.ask();
+            stop.request_stop();
         }
     }
 
-    fn duplicate(&mut self, arrival: &Arrival) {
+    fn duplicate(&mut self, arrival: &ProbeAnswer) {
         self.duplicates.push(arrival.sequence);
     }
 
-    fn lost(&mut self, sequence: u64) {
+    fn probe_lost(&mut self, sequence: u64) {
         self.lost.push(sequence);
     }
 
@@ -117,22 +117,23 @@ impl Sink for Seen {
     }
 }
 
-fn rules(pace: Pace, count: u64) -> Rules<'static> {
-    let limits = Limits { timeout_ns: 100 * MS, capacity: 1 << 12 };
-    Rules { pace, count: Some(count), deadline: None, limits, spacing: None }
+fn rules(pace: ProbePace, count: u64) -> ProbeRunRules<'static> {
+    let limits = EchoTrackerLimits { timeout_ns: 100 * MS, capacity: 1 << 12 };
+    ProbeRunRules { pace, count: Some(count), deadline: None, limits, spacing: None }
 }
 
-fn drive_over(fate: impl FnMut(u64) -> Vec<u64>, rules: Rules<'_>) -> (Run, Seen) {
+fn drive_over(fate: impl FnMut(u64) -> Vec<u64>, rules: ProbeRunRules<'_>) -> (ProbeRun, Seen) {
     let mut path = SimPath::new(fate);
     let mut seen = Seen::default();
-    let run = drive(&mut path, &rules, &Stop::new(), &mut seen);
+    let run = drive_probes(&mut path, &rules, &Stop::new(), &mut seen);
     (run, seen)
 }
 
 /// The schedule's own vectors are those of RFC 4656 (linerate_core::poisson).
 #[test]
 fn a_poisson_run_keeps_the_schedule_of_its_seed_and_repeats_it() {
-    let run = || drive_over(|_| vec![US], rules(Pace::Poisson { mean_ns: MS, seed: 7 }, 200)).1.t1;
+    let run =
+        || drive_over(|_| vec![US], rules(ProbePace::Poisson { mean_ns: MS, seed: 7 }, 200)).1.t1;
     let t1 = run();
     let mut schedule = Schedule::from_seed(7);
     let spans: Vec<u64> = t1.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -156,8 +157,8 @@ fn planted_loss_duplicates_and_reordering_come_out() {
         n if n.is_multiple_of(7) => vec![1_700 * US],
         _ => vec![200 * US],
     };
-    let (run, seen) = drive_over(fate, rules(Pace::Every(MS), 1000));
-    assert_eq!(run.ended, Ended::Complete);
+    let (run, seen) = drive_over(fate, rules(ProbePace::Every(MS), 1000));
+    assert_eq!(run.ended, ProbeRunEnd::Complete);
     let counts = run.counts;
     assert_eq!((counts.sent, counts.answered, counts.lost), (1000, 900, 100));
     assert_eq!((counts.duplicates, counts.late), (20, 0));
@@ -182,8 +183,8 @@ fn an_open_loop_sees_a_stall_of_the_other_end_as_long_as_it_is() {
         let into_second = n * INTERVAL % (1000 * MS);
         vec![20 * US + (100 * MS).saturating_sub(into_second)]
     };
-    let limits = Limits { timeout_ns: 1000 * MS, capacity: 1 << 15 };
-    let rules = Rules { limits, ..rules(Pace::Every(INTERVAL), 50_000) };
+    let limits = EchoTrackerLimits { timeout_ns: 1000 * MS, capacity: 1 << 15 };
+    let rules = ProbeRunRules { limits, ..rules(ProbePace::Every(INTERVAL), 50_000) };
     let (run, seen) = drive_over(silent, rules);
     assert_eq!((run.counts.answered, run.late_sends), (50_000, 0));
     let mut rtt: Vec<u64> = seen.answered.iter().map(|(_, rtt)| *rtt).collect();
@@ -195,7 +196,7 @@ fn an_open_loop_sees_a_stall_of_the_other_end_as_long_as_it_is() {
 
 #[test]
 fn stop_and_wait_sends_on_the_answer_and_not_before() {
-    let (run, seen) = drive_over(|n| vec![(n + 1) * US], rules(Pace::Window(1), 100));
+    let (run, seen) = drive_over(|n| vec![(n + 1) * US], rules(ProbePace::Window(1), 100));
     assert_eq!(run.counts, Counts { sent: 100, answered: 100, ..Counts::default() });
     let gaps: Vec<u64> = seen.t1.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(gaps, (1..100).map(|n| n * US).collect::<Vec<u64>>());
@@ -205,7 +206,7 @@ fn stop_and_wait_sends_on_the_answer_and_not_before() {
 #[test]
 fn a_lost_probe_costs_stop_and_wait_its_time_out_and_a_late_answer_stays_lost() {
     let fate = |n| if n == 3 { vec![100 * MS + 50 * US] } else { vec![100 * US] };
-    let (run, seen) = drive_over(fate, rules(Pace::Window(1), 10));
+    let (run, seen) = drive_over(fate, rules(ProbePace::Window(1), 10));
     let expected = Counts { sent: 10, answered: 9, lost: 1, late: 1, ..Counts::default() };
     assert_eq!(run.counts, expected);
     assert_eq!(seen.lost, [3]);
@@ -218,7 +219,7 @@ fn a_window_keeps_so_many_under_way() {
     let most_seen = most.clone();
     let mut path = SimPath::new(|_| vec![800 * US]);
     let mut seen = Seen::default();
-    let run = drive(&mut path, &rules(Pace::Window(8), 800), &Stop::new(), &mut seen);
+    let run = drive_probes(&mut path, &rules(ProbePace::Window(8), 800), &Stop::new(), &mut seen);
     assert_eq!(run.counts.answered, 800);
     for (index, t1) in seen.t1.iter().enumerate() {
         let under_way = seen.t1[..index].iter().filter(|sent| *sent + 800 * US > *t1).count() + 1;
@@ -226,16 +227,16 @@ fn a_window_keeps_so_many_under_way() {
     }
     assert_eq!(most.get(), 8);
     // 100 rounds of 8 in 800 µs each.
-    assert_eq!(path.clock.now().nanos() - MS, 100 * 800 * US);
+    assert_eq!(path.clock.now().as_nanos() - MS, 100 * 800 * US);
 }
 
 #[test]
 fn a_full_send_queue_pauses_and_loses_nothing() {
-    for pace in [Pace::Window(1), Pace::Every(MS)] {
+    for pace in [ProbePace::Window(1), ProbePace::Every(MS)] {
         let mut path = SimPath::new(|_| vec![10 * US]);
         path.full = 5;
         let mut seen = Seen::default();
-        let run = drive(&mut path, &rules(pace, 3), &Stop::new(), &mut seen);
+        let run = drive_probes(&mut path, &rules(pace, 3), &Stop::new(), &mut seen);
         assert_eq!(run.counts, Counts { sent: 3, answered: 3, ..Counts::default() });
         assert_eq!(seen.t1[0], MS + 500 * US);
     }
@@ -243,18 +244,19 @@ fn a_full_send_queue_pauses_and_loses_nothing() {
 
 #[test]
 fn probes_that_the_send_queue_never_takes_are_counted_as_not_sent() {
-    for pace in [Pace::Window(1), Pace::Every(200 * MS), Pace::Every(MS)] {
+    for pace in [ProbePace::Window(1), ProbePace::Every(200 * MS), ProbePace::Every(MS)] {
         let mut path = SimPath::new(|_| vec![10 * US]);
         path.full = u64::MAX;
-        let run = drive(&mut path, &rules(pace, 3), &Stop::new(), &mut Seen::default());
-        assert_eq!((run.ended, run.counts.sent, run.unsent), (Ended::Complete, 0, 3));
+        let run = drive_probes(&mut path, &rules(pace, 3), &Stop::new(), &mut Seen::default());
+        assert_eq!((run.ended, run.counts.sent, run.unsent), (ProbeRunEnd::Complete, 0, 3));
     }
     // Asked each 100 µs for the time-out of 100 ms, the first probe is refused 1001 times; the next
     // ones keep to the schedule.
     let mut path = SimPath::new(|_| vec![10 * US]);
     path.full = 1001;
     let mut seen = Seen::default();
-    let run = drive(&mut path, &rules(Pace::Every(200 * MS), 3), &Stop::new(), &mut seen);
+    let run =
+        drive_probes(&mut path, &rules(ProbePace::Every(200 * MS), 3), &Stop::new(), &mut seen);
     assert_eq!((run.counts.sent, run.counts.answered, run.unsent), (2, 2, 1));
     assert_eq!(seen.t1, [MS + 200 * MS, MS + 400 * MS]);
 }
@@ -264,7 +266,8 @@ fn a_stall_is_counted_and_not_made_up_for_in_a_burst() {
     let mut path = SimPath::new(|_| vec![10 * US]);
     path.stall = Some((2, 35 * MS));
     let mut seen = Seen::default();
-    let run = drive(&mut path, &rules(Pace::Every(10 * MS), 5), &Stop::new(), &mut seen);
+    let run =
+        drive_probes(&mut path, &rules(ProbePace::Every(10 * MS), 5), &Stop::new(), &mut seen);
     assert_eq!((run.counts.answered, run.late_sends), (5, 1));
     let gaps: Vec<u64> = seen.t1.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(gaps, [10 * MS, 45 * MS, 10 * MS, 10 * MS]);
@@ -275,9 +278,9 @@ fn a_wish_to_stop_ends_the_run_and_leaves_out_what_is_under_way() {
     let mut path = SimPath::new(|_| vec![100 * US]);
     let stop = Stop::new();
     let mut seen = Seen { stop_after: Some((20, stop.clone())), ..Seen::default() };
-    let endless = Rules { count: None, ..rules(Pace::Window(4), 0) };
-    let run = drive(&mut path, &endless, &stop, &mut seen);
-    assert_eq!(run.ended, Ended::Stopped);
+    let endless = ProbeRunRules { count: None, ..rules(ProbePace::Window(4), 0) };
+    let run = drive_probes(&mut path, &endless, &stop, &mut seen);
+    assert_eq!(run.ended, ProbeRunEnd::Stopped);
     assert_eq!((run.counts.sent, run.counts.answered, run.counts.lost), (20, 20, 0));
 }
 
@@ -285,9 +288,9 @@ fn a_wish_to_stop_ends_the_run_and_leaves_out_what_is_under_way() {
 fn a_deadline_ends_a_run_whose_peer_is_silent() {
     let mut path = SimPath::new(|_| vec![]);
     let deadline = Some(path.clock.now() + Duration::from_millis(250));
-    let rules = Rules { deadline, ..rules(Pace::Window(1), 1000) };
-    let run = drive(&mut path, &rules, &Stop::new(), &mut Seen::default());
-    assert_eq!(run.ended, Ended::Deadline);
+    let rules = ProbeRunRules { deadline, ..rules(ProbePace::Window(1), 1000) };
+    let run = drive_probes(&mut path, &rules, &Stop::new(), &mut Seen::default());
+    assert_eq!(run.ended, ProbeRunEnd::Deadline);
     assert_eq!((run.counts.sent, run.counts.lost), (3, 3), "time-outs at 100 and 200 ms");
 }
 
@@ -298,23 +301,28 @@ fn a_failure_of_the_wire_keeps_what_was_counted() {
         fn now(&self) -> MonoTime {
             self.0.now()
         }
-        fn send(&mut self, sequence: u64) -> Result<Option<MonoTime>, Failure> {
+        fn send_probe(&mut self, sequence: u64) -> Result<Option<MonoTime>, Failure> {
             if sequence == 5 {
                 return Err(Failure::new(Fault::Unreachable, "send to", "192.0.2.1", "gone"));
             }
-            self.0.send(sequence)
+            self.0.send_probe(sequence)
         }
-        fn receive(&mut self) -> Result<Option<Arrival>, Failure> {
+        fn receive(&mut self) -> Result<Option<ProbeAnswer>, Failure> {
             self.0.receive()
         }
-        fn wait(&mut self, now: MonoTime, until: MonoTime) {
-            self.0.wait(now, until);
+        fn wait_until(&mut self, now: MonoTime, until: MonoTime) {
+            self.0.wait_until(now, until);
         }
         fn stamps(&mut self, _take: &mut dyn FnMut(u64, SendStamp)) {}
     }
     let mut path = Dying(SimPath::new(|_| vec![US]));
-    let run = drive(&mut path, &rules(Pace::Window(1), 10), &Stop::new(), &mut Seen::default());
-    assert!(matches!(run.ended, Ended::Failed(_)));
+    let run = drive_probes(
+        &mut path,
+        &rules(ProbePace::Window(1), 10),
+        &Stop::new(),
+        &mut Seen::default(),
+    );
+    assert!(matches!(run.ended, ProbeRunEnd::Failed(_)));
     assert_eq!(run.counts.answered, 5);
 }
 
@@ -327,20 +335,26 @@ fn a_failure_of_the_wire_keeps_what_was_counted() {
 fn probes_beside_a_slow_load_leave_it_its_path_and_late_answers_are_answers() {
     let mut path = SimPath::new(|n| vec![if n < 2 { 600 * MS } else { 4_900 * MS }]);
     let clock = Rc::clone(&path.clock);
-    let spacing = || (clock.now().nanos() >= 1001 * MS).then_some(1440 * MS);
+    let spacing = || (clock.now().as_nanos() >= 1001 * MS).then_some(1440 * MS);
     let spacing: Spacing<'_> = &spacing;
-    let limits = Limits { timeout_ns: 30_000 * MS, capacity: 1 << 12 };
+    let limits = EchoTrackerLimits { timeout_ns: 30_000 * MS, capacity: 1 << 12 };
     let deadline = Some(MonoTime::from_nanos(20_001 * MS));
-    let rules =
-        Rules { pace: Pace::Every(20 * MS), count: None, deadline, limits, spacing: Some(spacing) };
+    let rules = ProbeRunRules {
+        pace: ProbePace::Every(20 * MS),
+        count: None,
+        deadline,
+        limits,
+        spacing: Some(spacing),
+    };
     let mut seen = Seen::default();
-    let run = drive(&mut path, &rules, &Stop::new(), &mut seen);
+    let run = drive_probes(&mut path, &rules, &Stop::new(), &mut seen);
     assert!((14..=17).contains(&seen.t1.len()), "{:?}", seen.t1);
     assert_eq!((run.counts.lost, seen.lost.len()), (0, 0));
     assert!(seen.answered.iter().any(|(_, rtt)| *rtt == 4_900 * MS), "{:?}", seen.answered);
     // A path that carries the plan's probes gets them all, once it is known.
     let fast = || Some(2 * MS);
-    let rules = Rules { spacing: Some(&fast), ..self::rules(Pace::Every(20 * MS), 100) };
+    let rules =
+        ProbeRunRules { spacing: Some(&fast), ..self::rules(ProbePace::Every(20 * MS), 100) };
     let (_, seen) = drive_over(|_| vec![300 * US], rules);
     assert_eq!(seen.t1.len(), 100);
     assert!(seen.t1.windows(2).all(|pair| pair[1] - pair[0] == 20 * MS), "{:?}", seen.t1);

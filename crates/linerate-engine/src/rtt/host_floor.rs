@@ -7,16 +7,16 @@ use std::net::{Ipv4Addr, SocketAddr};
 use linerate_core::record::{Failure, PingMode, PingPlan};
 use linerate_core::stats::{Moments, Sorted, median, median_interval};
 use linerate_core::time::MonoTime;
-use linerate_proto::echo::Limits;
+use linerate_proto::echo::EchoTrackerLimits;
 use linerate_sys::stop::Stop;
 use linerate_sys::{clock, sched, timestamps};
 use serde::Serialize;
 
-use super::drive::{Ended, Pace, Rules, Sink, drive};
-use super::socket_wire::{SocketWire, Waiting};
+use super::drive::{ProbePace, ProbeRunEnd, ProbeRunRules, Sink, drive_probes};
+use super::socket_wire::{AnswerWaitMode, SocketWire};
 use super::stamps::{Answered, CivilOffset, StampBook};
 use super::target;
-use super::wire::Arrival;
+use super::wire::ProbeAnswer;
 
 /// Octets of a probe: the classic ping's.
 const PAYLOAD_BYTES: u32 = 56;
@@ -61,9 +61,9 @@ pub struct StampHealth {
 /// Pings this host `count` times.
 /// # Errors
 /// Where it may not be pinged.
-pub(super) fn floor(count: u64, stop: &Stop) -> Result<Option<Floor>, Failure> {
+pub(super) fn measure_floor(count: u64, stop: &Stop) -> Result<Option<Floor>, Failure> {
     let mut wire = loopback()?;
-    wire.load(PAYLOAD_BYTES, u64::from_ne_bytes(clock::random_bytes()))?;
+    wire.prepare_run(PAYLOAD_BYTES, u64::from_ne_bytes(clock::random_bytes()))?;
     let mut times = Times::default();
     run(&mut wire, WARMUP + count, stop, &mut times)?;
     let kept = times.rtt_ns.split_off((WARMUP as usize).min(times.rtt_ns.len()));
@@ -89,9 +89,9 @@ pub(super) fn stamps(stop: &Stop) -> Result<StampHealth, Failure> {
     wire.start_stamps(true)?;
     clock::sleep(timestamps::START_DELAY);
     wire.take_notes(true);
-    wire.load(PAYLOAD_BYTES, u64::from_ne_bytes(clock::random_bytes()))?;
+    wire.prepare_run(PAYLOAD_BYTES, u64::from_ne_bytes(clock::random_bytes()))?;
     let mut civil = CivilOffset::default();
-    civil.renew(clock::monotonic(), clock::realtime_offset_to_a_step_ns());
+    civil.note_offset(clock::monotonic(), clock::realtime_offset_to_a_step_ns());
     let mut looked = Looked { book: StampBook::new(), civil, answered: 0 };
     run(&mut wire, STAMPED, stop, &mut looked)?;
     let Looked { book, answered, .. } = looked;
@@ -102,8 +102,9 @@ fn loopback() -> Result<SocketWire, Failure> {
     let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let plan =
         PingPlan { host: peer.ip().to_string(), mode: PingMode::Flood, ..PingPlan::default() };
-    let (kind, socket) = target::open(&plan, peer)?;
-    let waiting = if sched::cpus_allowed() > 1 { Waiting::Spin } else { Waiting::Sleep };
+    let (kind, socket) = target::open_echo_socket(&plan, peer)?;
+    let waiting =
+        if sched::cpus_allowed() > 1 { AnswerWaitMode::Spin } else { AnswerWaitMode::Sleep };
     Ok(SocketWire::new(socket, kind, peer, waiting))
 }
 
@@ -113,11 +114,16 @@ fn run(
     stop: &Stop,
     sink: &mut impl Sink,
 ) -> Result<(), Failure> {
-    let limits = Limits { timeout_ns: TIMEOUT_NS, capacity: 1 << 4 };
-    let rules =
-        Rules { pace: Pace::Window(1), count: Some(count), deadline: None, limits, spacing: None };
-    match drive(wire, &rules, stop, sink).ended {
-        Ended::Failed(failure) => Err(failure),
+    let limits = EchoTrackerLimits { timeout_ns: TIMEOUT_NS, capacity: 1 << 4 };
+    let rules = ProbeRunRules {
+        pace: ProbePace::Window(1),
+        count: Some(count),
+        deadline: None,
+        limits,
+        spacing: None,
+    };
+    match drive_probes(wire, &rules, stop, sink).ended {
+        ProbeRunEnd::Failed(failure) => Err(failure),
         _ => Ok(()),
     }
 }
@@ -149,18 +155,18 @@ struct Times {
 }
 
 impl Sink for Times {
-    fn sent(&mut self, _: u64, t1: MonoTime) {
+    fn probe_sent(&mut self, _: u64, t1: MonoTime) {
         self.first.get_or_insert(t1);
     }
 
-    fn answered(&mut self, arrival: &Arrival, _: MonoTime, rtt_ns: u64) {
+    fn answered(&mut self, arrival: &ProbeAnswer, _: MonoTime, rtt_ns: u64) {
         self.last = arrival.at;
         self.rtt_ns.push(rtt_ns);
     }
 
-    fn duplicate(&mut self, _: &Arrival) {}
+    fn duplicate(&mut self, _: &ProbeAnswer) {}
 
-    fn lost(&mut self, _: u64) {}
+    fn probe_lost(&mut self, _: u64) {}
 
     fn departed(&mut self, _: u64, _: u64) {}
 
@@ -177,19 +183,20 @@ struct Looked {
 }
 
 impl Sink for Looked {
-    fn sent(&mut self, _: u64, _: MonoTime) {}
+    fn probe_sent(&mut self, _: u64, _: MonoTime) {}
 
-    fn answered(&mut self, arrival: &Arrival, t1: MonoTime, _: u64) {
+    fn answered(&mut self, arrival: &ProbeAnswer, t1: MonoTime, _: u64) {
         self.answered += 1;
         if let Some(arrived_ns) = arrival.stamp_ns {
-            let (t1_ns, t4_ns) = (self.civil.at(t1), self.civil.at(arrival.at));
+            let (t1_ns, t4_ns) =
+                (self.civil.civil_time_ns(t1), self.civil.civil_time_ns(arrival.at));
             self.book.answered(arrival.sequence, Answered { t1_ns, t4_ns, arrived_ns });
         }
     }
 
-    fn duplicate(&mut self, _: &Arrival) {}
+    fn duplicate(&mut self, _: &ProbeAnswer) {}
 
-    fn lost(&mut self, _: u64) {}
+    fn probe_lost(&mut self, _: u64) {}
 
     fn departed(&mut self, sequence: u64, at_ns: u64) {
         self.book.departed(sequence, at_ns);

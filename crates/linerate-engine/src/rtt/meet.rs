@@ -7,9 +7,9 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use linerate_core::record::{Failure, Family, Fault, Meeting, MetWay, StampPlan};
+use linerate_core::record::{Failure, Fault, IpFamily, MetWay, NatMeeting, StampPlan};
 use linerate_core::time::MonoTime;
-use linerate_proto::meet::{MEET_BYTES, Meet, MeetBody, MeetKey, Role};
+use linerate_proto::meet::{MEET_BYTES, Meet, MeetBody, MeetKey, MeetRole};
 use linerate_proto::stamp::ReflectorOptions;
 use linerate_sys::clock::{self, monotonic};
 use linerate_sys::stop::Stop;
@@ -50,9 +50,9 @@ impl Rendezvous {
     /// At a host and UDP port, of those who know a word.
     /// # Errors
     /// When the host has no address.
-    pub fn at(
+    pub fn from_host_and_word(
         (host, port): (&str, u16),
-        family: Option<Family>,
+        family: Option<IpFamily>,
         word: &str,
         wait: Duration,
     ) -> Result<Self, Failure> {
@@ -63,17 +63,17 @@ impl Rendezvous {
 
 /// Where the other's datagrams come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Met {
+pub struct MetPeer {
     /// Its address; the third's where that passes on.
     pub peer: SocketAddr,
     /// As a record has it.
-    pub meeting: Meeting,
+    pub meeting: NatMeeting,
 }
 
 /// Comes together with the other end, or is asked to stop.
 /// # Errors
 /// When the third does not answer, or the other does not come.
-pub fn meet(at: &Rendezvous, role: Role, stop: &Stop) -> Result<Option<Met>, Failure> {
+pub fn meet_peer(at: &Rendezvous, role: MeetRole, stop: &Stop) -> Result<Option<MetPeer>, Failure> {
     let third = canonical(at.third);
     let failed = |error: &std::io::Error| {
         Failure::new(Fault::System, "meet at", third.to_string(), words_of(error))
@@ -85,29 +85,29 @@ pub fn meet(at: &Rendezvous, role: Role, stop: &Stop) -> Result<Option<Met>, Fai
     let socket = UdpSocket::bind((any, 0)).map_err(|error| failed(&error))?;
     socket.set_read_timeout(Some(LOOK)).map_err(|error| failed(&error))?;
     let local_port = socket.local_addr().map_err(|error| failed(&error))?.port();
-    let end = End { socket, third, key: at.key, role };
-    let mut seen = Seen::default();
+    let end = MeetEnd { socket, third, key: at.key, role };
+    let mut seen = MeetProgress::default();
     let way = end.come_together(&mut seen, at.wait, stop)?;
     let Some(way) = way else { return Ok(None) };
     let peer = match way {
         MetWay::Hole => seen.heard_from.unwrap_or(third),
         MetWay::Relay => third,
     };
-    if role == Role::Measures {
+    if role == MeetRole::Measures {
         clock::sleep(READY_AFTER);
     }
-    Ok(Some(Met { peer, meeting: Meeting { at: third, way, local_port } }))
+    Ok(Some(MetPeer { peer, meeting: NatMeeting { at: third, way, local_port } }))
 }
 
 /// A session of STAMP in words, with the way that its packets go.
-pub(super) fn words(stamp: StampPlan) -> String {
+pub(super) fn describe_session(stamp: StampPlan) -> String {
     let signed = if stamp.authenticated { "STAMP, signed" } else { "STAMP" };
     match stamp.met {
         None => signed.to_owned(),
-        Some(Meeting { at, way: MetWay::Hole, .. }) => {
+        Some(NatMeeting { at, way: MetWay::Hole, .. }) => {
             format!("{signed}, through a hole punched with the help of {at}")
         }
-        Some(Meeting { at, way: MetWay::Relay, .. }) => {
+        Some(NatMeeting { at, way: MetWay::Relay, .. }) => {
             format!("{signed}, passed on by {at}, for no hole could be punched")
         }
     }
@@ -116,25 +116,25 @@ pub(super) fn words(stamp: StampPlan) -> String {
 /// Meets the other and reflects its probes until it has been quiet for ten seconds, or `until`;
 /// how the two met, where they did.
 /// # Errors
-/// As [`meet`], or when the port is taken.
+/// As [`meet_peer`], or when the port is taken.
 pub fn reflect(
     at: &Rendezvous,
     options: ReflectorOptions,
     until: Option<MonoTime>,
     stop: &Stop,
-) -> Result<Option<Met>, Failure> {
-    let Some(met) = meet(at, Role::Answers, stop)? else { return Ok(None) };
+) -> Result<Option<MetPeer>, Failure> {
+    let Some(met) = meet_peer(at, MeetRole::Answers, stop)? else { return Ok(None) };
     let any = match met.peer {
         SocketAddr::V4(_) => IpAddr::from([0; 4]),
         SocketAddr::V6(_) => IpAddr::from([0; 16]),
     };
     let address = SocketAddr::new(any, met.meeting.local_port);
     let reflector = StampReflector::bind(address, options)?;
-    let (last_ns, over) = (AtomicU64::new(monotonic().nanos()), Stop::default());
+    let (last_ns, over) = (AtomicU64::new(monotonic().as_nanos()), Stop::default());
     let admits = |source: IpAddr| {
         let ours = source.to_canonical() == met.peer.ip();
         if ours {
-            last_ns.store(monotonic().nanos(), Ordering::Relaxed);
+            last_ns.store(monotonic().as_nanos(), Ordering::Relaxed);
         }
         ours
     };
@@ -142,13 +142,13 @@ pub fn reflect(
         scope.spawn(|| {
             let is_late = |now: MonoTime| until.is_some_and(|until| now >= until);
             let is_quiet = |now: MonoTime| {
-                now.nanos().saturating_sub(last_ns.load(Ordering::Relaxed))
+                now.as_nanos().saturating_sub(last_ns.load(Ordering::Relaxed))
                     > QUIET.as_nanos() as u64
             };
             loop {
                 let now = monotonic();
-                if stop.asked() || is_late(now) || is_quiet(now) {
-                    break over.ask();
+                if stop.is_requested() || is_late(now) || is_quiet(now) {
+                    break over.request_stop();
                 }
                 clock::sleep(LOOK);
             }
@@ -160,7 +160,7 @@ pub fn reflect(
 
 /// What has been learnt on the way.
 #[derive(Debug, Default)]
-struct Seen {
+struct MeetProgress {
     cookie: u64,
     answered: bool,
     /// Where the other is, as the third says, and since when.
@@ -172,17 +172,17 @@ struct Seen {
     both: bool,
 }
 
-struct End {
+struct MeetEnd {
     socket: UdpSocket,
     third: SocketAddr,
     key: MeetKey,
-    role: Role,
+    role: MeetRole,
 }
 
-impl End {
+impl MeetEnd {
     fn come_together(
         &self,
-        seen: &mut Seen,
+        seen: &mut MeetProgress,
         wait: Duration,
         stop: &Stop,
     ) -> Result<Option<MetWay>, Failure> {
@@ -191,37 +191,37 @@ impl End {
         let due = |last: Option<MonoTime>, every: Duration, now: MonoTime| {
             last.is_none_or(|last| now >= last + every)
         };
-        while !stop.asked() {
+        while !stop.is_requested() {
             let now = monotonic();
             let no_hole = seen.told.is_some_and(|(_, since)| now >= since + NO_HOLE_AFTER);
             if due(asked, ASK_EVERY, now) {
                 asked = Some(now);
                 let (cookie, relay) = (seen.cookie, no_hole && !seen.both);
-                self.send(MeetBody::Ask { cookie, relay }, self.third);
+                self.send_message(MeetBody::Ask { cookie, relay }, self.third);
             }
             if due(greeted, HELLO_EVERY, now) {
                 greeted = Some(now);
-                self.greet(seen);
+                self.greet_peer(seen);
             }
-            self.hear(seen);
+            self.receive_message(seen);
             if seen.both {
                 for _ in 0..MORE_HELLOS {
                     clock::sleep(HELLO_EVERY);
-                    self.greet(seen);
+                    self.greet_peer(seen);
                 }
                 return Ok(Some(MetWay::Hole));
             }
             if seen.relayed {
                 return Ok(Some(MetWay::Relay));
             }
-            self.check(seen, now, (began, wait))?;
+            self.check_timeouts(seen, now, (began, wait))?;
         }
         Ok(None)
     }
 
-    fn check(
+    fn check_timeouts(
         &self,
-        seen: &Seen,
+        seen: &MeetProgress,
         now: MonoTime,
         (began, wait): (MonoTime, Duration),
     ) -> Result<(), Failure> {
@@ -245,28 +245,28 @@ impl End {
         })
     }
 
-    fn send(&self, say: MeetBody, to: SocketAddr) {
+    fn send_message(&self, say: MeetBody, to: SocketAddr) {
         // What cannot be sent now is lost, as it might be on the way.
         let message = Meet { key: self.key, role: self.role, say };
         let _ = self.socket.send_to(&message.encode(), to);
     }
 
     /// Greets the other where it is said to be, and where it was heard from.
-    fn greet(&self, seen: &Seen) {
+    fn greet_peer(&self, seen: &MeetProgress) {
         let told = seen.told.map(|(other, _)| other);
         let heard = seen.heard_from.filter(|from| Some(*from) != told);
         let same = |it: &SocketAddr| it.is_ipv4() == self.third.is_ipv4();
         for other in told.into_iter().chain(heard).filter(same) {
-            self.send(MeetBody::Hello { heard: seen.heard_from.is_some() }, other);
+            self.send_message(MeetBody::Hello { heard: seen.heard_from.is_some() }, other);
         }
     }
 
     /// Takes what has come, for one wait of the socket.
-    fn hear(&self, seen: &mut Seen) {
+    fn receive_message(&self, seen: &mut MeetProgress) {
         let mut buffer = [0; MEET_BYTES + 1];
         // An error is that of an earlier greeting, which a NAT refused.
         let Ok((len, from)) = self.socket.recv_from(&mut buffer) else { return };
-        let Some(said) = Meet::decode(&buffer[..len]).filter(|it| it.key == self.key) else {
+        let Some(said) = Meet::decode(&buffer[..len]).filter(|meet| meet.key == self.key) else {
             return;
         };
         match said.say {

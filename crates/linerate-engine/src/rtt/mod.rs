@@ -1,7 +1,7 @@
 //! Round-trip times: ping by ICMP, UDP and STAMP, the reflector of STAMP, and the host's own
 //! clocks.
 //!
-//! `drive` is the loop, over anything that is a `wire`; `socket_wire` is the real one. `collector`
+//! `drive_probes` is the loop, over anything that is a `wire`; `socket_wire` is the real one. `collector`
 //! keeps what comes, `session` makes a record of it.
 
 mod answering;
@@ -28,14 +28,14 @@ mod target;
 pub mod tick;
 mod wire;
 
-pub(crate) use drive::{Ended, Pace, Rules, Sink, Spacing, drive};
+pub(crate) use drive::{ProbePace, ProbeRunEnd, ProbeRunRules, Sink, Spacing, drive_probes};
 pub use several::run_several;
-pub(crate) use socket_wire::{SocketWire, Waiting};
-pub(crate) use target::open as open_socket;
-pub(crate) use wire::Arrival;
+pub(crate) use socket_wire::{AnswerWaitMode, SocketWire};
+pub(crate) use target::open_echo_socket as open_socket;
+pub(crate) use wire::ProbeAnswer;
 
-use linerate_core::record::{Calibration, Event, MetricId, PingPlan, Plan, Record, Status};
-use linerate_proto::stamp::Key;
+use linerate_core::record::{Calibration, Event, MetricId, PingPlan, Plan, Record, RecordStatus};
+use linerate_proto::stamp::StampKey;
 use linerate_sys::clock;
 
 use crate::context::Context;
@@ -53,32 +53,32 @@ pub(crate) fn run_uncalibrated(plan: &PingPlan, context: &mut Context<'_>) -> Re
 
 /// Pings as `plan` says, by STAMP with packets that `key` signs, and returns the record: always
 /// one, with `failure` set when something went wrong and the samples so far kept.
-pub fn run_signed(plan: &PingPlan, key: Option<Key>, context: &mut Context<'_>) -> Record {
-    let calibration = clock_check::quick(&context.stop);
+pub fn run_signed(plan: &PingPlan, key: Option<StampKey>, context: &mut Context<'_>) -> Record {
+    let calibration = clock_check::quick_calibration(&context.stop);
     measured(plan, (key, Some(calibration)), context)
 }
 
 fn measured(
     plan: &PingPlan,
-    (key, calibration): (Option<Key>, Option<Calibration>),
+    (key, calibration): (Option<StampKey>, Option<Calibration>),
     context: &mut Context<'_>,
 ) -> Record {
     let started = clock::monotonic();
     let whole_plan = Plan::Ping(plan.clone());
     (context.watch)(&Event::Plan(whole_plan.clone()));
     let mut record =
-        Record::begin(clock::record_id(), context.tool.clone(), whole_plan, clock::wall());
-    let (stolen, waits) = (StolenTime::begin(), CoreWaits::begin());
+        Record::from_plan(clock::record_id(), context.tool.clone(), whole_plan, clock::wall_time());
+    let (stolen, waits) = (StolenTime::start_measuring(), CoreWaits::start_measuring());
     if let Err(failure) = session::measure(plan, key, context, &mut record) {
         let answered =
             record.summary.iter().any(|row| row.metric == MetricId::Received && row.value > 0.0);
-        record.status = if answered { Status::Partial } else { Status::Error };
+        record.status = if answered { RecordStatus::Partial } else { RecordStatus::Error };
         record.failure = Some(failure);
     }
     if let Some(end) = record.ends.first_mut() {
         end.calibration = calibration;
     }
-    note_stolen_time(&mut record, stolen.ratio(), context);
+    note_stolen_time(&mut record, stolen.stolen_ratio(), context);
     if let Some(caveat) = waits.caveat() {
         (context.watch)(&Event::Caveat(caveat.clone()));
         record.caveats.push(caveat);

@@ -9,8 +9,8 @@ use linerate_core::record::{
     MetricId, Stat, Summary,
 };
 use linerate_core::stats::{
-    Arrival as Arrived, ClockClaim, FourStamps, JitterRfc3550, Offset, clock_offset, ipdv, pdv,
-    take_out_steps,
+    ClockClaim, FourStamps, JitterRfc3550, Offset, PacketArrival as Arrived, clock_offset,
+    ipdv_of_packets, pdv_of_packets, take_out_steps,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::stamp::Reflected;
@@ -37,7 +37,7 @@ const OVERTAKEN: i64 = 8;
 
 /// The times of one probe that was answered, as far as they are known.
 #[derive(Clone, Copy, Debug)]
-struct Times {
+struct ProbeTimes {
     sequence: u64,
     reply_sequence: u32,
     t1: Option<u64>,
@@ -65,7 +65,7 @@ pub(crate) struct Had {
 
 /// What is known of both ends before a run.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ends {
+pub(crate) struct OneWayEnds {
     /// Number on the wire of the run's first probe.
     pub(crate) first_on_wire: u32,
     /// This host is its own peer.
@@ -80,7 +80,7 @@ pub(crate) struct Ends {
 #[derive(Debug)]
 pub(crate) struct TimesBook {
     /// In the order of arrival.
-    answered: Vec<Times>,
+    answered: Vec<ProbeTimes>,
     /// Place in `answered` of each probe, plus 1.
     place: Vec<u32>,
     /// Number of a reply and the place of its probe.
@@ -89,11 +89,11 @@ pub(crate) struct TimesBook {
     leaving: Vec<Option<(u64, u64)>>,
     remote_error_ns: Option<u64>,
     remote_synchronised: bool,
-    ends: Ends,
+    ends: OneWayEnds,
 }
 
 impl TimesBook {
-    pub(crate) fn new(ends: Ends) -> Self {
+    pub(crate) fn new(ends: OneWayEnds) -> Self {
         Self {
             answered: Vec::new(),
             place: Vec::new(),
@@ -116,7 +116,7 @@ impl TimesBook {
         let t4 = had.civil_ns;
         let ours = |t1: &u64| t4.saturating_sub(*t1).abs_diff(rtt_ns) <= T1_SLACK_NS;
         let place = self.answered.len() as u32;
-        self.answered.push(Times {
+        self.answered.push(ProbeTimes {
             sequence,
             reply_sequence: told.reply_sequence,
             t1: told.t1_ns.filter(ours),
@@ -129,7 +129,7 @@ impl TimesBook {
             t4,
             t4_kernel: had.kernel_ns,
             rtt_ns,
-            civil_ns: t4.wrapping_sub(had.at.nanos()).cast_signed(),
+            civil_ns: t4.wrapping_sub(had.at.as_nanos()).cast_signed(),
         });
         self.replies[told.reply_sequence as usize % FOLLOWED_MAX] =
             Some((told.reply_sequence, place));
@@ -163,14 +163,15 @@ impl TimesBook {
     }
 
     /// What the run says of its directions.
-    pub(crate) fn figures(&self, payload_bytes: u32) -> Option<Figures> {
+    pub(crate) fn figures(&self, payload_bytes: u32) -> Option<OneWayFigures> {
         let has = |count: usize| count > 0 && count as f64 >= self.answered.len() as f64 * SHARE;
-        let count = |which: fn(&Times) -> bool| self.answered.iter().filter(|t| which(t)).count();
+        let count =
+            |which: fn(&ProbeTimes) -> bool| self.answered.iter().filter(|t| which(t)).count();
         let kernel = has(count(|t| t.by_kernel().is_some()));
         let follow_up = has(count(|t| t.t3_left.is_some()));
-        let Series { probes, arrivals, steps } = self.series(kernel, follow_up);
+        let FourStampSeries { probes, arrivals, steps } = self.series(kernel, follow_up);
         let four: Vec<FourStamps> = probes.iter().map(|(_, four)| *four).collect();
-        let claim = self.claim();
+        let claim = self.clock_claim();
         let mut offset = clock_offset(&four, claim)?;
         // A clock that was set by more than both claims was not within them before and after.
         let within = |step: i64| claim.error_ns.is_none_or(|ns| step.unsigned_abs() <= 2 * ns);
@@ -195,25 +196,30 @@ impl TimesBook {
             samples: four.len() as u64,
             changes: changes(&probes, &offset, &steps),
         };
-        let mut figures =
-            Figures { clocks, rows: Vec::new(), distributions: Vec::new(), delays: Vec::new() };
+        let mut figures = OneWayFigures {
+            clocks,
+            rows: Vec::new(),
+            distributions: Vec::new(),
+            delays: Vec::new(),
+        };
         figures.add_paths(&four);
         figures.add_direction(Direction::Up, &probes, &arrivals, &offset);
         figures.add_direction(Direction::Down, &probes, &arrivals, &offset);
-        figures.rows.extend(counts.iter().flat_map(Losses::rows));
+        figures.rows.extend(counts.iter().flat_map(Losses::summary_rows));
         Some(figures)
     }
 
     /// What both ends claim for their clocks.
-    fn claim(&self) -> ClockClaim {
+    fn clock_claim(&self) -> ClockClaim {
         let remote_error_ns = self.remote_error_ns.filter(|_| self.remote_synchronised);
         let both = self.ends.local_error.zip(remote_error_ns);
         let error_ns = both.map(|((local, _), remote)| local.saturating_add(remote));
         ClockClaim { error_ns, one_clock: self.ends.one_clock }
     }
 
-    fn series(&self, kernel: bool, follow_up: bool) -> Series {
-        let timed = self.answered.iter().filter_map(|t| Some((t.four(kernel, follow_up)?, t)));
+    fn series(&self, kernel: bool, follow_up: bool) -> FourStampSeries {
+        let timed =
+            self.answered.iter().filter_map(|t| Some((t.four_stamps(kernel, follow_up)?, t)));
         let mut timed: Vec<((u64, FourStamps), i64)> =
             timed.map(|(four, t)| (four, t.civil_ns)).collect();
         let arrivals = timed.iter().map(|((sequence, _), _)| *sequence).collect();
@@ -228,41 +234,45 @@ impl TimesBook {
             probes.iter_mut().zip(four).for_each(|(probe, four)| probe.1 = four);
             steps
         };
-        Series { probes, arrivals, steps }
+        FourStampSeries { probes, arrivals, steps }
     }
 
     /// Losses of each direction between the first and the last answered probe; `None` where the
     /// reflector repeats our numbers instead of counting, or packets were doubled on the way there.
     fn losses(&self) -> Option<Losses> {
         let on_wire = |sequence: u64| self.ends.first_on_wire.wrapping_add(sequence as u32);
-        let counts = |t: &Times| t.reply_sequence != on_wire(t.sequence);
+        let counts = |t: &ProbeTimes| t.reply_sequence != on_wire(t.sequence);
         if !self.answered.iter().any(counts) {
             return None;
         }
         let answered = self.answered.iter().enumerate();
-        let mut by_probe: Vec<Numbers> = answered.map(|(at, t)| Numbers::of(at, t)).collect();
+        let mut by_probe: Vec<Numbers> =
+            answered.map(|(at, t)| Numbers::from_times(at, t)).collect();
         by_probe.sort_unstable();
         let mut all = Losses::default();
-        for part in by_probe.chunk_by_mut(|a, b| !anew(*a, *b)) {
+        for part in by_probe.chunk_by_mut(|a, b| !reflector_restarted(*a, *b)) {
             let (first, last) = (*part.first()?, *part.last()?);
-            let numbers = || part.iter().map(|it| ahead(it.reply, first.reply));
+            let numbers =
+                || part.iter().map(|numbers| serial_difference(numbers.reply, first.reply));
             let taken = (numbers().max()? - numbers().min()? + 1).cast_unsigned();
             let sent = last.probe - first.probe + 1;
             all.parts += 1;
             all.sent += sent;
             all.there += sent.checked_sub(taken)?;
             all.back += taken.checked_sub(part.len() as u64)?;
-            part.sort_unstable_by_key(|it| ahead(it.reply, first.reply));
-            all.reordered_there += late(part.iter().map(|it| it.probe));
-            part.sort_unstable_by_key(|it| it.arrival);
-            all.reordered_back += late(part.iter().map(|it| ahead(it.reply, first.reply)));
+            part.sort_unstable_by_key(|numbers| serial_difference(numbers.reply, first.reply));
+            all.reordered_there += count_reordered(part.iter().map(|numbers| numbers.probe));
+            part.sort_unstable_by_key(|numbers| numbers.arrival);
+            all.reordered_back += count_reordered(
+                part.iter().map(|numbers| serial_difference(numbers.reply, first.reply)),
+            );
         }
         Some(all)
     }
 }
 
 /// The probes with all four times, as if the local clock had not been set.
-struct Series {
+struct FourStampSeries {
     /// In the order of sending.
     probes: Vec<(u64, FourStamps)>,
     /// In the order of arrival.
@@ -306,19 +316,19 @@ struct Numbers {
 }
 
 impl Numbers {
-    const fn of(arrival: usize, times: &Times) -> Self {
+    const fn from_times(arrival: usize, times: &ProbeTimes) -> Self {
         Self { probe: times.sequence, reply: times.reply_sequence, arrival }
     }
 }
 
 /// Whether the reflector began its count anew between two neighbours.
-fn anew(a: Numbers, b: Numbers) -> bool {
-    let back = -ahead(b.reply, a.reply);
+fn reflector_restarted(a: Numbers, b: Numbers) -> bool {
+    let back = -serial_difference(b.reply, a.reply);
     back >= RESTART || (back > OVERTAKEN && u64::from(b.reply) <= b.probe - a.probe)
 }
 
 /// How many come after a greater one (RFC 4737 §3.3).
-fn late<T: Copy + Ord>(numbers: impl Iterator<Item = T>) -> u64 {
+fn count_reordered<T: Copy + Ord>(numbers: impl Iterator<Item = T>) -> u64 {
     let mut greatest = None;
     let mut is_late = |number: T| {
         let late = Some(number) < greatest;
@@ -329,7 +339,7 @@ fn late<T: Copy + Ord>(numbers: impl Iterator<Item = T>) -> u64 {
 }
 
 /// How far `number` lies ahead of `of`, both of 32 bits that wrap.
-const fn ahead(number: u32, of: u32) -> i64 {
+const fn serial_difference(number: u32, of: u32) -> i64 {
     number.wrapping_sub(of).cast_signed() as i64
 }
 
@@ -346,16 +356,18 @@ struct Losses {
 
 impl Losses {
     /// Loss and order of each direction.
-    fn rows(&self) -> [Summary; 4] {
+    fn summary_rows(&self) -> [Summary; 4] {
         let answers = self.sent.saturating_sub(self.there);
         let received = answers.saturating_sub(self.back);
         let lost = |direction, lost: u64, of: u64| {
             let ratio = lost as f64 / of.max(1) as f64;
-            Summary::of(MetricId::LossOneWay, Stat::Value, ratio).with_n(of).in_direction(direction)
+            Summary::from_value(MetricId::LossOneWay, Stat::Value, ratio)
+                .with_n(of)
+                .in_direction(direction)
         };
         // Of a probe whose answer was lost nothing is known but that it came.
         let late = |direction, count: u64| {
-            let row = Summary::of(MetricId::ReorderedOneWay, Stat::Value, count as f64);
+            let row = Summary::from_value(MetricId::ReorderedOneWay, Stat::Value, count as f64);
             row.with_n(received).in_direction(direction)
         };
         [
@@ -367,7 +379,7 @@ impl Losses {
     }
 }
 
-impl Times {
+impl ProbeTimes {
     /// The kernel's pair, which lies within the program's own round trip.
     fn by_kernel(&self) -> Option<(u64, u64)> {
         let (t1, t4) = self.t1_kernel.zip(self.t4_kernel)?;
@@ -375,7 +387,7 @@ impl Times {
         (span <= self.rtt_ns + CLOCK_SLACK_NS && t4 <= self.t4).then_some((t1, t4))
     }
 
-    fn four(&self, kernel: bool, follow_up: bool) -> Option<(u64, FourStamps)> {
+    fn four_stamps(&self, kernel: bool, follow_up: bool) -> Option<(u64, FourStamps)> {
         let by_program = || self.t1.map(|t1| (t1, self.t4));
         let (t1_ns, t4_ns) = if kernel { self.by_kernel() } else { by_program() }?;
         let t3 = if follow_up { self.t3_left } else { self.t3 };
@@ -388,7 +400,7 @@ impl Times {
 
 /// What goes into a record.
 #[derive(Debug)]
-pub(crate) struct Figures {
+pub(crate) struct OneWayFigures {
     pub(crate) clocks: ClockAgreement,
     pub(crate) rows: Vec<Summary>,
     pub(crate) distributions: Vec<Distribution>,
@@ -396,7 +408,7 @@ pub(crate) struct Figures {
     pub(crate) delays: Vec<(Direction, Vec<(u64, i64)>)>,
 }
 
-impl Figures {
+impl OneWayFigures {
     fn add_paths(&mut self, four: &[FourStamps]) {
         let of = |metric, value: fn(FourStamps) -> i64| {
             let values: Vec<u64> = four.iter().map(|four| value(*four).cast_unsigned()).collect();
@@ -419,8 +431,10 @@ impl Figures {
     ) {
         let known = offset.state != ClockState::Unsynchronised;
         let delay = |place: usize, four: &FourStamps| match direction {
-            Direction::Up => four.forward_ns() - offset.at(place, four.t1_ns).round() as i64,
-            Direction::Down => four.backward_ns() + offset.at(place, four.t4_ns).round() as i64,
+            Direction::Up => four.forward_ns() - offset.offset_at(place, four.t1_ns).round() as i64,
+            Direction::Down => {
+                four.backward_ns() + offset.offset_at(place, four.t4_ns).round() as i64
+            }
         };
         let by_probe: Vec<Arrived> = probes
             .iter()
@@ -431,7 +445,7 @@ impl Figures {
             })
             .collect();
         let Some(least) = by_probe.iter().map(|probe| probe.delay_ns).min() else { return };
-        let above = pdv(&by_probe);
+        let above = pdv_of_packets(&by_probe);
         let mut add = |rows: Vec<Summary>| {
             self.rows.extend(rows.into_iter().map(|row| row.in_direction(direction)));
         };
@@ -447,15 +461,16 @@ impl Figures {
             self.delays.push((direction, each));
         }
         add(Distribution::from_samples(MetricId::Pdv, &above).summary());
-        let steps: Vec<u64> = ipdv(&by_probe).iter().map(|step| step.ns.unsigned_abs()).collect();
+        let steps: Vec<u64> =
+            ipdv_of_packets(&by_probe).iter().map(|step| step.ns.unsigned_abs()).collect();
         add(Distribution::from_samples(MetricId::Ipdv, &steps).summary());
         let mut jitter = JitterRfc3550::default();
         for sequence in arrivals {
             let place = by_probe.binary_search_by_key(sequence, |probe| probe.sequence);
             place.iter().for_each(|place| jitter.record(by_probe[*place].delay_ns));
         }
-        let row = |ns| Summary::of(MetricId::JitterRfc3550, Stat::Value, ns);
-        add(jitter.ns().map(row).into_iter().collect());
+        let row = |ns| Summary::from_value(MetricId::JitterRfc3550, Stat::Value, ns);
+        add(jitter.jitter_ns().map(row).into_iter().collect());
     }
 }
 

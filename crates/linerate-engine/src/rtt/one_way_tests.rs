@@ -5,8 +5,8 @@ use super::*;
 const MS: u64 = 1_000_000;
 const START: u64 = 1_700_000_000_000_000_000;
 
-fn ends() -> Ends {
-    Ends { first_on_wire: 3, one_clock: true, clock_step_ns: 10, local_error: None }
+fn ends() -> OneWayEnds {
+    OneWayEnds { first_on_wire: 3, one_clock: true, clock_step_ns: 10, local_error: None }
 }
 
 /// An answer to probe `sequence` with the reply's number, sent every 10 ms over a path of `there`
@@ -30,7 +30,12 @@ fn had(civil_ns: u64, kernel_ns: Option<u64>) -> Had {
     Had { at: MonoTime::from_nanos(civil_ns - START), civil_ns, kernel_ns }
 }
 
-fn value(figures: &Figures, metric: MetricId, stat: Stat, direction: Option<Direction>) -> f64 {
+fn value(
+    figures: &OneWayFigures,
+    metric: MetricId,
+    stat: Stat,
+    direction: Option<Direction>,
+) -> f64 {
     let row = figures
         .rows
         .iter()
@@ -145,7 +150,7 @@ fn kernel_times_and_follow_ups_are_used_where_most_probes_have_them() {
 /// probe 90: what is said of the clocks, and of the delays there and back.
 fn two_hosts(ahead: i64, set: u64) -> (ClockAgreement, f64, f64) {
     let local_error = Some((100_000, ClockKeeper::Ptp4l));
-    let mut book = TimesBook::new(Ends { one_clock: false, local_error, ..ends() });
+    let mut book = TimesBook::new(OneWayEnds { one_clock: false, local_error, ..ends() });
     for sequence in 0..120u64 {
         let set = if sequence < 60 { 0 } else { set };
         let back = if sequence < 90 { MS } else { MS + 3_100_000 };

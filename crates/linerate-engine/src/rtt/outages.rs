@@ -12,16 +12,16 @@ const PROBES_MIN: u64 = 2;
 const KEPT_MAX: usize = 1_000;
 
 #[derive(Clone, Copy, Debug)]
-struct Probe {
+struct UndecidedProbe {
     t1: MonoTime,
     lost: Option<bool>,
 }
 
 /// What is known of outages so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Outages {
+pub(crate) struct OutageTracker {
     /// Probes of which one at least of those before is not decided; as many as can be in flight.
-    waiting: VecDeque<Probe>,
+    waiting: VecDeque<UndecidedProbe>,
     /// Number of the first of them.
     first: u64,
     run: Option<(MonoTime, u64)>,
@@ -33,11 +33,11 @@ pub(crate) struct Outages {
     began: Option<MonoTime>,
 }
 
-impl Outages {
+impl OutageTracker {
     #[inline]
-    pub(crate) fn sent(&mut self, t1: MonoTime) {
+    pub(crate) fn probe_sent(&mut self, t1: MonoTime) {
         self.began.get_or_insert(t1);
-        self.waiting.push_back(Probe { t1, lost: None });
+        self.waiting.push_back(UndecidedProbe { t1, lost: None });
     }
 
     /// Notes that a probe is lost, or answered.
@@ -47,19 +47,19 @@ impl Outages {
         if let Some(probe) = place.and_then(|place| self.waiting.get_mut(place)) {
             probe.lost = Some(lost);
         }
-        while let Some(Probe { t1, lost: Some(lost) }) = self.waiting.front().copied() {
+        while let Some(UndecidedProbe { t1, lost: Some(lost) }) = self.waiting.front().copied() {
             self.waiting.pop_front();
             self.first += 1;
             self.last = t1;
             match (lost, &mut self.run) {
                 (true, Some((_, probes))) => *probes += 1,
                 (true, none) => *none = Some((t1, 1)),
-                (false, _) => self.end(t1),
+                (false, _) => self.end_stretch(t1),
             }
         }
     }
 
-    fn end(&mut self, until: MonoTime) {
+    fn end_stretch(&mut self, until: MonoTime) {
         let Some((from, probes_lost)) = self.run.take() else { return };
         if probes_lost < PROBES_MIN {
             return;
@@ -75,9 +75,9 @@ impl Outages {
 
     /// All of them with their number and the longest; one that lasts goes to the last probe of
     /// which it is known.
-    pub(crate) fn ended(&self) -> (Vec<LostStretch>, u64, u64) {
+    pub(crate) fn stretches_and_totals(&self) -> (Vec<LostStretch>, u64, u64) {
         let mut all = self.clone();
-        all.end(self.last);
+        all.end_stretch(self.last);
         (all.found, all.count, all.longest_ns)
     }
 }
@@ -87,42 +87,52 @@ mod tests {
     use super::*;
 
     /// One probe each 10 ms; `lost` of the first `count` have no answer.
-    fn after(count: u64, lost: &[u64]) -> Outages {
-        let mut outages = Outages::default();
-        (0..count).for_each(|it| outages.sent(MonoTime::from_nanos(5_000 + it * 10_000_000)));
+    fn outages_after(count: u64, lost: &[u64]) -> OutageTracker {
+        let mut outages = OutageTracker::default();
+        (0..count).for_each(|number| {
+            outages.probe_sent(MonoTime::from_nanos(5_000 + number * 10_000_000))
+        });
         // Answers come first, and losses show by their time-outs.
-        (0..count).filter(|it| !lost.contains(it)).for_each(|it| outages.settled(it, false));
-        lost.iter().for_each(|it| outages.settled(*it, true));
+        (0..count)
+            .filter(|number| !lost.contains(number))
+            .for_each(|number| outages.settled(number, false));
+        lost.iter().for_each(|number| outages.settled(*number, true));
         outages
     }
 
-    fn brief(outages: &Outages) -> Vec<(u64, u64, u64)> {
-        let (found, count, longest_ns) = outages.ended();
+    fn stretches_in_ms(outages: &OutageTracker) -> Vec<(u64, u64, u64)> {
+        let (found, count, longest_ns) = outages.stretches_and_totals();
         assert_eq!(count, found.len() as u64);
-        assert_eq!(longest_ns, found.iter().map(|it| it.length_ns).max().unwrap_or(0));
+        assert_eq!(longest_ns, found.iter().map(|stretch| stretch.length_ns).max().unwrap_or(0));
         let ms = |ns: u64| ns / 1_000_000;
-        found.iter().map(|it| (ms(it.start_ns), ms(it.length_ns), it.probes_lost)).collect()
+        found
+            .iter()
+            .map(|stretch| (ms(stretch.start_ns), ms(stretch.length_ns), stretch.probes_lost))
+            .collect()
     }
 
     #[test]
     fn an_outage_goes_from_its_first_lost_probe_to_the_next_that_is_answered() {
         // Three lost from 20 ms on: as of fping -o, 3 times the interval.
-        assert_eq!(brief(&after(10, &[2, 3, 4])), [(20, 30, 3)]);
-        assert_eq!(brief(&after(10, &[0, 1, 5, 7, 8])), [(0, 20, 2), (70, 20, 2)]);
-        assert_eq!(brief(&after(10, &[3, 6])), [], "single losses are none");
+        assert_eq!(stretches_in_ms(&outages_after(10, &[2, 3, 4])), [(20, 30, 3)]);
+        assert_eq!(
+            stretches_in_ms(&outages_after(10, &[0, 1, 5, 7, 8])),
+            [(0, 20, 2), (70, 20, 2)]
+        );
+        assert_eq!(stretches_in_ms(&outages_after(10, &[3, 6])), [], "single losses are none");
         // One that lasts is known to the last lost probe.
-        assert_eq!(brief(&after(10, &[7, 8, 9])), [(70, 20, 3)]);
-        assert_eq!(brief(&after(0, &[])), []);
+        assert_eq!(stretches_in_ms(&outages_after(10, &[7, 8, 9])), [(70, 20, 3)]);
+        assert_eq!(stretches_in_ms(&outages_after(0, &[])), []);
     }
 
     #[test]
     fn an_endless_ping_keeps_what_is_in_flight_and_no_more() {
-        let mut outages = Outages::default();
+        let mut outages = OutageTracker::default();
         for sequence in 0..3_000_000u64 {
-            outages.sent(MonoTime::from_nanos(sequence * 1000));
+            outages.probe_sent(MonoTime::from_nanos(sequence * 1000));
             outages.settled(sequence, sequence % 3 != 0);
         }
-        let (found, count, longest_ns) = outages.ended();
+        let (found, count, longest_ns) = outages.stretches_and_totals();
         assert_eq!((found.len(), count, longest_ns), (KEPT_MAX, 1_000_000, 2000));
         assert!(outages.waiting.capacity() <= 8, "{}", outages.waiting.capacity());
     }

@@ -6,10 +6,10 @@ use linerate_core::record::{
 use linerate_core::stats::{Z_95, wilson_interval};
 
 use super::collector::Collector;
-use super::drive::Run;
+use super::drive::ProbeRun;
 
 /// What a run's collector is asked for.
-pub(super) struct Outcome {
+pub(super) struct PingOutcome {
     pub(super) distributions: Vec<Distribution>,
     pub(super) delays: Vec<Summary>,
     pub(super) series: Vec<Series>,
@@ -24,8 +24,8 @@ pub(super) struct Outcome {
     pub(super) clocks: Option<ClockAgreement>,
 }
 
-impl Outcome {
-    pub(super) fn of(collector: &Collector<'_>, payload_bytes: u32) -> Self {
+impl PingOutcome {
+    pub(super) fn from_collector(collector: &Collector<'_>, payload_bytes: u32) -> Self {
         let mut distributions = Vec::new();
         let mut delays = Vec::new();
         for (samples, metric) in
@@ -43,15 +43,18 @@ impl Outcome {
             MetricId::RttWake,
         ]) {
             let distribution = samples.distribution(metric);
-            delays.extend(distribution.iter().flat_map(|it| samples.summary(it)));
+            delays
+                .extend(distribution.iter().flat_map(|distribution| samples.summary(distribution)));
         }
         let scheduled = collector.scheduled.distribution(MetricId::RttScheduled);
-        delays.extend(scheduled.iter().flat_map(|it| collector.scheduled.summary(it)));
-        let (mut outages, count, longest_ns) = collector.outages.ended();
+        delays.extend(
+            scheduled.iter().flat_map(|distribution| collector.scheduled.summary(distribution)),
+        );
+        let (mut outages, count, longest_ns) = collector.outages.stretches_and_totals();
         outages.iter_mut().for_each(|outage| outage.payload_bytes = payload_bytes);
-        delays.push(Summary::of(MetricId::Outages, Stat::Value, count as f64));
+        delays.push(Summary::from_value(MetricId::Outages, Stat::Value, count as f64));
         if count > 0 {
-            delays.push(Summary::of(MetricId::OutageMax, Stat::Value, longest_ns as f64));
+            delays.push(Summary::from_value(MetricId::OutageMax, Stat::Value, longest_ns as f64));
         }
         let figures = collector.times.as_ref().and_then(|times| times.figures(payload_bytes));
         let mut series = collector.series();
@@ -79,26 +82,26 @@ impl Outcome {
 }
 
 /// The summary of one size.
-pub(super) fn rows(outcome: &Outcome, run: &Run) -> Vec<Summary> {
+pub(super) fn summary_rows(outcome: &PingOutcome, run: &ProbeRun) -> Vec<Summary> {
     let counts = run.counts;
-    let total = |metric, value: u64| Summary::of(metric, Stat::Value, value as f64);
+    let total = |metric, value: u64| Summary::from_value(metric, Stat::Value, value as f64);
     let mut rows = outcome.delays.clone();
     let mean = rows.iter().find(|r| r.metric == MetricId::Rtt && r.stat == Stat::Mean);
     if let Some(mean_ns) = mean.map(|row| row.value).filter(|ns| *ns > 0.0) {
-        rows.push(Summary::of(MetricId::PpsPaper, Stat::Value, 1e9 / mean_ns));
+        rows.push(Summary::from_value(MetricId::PpsPaper, Stat::Value, 1e9 / mean_ns));
     }
     if let Some(span_ns) = outcome.span_ns {
         let pps = counts.answered as f64 * 1e9 / span_ns as f64;
-        rows.push(Summary::of(MetricId::Pps, Stat::Value, pps).with_n(counts.answered));
+        rows.push(Summary::from_value(MetricId::Pps, Stat::Value, pps).with_n(counts.answered));
     }
     rows.push(total(MetricId::Sent, counts.sent));
     rows.push(total(MetricId::Received, counts.answered));
     if counts.sent > 0 {
         let ratio = counts.lost as f64 / counts.sent as f64;
-        rows.push(Summary::of(MetricId::LossRatio, Stat::Value, ratio).with_n(counts.sent));
+        rows.push(Summary::from_value(MetricId::LossRatio, Stat::Value, ratio).with_n(counts.sent));
     }
     if let Some(interval) = wilson_interval(counts.lost, counts.sent, Z_95) {
-        let row = Summary::of(MetricId::LossRatioHigh, Stat::Value, interval.high);
+        let row = Summary::from_value(MetricId::LossRatioHigh, Stat::Value, interval.high);
         rows.push(row.with_n(counts.sent));
     }
     rows.push(total(MetricId::Duplicates, counts.duplicates));

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use linerate_proto::ptp4l::{ANSWER_BYTES_MAX, ANSWERS_MAX, Ptp4l, Question};
+use linerate_proto::ptp4l::{ANSWER_BYTES_MAX, ANSWERS_MAX, Ptp4l, Ptp4lDataSet};
 use linerate_sys::local_datagram::LocalDatagram;
 use linerate_sys::{clock, poll};
 
@@ -12,57 +12,58 @@ const PATHS: [&str; 2] = ["/var/run/ptp4lro", "/var/run/ptp4l"];
 
 /// A ptp4l that is asked now and then.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct Ptp4lClient {
     socket: LocalDatagram,
     /// Of the first question of the last round; the others follow it.
     number: u16,
 }
 
-impl Asked {
+impl Ptp4lClient {
     /// The one that runs on this host; `None` without one, or where this user may not ask it.
-    pub(super) fn open() -> Option<Self> {
-        Self::at(&PATHS)
+    pub(super) fn connect_local() -> Option<Self> {
+        Self::connect_first_path(&PATHS)
     }
 
     /// The first of these paths where one listens.
-    pub(super) fn at(paths: &[&str]) -> Option<Self> {
+    pub(super) fn connect_first_path(paths: &[&str]) -> Option<Self> {
         let socket = paths.iter().find_map(|path| LocalDatagram::connect(path).ok())?;
         Some(Self { socket, number: u16::from_ne_bytes(clock::random_bytes()) })
     }
 
     /// Asks everything, and waits for the answers so long at most.
-    pub(super) fn ask(&mut self, wait: Duration) -> Option<Ptp4l> {
+    pub(super) fn query_status(&mut self, wait: Duration) -> Option<Ptp4l> {
         self.request();
         let end = clock::monotonic() + wait;
         let mut said = Ptp4l::default();
         let mut heard = false;
         while !said.is_complete() {
             let now = clock::monotonic();
-            if now >= end || !poll::readable(&self.socket, end.since(now)).unwrap_or(false) {
+            if now >= end || !poll::readable(&self.socket, end.duration_since(now)).unwrap_or(false)
+            {
                 break;
             }
-            heard |= self.hear(&mut said);
+            heard |= self.receive_answers(&mut said);
         }
         heard.then_some(said)
     }
 
     /// Sends all questions.
     pub(super) fn request(&mut self) {
-        let count = Question::ALL.len() as u16;
+        let count = Ptp4lDataSet::ALL.len() as u16;
         self.number = self.number.wrapping_add(count);
         for (number, question) in self.numbered() {
             // One that is gone, or does not read, shows by its silence.
-            let _ = self.socket.send(&question.bytes(number));
+            let _ = self.socket.send(&question.request_bytes(number));
         }
     }
 
     /// What was answered since; `None` where nothing was.
     pub(super) fn answers(&self) -> Option<Ptp4l> {
         let mut said = Ptp4l::default();
-        self.hear(&mut said).then_some(said)
+        self.receive_answers(&mut said).then_some(said)
     }
 
-    fn hear(&self, said: &mut Ptp4l) -> bool {
+    fn receive_answers(&self, said: &mut Ptp4l) -> bool {
         let mut heard = false;
         let mut buffer = [0; ANSWER_BYTES_MAX];
         for _ in 0..ANSWERS_MAX {
@@ -74,10 +75,10 @@ impl Asked {
         heard
     }
 
-    fn numbered(&self) -> impl Iterator<Item = (u16, Question)> {
+    fn numbered(&self) -> impl Iterator<Item = (u16, Ptp4lDataSet)> {
         let number = self.number;
         (0..)
-            .zip(Question::ALL)
+            .zip(Ptp4lDataSet::ALL)
             .map(move |(place, question)| (number.wrapping_add(place), question))
     }
 }
@@ -111,12 +112,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("ptp4l");
         let path = path.to_str().expect("text");
-        assert!(Asked::at(&["/nobody/here", path]).is_none());
+        assert!(Ptp4lClient::connect_first_path(&["/nobody/here", path]).is_none());
         let door = UnixDatagram::bind(path).expect("free");
-        let mut asked = Asked::at(&["/nobody/here", path]).expect("it listens");
+        let mut asked =
+            Ptp4lClient::connect_first_path(&["/nobody/here", path]).expect("it listens");
         let said = std::thread::scope(|scope| {
             scope.spawn(|| program(&door, 0));
-            asked.ask(Duration::from_secs(20))
+            asked.query_status(Duration::from_secs(20))
         });
         assert_eq!(said.and_then(|said| said.error_ns()), Some(3_608), "{said:?}");
         asked.request();

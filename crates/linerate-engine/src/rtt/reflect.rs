@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_proto::stamp::{Arrived, Reflector, ReflectorOptions, Refusals, SessionId};
-use linerate_sys::answer_socket::{AnswerSocket, Question};
+use linerate_sys::answer_socket::{AnswerSocket, ReceivedUdpRequest};
 use linerate_sys::clock;
 use linerate_sys::stop::Stop;
 use linerate_sys::timestamps::Notice;
@@ -52,13 +52,13 @@ impl StampReflector {
 
     /// The same for sources that `admits` takes; others get no answer.
     pub fn run_for(&self, stop: &Stop, admits: Admits<'_>) -> Refusals {
-        let mut running = Running {
+        let mut running = RunningReflector {
             socket: &self.socket,
             port: self.local_address().map_or(0, |address| address.port()),
             reflector: Reflector::new(self.options.clone()),
             leaving: vec![None; LEAVING_MAX],
             sent: 0,
-            civil_time: CivilTime::ask(),
+            civil_time: CivilTime::ask_clock_keepers(),
             admits,
         };
         answering::run(&self.socket, &mut running, stop);
@@ -68,27 +68,27 @@ impl StampReflector {
 
 /// A reply that was given to the kernel.
 #[derive(Clone, Copy, Debug)]
-struct Leaving {
+struct DepartingReply {
     key: u32,
     session: SessionId,
     sequence: u32,
     t3_ns: u64,
 }
 
-struct Running<'a> {
+struct RunningReflector<'a> {
     socket: &'a AnswerSocket,
     port: u16,
     reflector: Reflector,
-    leaving: Vec<Option<Leaving>>,
+    leaving: Vec<Option<DepartingReply>>,
     /// Answers since the kernel began to number them.
     sent: u32,
     civil_time: CivilTime,
     admits: Admits<'a>,
 }
 
-impl Answering for Running<'_> {
-    fn answer(&mut self, question: &Question, buffer: &mut [u8], now: MonoTime) -> bool {
-        self.reply(question, buffer, now);
+impl Answering for RunningReflector<'_> {
+    fn answer(&mut self, question: &ReceivedUdpRequest, buffer: &mut [u8], now: MonoTime) -> bool {
+        self.send_reply(question, buffer, now);
         true
     }
 
@@ -98,11 +98,11 @@ impl Answering for Running<'_> {
     }
 }
 
-impl Running<'_> {
-    fn reply(&mut self, question: &Question, buffer: &mut [u8], now: MonoTime) {
+impl RunningReflector<'_> {
+    fn send_reply(&mut self, question: &ReceivedUdpRequest, buffer: &mut [u8], now: MonoTime) {
         let user_ns = clock::realtime_ns();
         self.read_notices();
-        let (notes, Some(source)) = (question.notes(), question.source()) else { return };
+        let (notes, Some(source)) = (question.arrival_fields(), question.source()) else { return };
         if !(self.admits)(source.ip()) {
             return;
         }
@@ -116,7 +116,7 @@ impl Running<'_> {
             tos: notes.tos,
             by_ptp: self.civil_time.is_kept_by_ptp4l(),
         };
-        self.civil_time.keep(now);
+        self.civil_time.refresh_if_due(now);
         let error = self.civil_time.of_stamps();
         let len = question.len();
         let Ok(prepared) = self.reflector.prepare(buffer, len, &arrived, error, now) else {
@@ -137,7 +137,7 @@ impl Running<'_> {
             return;
         }
         let (session, sequence) = (prepared.session, prepared.sequence);
-        let leaving = Leaving { key: self.sent, session, sequence, t3_ns };
+        let leaving = DepartingReply { key: self.sent, session, sequence, t3_ns };
         self.leaving[self.sent as usize % LEAVING_MAX] = Some(leaving);
         self.sent = self.sent.wrapping_add(1);
     }

@@ -9,7 +9,7 @@ use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_proto::echo::{PeerTimes, answer_in_place, class_asked, write_class};
 use linerate_proto::meet::{MeetAction, Meetings};
-use linerate_sys::answer_socket::{AnswerSocket, Question};
+use linerate_sys::answer_socket::{AnswerSocket, ReceivedUdpRequest};
 use linerate_sys::clock;
 use linerate_sys::stop::Stop;
 
@@ -64,22 +64,22 @@ impl UdpResponder {
 
     /// The same for sources that `admits` takes; others get no answer.
     pub fn run_for(&self, stop: &Stop, admits: Admits<'_>) {
-        let allowance = Allowance::new(self.answers_per_second_max);
+        let allowance = AnswerAllowance::new(self.answers_per_second_max);
         let meetings = self.meets.then(Meetings::default);
-        let mut echo = Echo { socket: &self.socket, allowance, admits, meetings };
+        let mut echo = EchoResponder { socket: &self.socket, allowance, admits, meetings };
         answering::run(&self.socket, &mut echo, stop);
     }
 }
 
-struct Echo<'a> {
+struct EchoResponder<'a> {
     socket: &'a AnswerSocket,
-    allowance: Allowance,
+    allowance: AnswerAllowance,
     admits: Admits<'a>,
-    meetings: Option<Meetings<Question>>,
+    meetings: Option<Meetings<ReceivedUdpRequest>>,
 }
 
-impl Answering for Echo<'_> {
-    fn answer(&mut self, question: &Question, buffer: &mut [u8], now: MonoTime) -> bool {
+impl Answering for EchoResponder<'_> {
+    fn answer(&mut self, question: &ReceivedUdpRequest, buffer: &mut [u8], now: MonoTime) -> bool {
         let datagram = &mut buffer[..question.len()];
         let source = question.source().filter(|source| (self.admits)(source.ip()));
         if let (Some(meetings), Some(source)) = (&mut self.meetings, source) {
@@ -87,22 +87,22 @@ impl Answering for Echo<'_> {
             match meetings.handle(datagram, source, back, now) {
                 MeetAction::NotOurs => {}
                 MeetAction::Drop => return false,
-                _ if !self.allowance.take(now) => return false,
+                _ if !self.allowance.take_answer(now) => return false,
                 MeetAction::Answer(answer) => return self.socket.answer(question, &answer),
                 MeetAction::PassOn(way) => return self.socket.answer(way, datagram),
             }
         }
-        if source.is_none() || !answer_in_place(datagram) || !self.allowance.take(now) {
+        if source.is_none() || !answer_in_place(datagram) || !self.allowance.take_answer(now) {
             return false;
         }
         let class = class_asked(datagram);
         if PeerTimes::are_requested(datagram) {
             let sent_ns = clock::realtime_ns();
             // A stamp from before a step of the clock says nothing.
-            let received_ns = question.notes().arrived_ns.filter(|ns| *ns <= sent_ns);
+            let received_ns = question.arrival_fields().arrived_ns.filter(|ns| *ns <= sent_ns);
             PeerTimes { received_ns: received_ns.unwrap_or(sent_ns), sent_ns }.write(datagram);
         }
-        match (class, question.notes().tos) {
+        match (class, question.arrival_fields().tos) {
             (Some(class), of_question) => {
                 if let Some(of_question) = of_question {
                     write_class(datagram, of_question);
@@ -119,18 +119,18 @@ impl Answering for Echo<'_> {
 
 /// So many answers in each second, counted from the first answer of that second.
 #[derive(Clone, Copy, Debug)]
-struct Allowance {
+struct AnswerAllowance {
     per_second: u64,
     since: MonoTime,
     taken: u64,
 }
 
-impl Allowance {
+impl AnswerAllowance {
     const fn new(per_second: u64) -> Self {
         Self { per_second, since: MonoTime::from_nanos(0), taken: 0 }
     }
 
-    fn take(&mut self, now: MonoTime) -> bool {
+    fn take_answer(&mut self, now: MonoTime) -> bool {
         if now.nanos_since(self.since) >= 1_000_000_000 {
             self.since = now;
             self.taken = 0;
@@ -146,11 +146,11 @@ mod tests {
 
     #[test]
     fn the_allowance_is_for_each_second() {
-        let mut allowance = Allowance::new(3);
+        let mut allowance = AnswerAllowance::new(3);
         let at = |ms: u64| MonoTime::from_nanos(10_000_000_000 + ms * 1_000_000);
         let taken: Vec<bool> = [0, 1, 2, 3, 999, 1000, 1001, 1002, 1003]
             .into_iter()
-            .map(|ms| allowance.take(at(ms)))
+            .map(|ms| allowance.take_answer(at(ms)))
             .collect();
         assert_eq!(taken, [true, true, true, false, false, true, true, true, false]);
     }

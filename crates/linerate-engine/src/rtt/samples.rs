@@ -11,13 +11,13 @@ const EXPECTED_MAX: u64 = 65_536;
 
 /// Times of one kind.
 #[derive(Clone, Debug)]
-pub(crate) struct Samples {
+pub(crate) struct TimeSamples {
     exact: Vec<u64>,
     binned: Option<LogHistogram>,
     exact_max: usize,
 }
 
-impl Samples {
+impl TimeSamples {
     /// Room for `expected` samples, or for a start when the number is open.
     pub(crate) fn new(expected: Option<u64>) -> Self {
         let room = expected.unwrap_or(EXPECTED_MAX).min(EXACT_MAX as u64) as usize;
@@ -76,8 +76,8 @@ fn exact_stat(moments: &Moments, stat: Stat) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn rows(exact_max: usize) -> Vec<(Stat, f64)> {
-        let mut samples = Samples { exact_max, ..Samples::new(Some(1000)) };
+    fn summary_values(exact_max: usize) -> Vec<(Stat, f64)> {
+        let mut samples = TimeSamples { exact_max, ..TimeSamples::new(Some(1000)) };
         (1..=1000).for_each(|us| samples.record(us * 1000));
         let distribution = samples.distribution(MetricId::Rtt).expect("samples");
         assert_eq!((distribution.exact, distribution.count()), (exact_max > 1000, 1000));
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn moments_stay_exact_when_samples_are_binned() {
         for exact_max in [2000, 500] {
-            let rows = rows(exact_max);
+            let rows = summary_values(exact_max);
             let value = |stat| rows.iter().find(|row| row.0 == stat).expect("a row").1;
             assert!((value(Stat::Mean) - 500_500.0).abs() < 1e-6);
             assert!((value(Stat::Stddev) - 288_819.436).abs() < 0.01);
@@ -102,9 +102,9 @@ mod tests {
     /// An endless ping: what is kept stops growing where the histogram begins.
     #[test]
     fn a_hundred_times_as_many_samples_take_no_more_room() {
-        let mut samples = Samples { exact_max: 10_000, ..Samples::new(None) };
-        let size_after = |samples: &mut Samples, count: u64| {
-            (0..count).for_each(|it| samples.record(1_000 + it * 7919 % 1_000_000));
+        let mut samples = TimeSamples { exact_max: 10_000, ..TimeSamples::new(None) };
+        let size_after = |samples: &mut TimeSamples, count: u64| {
+            (0..count).for_each(|number| samples.record(1_000 + number * 7919 % 1_000_000));
             let bins = samples.distribution(MetricId::Rtt).expect("samples").values.len();
             (samples.exact.capacity(), bins)
         };
@@ -118,6 +118,6 @@ mod tests {
 
     #[test]
     fn no_samples_have_no_distribution() {
-        assert!(Samples::new(None).distribution(MetricId::Rtt).is_none());
+        assert!(TimeSamples::new(None).distribution(MetricId::Rtt).is_none());
     }
 }

@@ -6,30 +6,30 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Caveat, CaveatCode, End, Event, Failure, Family, Fault, MetricId, PingMode, PingPlan,
-    PingTransport, Record, ServerPlan, StampPlan, Status, WaitMode,
+    Caveat, CaveatCode, Event, Failure, Fault, IpFamily, MeasurementEnd, MetricId, PingMode,
+    PingPlan, PingTransport, Record, RecordStatus, ServerPlan, StampPlan, WaitMode,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::print_span;
-use linerate_proto::echo::Limits;
-use linerate_proto::stamp::{Key, StampProbe};
+use linerate_proto::echo::EchoTrackerLimits;
+use linerate_proto::stamp::{StampKey, StampProbe};
 use linerate_sys::echo_socket::EchoKind;
 use linerate_sys::{clock, sched, timestamps};
 
 use super::civil_time::CivilTime;
-use super::collector::{Collector, Keep, Telling, Wishes};
-use super::drive::{Ended, Pace, Rules, Run, Sink, drive};
+use super::collector::{Collector, SampleRetention, Telling, Wishes};
+use super::drive::{ProbePace, ProbeRun, ProbeRunEnd, ProbeRunRules, Sink, drive_probes};
 use super::fragments::{self, OnPath};
-use super::one_way::Ends;
-use super::outcome::{Outcome, rows};
-use super::socket_wire::{SocketWire, StampSession, Waiting};
+use super::one_way::OneWayEnds;
+use super::outcome::{PingOutcome, summary_rows};
+use super::socket_wire::{AnswerWaitMode, SocketWire, StampSession};
 use super::tick::Tick;
 use super::wire::{SendStamp, Wire};
 use super::{clock_check, meet, real_time, target};
 use crate::address::{resolve, resolve_server};
 use crate::context::Context;
 use crate::environment;
-use crate::path::witness::{self, Witness};
+use crate::path::witness::{self, PathWitness};
 
 /// Remembered probes: at 150,000/s the smallest covers 0.4 s, the largest 7 s.
 const REMEMBERED_MIN: u64 = 1 << 16;
@@ -51,37 +51,38 @@ const WARMUP_BYTES: u32 = 56;
 /// What ended it early; `record` keeps what came before.
 pub(crate) fn measure(
     plan: &PingPlan,
-    key: Option<Key>,
+    key: Option<StampKey>,
     context: &mut Context<'_>,
     record: &mut Record,
 ) -> Result<(), Failure> {
-    check(plan)?;
-    let peer = peer(plan)?;
-    let (kind, socket) = target::open(plan, peer)?;
+    check_plan(plan)?;
+    let peer = resolve_peer(plan)?;
+    let (kind, socket) = target::open_echo_socket(plan, peer)?;
     let mut wire = SocketWire::new(socket, kind, peer, waiting(plan));
     if let Some(ecn) = plan.ecn {
-        wire.use_class(plan.dscp.unwrap_or(0) << 2 | ecn.bits())?;
+        wire.use_class(plan.dscp.unwrap_or(0) << 2 | ecn.codepoint_bits())?;
     }
     if let Some(stamp) = &plan.stamp {
         wire.speak_stamp(stamp_session(*stamp, key)?);
     }
-    let _turn = plan.real_time.then(|| real_time::begin(waiting(plan))).transpose()?;
-    let witness = Witness::begin(peer.ip());
-    let _slack = sched::ShortSlack::begin();
+    let _turn = plan.real_time.then(|| real_time::enter_real_time(waiting(plan))).transpose()?;
+    let witness = PathWitness::begin_watching(peer.ip());
+    let _slack = sched::ShortSlack::shorten_slack();
     let tick = clock_check::calibrate();
-    record.ends = ends(&wire, peer, tick);
+    record.ends = record_ends(&wire, peer, tick);
     let started = clock::monotonic();
-    let mut session = Session { plan, peer, kind, wire, started, stamps: false, context, record };
+    let mut session =
+        PingSession { plan, peer, kind, wire, started, stamps: false, context, record };
     session.tell_target();
     session.note_setting();
     let outcome = session.prepare().and_then(|()| session.all_sizes(tick));
-    session.hear(witness);
+    session.record_paths(witness);
     outcome
 }
 
 /// The peer. A server that echoes UDP takes TCP on that port too, which shows the address of its
 /// name that it answers at.
-fn peer(plan: &PingPlan) -> Result<SocketAddr, Failure> {
+fn resolve_peer(plan: &PingPlan) -> Result<SocketAddr, Failure> {
     let server = ServerPlan {
         family: plan.family,
         connect_timeout_ns: plan.timeout_ns,
@@ -92,7 +93,7 @@ fn peer(plan: &PingPlan) -> Result<SocketAddr, Failure> {
     shown.flatten().map_or_else(first, Ok)
 }
 
-struct Session<'a, 'c> {
+struct PingSession<'a, 'c> {
     plan: &'a PingPlan,
     peer: SocketAddr,
     kind: EchoKind,
@@ -103,15 +104,15 @@ struct Session<'a, 'c> {
     record: &'a mut Record,
 }
 
-impl Session<'_, '_> {
+impl PingSession<'_, '_> {
     fn caveat(&mut self, caveat: Caveat) {
         (self.context.watch)(&Event::Caveat(caveat.clone()));
         self.record.caveats.push(caveat);
     }
 
     /// Keeps what the emulated paths on the way did meanwhile.
-    fn hear(&mut self, witness: Witness) {
-        self.record.paths = witness.end();
+    fn record_paths(&mut self, witness: PathWitness) {
+        self.record.paths = witness.collect_paths();
         for caveat in witness::caveats(&self.record.paths).collect::<Vec<_>>() {
             self.caveat(caveat);
         }
@@ -126,7 +127,7 @@ impl Session<'_, '_> {
             self.target_name(),
             sizes.join(", "),
             match &self.plan.stamp {
-                Some(stamp) => meet::words(*stamp),
+                Some(stamp) => meet::describe_session(*stamp),
                 None => kind_words(self.kind).to_owned(),
             },
             mode_words(self.plan),
@@ -200,7 +201,7 @@ impl Session<'_, '_> {
             let (run, paired) = self.one_run(size, Some(1), Telling::Nothing, |collector| {
                 collector.book.as_ref().map_or(0, |book| book.paired)
             })?;
-            if let Ended::Failed(failure) = run.ended {
+            if let ProbeRunEnd::Failed(failure) = run.ended {
                 return Err(failure);
             }
             pairs += paired;
@@ -245,9 +246,9 @@ impl Session<'_, '_> {
             lost += run.counts.lost;
             unsent += run.unsent;
             match run.ended {
-                Ended::Complete | Ended::Deadline => {}
-                Ended::Stopped => break,
-                Ended::Failed(failure) => return Err(failure),
+                ProbeRunEnd::Complete | ProbeRunEnd::Deadline => {}
+                ProbeRunEnd::Stopped => break,
+                ProbeRunEnd::Failed(failure) => return Err(failure),
             }
         }
         self.note_late_sends(late_sends, sent);
@@ -258,20 +259,23 @@ impl Session<'_, '_> {
     }
 
     /// One size from load to rows.
-    fn measure_size(&mut self, size: u32) -> Result<Run, Failure> {
+    fn measure_size(&mut self, size: u32) -> Result<ProbeRun, Failure> {
         let telling = match self.plan.mode {
             PingMode::Paced => Telling::EachProbe,
             PingMode::Flood | PingMode::Window(_) => Telling::Progress,
         };
-        let (run, mut outcome) =
-            self.one_run(size, self.plan.count, telling, |collector| Outcome::of(collector, size))?;
+        let (run, mut outcome) = self.one_run(size, self.plan.count, telling, |collector| {
+            PingOutcome::from_collector(collector, size)
+        })?;
         self.note_end(size, &run, outcome.kept_short);
         if self.stamps {
             self.note_missing_stamps(size, run.counts.answered, &outcome);
             self.note_broken_splits(size, &outcome);
         }
         self.record.clocks.extend(outcome.clocks.take());
-        self.record.summary.extend(rows(&outcome, &run).into_iter().map(|r| r.at_payload(size)));
+        self.record
+            .summary
+            .extend(summary_rows(&outcome, &run).into_iter().map(|r| r.at_payload(size)));
         let distributions = outcome.distributions.into_iter();
         self.record.distributions.extend(distributions.map(|d| d.at_payload(size)));
         self.record.series.extend(outcome.series);
@@ -287,31 +291,33 @@ impl Session<'_, '_> {
         count: Option<u64>,
         telling: Telling,
         take: impl FnOnce(&Collector<'_>) -> T,
-    ) -> Result<(Run, T), Failure> {
+    ) -> Result<(ProbeRun, T), Failure> {
         let warmup = telling == Telling::Nothing;
-        self.wire.load(payload_bytes, u64::from_ne_bytes(clock::random_bytes()))?;
+        self.wire.prepare_run(payload_bytes, u64::from_ne_bytes(clock::random_bytes()))?;
         let wishes = Wishes {
             payload_bytes,
             count,
             telling,
             stamps: self.stamps,
             keep: match self.plan.mode {
-                _ if warmup => Keep::Nothing,
-                _ if self.plan.keep_samples => Keep::All,
-                PingMode::Paced => Keep::Some,
-                PingMode::Flood | PingMode::Window(_) => Keep::Nothing,
+                _ if warmup => SampleRetention::Nothing,
+                _ if self.plan.keep_samples => SampleRetention::All,
+                PingMode::Paced => SampleRetention::Some,
+                PingMode::Flood | PingMode::Window(_) => SampleRetention::Nothing,
             },
-            four_times: self.wire.first_on_wire().filter(|_| !warmup).map(|first_on_wire| Ends {
-                first_on_wire,
-                one_clock: self.is_own_peer(),
-                clock_step_ns: self.clock_step_ns(),
-                local_error: CivilTime::ask().error(),
+            four_times: self.wire.first_on_wire().filter(|_| !warmup).map(|first_on_wire| {
+                OneWayEnds {
+                    first_on_wire,
+                    one_clock: self.is_own_peer(),
+                    clock_step_ns: self.clock_step_ns(),
+                    local_error: CivilTime::ask_clock_keepers().largest_error(),
+                }
             }),
             started: self.started,
         };
-        let rules = self.rules(count, warmup);
+        let rules = self.run_rules(count, warmup);
         let mut collector = Collector::new(wishes, self.context.watch);
-        let run = drive(&mut self.wire, &rules, &self.context.stop, &mut collector);
+        let run = drive_probes(&mut self.wire, &rules, &self.context.stop, &mut collector);
         let last_pairs = collector.book.as_ref().map_or(0, |book| book.paired);
         if self.stamps && last_pairs < run.counts.answered {
             clock::sleep(LAST_STAMPS);
@@ -324,27 +330,29 @@ impl Session<'_, '_> {
         Ok((run, taken))
     }
 
-    fn rules(&self, count: Option<u64>, warmup: bool) -> Rules<'static> {
+    fn run_rules(&self, count: Option<u64>, warmup: bool) -> ProbeRunRules<'static> {
         let pace = match (self.plan.mode, self.plan.poisson_seed) {
-            _ if warmup => Pace::Window(1),
-            (PingMode::Paced, Some(seed)) => Pace::Poisson { mean_ns: self.plan.interval_ns, seed },
-            (PingMode::Paced, None) => Pace::Every(self.plan.interval_ns),
-            (PingMode::Flood, _) => Pace::Window(1),
-            (PingMode::Window(window), _) => Pace::Window(u64::from(window)),
+            _ if warmup => ProbePace::Window(1),
+            (PingMode::Paced, Some(seed)) => {
+                ProbePace::Poisson { mean_ns: self.plan.interval_ns, seed }
+            }
+            (PingMode::Paced, None) => ProbePace::Every(self.plan.interval_ns),
+            (PingMode::Flood, _) => ProbePace::Window(1),
+            (PingMode::Window(window), _) => ProbePace::Window(u64::from(window)),
         };
         let deadline = self.plan.deadline_ns.filter(|_| !warmup);
         let deadline = deadline.map(|span| clock::monotonic() + Duration::from_nanos(span));
-        let limits = Limits {
+        let limits = EchoTrackerLimits {
             timeout_ns: self.plan.timeout_ns,
             capacity: if warmup { 1 << 4 } else { remembered(self.plan) as usize },
         };
-        Rules { pace, count, deadline, limits, spacing: None }
+        ProbeRunRules { pace, count, deadline, limits, spacing: None }
     }
 
     fn note_fragments(&mut self, payload_bytes: u32) {
         let Some(mtu_bytes) = self.wire.socket().mtu_bytes() else { return };
-        let family = if self.peer.is_ipv4() { Family::V4 } else { Family::V6 };
-        let count = fragments::count(OnPath { family, payload_bytes, mtu_bytes });
+        let family = if self.peer.is_ipv4() { IpFamily::V4 } else { IpFamily::V6 };
+        let count = fragments::fragment_count(OnPath { family, payload_bytes, mtu_bytes });
         if count > 1 && !self.plan.dont_fragment {
             self.caveat(Caveat::new(
                 CaveatCode::Fragmented,
@@ -357,16 +365,16 @@ impl Session<'_, '_> {
         }
     }
 
-    fn note_end(&mut self, size: u32, run: &Run, kept_short: Option<u64>) {
-        let cut = matches!(run.ended, Ended::Stopped | Ended::Deadline);
+    fn note_end(&mut self, size: u32, run: &ProbeRun, kept_short: Option<u64>) {
+        let cut = matches!(run.ended, ProbeRunEnd::Stopped | ProbeRunEnd::Deadline);
         if cut && let Some(count) = self.plan.count {
             self.caveat(Caveat::new(
                 CaveatCode::CutShort,
                 format!("{} of {count} probes of {size} bytes were settled", run.counts.sent),
                 "run again without interrupting, or with a longer -w",
             ));
-            if run.ended == Ended::Stopped {
-                self.record.status = Status::Interrupted;
+            if run.ended == ProbeRunEnd::Stopped {
+                self.record.status = RecordStatus::Interrupted;
             }
         }
         if let Some(kept) = kept_short {
@@ -393,7 +401,7 @@ impl Session<'_, '_> {
 }
 
 /// The session of a STAMP plan.
-fn stamp_session(plan: StampPlan, key: Option<Key>) -> Result<StampSession, Failure> {
+fn stamp_session(plan: StampPlan, key: Option<StampKey>) -> Result<StampSession, Failure> {
     if plan.authenticated != key.is_some() {
         let reason = if plan.authenticated { "it is not here" } else { "the plan has none" };
         return Err(Failure::new(Fault::Usage, "use", "the key of STAMP", reason)
@@ -404,7 +412,7 @@ fn stamp_session(plan: StampPlan, key: Option<Key>) -> Result<StampSession, Fail
     Ok(StampSession { key, ssid, reply_dscp: plan.reply_dscp, next: 0 })
 }
 
-fn check(plan: &PingPlan) -> Result<(), Failure> {
+fn check_plan(plan: &PingPlan) -> Result<(), Failure> {
     let refuse = |object: &str, reason: String, advice: &str| {
         Err(Failure::new(Fault::Usage, "read", object, reason).advise(advice))
     };
@@ -458,13 +466,13 @@ fn remembered(plan: &PingPlan) -> u64 {
     under_way.saturating_mul(2).max(asked).min(REMEMBERED_MAX)
 }
 
-fn waiting(plan: &PingPlan) -> Waiting {
+fn waiting(plan: &PingPlan) -> AnswerWaitMode {
     match (plan.wait, plan.mode) {
-        (WaitMode::Spin, _) => Waiting::Spin,
+        (WaitMode::Spin, _) => AnswerWaitMode::Spin,
         (WaitMode::Auto, PingMode::Flood | PingMode::Window(_)) if sched::cpus_allowed() > 1 => {
-            Waiting::SpinThenSleep(SPIN_NS)
+            AnswerWaitMode::SpinThenSleep(SPIN_NS)
         }
-        (WaitMode::Auto | WaitMode::Block, _) => Waiting::Sleep,
+        (WaitMode::Auto | WaitMode::Block, _) => AnswerWaitMode::Sleep,
     }
 }
 
@@ -479,9 +487,9 @@ const fn kind_words(kind: EchoKind) -> &'static str {
 
 fn mode_words(plan: &PingPlan) -> String {
     let wait = match waiting(plan) {
-        Waiting::Spin => "spinning",
-        Waiting::SpinThenSleep(_) => "spinning up to 1 ms",
-        Waiting::Sleep => "sleeping",
+        AnswerWaitMode::Spin => "spinning",
+        AnswerWaitMode::SpinThenSleep(_) => "spinning up to 1 ms",
+        AnswerWaitMode::Sleep => "sleeping",
     };
     let mode = match plan.mode {
         PingMode::Paced => {
@@ -501,13 +509,16 @@ fn mode_words(plan: &PingPlan) -> String {
     format!("{mode}, {wait}, {transport}")
 }
 
-fn ends(wire: &SocketWire, peer: SocketAddr, tick: Option<Tick>) -> Vec<End> {
-    let local = End {
+fn record_ends(wire: &SocketWire, peer: SocketAddr, tick: Option<Tick>) -> Vec<MeasurementEnd> {
+    let local = MeasurementEnd {
         address: wire.socket().local_address().map(|address| address.to_string()),
         clock_tick_ns: tick.map(|tick| tick.step_ns),
         ..environment::local_end(Some(peer.ip()))
     };
-    let remote =
-        End { role: "remote".to_owned(), address: Some(peer.ip().to_string()), ..End::default() };
+    let remote = MeasurementEnd {
+        role: "remote".to_owned(),
+        address: Some(peer.ip().to_string()),
+        ..MeasurementEnd::default()
+    };
     vec![local, remote]
 }

@@ -20,7 +20,7 @@ pub fn run_several(
     stop: &Stop,
     watch: &mut dyn FnMut(usize, &Event),
 ) -> Vec<Record> {
-    let calibration = clock_check::quick(stop);
+    let calibration = clock_check::quick_calibration(stop);
     let (events, heard) = mpsc::channel();
     thread::scope(|scope| {
         let begin = |(index, plan): (usize, &PingPlan)| {
@@ -39,6 +39,8 @@ pub fn run_several(
         drop(events);
         heard.iter().for_each(|(index, event)| watch(index, &event));
         let ended = threads.into_iter().map(thread::ScopedJoinHandle::join);
-        ended.map(|it| it.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        ended
+            .map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
     })
 }

@@ -9,16 +9,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use etherparse::Ipv4HeaderSlice;
-use linerate_core::record::{Failure, Family, Fault};
+use linerate_core::record::{Failure, Fault, IpFamily};
 use linerate_core::time::MonoTime;
 use linerate_proto::echo::{IcmpProbe, PeerTimes, UdpProbe, class_of_question};
 use linerate_proto::frame::icmp;
-use linerate_proto::stamp::{Key, ProbeOptions, Reflected, StampProbe};
+use linerate_proto::stamp::{ProbeOptions, Reflected, StampKey, StampProbe};
 use linerate_sys::clock;
 use linerate_sys::echo_socket::{EchoKind, EchoSocket};
 use linerate_sys::timestamps::Notice;
 
-use super::wire::{Arrival, SendStamp, Wire};
+use super::wire::{ProbeAnswer, SendStamp, Wire};
 use crate::failure::words_of;
 
 /// IPv4 allows 65535 bytes with header; a receive buffer of this size holds any answer.
@@ -28,7 +28,7 @@ const NOTICES_PER_LOOK: usize = 64;
 
 /// What probes are made of.
 #[derive(Debug)]
-enum Probe {
+enum WireProbe {
     Icmp(IcmpProbe),
     Udp(UdpProbe),
     Stamp(StampProbe),
@@ -38,7 +38,7 @@ enum Probe {
 /// go on, so that a follow-up never crosses sessions.
 #[derive(Clone, Debug)]
 pub(crate) struct StampSession {
-    pub(crate) key: Option<Key>,
+    pub(crate) key: Option<StampKey>,
     pub(crate) ssid: u16,
     pub(crate) reply_dscp: Option<u8>,
     /// Number on the wire of the next run's first probe.
@@ -47,12 +47,12 @@ pub(crate) struct StampSession {
 
 impl StampSession {
     /// The packets of a size that has room for the base.
-    fn probe(&self, bytes: usize) -> StampProbe {
+    fn stamp_probe(&self, bytes: usize) -> StampProbe {
         let options = ProbeOptions {
             bytes,
             ssid: self.ssid,
             key: self.key.clone(),
-            error: super::civil_time::CivilTime::ask().of_stamps(),
+            error: super::civil_time::CivilTime::ask_clock_keepers().of_stamps(),
             first_sequence: self.next,
             reply_dscp: self.reply_dscp,
         };
@@ -62,7 +62,7 @@ impl StampSession {
 
 /// How to pass time while no answer is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waiting {
+pub(crate) enum AnswerWaitMode {
     /// Ask again at once.
     Spin,
     /// Ask again at once for so many ns after the last send, then sleep.
@@ -77,8 +77,8 @@ pub(crate) struct SocketWire {
     socket: EchoSocket,
     kind: EchoKind,
     peer: SocketAddr,
-    family: Family,
-    waiting: Waiting,
+    family: IpFamily,
+    waiting: AnswerWaitMode,
     /// Ask for control messages with each answer.
     notes: bool,
     stamps: bool,
@@ -88,7 +88,7 @@ pub(crate) struct SocketWire {
     peer_times: bool,
     /// They have this traffic class, ask for it in answers, and how it came there.
     class: Option<u8>,
-    probe: Probe,
+    probe: WireProbe,
     buffer: Vec<u8>,
     /// Of STAMP.
     session: Option<StampSession>,
@@ -114,9 +114,9 @@ impl SocketWire {
         socket: EchoSocket,
         kind: EchoKind,
         peer: SocketAddr,
-        waiting: Waiting,
+        waiting: AnswerWaitMode,
     ) -> Self {
-        let family = if peer.is_ipv4() { Family::V4 } else { Family::V6 };
+        let family = if peer.is_ipv4() { IpFamily::V4 } else { IpFamily::V6 };
         Self {
             socket,
             kind,
@@ -128,7 +128,7 @@ impl SocketWire {
             queue_stamps: false,
             peer_times: false,
             class: None,
-            probe: Probe::Icmp(IcmpProbe::new(family, None, 0, 0)),
+            probe: WireProbe::Icmp(IcmpProbe::new(family, None, 0, 0)),
             buffer: vec![0; PACKET_BYTES_MAX],
             session: None,
             newest: 0,
@@ -144,7 +144,7 @@ impl SocketWire {
     /// not match. Probe numbers start from 0.
     /// # Errors
     /// When the size has no room for what a UDP probe must carry, or stamps cannot be restarted.
-    pub(crate) fn load(&mut self, payload_bytes: u32, cookie: u64) -> Result<(), Failure> {
+    pub(crate) fn prepare_run(&mut self, payload_bytes: u32, cookie: u64) -> Result<(), Failure> {
         let len = payload_bytes as usize;
         if let Some(session) = self.session.as_mut().filter(|_| self.sent) {
             // The first run, a warm-up, leaves out a number: a reflector that counts itself does
@@ -154,29 +154,29 @@ impl SocketWire {
         }
         self.sent = false;
         self.probe = match (self.kind, &self.session) {
-            (EchoKind::Udp, Some(session)) => Probe::Stamp(session.probe(len)),
+            (EchoKind::Udp, Some(session)) => WireProbe::Stamp(session.stamp_probe(len)),
             (EchoKind::Udp, None) if self.peer_times => {
                 let probe = udp_probe(len, cookie)?.asking_times();
-                Probe::Udp(match self.class {
+                WireProbe::Udp(match self.class {
                     Some(class) => probe.asking_class(class),
                     None => probe,
                 })
             }
-            (EchoKind::Udp, None) => Probe::Udp(udp_probe(len, cookie)?),
+            (EchoKind::Udp, None) => WireProbe::Udp(udp_probe(len, cookie)?),
             (EchoKind::IcmpDatagram, _) => {
-                Probe::Icmp(IcmpProbe::new(self.family, None, len, cookie))
+                WireProbe::Icmp(IcmpProbe::new(self.family, None, len, cookie))
             }
             (EchoKind::IcmpXdp, _) => {
                 let identifier = (cookie >> 48) as u16;
                 self.show_only(identifier)?;
                 let probe = IcmpProbe::new(self.family, Some(identifier), len, cookie);
                 let own = self.socket.local_address().unwrap_or_else(|| self.peer.ip());
-                Probe::Icmp(probe.past_the_kernel(own, self.peer.ip()))
+                WireProbe::Icmp(probe.past_the_kernel(own, self.peer.ip()))
             }
             (EchoKind::IcmpRaw, _) => {
                 let identifier = (cookie >> 48) as u16;
                 self.show_only(identifier)?;
-                Probe::Icmp(IcmpProbe::new(self.family, Some(identifier), len, cookie))
+                WireProbe::Icmp(IcmpProbe::new(self.family, Some(identifier), len, cookie))
             }
         };
         self.newest = 0;
@@ -325,18 +325,18 @@ impl SocketWire {
     fn parse(&self, len: usize) -> Option<Parsed> {
         let bytes = &self.buffer[..len];
         match (&self.probe, self.kind, self.family) {
-            (Probe::Stamp(probe), ..) => {
+            (WireProbe::Stamp(probe), ..) => {
                 let now_ns = clock::realtime_ns();
                 let (sequence, told) = probe.answered(bytes, self.newest, now_ns)?;
                 Some((sequence, None, Some((told, now_ns))))
             }
-            (Probe::Udp(probe), ..) => Some((probe.answered(bytes)?, None, None)),
-            (Probe::Icmp(probe), EchoKind::IcmpRaw, Family::V4) => {
+            (WireProbe::Udp(probe), ..) => Some((probe.answered(bytes)?, None, None)),
+            (WireProbe::Icmp(probe), EchoKind::IcmpRaw, IpFamily::V4) => {
                 let header = Ipv4HeaderSlice::from_slice(bytes).ok()?;
                 let message = &bytes[header.slice().len()..];
                 Some((probe.answered(message, self.newest)?, Some(header.ttl()), None))
             }
-            (Probe::Icmp(probe), ..) => Some((probe.answered(bytes, self.newest)?, None, None)),
+            (WireProbe::Icmp(probe), ..) => Some((probe.answered(bytes, self.newest)?, None, None)),
         }
     }
 }
@@ -351,17 +351,17 @@ impl Wire for SocketWire {
     }
 
     #[inline]
-    fn send(&mut self, sequence: u64) -> Result<Option<MonoTime>, Failure> {
+    fn send_probe(&mut self, sequence: u64) -> Result<Option<MonoTime>, Failure> {
         // A pending error of an earlier probe is told instead of sending; then send again. Two
         // may wait: one from the network, one from the error queue.
         for _ in 0..3 {
             let t1 = clock::monotonic();
             let packet = match &mut self.probe {
-                Probe::Icmp(probe) => probe.request(sequence, t1.nanos()),
-                Probe::Udp(probe) => probe.request(sequence, t1.nanos()),
-                Probe::Stamp(probe) => probe.request(sequence, clock::realtime_ns()),
+                WireProbe::Icmp(probe) => probe.request(sequence, t1.as_nanos()),
+                WireProbe::Udp(probe) => probe.request(sequence, t1.as_nanos()),
+                WireProbe::Stamp(probe) => probe.request(sequence, clock::realtime_ns()),
             };
-            let Err(error) = self.socket.send(packet) else {
+            let Err(error) = self.socket.send_packet(packet) else {
                 self.newest = sequence;
                 self.sent = true;
                 self.last_send = t1;
@@ -384,7 +384,7 @@ impl Wire for SocketWire {
     }
 
     #[inline]
-    fn receive(&mut self) -> Result<Option<Arrival>, Failure> {
+    fn receive(&mut self) -> Result<Option<ProbeAnswer>, Failure> {
         let taken = if self.notes {
             self.socket.receive_with_notes(&mut self.buffer)
         } else {
@@ -401,7 +401,7 @@ impl Wire for SocketWire {
         let bytes = &self.buffer[..packet.len];
         let class_there = self.class.and_then(|_| class_of_question(bytes));
         let peer = self.peer_times.then(|| PeerTimes::from_answer(bytes)).flatten();
-        Ok(answer.map(|(sequence, ttl, reflected)| Arrival {
+        Ok(answer.map(|(sequence, ttl, reflected)| ProbeAnswer {
             sequence,
             at,
             ttl: packet.ttl.or(ttl),
@@ -412,18 +412,18 @@ impl Wire for SocketWire {
         }))
     }
 
-    fn wait(&mut self, now: MonoTime, until: MonoTime) {
+    fn wait_until(&mut self, now: MonoTime, until: MonoTime) {
         let spin = match self.waiting {
-            Waiting::Spin => true,
-            Waiting::SpinThenSleep(span_ns) => now.nanos_since(self.last_send) < span_ns,
-            Waiting::Sleep => false,
+            AnswerWaitMode::Spin => true,
+            AnswerWaitMode::SpinThenSleep(span_ns) => now.nanos_since(self.last_send) < span_ns,
+            AnswerWaitMode::Sleep => false,
         };
         if spin {
             std::hint::spin_loop();
             return;
         }
         let span = Duration::from_nanos(until.nanos_since(now));
-        if self.socket.wait(span).notices {
+        if self.socket.wait_for_packet(span).notices {
             // Unread notices would end every following wait at once.
             self.read_notices();
         }
@@ -477,7 +477,7 @@ fn is_network_error(error: &io::Error) -> bool {
         )
 }
 
-fn describe(family: Family, errno: i32, from: Option<IpAddr>, kind: u8, code: u8) -> String {
+fn describe(family: IpFamily, errno: i32, from: Option<IpAddr>, kind: u8, code: u8) -> String {
     match from {
         Some(router) => format!("{router}: {}", icmp::reason(family, kind, code)),
         // No answer to ARP or to a neighbour solicitation; the kernel's words speak of routes.

@@ -35,7 +35,7 @@ impl CivilOffset {
     }
 
     /// Notes what was read.
-    pub(crate) fn renew(&mut self, now: MonoTime, offset_ns: i64) {
+    pub(crate) fn note_offset(&mut self, now: MonoTime, offset_ns: i64) {
         if let Some((_, before)) = self.known.replace((now, offset_ns)) {
             let step_ns = offset_ns.wrapping_sub(before);
             let most = self.stepped_ns.map_or(CLOCK_SLACK_NS, i64::unsigned_abs);
@@ -46,13 +46,13 @@ impl CivilOffset {
     }
 
     /// The civil time of a monotonic one.
-    pub(crate) fn at(&self, time: MonoTime) -> u64 {
-        time.nanos().saturating_add_signed(self.known.map_or(0, |(_, offset)| offset))
+    pub(crate) fn civil_time_ns(&self, time: MonoTime) -> u64 {
+        time.as_nanos().saturating_add_signed(self.known.map_or(0, |(_, offset)| offset))
     }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+struct StampSlot {
     sequence: u64,
     queued_ns: Option<u64>,
     departed_ns: Option<u64>,
@@ -72,7 +72,7 @@ pub(crate) struct Answered {
 
 /// Where the round trip of one probe passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Placed {
+pub(crate) struct RoundTripParts {
     /// From the driver to the arrival of the answer: the path and the peer.
     pub(crate) path_ns: u64,
     /// The rest, which with the path makes the program's round trip to the ns.
@@ -93,7 +93,7 @@ pub(crate) struct OwnParts {
 /// Stamps that wait for the others of their probe.
 #[derive(Clone, Debug)]
 pub(crate) struct StampBook {
-    slots: Vec<Slot>,
+    slots: Vec<StampSlot>,
     /// Pairs that were possible.
     pub(crate) paired: u64,
     /// Pairs that were not.
@@ -104,39 +104,39 @@ pub(crate) struct StampBook {
 
 impl StampBook {
     pub(crate) fn new() -> Self {
-        Self { slots: vec![Slot::default(); WAITING_MAX], paired: 0, impossible: 0, split: 0 }
+        Self { slots: vec![StampSlot::default(); WAITING_MAX], paired: 0, impossible: 0, split: 0 }
     }
 
     /// Notes a stamp before the queueing discipline, which comes before that of the driver.
     pub(crate) fn queued(&mut self, sequence: u64, queued_ns: u64) {
-        self.slot(sequence).queued_ns = Some(queued_ns);
+        self.probe_slot(sequence).queued_ns = Some(queued_ns);
     }
 
     /// Notes a send stamp; returns where the time passed when that completes a pair.
-    pub(crate) fn departed(&mut self, sequence: u64, departed_ns: u64) -> Option<Placed> {
-        self.slot(sequence).departed_ns = Some(departed_ns);
-        self.pair(sequence)
+    pub(crate) fn departed(&mut self, sequence: u64, departed_ns: u64) -> Option<RoundTripParts> {
+        self.probe_slot(sequence).departed_ns = Some(departed_ns);
+        self.pair_stamps(sequence)
     }
 
     /// Notes an answer; returns as above.
-    pub(crate) fn answered(&mut self, sequence: u64, answered: Answered) -> Option<Placed> {
-        self.slot(sequence).answered = Some(answered);
-        self.pair(sequence)
+    pub(crate) fn answered(&mut self, sequence: u64, answered: Answered) -> Option<RoundTripParts> {
+        self.probe_slot(sequence).answered = Some(answered);
+        self.pair_stamps(sequence)
     }
 
-    fn slot(&mut self, sequence: u64) -> &mut Slot {
+    fn probe_slot(&mut self, sequence: u64) -> &mut StampSlot {
         let slot = &mut self.slots[(sequence % WAITING_MAX as u64) as usize];
         if slot.sequence != sequence {
-            *slot = Slot { sequence, ..Slot::default() };
+            *slot = StampSlot { sequence, ..StampSlot::default() };
         }
         slot
     }
 
-    fn pair(&mut self, sequence: u64) -> Option<Placed> {
-        let slot = self.slot(sequence);
+    fn pair_stamps(&mut self, sequence: u64) -> Option<RoundTripParts> {
+        let slot = self.probe_slot(sequence);
         let (queued_ns, departed_ns, answered) =
             (slot.queued_ns, slot.departed_ns?, slot.answered?);
-        *slot = Slot { sequence, ..Slot::default() };
+        *slot = StampSlot { sequence, ..StampSlot::default() };
         let Answered { t1_ns, t4_ns, arrived_ns } = answered;
         let whole_ns = t4_ns.saturating_sub(t1_ns);
         let path_ns = arrived_ns.checked_sub(departed_ns);
@@ -154,7 +154,7 @@ impl StampBook {
             })
         });
         self.split += u64::from(own.is_some());
-        Some(Placed { path_ns, own })
+        Some(RoundTripParts { path_ns, own })
     }
 }
 
@@ -163,21 +163,21 @@ mod tests {
     use super::*;
 
     /// Of a probe whose program had the answer at a time, `rtt_ns` after it sent it.
-    fn own(t4_ns: u64, rtt_ns: u64, arrived_ns: u64) -> Answered {
+    fn answered_at(t4_ns: u64, rtt_ns: u64, arrived_ns: u64) -> Answered {
         Answered { t1_ns: t4_ns - rtt_ns, t4_ns, arrived_ns }
     }
 
-    fn path(path_ns: u64) -> Option<Placed> {
-        Some(Placed { path_ns, own: None })
+    fn path_without_own(path_ns: u64) -> Option<RoundTripParts> {
+        Some(RoundTripParts { path_ns, own: None })
     }
 
     #[test]
     fn halves_pair_in_either_order() {
         let mut book = StampBook::new();
         assert_eq!(book.departed(1, 100_000), None);
-        assert_eq!(book.answered(2, own(206_000, 9_000, 205_000)), None);
-        assert_eq!(book.answered(1, own(103_000, 7_000, 102_000)), path(2_000));
-        assert_eq!(book.departed(2, 200_000), path(5_000));
+        assert_eq!(book.answered(2, answered_at(206_000, 9_000, 205_000)), None);
+        assert_eq!(book.answered(1, answered_at(103_000, 7_000, 102_000)), path_without_own(2_000));
+        assert_eq!(book.departed(2, 200_000), path_without_own(5_000));
         assert_eq!((book.paired, book.impossible, book.split), (2, 0, 0));
     }
 
@@ -224,7 +224,7 @@ mod tests {
             book.queued(sequence, queued_ns);
             book.departed(sequence, 102_000);
             let answered = Answered { t1_ns: 100_000, t4_ns: 107_000, arrived_ns };
-            assert_eq!(book.answered(sequence, answered), path(arrived_ns - 102_000));
+            assert_eq!(book.answered(sequence, answered), path_without_own(arrived_ns - 102_000));
         }
         assert_eq!((book.paired, book.impossible, book.split), (3, 0, 0));
     }
@@ -234,25 +234,25 @@ mod tests {
         let mut civil = CivilOffset::default();
         let at = |ms: u64| MonoTime::from_nanos(ms * 1_000_000);
         assert!(civil.is_old(at(0)));
-        civil.renew(at(1), 500);
-        assert_eq!(civil.at(at(2)), 2_000_500);
+        civil.note_offset(at(1), 500);
+        assert_eq!(civil.civil_time_ns(at(2)), 2_000_500);
         assert!(!civil.is_old(at(1001)) && civil.is_old(at(1002)));
-        civil.renew(at(1002), 510);
+        civil.note_offset(at(1002), 510);
         assert_eq!(civil.stepped_ns, None);
-        civil.renew(at(2003), -3_000_000);
-        civil.renew(at(3004), -3_100_000);
+        civil.note_offset(at(2003), -3_000_000);
+        civil.note_offset(at(3004), -3_100_000);
         assert_eq!(civil.stepped_ns, Some(-3_000_510));
-        assert_eq!(civil.at(at(3005)), 3_005_000_000 - 3_100_000);
+        assert_eq!(civil.civil_time_ns(at(3005)), 3_005_000_000 - 3_100_000);
     }
 
     #[test]
     fn a_pair_that_cannot_be_is_left_out() {
         let mut book = StampBook::new();
         book.departed(1, 100_000);
-        let early = own(103_000, 7_000, 99_999);
+        let early = answered_at(103_000, 7_000, 99_999);
         assert_eq!(book.answered(1, early), None, "answer before the probe");
         book.departed(2, 100_000);
-        let long = own(108_001, 7_000, 108_001);
+        let long = answered_at(108_001, 7_000, 108_001);
         assert_eq!(book.answered(2, long), None, "longer than the program's own");
         assert_eq!((book.paired, book.impossible), (0, 2));
     }
@@ -262,7 +262,7 @@ mod tests {
         let mut book = StampBook::new();
         book.departed(5, 100_000);
         let later = 5 + WAITING_MAX as u64;
-        assert_eq!(book.answered(later, own(100_600, 7_000, 100_500)), None);
-        assert_eq!(book.departed(later, 100_100), path(400));
+        assert_eq!(book.answered(later, answered_at(100_600, 7_000, 100_500)), None);
+        assert_eq!(book.departed(later, 100_100), path_without_own(400));
     }
 }

@@ -6,7 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use linerate_core::record::{Failure, Fault, PingMode, PingPlan, PingTransport};
 use linerate_sys::Error;
-use linerate_sys::echo_socket::{EchoKind, EchoOptions, EchoSocket, OpenError, OpenStep, Source};
+use linerate_sys::echo_socket::{
+    EchoKind, EchoOptions, EchoSocket, OpenError, OpenStep, ProbeBindSource,
+};
 
 use crate::failure::{unreachable_words, words_of};
 
@@ -16,7 +18,10 @@ const WINDOW_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 /// Opens the best socket that this process may open: ICMP datagram, else ICMP raw; or UDP.
 /// # Errors
 /// When none may be opened, or the peer has no route.
-pub(crate) fn open(plan: &PingPlan, peer: SocketAddr) -> Result<(EchoKind, EchoSocket), Failure> {
+pub(crate) fn open_echo_socket(
+    plan: &PingPlan,
+    peer: SocketAddr,
+) -> Result<(EchoKind, EchoSocket), Failure> {
     let options = options(plan, peer);
     if plan.flow_label.is_some() && peer.is_ipv4() {
         let reason = "IPv4 has no flow label";
@@ -55,8 +60,8 @@ pub(crate) fn open(plan: &PingPlan, peer: SocketAddr) -> Result<(EchoKind, EchoS
 
 fn options(plan: &PingPlan, peer: SocketAddr) -> EchoOptions {
     let source = plan.bind.as_ref().map(|bind| match bind.parse() {
-        Ok(address) => Source::Address(address),
-        Err(_) => Source::Interface(bind.clone()),
+        Ok(address) => ProbeBindSource::Address(address),
+        Err(_) => ProbeBindSource::Interface(bind.clone()),
     });
     let many = matches!(plan.mode, PingMode::Window(window) if window > 1);
     EchoOptions {

@@ -32,7 +32,7 @@ pub struct Tick {
 
 /// Finds the step behind differences of successive readings, which should vary by more than one
 /// step. `None` when there are fewer than 16 that are not 0.
-pub fn find(differences_ns: &[u64]) -> Option<Tick> {
+pub fn find_tick(differences_ns: &[u64]) -> Option<Tick> {
     let smallest = differences_ns.iter().copied().filter(|d| *d > 0).min()?;
     let limit = smallest.saturating_mul(DIFFERENCE_MAX);
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
@@ -43,13 +43,16 @@ pub fn find(differences_ns: &[u64]) -> Option<Tick> {
         return None;
     }
     if smallest >= COARSE_NS {
-        return Some(Tick { step_ns: smallest as f64, score: score(&counts, smallest as f64) });
+        return Some(Tick {
+            step_ns: smallest as f64,
+            score: periodicity_score(&counts, smallest as f64),
+        });
     }
     let mut best = Tick { step_ns: 1.0, score: 0.0 };
     // A little above the smallest difference, which rounding may have made 1 ns too short.
     let mut step_ns = smallest as f64 + 1.0;
     while step_ns >= STEP_MIN_NS {
-        let score = score(&counts, step_ns);
+        let score = periodicity_score(&counts, step_ns);
         if score > best.score {
             best = Tick { step_ns, score };
         }
@@ -60,7 +63,7 @@ pub fn find(differences_ns: &[u64]) -> Option<Tick> {
 }
 
 /// Length of the mean of exp(2πi d/g).
-fn score(counts: &BTreeMap<u64, u64>, step_ns: f64) -> f64 {
+fn periodicity_score(counts: &BTreeMap<u64, u64>, step_ns: f64) -> f64 {
     let (mut re, mut im, mut total) = (0.0, 0.0, 0.0);
     for (difference, count) in counts {
         let (sin, cos) = (TAU * (*difference as f64) / step_ns).sin_cos();
@@ -91,7 +94,7 @@ mod tests {
     #[test]
     fn the_step_of_a_made_clock_is_found() {
         for step in [5.0, 8.0, 10.0, 10.05, 13.3, 20.0] {
-            let tick = find(&readings(step, 4000)).expect("enough readings");
+            let tick = find_tick(&readings(step, 4000)).expect("enough readings");
             assert!((tick.step_ns / step - 1.0).abs() < 0.02, "{step}: {tick:?}");
             assert!(tick.score > SCORE_MIN, "{step}: {tick:?}");
         }
@@ -99,21 +102,21 @@ mod tests {
 
     #[test]
     fn a_clock_without_a_coarser_step_says_1_ns() {
-        let tick = find(&readings(1.0, 4000)).expect("enough readings");
+        let tick = find_tick(&readings(1.0, 4000)).expect("enough readings");
         assert!((tick.step_ns - 1.0).abs() < f64::EPSILON, "{tick:?}");
     }
 
     #[test]
     fn a_coarse_clock_shows_its_step_directly() {
         let differences = [0, 0, 4_000_000].repeat(20);
-        let tick = find(&differences).expect("enough readings");
+        let tick = find_tick(&differences).expect("enough readings");
         assert!((tick.step_ns - 4_000_000.0).abs() < 1.0, "{tick:?}");
     }
 
     #[test]
     fn too_few_readings_tell_nothing() {
-        assert_eq!(find(&[]), None);
-        assert_eq!(find(&[0; 100]), None);
-        assert_eq!(find(&[10; 15]), None);
+        assert_eq!(find_tick(&[]), None);
+        assert_eq!(find_tick(&[0; 100]), None);
+        assert_eq!(find_tick(&[10; 15]), None);
     }
 }

@@ -7,7 +7,7 @@ use linerate_proto::stamp::Reflected;
 
 /// An answer to one of our probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Arrival {
+pub(crate) struct ProbeAnswer {
     /// The probe that it answers.
     pub(crate) sequence: u64,
     /// T4: read right after the answer was taken from the kernel.
@@ -34,9 +34,9 @@ pub(crate) enum SendStamp {
     Left(u64),
 }
 
-impl Arrival {
+impl ProbeAnswer {
     /// An answer that nothing more is known of.
-    pub(crate) const fn of(sequence: u64, at: MonoTime) -> Self {
+    pub(crate) const fn from_sequence(sequence: u64, at: MonoTime) -> Self {
         let (ttl, stamp_ns, peer, reflected) = (None, None, None, None);
         Self { sequence, at, ttl, stamp_ns, peer, classes: [None; 2], reflected }
     }
@@ -47,11 +47,11 @@ pub(crate) trait Wire {
     /// Now.
     fn now(&self) -> MonoTime;
     /// Sends a probe and returns T1, read just before; `None` when the kernel has no room now.
-    fn send(&mut self, sequence: u64) -> Result<Option<MonoTime>, Failure>;
+    fn send_probe(&mut self, sequence: u64) -> Result<Option<MonoTime>, Failure>;
     /// Takes an answer if one is there.
-    fn receive(&mut self) -> Result<Option<Arrival>, Failure>;
+    fn receive(&mut self) -> Result<Option<ProbeAnswer>, Failure>;
     /// Passes time until something may be there, `until` at the latest. May return early.
-    fn wait(&mut self, now: MonoTime, until: MonoTime);
+    fn wait_until(&mut self, now: MonoTime, until: MonoTime);
     /// Hands over the kernel's send stamps that came since, with their probes, in the order in
     /// which the kernel took them: of one probe that before the queueing discipline comes first.
     fn stamps(&mut self, take: &mut dyn FnMut(u64, SendStamp));

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use linerate_core::record::{
-    Ceiling, CeilingInput, Direction, Layer, LayerRate, Rung, SimulatePlan,
+    Ceiling, CeilingInput, Direction, HeaderLayer, LayerRate, Rung, SimulatePlan,
 };
 
 use super::object;
@@ -14,7 +14,8 @@ pub(super) fn ceiling(plan: &SimulatePlan, rtt_min: Duration, goodput: Option<f6
     let mut ceiling = Ceiling::of_goodput(Direction::Up);
     let packet_bytes = plan.tcp.mss_bytes + plan.tcp.header_bytes;
     ceiling.rungs = vec![receive_window(plan, rtt_min)];
-    let bound = plan.path.bound(false, packet_bytes, plan.streams as usize).ok().flatten();
+    let bound =
+        plan.path.packet_rate_bound(false, packet_bytes, plan.streams as usize).ok().flatten();
     let Some(bound) = bound else {
         ceiling.unknown.push("the path's rate".to_owned());
         return ceiling;
@@ -23,9 +24,9 @@ pub(super) fn ceiling(plan: &SimulatePlan, rtt_min: Duration, goodput: Option<f6
     let rate = bound.rate.map_or(framing.wire_bps, |rate| rate.bits_per_sec() as f64);
     let source = format!("emulated link {}, {}", object(plan), bound.what);
     ceiling.inputs = vec![
-        CeilingInput::of("link_rate_bps", rate, source),
-        CeilingInput::of("packet_bytes", packet_bytes.into(), "full segments of the model"),
-        CeilingInput::of(
+        CeilingInput::from_value("link_rate_bps", rate, source),
+        CeilingInput::from_value("packet_bytes", packet_bytes.into(), "full segments of the model"),
+        CeilingInput::from_value(
             "header_bytes",
             plan.tcp.header_bytes.into(),
             "IP and TCP with timestamps",
@@ -33,10 +34,10 @@ pub(super) fn ceiling(plan: &SimulatePlan, rtt_min: Duration, goodput: Option<f6
     ];
     ceiling.value = Some(framing.payload_bps);
     ceiling.layers = [
-        (Layer::Payload, framing.payload_bps),
-        (Layer::Ip, framing.ip_bps),
-        (Layer::Frame, framing.frame_bps),
-        (Layer::Wire, framing.wire_bps),
+        (HeaderLayer::Payload, framing.payload_bps),
+        (HeaderLayer::Ip, framing.ip_bps),
+        (HeaderLayer::Frame, framing.frame_bps),
+        (HeaderLayer::Wire, framing.wire_bps),
     ]
     .map(|(layer, bps)| LayerRate { layer, bps })
     .to_vec();
@@ -47,10 +48,10 @@ pub(super) fn ceiling(plan: &SimulatePlan, rtt_min: Duration, goodput: Option<f6
 /// Rate = 8 × window / RTT, of all flows together. 65,536 bytes over 10 ms are 52.43 Mbit/s.
 fn receive_window(plan: &SimulatePlan, rtt_min: Duration) -> Rung {
     let bytes = plan.tcp.window_bytes as f64 * f64::from(plan.streams);
-    let window = CeilingInput::of("window_bytes", bytes, "receive windows of the model");
+    let window = CeilingInput::from_value("window_bytes", bytes, "receive windows of the model");
     let rtt_s = rtt_min.as_secs_f64();
     let known = rtt_s > 0.0;
-    let rtt = CeilingInput::of("rtt_min_ns", rtt_s * 1e9, "the path without queues");
+    let rtt = CeilingInput::from_value("rtt_min_ns", rtt_s * 1e9, "the path without queues");
     Rung {
         kind: "receive_window".to_owned(),
         value: known.then(|| bytes * 8.0 / rtt_s),

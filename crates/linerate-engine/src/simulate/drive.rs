@@ -30,15 +30,15 @@ pub struct Driven {
 /// Simulates as planned, until its end or until a stop is asked for. Tells `look` of every step.
 /// # Errors
 /// A plan that cannot be simulated.
-pub fn drive(
+pub fn run_simulation(
     plan: &SimulatePlan,
     stop: &Stop,
     with_points: bool,
     look: &mut dyn FnMut(&Simulation),
 ) -> Result<Driven, ScenarioError> {
-    let facts = plan.facts()?;
-    let (mut simulation, flows) = plan.start(with_points)?;
-    let (step, end) = (plan.step(&facts), plan.end());
+    let facts = plan.direction_facts()?;
+    let (mut simulation, flows) = plan.start_simulation(with_points)?;
+    let (step, end) = (plan.sample_interval(&facts), plan.latest_end());
     let omitted = MonoTime::from_nanos(plan.omit_ns);
     let mut acked_before = Vec::new();
     if plan.omit_ns > 0 {
@@ -66,7 +66,7 @@ fn run(
     look: &mut dyn FnMut(&Simulation),
 ) -> bool {
     let (mut now, mut running) = (simulation.now(), true);
-    while running && now < end && !stop.asked() {
+    while running && now < end && !stop.is_requested() {
         now = end.min(now + step);
         running = advance(simulation, now, stop);
         look(simulation);
@@ -74,12 +74,12 @@ fn run(
     running
 }
 
-/// Goes on until `end` or until a stop is asked for, after which it does no more than about
+/// Goes on until `latest_end` or until a stop is asked for, after which it does no more than about
 /// [`EVENTS_AT_ONCE`].
 fn advance(simulation: &mut Simulation, end: MonoTime, stop: &Stop) -> bool {
     let mut step = Duration::from_millis(1);
     let mut running = true;
-    while running && simulation.now() < end && !stop.asked() {
+    while running && simulation.now() < end && !stop.is_requested() {
         let before = simulation.events();
         running = simulation.advance(end.min(simulation.now() + step));
         let events = simulation.events() - before;

@@ -4,10 +4,10 @@
 //! span) to the end; counts are of the whole run, as those of a kernel are.
 
 use linerate_core::record::{
-    Direction, EmulatedPath, End, MetricId, PathDirection, PathLoss, Record, Series, Side,
-    SimulatePlan, Stat, Summary,
+    Direction, EmulatedPath, FlowSide, MeasurementEnd, MetricId, PathDirection, PathLoss, Record,
+    Series, SimulatePlan, Stat, Summary,
 };
-use linerate_core::simulate::{DirectionResult, FlowResult, Point};
+use linerate_core::simulate::{DirectionResult, FlowResult, SequencePoint};
 use linerate_core::stats::jain_index;
 use linerate_core::time::MonoTime;
 
@@ -22,8 +22,8 @@ const FLOWS_WITH_ROWS: usize = 16;
 pub(super) type Sample = (MonoTime, u64);
 
 /// The machine that computed. What its kernel does with TCP has nothing to do with the result.
-pub(super) fn end(end: End) -> End {
-    End {
+pub(super) fn without_tcp_settings(end: MeasurementEnd) -> MeasurementEnd {
+    MeasurementEnd {
         congestion_control_default: None,
         tcp_rmem_bytes: None,
         tcp_wmem_bytes: None,
@@ -35,39 +35,44 @@ pub(super) fn end(end: End) -> End {
 }
 
 /// A figure of a point.
-type Figure = fn(&Point) -> Option<u64>;
+type Figure = fn(&SequencePoint) -> Option<u64>;
 
 /// Fills the record.
-pub(super) fn fold(record: &mut Record, plan: &SimulatePlan, driven: &Driven, samples: &[Sample]) {
+pub(super) fn fill_record(
+    record: &mut Record,
+    plan: &SimulatePlan,
+    driven: &Driven,
+    samples: &[Sample],
+) {
     record.summary = summary(plan, driven);
     record.series = series(driven, samples);
-    record.paths = vec![path(plan, driven)];
-    let goodput = record.value(MetricId::Goodput, Stat::Value, Some(Direction::Up));
+    record.paths = vec![emulated_path(plan, driven)];
+    let goodput = record.summary_value(MetricId::Goodput, Stat::Value, Some(Direction::Up));
     record.ceiling = Some(ceiling(plan, driven.rtt_min, goodput));
 }
 
 /// The measured part of one flow.
-struct Part {
+struct MeasuredFlowPart {
     bytes: u64,
     begin_ns: u64,
     end_ns: u64,
 }
 
-impl Part {
+impl MeasuredFlowPart {
     fn goodput_bps(&self) -> Option<f64> {
         rate_bps(self.bytes, self.end_ns.saturating_sub(self.begin_ns))
     }
 }
 
-fn parts(plan: &SimulatePlan, driven: &Driven) -> Vec<Part> {
-    let span_ns = nanos(driven.result.span);
+fn measured_parts(plan: &SimulatePlan, driven: &Driven) -> Vec<MeasuredFlowPart> {
+    let span_ns = saturating_nanos(driven.result.span);
     let flows = driven.flows.iter().zip(&driven.result.flows).enumerate();
     flows
         .map(|(index, (flow, result))| {
-            let start_ns = flow.start.nanos();
+            let start_ns = flow.start.as_nanos();
             let before = driven.acked_before.get(index).copied().unwrap_or(0);
-            let took_ns = result.finished_after.map(nanos);
-            Part {
+            let took_ns = result.finished_after.map(saturating_nanos);
+            MeasuredFlowPart {
                 bytes: result.acked_bytes - before,
                 begin_ns: start_ns.max(plan.omit_ns),
                 end_ns: took_ns.map_or(span_ns, |took_ns| start_ns + took_ns),
@@ -77,7 +82,7 @@ fn parts(plan: &SimulatePlan, driven: &Driven) -> Vec<Part> {
 }
 
 fn summary(plan: &SimulatePlan, driven: &Driven) -> Vec<Summary> {
-    let parts = parts(plan, driven);
+    let parts = measured_parts(plan, driven);
     let flows = &driven.result.flows;
     let mut rows = Vec::new();
     // What is stopped within the omitted span has no result.
@@ -86,9 +91,11 @@ fn summary(plan: &SimulatePlan, driven: &Driven) -> Vec<Summary> {
     }
     rows.extend(counts(flows));
     if parts.len() > 1 {
-        let rates: Option<Vec<f64>> = parts.iter().map(Part::goodput_bps).collect();
+        let rates: Option<Vec<f64>> = parts.iter().map(MeasuredFlowPart::goodput_bps).collect();
         let fairness = rates.as_deref().and_then(jain_index);
-        rows.extend(fairness.map(|index| Summary::of(MetricId::Fairness, Stat::Value, index)));
+        rows.extend(
+            fairness.map(|index| Summary::from_value(MetricId::Fairness, Stat::Value, index)),
+        );
         for (number, (part, flow)) in (0..).zip(parts.iter().zip(flows)) {
             let mut own = part_rows(part, flow, parts.len() <= FLOWS_WITH_ROWS);
             own.iter_mut().for_each(|row| row.flow = Some(number));
@@ -99,7 +106,7 @@ fn summary(plan: &SimulatePlan, driven: &Driven) -> Vec<Summary> {
 }
 
 /// Bytes, span and rate of all flows together, and the time of the whole transfer.
-fn totals(driven: &Driven, parts: &[Part]) -> Vec<Summary> {
+fn totals(driven: &Driven, parts: &[MeasuredFlowPart]) -> Vec<Summary> {
     let begin_ns = parts.iter().map(|part| part.begin_ns).min().unwrap_or(0);
     let end_ns = parts.iter().map(|part| part.end_ns).max().unwrap_or(0);
     let span_ns = end_ns.saturating_sub(begin_ns);
@@ -107,11 +114,14 @@ fn totals(driven: &Driven, parts: &[Part]) -> Vec<Summary> {
     let n = parts.len() as u64;
     let goodput = rate_bps(bytes, span_ns);
     let ended = driven.result.flows.iter().all(|flow| flow.finished_after.is_some());
-    let transfer = ended.then(|| Summary::of(MetricId::Transfer, Stat::Value, span_ns as f64));
+    let transfer =
+        ended.then(|| Summary::from_value(MetricId::Transfer, Stat::Value, span_ns as f64));
     let mut rows = Vec::new();
-    rows.extend(goodput.map(|bps| Summary::of(MetricId::Goodput, Stat::Value, bps).with_n(n)));
-    rows.push(Summary::of(MetricId::Bytes, Stat::Value, bytes as f64).with_n(n));
-    rows.push(Summary::of(MetricId::Span, Stat::Value, span_ns as f64).with_n(n));
+    rows.extend(
+        goodput.map(|bps| Summary::from_value(MetricId::Goodput, Stat::Value, bps).with_n(n)),
+    );
+    rows.push(Summary::from_value(MetricId::Bytes, Stat::Value, bytes as f64).with_n(n));
+    rows.push(Summary::from_value(MetricId::Span, Stat::Value, span_ns as f64).with_n(n));
     rows.extend(transfer);
     rows
 }
@@ -120,28 +130,26 @@ fn totals(driven: &Driven, parts: &[Part]) -> Vec<Summary> {
 fn counts(flows: &[FlowResult]) -> Vec<Summary> {
     let sum = |count: fn(&FlowResult) -> u64| flows.iter().map(count).sum::<u64>();
     let (sent, again) = (sum(|flow| flow.segments_sent), sum(|flow| flow.retransmitted));
-    let value = |metric, count: u64| Summary::of(metric, Stat::Value, count as f64);
+    let value = |metric, count: u64| Summary::from_value(metric, Stat::Value, count as f64);
     let mut rows = vec![value(MetricId::SegmentsSent, sent), value(MetricId::Retransmits, again)];
-    rows.extend(
-        (sent > 0).then(|| {
-            Summary::of(MetricId::RetransmitRatio, Stat::Value, again as f64 / sent as f64)
-        }),
-    );
+    rows.extend((sent > 0).then(|| {
+        Summary::from_value(MetricId::RetransmitRatio, Stat::Value, again as f64 / sent as f64)
+    }));
     rows.push(value(MetricId::LossEvents, sum(|flow| flow.recoveries)));
     rows.push(value(MetricId::Timeouts, sum(|flow| flow.timeouts)));
     let largest = flows.iter().map(|flow| flow.cwnd_bytes_max).max().unwrap_or(0);
-    rows.push(Summary::of(MetricId::Cwnd, Stat::Max, largest as f64));
+    rows.push(Summary::from_value(MetricId::Cwnd, Stat::Max, largest as f64));
     rows
 }
 
-fn part_rows(part: &Part, flow: &FlowResult, all: bool) -> Vec<Summary> {
+fn part_rows(part: &MeasuredFlowPart, flow: &FlowResult, all: bool) -> Vec<Summary> {
     let goodput = part.goodput_bps();
-    let goodput = goodput.map(|bps| Summary::of(MetricId::Goodput, Stat::Value, bps));
+    let goodput = goodput.map(|bps| Summary::from_value(MetricId::Goodput, Stat::Value, bps));
     let mut rows: Vec<Summary> = goodput.into_iter().collect();
     if all {
-        rows.push(Summary::of(MetricId::Bytes, Stat::Value, part.bytes as f64));
-        let transfer = flow.finished_after.map(|took| nanos(took) as f64);
-        rows.extend(transfer.map(|ns| Summary::of(MetricId::Transfer, Stat::Value, ns)));
+        rows.push(Summary::from_value(MetricId::Bytes, Stat::Value, part.bytes as f64));
+        let transfer = flow.finished_after.map(|took| saturating_nanos(took) as f64);
+        rows.extend(transfer.map(|ns| Summary::from_value(MetricId::Transfer, Stat::Value, ns)));
         rows.extend(counts(std::slice::from_ref(flow)));
     }
     rows
@@ -154,14 +162,14 @@ fn series(driven: &Driven, samples: &[Sample]) -> Vec<Series> {
     let whole: Vec<Sample> = std::iter::once(begin).chain(samples.iter().copied()).collect();
     let rate = |pair: &[Sample]| {
         let (before, now) = (pair[0], pair[1]);
-        Some((now.0.nanos(), rate_bps(now.1 - before.1, now.0.nanos_since(before.0))?))
+        Some((now.0.as_nanos(), rate_bps(now.1 - before.1, now.0.nanos_since(before.0))?))
     };
     let (t_ns, values) = whole.windows(2).filter_map(rate).map(|(at, bps)| (at, Some(bps))).unzip();
     let goodput = Series {
         metric: MetricId::Goodput,
         direction: Some(Direction::Up),
         flow: None,
-        side: Some(Side::Sender),
+        side: Some(FlowSide::Sender),
         payload_bytes: None,
         t_ns,
         values,
@@ -180,10 +188,14 @@ fn series(driven: &Driven, samples: &[Sample]) -> Vec<Series> {
             metric,
             direction: Some(Direction::Up),
             flow: Some(flow),
-            side: Some(Side::Sender),
+            side: Some(FlowSide::Sender),
             payload_bytes: None,
-            t_ns: result.points.iter().map(|point| point.at.nanos()).collect(),
-            values: result.points.iter().map(|it| figure(it).map(|value| value as f64)).collect(),
+            t_ns: result.points.iter().map(|point| point.at.as_nanos()).collect(),
+            values: result
+                .points
+                .iter()
+                .map(|point| figure(point).map(|value| value as f64))
+                .collect(),
         });
         // A flow that lost nothing has no threshold.
         let told = |series: &Series| series.values.iter().any(Option::is_some);
@@ -193,15 +205,15 @@ fn series(driven: &Driven, samples: &[Sample]) -> Vec<Series> {
 }
 
 /// What the path did, as an emulated one tells it. It held no packet, only their lengths.
-fn path(plan: &SimulatePlan, driven: &Driven) -> EmulatedPath {
+fn emulated_path(plan: &SimulatePlan, driven: &Driven) -> EmulatedPath {
     let [forward, backward] = &driven.result.directions;
     EmulatedPath {
         name: super::object(plan).to_owned(),
         datapath: "virtual time".to_owned(),
         plan: plan.path.as_ref().clone(),
-        seed: plan.seed(),
+        seed: plan.random_seed(),
         mtu_bytes: plan.tcp.mss_bytes + plan.tcp.header_bytes,
-        span_ns: nanos(driven.result.span),
+        span_ns: saturating_nanos(driven.result.span),
         directions: vec![direction(forward, Direction::Up), direction(backward, Direction::Down)],
         ..EmulatedPath::default()
     }
@@ -229,6 +241,6 @@ fn rate_bps(bytes: u64, span_ns: u64) -> Option<f64> {
     (span_ns > 0).then(|| bytes as f64 * 8e9 / span_ns as f64)
 }
 
-fn nanos(span: std::time::Duration) -> u64 {
+fn saturating_nanos(span: std::time::Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

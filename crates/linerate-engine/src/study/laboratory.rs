@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use linerate_core::record::{BenchPlan, Event, Failure, Fault, Plan, Record, Status, Tool};
+use linerate_core::record::{BenchPlan, Event, Failure, Fault, Plan, Record, RecordStatus, Tool};
 use linerate_core::study::{CellPlan, Topology};
 use linerate_sys::clock;
 use linerate_sys::stop::Stop;
 
 use super::Measurer;
-use super::site::{Serve, Site, aimed_at};
+use super::site::{Serve, StudySite, aimed_at};
 use crate::compare::Sites;
 use crate::context::Context;
 use crate::throughput;
@@ -22,7 +22,7 @@ pub struct Laboratory {
     serve: Arc<Serve>,
     /// The server's name in the topology that was prepared last.
     server: String,
-    site: Option<Site>,
+    site: Option<StudySite>,
     /// Told of what happens within a benchmark of a device.
     watch: Box<dyn FnMut(&Event)>,
 }
@@ -87,13 +87,13 @@ fn nothing_stands(cell: &CellPlan) -> Failure {
 
 impl Measurer for Laboratory {
     fn prepare(&mut self, topology: &Topology) -> Result<(), Failure> {
-        self.clear();
+        self.tear_down();
         self.server.clone_from(&topology.server);
         if topology.lab.hosts.is_empty() {
             // Its interfaces are those of this host.
             return Ok(());
         }
-        self.site = Some(Site::build(topology, Some(&self.serve))?);
+        self.site = Some(StudySite::build_topology(topology, Some(&self.serve))?);
         Ok(())
     }
 
@@ -102,15 +102,15 @@ impl Measurer for Laboratory {
     }
 
     fn unmeasured(&mut self, cell: &CellPlan, failure: &Failure) -> Record {
-        let (id, now) = (clock::record_id(), clock::wall());
+        let (id, now) = (clock::record_id(), clock::wall_time());
         let plan = aimed_at(&cell.plan, &self.server);
-        let mut record = Record::begin(id, self.tool.clone(), plan, now);
-        record.status = Status::Error;
+        let mut record = Record::from_plan(id, self.tool.clone(), plan, now);
+        record.status = RecordStatus::Error;
         record.failure = Some(failure.clone());
         record
     }
 
-    fn clear(&mut self) {
+    fn tear_down(&mut self) {
         self.site = None;
     }
 }

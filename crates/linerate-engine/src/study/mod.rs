@@ -15,12 +15,12 @@ mod tests;
 pub use laboratory::Laboratory;
 pub use shipped::{SHIPPED, Shipped, shipped};
 pub(crate) use site::start_server;
-pub use site::{Serve, Site};
-pub use tables::{HISTORY, TABLES, Table, table};
+pub use site::{Serve, StudySite};
+pub use tables::{HISTORY, ShippedTable, TABLES, shipped_table};
 
 use std::collections::BTreeSet;
 
-use linerate_core::record::{Cell, EmulatedPath, Failure, Record, Status};
+use linerate_core::record::{EmulatedPath, Failure, Record, RecordStatus, StudyCell};
 use linerate_core::study::{CellKey, CellPlan, Estimator, StudyPlan, Topology};
 use linerate_core::time::{Clock, MonoTime};
 use linerate_sys::stop::Stop;
@@ -40,7 +40,7 @@ pub trait Measurer {
     fn unmeasured(&mut self, cell: &CellPlan, failure: &Failure) -> Record;
 
     /// Removes what was built.
-    fn clear(&mut self);
+    fn tear_down(&mut self);
 }
 
 /// Which run, and what it already has.
@@ -65,12 +65,12 @@ pub struct Tools<'a> {
     /// Takes each record as soon as it is there; the run ends when it fails.
     pub keep: &'a mut dyn FnMut(Record) -> Result<(), Failure>,
     /// Told of every step.
-    pub progress: &'a mut dyn FnMut(&Progress<'_>),
+    pub progress: &'a mut dyn FnMut(&StudyProgress<'_>),
 }
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress<'a> {
+pub struct StudyProgress<'a> {
     /// Cells that have a record, those of earlier sessions among them.
     pub done: usize,
     /// Cells of the study.
@@ -80,23 +80,23 @@ pub struct Progress<'a> {
     /// Time that the rest is expected to take.
     pub remaining_ns: u64,
     /// The step that begins or has ended.
-    pub step: Step<'a>,
+    pub step: StudyStep<'a>,
 }
 
 /// Steps of a run, as they are reported.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Step<'a> {
+pub enum StudyStep<'a> {
     /// A laboratory is about to be built.
     Building(&'a Topology),
     /// A cell is about to be measured.
-    Measuring(&'a Cell),
+    Measuring(&'a StudyCell),
     /// A cell was measured over a path that left its schedule: which path, and how.
-    Slipped(&'a Cell, &'a EmulatedPath, &'a str),
+    Slipped(&'a StudyCell, &'a EmulatedPath, &'a str),
     /// This machine spoilt a cell's measurement, which is made again: the number of the repeat, and
     /// the most that there may be.
-    Again(&'a Cell, &'a Failure, u8, u8),
+    Again(&'a StudyCell, &'a Failure, u8, u8),
     /// A cell has a record with a failure.
-    Failed(&'a Cell, &'a Failure),
+    Failed(&'a StudyCell, &'a Failure),
     /// A topology could not be built.
     NotBuilt(&'a Topology, &'a Failure),
     /// The cells of a topology are through.
@@ -105,7 +105,7 @@ pub enum Step<'a> {
 
 /// How a run ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ending {
+pub struct StudyEnding {
     /// Cells measured well in this session.
     pub measured: usize,
     /// Measurements that this machine spoilt and that were made again.
@@ -120,7 +120,7 @@ pub struct Ending {
     pub first_failure: Option<Failure>,
 }
 
-impl Ending {
+impl StudyEnding {
     /// True for a run that the user stopped before its end.
     pub const fn interrupted(&self) -> bool {
         self.left > 0
@@ -133,8 +133,12 @@ impl Ending {
 /// when the user stopped the run count as left, though their record is kept.
 /// # Errors
 /// When a record cannot be kept, and when not one laboratory could be built: then nothing is kept.
-pub fn run(plan: &StudyPlan, options: &Options, tools: &mut Tools<'_>) -> Result<Ending, Failure> {
-    let cells: Vec<CellPlan> = plan.cells();
+pub fn run(
+    plan: &StudyPlan,
+    options: &Options,
+    tools: &mut Tools<'_>,
+) -> Result<StudyEnding, Failure> {
+    let cells: Vec<CellPlan> = plan.cell_plans();
     let missing: Vec<CellPlan> = cells
         .iter()
         .filter(|cell| !options.done.contains(&CellKey::from_cell(&cell.cell)))
@@ -151,13 +155,13 @@ pub fn run(plan: &StudyPlan, options: &Options, tools: &mut Tools<'_>) -> Result
         estimator: Estimator::default(),
         unkept: Vec::new(),
         anything: found > 0,
-        ending: Ending { found, ..Ending::default() },
+        ending: StudyEnding { found, ..StudyEnding::default() },
         tools,
     };
     for topology in &plan.topologies {
         walk.topology(topology)?;
     }
-    walk.end()
+    walk.into_ending()
 }
 
 fn in_run(cell: &CellPlan, run: &str) -> CellPlan {
@@ -181,7 +185,7 @@ struct Walk<'a, 'b> {
     unkept: Vec<Record>,
     /// A laboratory could be built, a cell needed none, or an earlier session has a record.
     anything: bool,
-    ending: Ending,
+    ending: StudyEnding,
     tools: &'a mut Tools<'b>,
 }
 
@@ -189,31 +193,31 @@ impl<'a> Walk<'a, '_> {
     /// Measures the missing cells of one topology, and builds it when one of them needs that.
     fn topology(&mut self, topology: &'a Topology) -> Result<(), Failure> {
         let end = self.next + self.cells_from(self.next, topology);
-        if end == self.next || self.tools.stop.asked() {
+        if end == self.next || self.tools.stop.is_requested() {
             return Ok(());
         }
         let live = self.missing[self.next..end].iter().any(|cell| cell.plan.is_live());
         self.topology = live.then_some(topology);
-        let failure = if live { self.build(topology) } else { None };
-        if failure.is_some() && self.tools.stop.asked() {
+        let failure = if live { self.build_topology(topology) } else { None };
+        if failure.is_some() && self.tools.stop.is_requested() {
             return Ok(());
         }
-        self.cells(end, failure.as_ref())?;
-        self.tools.measurer.clear();
+        self.measure_cells(end, failure.as_ref())?;
+        self.tools.measurer.tear_down();
         if self.next == end && failure.is_none() {
-            self.tell(Step::Through(topology));
+            self.report_step(StudyStep::Through(topology));
         }
         Ok(())
     }
 
     /// Why the topology could not be built, if it could not.
-    fn build(&mut self, topology: &Topology) -> Option<Failure> {
-        self.tell(Step::Building(topology));
+    fn build_topology(&mut self, topology: &Topology) -> Option<Failure> {
+        self.report_step(StudyStep::Building(topology));
         let before = self.tools.clock.now();
         if let Err(failure) = self.tools.measurer.prepare(topology) {
-            if !self.tools.stop.asked() {
+            if !self.tools.stop.is_requested() {
                 self.ending.first_failure.get_or_insert_with(|| failure.clone());
-                self.tell(Step::NotBuilt(topology, &failure));
+                self.report_step(StudyStep::NotBuilt(topology, &failure));
             }
             return Some(failure);
         }
@@ -222,17 +226,17 @@ impl<'a> Walk<'a, '_> {
         None
     }
 
-    /// Measures the missing cells before `end`. Those that need a laboratory have the failure of
+    /// Measures the missing cells before `into_ending`. Those that need a laboratory have the failure of
     /// theirs, where it has one.
-    fn cells(&mut self, end: usize, failure: Option<&Failure>) -> Result<(), Failure> {
-        while self.next < end && !self.tools.stop.asked() {
+    fn measure_cells(&mut self, end: usize, failure: Option<&Failure>) -> Result<(), Failure> {
+        while self.next < end && !self.tools.stop.is_requested() {
             let cell = &self.missing[self.next];
             match failure.filter(|_| cell.plan.is_live()) {
                 Some(failure) => self.not_built(cell, failure),
                 None => {
                     self.anything = true;
                     self.keep_held_back()?;
-                    if self.cell(cell)? {
+                    if self.measure_cell(cell)? {
                         return Ok(());
                     }
                 }
@@ -249,14 +253,14 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Measures one cell; true when the user stopped it under way.
-    fn cell(&mut self, cell: &'a CellPlan) -> Result<bool, Failure> {
+    fn measure_cell(&mut self, cell: &'a CellPlan) -> Result<bool, Failure> {
         match self.attempts(cell)? {
-            (Status::Interrupted, _) => return Ok(true),
-            (Status::Ok, None) => self.ending.measured += 1,
+            (RecordStatus::Interrupted, _) => return Ok(true),
+            (RecordStatus::Ok, None) => self.ending.measured += 1,
             (_, failure) => {
                 self.ending.failed += 1;
                 if let Some(failure) = failure {
-                    self.tell(Step::Failed(&cell.cell, &failure));
+                    self.report_step(StudyStep::Failed(&cell.cell, &failure));
                     self.ending.first_failure.get_or_insert(failure);
                 }
             }
@@ -281,10 +285,10 @@ impl<'a> Walk<'a, '_> {
         self.unkept.drain(..).try_for_each(|record| (self.tools.keep)(record))
     }
 
-    fn tell(&mut self, step: Step<'_>) {
+    fn report_step(&mut self, step: StudyStep<'_>) {
         let rest = &self.missing[self.next..];
         let laboratories = StudyPlan::laboratories(rest.iter());
-        let progress = Progress {
+        let progress = StudyProgress {
             done: self.total - rest.len(),
             total: self.total,
             elapsed_ns: self.tools.clock.now().nanos_since(self.started),
@@ -294,11 +298,11 @@ impl<'a> Walk<'a, '_> {
         (self.tools.progress)(&progress);
     }
 
-    fn end(mut self) -> Result<Ending, Failure> {
+    fn into_ending(mut self) -> Result<StudyEnding, Failure> {
         self.ending.left = self.missing.len() - self.next;
         match self.ending.first_failure.take() {
             Some(failure) if !self.anything && !self.ending.interrupted() => Err(failure),
-            first_failure => Ok(Ending { first_failure, ..self.ending }),
+            first_failure => Ok(StudyEnding { first_failure, ..self.ending }),
         }
     }
 }

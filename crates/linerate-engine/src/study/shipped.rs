@@ -2,7 +2,7 @@
 
 use linerate_core::study::{PublishedError, PublishedFigures, PublishedTable};
 
-use super::tables::{TABLES, Table};
+use super::tables::{ShippedTable, TABLES};
 
 /// A plan that ships with the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,8 @@ impl Shipped {
     /// [`PublishedError`] when the shipped table is spoilt, which a test rules out.
     pub fn published(&self) -> Result<PublishedFigures, PublishedError> {
         let own = TABLES.iter().filter(|table| table.about.study == self.name);
-        let tables: Result<Vec<PublishedTable>, PublishedError> = own.map(Table::read).collect();
+        let tables: Result<Vec<PublishedTable>, PublishedError> =
+            own.map(ShippedTable::read).collect();
         tables.map(PublishedFigures::from_tables)
     }
 }
@@ -44,10 +45,10 @@ mod tests {
     use super::*;
     use linerate_core::record::{MetricId, PingMode, Plan};
     use linerate_core::study::{
-        CHANCE_RUNS_MIN, Estimator, FigureKind, Setting, StudyPlan, TestKind,
+        CHANCE_RUNS_MIN, Estimator, FigureKind, FigureSetting, StudyPlan, TestKind,
     };
 
-    fn pren() -> StudyPlan {
+    fn pren_study() -> StudyPlan {
         StudyPlan::from_toml(shipped("pren").expect("it ships").toml).expect("a sound plan")
     }
 
@@ -66,7 +67,7 @@ mod tests {
                 });
                 let is_live = question.figures.values().any(|figure| {
                     let FigureKind::Measured(of) = &figure.kind else { return false };
-                    let place = Setting::find(&plan, of).expect("it is in the plan");
+                    let place = FigureSetting::find_in_plan(&plan, of).expect("it is in the plan");
                     matches!(place.test.kind, TestKind::Tcp(_))
                 });
                 // A model has the window that it is given.
@@ -75,7 +76,7 @@ mod tests {
                 assert!(granted || silent, "{}: {text}", shipped.name);
                 for figure in question.figures.values() {
                     let FigureKind::Measured(of) = &figure.kind else { continue };
-                    let place = Setting::find(&plan, of).expect("it is in the plan");
+                    let place = FigureSetting::find_in_plan(&plan, of).expect("it is in the plan");
                     let enough = place.test.repetitions >= CHANCE_RUNS_MIN;
                     assert!(enough || place.chance().is_none(), "{}", place.name());
                 }
@@ -91,7 +92,9 @@ mod tests {
             let published = shipped.published().expect(shipped.name);
             for topology in &plan.topologies {
                 let Some(of) = &topology.published else { continue };
-                for cell in plan.cells().iter().filter(|cell| cell.cell.topology == topology.id) {
+                for cell in
+                    plan.cell_plans().iter().filter(|cell| cell.cell.topology == topology.id)
+                {
                     let parameter = cell.cell.parameter;
                     let there = match &cell.plan {
                         Plan::Tcp(_) => published.tcp_row(of, parameter).is_some(),
@@ -106,9 +109,9 @@ mod tests {
 
     #[test]
     fn pren_measures_what_the_study_of_2000_did() {
-        let plan = pren();
+        let plan = pren_study();
         // By hand: 8 topologies x (6 sizes + 4 windows x 5 repetitions) = 208.
-        let cells = plan.cells();
+        let cells = plan.cell_plans();
         assert_eq!(cells.len(), 208);
         let ids: Vec<&str> = plan.topologies.iter().map(|t| t.id.as_str()).collect();
         let expected = ["c.1", "c.1/1500", "c.2", "c.3", "i.1", "i.1/10", "i.1/1000", "e.2"];
@@ -132,7 +135,7 @@ mod tests {
     #[test]
     fn pren_has_the_hops_that_the_study_counted() {
         let published = shipped("pren").expect("it ships").published().expect("sound");
-        for topology in &pren().topologies {
+        for topology in &pren_study().topologies {
             let lab = &topology.lab;
             assert_eq!(topology.l2_hops as usize, lab.switches.len(), "{}", topology.id);
             assert_eq!(topology.l3_hops as usize, lab.routers.len(), "{}", topology.id);
@@ -146,7 +149,7 @@ mod tests {
     #[test]
     fn bradner_sends_his_six_lengths_through_routers_with_his_filters_and_more() {
         let text = shipped("bradner").expect("it ships").toml;
-        let cells = StudyPlan::from_toml(text).expect("a sound plan").cells();
+        let cells = StudyPlan::from_toml(text).expect("a sound plan").cell_plans();
         let bench = |topology: &str| {
             let own = cells.iter().filter(|cell| cell.cell.topology == topology);
             let plans = own.filter_map(|cell| match &cell.plan {
@@ -164,14 +167,14 @@ mod tests {
         let expected_s = Estimator::default().remaining_ns(cells.iter(), 10) / 1_000_000_000;
         assert!((60..360).contains(&expected_s), "{expected_s} s");
         let text = shipped("bench-demo").expect("it ships").toml;
-        let cells = StudyPlan::from_toml(text).expect("a sound plan").cells();
+        let cells = StudyPlan::from_toml(text).expect("a sound plan").cell_plans();
         let expected_s = Estimator::default().remaining_ns(cells.iter(), 4) / 1_000_000_000;
         assert!(expected_s < 60, "{expected_s} s");
     }
 
     #[test]
     fn pren_is_expected_to_take_less_than_four_minutes() {
-        let cells = pren().cells();
+        let cells = pren_study().cell_plans();
         let expected_s = Estimator::default().remaining_ns(cells.iter(), 8) / 1_000_000_000;
         assert!((160..240).contains(&expected_s), "{expected_s} s");
     }

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_core::lab::HostTcp;
-use linerate_core::record::{Failure, Fault, Plan, Record, Status};
+use linerate_core::record::{Failure, Fault, Plan, Record, RecordStatus};
 use linerate_core::study::Topology;
 use linerate_sys::stop::Stop;
 
@@ -22,7 +22,7 @@ pub type Serve = dyn Fn(&Stop, &dyn Fn(Result<(), Failure>)) + Send + Sync;
 const READY_WAIT: Duration = Duration::from_secs(5);
 
 /// A topology that stands, with its server at work.
-pub struct Site {
+pub struct StudySite {
     pub(super) lab: Lab,
     client: String,
     /// The two ends with what their plan says about selective acknowledgements.
@@ -34,14 +34,17 @@ pub struct Site {
     server_stop: Stop,
 }
 
-impl Site {
+impl StudySite {
     /// Builds the laboratory; without `serve` nothing but the kernel answers there.
     /// # Errors
     /// When it cannot be built, or its server does not start.
-    pub fn build(topology: &Topology, serve: Option<&Arc<Serve>>) -> Result<Self, Failure> {
+    pub fn build_topology(
+        topology: &Topology,
+        serve: Option<&Arc<Serve>>,
+    ) -> Result<Self, Failure> {
         let mut plan = topology.lab.clone();
         plan.name.get_or_insert_with(|| topology.id.clone());
-        let lab = Lab::build(&plan)?;
+        let lab = Lab::build_from_plan(&plan)?;
         let target = lab.address_of(&topology.server).ok_or_else(|| {
             let reason = "it has no address in its laboratory";
             Failure::new(Fault::Usage, "reach host", &topology.server, reason)
@@ -116,12 +119,12 @@ pub(crate) fn start_server(
         };
         Err(Failure::new(Fault::System, "start server on", host, reason))
     });
-    ready.inspect_err(|_| stop.ask()).map(|()| server)
+    ready.inspect_err(|_| stop.request_stop()).map(|()| server)
 }
 
-impl Drop for Site {
+impl Drop for StudySite {
     fn drop(&mut self) {
-        self.server_stop.ask();
+        self.server_stop.request_stop();
         if let Some(server) = self.server.take() {
             // A server that panicked has ended too.
             let _ = server.join();
@@ -140,8 +143,8 @@ fn held_to_plan(mut record: Record) -> Record {
         Failure::new(Fault::Instrument, "emulate path", &path.name, why)
             .advise("the run is invalid: leave the emulator a CPU, and repeat")
     });
-    if let (Some(failure), Status::Ok) = (failure, record.status) {
-        record.status = Status::Error;
+    if let (Some(failure), RecordStatus::Ok) = (failure, record.status) {
+        record.status = RecordStatus::Error;
         record.failure = Some(failure);
     }
     record
@@ -163,11 +166,11 @@ mod tests {
 
     use super::*;
 
-    fn record(status: Status, late: bool) -> Record {
+    fn record(status: RecordStatus, late: bool) -> Record {
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         let plan = Plan::Tcp(TcpPlan::default());
         let id = RecordId::from_parts(0, [0; 10]);
-        let mut record = Record::begin(id, tool, plan, WallTime::from_unix_nanos(0));
+        let mut record = Record::from_plan(id, tool, plan, WallTime::from_unix_nanos(0));
         record.status = status;
         record.paths = vec![EmulatedPath {
             name: "a eth0 - b eth0".to_owned(),
@@ -180,13 +183,16 @@ mod tests {
 
     #[test]
     fn a_run_over_a_path_that_fell_behind_is_invalid_and_says_why() {
-        let late = held_to_plan(record(Status::Ok, true));
-        assert_eq!(late.status, Status::Error);
+        let late = held_to_plan(record(RecordStatus::Ok, true));
+        assert_eq!(late.status, RecordStatus::Error);
         let line = late.failure.expect("it says why").to_string();
         let begin =
             "emulate path a eth0 - b eth0: forward: 9 packets were late; the run is invalid";
         assert!(line.starts_with(begin), "{line}");
-        assert_eq!(held_to_plan(record(Status::Ok, false)).status, Status::Ok);
-        assert_eq!(held_to_plan(record(Status::Interrupted, true)).status, Status::Interrupted);
+        assert_eq!(held_to_plan(record(RecordStatus::Ok, false)).status, RecordStatus::Ok);
+        assert_eq!(
+            held_to_plan(record(RecordStatus::Interrupted, true)).status,
+            RecordStatus::Interrupted
+        );
     }
 }

@@ -4,15 +4,15 @@ use linerate_core::study::{PublishedError, PublishedTable, TableAbout};
 
 /// A table that ships with the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Table {
+pub struct ShippedTable {
     /// Title, study and source of the table.
     pub about: TableAbout,
     csv: &'static str,
 }
 
 /// Every table that ships with the program, by year.
-pub const TABLES: &[Table] = &[
-    Table {
+pub const TABLES: &[ShippedTable] = &[
+    ShippedTable {
         about: TableAbout {
             id: "bradner-1990-routers",
             title: "frame rates of nine routers, by protocol and frame length",
@@ -22,7 +22,7 @@ pub const TABLES: &[Table] = &[
         },
         csv: include_str!("../../../../studies/data/bradner-1990-routers.csv"),
     },
-    Table {
+    ShippedTable {
         about: TableAbout {
             id: "nap-1995",
             title: "TCP through the network access points, and over DS3",
@@ -32,7 +32,7 @@ pub const TABLES: &[Table] = &[
         },
         csv: include_str!("../../../../studies/data/nap-1995.csv"),
     },
-    Table {
+    ShippedTable {
         about: TableAbout {
             id: "oc12-1999",
             title: "a wide-area OC-12: what each layer leaves, what TCP got, slow start",
@@ -42,7 +42,7 @@ pub const TABLES: &[Table] = &[
         },
         csv: include_str!("../../../../studies/data/oc12-1999.csv"),
     },
-    Table {
+    ShippedTable {
         about: TableAbout {
             id: "pren-2000-ping",
             title: "round-trip times by payload, localhost to metropolitan paths",
@@ -52,7 +52,7 @@ pub const TABLES: &[Table] = &[
         },
         csv: include_str!("../../../../studies/data/pren-2000-ping.csv"),
     },
-    Table {
+    ShippedTable {
         about: TableAbout {
             id: "pren-2000-ttcp",
             title: "TCP throughput by window, localhost to metropolitan paths",
@@ -62,7 +62,7 @@ pub const TABLES: &[Table] = &[
         },
         csv: include_str!("../../../../studies/data/pren-2000-ttcp.csv"),
     },
-    Table {
+    ShippedTable {
         about: TableAbout {
             id: "gigasunet-2004",
             title: "one TCP connection over 1000 km of gigabit Ethernet",
@@ -72,7 +72,7 @@ pub const TABLES: &[Table] = &[
         },
         csv: include_str!("../../../../studies/data/gigasunet-2004.csv"),
     },
-    Table {
+    ShippedTable {
         about: TableAbout {
             id: HISTORY,
             title: "milestones of TCP throughput by year",
@@ -88,11 +88,11 @@ pub const TABLES: &[Table] = &[
 pub const HISTORY: &str = "tcp-history";
 
 /// The shipped table of this name.
-pub fn table(id: &str) -> Option<&'static Table> {
+pub fn shipped_table(id: &str) -> Option<&'static ShippedTable> {
     TABLES.iter().find(|table| table.about.id == id)
 }
 
-impl Table {
+impl ShippedTable {
     /// Its rows.
     /// # Errors
     /// [`PublishedError`] when the shipped table is spoilt, which a test rules out.
@@ -110,9 +110,12 @@ mod tests {
         for shipped in TABLES {
             let read = shipped.read().unwrap_or_else(|error| panic!("{error}"));
             assert!(!read.cells.is_empty(), "{}", shipped.about.id);
-            assert_eq!(table(shipped.about.id), Some(shipped));
+            assert_eq!(shipped_table(shipped.about.id), Some(shipped));
         }
-        assert!(table(HISTORY).expect("it ships").read().expect("sound").milestones().len() > 10);
+        assert!(
+            shipped_table(HISTORY).expect("it ships").read().expect("sound").milestones().len()
+                > 10
+        );
     }
 
     #[test]

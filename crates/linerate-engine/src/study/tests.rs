@@ -79,7 +79,7 @@ impl Clock for Hand<'_> {
 fn blank(cell: &CellPlan) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
     let id = RecordId::from_parts(0, [0; 10]);
-    Record::begin(id, tool, cell.plan.clone(), WallTime::from_unix_nanos(0))
+    Record::from_plan(id, tool, cell.plan.clone(), WallTime::from_unix_nanos(0))
 }
 
 fn spoilt() -> Failure {
@@ -108,25 +108,25 @@ impl Measurer for Hand<'_> {
         fake.clock.advance(Duration::from_secs(1));
         let mut record = blank(cell);
         let value = cell.cell.parameter * u64::from(cell.cell.repetition);
-        record.summary.push(Summary::of(MetricId::Goodput, Stat::Value, value as f64));
+        record.summary.push(Summary::from_value(MetricId::Goodput, Stat::Value, value as f64));
         let now = fake.measured.len();
         let lasts = |trouble: Trouble| if let Trouble::Spoil(times) = trouble { times } else { 1 };
         let here = |(at, trouble): &(usize, Trouble)| (*at..at + lasts(*trouble)).contains(&now);
         match fake.trouble.filter(here).map(|(_, trouble)| trouble) {
             Some(Trouble::Panic) => panic!("killed"),
             Some(Trouble::Fail) => {
-                record.status = Status::Error;
+                record.status = RecordStatus::Error;
                 record.failure = Some(refused());
             }
             Some(Trouble::Spoil(_)) => {
-                record.status = Status::Error;
+                record.status = RecordStatus::Error;
                 record.failure = Some(spoilt());
             }
             Some(Trouble::Interrupt) => {
-                fake.stop.ask();
-                record.status = Status::Interrupted;
+                fake.stop.request_stop();
+                record.status = RecordStatus::Interrupted;
             }
-            Some(Trouble::StopAfter) => fake.stop.ask(),
+            Some(Trouble::StopAfter) => fake.stop.request_stop(),
             None => {}
         }
         fake.measured.push(CellKey::from_cell(&cell.cell));
@@ -135,12 +135,12 @@ impl Measurer for Hand<'_> {
 
     fn unmeasured(&mut self, cell: &CellPlan, failure: &Failure) -> Record {
         let mut record = blank(cell);
-        record.status = Status::Error;
+        record.status = RecordStatus::Error;
         record.failure = Some(failure.clone());
         record
     }
 
-    fn clear(&mut self) {
+    fn tear_down(&mut self) {
         self.0.borrow_mut().built = false;
     }
 }
@@ -148,7 +148,7 @@ impl Measurer for Hand<'_> {
 /// One session: what was kept, how it ended (`None` after a panic), and what the fake saw.
 struct Session {
     kept: Vec<Record>,
-    ending: Option<Result<Ending, Failure>>,
+    ending: Option<Result<StudyEnding, Failure>>,
     fake: Fake,
     progress: Vec<(usize, usize, u64, String)>,
 }
@@ -158,7 +158,7 @@ fn session(fake: Fake, done: &[Record]) -> Session {
 }
 
 fn session_of(plan: &StudyPlan, fake: Fake, done: &[Record]) -> Session {
-    let done = done.iter().filter(|record| record.status == Status::Ok);
+    let done = done.iter().filter(|record| record.status == RecordStatus::Ok);
     let done = done.map(|record| CellKey::from_cell(record.cell.as_ref().expect("set"))).collect();
     let options = Options { run: "r".to_owned(), done, retries: 2 };
     let fake = std::cell::RefCell::new(fake);
@@ -175,14 +175,16 @@ fn session_of(plan: &StudyPlan, fake: Fake, done: &[Record]) -> Session {
             },
             progress: &mut |now| {
                 let step = match now.step {
-                    Step::Building(topology) => format!("build {}", topology.id),
-                    Step::Measuring(cell) => CellKey::from_cell(cell).to_string(),
-                    Step::Failed(_, failure) | Step::NotBuilt(_, failure) => failure.to_string(),
-                    Step::Slipped(_, _, slips) => slips.to_owned(),
-                    Step::Again(cell, failure, again, of) => {
+                    StudyStep::Building(topology) => format!("build {}", topology.id),
+                    StudyStep::Measuring(cell) => CellKey::from_cell(cell).to_string(),
+                    StudyStep::Failed(_, failure) | StudyStep::NotBuilt(_, failure) => {
+                        failure.to_string()
+                    }
+                    StudyStep::Slipped(_, _, slips) => slips.to_owned(),
+                    StudyStep::Again(cell, failure, again, of) => {
                         format!("{}: {failure}, again {again} of {of}", CellKey::from_cell(cell))
                     }
-                    Step::Through(topology) => format!("through {}", topology.id),
+                    StudyStep::Through(topology) => format!("through {}", topology.id),
                 };
                 progress.push((now.done, now.total, now.remaining_ns, step));
             },
@@ -197,7 +199,7 @@ fn keys(records: &[Record]) -> Vec<CellKey> {
 }
 
 fn all_keys() -> Vec<CellKey> {
-    plan().cells().iter().map(|cell| CellKey::from_cell(&cell.cell)).collect()
+    plan().cell_plans().iter().map(|cell| CellKey::from_cell(&cell.cell)).collect()
 }
 
 #[test]
@@ -209,12 +211,12 @@ fn every_cell_is_measured_once_in_the_order_of_the_plan() {
     assert_eq!(session.fake.prepared, ["a", "b"]);
     assert!(!session.fake.built, "the last laboratory is gone");
     let ending = session.ending.expect("no panic").expect("all kept");
-    assert_eq!(ending, Ending { measured: 8, ..Ending::default() });
+    assert_eq!(ending, StudyEnding { measured: 8, ..StudyEnding::default() });
     for record in &session.kept {
         let cell = record.cell.as_ref().expect("set");
         assert_eq!((cell.study.as_str(), cell.run.as_str()), ("s", "r"));
         let expected = (cell.parameter * u64::from(cell.repetition)) as f64;
-        assert_eq!(record.value(MetricId::Goodput, Stat::Value, None), Some(expected));
+        assert_eq!(record.summary_value(MetricId::Goodput, Stat::Value, None), Some(expected));
     }
 }
 
@@ -238,7 +240,7 @@ fn a_complete_run_builds_nothing() {
     let first = session(Fake::default(), &[]);
     let second = session(Fake::default(), &first.kept);
     assert!(second.fake.prepared.is_empty() && second.kept.is_empty());
-    assert_eq!(second.ending, Some(Ok(Ending { found: 8, ..Ending::default() })));
+    assert_eq!(second.ending, Some(Ok(StudyEnding { found: 8, ..StudyEnding::default() })));
 }
 
 #[test]

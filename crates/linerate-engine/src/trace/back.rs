@@ -9,23 +9,23 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::policy::TestKind;
-use linerate_core::record::{Failure, Fault, Trace, TracePhase, TracePlan, TraceProbes};
+use linerate_core::record::{Failure, Fault, TracePhase, TracePlan, TraceProbes, TraceResult};
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{
     Decoder, Hello, HelloKind, Message, Nonce, Refuse, RefuseCode, TraceRequest, encode,
 };
 use linerate_sys::clock::{monotonic, random_bytes};
-use linerate_sys::echo_socket::Source;
+use linerate_sys::echo_socket::ProbeBindSource;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::USUAL_MTU;
-use super::live::{Course, Live};
-use super::network::{Answer, Network, Probe};
-use super::survey::Survey;
+use super::live::{Live, TraceCourse};
+use super::network::{Network, TraceAnswer, TraceProbe};
+use super::survey::TraceSurvey;
 use crate::failure::words_of;
 use crate::flow::admission::{Admission, Demand};
-use crate::flow::peer::{credentials, plain};
+use crate::flow::peer::{credentials, plain_address};
 use crate::flow::tcp::send_hello;
 use crate::served::LogText;
 use crate::socket_address::{at_port, canonical};
@@ -41,14 +41,14 @@ const LOOK: Duration = Duration::from_millis(200);
 /// does so.
 /// # Errors
 /// Why it does not.
-pub(super) fn ask(
+pub(super) fn request_back_trace(
     peer: SocketAddr,
-    source: Option<&Source>,
+    source: Option<&ProbeBindSource>,
     plan: &TracePlan,
     stop: &Stop,
-) -> Result<Option<Trace>, Failure> {
+) -> Result<Option<TraceResult>, Failure> {
     let local = match source {
-        Some(Source::Address(address)) => Some(*address),
+        Some(ProbeBindSource::Address(address)) => Some(*address),
         _ => None,
     };
     let Ok(stream) = tcp::connect(peer, local, &TcpOptions::control(), STEP) else {
@@ -64,7 +64,7 @@ pub(super) fn ask(
         login: plan.token.is_some(),
     };
     let sent = send_hello(&stream, Hello::new(HelloKind::Trace))
-        .and_then(|()| send(&stream, &Message::TraceRequest(request.within_bounds())));
+        .and_then(|()| send_message(&stream, &Message::TraceRequest(request.within_bounds())));
     if sent.is_err() {
         return Ok(None);
     }
@@ -76,7 +76,7 @@ pub(super) fn ask(
     if let (Some(Message::Challenge { nonce }), Some(credentials)) =
         (&answer, credentials(plan.token.as_ref()))
     {
-        answer = send(&stream, &Message::Proof(credentials.prove(*nonce)))
+        answer = send_message(&stream, &Message::Proof(credentials.answer_challenge(*nonce)))
             .ok()
             .and_then(|()| receive(&stream, until, stop));
     }
@@ -92,7 +92,7 @@ pub(super) fn ask(
 /// Answers a client whose hello asked for a trace; returns what the log should say.
 /// # Errors
 /// Why it was not traced.
-pub fn serve(
+pub fn serve_back_trace(
     stream: &TcpStream,
     admission: &dyn Admission,
     stop: &Stop,
@@ -105,31 +105,31 @@ pub fn serve(
     };
     let refuse = |refuse: Refuse| {
         let failure = failed(refuse.reason.clone());
-        let _ = send(stream, &Message::Refuse(refuse));
+        let _ = send_message(stream, &Message::Refuse(refuse));
         failure
     };
     request
-        .check()
+        .check_bounds()
         .map_err(|error| refuse(Refuse::new(RefuseCode::Malformed, error.to_string())))?;
     if request.login {
         log_in(stream, admission, stop).ok_or_else(|| failed("no token came".to_owned()))?;
     }
     let demand =
         Demand { planned: Some(TraceRequest::SPAN_MAX), ..Demand::new(TestKind::Trace, 1) };
-    let _permit = admission.admit(&demand, peer).map_err(refuse)?;
+    let _permit = admission.admit_test(&demand, peer).map_err(refuse)?;
     let trace = trace_to(&request, peer, local, stream, stop).inspect_err(|failure| {
-        let _ = send(stream, &Message::Abort { reason: failure.to_string() });
+        let _ = send_message(stream, &Message::Abort { reason: failure.to_string() });
     })?;
-    let line = format!("traced the path to {}: {} hops", plain(peer), trace.hops.len());
+    let line = format!("traced the path to {}: {} hops", plain_address(peer), trace.hops.len());
     let found = Message::TraceFound { trace: Box::new(trace) };
-    send(stream, &found).map_err(|error| failed(words_of(&error)))?;
+    send_message(stream, &found).map_err(|error| failed(words_of(&error)))?;
     Ok(line.into())
 }
 
 /// Lets a client show its token; nothing when it does not.
 fn log_in(stream: &TcpStream, admission: &dyn Admission, stop: &Stop) -> Option<()> {
     let nonce = Nonce(random_bytes());
-    send(stream, &Message::Challenge { nonce }).ok()?;
+    send_message(stream, &Message::Challenge { nonce }).ok()?;
     let Some(Message::Proof(proof)) = receive(stream, monotonic() + STEP, stop) else {
         return None;
     };
@@ -143,7 +143,7 @@ fn trace_to(
     local: SocketAddr,
     stream: &TcpStream,
     stop: &Stop,
-) -> Result<Trace, Failure> {
+) -> Result<TraceResult, Failure> {
     let plan = TracePlan {
         count: request.count,
         interval_ns: request.interval_ns,
@@ -154,24 +154,24 @@ fn trace_to(
         ..TracePlan::default()
     };
     let target = peer.ip().to_canonical();
-    let course = Course {
+    let course = TraceCourse {
         peer: at_port(canonical(peer), request.port),
-        source: Some(Source::Address(local.ip().to_canonical())),
+        source: Some(ProbeBindSource::Address(local.ip().to_canonical())),
         probes: TraceProbes::Udp,
     };
     let network = Bounded {
         network: Live::open(course, USUAL_MTU, stop.clone())?,
-        until_ns: (monotonic() + TraceRequest::SPAN_MAX).nanos(),
+        until_ns: (monotonic() + TraceRequest::SPAN_MAX).as_nanos(),
         left: TraceRequest::PROBES_MAX,
         client: stream,
     };
-    let mut survey = Survey::new(network, &plan, target);
+    let mut survey = TraceSurvey::new(network, &plan, target);
     survey.find_hops()?;
     survey.rounds(plan.count, TracePhase::Idle, || false)?;
     survey.wait_shorter();
     survey.read_marks()?;
     let mut trace = survey.trace;
-    linerate_core::trace::judge(&mut trace, None);
+    linerate_core::trace::fill_findings(&mut trace, None);
     Ok(trace)
 }
 
@@ -188,13 +188,13 @@ impl Network for Bounded<'_> {
         self.network.now_ns()
     }
 
-    fn send(&mut self, probe: &Probe) -> Result<bool, Failure> {
+    fn send_probe(&mut self, probe: &TraceProbe) -> Result<bool, Failure> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(false) };
         self.left = left;
-        self.network.send(probe)
+        self.network.send_probe(probe)
     }
 
-    fn answers(&mut self, until_ns: u64) -> Vec<Answer> {
+    fn answers(&mut self, until_ns: u64) -> Vec<TraceAnswer> {
         self.network.answers(until_ns.min(self.until_ns))
     }
 
@@ -231,7 +231,7 @@ fn has_gone(stream: &TcpStream) -> bool {
     !waits && !matches!(seen, Ok(1..))
 }
 
-fn send(mut stream: &TcpStream, message: &Message) -> std::io::Result<()> {
+fn send_message(mut stream: &TcpStream, message: &Message) -> std::io::Result<()> {
     let bytes = encode(message).map_err(std::io::Error::other)?;
     stream.set_write_timeout(Some(STEP))?;
     stream.write_all(&bytes)
@@ -242,7 +242,7 @@ fn receive(stream: &TcpStream, until: MonoTime, stop: &Stop) -> Option<Message> 
     let mut decoder = Decoder::default();
     let mut buffer = [0; 4096];
     stream.set_read_timeout(Some(LOOK)).ok()?;
-    while monotonic() < until && !stop.asked() {
+    while monotonic() < until && !stop.is_requested() {
         match std::io::Read::read(&mut &*stream, &mut buffer) {
             Ok(0) => return None,
             Ok(count) => decoder.push(&buffer[..count]),

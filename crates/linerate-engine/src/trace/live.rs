@@ -9,17 +9,17 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use linerate_core::record::{ArrivedMarks, Failure, Family, Fault, MplsLabel, TraceProbes};
+use linerate_core::record::{ArrivedMarks, Failure, Fault, IpFamily, MplsLabel, TraceProbes};
 use linerate_proto::echo::{SegmentAddresses, SynProbe};
 use linerate_proto::frame::checksum::Sum;
 use linerate_proto::frame::icmp::{Echo, echo_request};
 use linerate_proto::icmp_error::{ErrorKind, IcmpError, ProbeMark, Quote, labels};
-use linerate_sys::echo_socket::{EchoKind, OpenError, Source};
+use linerate_sys::echo_socket::{EchoKind, OpenError, ProbeBindSource};
 use linerate_sys::stop::Stop;
-use linerate_sys::trace_socket::{ErrorListener, Message, Told, TraceSocket};
+use linerate_sys::trace_socket::{ErrorListener, ProbeIcmpError, Told, TraceSocket};
 use linerate_sys::{clock, poll, timestamps};
 
-use super::network::{Answer, Network, Probe, Said};
+use super::network::{Network, Said, TraceAnswer, TraceProbe};
 use crate::failure::{system, words_of};
 
 /// A flow has a socket; so many are enough for 16 next hops at one distance.
@@ -34,15 +34,15 @@ const TAKEN_MAX: usize = 64;
 
 /// Where probes go, and from where.
 #[derive(Clone, Debug)]
-pub(super) struct Course {
+pub(super) struct TraceCourse {
     pub(super) peer: SocketAddr,
-    pub(super) source: Option<Source>,
+    pub(super) source: Option<ProbeBindSource>,
     pub(super) probes: TraceProbes,
 }
 
 /// What the probes of a socket are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Carrier {
+enum TraceCarrier {
     Udp,
     Tcp,
     /// Echo requests; received packets start with the IP header.
@@ -51,18 +51,18 @@ enum Carrier {
     Echo,
 }
 
-impl Carrier {
+impl TraceCarrier {
     const fn is_echo(self) -> bool {
         matches!(self, Self::Echo | Self::EchoRaw)
     }
 }
 
 #[derive(Debug)]
-struct Port {
+struct TracePort {
     socket: TraceSocket,
     flow: u16,
     local: SocketAddr,
-    carrier: Carrier,
+    carrier: TraceCarrier,
     /// The probe of each send that the kernel counted.
     counted: Vec<u16>,
 }
@@ -78,10 +78,10 @@ struct Sent {
 
 /// The sockets of a trace.
 pub(super) struct Live {
-    course: Course,
-    family: Family,
-    ports: Vec<Port>,
-    echo: Option<Port>,
+    course: TraceCourse,
+    family: IpFamily,
+    ports: Vec<TracePort>,
+    echo: Option<TracePort>,
     listener: Option<ErrorListener>,
     sent: HashMap<u16, Sent>,
     cookie: u32,
@@ -95,8 +95,8 @@ impl Live {
     /// Opens the sockets that this process may have.
     /// # Errors
     /// When there is none for the probes that were asked for, or no route.
-    pub(super) fn open(course: Course, link_mtu: u32, stop: Stop) -> Result<Self, Failure> {
-        let family = if course.peer.is_ipv4() { Family::V4 } else { Family::V6 };
+    pub(super) fn open(course: TraceCourse, link_mtu: u32, stop: Stop) -> Result<Self, Failure> {
+        let family = if course.peer.is_ipv4() { IpFamily::V4 } else { IpFamily::V6 };
         let echo = open_echo(&course);
         let mut live = Self {
             family,
@@ -115,26 +115,26 @@ impl Live {
             TraceProbes::Icmp => live.echo = Some(echo?),
             TraceProbes::Udp => {
                 live.echo = echo.ok();
-                live.port(0)?;
+                live.port_for_flow(0)?;
             }
-            TraceProbes::Tcp => drop(live.port(0)?),
+            TraceProbes::Tcp => drop(live.port_for_flow(0)?),
         }
         clock::sleep(timestamps::START_DELAY);
         Ok(live)
     }
 
     /// The address that probes leave from.
-    pub(super) fn local(&self) -> Option<IpAddr> {
+    pub(super) fn local_address(&self) -> Option<IpAddr> {
         self.ports.first().or(self.echo.as_ref()).map(|port| port.local.ip())
     }
 
-    fn port(&mut self, flow: u16) -> Result<usize, Failure> {
+    fn port_for_flow(&mut self, flow: u16) -> Result<usize, Failure> {
         if let Some(index) = self.ports.iter().position(|port| port.flow == flow) {
             return Ok(index);
         }
         let carrier = match self.course.probes {
-            TraceProbes::Tcp => Carrier::Tcp,
-            TraceProbes::Udp | TraceProbes::Icmp => Carrier::Udp,
+            TraceProbes::Tcp => TraceCarrier::Tcp,
+            TraceProbes::Udp | TraceProbes::Icmp => TraceCarrier::Udp,
         };
         let port = open_port(carrier, &self.course, flow)
             .map_err(|failed| explain(&failed, &self.course))?;
@@ -144,12 +144,12 @@ impl Live {
 
     /// The octets behind the IP header, of UDP behind its own, and for UDP the checksum that they
     /// will have.
-    fn packet(&self, probe: &Probe, echo: bool, local: SocketAddr) -> (Vec<u8>, u16) {
+    fn packet(&self, probe: &TraceProbe, echo: bool, local: SocketAddr) -> (Vec<u8>, u16) {
         if !echo && self.course.probes == TraceProbes::Tcp {
             let ends = SegmentAddresses { source: local, destination: self.course.peer };
             return (self.syn.segment(probe.number, ends, probe.bytes as usize), 0);
         }
-        let header = if self.family == Family::V4 { 20 } else { 40 };
+        let header = if self.family == IpFamily::V4 { 20 } else { 40 };
         let payload = (probe.bytes as usize).saturating_sub(header + 8).max(PAYLOAD_BYTES);
         if echo {
             let mut message = vec![0; 8 + payload];
@@ -159,7 +159,7 @@ impl Live {
             // Number and complement sum to nothing, so all probes have one checksum and are one
             // flow to a balancer that hashes it.
             message[8..10].copy_from_slice(&(!probe.number).to_be_bytes());
-            if self.family == Family::V4 {
+            if self.family == IpFamily::V4 {
                 let checksum = Sum::from_bytes(&message).checksum();
                 message[2..4].copy_from_slice(&checksum.to_be_bytes());
             }
@@ -173,15 +173,15 @@ impl Live {
     }
 
     /// What routers told the raw socket.
-    fn hear(&mut self, answers: &mut Vec<Answer>) {
+    fn read_icmp_errors(&mut self, answers: &mut Vec<TraceAnswer>) {
         for _ in 0..TAKEN_MAX {
             let Some(listener) = &self.listener else { return };
             let Some((len, from, stamp)) = listener.receive(&mut self.buffer) else { return };
-            let now_ns = clock::monotonic().nanos();
+            let now_ns = clock::monotonic().as_nanos();
             let octets = &self.buffer[..len];
             let header = match self.family {
-                Family::V4 => octets.first().map_or(0, |first| usize::from(first & 15) * 4),
-                Family::V6 => 0,
+                IpFamily::V4 => octets.first().map_or(0, |first| usize::from(first & 15) * 4),
+                IpFamily::V6 => 0,
             };
             let Some(error) =
                 octets.get(header..).and_then(|octets| IcmpError::parse(self.family, octets))
@@ -193,17 +193,17 @@ impl Live {
             let said = said_of(error.kind);
             let arrived = self.arrived(number, &quote);
             let stack = labels(error.extension);
-            let at = Came { from, stamp, now_ns };
+            let at = AnswerArrival { from, stamp, now_ns };
             answers.extend(self.answer(number, said, at, Some(arrived), stack));
         }
     }
 
     fn number_of(&self, quote: &Quote<'_>) -> Option<u16> {
-        if let Some((identifier, number)) = quote.echo() {
+        if let Some((identifier, number)) = quote.quoted_echo() {
             let ours = self.echo.as_ref().is_some_and(|port| port.local.port() == identifier);
             return (ours && self.sent.get(&number)?.echo).then_some(number);
         }
-        let (_, port) = quote.ports()?;
+        let (_, port) = quote.quoted_ports()?;
         if let Some(sequence) = quote.tcp_sequence() {
             let number = self.syn.quoted(sequence)?;
             return (port == self.course.peer.port()).then_some(number);
@@ -222,17 +222,17 @@ impl Live {
         let flow = self.sent.get(&number).map(|sent| sent.flow);
         let port =
             self.ports.iter().find(|port| Some(port.flow) == flow && !port.carrier.is_echo());
-        let source = port.map_or_else(|| self.local(), |port| Some(port.local.ip()));
-        let ports = quote.ports().zip(port).is_some_and(|((from, to), port)| {
+        let source = port.map_or_else(|| self.local_address(), |port| Some(port.local.ip()));
+        let ports = quote.quoted_ports().zip(port).is_some_and(|((from, to), port)| {
             from != port.local.port() || to != self.course.peer.port()
         });
-        let addresses = source.is_some_and(|it| it != quote.source)
+        let addresses = source.is_some_and(|address| address != quote.source)
             || quote.destination != self.course.peer.ip();
         ArrivedMarks { dscp: quote.dscp, ecn: quote.ecn, translated: ports || addresses }
     }
 
     /// What one socket has: stamps, messages where no raw socket hears them, replies.
-    fn read_port(&mut self, port: &mut Port, answers: &mut Vec<Answer>) {
+    fn read_port(&mut self, port: &mut TracePort, answers: &mut Vec<TraceAnswer>) {
         for _ in 0..TAKEN_MAX {
             match port.socket.next_told(&mut self.buffer) {
                 Some(Told::Departed(key, at_ns)) => {
@@ -242,7 +242,7 @@ impl Live {
                     }
                 }
                 Some(Told::Message(message)) if self.listener.is_none() => {
-                    let now_ns = clock::monotonic().nanos();
+                    let now_ns = clock::monotonic().as_nanos();
                     answers.extend(self.message(port, &message, now_ns));
                 }
                 Some(Told::Message(_) | Told::Nothing) => {}
@@ -252,8 +252,8 @@ impl Live {
         for _ in 0..TAKEN_MAX {
             match port.socket.receive(&mut self.buffer) {
                 Ok(Some((len, stamp))) => {
-                    let now_ns = clock::monotonic().nanos();
-                    answers.extend(self.reply(port, len, stamp, now_ns));
+                    let now_ns = clock::monotonic().as_nanos();
+                    answers.extend(self.answer_from_reply(port, len, stamp, now_ns));
                 }
                 // An error of an earlier probe, which the queue has too.
                 Err(_) => {}
@@ -262,7 +262,12 @@ impl Live {
         }
     }
 
-    fn message(&mut self, port: &Port, message: &Message, now_ns: u64) -> Option<Answer> {
+    fn message(
+        &mut self,
+        port: &TracePort,
+        message: &ProbeIcmpError,
+        now_ns: u64,
+    ) -> Option<TraceAnswer> {
         let kind =
             ErrorKind::from_type_and_code(self.family, message.kind, message.code, message.info)?;
         let from = message.from?;
@@ -279,7 +284,7 @@ impl Live {
         };
         let extension = message.extension_at.and_then(|at| quote.get(at..)).unwrap_or(&[]);
         let stack = labels(extension);
-        let at = Came { from, stamp: message.arrived_ns, now_ns };
+        let at = AnswerArrival { from, stamp: message.arrived_ns, now_ns };
         self.answer(number, said_of(kind), at, None, stack)
     }
 
@@ -290,18 +295,26 @@ impl Live {
         open.next().is_none().then_some(*number)
     }
 
-    fn reply(&mut self, port: &Port, len: usize, stamp: Option<u64>, now: u64) -> Option<Answer> {
+    fn answer_from_reply(
+        &mut self,
+        port: &TracePort,
+        len: usize,
+        stamp: Option<u64>,
+        now: u64,
+    ) -> Option<TraceAnswer> {
         let octets = &self.buffer[..len];
-        let raw = matches!(port.carrier, Carrier::EchoRaw | Carrier::Tcp);
-        let raw_v4 = raw && self.family == Family::V4;
+        let raw = matches!(port.carrier, TraceCarrier::EchoRaw | TraceCarrier::Tcp);
+        let raw_v4 = raw && self.family == IpFamily::V4;
         let header = if raw_v4 { usize::from(octets.first()? & 15) * 4 } else { 0 };
         let octets = octets.get(header..)?;
         let number = match port.carrier {
-            Carrier::Udp => return None,
-            Carrier::Tcp => self.syn.answered(octets)?,
-            Carrier::Echo | Carrier::EchoRaw => Echo::parse_reply(self.family, octets)?.sequence,
+            TraceCarrier::Udp => return None,
+            TraceCarrier::Tcp => self.syn.answered(octets)?,
+            TraceCarrier::Echo | TraceCarrier::EchoRaw => {
+                Echo::parse_reply(self.family, octets)?.sequence
+            }
         };
-        let at = Came { from: self.course.peer.ip(), stamp, now_ns: now };
+        let at = AnswerArrival { from: self.course.peer.ip(), stamp, now_ns: now };
         self.answer(number, Said::Reached, at, None, Vec::new())
     }
 
@@ -309,18 +322,18 @@ impl Live {
         &mut self,
         number: u16,
         said: Said,
-        came: Came,
+        came: AnswerArrival,
         arrived: Option<ArrivedMarks>,
         labels: Vec<MplsLabel>,
-    ) -> Option<Answer> {
+    ) -> Option<TraceAnswer> {
         let sent = self.sent.remove(&number)?;
         let seen_ns = came.now_ns.saturating_sub(sent.mono_ns);
         let kernel = came.stamp.zip(sent.departed_ns).and_then(|(to, from)| to.checked_sub(from));
         let rtt_ns = kernel.filter(|ns| *ns <= seen_ns).unwrap_or(seen_ns);
-        Some(Answer { number, from: came.from, said, rtt_ns, arrived, labels })
+        Some(TraceAnswer { number, from: came.from, said, rtt_ns, arrived, labels })
     }
 
-    fn take(&mut self) -> Vec<Answer> {
+    fn read_answers(&mut self) -> Vec<TraceAnswer> {
         let mut answers = Vec::new();
         let mut ports = std::mem::take(&mut self.ports);
         let mut echo = self.echo.take();
@@ -329,14 +342,14 @@ impl Live {
             self.read_port(port, &mut answers);
         }
         (self.ports, self.echo) = (ports, echo);
-        self.hear(&mut answers);
+        self.read_icmp_errors(&mut answers);
         answers
     }
 }
 
 /// Who answered, when by the kernel, when by the program.
 #[derive(Clone, Copy)]
-struct Came {
+struct AnswerArrival {
     from: IpAddr,
     stamp: Option<u64>,
     now_ns: u64,
@@ -344,12 +357,12 @@ struct Came {
 
 impl Network for Live {
     fn now_ns(&self) -> u64 {
-        clock::monotonic().nanos()
+        clock::monotonic().as_nanos()
     }
 
-    fn send(&mut self, probe: &Probe) -> Result<bool, Failure> {
+    fn send_probe(&mut self, probe: &TraceProbe) -> Result<bool, Failure> {
         let echo = probe.echo || self.course.probes == TraceProbes::Icmp;
-        let index = if echo { 0 } else { self.port(probe.flow)? };
+        let index = if echo { 0 } else { self.port_for_flow(probe.flow)? };
         let Some(local) =
             (if echo { self.echo.as_ref() } else { self.ports.get(index) }).map(|port| port.local)
         else {
@@ -358,13 +371,13 @@ impl Network for Live {
         let (octets, checksum) = self.packet(probe, echo, local);
         let port = if echo { self.echo.as_mut() } else { self.ports.get_mut(index) };
         let Some(port) = port else { return Ok(false) };
-        let mono_ns = clock::monotonic().nanos();
+        let mono_ns = clock::monotonic().as_nanos();
         let sent = Sent { flow: probe.flow, echo, mono_ns, departed_ns: None, checksum };
         self.sent.insert(probe.number, sent);
         // An error of an earlier probe may come in between: then send again.
         let mut refused = None;
         for _ in 0..3 {
-            match port.socket.send(&octets, probe.ttl, probe.tos) {
+            match port.socket.send_probe(&octets, probe.ttl, probe.tos) {
                 Ok(()) => {
                     port.counted.push(probe.number);
                     return Ok(true);
@@ -391,8 +404,8 @@ impl Network for Live {
         }
     }
 
-    fn answers(&mut self, until_ns: u64) -> Vec<Answer> {
-        let answers = self.take();
+    fn answers(&mut self, until_ns: u64) -> Vec<TraceAnswer> {
+        let answers = self.read_answers();
         let left = until_ns.saturating_sub(self.now_ns());
         if !answers.is_empty() || left == 0 {
             return answers;
@@ -407,15 +420,15 @@ impl Network for Live {
         // Looks at the stop flag a few times a second.
         let span = Duration::from_nanos(left).min(Duration::from_millis(200));
         let _ = poll::any_readable(&fds, span);
-        self.take()
+        self.read_answers()
     }
 
     fn stopped(&self) -> bool {
-        self.stop.asked()
+        self.stop.is_requested()
     }
 
     fn source_port(&mut self, flow: u16) -> Option<u16> {
-        let index = self.port(flow).ok()?;
+        let index = self.port_for_flow(flow).ok()?;
         Some(self.ports[index].local.port())
     }
 
@@ -446,34 +459,38 @@ fn said_of(kind: ErrorKind) -> Said {
     }
 }
 
-fn open_port(carrier: Carrier, course: &Course, flow: u16) -> Result<Port, OpenError> {
+fn open_port(
+    carrier: TraceCarrier,
+    course: &TraceCourse,
+    flow: u16,
+) -> Result<TracePort, OpenError> {
     let (peer, source) = (course.peer, course.source.clone());
     let socket = match carrier {
-        Carrier::Udp => TraceSocket::open(EchoKind::Udp, peer, source)?,
-        Carrier::Tcp => TraceSocket::open_tcp(peer, source)?,
-        Carrier::Echo => TraceSocket::open(EchoKind::IcmpDatagram, peer, source)?,
-        Carrier::EchoRaw => TraceSocket::open(EchoKind::IcmpRaw, peer, source)?,
+        TraceCarrier::Udp => TraceSocket::open(EchoKind::Udp, peer, source)?,
+        TraceCarrier::Tcp => TraceSocket::open_tcp(peer, source)?,
+        TraceCarrier::Echo => TraceSocket::open(EchoKind::IcmpDatagram, peer, source)?,
+        TraceCarrier::EchoRaw => TraceSocket::open(EchoKind::IcmpRaw, peer, source)?,
     };
     // Without stamps the program's own times serve.
     let _ = socket.start_stamps();
-    let local = socket.local().unwrap_or(course.peer);
-    Ok(Port { socket, flow, local, carrier, counted: Vec::new() })
+    let local = socket.local_address().unwrap_or(course.peer);
+    Ok(TracePort { socket, flow, local, carrier, counted: Vec::new() })
 }
 
 /// ICMP without privilege where this host allows it, else raw.
-fn open_echo(course: &Course) -> Result<Port, Failure> {
-    if let Ok(port) = open_port(Carrier::Echo, course, 0) {
+fn open_echo(course: &TraceCourse) -> Result<TracePort, Failure> {
+    if let Ok(port) = open_port(TraceCarrier::Echo, course, 0) {
         return Ok(port);
     }
     let mut port =
-        open_port(Carrier::EchoRaw, course, 0).map_err(|failed| explain(&failed, course))?;
+        open_port(TraceCarrier::EchoRaw, course, 0).map_err(|failed| explain(&failed, course))?;
     let identifier = u16::from_ne_bytes(clock::random_bytes());
     port.socket.show_only(identifier).map_err(|error| system(&error))?;
     port.local.set_port(identifier);
     Ok(port)
 }
 
-fn explain(failed: &OpenError, course: &Course) -> Failure {
+fn explain(failed: &OpenError, course: &TraceCourse) -> Failure {
     let error = &failed.error;
     let words = words_of(&error.source);
     match error.source.kind() {
@@ -501,13 +518,13 @@ fn udp_checksum(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> u16 {
     };
     let len = (8 + payload.len()) as u16;
     let sum = address(from.ip())
-        .plus(address(to.ip()))
-        .plus(Sum::of_u16(17))
-        .plus(Sum::of_u16(len))
-        .plus(Sum::of_u16(from.port()))
-        .plus(Sum::of_u16(to.port()))
-        .plus(Sum::of_u16(len))
-        .plus(Sum::from_bytes(payload));
+        .add_sum(address(to.ip()))
+        .add_sum(Sum::of_u16(17))
+        .add_sum(Sum::of_u16(len))
+        .add_sum(Sum::of_u16(from.port()))
+        .add_sum(Sum::of_u16(to.port()))
+        .add_sum(Sum::of_u16(len))
+        .add_sum(Sum::from_bytes(payload));
     match sum.checksum() {
         0 => 0xFFFF,
         checksum => checksum,

@@ -6,7 +6,7 @@ use linerate_core::record::{Failure, Finish, Record, TcpPlan, TracePhase};
 use linerate_sys::clock;
 
 use super::network::Network;
-use super::survey::Survey;
+use super::survey::TraceSurvey;
 use crate::context::Context;
 use crate::throughput;
 
@@ -17,7 +17,7 @@ const WARM_UP: Duration = Duration::from_secs(1);
 /// # Errors
 /// Why there was no load; the path at rest is known all the same.
 pub(super) fn rounds<N: Network>(
-    survey: &mut Survey<'_, N>,
+    survey: &mut TraceSurvey<'_, N>,
     plan: &TcpPlan,
     context: &Context<'_>,
     record: &mut Record,

@@ -17,21 +17,21 @@ mod tests;
 use std::net::{IpAddr, SocketAddr};
 
 use linerate_core::record::{
-    Caveat, CaveatCode, Distribution, End, Event, Failure, Fault, HopSample, MetricId, Plan,
-    Record, Stat, Status, Summary, Trace, TracePhase, TracePlan, TraceProbes,
+    Caveat, CaveatCode, Distribution, Event, Failure, Fault, HopSample, MeasurementEnd, MetricId,
+    Plan, Record, RecordStatus, Stat, Summary, TracePhase, TracePlan, TraceProbes, TraceResult,
 };
 use linerate_core::stats::{Z_95, wilson_interval};
 use linerate_core::trace;
 use linerate_sys::clock;
-use linerate_sys::echo_socket::Source;
+use linerate_sys::echo_socket::ProbeBindSource;
 
-pub use self::back::serve;
-use self::live::{Course, FLOWS_MAX, Live};
-use self::survey::Survey;
+pub use self::back::serve_back_trace;
+use self::live::{FLOWS_MAX, Live, TraceCourse};
+use self::survey::TraceSurvey;
 use crate::address::{resolve, resolve_server};
 use crate::context::Context;
 use crate::environment::{self, CoreWaits, StolenTime, stolen_time};
-use crate::path::witness::{self, Witness};
+use crate::path::witness::{self, PathWitness};
 use crate::rtt::clock_check;
 use crate::socket_address::at_port;
 
@@ -46,14 +46,15 @@ pub fn run(plan: &TracePlan, context: &mut Context<'_>) -> Record {
     let started = clock::monotonic();
     let whole = Plan::Trace(plan.clone());
     (context.watch)(&Event::Plan(whole.clone()));
-    let mut record = Record::begin(clock::record_id(), context.tool.clone(), whole, clock::wall());
+    let mut record =
+        Record::from_plan(clock::record_id(), context.tool.clone(), whole, clock::wall_time());
     if let Err(failure) = measure(plan, context, &mut record) {
         let found = record.trace.as_ref().is_some_and(|trace| !trace.hops.is_empty());
-        record.status = if found { Status::Partial } else { Status::Error };
+        record.status = if found { RecordStatus::Partial } else { RecordStatus::Error };
         record.failure = Some(failure);
     }
-    if context.stop.asked() {
-        record.status = Status::Interrupted;
+    if context.stop.is_requested() {
+        record.status = RecordStatus::Interrupted;
     }
     record.duration_ns = clock::monotonic().nanos_since(started);
     record
@@ -64,7 +65,7 @@ fn measure(
     context: &mut Context<'_>,
     record: &mut Record,
 ) -> Result<(), Failure> {
-    check(plan)?;
+    check_plan(plan)?;
     // The load goes to an address that takes connections, and the trace to the same.
     let loaded = plan.load.as_ref().and_then(|load| resolve_server(&load.server).ok());
     let peer = match loaded {
@@ -72,18 +73,19 @@ fn measure(
         None => resolve(&plan.host, plan.port, plan.family)?,
     };
     let source = plan.bind.as_ref().map(|bind| match bind.parse() {
-        Ok(address) => Source::Address(address),
-        Err(_) => Source::Interface(bind.clone()),
+        Ok(address) => ProbeBindSource::Address(address),
+        Err(_) => ProbeBindSource::Interface(bind.clone()),
     });
     let local = environment::local_end(Some(peer.ip()));
-    let mtu = local.interface.as_ref().and_then(|it| it.mtu_bytes).unwrap_or(USUAL_MTU);
-    let course = Course { peer, source, probes: plan.probes };
+    let mtu =
+        local.interface.as_ref().and_then(|interface| interface.mtu_bytes).unwrap_or(USUAL_MTU);
+    let course = TraceCourse { peer, source, probes: plan.probes };
     let tick = clock_check::calibrate().map(|tick| tick.step_ns);
-    let witness = Witness::begin(peer.ip());
-    let (waits, stolen) = (CoreWaits::begin(), StolenTime::begin());
+    let witness = PathWitness::begin_watching(peer.ip());
+    let (waits, stolen) = (CoreWaits::start_measuring(), StolenTime::start_measuring());
     let asked = plan.back.map(|port| (at_port(peer, port), course.source.clone()));
     let network = Live::open(course, mtu, context.stop.clone())?;
-    record.ends = ends(local, network.local(), peer.ip(), tick);
+    record.ends = record_ends(local, network.local_address(), peer.ip(), tick);
     (context.watch)(&Event::Connected(format!(
         "TRACE {} ({}): {}, {} rounds, one every {}",
         plan.host,
@@ -96,22 +98,25 @@ fn measure(
         plan.count,
         linerate_core::units::print_span(std::time::Duration::from_nanos(plan.interval_ns)),
     )));
-    let mut survey = Survey::new(network, plan, peer.ip());
+    let mut survey = TraceSurvey::new(network, plan, peer.ip());
     survey.trace.floor_ns = tick.map(|ns| ns.ceil() as u64);
-    let outcome = parts(&mut survey, context, record, asked.as_ref());
+    let outcome = run_trace_parts(&mut survey, context, record, asked.as_ref());
     let mut found = survey.trace;
-    trace::judge(&mut found, plan.load.as_ref().map(|load| load.test.directions.each()[0]));
+    trace::fill_findings(
+        &mut found,
+        plan.load.as_ref().map(|load| load.test.directions.each_direction()[0]),
+    );
     record.summary = summary(&found.echoes, &found);
     let silent = found.hops.is_empty();
-    record.ends[0].stolen_ratio = stolen.ratio();
+    record.ends[0].stolen_ratio = stolen.stolen_ratio();
     record.caveats.extend(late_rounds(&found));
     record.caveats.extend(waits.caveat());
     record.caveats.extend(stolen_time(&record.ends[0]));
     record.trace = Some(Box::new(found));
-    record.paths = witness.end();
+    record.paths = witness.collect_paths();
     record.caveats.extend(witness::caveats(&record.paths));
     outcome?;
-    if silent && !context.stop.asked() {
+    if silent && !context.stop.is_requested() {
         let reason = "no router and no end answers";
         return Err(Failure::new(Fault::Unreachable, "trace", peer.ip().to_string(), reason)
             .advise("try --icmp, or see `ip route get` and the firewall of this host"));
@@ -119,11 +124,11 @@ fn measure(
     Ok(())
 }
 
-fn parts(
-    survey: &mut Survey<'_, Live>,
+fn run_trace_parts(
+    survey: &mut TraceSurvey<'_, Live>,
     context: &mut Context<'_>,
     record: &mut Record,
-    asked: Option<&(SocketAddr, Option<Source>)>,
+    asked: Option<&(SocketAddr, Option<ProbeBindSource>)>,
 ) -> Result<(), Failure> {
     there_and_back(survey, context, asked)?;
     let loaded = match &survey.plan.load {
@@ -144,14 +149,14 @@ fn parts(
 /// Hops and rounds, while the target traces the other way where it is asked to and does so. The
 /// load comes later, so that both see the path at rest.
 fn there_and_back(
-    survey: &mut Survey<'_, Live>,
+    survey: &mut TraceSurvey<'_, Live>,
     context: &mut Context<'_>,
-    asked: Option<&(SocketAddr, Option<Source>)>,
+    asked: Option<&(SocketAddr, Option<ProbeBindSource>)>,
 ) -> Result<(), Failure> {
     let (plan, stop) = (survey.plan, context.stop.clone());
     let back = std::thread::scope(|scope| {
         let back = asked.map(|(peer, source)| {
-            scope.spawn(move || back::ask(*peer, source.as_ref(), plan, &stop))
+            scope.spawn(move || back::request_back_trace(*peer, source.as_ref(), plan, &stop))
         });
         survey.find_hops()?;
         survey.rounds(plan.count, TracePhase::Idle, || false)?;
@@ -166,7 +171,7 @@ fn there_and_back(
 }
 
 /// Says how many rounds were put off, where they are so many.
-fn late_rounds(found: &Trace) -> Option<Caveat> {
+fn late_rounds(found: &TraceResult) -> Option<Caveat> {
     let sent = found.hops.iter().map(|hop| hop.samples.len()).max().unwrap_or(0) as u64;
     let (late, all) = (found.late_rounds, sent.max(found.late_rounds));
     (late as f64 > all as f64 * LATE_SHARE).then(|| {
@@ -180,17 +185,17 @@ fn late_rounds(found: &Trace) -> Option<Caveat> {
 
 /// The end's round trips and losses: by echoes where these were answered, else by its own answers
 /// to the rounds.
-fn summary(echoes: &[HopSample], found: &Trace) -> Vec<Summary> {
-    let answered = echoes.iter().any(|it| it.rtt_ns.is_some());
+fn summary(echoes: &[HopSample], found: &TraceResult) -> Vec<Summary> {
+    let answered = echoes.iter().any(|sample| sample.rtt_ns.is_some());
     let end = found.hops.last().filter(|hop| hop.is_end);
     let samples = if answered { echoes } else { end.map_or(&[][..], |hop| &hop.samples) };
     let rounds: Vec<&HopSample> =
-        samples.iter().filter(|it| it.phase == TracePhase::Idle).collect();
-    let times: Vec<u64> = rounds.iter().filter_map(|it| it.rtt_ns).collect();
+        samples.iter().filter(|sample| sample.phase == TracePhase::Idle).collect();
+    let times: Vec<u64> = rounds.iter().filter_map(|sample| sample.rtt_ns).collect();
     let (sent, received) = (rounds.len() as u64, times.len() as u64);
     let mut rows = Distribution::from_samples(MetricId::Rtt, &times).summary();
     if sent > 0 {
-        let row = |metric, value| Summary::of(metric, Stat::Value, value);
+        let row = |metric, value| Summary::from_value(metric, Stat::Value, value);
         let lost = sent - received;
         rows.push(row(MetricId::Sent, sent as f64));
         rows.push(row(MetricId::Received, received as f64));
@@ -201,15 +206,23 @@ fn summary(echoes: &[HopSample], found: &Trace) -> Vec<Summary> {
     rows
 }
 
-fn ends(local: End, address: Option<IpAddr>, peer: IpAddr, tick: Option<f64>) -> Vec<End> {
+fn record_ends(
+    local: MeasurementEnd,
+    address: Option<IpAddr>,
+    peer: IpAddr,
+    tick: Option<f64>,
+) -> Vec<MeasurementEnd> {
     let address = address.map(|address| address.to_string());
-    let local = End { address, clock_tick_ns: tick, ..local };
-    let remote =
-        End { role: "remote".to_owned(), address: Some(peer.to_string()), ..End::default() };
+    let local = MeasurementEnd { address, clock_tick_ns: tick, ..local };
+    let remote = MeasurementEnd {
+        role: "remote".to_owned(),
+        address: Some(peer.to_string()),
+        ..MeasurementEnd::default()
+    };
     vec![local, remote]
 }
 
-fn check(plan: &TracePlan) -> Result<(), Failure> {
+fn check_plan(plan: &TracePlan) -> Result<(), Failure> {
     let refuse = |object: &str, reason: &str, advice: &str| {
         Err(Failure::new(Fault::Usage, "read", object, reason).advise(advice))
     };

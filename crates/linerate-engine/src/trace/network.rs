@@ -6,7 +6,7 @@ use linerate_core::record::{ArrivedMarks, Failure, MplsLabel};
 
 /// One probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Probe {
+pub(super) struct TraceProbe {
     /// Its number, by which its answer is known.
     pub(super) number: u16,
     /// Its flow: source and destination port.
@@ -23,7 +23,7 @@ pub(super) struct Probe {
 
 /// What came back of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct TraceAnswer {
     pub(super) number: u16,
     /// Who answered.
     pub(super) from: IpAddr,
@@ -54,9 +54,9 @@ pub(super) trait Network {
     /// Sends a probe; false where it is longer than this host's own link takes.
     /// # Errors
     /// When nothing can be sent at all.
-    fn send(&mut self, probe: &Probe) -> Result<bool, Failure>;
+    fn send_probe(&mut self, probe: &TraceProbe) -> Result<bool, Failure>;
     /// Takes answers that came, and waits for the first one no longer than `until_ns`.
-    fn answers(&mut self, until_ns: u64) -> Vec<Answer>;
+    fn answers(&mut self, until_ns: u64) -> Vec<TraceAnswer>;
     /// The port that a flow leaves from, where it has one.
     fn source_port(&mut self, flow: u16) -> Option<u16>;
     /// Whether the user wants no more.

@@ -8,9 +8,9 @@
 
 use linerate_core::record::{Failure, SizeLimit, TracePhase};
 
-use super::network::{Network, Probe, Said};
-use super::prober::Outcome;
-use super::survey::Survey;
+use super::network::{Network, Said, TraceProbe};
+use super::prober::ProbeOutcome;
+use super::survey::TraceSurvey;
 
 /// Every link carries so much (RFC 791, RFC 8200 §5); routers of IPv4 in use carry 576 and more.
 const LEAST: u32 = 576;
@@ -21,7 +21,7 @@ const PAIR_GAP_NS: u64 = 250_000_000;
 /// Limits on one path.
 const LIMITS_MAX: usize = 8;
 
-impl<N: Network> Survey<'_, N> {
+impl<N: Network> TraceSurvey<'_, N> {
     /// Finds the sizes, from that of this host's own link downwards.
     pub(super) fn find_sizes(&mut self) -> Result<(), Failure> {
         let mut size = self.own_size()?;
@@ -31,7 +31,7 @@ impl<N: Network> Survey<'_, N> {
                 break;
             }
             let Some(limit) = self.next_limit(from, size)? else { break };
-            self.pass(from, limit.after.into(), size);
+            self.set_hop_mtu(from, limit.after.into(), size);
             self.trace.size_limits.push(limit);
             (from, size) = (limit.after.into(), limit.bytes);
             if size == 0 {
@@ -39,7 +39,7 @@ impl<N: Network> Survey<'_, N> {
             }
         }
         let all = self.trace.hops.len();
-        self.pass(from, all, size);
+        self.set_hop_mtu(from, all, size);
         self.trace.mtu_bytes = self.trace.reached.then_some(size);
         Ok(())
     }
@@ -48,13 +48,15 @@ impl<N: Network> Survey<'_, N> {
     /// it does not send vanishes nowhere.
     fn own_size(&mut self) -> Result<u32, Failure> {
         let told = self.prober.network.link_mtu();
-        if self.prober.takes(self.sized(1, told))? || !self.prober.takes(self.sized(1, LEAST))? {
+        if self.prober.send_without_wait(self.sized_probe(1, told))?
+            || !self.prober.send_without_wait(self.sized_probe(1, LEAST))?
+        {
             return Ok(told);
         }
         let (mut goes, mut refused) = (LEAST, told);
         while refused - goes > 1 && !self.stopped() {
             let middle = u32::midpoint(goes, refused);
-            if self.prober.takes(self.sized(1, middle))? {
+            if self.prober.send_without_wait(self.sized_probe(1, middle))? {
                 goes = middle;
             } else {
                 refused = middle;
@@ -64,15 +66,15 @@ impl<N: Network> Survey<'_, N> {
     }
 
     /// What is known to arrive at hops from (counted from 0) to.
-    fn pass(&mut self, from: usize, to: usize, size: u32) {
+    fn set_hop_mtu(&mut self, from: usize, to: usize, size: u32) {
         let last = to.min(self.trace.hops.len());
         for hop in self.trace.hops.get_mut(from..last).unwrap_or(&mut []) {
             hop.mtu_bytes = Some(size);
         }
     }
 
-    fn sized(&self, ttl: u8, bytes: u32) -> Probe {
-        Probe { ttl, bytes, tos: self.tos, ..Probe::default() }
+    fn sized_probe(&self, ttl: u8, bytes: u32) -> TraceProbe {
+        TraceProbe { ttl, bytes, tos: self.tos, ..TraceProbe::default() }
     }
 
     /// The first place beyond hop `from` that packets of `size` do not pass.
@@ -83,13 +85,15 @@ impl<N: Network> Survey<'_, N> {
         let mut small = vec![0; ttls.len()];
         for _ in 0..PAIRS {
             let open = || (0..ttls.len()).filter(|&index| !passed[index]);
-            let probes: Vec<Probe> = open()
-                .flat_map(|index| [self.sized(ttls[index], size), self.sized(ttls[index], 0)])
+            let probes: Vec<TraceProbe> = open()
+                .flat_map(|index| {
+                    [self.sized_probe(ttls[index], size), self.sized_probe(ttls[index], 0)]
+                })
                 .collect();
             let gap_ns = PAIR_GAP_NS / (probes.len() as u64 + 1);
-            let outcomes = self.prober.all(probes, gap_ns)?;
+            let outcomes = self.prober.send_all(probes, gap_ns)?;
             for outcome in &outcomes {
-                if let Some(limit) = self.told(outcome, from, size) {
+                if let Some(limit) = self.reported_limit(outcome, from, size) {
                     return Ok(Some(limit));
                 }
                 let Some(index) = ttls.iter().position(|ttl| *ttl == outcome.probe.ttl) else {
@@ -98,7 +102,7 @@ impl<N: Network> Survey<'_, N> {
                 let answered = outcome.answer.is_some();
                 match outcome.probe.bytes {
                     0 => {
-                        self.note(outcome, TracePhase::Search);
+                        self.note_outcome(outcome, TracePhase::Search);
                         small[index] += usize::from(answered);
                     }
                     _ => passed[index] |= answered,
@@ -124,12 +128,12 @@ impl<N: Network> Survey<'_, N> {
     }
 
     /// A router's own word.
-    fn told(&self, outcome: &Outcome, from: usize, size: u32) -> Option<SizeLimit> {
+    fn reported_limit(&self, outcome: &ProbeOutcome, from: usize, size: u32) -> Option<SizeLimit> {
         let answer = outcome.answer.as_ref()?;
         let Said::TooBig(mtu) = answer.said else { return None };
         let address = answer.from.to_string();
         let hops = self.trace.hops.iter().skip(from);
-        let known = hops.clone().find(|hop| hop.nodes.iter().any(|it| it.address == address));
+        let known = hops.clone().find(|hop| hop.nodes.iter().any(|node| node.address == address));
         // A router may tell from an address of its other side: then the probe's reach bounds it.
         let after = known.map_or_else(|| outcome.probe.ttl.saturating_sub(1), |hop| hop.ttl);
         let bytes = if (68..size).contains(&mtu) { mtu } else { 0 };
@@ -143,9 +147,9 @@ impl<N: Network> Survey<'_, N> {
             let middle = u32::midpoint(goes, vanishes);
             let mut answered = false;
             for _ in 0..2 {
-                let probes = ttls.iter().take(4).map(|&ttl| self.sized(ttl, middle));
-                let outcomes = self.prober.all(probes.collect::<Vec<_>>(), PAIR_GAP_NS / 8)?;
-                answered = outcomes.iter().any(|it| it.answer.is_some());
+                let probes = ttls.iter().take(4).map(|&ttl| self.sized_probe(ttl, middle));
+                let outcomes = self.prober.send_all(probes.collect::<Vec<_>>(), PAIR_GAP_NS / 8)?;
+                answered = outcomes.iter().any(|outcome| outcome.answer.is_some());
                 if answered {
                     break;
                 }

@@ -6,14 +6,14 @@ use std::net::IpAddr;
 
 use linerate_core::path::Random;
 use linerate_core::record::{
-    ArrivedMarks, Failure, Hop, HopNode, HopSample, Trace, TracePhase, TracePlan, TraceProbes,
+    ArrivedMarks, Failure, Hop, HopNode, HopSample, TracePhase, TracePlan, TraceProbes, TraceResult,
 };
 use linerate_core::trace::places;
 use linerate_core::trace::stopping::{FAILURE, flows_needed};
 
 use super::live::FLOWS_MAX;
-use super::network::{Network, Probe, Said};
-use super::prober::{Outcome, Prober, Round, Shot};
+use super::network::{Network, Said, TraceProbe};
+use super::prober::{ProbeOutcome, ProbeRound, Shot, TraceProber};
 
 /// Probes of the search go out in bunches of so many hops: the end answers those beyond it too,
 /// and its answers are limited.
@@ -38,26 +38,26 @@ const ECN: u8 = 2;
 pub(super) const TTL_FAR: u8 = 64;
 
 /// A trace as it goes on.
-pub(super) struct Survey<'a, N> {
-    pub(super) prober: Prober<N>,
+pub(super) struct TraceSurvey<'a, N> {
+    pub(super) prober: TraceProber<N>,
     pub(super) plan: &'a TracePlan,
-    pub(super) trace: Trace,
+    pub(super) trace: TraceResult,
     pub(super) tos: u8,
 }
 
-impl<'a, N: Network> Survey<'a, N> {
+impl<'a, N: Network> TraceSurvey<'a, N> {
     pub(super) fn new(network: N, plan: &'a TracePlan, target: IpAddr) -> Self {
-        let trace = Trace {
+        let trace = TraceResult {
             target: target.to_string(),
             reads_quotes: network.reads_quotes(),
-            ..Trace::default()
+            ..TraceResult::default()
         };
         let tos = plan.dscp.unwrap_or(0) << 2;
-        Self { prober: Prober::new(network, plan.timeout_ns), plan, trace, tos }
+        Self { prober: TraceProber::new(network, plan.timeout_ns), plan, trace, tos }
     }
 
-    fn probe(&self, ttl: u8) -> Probe {
-        Probe { ttl, tos: self.tos, ..Probe::default() }
+    fn probe_to_hop(&self, ttl: u8) -> TraceProbe {
+        TraceProbe { ttl, tos: self.tos, ..TraceProbe::default() }
     }
 
     pub(super) fn stopped(&self) -> bool {
@@ -69,26 +69,30 @@ impl<'a, N: Network> Survey<'a, N> {
         let mut first = 1;
         while first <= self.plan.hops_max && !self.stopped() {
             let last = first.saturating_add(BUNCH - 1).min(self.plan.hops_max);
-            let probes: Vec<Probe> = (first..=last).map(|ttl| self.probe(ttl)).collect();
-            let mut outcomes = self.prober.all(probes, GAP_NS)?;
+            let probes: Vec<TraceProbe> =
+                (first..=last).map(|ttl| self.probe_to_hop(ttl)).collect();
+            let mut outcomes = self.prober.send_all(probes, GAP_NS)?;
             // Once more those that were not answered, before a path seems longer than it is.
-            let silent = outcomes.iter().filter(|it| it.answer.is_none()).map(|it| it.probe);
-            let again = self.prober.all(silent.collect::<Vec<_>>(), GAP_NS)?;
+            let silent = outcomes
+                .iter()
+                .filter(|outcome| outcome.answer.is_none())
+                .map(|outcome| outcome.probe);
+            let again = self.prober.send_all(silent.collect::<Vec<_>>(), GAP_NS)?;
             outcomes.extend(again);
             let ended = outcomes
                 .iter()
-                .filter(|it| is_end(it) || is_refusal(it))
-                .map(|it| it.probe.ttl)
+                .filter(|outcome| is_end(outcome) || is_refusal(outcome))
+                .map(|outcome| outcome.probe.ttl)
                 .min();
             let last = ended.unwrap_or(last);
             for ttl in first..=last {
                 self.trace.hops.push(Hop { ttl, ..Hop::default() });
             }
-            for outcome in outcomes.iter().filter(|it| it.probe.ttl <= last) {
-                self.note(outcome, TracePhase::Search);
+            for outcome in outcomes.iter().filter(|outcome| outcome.probe.ttl <= last) {
+                self.note_outcome(outcome, TracePhase::Search);
             }
             let silent = self.trace.hops.iter().rev().take_while(|hop| hop.nodes.is_empty());
-            let goes_round = places::round(&self.trace).is_some();
+            let goes_round = places::find_loop(&self.trace).is_some();
             if ended.is_some() || goes_round || silent.count() >= SILENT_MAX {
                 break;
             }
@@ -126,30 +130,30 @@ impl<'a, N: Network> Survey<'a, N> {
         for round in 0..u64::from(count) {
             let start_ns = round * self.plan.interval_ns;
             let mut after_ns = start_ns;
-            let round = Some(Round { number: round, late_ns_max });
-            order.sort_by_cached_key(|_| random.unit().to_bits());
+            let round = Some(ProbeRound { number: round, late_ns_max });
+            order.sort_by_cached_key(|_| random.next_uniform().to_bits());
             for &flow in &order {
                 for hop in &self.trace.hops {
-                    let probe = Probe { flow, ..self.probe(hop.ttl) };
+                    let probe = TraceProbe { flow, ..self.probe_to_hop(hop.ttl) };
                     shots.push(Shot { after_ns, probe, round });
                     after_ns += gap_ns;
                 }
             }
             if echoes {
-                let probe = Probe { echo: true, ..self.probe(TTL_FAR) };
+                let probe = TraceProbe { echo: true, ..self.probe_to_hop(TTL_FAR) };
                 shots.push(Shot { after_ns, probe, round });
             }
         }
         let outcomes = self.prober.run(&shots, ended)?;
         self.trace.late_rounds += std::mem::take(&mut self.prober.late_rounds);
         for outcome in outcomes {
-            self.note(&outcome, phase);
+            self.note_outcome(&outcome, phase);
         }
         Ok(())
     }
 
     /// Keeps what became of a probe.
-    pub(super) fn note(&mut self, outcome: &Outcome, phase: TracePhase) {
+    pub(super) fn note_outcome(&mut self, outcome: &ProbeOutcome, phase: TracePhase) {
         let Some(at_ns) = outcome.sent_ns else { return };
         let answer = outcome.answer.as_ref();
         let rtt_ns = answer.map(|answer| answer.rtt_ns);
@@ -184,7 +188,8 @@ impl<'a, N: Network> Survey<'a, N> {
     /// questions, to which silence is an answer.
     pub(super) fn wait_shorter(&mut self) {
         let samples = self.trace.hops.iter().flat_map(|hop| &hop.samples);
-        let longest = samples.filter_map(|it| it.rtt_ns).max().unwrap_or(self.plan.timeout_ns);
+        let longest =
+            samples.filter_map(|sample| sample.rtt_ns).max().unwrap_or(self.plan.timeout_ns);
         let enough = (longest * WAITS).max(WAIT_NS_MIN);
         self.prober.timeout_ns = self.plan.timeout_ns.min(enough);
     }
@@ -201,14 +206,15 @@ impl<'a, N: Network> Survey<'a, N> {
             }
             // One flow after the other, so that each router has time in between.
             probes.sort_by_key(|(ttl, flow)| (*flow, *ttl));
-            let probes = probes.into_iter().map(|(ttl, flow)| Probe { flow, ..self.probe(ttl) });
-            let outcomes = self.prober.all(probes.collect::<Vec<_>>(), GAP_NS)?;
+            let probes =
+                probes.into_iter().map(|(ttl, flow)| TraceProbe { flow, ..self.probe_to_hop(ttl) });
+            let outcomes = self.prober.send_all(probes.collect::<Vec<_>>(), GAP_NS)?;
             for outcome in &outcomes {
-                self.note(outcome, TracePhase::Search);
+                self.note_outcome(outcome, TracePhase::Search);
             }
             // Routers that answer one a second have the next token by then.
-            if outcomes.iter().any(|it| it.answer.is_none()) {
-                self.prober.pause(PATH_PAUSE_NS);
+            if outcomes.iter().any(|outcome| outcome.answer.is_none()) {
+                self.prober.pause_discarding(PATH_PAUSE_NS);
             }
         }
         Ok(())
@@ -224,14 +230,15 @@ impl<'a, N: Network> Survey<'a, N> {
         for _ in 0..3 {
             let open = self.trace.hops.iter().filter(|hop| hop.arrived.is_none());
             let open = open.filter(|hop| !hop.nodes.is_empty());
-            let marked = |ttl| Probe { tos: dscp << 2 | ECN, ..self.probe(ttl) };
-            let probes: Vec<Probe> = open.map(|hop| marked(hop.ttl)).collect();
+            let marked = |ttl| TraceProbe { tos: dscp << 2 | ECN, ..self.probe_to_hop(ttl) };
+            let probes: Vec<TraceProbe> = open.map(|hop| marked(hop.ttl)).collect();
             if probes.is_empty() || self.stopped() {
                 return Ok(());
             }
-            for outcome in self.prober.all(probes, GAP_NS)? {
-                self.note(&outcome, TracePhase::Search);
-                let arrived: Option<ArrivedMarks> = outcome.answer.and_then(|it| it.arrived);
+            for outcome in self.prober.send_all(probes, GAP_NS)? {
+                self.note_outcome(&outcome, TracePhase::Search);
+                let arrived: Option<ArrivedMarks> =
+                    outcome.answer.and_then(|answer| answer.arrived);
                 let index = usize::from(outcome.probe.ttl) - 1;
                 if let (Some(hop), Some(arrived)) = (self.trace.hops.get_mut(index), arrived) {
                     hop.arrived = Some(arrived);
@@ -243,13 +250,13 @@ impl<'a, N: Network> Survey<'a, N> {
 }
 
 /// Whether a router passes nothing on.
-fn is_refusal(outcome: &Outcome) -> bool {
-    outcome.answer.as_ref().is_some_and(|it| matches!(it.said, Said::Refused(_)))
+fn is_refusal(outcome: &ProbeOutcome) -> bool {
+    outcome.answer.as_ref().is_some_and(|answer| matches!(answer.said, Said::Refused(_)))
 }
 
 /// Whether an answer is the target's.
-fn is_end(outcome: &Outcome) -> bool {
-    outcome.answer.as_ref().is_some_and(|it| matches!(it.said, Said::Reached))
+fn is_end(outcome: &ProbeOutcome) -> bool {
+    outcome.answer.as_ref().is_some_and(|answer| matches!(answer.said, Said::Reached))
 }
 
 /// Flows to send to a hop: as many as are missing to what its known routers ask for.

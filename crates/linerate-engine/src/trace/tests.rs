@@ -5,12 +5,12 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use linerate_core::path::Random;
 use linerate_core::record::{
-    ArrivedMarks, Direction, Failure, Finding, Trace, TracePhase, TracePlan,
+    ArrivedMarks, Direction, Failure, Finding, TracePhase, TracePlan, TraceResult,
 };
-use linerate_core::trace::judge;
+use linerate_core::trace::fill_findings;
 
-use super::network::{Answer, Network, Probe, Said};
-use super::survey::Survey;
+use super::network::{Network, Said, TraceAnswer, TraceProbe};
+use super::survey::TraceSurvey;
 
 /// What a hop does beside forwarding.
 #[derive(Clone)]
@@ -37,7 +37,7 @@ struct Chain {
     random: Random,
     now_ns: u64,
     /// Answers under way by time of arrival.
-    under_way: BTreeMap<(u64, u16), Answer>,
+    under_way: BTreeMap<(u64, u16), TraceAnswer>,
     /// Tokens of each limited router, and when they were counted.
     tokens: HashMap<IpAddr, (f64, u64)>,
     seed: u64,
@@ -76,7 +76,7 @@ impl Chain {
     /// The router of a flow at a distance: a hash of both that a seed changes.
     fn address(&self, index: usize, flow: u16) -> IpAddr {
         let width = self.hops[index].width;
-        let which = Random::new(self.seed ^ u64::from(flow) << 16, index as u64).unit();
+        let which = Random::new(self.seed ^ u64::from(flow) << 16, index as u64).next_uniform();
         let which = (which * f64::from(width)) as u8;
         Ipv4Addr::new(10, 0, index as u8 + 1, which + 1).into()
     }
@@ -92,13 +92,13 @@ impl Chain {
     }
 
     /// Where a probe ends, what is said of it, and how it arrived there.
-    fn fate(&mut self, probe: &Probe) -> Option<(usize, Said, ArrivedMarks)> {
+    fn fate(&mut self, probe: &TraceProbe) -> Option<(usize, Said, ArrivedMarks)> {
         let mut marks =
             ArrivedMarks { dscp: probe.tos >> 2, ecn: probe.tos & 3, translated: false };
         let last = self.hops.len() - 1;
         for index in 0..=last {
             let hop = self.hops[index].clone();
-            if self.random.unit() < hop.loss {
+            if self.random.next_uniform() < hop.loss {
                 return None;
             }
             if let Some((mtu, told)) = hop.mtu.filter(|(mtu, _)| probe.bytes > *mtu) {
@@ -124,7 +124,7 @@ impl Network for Chain {
         self.now_ns
     }
 
-    fn send(&mut self, probe: &Probe) -> Result<bool, Failure> {
+    fn send_probe(&mut self, probe: &TraceProbe) -> Result<bool, Failure> {
         if probe.bytes > self.link_bytes.1 {
             return Ok(false);
         }
@@ -134,15 +134,16 @@ impl Network for Chain {
         if self.hops[index].silent || !self.may_answer(from, limit) {
             return Ok(true);
         }
-        let rtt_ns = (index as u64 + 1) * 1_000_000 + (self.random.unit() * 50_000.0) as u64;
+        let rtt_ns =
+            (index as u64 + 1) * 1_000_000 + (self.random.next_uniform() * 50_000.0) as u64;
         let arrived = (!probe.echo).then_some(marks);
         let number = probe.number;
-        let answer = Answer { number, from, said, rtt_ns, arrived, labels: Vec::new() };
+        let answer = TraceAnswer { number, from, said, rtt_ns, arrived, labels: Vec::new() };
         self.under_way.insert((self.now_ns + rtt_ns, number), answer);
         Ok(true)
     }
 
-    fn answers(&mut self, until_ns: u64) -> Vec<Answer> {
+    fn answers(&mut self, until_ns: u64) -> Vec<TraceAnswer> {
         let due = self.under_way.first_key_value().map(|(key, _)| *key);
         let Some(due) = due.filter(|(at_ns, _)| *at_ns <= until_ns) else {
             self.wait_until(until_ns);
@@ -173,9 +174,9 @@ impl Network for Chain {
     }
 }
 
-fn traced(chain: Chain, plan: &TracePlan) -> Trace {
+fn traced(chain: Chain, plan: &TracePlan) -> TraceResult {
     let target = chain.address(chain.hops.len() - 1, 0);
-    let mut survey = Survey::new(chain, plan, target);
+    let mut survey = TraceSurvey::new(chain, plan, target);
     survey.find_hops().expect("found");
     survey.rounds(plan.count, TracePhase::Idle, || false).expect("measured");
     if plan.paths {
@@ -185,7 +186,7 @@ fn traced(chain: Chain, plan: &TracePlan) -> Trace {
     if plan.mtu {
         survey.find_sizes().expect("found");
     }
-    judge(&mut survey.trace, None);
+    fill_findings(&mut survey.trace, None);
     survey.trace
 }
 
@@ -197,7 +198,7 @@ fn linux(at: usize, change: impl Fn(&mut SimHop)) -> Vec<SimHop> {
     hops
 }
 
-fn losses(trace: &Trace) -> usize {
+fn losses(trace: &TraceResult) -> usize {
     trace.findings.iter().filter(|it| matches!(it, Finding::Loss { .. })).count()
 }
 
@@ -333,7 +334,7 @@ fn the_hop_of_the_queue_is_that_whose_link_delays() {
     for at in 1..=7 {
         let chain = Chain::new(at, vec![PLAIN; 7]);
         let target = chain.address(6, 0);
-        let mut survey = Survey::new(chain, &plan, target);
+        let mut survey = TraceSurvey::new(chain, &plan, target);
         survey.find_hops().expect("found");
         survey.rounds(10, TracePhase::Idle, || false).expect("measured");
         survey.rounds(10, TracePhase::Loaded, || false).expect("measured");
@@ -350,7 +351,7 @@ fn the_hop_of_the_queue_is_that_whose_link_delays() {
             .flat_map(|hop| &mut hop.samples)
             .for_each(queued);
         trace.echoes.iter_mut().for_each(queued);
-        judge(&mut trace, Some(Direction::Up));
+        fill_findings(&mut trace, Some(Direction::Up));
         let first = trace.findings.first();
         assert!(
             matches!(first, Some(Finding::Queue { after, at: found, .. })

@@ -36,7 +36,7 @@ fn lab(text: &str) -> Option<Lab> {
         println!("skipped: CAP_SYS_ADMIN and CAP_NET_ADMIN are needed for network namespaces");
         return None;
     }
-    Some(Lab::build(&LabPlan::from_toml(text, "test.toml").unwrap()).unwrap())
+    Some(Lab::build_from_plan(&LabPlan::from_toml(text, "test.toml").unwrap()).unwrap())
 }
 
 /// The cable with more keys in its link.
@@ -106,7 +106,7 @@ fn hosts_reach_each_other_over_a_cable_at_once_by_both_protocols() {
     if has_ipv6() {
         assert_eq!(udp_round_trip(&lab, "a", ipv6, "b"), "fd00:0:0:1::1");
     }
-    assert!(lab.notes().is_empty(), "{:?}", lab.notes());
+    assert!(lab.build_notes().is_empty(), "{:?}", lab.build_notes());
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn hosts_reach_each_other_through_two_switches() {
     let target = lab.address_of("b").unwrap();
     assert_eq!(udp_round_trip(&lab, "a", target, "b"), "10.0.1.1");
     assert_eq!(tcp_bytes(&lab, 1_000_000), 1_000_000);
-    assert_eq!(lab.link("s", "br0").unwrap().kind.as_deref(), Some("bridge"));
+    assert_eq!(lab.link_facts("s", "br0").unwrap().kind.as_deref(), Some("bridge"));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_host_alone_is_reached_over_its_loopback_with_the_mtu_of_the_plan() {
     let Some(lab) = lab("host = [{ name = \"a\", loopback_mtu_bytes = 1500 }]") else { return };
     let target = lab.address_of("a").unwrap();
     assert_eq!(udp_round_trip(&lab, "a", target, "a"), "127.0.0.1");
-    assert_eq!(lab.link("a", "lo").unwrap().mtu_bytes, 1500);
+    assert_eq!(lab.link_facts("a", "lo").unwrap().mtu_bytes, 1500);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn mtu_kind_and_rate_are_those_of_the_plan_and_the_route_tells_them() {
     let Some(lab) = lab(&text) else { return };
     for (host, far) in [("a", "b"), ("b", "a")] {
         let far = lab.address_of(far).unwrap();
-        let link = lab.link(host, "eth0").unwrap();
+        let link = lab.link_facts(host, "eth0").unwrap();
         assert!(link.running);
         let facts = lab.run_on(host, || route_to(far).unwrap()).unwrap();
         let expected = RouteFacts {
@@ -184,7 +184,7 @@ fn a_rate_is_not_exceeded_whether_segments_travel_alone_or_in_super_packets() {
         let Some(lab) = lab(&text) else { return };
         let start = clock::monotonic();
         assert_eq!(tcp_bytes(&lab, 4_000_000), 4_000_000);
-        let span = clock::monotonic().since(start).as_secs_f64();
+        let span = clock::monotonic().duration_since(start).as_secs_f64();
         // 4 MB with headers of 66 bytes per 1448 take 0.418 s at 10 MB/s; the bucket gives 4 ms.
         // A busy machine may take longer, never shorter.
         assert!(span > 0.41, "{span} s");
@@ -212,7 +212,7 @@ fn two_laboratories_of_one_plan_run_at_once_with_the_same_addresses() {
 #[test]
 fn nothing_appears_outside_and_nothing_is_left() {
     let names = || -> BTreeSet<String> {
-        let links = RouteSocket::open().unwrap().links().unwrap();
+        let links = RouteSocket::open().unwrap().list_links().unwrap();
         links.into_iter().map(|link| link.name).collect()
     };
     let before = names();

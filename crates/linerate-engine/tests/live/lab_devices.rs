@@ -14,7 +14,9 @@ use linerate_core::device::{
 use linerate_core::lab::LabPlan;
 use linerate_engine::lab::Lab;
 use linerate_sys::stop::Stop;
-use linerate_sys::xdp::{Expected, Generator, GeneratorOptions, Sink, SinkOptions, StreamExpected};
+use linerate_sys::xdp::{
+    Generator, GeneratorOptions, Sink, SinkExpected, SinkOptions, StreamExpected,
+};
 use linerate_sys::{bpf, clock, sched, userns};
 
 /// No step of a test takes this long on a working machine; a busy one may take seconds.
@@ -32,7 +34,7 @@ fn lab(text: &str) -> Option<Lab> {
         return None;
     }
     let text = format!("quiet = true\n{text}");
-    Some(Lab::build(&LabPlan::from_toml(&text, "test.toml").unwrap()).unwrap())
+    Some(Lab::build_from_plan(&LabPlan::from_toml(&text, "test.toml").unwrap()).unwrap())
 }
 
 /// Two hosts with a node between them.
@@ -70,7 +72,7 @@ fn hosts_of_a_quiet_cable_know_each_other_for_good() {
     let table = table.unwrap();
     let line = table.lines().find(|line| line.starts_with("10.0.1.2 ")).unwrap();
     assert_eq!(line.split_whitespace().nth(2), Some("0x6"), "{table}");
-    assert!(lab.notes().is_empty(), "{:?}", lab.notes());
+    assert!(lab.build_notes().is_empty(), "{:?}", lab.build_notes());
 }
 
 #[test]
@@ -89,7 +91,7 @@ fn rules_as_a_list_and_as_a_set_let_packets_pass() {
 
 #[test]
 fn routers_and_switches_work_on_threads_of_the_kernel() {
-    let cpu = sched::cpus().last().copied().unwrap();
+    let cpu = sched::allowed_cpus().last().copied().unwrap();
     for kind in ["router", "switch"] {
         let node = format!("{kind} = [{{ name = \"d\", placement = \"threaded\", cpu = {cpu} }}]");
         let Some(lab) = lab(&between(&node)) else { return };
@@ -104,7 +106,7 @@ fn a_processor_that_is_not_there_is_named() {
         return;
     }
     let plan = LabPlan::from_toml(&node, "test.toml").unwrap();
-    let line = Lab::build(&plan).unwrap_err().to_string();
+    let line = Lab::build_from_plan(&plan).unwrap_err().to_string();
     assert!(line.starts_with("place device d: "), "{line}");
     assert!(line.contains("there is no CPU 1000") && !line.contains('\n'), "{line}");
 }
@@ -118,8 +120,8 @@ fn a_forwarder_counts_every_frame_of_both_directions() {
     let [there, back] = lab.device_counters("d").unwrap()[..] else { panic!("two directions") };
     // Announcements of multicast groups may be among them.
     assert!(there.frames_in >= 50, "{there:?}");
-    assert_eq!((there.forwarded, there.lost()), (there.frames_in, 0));
-    assert_eq!(back.lost(), 0);
+    assert_eq!((there.forwarded, there.lost_frames()), (there.frames_in, 0));
+    assert_eq!(back.lost_frames(), 0);
 }
 
 #[test]
@@ -127,15 +129,16 @@ fn a_router_by_xdp_forwards_and_counts() {
     let Some(lab) = lab(&between("router = [{ name = \"d\", how = \"xdp\" }]")) else { return };
     assert_eq!(datagrams(&lab, 50), 50);
     let [counts] = lab.device_counters("d").unwrap()[..] else { panic!("one for all") };
-    assert_eq!((counts.forwarded, counts.lost()), (50, 0));
+    assert_eq!((counts.forwarded, counts.lost_frames()), (50, 0));
     assert_eq!(counts.frames_in, counts.forwarded + counts.passed);
 }
 
 /// Sends test frames of one trial from `a` to `b` in one flood, and counts those that come.
 fn flooded(lab: &Lab, frames: u64) -> (SendCounts, ReceiveCounts) {
     const TRIAL: u32 = 5 << 16;
-    let index = |host: &str| lab.link(host, "eth0").unwrap().index;
-    let [from, to] = ["a", "b"].map(|host| (index(host), lab.link(host, "eth0").unwrap().mac));
+    let index = |host: &str| lab.link_facts(host, "eth0").unwrap().index;
+    let [from, to] =
+        ["a", "b"].map(|host| (index(host), lab.link_facts(host, "eth0").unwrap().mac));
     let mut bytes = to.1.unwrap().to_vec();
     bytes.extend(from.1.unwrap());
     bytes.extend([0x88, 0xb5]);
@@ -150,10 +153,10 @@ fn flooded(lab: &Lab, frames: u64) -> (SendCounts, ReceiveCounts) {
     };
     let streams = vec![StreamExpected { stream: 0, frames }];
     let expected =
-        Expected { trial: TRIAL, streams, own_streams: Vec::new(), shortest: 60, longest: 60 };
+        SinkExpected { trial: TRIAL, streams, own_streams: Vec::new(), shortest: 60, longest: 60 };
     let sink = lab.run_on("b", || {
         let mut sink = Sink::attach(to.0, SinkOptions::default()).unwrap();
-        sink.begin(&expected).unwrap();
+        sink.begin_trial(&expected).unwrap();
         sink
     });
     let sink = sink.unwrap();
@@ -198,12 +201,12 @@ fn a_planted_device_accounts_for_every_frame() {
         let [there, back] = lab.device_counters("d").unwrap()[..] else { panic!("two ways") };
         assert_eq!(there.frames_in, sent.frames, "{keys}");
         assert_eq!(there.forwarded, received.frames, "{keys}");
-        assert_eq!(there.frames_in, there.forwarded + there.lost(), "{keys}");
+        assert_eq!(there.frames_in, there.forwarded + there.lost_frames(), "{keys}");
         assert_eq!((back.frames_in, there.passed), (0, 0));
         // By chance: 400 are expected; none in 20,000 would be by a chance of 10^-175.
         assert_eq!(there.dropped_by_chance > 0, keys.contains("loss_one_in"), "{there:?}");
         if keys.contains("latency") {
-            assert_eq!(there.lost(), 0, "it has no capacity to exceed: {there:?}");
+            assert_eq!(there.lost_frames(), 0, "it has no capacity to exceed: {there:?}");
             assert!(received.latency.min_ns >= 100_000, "{:?}", received.latency);
         }
     }

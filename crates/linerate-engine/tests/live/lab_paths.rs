@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    CaveatCode, Direction, EmulatedPath, MetricId, PingPlan, PingTransport, Record, Stat, Status,
-    Tool,
+    CaveatCode, Direction, EmulatedPath, MetricId, PingPlan, PingTransport, Record, RecordStatus,
+    Stat, Tool,
 };
 use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
@@ -35,7 +35,7 @@ fn lab(text: &str) -> Option<Lab> {
         println!("skipped: there is no /dev/net/tun");
         return None;
     }
-    Some(Lab::build(&LabPlan::from_toml(text, "test.toml").unwrap()).unwrap())
+    Some(Lab::build_from_plan(&LabPlan::from_toml(text, "test.toml").unwrap()).unwrap())
 }
 
 fn ping(lab: &Lab, from: &str, to: IpAddr, count: u64) -> Record {
@@ -56,7 +56,7 @@ fn ping(lab: &Lab, from: &str, to: IpAddr, count: u64) -> Record {
 }
 
 fn rtt_ms(record: &Record) -> f64 {
-    record.value(MetricId::Rtt, Stat::Min, None).unwrap() / 1e6
+    record.summary_value(MetricId::Rtt, Stat::Min, None).unwrap() / 1e6
 }
 
 const WAN: &str = r#"
@@ -93,7 +93,7 @@ fn listed_losses_are_lost_and_counted_and_told() {
     let text = text.replace("path =", "mtu_bytes = 1000, path =");
     let Some(lab) = lab(&text) else { return };
     let record = ping(&lab, "a", [10, 0, 1, 2].into(), 10);
-    assert_eq!(record.value(MetricId::Received, Stat::Value, None), Some(8.0));
+    assert_eq!(record.summary_value(MetricId::Received, Stat::Value, None), Some(8.0));
     let up = record.paths[0].carrying(Direction::Up).unwrap();
     assert_eq!((up.taken_packets, up.delivered_packets, up.lost_packets()), (10, 8, 2));
     assert_eq!((up.lost[0].cause.as_str(), up.lost[0].packets), ("random", 2));
@@ -120,7 +120,7 @@ path = { delay = "9 ms", rate = "10 Mbit/s" }
     let Some(lab) = lab(text) else { return };
     let to = lab.address_of("b").unwrap();
     let record = ping(&lab, "a", to, 5);
-    assert_eq!(record.status, Status::Ok, "{:?}", record.failure);
+    assert_eq!(record.status, RecordStatus::Ok, "{:?}", record.failure);
     let rtt = rtt_ms(&record);
     assert!((14.0..17.0).contains(&rtt), "{rtt} ms");
     let names: Vec<&str> = record.paths.iter().map(|path| path.name.as_str()).collect();
@@ -139,7 +139,7 @@ fn span_of_a_train_ms(sender: &UdpSocket, receiver: &UdpSocket, to: SocketAddr) 
     for _ in 0..200 {
         receiver.recv(&mut buffer).unwrap();
     }
-    clock::monotonic().since(start).as_secs_f64() * 1e3
+    clock::monotonic().duration_since(start).as_secs_f64() * 1e3
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_path_that_needs_more_memory_than_is_allowed_is_refused_before_it_is_built()
         return;
     }
     let plan = LabPlan::from_toml(&text, "test.toml").unwrap();
-    let line = Lab::build(&plan).unwrap_err().to_string();
+    let line = Lab::build_from_plan(&plan).unwrap_err().to_string();
     assert!(line.contains("of memory") && line.contains("are allowed"), "{line}");
     assert!(!line.contains('\n'));
 }
@@ -198,7 +198,7 @@ fn a_path_for_netem_goes_over_netem_or_nothing_is_built_with_one_line() {
         return;
     }
     let text = WAN.replace("path = {", "path = { emulator = \"netem\",");
-    let lab = match Lab::build(&LabPlan::from_toml(&text, "test.toml").unwrap()) {
+    let lab = match Lab::build_from_plan(&LabPlan::from_toml(&text, "test.toml").unwrap()) {
         Ok(lab) => lab,
         Err(failure) => {
             let line = "emulate with netem a eth0 - b eth0: this kernel has no netem; load \

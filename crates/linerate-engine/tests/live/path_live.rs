@@ -12,13 +12,15 @@ use std::process::Command;
 use std::time::Duration;
 
 use linerate_core::path::{
-    Bernoulli, Delay, Duplication, Element, Framing, Limit, Link, LossCause, MtuLimit, Outlet,
-    Packet, Pipeline, Random, TailDrop,
+    Bernoulli, Delay, Duplication, Element, Framing, Limit, MtuLimit, Outlet, Packet,
+    PathLossCause, Pipeline, QueuedLink, Random, TailDrop,
 };
 use linerate_core::record::Fault;
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_engine::path::{Direction, Emulator, EmulatorPlan, EmulatorReport, End};
+use linerate_engine::path::{
+    EmulatedDirection, EmulatedEnd, Emulator, EmulatorPlan, EmulatorReport,
+};
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::netns::Netns;
 use linerate_sys::tun::TunKind;
@@ -58,19 +60,19 @@ impl Hosts {
         })
     }
 
-    fn ends(&self, mtu_bytes: u32) -> [End<'_>; 2] {
-        let end = |netns, name, [ipv4, ipv6]: [&str; 2]| End {
+    fn ends(&self, mtu_bytes: u32) -> [EmulatedEnd<'_>; 2] {
+        let end = |netns, name, [ipv4, ipv6]: [&str; 2]| EmulatedEnd {
             mtu_bytes,
             addresses: vec![
                 (ipv4.parse::<IpAddr>().unwrap(), 24),
                 (ipv6.parse::<IpAddr>().unwrap(), 64),
             ],
-            ..End::new(Some(netns), name)
+            ..EmulatedEnd::new(Some(netns), name)
         };
         [end(&self.0[0], "path0", [ONE, "fd09::1"]), end(&self.0[1], "path1", [TWO, TWO_IPV6])]
     }
 
-    fn start(&self, mtu_bytes: u32, directions: [Direction; 2]) -> Emulator {
+    fn start(&self, mtu_bytes: u32, directions: [EmulatedDirection; 2]) -> Emulator {
         Emulator::start(EmulatorPlan::new(self.ends(mtu_bytes), directions)).unwrap()
     }
 
@@ -103,7 +105,7 @@ impl Hosts {
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
             let mut received = Vec::new();
             stream.read_to_end(&mut received).unwrap();
-            let took = clock::monotonic().since(start);
+            let took = clock::monotonic().duration_since(start);
             sender.join().unwrap();
             assert!(received == pattern(bytes), "{} bytes of {bytes}, or changed", received.len());
             took
@@ -122,23 +124,23 @@ fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes as u64).map(|place| (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
-fn direction(elements: Vec<Box<dyn Element>>) -> Direction {
-    Direction {
+fn direction(elements: Vec<Box<dyn Element>>) -> EmulatedDirection {
+    EmulatedDirection {
         pipeline: Pipeline::new(elements),
         rate: Some(BitRate::from_bits_per_sec(1_000_000_000)),
         delay_max: Duration::from_millis(20),
         queue_bytes: 1_000_000,
-        ..Direction::default()
+        ..EmulatedDirection::default()
     }
 }
 
-fn delay(span: Duration) -> Direction {
+fn delay(span: Duration) -> EmulatedDirection {
     direction(vec![Box::new(Delay::new(span))])
 }
 
 fn link(rate_bps: u64, queue_bytes: u64) -> Box<dyn Element> {
     let rate = BitRate::from_bits_per_sec(rate_bps);
-    Box::new(Link::new(rate, Framing::ETHERNET, TailDrop::new(Limit::Bytes(queue_bytes))))
+    Box::new(QueuedLink::new(rate, Framing::ETHERNET, TailDrop::new(Limit::Bytes(queue_bytes))))
 }
 
 /// Everything that was taken was delivered or is accounted for.
@@ -169,10 +171,10 @@ fn a_datagram_takes_the_delay_of_each_direction() {
         one.send(b"there").unwrap();
         let mut buffer = [0; 16];
         let length = two.recv(&mut buffer).unwrap();
-        assert!(clock::monotonic().since(start) >= there);
+        assert!(clock::monotonic().duration_since(start) >= there);
         two.send(&buffer[..length]).unwrap();
         assert_eq!(one.recv(&mut buffer).unwrap(), 5);
-        let took = clock::monotonic().since(start);
+        let took = clock::monotonic().duration_since(start);
         assert!(took >= there + back, "{took:?}");
         shortest = shortest.min(took);
     }
@@ -217,7 +219,7 @@ fn lost_segments_of_super_packets_are_sent_again_and_all_bytes_arrive() {
     let report = emulator.stop();
     assert_complete(&report);
     // 4144 packets and more at 1 %: 41 lost, standard deviation 6.4; five of them below is 9.
-    let lost = report.directions[0].counters.lost_to(LossCause::Random);
+    let lost = report.directions[0].counters.lost_to(PathLossCause::Random);
     assert!(lost > 9, "{lost}");
 }
 
@@ -302,9 +304,9 @@ fn a_path_held_back_by_other_work_says_for_how_long_and_is_invalid() {
     let busy = (after.busy - before.busy).as_secs_f64();
     assert!(busy >= 0.1 && report.busy >= after.busy, "{busy}");
     // What came before a measurement is not its own.
-    let own = after.stops.since(&before.stops).within(report.ran);
+    let own = after.stops.difference_since(&before.stops).within(report.ran);
     assert!(own.count >= 20 && own.count <= stops.count, "{own:?}");
-    assert_eq!(after.stops.since(&after.stops).within(report.ran).count, 0);
+    assert_eq!(after.stops.difference_since(&after.stops).within(report.ran).count, 0);
 }
 
 /// Keeps the thread from its work for 80 ms at the first packet of more than 500 bytes.
@@ -339,7 +341,7 @@ fn packets_that_wait_to_be_read_are_late() {
     assert_complete(&report);
     // Of the packets behind the long one all wait, but for the time that it took to send them.
     let forward = &report.directions[0];
-    let bins = forward.lateness_ns.bins().filter(|(lateness, _)| *lateness > 40_000_000);
+    let bins = forward.lateness_ns.bin_counts().filter(|(lateness, _)| *lateness > 40_000_000);
     let late: u64 = bins.map(|(_, count)| count).sum();
     assert!(late >= 10, "{late} late: {:?}", forward.lateness_ns.quantile(0.5));
     assert!(forward.counters.late_packets >= 10, "{:?}", forward.counters);
@@ -408,9 +410,9 @@ fn a_copy_that_leaves_after_its_original_has_its_bytes_too() {
 }
 
 /// A direction that carries 1300 bytes, and tells senders or does not.
-fn narrow(told: bool) -> Direction {
+fn narrow(told: bool) -> EmulatedDirection {
     let announced_mtu_bytes = told.then_some(1300);
-    Direction { announced_mtu_bytes, ..direction(vec![Box::new(MtuLimit::new(1300))]) }
+    EmulatedDirection { announced_mtu_bytes, ..direction(vec![Box::new(MtuLimit::new(1300))]) }
 }
 
 #[test]
@@ -425,7 +427,7 @@ fn a_sender_of_packets_that_are_too_long_learns_the_mtu_of_the_path() {
         // Segments of 1448 bytes, until the first message.
         hosts.transfer(1_000_000);
         let counters = emulator.counters();
-        assert!(counters[0].lost_to(LossCause::TooLong) > 0, "{kind:?}: {counters:?}");
+        assert!(counters[0].lost_to(PathLossCause::TooLong) > 0, "{kind:?}: {counters:?}");
         if sysctl::exists("net/ipv6/conf/all/forwarding") {
             hosts.transfer_to(TWO_IPV6, 1_000_000);
         }
@@ -436,7 +438,7 @@ fn a_sender_of_packets_that_are_too_long_learns_the_mtu_of_the_path() {
         let report = emulator.stop();
         assert_complete(&report);
         let told = report.directions.each_ref().map(|one| one.counters.icmp_messages);
-        let lost = report.directions[0].counters.lost_to(LossCause::TooLong);
+        let lost = report.directions[0].counters.lost_to(PathLossCause::TooLong);
         // One for each that was lost, of which a flow's first window is ten (RFC 6928): fewer than
         // may be sent at once.
         assert!(told == [lost, 0], "{kind:?}: {lost} lost, {told:?}");
@@ -486,7 +488,7 @@ fn without_messages_a_transfer_never_gets_through_a_narrow_path() {
     assert_complete(&report);
     let counters = &report.directions[0].counters;
     // Ten segments, and some of them again.
-    assert!(counters.lost_to(LossCause::TooLong) >= 10, "{counters:?}");
+    assert!(counters.lost_to(PathLossCause::TooLong) >= 10, "{counters:?}");
     assert_eq!(counters.icmp_messages, 0);
 }
 
@@ -494,7 +496,7 @@ fn without_messages_a_transfer_never_gets_through_a_narrow_path() {
 fn with_the_emulator_the_devices_go_and_nothing_passes() {
     let Some(hosts) = Hosts::new() else { return };
     let emulator = hosts.start(1500, [direction(Vec::new()), direction(Vec::new())]);
-    let links = |host| hosts.on(host, || RouteSocket::open().unwrap().links().unwrap().len());
+    let links = |host| hosts.on(host, || RouteSocket::open().unwrap().list_links().unwrap().len());
     assert_eq!((links(0), links(1)), (2, 2));
     drop(emulator);
     assert_eq!((links(0), links(1)), (1, 1));
@@ -534,6 +536,6 @@ fn a_name_that_is_taken_and_a_path_too_large_are_refused_before_anything_is_made
     one.mtu_bytes = 20;
     let failure = Emulator::start(EmulatorPlan::new([one, two], plain())).expect_err("MTU 20");
     assert_eq!(failure.fault, Fault::Usage);
-    let links = |host| hosts.on(host, || RouteSocket::open().unwrap().links().unwrap().len());
+    let links = |host| hosts.on(host, || RouteSocket::open().unwrap().list_links().unwrap().len());
     assert_eq!((links(0), links(1)), (1, 1));
 }

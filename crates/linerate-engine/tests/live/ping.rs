@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    CaveatCode, Event, Fault, MetricId, PingMode, PingPlan, PingTransport, Record, Stat, Status,
-    Tool, WaitMode,
+    CaveatCode, Event, Fault, MetricId, PingMode, PingPlan, PingTransport, Record, RecordStatus,
+    Stat, Tool, WaitMode,
 };
 use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
@@ -75,7 +75,7 @@ fn lab(text: &str) -> Option<Lab> {
         println!("skipped: CAP_SYS_ADMIN and CAP_NET_ADMIN are needed for network namespaces");
         return None;
     }
-    Some(Lab::build(&LabPlan::from_toml(text, "test.toml").unwrap()).unwrap())
+    Some(Lab::build_from_plan(&LabPlan::from_toml(text, "test.toml").unwrap()).unwrap())
 }
 
 /// Pings from `a`.
@@ -94,7 +94,7 @@ fn has(record: &Record, code: CaveatCode) -> bool {
 /// All of `count` probes of `size` were answered, once and in order, and the record says so
 /// consistently.
 fn check_lossless(record: &Record, count: u64, size: u32) {
-    assert_eq!((record.status, &record.failure), (Status::Ok, &None));
+    assert_eq!((record.status, &record.failure), (RecordStatus::Ok, &None));
     let expected = count as f64;
     for (metric, total) in [
         (MetricId::Sent, expected),
@@ -195,7 +195,7 @@ fn a_paced_ping_tells_each_answer_and_keeps_its_samples_when_asked() {
 fn a_deadline_ends_an_endless_ping() {
     let plan = PingPlan { count: None, deadline_ns: Some(50_000_000), ..flood("127.0.0.1", 1) };
     let Some(record) = icmp(&plan) else { return };
-    assert_eq!((record.status, &record.failure), (Status::Ok, &None));
+    assert_eq!((record.status, &record.failure), (RecordStatus::Ok, &None));
     assert!(value(&record, MetricId::Received, 56) > 0.0);
     assert!(record.duration_ns < 10_000_000_000);
 }
@@ -224,7 +224,7 @@ fn udp_echo_on_loopback_is_lossless_by_spinning_and_by_sleeping() {
             check_lossless(&record, 500, size);
         }
     }
-    stop.ask();
+    stop.request_stop();
     thread.join().unwrap();
 }
 
@@ -232,7 +232,7 @@ fn udp_echo_on_loopback_is_lossless_by_spinning_and_by_sleeping() {
 fn a_udp_probe_without_room_for_its_number_is_wrong_use() {
     let record = run(&PingPlan { sizes_bytes: vec![15], ..udp("127.0.0.1", 9, 1) });
     let failure = record.failure.unwrap();
-    assert_eq!((record.status, failure.fault), (Status::Error, Fault::Usage));
+    assert_eq!((record.status, failure.fault), (RecordStatus::Error, Fault::Usage));
     assert!(failure.to_string().contains("16"), "{failure}");
 }
 
@@ -241,7 +241,7 @@ fn a_port_where_nobody_answers_is_a_failure_that_says_what_to_start() {
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let record = run(&udp("127.0.0.1", port, 3));
     let failure = record.failure.unwrap();
-    assert_eq!((record.status, failure.exit_code()), (Status::Error, 3));
+    assert_eq!((record.status, failure.exit_code()), (RecordStatus::Error, 3));
     assert!(failure.to_string().contains("linerate serve"), "{failure}");
 }
 
@@ -278,7 +278,7 @@ fn the_responder_answers_nothing_but_questions_and_no_more_than_allowed() {
     // Two seconds may have been touched, no more.
     assert!((5..=10).contains(&answers.len()), "{answers:?}");
     assert_eq!(answers[..5], [1, 2, 3, 4, 5]);
-    stop.ask();
+    stop.request_stop();
     thread.join().unwrap();
 }
 
@@ -299,7 +299,7 @@ fn wrong_plans_and_names_are_failures_with_code_2() {
     for plan in cases {
         let record = run(&plan);
         let failure = record.failure.unwrap_or_else(|| panic!("no failure for {plan:?}"));
-        assert_eq!((record.status, failure.exit_code()), (Status::Error, 2), "{failure}");
+        assert_eq!((record.status, failure.exit_code()), (RecordStatus::Error, 2), "{failure}");
         assert!(failure.next_step.is_some(), "{failure}");
     }
 }
@@ -335,7 +335,7 @@ fn a_probe_that_must_not_be_cut_and_does_not_fit_is_wrong_use() {
     let plan = PingPlan { sizes_bytes: vec![1500], dont_fragment: true, ..flood("10.0.1.2", 3) };
     let record = from_a(&lab, &plan);
     let failure = record.failure.unwrap();
-    assert_eq!((record.status, failure.exit_code()), (Status::Error, 2), "{failure}");
+    assert_eq!((record.status, failure.exit_code()), (RecordStatus::Error, 2), "{failure}");
     let fits = PingPlan { sizes_bytes: vec![1472], ..plan };
     check_lossless(&from_a(&lab, &fits), 3, 1472);
 }
@@ -390,7 +390,7 @@ fn kernel_stamps_lie_inside_the_programs_own_round_trip() {
         assert!(both.len() > 400, "{} of 500 have stamps", both.len());
         check_split(&record);
     }
-    stop.ask();
+    stop.request_stop();
     thread.join().unwrap();
 }
 
@@ -420,7 +420,7 @@ fn an_address_without_a_route_is_unreachable_and_exits_3() {
     let Some(lab) = lab(CABLE) else { return };
     let record = from_a(&lab, &flood("203.0.113.1", 1));
     let failure = record.failure.unwrap();
-    assert_eq!((record.status, failure.exit_code()), (Status::Error, 3), "{failure}");
+    assert_eq!((record.status, failure.exit_code()), (RecordStatus::Error, 3), "{failure}");
     assert!(failure.to_string().contains("ip route"), "{failure}");
 }
 
@@ -433,7 +433,7 @@ fn a_router_that_drops_a_probe_by_its_ttl_is_named() {
     let short = PingPlan { ttl: Some(1), timeout_ns: 50_000_000, count: Some(2), ..whole };
     let record = from_a(&lab, &short);
     let failure = record.failure.as_ref().unwrap();
-    assert_eq!((record.status, failure.exit_code()), (Status::Error, 3), "{failure}");
+    assert_eq!((record.status, failure.exit_code()), (RecordStatus::Error, 3), "{failure}");
     assert!(failure.to_string().contains("time to live exceeded"), "{failure}");
     assert!((value(&record, MetricId::LossRatio, 56) - 1.0).abs() < 1e-9);
 }
@@ -444,7 +444,7 @@ fn a_host_that_is_silent_is_a_result_with_all_lost() {
     lab.run_on("b", || sysctl::write("net/ipv4/icmp_echo_ignore_all", "1").unwrap()).unwrap();
     let plan = PingPlan { timeout_ns: 20_000_000, ..flood("10.0.1.2", 3) };
     let record = from_a(&lab, &plan);
-    assert_eq!((record.status, &record.failure), (Status::Ok, &None));
+    assert_eq!((record.status, &record.failure), (RecordStatus::Ok, &None));
     assert!((value(&record, MetricId::LossRatio, 56) - 1.0).abs() < 1e-9);
     assert!((value(&record, MetricId::Received, 56)).abs() < 1e-9);
     assert!(record.value_at(MetricId::Rtt, Stat::Mean, 56).is_none(), "absent is not 0");

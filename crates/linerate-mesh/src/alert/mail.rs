@@ -16,7 +16,7 @@ use linerate_store::DueAlert;
 use linerate_sys::clock::monotonic;
 
 use super::TAKES;
-use super::reply::Reply;
+use super::reply::SmtpReply;
 
 /// Host of the mail relay where a plan names none.
 pub(super) const RELAY: &str = "localhost";
@@ -31,27 +31,27 @@ const COLUMNS: usize = 76;
 
 /// From whom to whom, and by which relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct MailRoute {
     pub(super) to: String,
     pub(super) from: String,
     pub(super) relay: String,
 }
 
 /// Checks that a relay is HOST or HOST:PORT.
-pub(super) fn check(relay: &str) -> Result<(), String> {
+pub(super) fn check_relay(relay: &str) -> Result<(), String> {
     let wrong = || format!("{relay:?}: a relay is HOST or HOST:PORT");
     Host::parse(relay, PORT).map(drop).ok_or_else(wrong)
 }
 
 /// Sends it.
-pub(super) fn send(way: &Way, alert: &DueAlert) -> Result<(), String> {
+pub(super) fn send_mail(way: &MailRoute, alert: &DueAlert) -> Result<(), String> {
     let host = Host::parse(&way.relay, PORT).ok_or("the relay is none")?;
     let failed = |reason: String| format!("{}: {reason}", way.relay);
     let stream = connect(&host, QUIET).map_err(|error| failed(words_of(&error)))?;
-    talk(stream, way, alert).map_err(failed)
+    run_smtp_dialog(stream, way, alert).map_err(failed)
 }
 
-fn talk(stream: TcpStream, way: &Way, alert: &DueAlert) -> Result<(), String> {
+fn run_smtp_dialog(stream: TcpStream, way: &MailRoute, alert: &DueAlert) -> Result<(), String> {
     let until = monotonic() + TAKES;
     let words = |error: std::io::Error| words_of(&error);
     let mut reader = BufReader::new(stream.try_clone().map_err(words)?);
@@ -60,8 +60,8 @@ fn talk(stream: TcpStream, way: &Way, alert: &DueAlert) -> Result<(), String> {
         if !line.is_empty() {
             stream.write_all(line.as_bytes()).map_err(words)?;
         }
-        let Reply { code, text } =
-            Reply::read(&mut reader).map_err(|error| match error.kind() {
+        let SmtpReply { code, text } =
+            SmtpReply::read(&mut reader).map_err(|error| match error.kind() {
                 // Its own words.
                 std::io::ErrorKind::Other => error.to_string(),
                 _ => words_of(&error),
@@ -90,10 +90,10 @@ fn talk(stream: TcpStream, way: &Way, alert: &DueAlert) -> Result<(), String> {
 }
 
 /// The mail (RFC 5322), whose lines end with CRLF and begin with no dot.
-fn message(way: &Way, alert: &DueAlert) -> String {
+fn message(way: &MailRoute, alert: &DueAlert) -> String {
     let host = way.from.split_once('@').map_or("localhost", |(_, host)| host);
     let at = WallTime::from_unix_nanos(u128::try_from(alert.at_s).unwrap_or(0) * 1_000_000_000);
-    let date = at.text("%a, %d %b %Y %H:%M:%S +0000").unwrap_or_default();
+    let date = at.format_utc("%a, %d %b %Y %H:%M:%S +0000").unwrap_or_default();
     let pretty = serde_json::from_str::<serde_json::Value>(&alert.json)
         .and_then(|value| serde_json::to_string_pretty(&value));
     let json = pretty.unwrap_or_else(|_| alert.json.clone());

@@ -26,16 +26,16 @@ const TAKES: Duration = Duration::from_secs(60);
 
 /// Destination of an alert: a command, a webhook or a mail address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Output {
+enum AlertOutput {
     Command(String),
     Webhook(String),
     /// To one address: each is tried for itself.
-    Mail(mail::Way),
+    Mail(mail::MailRoute),
 }
 
-impl Output {
+impl AlertOutput {
     /// The word of the store.
-    fn word(&self) -> String {
+    fn outbox_key(&self) -> String {
         match self {
             Self::Command(_) => "command".to_owned(),
             Self::Webhook(_) => "webhook".to_owned(),
@@ -43,20 +43,20 @@ impl Output {
         }
     }
 
-    fn take(&self, alert: &DueAlert) -> Result<(), String> {
+    fn deliver_alert(&self, alert: &DueAlert) -> Result<(), String> {
         match self {
             Self::Command(line) => command::run(line, alert),
-            Self::Webhook(to) => webhook::hand(to, alert, None),
-            Self::Mail(way) => mail::send(way, alert),
+            Self::Webhook(to) => webhook::post_alert(to, alert, None),
+            Self::Mail(way) => mail::send_mail(way, alert),
         }
     }
 }
 
-fn outputs_of(alert: &Alert) -> Vec<Output> {
-    let command = alert.command.iter().cloned().map(Output::Command);
-    let webhook = alert.webhook.iter().cloned().map(Output::Webhook);
+fn outputs_of(alert: &Alert) -> Vec<AlertOutput> {
+    let command = alert.command.iter().cloned().map(AlertOutput::Command);
+    let webhook = alert.webhook.iter().cloned().map(AlertOutput::Webhook);
     let way = |to: &String| {
-        Output::Mail(mail::Way {
+        AlertOutput::Mail(mail::MailRoute {
             to: to.clone(),
             from: alert.mail_from.clone().unwrap_or_default(),
             relay: alert.relay.clone().unwrap_or_else(|| mail::RELAY.to_owned()),
@@ -68,14 +68,14 @@ fn outputs_of(alert: &Alert) -> Vec<Output> {
 /// Checks that this program can use each output of a plan.
 /// # Errors
 /// One line where one cannot.
-pub fn check(alert: &Alert) -> Result<(), String> {
-    alert.webhook.as_deref().map_or(Ok(()), post::check)?;
-    alert.relay.as_deref().map_or(Ok(()), mail::check)
+pub fn check_outputs(alert: &Alert) -> Result<(), String> {
+    alert.webhook.as_deref().map_or(Ok(()), post::check_url)?;
+    alert.relay.as_deref().map_or(Ok(()), mail::check_relay)
 }
 
 /// Result of one delivery of an alert to an output.
 #[derive(Debug)]
-struct Told {
+struct AlertDelivery {
     id: String,
     output: String,
     tries: u32,
@@ -87,9 +87,9 @@ struct Told {
 #[derive(Debug)]
 pub(crate) struct Post {
     owner: String,
-    outputs: Vec<Output>,
+    outputs: Vec<AlertOutput>,
     busy: Vec<String>,
-    told: (Sender<Told>, Receiver<Told>),
+    told: (Sender<AlertDelivery>, Receiver<AlertDelivery>),
 }
 
 impl Post {
@@ -105,14 +105,14 @@ impl Post {
     }
 
     /// The words of its outputs, for the outbox.
-    pub(crate) fn words(&self) -> Vec<String> {
-        self.outputs.iter().map(Output::word).collect()
+    pub(crate) fn output_keys(&self) -> Vec<String> {
+        self.outputs.iter().map(AlertOutput::outbox_key).collect()
     }
 
     /// Keeps what became of the last ones, and begins with the next.
     /// # Errors
     /// When the store cannot be read or written.
-    pub(crate) fn work(
+    pub(crate) fn deliver_due_alerts(
         &mut self,
         store: &mut dyn Outbox,
         now_s: i64,
@@ -131,7 +131,7 @@ impl Post {
             }
         }
         for output in &self.outputs {
-            let word = output.word();
+            let word = output.outbox_key();
             if self.busy.contains(&word) {
                 continue;
             }
@@ -139,10 +139,10 @@ impl Post {
             self.busy.push(word.clone());
             let (output, told) = (output.clone(), self.told.0.clone());
             std::thread::spawn(move || {
-                let result = output.take(&alert);
+                let result = output.deliver_alert(&alert);
                 let DueAlert { id, at_s: made_s, tries, .. } = alert;
                 // A post that is gone finds it in the outbox again.
-                let _ = told.send(Told { id, output: word, tries, made_s, result });
+                let _ = told.send(AlertDelivery { id, output: word, tries, made_s, result });
             });
         }
         Ok(())

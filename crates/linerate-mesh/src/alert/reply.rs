@@ -10,12 +10,12 @@ const LINES_MAX: usize = 100;
 
 /// A reply: its code and the text of its last line, without control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Reply {
+pub(super) struct SmtpReply {
     pub(super) code: u16,
     pub(super) text: String,
 }
 
-impl Reply {
+impl SmtpReply {
     /// Reads one of a line or several (RFC 5321 §4.2.1), and nothing behind it.
     pub(super) fn read(reader: &mut impl BufRead) -> io::Result<Self> {
         for _ in 0..LINES_MAX {
@@ -43,8 +43,8 @@ mod tests {
     #[test]
     fn a_reply_of_several_lines_ends_with_the_one_without_a_dash() {
         // RFC 5321 §4.2.1 and appendix D.1.
-        let of = |text: &str| Reply::read(&mut text.as_bytes()).ok();
-        let is = |code, text: &str| Some(Reply { code, text: text.to_owned() });
+        let of = |text: &str| SmtpReply::read(&mut text.as_bytes()).ok();
+        let is = |code, text: &str| Some(SmtpReply { code, text: text.to_owned() });
         assert_eq!(
             of("250-foo.com greets bar.com\r\n250-8BITMIME\r\n250 HELP\r\n"),
             is(250, "HELP")

@@ -35,20 +35,20 @@ fn made(store: &mut Store, post: &Post) {
         sentence: "home, line: goodput fell".to_owned(),
         json: "{\"id\":\"018f0000-0000-7000-8000-000000000001\"}".to_owned(),
     };
-    store.event_alerts(event, "p", &alert, &post.words()).expect("room");
+    store.event_alerts(event, "p", &alert, &post.output_keys()).expect("room");
 }
 
 /// Works at a time until nothing is under way any more; what was said.
 fn work(post: &mut Post, store: &mut Store, now_s: i64) -> Vec<String> {
     let said = std::cell::RefCell::new(Vec::new());
     let say = |line: &str| said.borrow_mut().push(line.to_owned());
-    post.work(store, now_s, &say).expect("the store is there");
+    post.deliver_due_alerts(store, now_s, &say).expect("the store is there");
     for _ in 0..6000 {
         if post.busy.is_empty() {
             return said.into_inner();
         }
         sleep(Duration::from_millis(10));
-        post.work(store, now_s, &say).expect("the store is there");
+        post.deliver_due_alerts(store, now_s, &say).expect("the store is there");
     }
     panic!("still under way after a minute: {:?}", post.busy);
 }
@@ -268,9 +268,9 @@ fn a_hook_over_tls_is_believed_by_its_authority_alone() {
     });
     let alert = DueAlert { json: "{}".to_owned(), id: "x".to_owned(), ..DueAlert::default() };
     let url = format!("https://localhost:{port}/");
-    let stranger = webhook::hand(&url, &alert, Some(&file("two.pem")));
+    let stranger = webhook::post_alert(&url, &alert, Some(&file("two.pem")));
     assert!(stranger.is_err(), "a certificate of another authority");
-    assert_eq!(webhook::hand(&url, &alert, Some(&file("ca.pem"))), Ok(()));
+    assert_eq!(webhook::post_alert(&url, &alert, Some(&file("ca.pem"))), Ok(()));
     let heads = server.join().expect("two talks");
     assert!(heads[0].is_none() && heads[1].as_ref().is_some_and(|it| it.contains("POST / ")));
 }

@@ -5,15 +5,19 @@
 
 use std::path::Path;
 
-use linerate_outbound::post::{host, post};
+use linerate_outbound::post::{post_body, url_host};
 use linerate_store::DueAlert;
 
 /// Posts an alert.
-pub(super) fn hand(url: &str, alert: &DueAlert, authority: Option<&Path>) -> Result<(), String> {
+pub(super) fn post_alert(
+    url: &str,
+    alert: &DueAlert,
+    authority: Option<&Path>,
+) -> Result<(), String> {
     let key = format!("\"{}\"", alert.id);
     let headers = [("Content-Type", "application/json"), ("Idempotency-Key", &key)];
-    match post(url, &headers, alert.json.as_bytes(), authority)? {
+    match post_body(url, &headers, alert.json.as_bytes(), authority)? {
         200..300 => Ok(()),
-        status => Err(format!("{}: HTTP {status}", host(url)?)),
+        status => Err(format!("{}: HTTP {status}", url_host(url)?)),
     }
 }

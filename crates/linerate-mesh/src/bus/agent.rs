@@ -15,7 +15,8 @@ use super::super::hex;
 use super::super::pack::{ANSWER_BYTES_MAX, GZIP, packed, unpacked};
 use super::seal::AgentKey;
 use super::{
-    ACCEPTS, BATCH, ENCODING, HEAD_BYTES, KEY, SIGNATURE, STATUS, joins, options, runtime, subject,
+    ACCEPTS, BATCH, ENCODING, HEAD_BYTES, KEY, SIGNATURE, STATUS, join_subject, options, runtime,
+    subject,
 };
 
 /// The store has results within this of the broker.
@@ -50,7 +51,7 @@ impl AgentBus {
         let options = options(address, authority).retry_on_initial_connect();
         let client = runtime.block_on(options.connect(address.to_string()));
         let client = client.map_err(|error| error.to_string())?;
-        let key = AgentKey::of(secret).ok_or("its secret is none")?;
+        let key = AgentKey::from_secret(secret).ok_or("its secret is none")?;
         Ok(Self { runtime, client, key, stored: Mutex::default() })
     }
 
@@ -60,19 +61,19 @@ impl AgentBus {
     }
 
     /// Joins: by the token in the message alone.
-    pub(in super::super) fn join(&self, key: &str, body: &str) -> Result<Answered, String> {
-        self.request(joins(key), body)
+    pub(in super::super) fn request_join(&self, key: &str, body: &str) -> Result<Answered, String> {
+        self.request(join_subject(key), body)
     }
 
     /// Asks as an agent of a mesh: `beat`, `plan`, `results`.
-    pub(in super::super) fn ask(
+    pub(in super::super) fn request_as_agent(
         &self,
         (mesh, agent): (&str, &str),
         what: &str,
         body: &str,
     ) -> Result<Answered, String> {
         if what == "results" {
-            self.runtime.block_on(self.give((mesh, agent), body))
+            self.runtime.block_on(self.publish_results((mesh, agent), body))
         } else {
             self.request(subject(mesh, agent, what), body)
         }
@@ -81,7 +82,7 @@ impl AgentBus {
     fn headers(&self, subject: &str, body: &[u8]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(KEY, self.key.public().as_str());
-        headers.insert(SIGNATURE, self.key.sign(subject, body).as_str());
+        headers.insert(SIGNATURE, self.key.sign_message(subject, body).as_str());
         headers
     }
 
@@ -94,14 +95,18 @@ impl AgentBus {
     }
 
     /// Gives results: to the broker, and then waits until the store has them.
-    async fn give(&self, (mesh, agent): (&str, &str), body: &str) -> Result<Answered, String> {
+    async fn publish_results(
+        &self,
+        (mesh, agent): (&str, &str),
+        body: &str,
+    ) -> Result<Answered, String> {
         let body = packed(body.as_bytes());
         let most = self.client.max_payload().saturating_sub(HEAD_BYTES);
         if body.len() > most {
             let say = format!("{} bytes; the broker takes {most}", body.len());
             return Ok((413, serde_json::json!({ "say": say }).to_string().into_bytes()));
         }
-        let batch = hex::of(&sha256(&body));
+        let batch = hex::encode_bytes(&sha256(&body));
         let mut stored = self.stored.lock().await;
         let stored = match &mut *stored {
             Some(stored) => stored,

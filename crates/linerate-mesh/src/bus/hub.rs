@@ -24,12 +24,12 @@ use tokio::sync::Semaphore;
 use super::super::address::HubAddress;
 use super::super::hub::Hub;
 use super::super::pack::{GZIP, unpacked};
-use super::super::refused::Refused;
+use super::super::refused::HubRefusal;
 use super::agent::header;
 use super::broker::of_its_disk;
 use super::seal::is_signed;
 use super::{
-    ACCEPTS, BATCH, ENCODING, HEAD_BYTES, KEY, SIGNATURE, STATUS, agent_in, joins, options,
+    ACCEPTS, BATCH, ENCODING, HEAD_BYTES, KEY, SIGNATURE, STATUS, agent_in, join_subject, options,
     runtime, subject, subjects,
 };
 
@@ -63,7 +63,7 @@ type Pulled = jetstream::Message;
 pub struct HubBus {
     runtime: Runtime,
     client: Client,
-    work: Arc<Work>,
+    work: Arc<HubBusState>,
 }
 
 impl std::fmt::Debug for HubBus {
@@ -73,7 +73,7 @@ impl std::fmt::Debug for HubBus {
 }
 
 /// State that the hub's tasks share.
-struct Work {
+struct HubBusState {
     hub: Arc<Hub>,
     client: Client,
     mesh: String,
@@ -82,21 +82,21 @@ struct Work {
 }
 
 /// An answer as of HTTP.
-struct Answer {
+struct HubBusReply {
     status: u16,
     body: Vec<u8>,
     packed: bool,
 }
 
-impl Answer {
-    fn of<T: Serialize>(done: Result<T, Refused>) -> Self {
+impl HubBusReply {
+    fn from_result<T: Serialize>(done: Result<T, HubRefusal>) -> Self {
         let (status, body) = match done {
             Ok(done) => (200, linerate_core::tree::to_json(&done).ok()),
             Err(refused) => {
                 let (status, say) = match refused {
-                    Refused::Bad(say) => (400, say),
-                    Refused::Unknown(say) => (401, say),
-                    Refused::System(say) => (500, say),
+                    HubRefusal::Bad(say) => (400, say),
+                    HubRefusal::Unknown(say) => (401, say),
+                    HubRefusal::System(say) => (500, say),
                 };
                 (status, Some(serde_json::json!({ "say": say }).to_string()))
             }
@@ -124,7 +124,7 @@ impl Answer {
             self.body.len()
         );
         tracing::error!("{say}");
-        Self::of::<()>(Err(Refused::System(say)))
+        Self::from_result::<()>(Err(HubRefusal::System(say)))
     }
 }
 
@@ -147,9 +147,9 @@ impl HubBus {
         let client = client.map_err(|error| {
             failed(error.to_string(), "see that nats-server runs there and knows this user")
         })?;
-        let mesh = hub.about().0;
+        let mesh = hub.plan_summary().0;
         let told = AtomicBool::new(false);
-        let work = Arc::new(Work { hub, client: client.clone(), mesh, told });
+        let work = Arc::new(HubBusState { hub, client: client.clone(), mesh, told });
         runtime.block_on(work.consumer()).map_err(|reason| {
             failed(reason, "run nats-server with JetStream (-js), and let this user use it")
         })?;
@@ -163,7 +163,7 @@ impl HubBus {
     pub fn run(self, stop: &Stop) -> Result<(), Failure> {
         let Self { runtime, client, work } = self;
         let ran = runtime.block_on(async {
-            let key = work.hub.plan().key;
+            let key = work.hub.signed_plan().key;
             let mesh = &work.mesh;
             let hear = async |subject: String| {
                 // Of several hubs on one database one answers.
@@ -172,12 +172,12 @@ impl HubBus {
                     Failure::new(Fault::PeerRefused, "hear", subject, error.to_string())
                 })
             };
-            for subject in [joins(&key), subjects(mesh, "plan")] {
+            for subject in [join_subject(&key), subjects(mesh, "plan")] {
                 tokio::spawn(Arc::clone(&work).answers(hear(subject).await?));
             }
             tokio::spawn(Arc::clone(&work).answers_beats(hear(subjects(mesh, "beat")).await?));
             tokio::spawn(Arc::clone(&work).ingests());
-            while !stop.asked() {
+            while !stop.is_requested() {
                 tokio::time::sleep(STOP_LOOK).await;
             }
             Ok(())
@@ -188,7 +188,7 @@ impl HubBus {
     }
 }
 
-impl Work {
+impl HubBusState {
     fn is_well(&self) {
         if self.told.swap(false, Ordering::SeqCst) {
             tracing::info!("results of the mesh are stored again");
@@ -250,32 +250,36 @@ impl Work {
         &self,
         all: &[Message],
         (first_ns, rest_ns): (u64, u64),
-    ) -> Vec<(Subject, Answer)> {
+    ) -> Vec<(Subject, HubBusReply)> {
         let (mut heard, mut places, mut answers) = (Vec::new(), Vec::new(), Vec::new());
         for (at, message) in all.iter().enumerate() {
             let at_ns = if at == 0 { first_ns } else { rest_ns };
             let Some(reply) = message.reply.clone() else { continue };
             let beat = self
                 .agent_of(message)
-                .and_then(|agent| Hub::heard(agent, read(&message.payload)?, at_ns));
+                .and_then(|agent| Hub::check_beat(agent, read(&message.payload)?, at_ns));
             match beat {
                 Ok(beat) => {
                     heard.push(beat);
                     places.push(reply);
                 }
-                Err(refused) => answers.push((reply, Answer::of::<BeatAnswer>(Err(refused)))),
+                Err(refused) => {
+                    answers.push((reply, HubBusReply::from_result::<BeatAnswer>(Err(refused))))
+                }
             }
         }
-        let said = self.hub.beats(&heard);
+        let said = self.hub.answer_beats(&heard);
         answers.extend(places.into_iter().enumerate().map(|(at, reply)| {
-            let one =
-                said.as_ref().map(|all| &all[at]).map_err(|failure| Refused::from(failure.clone()));
-            (reply, Answer::of(one))
+            let one = said
+                .as_ref()
+                .map(|all| &all[at])
+                .map_err(|failure| HubRefusal::from(failure.clone()));
+            (reply, HubBusReply::from_result(one))
         }));
         answers
     }
 
-    fn answer(&self, message: &Message) -> Answer {
+    fn answer(&self, message: &Message) -> HubBusReply {
         let what = message.subject.rsplit('.').next().unwrap_or_default();
         match what {
             "plan" => match self.agent_of(message) {
@@ -283,13 +287,15 @@ impl Work {
                     let packed = header(message, ACCEPTS) == Some(GZIP);
                     let json = || self.hub.plan_json().into_bytes();
                     let body = if packed { self.hub.plan_packed() } else { json() };
-                    Answer { status: 200, body, packed }
+                    HubBusReply { status: 200, body, packed }
                 }
-                Err(refused) => Answer::of::<SignedPlan>(Err(refused)),
+                Err(refused) => HubBusReply::from_result::<SignedPlan>(Err(refused)),
             },
-            _ => Answer::of(read::<Enrol>(&message.payload).and_then(|asked| {
+            _ => HubBusReply::from_result(read::<Enrol>(&message.payload).and_then(|asked| {
                 if signer(message)? != asked.secret {
-                    return Err(Refused::Bad("secret: the key that signs the message".to_owned()));
+                    return Err(HubRefusal::Bad(
+                        "secret: the key that signs the message".to_owned(),
+                    ));
                 }
                 let done = self.hub.enrol_key(&asked)?;
                 tracing::info!("agent {} has joined", done.agent);
@@ -299,16 +305,16 @@ impl Work {
     }
 
     /// The agent that signed a message on one of its own subjects.
-    fn agent_of(&self, message: &Message) -> Result<String, Refused> {
+    fn agent_of(&self, message: &Message) -> Result<String, HubRefusal> {
         let key = signer(message)?;
-        self.own(message, self.hub.agent_with_key(&key)?)
+        self.check_subject_owner(message, self.hub.agent_with_key(&key)?)
     }
 
-    fn own(&self, message: &Message, agent: String) -> Result<String, Refused> {
+    fn check_subject_owner(&self, message: &Message, agent: String) -> Result<String, HubRefusal> {
         if agent_in(&message.subject).is_some_and(|of| of == agent) {
             return Ok(agent);
         }
-        Err(Refused::Unknown("a subject of another agent".to_owned()))
+        Err(HubRefusal::Unknown("a subject of another agent".to_owned()))
     }
 
     /// The stream's consumer; both are made where they are not there.
@@ -362,7 +368,7 @@ impl Work {
             }
             let work = Arc::clone(self);
             let given = messages.clone();
-            let done = tokio::task::spawn_blocking(move || work.store(&given)).await;
+            let done = tokio::task::spawn_blocking(move || work.store_results(&given)).await;
             match done.map_err(|error| error.to_string())? {
                 Ok(answers) => {
                     self.is_well();
@@ -384,7 +390,7 @@ impl Work {
 
     /// Says what became of a message, and takes it from the stream: in this order, for an agent
     /// that does not hear it gives the results again.
-    async fn confirm(&self, message: &Pulled, answer: Option<Answer>) -> Result<(), String> {
+    async fn confirm(&self, message: &Pulled, answer: Option<HubBusReply>) -> Result<(), String> {
         if let Some((answer, agent)) = answer.zip(agent_in(&message.subject)) {
             let mut headers = answer.headers();
             let digits = |text: &&str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -397,49 +403,51 @@ impl Work {
     }
 
     /// Stores messages of results; what each is answered. One that nobody signed is not answered.
-    fn store(&self, messages: &[Pulled]) -> Result<Vec<Option<Answer>>, Failure> {
-        let mut agents: HashMap<String, Result<String, Refused>> = HashMap::new();
+    fn store_results(&self, messages: &[Pulled]) -> Result<Vec<Option<HubBusReply>>, Failure> {
+        let mut agents: HashMap<String, Result<String, HubRefusal>> = HashMap::new();
         let (mut given, mut reads) = (Vec::new(), Vec::with_capacity(messages.len()));
         for message in messages {
             let key = match signer(message) {
                 Ok(key) => key,
                 Err(refused) => {
                     tracing::warn!("{}: not taken: {refused:?}", message.subject);
-                    reads.push(Taken::Unsigned);
+                    reads.push(ResultMessageState::Unsigned);
                     continue;
                 }
             };
             let agent =
                 agents.entry(key).or_insert_with_key(|key| self.hub.agent_with_key(key)).clone();
             let runs = agent
-                .and_then(|agent| self.own(message, agent))
+                .and_then(|agent| self.check_subject_owner(message, agent))
                 .and_then(|agent| Ok((agent, results(&message.payload)?)));
             reads.push(match runs {
                 Ok(runs) => {
                     given.push(runs);
-                    Taken::Given
+                    ResultMessageState::Given
                 }
                 // The store could not be asked: all come again.
-                Err(Refused::System(say)) => {
+                Err(HubRefusal::System(say)) => {
                     return Err(Failure::new(Fault::System, "store", "results", say));
                 }
-                Err(refused) => Taken::Refused(refused),
+                Err(refused) => ResultMessageState::Refused(refused),
             });
         }
         let mut done = self.hub.take_all(&given)?.into_iter();
         let answers = reads.into_iter().map(|read| match read {
-            Taken::Unsigned => None,
-            Taken::Refused(refused) => Some(Answer::of::<Stored>(Err(refused))),
-            Taken::Given => done.next().map(Answer::of),
+            ResultMessageState::Unsigned => None,
+            ResultMessageState::Refused(refused) => {
+                Some(HubBusReply::from_result::<Stored>(Err(refused)))
+            }
+            ResultMessageState::Given => done.next().map(HubBusReply::from_result),
         });
         Ok(answers.collect())
     }
 }
 
 /// A message of results after its signature and its content were checked.
-enum Taken {
+enum ResultMessageState {
     Unsigned,
-    Refused(Refused),
+    Refused(HubRefusal),
     Given,
 }
 
@@ -462,21 +470,21 @@ async fn next(consumer: &Consumer<Pull>) -> Result<Vec<Pulled>, String> {
 }
 
 /// The key that signed a message.
-fn signer(message: &Message) -> Result<String, Refused> {
+fn signer(message: &Message) -> Result<String, HubRefusal> {
     let (key, signature) = (header(message, KEY), header(message, SIGNATURE));
-    let unsigned = || Refused::Unknown("the message is not signed by an agent's key".to_owned());
+    let unsigned = || HubRefusal::Unknown("the message is not signed by an agent's key".to_owned());
     let (key, signature) = key.zip(signature).ok_or_else(unsigned)?;
     let signed = is_signed(key, signature, &message.subject, &message.payload);
     signed.then(|| key.to_owned()).ok_or_else(unsigned)
 }
 
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
-    linerate_core::tree::from_json_bytes(body).map_err(|error| Refused::Bad(error.to_string()))
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, HubRefusal> {
+    linerate_core::tree::from_json_bytes(body).map_err(|error| HubRefusal::Bad(error.to_string()))
 }
 
-fn results(body: &[u8]) -> Result<RunResults, Refused> {
+fn results(body: &[u8]) -> Result<RunResults, HubRefusal> {
     let bytes = unpacked(body, UNPACKED_MAX);
-    read(&bytes.map_err(|error| Refused::Bad(format!("it cannot be unpacked: {error}")))?)
+    read(&bytes.map_err(|error| HubRefusal::Bad(format!("it cannot be unpacked: {error}")))?)
 }
 
 #[cfg(test)]
@@ -485,7 +493,8 @@ mod tests {
 
     #[test]
     fn an_answer_that_the_broker_does_not_take_says_so_instead() {
-        let answer = |bytes: usize| Answer { status: 200, body: vec![b' '; bytes], packed: true };
+        let answer =
+            |bytes: usize| HubBusReply { status: 200, body: vec![b' '; bytes], packed: true };
         assert_eq!(answer(100).within(100 + HEAD_BYTES).status, 200);
         let said = answer(101).within(100 + HEAD_BYTES);
         let say = String::from_utf8(said.body.clone()).expect("text");

@@ -59,7 +59,7 @@ fn agent_in(subject: &str) -> Option<String> {
 }
 
 /// Subject on which agents join the mesh whose plans a key signs.
-fn joins(key: &str) -> String {
+fn join_subject(key: &str) -> String {
     format!("lr.v1.join.{key}")
 }
 
@@ -67,7 +67,7 @@ fn joins(key: &str) -> String {
 fn options(address: &HubAddress, authority: Option<&Authority>) -> ConnectOptions {
     let options = ConnectOptions::new().name("linerate").connection_timeout(WITHIN);
     let options = options.request_timeout(Some(WITHIN));
-    let options = match address.login() {
+    let options = match address.broker_credentials() {
         Some((user, password)) => options.user_and_password(user.to_owned(), password.to_owned()),
         None => options,
     };
@@ -108,8 +108,8 @@ pub(super) struct OneOfMany {
 
 #[cfg(test)]
 impl OneOfMany {
-    pub(super) fn of(secret: &str, (mesh, agent): (&str, &str)) -> Self {
-        let key = seal::AgentKey::of(secret).expect("a seed");
+    pub(super) fn from_secret(secret: &str, (mesh, agent): (&str, &str)) -> Self {
+        let key = seal::AgentKey::from_secret(secret).expect("a seed");
         Self { key, beat: subject(mesh, agent, "beat") }
     }
 
@@ -119,14 +119,14 @@ impl OneOfMany {
     }
 
     /// Asks as an agent does; whether it was answered well.
-    pub(super) fn beats(
+    pub(super) fn send_beat(
         &self,
         client: async_nats::Client,
         body: &str,
     ) -> impl Future<Output = bool> + Send + use<> {
         let mut headers = async_nats::HeaderMap::new();
         headers.insert(KEY, self.key.public().as_str());
-        headers.insert(SIGNATURE, self.key.sign(&self.beat, body.as_bytes()).as_str());
+        headers.insert(SIGNATURE, self.key.sign_message(&self.beat, body.as_bytes()).as_str());
         let request = async_nats::Request::new().headers(headers).payload(body.to_owned().into());
         let subject = self.beat.clone();
         async move {

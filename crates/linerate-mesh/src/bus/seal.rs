@@ -11,19 +11,19 @@ pub(super) struct AgentKey(Ed25519KeyPair);
 
 impl AgentKey {
     /// The key whose seed is a secret of 64 hexadecimal digits; none for any other text.
-    pub(super) fn of(secret: &str) -> Option<Self> {
-        let seed = hex::bytes::<32>(secret)?;
+    pub(super) fn from_secret(secret: &str) -> Option<Self> {
+        let seed = hex::decode_array::<32>(secret)?;
         Ed25519KeyPair::from_seed_unchecked(&seed).ok().map(Self)
     }
 
     /// The public key: by it the hub knows the agent.
     pub(super) fn public(&self) -> String {
-        hex::of(self.0.public_key().as_ref())
+        hex::encode_bytes(self.0.public_key().as_ref())
     }
 
     /// The signature of a message on a subject.
-    pub(super) fn sign(&self, subject: &str, body: &[u8]) -> String {
-        hex::of(self.0.sign(&signed(subject, body)).as_ref())
+    pub(super) fn sign_message(&self, subject: &str, body: &[u8]) -> String {
+        hex::encode_bytes(self.0.sign(&signed(subject, body)).as_ref())
     }
 }
 
@@ -33,7 +33,7 @@ fn signed(subject: &str, body: &[u8]) -> Vec<u8> {
 
 /// True where a key's signature of a message on a subject is valid.
 pub(super) fn is_signed(key: &str, signature: &str, subject: &str, body: &[u8]) -> bool {
-    let (key, signature) = (hex::bytes::<32>(key), hex::bytes::<64>(signature));
+    let (key, signature) = (hex::decode_array::<32>(key), hex::decode_array::<64>(signature));
     let Some((key, signature)) = key.zip(signature) else { return false };
     UnparsedPublicKey::new(&ED25519, key).verify(&signed(subject, body), &signature).is_ok()
 }
@@ -46,16 +46,16 @@ mod tests {
     fn a_secret_makes_the_key_of_the_standard_and_a_message_of_another_subject_is_not_taken() {
         // RFC 8032 §7.1, test 1.
         let secret = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
-        let key = AgentKey::of(secret).expect("a seed");
+        let key = AgentKey::from_secret(secret).expect("a seed");
         let public = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
         assert_eq!(key.public(), public);
-        let signature = key.sign("lr.v1.m.a.beat", b"{}");
+        let signature = key.sign_message("lr.v1.m.a.beat", b"{}");
         assert!(is_signed(public, &signature, "lr.v1.m.a.beat", b"{}"));
         assert!(!is_signed(public, &signature, "lr.v1.m.b.beat", b"{}"));
         assert!(!is_signed(public, &signature, "lr.v1.m.a.beat", b"{ }"));
-        let other = AgentKey::of(&"11".repeat(32)).expect("a seed");
+        let other = AgentKey::from_secret(&"11".repeat(32)).expect("a seed");
         assert!(!is_signed(&other.public(), &signature, "lr.v1.m.a.beat", b"{}"));
         assert!(!is_signed("none", &signature, "lr.v1.m.a.beat", b"{}"));
-        assert!(AgentKey::of("short").is_none());
+        assert!(AgentKey::from_secret("short").is_none());
     }
 }

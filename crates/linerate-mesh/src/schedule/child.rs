@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use linerate_core::schedule::Why;
+use linerate_core::schedule::RunCause;
 use linerate_sys::child::{die_with_parent, wait_while};
 use linerate_sys::clock::monotonic;
 use linerate_sys::stop::Stop;
@@ -16,27 +16,27 @@ const SAID_MAX: u64 = 64 << 20;
 
 /// A command line to run, with its time limit.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(super) struct ProcessJob {
     pub program: PathBuf,
     pub words: Vec<String>,
     pub takes: Duration,
     /// Beyond what the plan says that it takes.
     pub slack: Duration,
-    pub place: Place,
+    pub place: RunIdentity,
 }
 
 /// The run of the plan that a process is for: task, begin and cause.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct RunIdentity {
     pub task: usize,
     pub start_s: i64,
-    pub why: Why,
+    pub why: RunCause,
 }
 
 /// Exit code and output of a run's process.
 #[derive(Debug)]
-pub(super) struct Outcome {
-    pub place: Place,
+pub(super) struct ProcessOutcome {
+    pub place: RunIdentity,
     /// The exit code; none where a signal ended it or it never began.
     pub code: Option<i32>,
     /// True where it was ended for exceeding its time limit.
@@ -48,16 +48,16 @@ pub(super) struct Outcome {
 }
 
 /// Begins it in a thread, which says how it ended.
-pub(super) fn begin(job: Job, stop: Stop, ended: Sender<Outcome>) {
+pub(super) fn spawn_run(job: ProcessJob, stop: Stop, ended: Sender<ProcessOutcome>) {
     std::thread::spawn(move || {
         // A keeper that is gone has asked to stop.
         let _ = ended.send(run(&job, &stop));
     });
 }
 
-fn run(job: &Job, stop: &Stop) -> Outcome {
+fn run(job: &ProcessJob, stop: &Stop) -> ProcessOutcome {
     let place = job.place.clone();
-    let failed = |said: String| Outcome {
+    let failed = |said: String| ProcessOutcome {
         place: place.clone(),
         code: None,
         late: false,
@@ -75,16 +75,16 @@ fn run(job: &Job, stop: &Stop) -> Outcome {
     let printed = child.stdout.take().map(|pipe| std::thread::spawn(move || read(pipe)));
     let said = child.stderr.take().map(|pipe| std::thread::spawn(move || read(pipe)));
     let until = monotonic() + job.takes + job.slack;
-    let status = wait_while(&mut child, &|| !stop.asked() && monotonic() < until);
+    let status = wait_while(&mut child, &|| !stop.is_requested() && monotonic() < until);
     let text = |reader: Option<std::thread::JoinHandle<String>>| {
         reader.and_then(|reader| reader.join().ok()).unwrap_or_default()
     };
     let (printed, said) = (text(printed), text(said));
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    Outcome {
+    ProcessOutcome {
         place,
         code: status.ok().and_then(|status| status.code()),
-        late: !stop.asked() && monotonic() >= until,
+        late: !stop.is_requested() && monotonic() >= until,
         printed,
         said: last.trim_start_matches("linerate: ").to_owned(),
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use linerate_core::mesh::{Booking, HOUR_S};
-use linerate_core::schedule::Task;
+use linerate_core::schedule::ScheduleTask;
 
 /// Bookings that are looked at in an hour: half an hour of the shortest slots, and as many that are
 /// refused.
@@ -16,7 +16,7 @@ pub type BookedAt = (String, i64);
 
 /// Checks a booking beside the runs that are known: returns the task to run, or the reason of a
 /// refusal.
-pub type Admit = dyn Fn(&Booking, &[BookedAt]) -> Result<Task, String> + Send + Sync;
+pub type Admit = dyn Fn(&Booking, &[BookedAt]) -> Result<ScheduleTask, String> + Send + Sync;
 
 /// Looks at bookings for a keeper.
 #[derive(Default)]
@@ -62,7 +62,11 @@ impl Desk {
     }
 
     /// Admits a booking beside runs that were begun and those that were admitted, or refuses it.
-    pub(super) fn judge(&mut self, booking: &Booking, begun: &[BookedAt]) -> Result<Task, String> {
+    pub(super) fn admit_booking(
+        &mut self,
+        booking: &Booking,
+        begun: &[BookedAt],
+    ) -> Result<ScheduleTask, String> {
         let Some(admit) = &self.admit else { return Err("nothing can be booked".to_owned()) };
         let mut known = self.taken.clone();
         known.extend(begun.iter().filter(|run| !self.taken.contains(run)).cloned());
@@ -77,7 +81,7 @@ impl Desk {
     }
 
     /// Takes the refused bookings whose begin has come, each with its reason.
-    pub(super) fn gaps(&mut self, now_s: i64) -> Vec<(BookedAt, String)> {
+    pub(super) fn take_due_refusals(&mut self, now_s: i64) -> Vec<(BookedAt, String)> {
         self.refused.extract_if(.., |((_, start_s), _)| *start_s <= now_s).collect()
     }
 

@@ -7,17 +7,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use linerate_core::mesh::{Booking, HOUR_S, REFUSED, UNHEARD};
-use linerate_core::record::{Failure, Record, Status};
+use linerate_core::record::{Failure, Record, RecordStatus};
 use linerate_core::schedule::{
-    Calendar, EventKind, FURTHER_RUNS, Reason, Run, RunState, RunWhy, Runner, SchedulePlan, Slot,
-    Step, Task, Why,
+    Calendar, EventKind, FURTHER_RUNS, Reason, RunCause, RunState, RunWhy, Runner, RunnerAction,
+    SchedulePlan, ScheduleRun, ScheduleTask, Slot,
 };
 use linerate_core::time::MonoTime;
 use linerate_store::{HAPPENED_KEPT_S, SeriesValue, Store};
 use linerate_sys::clock::{monotonic, realtime_ns};
 use linerate_sys::stop::Stop;
 
-use super::child::{self, Job, Outcome, Place};
+use super::child::{self, ProcessJob, ProcessOutcome, RunIdentity};
 use super::desk::{BookedAt, Desk};
 use super::news::News;
 use super::rein::{Hindered, Rein};
@@ -38,7 +38,7 @@ const FORGET_EVERY: Duration = Duration::from_secs(900);
 
 /// Options of a keeper.
 #[derive(Debug)]
-pub struct Options {
+pub struct KeeperOptions {
     /// This program.
     pub program: PathBuf,
     /// The plan's file.
@@ -59,7 +59,7 @@ pub struct Options {
 
 /// Counts of a keeper's runs and changes when it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct KeeperCounts {
     /// Runs with a result.
     pub good: u64,
     /// Runs without one: failed, or not begun.
@@ -71,7 +71,7 @@ pub struct Ended {
 /// A keeper of a plan.
 #[derive(Debug)]
 pub struct Keeper {
-    options: Options,
+    options: KeeperOptions,
     store: Store,
     runner: Runner,
     watches: Watches,
@@ -82,9 +82,9 @@ pub struct Keeper {
     stop: Stop,
     /// For the runs.
     runs_stop: Stop,
-    ended: (Sender<Outcome>, Receiver<Outcome>),
+    ended: (Sender<ProcessOutcome>, Receiver<ProcessOutcome>),
     post: Post,
-    count: Ended,
+    count: KeeperCounts,
     /// Held as long as this runs.
     _lock: File,
 }
@@ -103,9 +103,9 @@ impl Keeper {
     /// Takes the plan's lock and reads what is known of it.
     /// # Errors
     /// When another program runs the plan on this store, or the store cannot be read or written.
-    pub fn new(options: Options, mut store: Store, stop: Stop) -> Result<Self, Failure> {
+    pub fn new(options: KeeperOptions, mut store: Store, stop: Stop) -> Result<Self, Failure> {
         let plan = &options.plan;
-        let lock = lock::take(store.path(), &plan.name)?;
+        let lock = lock::acquire_lock(store.path(), &plan.name)?;
         let now = now_s();
         let known = store.schedule_opened(&plan.name, &options.text, now)?;
         let away = options.rein.as_ref().and_then(|rein| rein.why_away(now));
@@ -114,21 +114,21 @@ impl Keeper {
         if lost > 0 {
             (options.say)(&format!("{lost} runs were lost: {killed}"));
         }
-        let last = store.slots(&plan.name, known.dealt_s)?.last().map(|run| run.start_s + 1);
+        let last = store.runs_since(&plan.name, known.dealt_s)?.last().map(|run| run.start_s + 1);
         let dealt_s = last.unwrap_or(known.dealt_s).max(known.dealt_s);
         let series = store.series(&plan.name, 0.0, VALUES_READ)?;
-        let watches = Watches::of(plan, &series);
+        let watches = Watches::from_series(plan, &series);
         let mut runner = Runner::new(plan.clone(), options.calendar.clone(), now, Some(dealt_s));
         if options.rein.is_some() {
             runner = runner.within(STRICT.1);
         }
         let detail = serde_json::json!({ "lost": lost });
         store.event_happened(&plan.name, ("", now), EventKind::Begin, &detail)?;
-        let news = News::of(plan, &store, now)?;
+        let news = News::from_store(plan, &store, now)?;
         let asked = vec![0; plan.tasks.len()];
         let ended = channel();
         let post = Post::new(plan.name.clone(), plan.alert.as_ref());
-        let count = Ended::default();
+        let count = KeeperCounts::default();
         let running = 0;
         Ok(Self {
             options,
@@ -147,32 +147,35 @@ impl Keeper {
         })
     }
 
-    fn plan(&self) -> &SchedulePlan {
+    fn schedule_plan(&self) -> &SchedulePlan {
         &self.options.plan
     }
 
     /// Keeps the plan until it is asked to stop.
     /// # Errors
     /// When the store can no longer be written: what is measured would be lost.
-    pub fn run(mut self) -> Result<Ended, Failure> {
-        let kept = self.keep();
+    pub fn run(mut self) -> Result<KeeperCounts, Failure> {
+        let kept = self.run_loop();
         if let Err(failure) = kept {
-            self.runs_stop.ask();
+            self.runs_stop.request_stop();
             return Err(failure);
         }
-        self.end()
+        self.finish_runs()
     }
 
-    fn keep(&mut self) -> Result<(), Failure> {
+    fn run_loop(&mut self) -> Result<(), Failure> {
         let begin = monotonic();
         let over =
             |now: MonoTime, span: Option<Duration>| span.is_some_and(|span| now >= begin + span);
         let (mut dealt_at, mut forget_at) = (begin, begin);
-        while !self.stop.asked() && !over(monotonic(), self.options.for_) && !self.is_replaced() {
+        while !self.stop.is_requested()
+            && !over(monotonic(), self.options.for_)
+            && !self.is_replaced()
+        {
             let now = monotonic();
-            self.book()?;
-            for step in self.runner.at(wall_s(), now.nanos() as f64 / 1e9) {
-                self.step(step)?;
+            self.accept_bookings()?;
+            for step in self.runner.actions_at(wall_s(), now.as_nanos() as f64 / 1e9) {
+                self.execute_step(step)?;
             }
             if now >= dealt_at {
                 dealt_at = now + DEALT_EVERY;
@@ -182,8 +185,8 @@ impl Keeper {
                 forget_at = now + FORGET_EVERY;
                 self.forget()?;
             }
-            self.tell(now)?;
-            self.wait()?;
+            self.send_alerts(now)?;
+            self.wait_next_second()?;
         }
         Ok(())
     }
@@ -195,21 +198,21 @@ impl Keeper {
     }
 
     /// Waits until the next second begins, or a run ends.
-    fn wait(&mut self) -> Result<(), Failure> {
+    fn wait_next_second(&mut self) -> Result<(), Failure> {
         let wall = wall_s();
         let rest = Duration::from_secs_f64((wall.floor() + 1.0 - wall).clamp(0.001, 1.0));
         match self.ended.1.recv_timeout(rest + Duration::from_millis(1)) {
-            Ok(outcome) => self.ended(&outcome),
+            Ok(outcome) => self.record_run_end(&outcome),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(()),
         }
     }
 
     /// Ends what runs, and keeps what comes of it.
-    fn end(mut self) -> Result<Ended, Failure> {
-        self.runs_stop.ask();
+    fn finish_runs(mut self) -> Result<KeeperCounts, Failure> {
+        self.runs_stop.request_stop();
         while self.running > 0 {
             let Ok(outcome) = self.ended.1.recv_timeout(Duration::from_secs(30)) else { break };
-            self.ended(&outcome)?;
+            self.record_run_end(&outcome)?;
         }
         let name = self.options.plan.name.clone();
         self.store.schedule_dealt(&name, now_s())?;
@@ -218,10 +221,10 @@ impl Keeper {
         Ok(self.count)
     }
 
-    fn step(&mut self, step: Step) -> Result<(), Failure> {
+    fn execute_step(&mut self, step: RunnerAction) -> Result<(), Failure> {
         match step {
-            Step::Start { task, why } => self.start(task, why),
-            Step::Missed { slot, why, reason } => {
+            RunnerAction::Start { task, why } => self.start_run(task, why),
+            RunnerAction::Missed { slot, why, reason } => {
                 let displaced =
                     matches!(reason, Reason::Busy(other) if self.news.is_surveyed(other));
                 let state = if displaced { RunState::Displaced } else { RunState::Missed };
@@ -232,15 +235,15 @@ impl Keeper {
                         away.unwrap_or_else(|| NOT_RUNNING.to_owned())
                     }
                     Reason::Busy(other) if displaced => {
-                        format!("the survey of {}", self.plan().tasks[other].name)
+                        format!("the survey of {}", self.schedule_plan().tasks[other].name)
                     }
                     Reason::Busy(other) => {
-                        format!("a run of {} went on", self.plan().tasks[other].name)
+                        format!("a run of {} went on", self.schedule_plan().tasks[other].name)
                     }
                 };
                 self.missed((slot.task, slot.start_s, why), state, &reason)
             }
-            Step::ClockStepped(by_s) => {
+            RunnerAction::ClockStepped(by_s) => {
                 let said = format!("the clock was set by {by_s:+.1} s");
                 (self.options.say)(&said);
                 self.options.rein.iter().for_each(|rein| rein.clock_stepped(said.clone()));
@@ -253,13 +256,13 @@ impl Keeper {
 
     fn missed(
         &mut self,
-        (task, start_s, why): (usize, i64, Why),
+        (task, start_s, why): (usize, i64, RunCause),
         state: RunState,
         reason: &str,
     ) -> Result<(), Failure> {
-        let name = self.plan().tasks[task].name.clone();
+        let name = self.schedule_plan().tasks[task].name.clone();
         let new = self.is_gap((name, start_s, why), state, reason)?;
-        if new && why == Why::Calendar {
+        if new && why == RunCause::Calendar {
             self.news.run_ended(&mut self.store, task, now_s())?;
         }
         Ok(())
@@ -268,14 +271,14 @@ impl Keeper {
     /// Keeps why a run is not made; whether that is new.
     fn is_gap(
         &mut self,
-        (task, start_s, why): (String, i64, Why),
+        (task, start_s, why): (String, i64, RunCause),
         state: RunState,
         reason: &str,
     ) -> Result<bool, Failure> {
-        let run = Run {
+        let run = ScheduleRun {
             task,
             start_s,
-            why: words::why(why),
+            why: words::stored_cause(why),
             state,
             reason: Some(reason.to_owned()),
             record: None,
@@ -290,13 +293,13 @@ impl Keeper {
     }
 
     /// Looks at what is booked: it gets its time beside the calendar, or a reason.
-    fn book(&mut self) -> Result<(), Failure> {
+    fn accept_bookings(&mut self) -> Result<(), Failure> {
         let Some(rein) = self.options.rein.clone() else { return Ok(()) };
         self.options.desk.forgets(now_s() - 2 * HOUR_S);
-        for ((task, start_s), reason) in self.options.desk.gaps(now_s()) {
-            self.is_gap((task, start_s, Why::Booked { start_s }), RunState::Missed, &reason)?;
+        for ((task, start_s), reason) in self.options.desk.take_due_refusals(now_s()) {
+            self.is_gap((task, start_s, RunCause::Booked { start_s }), RunState::Missed, &reason)?;
         }
-        for booking in rein.given() {
+        for booking in rein.bookings_to_run() {
             // What is under another plan is looked at by that one's keeper.
             if booking.start_s >= rein.until_s() || !self.options.desk.is_new(&booking.id, now_s())
             {
@@ -304,20 +307,24 @@ impl Keeper {
             }
             let Booking { task, start_s, takes_s, .. } = booking.clone();
             let name = self.options.plan.name.clone();
-            if self.store.slot(&name, &task, start_s)?.is_some() {
+            if self.store.find_run(&name, &task, start_s)?.is_some() {
                 continue;
             }
-            let why = Why::Booked { start_s };
+            let why = RunCause::Booked { start_s };
             if start_s + STRICT.1 < now_s() {
                 self.is_gap((task, start_s, why), RunState::Missed, UNHEARD)?;
                 continue;
             }
             let begun = self.booked_since(start_s - HOUR_S)?;
-            match self.options.desk.judge(&booking, &begun) {
+            match self.options.desk.admit_booking(&booking, &begun) {
                 Err(reason) => self.options.desk.refuses(&booking, reason),
                 Ok(known) => {
-                    let place = self.place(known);
-                    self.runner.books(Slot { task: place, start_s, until_s: start_s + takes_s });
+                    let place = self.task_index(known);
+                    self.runner.book_slot(Slot {
+                        task: place,
+                        start_s,
+                        until_s: start_s + takes_s,
+                    });
                 }
             }
         }
@@ -326,85 +333,87 @@ impl Keeper {
 
     /// Booked runs that were begun at a time or later.
     fn booked_since(&self, since_s: i64) -> Result<Vec<BookedAt>, Failure> {
-        let runs = self.store.slots(&self.options.plan.name, since_s)?.into_iter();
+        let runs = self.store.runs_since(&self.options.plan.name, since_s)?.into_iter();
         let begun = runs.filter(|run| run.why == RunWhy::Booked && run.state != RunState::Missed);
         Ok(begun.map(|run| (run.task, run.start_s)).collect())
     }
 
     /// The place of a booked run's task: one of the calendar, or one that is added.
-    fn place(&mut self, task: Task) -> usize {
-        let known = self.plan().tasks.iter().position(|known| known.name == task.name);
+    fn task_index(&mut self, task: ScheduleTask) -> usize {
+        let known = self.schedule_plan().tasks.iter().position(|known| known.name == task.name);
         known.unwrap_or_else(|| {
             self.options.plan.tasks.push(task.clone());
             self.asked.push(0);
-            self.runner.adds(task)
+            self.runner.add_task(task)
         })
     }
 
     /// Begins a run, which is written down before.
-    fn start(&mut self, task: usize, why: Why) -> Result<(), Failure> {
+    fn start_run(&mut self, task: usize, why: RunCause) -> Result<(), Failure> {
         let start_s = match why {
-            Why::Booked { start_s } => start_s,
+            RunCause::Booked { start_s } => start_s,
             _ => now_s(),
         };
         if let Some(rein) = self.options.rein.clone() {
-            let known = &self.plan().tasks[task];
+            let known = &self.schedule_plan().tasks[task];
             let takes_s = i64::try_from(known.takes_s()).unwrap_or(i64::MAX / 4);
-            match rein.hinders(start_s + takes_s, known.class()) {
+            match rein.hinders(start_s + takes_s, known.effective_class()) {
                 Hindered::No => {}
-                Hindered::Silently if matches!(why, Why::Booked { .. }) => {
-                    self.runner.ended(task);
+                Hindered::Silently if matches!(why, RunCause::Booked { .. }) => {
+                    self.runner.record_run_end(task);
                     let reason = format!("{REFUSED}: another plan comes into force in it");
                     return self.missed((task, start_s, why), RunState::Missed, &reason);
                 }
                 Hindered::Silently => {
-                    self.runner.ended(task);
+                    self.runner.record_run_end(task);
                     return Ok(());
                 }
                 Hindered::By(reason) => {
-                    self.runner.ended(task);
+                    self.runner.record_run_end(task);
                     return self.missed((task, start_s, why), RunState::Missed, &reason);
                 }
             }
         }
-        let plan = self.plan();
+        let plan = self.schedule_plan();
         let (name, known) = (plan.name.clone(), &plan.tasks[task]);
         let words = match why {
-            Why::Survey => self.news.survey_words(task),
-            Why::Calendar | Why::Confirm | Why::Booked { .. } => known.words().unwrap_or_default(),
+            RunCause::Survey => self.news.survey_words(task),
+            RunCause::Calendar | RunCause::Confirm | RunCause::Booked { .. } => {
+                known.command_words().unwrap_or_default()
+            }
         };
-        let takes = if why == Why::Survey { known.survey_takes_s() } else { known.takes_s() };
-        let run = Run {
+        let takes = if why == RunCause::Survey { known.survey_takes_s() } else { known.takes_s() };
+        let run = ScheduleRun {
             task: known.name.clone(),
             start_s,
-            why: words::why(why),
+            why: words::stored_cause(why),
             state: RunState::Running,
             reason: None,
             record: None,
         };
         let words = words::command(words, &name, &run, self.store.path());
         if !self.store.slot_begun(&name, &run)? {
-            self.runner.ended(task);
+            self.runner.record_run_end(task);
             return Ok(());
         }
         self.running += 1;
-        let place = Place { task, start_s, why };
+        let place = RunIdentity { task, start_s, why };
         let takes = Duration::from_secs(takes);
         let slack = if self.options.rein.is_some() { STRICT.0 } else { SLACK };
-        let job = Job { program: self.options.program.clone(), words, takes, slack, place };
-        child::begin(job, self.runs_stop.clone(), self.ended.0.clone());
+        let job = ProcessJob { program: self.options.program.clone(), words, takes, slack, place };
+        child::spawn_run(job, self.runs_stop.clone(), self.ended.0.clone());
         Ok(())
     }
 
     /// A run has ended: what it left, and what that means.
-    fn ended(&mut self, outcome: &Outcome) -> Result<(), Failure> {
+    fn record_run_end(&mut self, outcome: &ProcessOutcome) -> Result<(), Failure> {
         self.running = self.running.saturating_sub(1);
-        let Place { task, start_s, why } = outcome.place;
-        self.runner.ended(task);
+        let RunIdentity { task, start_s, why } = outcome.place;
+        self.runner.record_run_end(task);
         let plan = self.options.plan.clone();
         let name = &plan.tasks[task].name;
         let record = self.record(&plan.name, (name, start_s), outcome)?;
-        let good = record.as_ref().filter(|record| record.status == Status::Ok);
+        let good = record.as_ref().filter(|record| record.status == RecordStatus::Ok);
         let reason = good.is_none().then(|| self.reason(outcome, record.as_ref()));
         let state = if good.is_some() { RunState::Ok } else { RunState::Failed };
         self.store.slot_ended(&plan.name, (name, start_s), state, reason.as_deref())?;
@@ -412,14 +421,14 @@ impl Keeper {
             Some(_) => self.count.good += 1,
             None => self.count.without += 1,
         }
-        (self.options.say)(&words::line(name, why, good, reason.as_deref()));
-        if why == Why::Survey {
+        (self.options.say)(&words::run_line(name, why, good, reason.as_deref()));
+        if why == RunCause::Survey {
             return self.news.explained(&mut self.store, task, record.as_ref(), reason.as_deref());
         }
         if let Some(record) = good {
-            self.look(task, why, record)?;
+            self.watch_run_values(task, why, record)?;
         }
-        if matches!(why, Why::Booked { .. }) {
+        if matches!(why, RunCause::Booked { .. }) {
             return Ok(());
         }
         self.news.run_ended(&mut self.store, task, now_s())
@@ -430,21 +439,21 @@ impl Keeper {
         &mut self,
         plan: &str,
         (task, start_s): (&str, i64),
-        outcome: &Outcome,
+        outcome: &ProcessOutcome,
     ) -> Result<Option<Record>, Failure> {
-        let kept = self.store.slot(plan, task, start_s)?.and_then(|run| run.record);
+        let kept = self.store.find_run(plan, task, start_s)?.and_then(|run| run.record);
         if let Some(id) = kept {
             return self.store.stored(&id);
         }
         let Ok(record) = Record::from_json(&outcome.printed) else { return Ok(None) };
-        self.store.put(&record)?;
+        self.store.put_record(&record)?;
         Ok(Some(record))
     }
 
-    fn reason(&self, outcome: &Outcome, record: Option<&Record>) -> String {
+    fn reason(&self, outcome: &ProcessOutcome, record: Option<&Record>) -> String {
         let failure = record.and_then(|record| record.failure.as_ref());
         match (failure, outcome.code) {
-            _ if self.stop.asked() => "the schedule was ended during it".to_owned(),
+            _ if self.stop.is_requested() => "the schedule was ended during it".to_owned(),
             _ if outcome.late && self.options.rein.is_some() => {
                 "it was not over when its slot was".to_owned()
             }
@@ -457,7 +466,12 @@ impl Keeper {
     }
 
     /// Adds the values of a good run to the watched series, and acts on changes in them.
-    fn look(&mut self, task: usize, why: Why, record: &Record) -> Result<(), Failure> {
+    fn watch_run_values(
+        &mut self,
+        task: usize,
+        why: RunCause,
+        record: &Record,
+    ) -> Result<(), Failure> {
         let plan = self.options.plan.clone();
         let at_s = record.started_at.unix_millis() as f64 / 1000.0;
         let id = record.id.to_string();
@@ -465,14 +479,14 @@ impl Keeper {
             .into_iter()
             .map(|(what, value)| SeriesValue {
                 task: plan.tasks[task].name.clone(),
-                metric: what.key(),
+                metric: what.series_key(),
                 at_s,
                 value,
                 record: id.clone(),
             })
             .collect();
-        let findings = self.watches.look(&plan, &values);
-        if why == Why::Calendar {
+        let findings = self.watches.check_values(&plan, &values);
+        if why == RunCause::Calendar {
             self.asked[task] = 0;
         }
         if !findings.changes.is_empty() {
@@ -486,28 +500,28 @@ impl Keeper {
                 (now_s(), say),
             )?;
             if asks {
-                self.runner.ask(task, Why::Survey);
+                self.runner.request_run(task, RunCause::Survey);
             }
         } else if findings.suspected && self.asked[task] < FURTHER_RUNS {
             self.asked[task] += 1;
-            self.runner.ask(task, Why::Confirm);
+            self.runner.request_run(task, RunCause::Confirm);
         }
         Ok(())
     }
 
     /// Makes alerts of what happened, and hands them on.
-    fn tell(&mut self, now: MonoTime) -> Result<(), Failure> {
+    fn send_alerts(&mut self, now: MonoTime) -> Result<(), Failure> {
         if !self.post.has_outputs() {
             return Ok(());
         }
         let now_s = now_s();
-        self.news.make_alerts(&mut self.store, &self.post.words(), (now, now_s))?;
-        self.post.work(&mut self.store, now_s, &self.options.say)
+        self.news.make_alerts(&mut self.store, &self.post.output_keys(), (now, now_s))?;
+        self.post.deliver_due_alerts(&mut self.store, now_s, &self.options.say)
     }
 
     /// Deletes records whose time is over, and what happened long before.
     fn forget(&mut self) -> Result<(), Failure> {
-        let keep = self.plan().keep;
+        let keep = self.schedule_plan().keep;
         let keep_s = keep.map(|keep| i64::try_from(keep.seconds()).unwrap_or(i64::MAX / 4));
         let (name, now_s) = (self.options.plan.name.clone(), now_s());
         if let Some(keep_s) = keep_s {

@@ -9,7 +9,7 @@ use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
 
 /// The file of a plan's lock, beside the store.
-pub(super) fn place(store: &Path, plan: &str) -> PathBuf {
+pub(super) fn lock_file_path(store: &Path, plan: &str) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let plan: String = plan.chars().map(plain).collect();
     let mut name = store.file_name().unwrap_or_default().to_owned();
@@ -20,8 +20,8 @@ pub(super) fn place(store: &Path, plan: &str) -> PathBuf {
 /// Takes the lock; it is held until the file is closed.
 /// # Errors
 /// When another program has it, with its process, or when the file cannot be made.
-pub(crate) fn take(store: &Path, plan: &str) -> Result<File, Failure> {
-    let path = place(store, plan);
+pub(crate) fn acquire_lock(store: &Path, plan: &str) -> Result<File, Failure> {
+    let path = lock_file_path(store, plan);
     let failed = |error: &std::io::Error| {
         Failure::new(Fault::System, "lock", path.display().to_string(), words_of(error))
     };
@@ -52,11 +52,11 @@ mod tests {
     fn a_plan_is_run_once_on_a_store_and_again_when_it_ended() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let store = directory.path().join("results.db");
-        let held = take(&store, "home line").expect("nobody has it");
-        let error = take(&store, "home line").expect_err("it is held").to_string();
+        let held = acquire_lock(&store, "home line").expect("nobody has it");
+        let error = acquire_lock(&store, "home line").expect_err("it is held").to_string();
         assert!(error.contains(&std::process::id().to_string()), "{error}");
-        take(&store, "other").expect("another plan");
+        acquire_lock(&store, "other").expect("another plan");
         drop(held);
-        take(&store, "home line").expect("it ended");
+        acquire_lock(&store, "home line").expect("it ended");
     }
 }

@@ -17,13 +17,13 @@ mod words;
 mod zone;
 
 pub use desk::{Admit, BookedAt, Desk};
-pub use keeper::{Ended, Keeper, Options};
-pub(crate) use lock::take as take_lock;
+pub use keeper::{Keeper, KeeperCounts, KeeperOptions};
+pub(crate) use lock::acquire_lock as take_lock;
 pub(crate) use news::change_detail;
 pub use rein::Rein;
-pub use state::view;
+pub use state::schedule_view;
 pub(crate) use watches::Watches;
-pub use zone::zone;
+pub use zone::load_time_zone;
 
 /// Runs of the calendar without a result, one after another, after which there is no data.
 pub const NO_DATA_RUNS: usize = 3;

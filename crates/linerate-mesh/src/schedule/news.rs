@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use linerate_core::record::{Failure, Plan, Record};
-use linerate_core::schedule::{Change, EventKind, RunState, SchedulePlan};
+use linerate_core::schedule::{EventKind, LevelChange, RunState, SchedulePlan};
 use linerate_core::time::{MonoTime, WallTime};
 use linerate_report::Headline;
 use linerate_report::schedule::{change_sentence, no_data_sentence};
@@ -23,7 +23,7 @@ const RUNS_READ: usize = 24;
 
 /// A change whose alert waits for its survey.
 #[derive(Debug)]
-struct Waiting {
+struct PendingChange {
     event: i64,
     detail: serde_json::Value,
     until: MonoTime,
@@ -34,7 +34,7 @@ struct Waiting {
 pub(super) struct News {
     plan: SchedulePlan,
     /// Changes that wait for a survey, by the task's index in the plan.
-    waiting: BTreeMap<usize, Vec<Waiting>>,
+    waiting: BTreeMap<usize, Vec<PendingChange>>,
     surveyed: BTreeMap<usize, (i64, Option<serde_json::Value>)>,
     survey: BTreeMap<usize, Vec<String>>,
     /// Tasks without data.
@@ -45,7 +45,11 @@ pub(super) struct News {
 
 impl News {
     /// Begins with the state that the store's events leave: tasks without data are silent.
-    pub(super) fn of(plan: &SchedulePlan, store: &Store, now_s: i64) -> Result<Self, Failure> {
+    pub(super) fn from_store(
+        plan: &SchedulePlan,
+        store: &Store,
+        now_s: i64,
+    ) -> Result<Self, Failure> {
         let mut silent = vec![false; plan.tasks.len()];
         for event in store.events(&plan.name, now_s - HAPPENED_KEPT_S)? {
             let at = plan.tasks.iter().position(|task| task.name == event.task);
@@ -80,7 +84,7 @@ impl News {
         &mut self,
         store: &mut Store,
         (task, record, further): (usize, &Record, u32),
-        changes: &[(String, Change)],
+        changes: &[(String, LevelChange)],
         (now_s, say): (i64, fn(&str)),
     ) -> Result<bool, Failure> {
         let name = self.plan.tasks[task].name.clone();
@@ -103,7 +107,7 @@ impl News {
         self.survey.insert(task, words);
         self.surveyed.entry(task).and_modify(|survey| survey.0 = now_s).or_insert((now_s, None));
         let until = monotonic() + SURVEY_WAITS;
-        self.waiting.entry(task).or_default().push(Waiting { event, detail, until });
+        self.waiting.entry(task).or_default().push(PendingChange { event, detail, until });
         Ok(asks)
     }
 
@@ -117,7 +121,7 @@ impl News {
     ) -> Result<(), Failure> {
         let verdict = match (record, reason) {
             (Some(record), _) => serde_json::json!({
-                "sentence": Headline::of(record).line(),
+                "sentence": Headline::from_record(record).summary_line(),
                 "record": record.id.to_string(),
             }),
             (None, reason) => serde_json::json!({
@@ -183,14 +187,14 @@ impl News {
             kind && event.told_s.is_none() && !waits(event.id)
         });
         for event in untold {
-            let alert = self.alert(&event, now_s);
+            let alert = self.build_alert(&event, now_s);
             store.event_alerts(event.id, &self.plan.name, &alert, outputs)?;
         }
         self.open = self.waiting.values().any(|waiting| !waiting.is_empty());
         Ok(())
     }
 
-    fn alert(&self, event: &ScheduleEvent, now_s: i64) -> NewAlert {
+    fn build_alert(&self, event: &ScheduleEvent, now_s: i64) -> NewAlert {
         let id = record_id().to_string();
         let at = u128::try_from(event.at_s).unwrap_or(0) * 1_000_000_000;
         let mut json = serde_json::json!({
@@ -215,7 +219,7 @@ impl News {
 /// further runs.
 pub(crate) fn change_detail(
     sentence: &str,
-    changes: &[(String, Change)],
+    changes: &[(String, LevelChange)],
     further_runs: u32,
     record: &str,
 ) -> serde_json::Value {
@@ -224,7 +228,7 @@ pub(crate) fn change_detail(
             "metric": metric,
             "before": change.before,
             "after": change.after,
-            "ratio": change.ratio(),
+            "ratio": change.level_ratio(),
             "since_s": change.at_s,
             "between_s": [change.between_s.0, change.between_s.1],
             "values": change.values,
@@ -240,11 +244,11 @@ pub(crate) fn change_detail(
 
 /// The words of a task's survey: the plan's, or a `test` of the host that a test of rates went to,
 /// a `trace` of that of probes.
-fn survey(task: &linerate_core::schedule::Task, plan: &Plan) -> Option<Vec<String>> {
+fn survey(task: &linerate_core::schedule::ScheduleTask, plan: &Plan) -> Option<Vec<String>> {
     if let Some(words) = task.survey_words() {
         return Some(words);
     }
-    let words = task.words().ok()?;
+    let words = task.command_words().ok()?;
     let host = plan.host_names().last()?;
     let with_port = |word: &&String| {
         *word == host

@@ -74,15 +74,15 @@ impl Rein {
     }
 
     /// Why this clock is not to be gone by, where it is not; as it was after so many steps.
-    pub fn clock(&self, wrong: Option<String>, steps: u64) {
+    pub fn set_clock_fault(&self, wrong: Option<String>, steps: u64) {
         let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
-        if wrong.is_some() || steps == self.steps() {
+        if wrong.is_some() || steps == self.clock_step_count() {
             *clock = wrong;
         }
     }
 
     /// Number of times that this host's clock was set.
-    pub fn steps(&self) -> u64 {
+    pub fn clock_step_count(&self) -> u64 {
         self.steps.load(Ordering::SeqCst)
     }
 
@@ -107,7 +107,7 @@ impl Rein {
     }
 
     /// The bookings that are to run.
-    pub(super) fn given(&self) -> Vec<Booking> {
+    pub(super) fn bookings_to_run(&self) -> Vec<Booking> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(rein.hinders(1000, Class::Exclusive), Hindered::No);
         assert_eq!(rein.hinders(1001, Class::Background), Hindered::Silently);
         rein.loosen();
-        rein.clock(Some("clock".to_owned()), 0);
+        rein.set_clock_fault(Some("clock".to_owned()), 0);
         let by = Hindered::By("clock".to_owned());
         assert_eq!(rein.hinders(5000, Class::Normal), by);
         assert_eq!(rein.hinders(5000, Class::Background), Hindered::No);
@@ -159,13 +159,13 @@ mod tests {
     #[test]
     fn a_clock_that_was_set_is_not_gone_by_before_it_was_compared_after_that() {
         let rein = Rein::default();
-        let before = rein.steps();
+        let before = rein.clock_step_count();
         rein.clock_stepped("the clock was set by +3.0 s".to_owned());
         // What was measured before it says nothing of it.
-        rein.clock(None, before);
+        rein.set_clock_fault(None, before);
         let held = Hindered::By("the clock was set by +3.0 s".to_owned());
         assert_eq!(rein.hinders(5000, Class::Exclusive), held);
-        rein.clock(None, rein.steps());
+        rein.set_clock_fault(None, rein.clock_step_count());
         assert_eq!(rein.hinders(5000, Class::Exclusive), Hindered::No);
     }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use linerate_core::record::Failure;
-use linerate_core::schedule::{Calendar, EventKind, Run, RunState, RunWhy, SchedulePlan};
-use linerate_report::schedule::{EventView, Gap, SeriesView, Spread, TaskView, View};
+use linerate_core::schedule::{Calendar, EventKind, RunState, RunWhy, SchedulePlan, ScheduleRun};
+use linerate_report::schedule::{EventView, Gap, SampleSpread, ScheduleView, SeriesView, TaskView};
 use linerate_store::{HAPPENED_KEPT_S, ScheduleEvent, Sketched, Store};
 
 use super::{NEWS_S, SILENT_S};
@@ -20,11 +20,11 @@ const LOOK_BACK_S: i64 = HAPPENED_KEPT_S;
 /// calendar the next runs are left out.
 /// # Errors
 /// One line when the store cannot be read.
-pub fn view(
+pub fn schedule_view(
     store: &Store,
     (plan, calendar): (&SchedulePlan, Option<&Calendar>),
     (now_s, span_s): (i64, i64),
-) -> Result<View, Failure> {
+) -> Result<ScheduleView, Failure> {
     let known = store.schedules()?.into_iter().find(|known| known.plan == plan.name);
     // Nothing was measured before its first run; a minute is room enough for an axis.
     let since_s = known.as_ref().map_or(i64::MIN, |known| known.since_s);
@@ -35,20 +35,20 @@ pub fn view(
     let ended = begun.is_none_or(|event| event.kind == EventKind::End);
     let dealt_s = known.as_ref().map_or(0, |known| known.dealt_s);
     let running = !ended && now_s - dealt_s <= SILENT_S;
-    let mut view = View {
+    let mut view = ScheduleView {
         plan: plan.name.clone(),
         now_s,
         from_s,
         running,
         events: events.iter().filter(|event| event.at_s >= from_s).map(event_view).collect(),
-        ..View::default()
+        ..ScheduleView::default()
     };
     if !ended && !running {
         let last = u128::try_from(dealt_s).unwrap_or(0) * 1_000_000_000;
         let last = linerate_core::time::WallTime::from_unix_nanos(last);
         view.alerts.push(format!("the schedule was not seen since {last}"));
     }
-    let slots = store.slots(&plan.name, from_s)?;
+    let slots = store.runs_since(&plan.name, from_s)?;
     let mut series: BTreeMap<(String, String), Vec<(f64, f64)>> = BTreeMap::new();
     for value in store.series(&plan.name, from_s as f64, VALUES_MAX)? {
         series.entry((value.task, value.metric)).or_default().push((value.at_s, value.value));
@@ -60,7 +60,7 @@ pub fn view(
         view.alerts.extend(alert.clone());
         let mine = series.iter().filter(|((of, _), _)| *of == task.name);
         let spreads = sketches.iter().filter(|sketched| sketched.task == task.name);
-        let spread = |row: &Sketched| Spread::of(&row.metric, since_s, &row.sketch);
+        let spread = |row: &Sketched| SampleSpread::from_sketch(&row.metric, since_s, &row.sketch);
         view.tasks.push(TaskView {
             name: task.name.clone(),
             run: task.run.clone(),
@@ -85,7 +85,7 @@ fn next_of(plan: &SchedulePlan, calendar: Option<&Calendar>, now_s: i64) -> Vec<
     let mut next = vec![None; plan.tasks.len()];
     for span_s in [3600, NEWS_S, 8 * NEWS_S] {
         let Some(calendar) = calendar.filter(|_| next.contains(&None)) else { break };
-        for slot in calendar.slots(now_s + 1, now_s + span_s) {
+        for slot in calendar.slots_between(now_s + 1, now_s + span_s) {
             next[slot.task].get_or_insert(slot.start_s);
         }
     }
@@ -131,7 +131,7 @@ fn of_slots(
     store: &Store,
     plan: &SchedulePlan,
     task: &str,
-    slots: &[Run],
+    slots: &[ScheduleRun],
 ) -> Result<TaskView, Failure> {
     let mut view = TaskView::default();
     for slot in slots.iter().filter(|slot| slot.task == task && slot.why == RunWhy::Calendar) {

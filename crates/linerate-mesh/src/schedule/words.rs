@@ -3,22 +3,27 @@
 use std::path::Path;
 
 use linerate_core::record::Record;
-use linerate_core::schedule::{Run, RunWhy, Why};
+use linerate_core::schedule::{RunCause, RunWhy, ScheduleRun};
 use linerate_report::Headline;
 use linerate_store::{TAG_PLAN, TAG_SLOT, TAG_WHY};
 
 /// The cause of a run, as it is kept.
-pub(super) const fn why(why: Why) -> RunWhy {
+pub(super) const fn stored_cause(why: RunCause) -> RunWhy {
     match why {
-        Why::Calendar => RunWhy::Calendar,
-        Why::Confirm => RunWhy::Confirm,
-        Why::Survey => RunWhy::Survey,
-        Why::Booked { .. } => RunWhy::Booked,
+        RunCause::Calendar => RunWhy::Calendar,
+        RunCause::Confirm => RunWhy::Confirm,
+        RunCause::Survey => RunWhy::Survey,
+        RunCause::Booked { .. } => RunWhy::Booked,
     }
 }
 
 /// The words of a run's command, with what the store finds its record by.
-pub(super) fn command(mut words: Vec<String>, plan: &str, run: &Run, store: &Path) -> Vec<String> {
+pub(super) fn command(
+    mut words: Vec<String>,
+    plan: &str,
+    run: &ScheduleRun,
+    store: &Path,
+) -> Vec<String> {
     let mut tag = |key: &str, value: &str| {
         words.extend(["--tag".to_owned(), format!("{key}={value}")]);
     };
@@ -33,15 +38,20 @@ pub(super) fn command(mut words: Vec<String>, plan: &str, run: &Run, store: &Pat
 }
 
 /// A run in one line.
-pub(super) fn line(task: &str, why: Why, good: Option<&Record>, reason: Option<&str>) -> String {
+pub(super) fn run_line(
+    task: &str,
+    why: RunCause,
+    good: Option<&Record>,
+    reason: Option<&str>,
+) -> String {
     let asked = match why {
-        Why::Calendar => "",
-        Why::Confirm => " (again, to be sure)",
-        Why::Survey => " (survey)",
-        Why::Booked { .. } => " (booked)",
+        RunCause::Calendar => "",
+        RunCause::Confirm => " (again, to be sure)",
+        RunCause::Survey => " (survey)",
+        RunCause::Booked { .. } => " (booked)",
     };
     let result = match (good, reason) {
-        (Some(record), _) => Headline::of(record).line(),
+        (Some(record), _) => Headline::from_record(record).summary_line(),
         (None, Some(reason)) => format!("no result: {reason}"),
         (None, None) => "no result".to_owned(),
     };
@@ -57,7 +67,7 @@ mod tests {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/explain/records/rmem.json");
         let text = std::fs::read_to_string(path).expect("text");
         let record = Record::from_json(&text).expect("a record");
-        let told = line("wan", Why::Calendar, Some(&record), None);
-        assert_eq!(told, format!("wan: {}", Headline::of(&record).line()));
+        let told = run_line("wan", RunCause::Calendar, Some(&record), None);
+        assert_eq!(told, format!("wan: {}", Headline::from_record(&record).summary_line()));
     }
 }

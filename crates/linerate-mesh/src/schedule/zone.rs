@@ -10,7 +10,7 @@ const PLACE: &str = "/usr/share/zoneinfo";
 /// The zone of a name: `UTC`, `Europe/Berlin`.
 /// # Errors
 /// One line when this host has none of that name.
-pub fn zone(name: &str) -> Result<Zone, String> {
+pub fn load_time_zone(name: &str) -> Result<Zone, String> {
     if name == "UTC" {
         return Ok(Zone::utc());
     }
@@ -32,9 +32,9 @@ mod tests {
 
     #[test]
     fn a_zone_is_a_name_and_no_way_to_another_file() {
-        assert!(zone("UTC").is_ok());
+        assert!(load_time_zone("UTC").is_ok());
         for name in ["", "/etc/passwd", "../../etc/passwd", "Nowhere/At_all"] {
-            let error = zone(name).expect_err(name);
+            let error = load_time_zone(name).expect_err(name);
             assert!(error.contains("Europe/Berlin") && !error.contains('\n'), "{error}");
         }
     }

@@ -1,9 +1,9 @@
 //! Spools of small limits, and a file that may not grow.
 
 use linerate_core::record::{
-    MetricId, PingPlan, Plan, Record, RecordId, Series, Stat, Status, Summary, Tool,
+    MetricId, PingPlan, Plan, Record, RecordId, RecordStatus, Series, Stat, Summary, Tool,
 };
-use linerate_core::schedule::{Run, RunState, RunWhy};
+use linerate_core::schedule::{RunState, RunWhy, ScheduleRun};
 use linerate_core::time::WallTime;
 use linerate_store::{TAG_PLAN, TAG_RAW, TAG_SLOT, is_full};
 
@@ -19,12 +19,12 @@ fn record(n: u8) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
     let nanos = u128::try_from(at_s).expect("after 1970") * 1_000_000_000;
     let plan = Plan::Ping(PingPlan::default());
-    let mut record = Record::begin(id, tool, plan, WallTime::from_unix_nanos(nanos));
-    record.status = Status::Ok;
+    let mut record = Record::from_plan(id, tool, plan, WallTime::from_unix_nanos(nanos));
+    record.status = RecordStatus::Ok;
     record.name = Some("delay/b".to_owned());
     record.tags.insert(TAG_PLAN.to_owned(), "m/a".to_owned());
     record.tags.insert(TAG_SLOT.to_owned(), at_s.to_string());
-    record.summary = vec![Summary::of(MetricId::Rtt, Stat::P50, 1e6 + f64::from(n))];
+    record.summary = vec![Summary::from_value(MetricId::Rtt, Stat::P50, 1e6 + f64::from(n))];
     record.series = vec![Series {
         metric: MetricId::Rtt,
         direction: None,
@@ -49,8 +49,8 @@ fn spool(directory: &Path, runs: u8) -> Store {
     store
 }
 
-fn run(n: u8, state: &str) -> Run {
-    Run {
+fn run(n: u8, state: &str) -> ScheduleRun {
+    ScheduleRun {
         task: "delay/b".to_owned(),
         start_s: BEGIN_S + i64::from(n) * 10,
         why: RunWhy::Calendar,
@@ -62,15 +62,15 @@ fn run(n: u8, state: &str) -> Run {
 
 fn kept(store: &mut Store, n: u8) -> Result<(), Failure> {
     store.slot_begun("m/a", &run(n, "running"))?;
-    store.put(&record(n))?;
+    store.put_record(&record(n))?;
     let start_s = BEGIN_S + i64::from(n) * 10;
     store.slot_ended("m/a", ("delay/b", start_s), RunState::Ok, None)
 }
 
 /// Of each run: its state, and whether its record has its samples, only its summary, or is gone.
 fn stands(store: &Store) -> Vec<(RunState, &'static str)> {
-    let runs = store.slots("m/a", 0).expect("readable");
-    let of = |run: &Run| {
+    let runs = store.runs_since("m/a", 0).expect("readable");
+    let of = |run: &ScheduleRun| {
         let record = run.record.as_ref().and_then(|id| store.stored(id).expect("readable"));
         let has = match record {
             None => "nothing",
@@ -101,9 +101,9 @@ fn samples_of_the_oldest_go_first_then_their_summaries_and_each_leaves_its_reaso
     let of = |limit: u64| {
         Spool::new("m/a".to_owned(), Bytes::new(limit), &directory.path().join("a.db"))
     };
-    assert_eq!(of(whole).hold(&mut store), Ok(Dropped::default()));
+    assert_eq!(of(whole).enforce_limit(&mut store), Ok(Dropped::default()));
     // Half of it: the samples of about half of them, the oldest.
-    let dropped = of(whole / 2).hold(&mut store).expect("room");
+    let dropped = of(whole / 2).enforce_limit(&mut store).expect("room");
     assert!(store.used_bytes().expect("readable") <= whole / 2 - whole / 20);
     assert!((20..60).contains(&dropped.thinned) && dropped.results == 0, "{dropped:?}");
     let now = stands(&store);
@@ -112,16 +112,16 @@ fn samples_of_the_oldest_go_first_then_their_summaries_and_each_leaves_its_reaso
     assert_eq!(thinned, dropped.thinned, "the oldest first: {now:?}");
     assert_eq!(count(&now, ("ok", "all")), 60 - thinned);
     // Next to nothing: all samples, and summaries as well.
-    let dropped = of(1).hold(&mut store).expect("room");
+    let dropped = of(1).enforce_limit(&mut store).expect("room");
     assert_eq!((dropped.thinned, dropped.results), (60 - thinned, 60));
     let now = stands(&store);
     assert_eq!((count(&now, ("lost", "nothing")), count(&now, ("missed", "nothing"))), (60, 1));
-    let runs = store.slots("m/a", 0).expect("readable");
+    let runs = store.runs_since("m/a", 0).expect("readable");
     let reason = |at: usize| runs[at].reason.as_deref();
     assert_eq!(reason(0), Some("the spool was full: its result was dropped"));
     assert_eq!(reason(60), Some("the clock was +3.1 s from the hub's"));
     assert_eq!(store.series("m/a", 0.0, 100), Ok(Vec::new()));
-    let said = dropped.said().expect("something");
+    let said = dropped.drop_message().expect("something");
     assert!(said.contains("and the whole of 60 results, the oldest first"), "{said}");
 }
 
@@ -134,7 +134,7 @@ fn between_the_two_the_newest_summaries_stay() {
     };
     while store.spool_thins("m/a", 50).expect("room") > 0 {}
     let thin = store.used_bytes().expect("readable");
-    let dropped = of(thin - 1).hold(&mut store).expect("room");
+    let dropped = of(thin - 1).enforce_limit(&mut store).expect("room");
     assert!(dropped.thinned == 0 && (20..100).contains(&dropped.results), "{dropped:?}");
     let now = stands(&store);
     let lost = now.iter().take_while(|it| it.1 == "nothing").count();

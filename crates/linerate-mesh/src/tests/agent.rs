@@ -4,17 +4,17 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
-use linerate_core::mesh::Link;
+use linerate_core::mesh::HubLink;
 use linerate_core::record::{
-    Distribution, MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool,
+    Distribution, MetricId, PingPlan, Plan, Record, RecordId, RecordStatus, Stat, Summary, Tool,
 };
-use linerate_core::schedule::{Run, RunState, RunWhy};
+use linerate_core::schedule::{RunState, RunWhy, ScheduleRun};
 use linerate_core::time::WallTime;
 use linerate_core::units::Bytes;
 use linerate_store::{MeshSelf, Store, TAG_PLAN, TAG_SLOT};
 use linerate_sys::clock::{random_bytes, sleep};
 
-use super::super::client::{Client, NoAnswer};
+use super::super::client::{HubClient, NoAnswer};
 use super::super::spool::Spool;
 use super::super::talk::{Talk, mono_s};
 use super::super::{JoinToken, hex};
@@ -39,20 +39,20 @@ pub(super) fn was_said(part: &str) -> bool {
 #[derive(Debug)]
 pub struct TestAgent {
     pub(super) talk: Talk,
-    pub(super) link: Link,
+    pub(super) link: HubLink,
     pub(super) schedule: String,
     instance: String,
 }
 
 /// Who asks to join, with a new secret.
 pub(super) fn stranger(token: &JoinToken) -> MeshSelf {
-    let secret = hex::of(&random_bytes::<32>());
+    let secret = hex::encode_bytes(&random_bytes::<32>());
     MeshSelf { hub: String::new(), key: token.key.clone(), secret, name: None, starts: 1 }
 }
 
 /// A client of whoever that is.
-pub(super) fn client(world: &dyn World, me: &MeshSelf) -> Client {
-    Client::new(&world.address(), world.authority().as_ref(), &me.secret).expect("a client")
+pub(super) fn client(world: &dyn World, me: &MeshSelf) -> HubClient {
+    HubClient::new(&world.address(), world.authority().as_ref(), &me.secret).expect("a client")
 }
 
 impl TestAgent {
@@ -61,14 +61,14 @@ impl TestAgent {
         let token = world.token(name);
         let mut me = stranger(&token);
         let client = client(world, &me);
-        let joined = retried(|| client.join(&me, &token.secret)).expect("it joins");
+        let joined = retried(|| client.request_join(&me, &token.secret)).expect("it joins");
         assert_eq!((joined.mesh.as_str(), joined.agent.as_str()), ("m", name));
         me.name = Some((joined.mesh, joined.agent));
         Self::begins(world, me, client)
     }
 
     /// A program that is this agent.
-    pub(super) fn begins(world: &dyn World, me: MeshSelf, client: Client) -> Self {
+    pub(super) fn begins(world: &dyn World, me: MeshSelf, client: HubClient) -> Self {
         let name = me.name.clone().expect("it has joined");
         let schedule = format!("{}/{}", name.0, name.1);
         let file = world.directory().join(format!("{}.db", name.1));
@@ -91,8 +91,8 @@ impl TestAgent {
             full: false,
             stored: Vec::new(),
         };
-        let instance = hex::of(&random_bytes::<8>());
-        Self { talk, link: Link::new(1, 0, mono_s()), schedule, instance }
+        let instance = hex::encode_bytes(&random_bytes::<8>());
+        Self { talk, link: HubLink::new(1, 0, mono_s()), schedule, instance }
     }
 
     /// Another program with the secret of this one.
@@ -104,7 +104,7 @@ impl TestAgent {
 
     /// Keeps a run that went well, of a round trip time.
     pub fn measured(&mut self, start_s: i64, rtt_ns: f64) {
-        let run = Run {
+        let run = ScheduleRun {
             task: "delay/z".to_owned(),
             start_s,
             why: RunWhy::Calendar,
@@ -118,7 +118,7 @@ impl TestAgent {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "ns")]
         let samples = [rtt_ns as u64];
         record.distributions = vec![Distribution::from_samples(MetricId::Rtt, &samples)];
-        store.put(&record).expect("room");
+        store.put_record(&record).expect("room");
         store.slot_ended(schedule, (&run.task, start_s), RunState::Ok, None).expect("room");
     }
 
@@ -130,7 +130,7 @@ impl TestAgent {
     /// Gives once; whether all is stored then.
     pub(super) fn tries(&mut self) -> bool {
         let schedule = self.schedule.clone();
-        self.talk.give(&mut self.link, &schedule).expect("its store is written");
+        self.talk.send_results(&mut self.link, &schedule).expect("its store is written");
         self.waiting() == 0
     }
 
@@ -150,7 +150,7 @@ impl TestAgent {
         for _ in 0..30 {
             let waiting = self.waiting();
             let of = (self.schedule.as_str(), self.instance.as_str());
-            self.talk.beat(&mut self.link, of, waiting).expect("its store is written");
+            self.talk.send_beat(&mut self.link, of, waiting).expect("its store is written");
             if !self.talk.away {
                 return;
             }
@@ -177,12 +177,12 @@ pub(super) fn record(schedule: &str, start_s: i64, rtt_ns: f64) -> Record {
     let id = RecordId::from_parts(millis, random_bytes());
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
     let at = WallTime::from_unix_nanos(u128::from(millis) * 1_000_000);
-    let mut record = Record::begin(id, tool, Plan::Ping(PingPlan::default()), at);
-    record.status = Status::Ok;
+    let mut record = Record::from_plan(id, tool, Plan::Ping(PingPlan::default()), at);
+    record.status = RecordStatus::Ok;
     record.name = Some("delay/z".to_owned());
     record.tags.insert(TAG_PLAN.to_owned(), schedule.to_owned());
     record.tags.insert(TAG_SLOT.to_owned(), start_s.to_string());
-    record.summary = vec![Summary::of(MetricId::Rtt, Stat::P50, rtt_ns)];
+    record.summary = vec![Summary::from_value(MetricId::Rtt, Stat::P50, rtt_ns)];
     record
 }
 
@@ -203,7 +203,7 @@ pub(super) fn plan_is(directory: &Path, key: &super::super::SigningKey, revision
 
 /// A directory's signed file of a plan.
 pub(super) fn plan_reads(directory: &Path, key: &super::super::SigningKey, plan: &str) {
-    let signed = key.sign(plan);
+    let signed = key.sign_plan(plan);
     std::fs::write(directory.join("plan.toml"), plan).expect("room");
     let lines = format!("{}\n{}\n", signed.key, signed.signature);
     std::fs::write(directory.join("plan.toml.sig"), lines).expect("room");

@@ -44,7 +44,7 @@ impl Embedded {
     /// A hub that is not started, and the function that starts its server.
     pub fn new(serve: Serve) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let key = SigningKey::make(&directory.path().join("key")).expect("a key");
+        let key = SigningKey::create_key_file(&directory.path().join("key")).expect("a key");
         plan_is(directory.path(), &key, 1);
         let local = SocketAddr::from(([127, 0, 0, 1], 0));
         Self { directory, serve, local, database: None, running: None }
@@ -88,7 +88,7 @@ impl World for Embedded {
     }
 
     fn start(&mut self) {
-        let hub = Hub::open(&self.file("plan.toml"), None, &self.place()).expect("a hub");
+        let hub = Hub::from_plan_file(&self.file("plan.toml"), None, &self.place()).expect("a hub");
         let hub = Arc::new(hub);
         let serving = (self.serve)(Arc::clone(&hub), self.local);
         self.local = serving.local;
@@ -97,7 +97,7 @@ impl World for Embedded {
 
     fn stop(&mut self) {
         if let Some((_, serving)) = self.running.take() {
-            serving.stop.ask();
+            serving.stop.request_stop();
             serving.thread.join().expect("the server ends");
         }
     }

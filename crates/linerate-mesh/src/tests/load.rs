@@ -43,7 +43,7 @@ fn results_a_second_into_postgresql() {
             let token = world.token(name);
             let mut me = stranger(&token);
             let client = client(world, &me);
-            let joined = retried(|| client.join(&me, &token.secret)).expect("it joins");
+            let joined = retried(|| client.request_join(&me, &token.secret)).expect("it joins");
             me.name = Some((joined.mesh, joined.agent));
             (client, me)
         })
@@ -75,13 +75,13 @@ fn results_a_second_into_postgresql() {
             let stored = &stored;
             scope.spawn(move || {
                 for message in messages {
-                    let done = retried(|| client.give(me, message)).expect("stored");
+                    let done = retried(|| client.send_results(me, message)).expect("stored");
                     stored.fetch_add(done.stored, Ordering::SeqCst);
                 }
             });
         }
     });
-    let took = monotonic().since(begin).as_secs_f64();
+    let took = monotonic().duration_since(begin).as_secs_f64();
     let count = stored.load(Ordering::SeqCst);
     #[allow(clippy::cast_precision_loss, reason = "a rate")]
     let rate = count as f64 / took;
@@ -127,15 +127,18 @@ fn a_path_and_a_day_of_ten_million_rows() {
     let bytes: f64 = world.postgres.sql("mesh", bytes).parse().expect("a number");
     #[allow(clippy::cast_precision_loss, reason = "a mean")]
     let each = bytes / ROWS as f64;
-    println!("{rows} rows of {each:.0} bytes in {:.0} s", monotonic().since(begin).as_secs_f64());
+    println!(
+        "{rows} rows of {each:.0} bytes in {:.0} s",
+        monotonic().duration_since(begin).as_secs_f64()
+    );
     let mut store = world.store();
     let mut times: Vec<Duration> = (0..200)
         .map(|n| {
             let from_s = first_s + i64::from(n) % days * 86_400;
             let agent = format!("agent{}", 1 + n * 37 % 1_000);
             let begin = monotonic();
-            let runs = store.runs(("m", &agent), Some("delay/z"), (from_s, from_s + 86_400));
-            let took = monotonic().since(begin);
+            let runs = store.agent_runs(("m", &agent), Some("delay/z"), (from_s, from_s + 86_400));
+            let took = monotonic().duration_since(begin);
             assert_eq!(runs.expect("readable").len(), 1_000);
             took
         })
@@ -186,8 +189,8 @@ fn ten_thousand_agents_beat() {
     hub.env("XDG_DATA_HOME", world.directory()).stderr(Stdio::null());
     let mut hub = hub.spawn().expect("it starts");
     let agents: Vec<(String, OneOfMany)> = (0..BEATING)
-        .map(|n| (format!("n{n}"), hex::of(&random_bytes::<32>())))
-        .map(|(name, secret)| (name.clone(), OneOfMany::of(&secret, ("m", &name))))
+        .map(|n| (format!("n{n}"), hex::encode_bytes(&random_bytes::<32>())))
+        .map(|(name, secret)| (name.clone(), OneOfMany::from_secret(&secret, ("m", &name))))
         .collect();
     let row = |(name, agent): &(String, OneOfMany)| {
         let login = digest(&format!("ed25519 {}", agent.public()));
@@ -214,11 +217,11 @@ fn ten_thousand_agents_beat() {
     runtime.block_on(async {
         let body = linerate_core::tree::to_json(&super::beat("x")).expect("JSON");
         let mut sent = 0;
-        while monotonic().since(begin) < BEATS_FOR {
+        while monotonic().duration_since(begin) < BEATS_FOR {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
-            let due = (monotonic().since(begin).as_secs_f64() * EACH_S) as usize;
+            let due = (monotonic().duration_since(begin).as_secs_f64() * EACH_S) as usize;
             while sent < due {
-                let beat = agents[sent % BEATING].1.beats(client.clone(), &body);
+                let beat = agents[sent % BEATING].1.send_beat(client.clone(), &body);
                 let (answered, failed) = (Arc::clone(&answered), Arc::clone(&failed));
                 tokio::spawn(async move {
                     if beat.await { &answered } else { &failed }.fetch_add(1, Ordering::SeqCst);

@@ -25,7 +25,7 @@ use linerate_core::mesh::{
     BeatAnswer, Booking, BookingWhy, CellState, RunOutcome, RunResult, RunResults, SET_BACK, Seen,
     Stored, VERSION,
 };
-use linerate_core::schedule::{Run, RunState, RunWhy};
+use linerate_core::schedule::{RunState, RunWhy, ScheduleRun};
 use linerate_sys::clock::realtime_ns;
 use serde::Serialize;
 
@@ -65,21 +65,21 @@ pub trait World {
 
     /// Its store, opened once more.
     fn store(&self) -> Box<dyn HubStore> {
-        self.place().open().expect("a store")
+        self.place().open_store().expect("a store")
     }
 
     /// A token of an agent.
     fn token(&self, agent: &str) -> JoinToken {
         let plan = signed(&self.directory().join("plan.toml")).expect("a signed plan");
-        let token = JoinToken::draw(&plan);
+        let token = JoinToken::generate_for_plan(&plan);
         let until_s = now_s() + 3600;
         self.store().keep_token(&token.digest(), ("m", agent), until_s).expect("room");
         token
     }
 
     /// The runs of an agent that the store has.
-    fn runs(&self, agent: &str) -> Vec<Run> {
-        self.store().runs(("m", agent), None, (0, i64::MAX)).expect("readable")
+    fn runs(&self, agent: &str) -> Vec<ScheduleRun> {
+        self.store().agent_runs(("m", agent), None, (0, i64::MAX)).expect("readable")
     }
 }
 
@@ -128,7 +128,7 @@ fn a_token_joins_one_agent(world: &mut dyn World) {
     let me = stranger(&token);
     let asks = |me: &_, token: &str| {
         let client = client(world, me);
-        retried(|| client.join(me, token)).map(|it| it.agent)
+        retried(|| client.request_join(me, token)).map(|it| it.agent)
     };
     let refused = |answer: Result<String, NoAnswer>| {
         assert!(matches!(answer, Err(NoAnswer::Refused(401, _))), "{answer:?}");
@@ -143,9 +143,9 @@ fn a_token_joins_one_agent(world: &mut dyn World) {
     // One whose name is not known yet is no agent.
     let client = client(world, &me);
     let known = linerate_store::MeshSelf { name: Some(("m".to_owned(), "a".to_owned())), ..me };
-    assert!(client.plan(&known).is_ok());
+    assert!(client.fetch_plan(&known).is_ok());
     let other = linerate_store::MeshSelf { secret: "2".repeat(64), ..known };
-    let answer = agent::client(world, &other).plan(&other);
+    let answer = agent::client(world, &other).fetch_plan(&other);
     assert!(matches!(answer, Err(NoAnswer::Refused(401, _))), "{answer:?}");
 }
 
@@ -181,7 +181,7 @@ fn a_result_twice(world: &mut dyn World) {
     let (client, me) = (&agent.talk.client, &agent.talk.me);
     let given = message(begin_s(), 20);
     let gives = |given: &RunResults| {
-        let answer = retried(|| client.give(me, given));
+        let answer = retried(|| client.send_results(me, given));
         answer.map(|Stored { stored, known, .. }| (stored, known))
     };
     // By way of a broker the first may have come twice already.
@@ -213,7 +213,7 @@ fn runs_that_no_plan_has(world: &mut dyn World) {
         let mut given = message(start_s, 1);
         given.results[0].task = task.to_owned();
         given.results[0].why = why;
-        retried(|| agent.talk.client.give(&agent.talk.me, &given))
+        retried(|| agent.talk.client.send_results(&agent.talk.me, &given))
     };
     for (task, start_s) in [
         ("evil/b", begin_s()),
@@ -235,7 +235,7 @@ fn runs_that_no_plan_has(world: &mut dyn World) {
     }
     assert_eq!(world.runs("q"), []);
     // One that is refused holds up none behind it, and its agent says so.
-    let evil = Run {
+    let evil = ScheduleRun {
         task: "evil/b".to_owned(),
         start_s: begin_s(),
         why: RunWhy::Calendar,
@@ -259,7 +259,7 @@ fn an_answer_lost(world: &mut dyn World) {
     let runs = agent.talk.store.mesh_unsent("m/d", 20).expect("readable");
     let results: Result<_, _> = runs.iter().map(|run| agent.talk.result(run)).collect();
     let given = RunResults { v: VERSION, results: results.expect("readable") };
-    retried(|| agent.talk.client.give(&agent.talk.me, &given)).expect("stored");
+    retried(|| agent.talk.client.send_results(&agent.talk.me, &given)).expect("stored");
     assert_eq!(agent.waiting(), 30, "it has not heard of it");
     // It is killed, and begins again.
     let mut agent = agent.twin(world, 2);
@@ -267,7 +267,7 @@ fn an_answer_lost(world: &mut dyn World) {
     let kept = world.runs("d");
     assert_eq!((agent.waiting(), kept.len()), (0, 30));
     assert!(kept.iter().all(|run| run.state == RunState::Ok && run.record.is_some()));
-    let known = agent.talk.store.lines(&linerate_store::LineFilter::default(), 99);
+    let known = agent.talk.store.result_lines(&linerate_store::LineFilter::default(), 99);
     assert_eq!(known.map(|lines| lines.len()), Ok(0), "what is stored is dropped");
 }
 
@@ -275,8 +275,8 @@ fn nobody_speaks_for_another(world: &mut dyn World) {
     let (one, other) = (TestAgent::joins(world, "e"), TestAgent::joins(world, "f"));
     // A program with the secret of e that calls itself f.
     let me = linerate_store::MeshSelf { name: other.talk.me.name.clone(), ..one.talk.me.clone() };
-    let _ = one.talk.client.give(&me, &message(begin_s(), 3));
-    let _ = one.talk.client.beat(&me, &beat("x"));
+    let _ = one.talk.client.send_results(&me, &message(begin_s(), 3));
+    let _ = one.talk.client.send_beat(&me, &beat("x"));
     assert_eq!(world.runs("f"), []);
     assert_eq!(last_seen(world, "f"), None);
 }
@@ -298,7 +298,7 @@ fn the_newest_of_a_pair(world: &mut dyn World) {
     agent.measured(start_s + 20, 2e6);
     agent.gives();
     agent.measured(start_s + 10, 1e6);
-    let missed = Run {
+    let missed = ScheduleRun {
         task: "delay/z".to_owned(),
         start_s: start_s + 30,
         why: RunWhy::Calendar,
@@ -308,7 +308,7 @@ fn the_newest_of_a_pair(world: &mut dyn World) {
     };
     assert_eq!(agent.talk.store.slot_begun("m/g", &missed), Ok(true));
     agent.gives();
-    let cells = world.store().cells("m").expect("readable");
+    let cells = world.store().newest_cells("m").expect("readable");
     let key = ("delay".to_owned(), "g".to_owned(), "z".to_owned());
     let CellState { last_s, state, reason, good_s, metric, value, record } = cells[&key].clone();
     assert_eq!((last_s, state, good_s), (start_s + 30, RunState::Missed, Some(start_s + 20)));
@@ -329,7 +329,7 @@ fn one_time_for_each_of_many(world: &mut dyn World) {
     let place = world.place();
     let hour_s = (now_s() / 3600 + 1) * 3600;
     let ask = |at: usize| {
-        let mut store = place.open().expect("a store");
+        let mut store = place.open_store().expect("a store");
         let (from, to) = (at % 5, (at + 1 + at / 5 % 4) % 5);
         let (agent, peer) = (format!("b{from}"), format!("b{to}"));
         let booking = Booking {
@@ -344,7 +344,7 @@ fn one_time_for_each_of_many(world: &mut dyn World) {
         let mut asked =
             NewBooking { mesh, agent, booking, things, margin_s, seconds_an_hour, why, asked_s };
         for _ in 0..1000 {
-            match store.books(&asked).expect("it waits for the others") {
+            match store.store_booking(&asked).expect("it waits for the others") {
                 Booked::Kept => return asked,
                 Booked::Taken { until_s } | Booked::Spent { until_s } => {
                     assert!(until_s > asked.booking.start_s, "it goes on");
@@ -372,7 +372,7 @@ fn one_time_for_each_of_many(world: &mut dyn World) {
     let mut spent =
         NewBooking { booking: Booking { id: "one more".to_owned(), ..spent.booking }, ..spent };
     spent.booking.start_s = hour_s + 3500;
-    assert_eq!(store.books(&spent), Ok(Booked::Spent { until_s: hour_s + 3600 }));
+    assert_eq!(store.store_booking(&spent), Ok(Booked::Spent { until_s: hour_s + 3600 }));
     open_until_its_run_is_there(&mut *store, &kept[0], hour_s);
 }
 
@@ -385,7 +385,7 @@ fn open_until_its_run_is_there(store: &mut dyn HubStore, kept: &NewBooking, hour
     };
     let before = open(store);
     assert!(before.contains(booking), "{before:?}");
-    let run = Run {
+    let run = ScheduleRun {
         task: booking.task.clone(),
         start_s: booking.start_s,
         why: RunWhy::Booked,
@@ -425,7 +425,7 @@ fn another_version(world: &mut dyn World) {
     for (v, colour) in [(1, None), (2, Some("red"))] {
         let beat = OtherBeat { v, instance: "i", starts: 1, revision: 1, waiting: 7, colour };
         let answer: Result<BeatAnswer, _> =
-            retried(|| agent.talk.client.post("/api/v1/mesh/beat", &agent.talk.me, &beat));
+            retried(|| agent.talk.client.post_json("/api/v1/mesh/beat", &agent.talk.me, &beat));
         let answer = answer.expect("it is understood");
         assert_eq!(answer.revision, 1);
     }
@@ -433,7 +433,8 @@ fn another_version(world: &mut dyn World) {
     assert_eq!((seen.waiting, seen.ahead_s), (7, None));
     // What an agent and a hub of the version before say.
     let given = OtherResults { v: 1, results: message(begin_s(), 1).results };
-    let answer = retried(|| agent.talk.client.post("/api/v1/mesh/results", &agent.talk.me, &given));
+    let answer =
+        retried(|| agent.talk.client.post_json("/api/v1/mesh/results", &agent.talk.me, &given));
     assert_eq!(answer.map(|answer: Stored| answer.stored), Ok(1));
     let old: Stored =
         linerate_core::tree::from_json(r#"{"stored":2,"known":1}"#).expect("understood");
@@ -496,7 +497,7 @@ fn a_store_of_yesterday(world: &mut dyn World) {
     // What was not confirmed comes, and hides nothing of what is not there any more.
     agent.gives();
     let runs = world.runs("k");
-    let (good, gaps): (Vec<&Run>, Vec<&Run>) =
+    let (good, gaps): (Vec<&ScheduleRun>, Vec<&ScheduleRun>) =
         runs.iter().partition(|run| run.state == RunState::Ok);
     assert_eq!((good.len(), gaps.len()), (11, 45));
     for (n, gap) in gaps.iter().enumerate() {
@@ -520,7 +521,7 @@ fn another_revision(world: &mut dyn World) {
     let mut agent = TestAgent::joins(world, "n");
     let fetches = |agent: &mut TestAgent| {
         agent.beats();
-        agent.talk.fetch(&mut agent.link).expect("its store is written");
+        agent.talk.fetch_plan(&mut agent.link).expect("its store is written");
         let plans = agent.talk.store.mesh_plans("m").expect("readable");
         plans.first().map_or(0, |plan| plan.revision)
     };
@@ -533,10 +534,10 @@ fn another_revision(world: &mut dyn World) {
     // Backwards: neither the hub nor the agent takes it.
     plan_is(&directory, &key, 2);
     assert!(world.hub().reload().is_err_and(|failure| failure.reason.contains("agents have 3")));
-    assert_eq!(world.hub().about().1, 3);
+    assert_eq!(world.hub().plan_summary().1, 3);
     // Another key: the hub cannot know, the agent does.
     let wrong: PathBuf = directory.join(format!("wrong-{}.key", realtime_ns()));
-    plan_is(&directory, &SigningKey::make(&wrong).expect("a key"), 4);
+    plan_is(&directory, &SigningKey::create_key_file(&wrong).expect("a key"), 4);
     assert_eq!(world.hub().reload(), Ok(4));
     assert_eq!(fetches(&mut agent), 3);
     assert!(was_said("signed by another key"));

@@ -26,7 +26,7 @@ pub(super) struct Scaled {
 impl Scaled {
     pub(super) fn new(sync: bool) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let key = SigningKey::make(&directory.path().join("key")).expect("a key");
+        let key = SigningKey::create_key_file(&directory.path().join("key")).expect("a key");
         plan_is(directory.path(), &key, 1);
         let postgres = Postgres::start(sync);
         postgres.sql("postgres", "CREATE DATABASE mesh");
@@ -66,7 +66,7 @@ impl World for Scaled {
 
     fn start(&mut self) {
         let plan = self.directory.path().join("plan.toml");
-        let hub = Arc::new(Hub::open(&plan, None, &self.place()).expect("a hub"));
+        let hub = Arc::new(Hub::from_plan_file(&plan, None, &self.place()).expect("a hub"));
         let connected =
             HubBus::connect(Arc::clone(&hub), &self.hub_address(), authority().as_ref());
         let (bus, said) = connected.expect("a bus");
@@ -80,7 +80,7 @@ impl World for Scaled {
 
     fn stop(&mut self) {
         if let Some((_, stop, running)) = self.running.take() {
-            stop.ask();
+            stop.request_stop();
             running.join().expect("the hub ends");
         }
     }
@@ -149,14 +149,15 @@ fn a_day_goes_as_a_partition(world: &Scaled) {
         world.postgres.sql("mesh", &sql) == "t"
     };
     for mesh in ["v", "w"] {
-        let kept = store.keep_runs(mesh, &[run("a", "rate/b", day.span().0)]);
+        let kept = store.keep_runs(mesh, &[run("a", "rate/b", day.span_seconds().0)]);
         assert_eq!(kept, Ok(vec![true]));
     }
     assert_eq!((store.day_goes("v", &day, 1), is_there()), (Ok(()), true));
     assert_eq!((store.day_goes("w", &day, 1), is_there()), (Ok(()), false));
     // A day that has none of its own.
-    let far = Day::named("2001-02-03", linerate_sys::clock::wall()).expect("it is over");
-    assert_eq!(store.keep_runs("v", &[run("a", "rate/b", far.span().0)]), Ok(vec![true]));
+    let far =
+        Day::from_date_text("2001-02-03", linerate_sys::clock::wall_time()).expect("it is over");
+    assert_eq!(store.keep_runs("v", &[run("a", "rate/b", far.span_seconds().0)]), Ok(vec![true]));
     let others = || world.postgres.sql("mesh", "SELECT count(*) FROM mesh_result_other");
     let before: u64 = others().parse().expect("a number");
     assert_eq!(store.day_goes("v", &far, 1), Ok(()));
@@ -192,7 +193,7 @@ fn a_database_of_another_host_is_reached_by_tls() {
     let open = |host: &str, options: &str| {
         let place = format!("postgresql://hub:secret@{host}:{}/mesh?{options}", postgres.port());
         let place = HubPlace::parse(&place).expect("an address");
-        place.open().map_err(|error| error.to_string())
+        place.open_store().map_err(|error| error.to_string())
     };
     // With the proof that is good for this connection alone.
     let options = format!("sslmode=verify-full&sslrootcert={root}&channel_binding=require");

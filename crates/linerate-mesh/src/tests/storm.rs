@@ -15,7 +15,7 @@ use linerate_core::mesh::SignedPlan;
 use linerate_sys::clock::monotonic;
 
 use super::super::address::HubAddress;
-use super::super::client::{Client, NoAnswer};
+use super::super::client::{HubClient, NoAnswer};
 use super::super::{Authority, JoinToken, SigningKey, signed};
 use super::agent::{plan_reads, retried, stranger};
 use super::embedded::Embedded;
@@ -77,7 +77,7 @@ fn tokens(world: &dyn World) -> Vec<JoinToken> {
         store.keep_token(&token.digest(), ("m", &format!("n{n}")), until_s).expect("room");
         token
     };
-    (0..AGENTS).map(|_| JoinToken::draw(&plan)).enumerate().map(kept).collect()
+    (0..AGENTS).map(|_| JoinToken::generate_for_plan(&plan)).enumerate().map(kept).collect()
 }
 
 /// The program.
@@ -133,7 +133,7 @@ impl Hub {
                 });
             }
         });
-        let (took, after) = (monotonic().since(begin), spent());
+        let (took, after) = (monotonic().duration_since(begin), spent());
         let cpu: Vec<String> = after
             .iter()
             .zip(before)
@@ -159,14 +159,14 @@ impl Hub {
 fn joins(address: &HubAddress, authority: Option<&Authority>, token: &JoinToken) -> (usize, usize) {
     let tries = Cell::new(0);
     let mut me = stranger(token);
-    let client = Client::new(address, authority, &me.secret).expect("a client");
+    let client = HubClient::new(address, authority, &me.secret).expect("a client");
     let joined = retried(|| {
         tries.set(tries.get() + 1);
-        client.join(&me, &token.secret)
+        client.request_join(&me, &token.secret)
     });
     let joined = joined.expect("it joins");
     me.name = Some((joined.mesh, joined.agent));
-    retried(|| client.beat(&me, &beat("x"))).expect("it is heard");
-    let plan = retried(|| client.plan(&me)).expect("a plan");
+    retried(|| client.send_beat(&me, &beat("x"))).expect("it is heard");
+    let plan = retried(|| client.fetch_plan(&me)).expect("a plan");
     (tries.get() - 1, plan.text.len())
 }

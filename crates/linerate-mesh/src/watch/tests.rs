@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use linerate_core::mesh::{
-    Incident, IncidentKind, RunResult, RunResults, Seen, Shared, SharedKind, VERSION,
+    Incident, IncidentKind, RunResult, RunResults, Seen, SharedElement, SharedKind, VERSION,
 };
 use linerate_core::record::{
-    MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool,
+    MetricId, PingPlan, Plan, Record, RecordId, RecordStatus, Stat, Summary, Tool,
 };
 use linerate_core::schedule::{EventKind, RunState};
 use linerate_core::time::WallTime;
@@ -101,7 +101,7 @@ fn mesh_with(database: Database<'_>, period_s: i64, more: &str) -> Mesh {
         agent("d", 4, "site = \"rack\"\n"),
     );
     std::fs::write(path("plan.toml"), &plan).expect("room");
-    let signed = SigningKey::make(&path("key")).expect("a key").sign(&plan);
+    let signed = SigningKey::create_key_file(&path("key")).expect("a key").sign_plan(&plan);
     let lines = format!("{}\n{}\n", signed.key, signed.signature);
     std::fs::write(path("plan.toml.sig"), lines).expect("room");
     let told = path("told").display().to_string();
@@ -110,7 +110,8 @@ fn mesh_with(database: Database<'_>, period_s: i64, more: &str) -> Mesh {
     let file = database.is_none().then(|| path("hub.db"));
     let place = HubPlace::parse(database.unwrap_or(&path("hub.db").display().to_string()));
     let place = place.expect("a place");
-    let hub = Hub::open(&path("plan.toml"), Some(&path("rules.toml")), &place).expect("a hub");
+    let hub =
+        Hub::from_plan_file(&path("plan.toml"), Some(&path("rules.toml")), &place).expect("a hub");
     Mesh { hub, file, directory, seed: std::cell::Cell::new(1) }
 }
 
@@ -146,12 +147,12 @@ impl Mesh {
         let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
         let plan = Plan::Ping(PingPlan::default());
         let at = WallTime::from_unix_nanos(u128::from(millis) * 1_000_000);
-        let mut record = Record::begin(RecordId::from_parts(millis, tail), tool, plan, at);
-        record.status = Status::Ok;
+        let mut record = Record::from_plan(RecordId::from_parts(millis, tail), tool, plan, at);
+        record.status = RecordStatus::Ok;
         record.name = Some(format!("{task}/{to}"));
         record.tags.insert("schedule".to_owned(), format!("m/{from}"));
         record.tags.insert("slot".to_owned(), at_s.to_string());
-        record.summary = vec![Summary::of(MetricId::Rtt, Stat::P50, rtt_ns)];
+        record.summary = vec![Summary::from_value(MetricId::Rtt, Stat::P50, rtt_ns)];
         let run = RunResult {
             task: format!("{task}/{to}"),
             start_s: at_s,
@@ -161,7 +162,7 @@ impl Mesh {
             record: Some(linerate_core::tree::to_value(&record).expect("JSON")),
         };
         let runs = RunResults { v: VERSION, results: vec![run] };
-        assert_eq!(self.hub.take(from, &runs).expect("it is taken").known, 0);
+        assert_eq!(self.hub.store_runs(from, &runs).expect("it is taken").known, 0);
     }
 
     /// Rounds of all pairs that end at a time: 10 ms and a little noise, times what a pair has.
@@ -179,7 +180,7 @@ impl Mesh {
         let mut store = self.store();
         if !store.agents("m").expect("readable").contains_key(agent) {
             store.keep_token(agent, ("m", agent), i64::MAX).expect("room");
-            store.joins(agent, agent, at_s).expect("room");
+            store.join_by_token(agent, agent, at_s).expect("room");
         }
         let seen = Seen {
             at_s,
@@ -191,17 +192,17 @@ impl Mesh {
             double_s: None,
         };
         let seen = BTreeMap::from([(agent.to_owned(), seen)]);
-        store.saw("m", &seen).expect("room");
+        store.keep_beats("m", &seen).expect("room");
     }
 
     fn store(&self) -> Box<dyn HubStore> {
-        self.hub.store().expect("a store")
+        self.hub.open_store().expect("a store")
     }
 
     /// A watch; where one has just ended a database hears of that a moment later.
     fn watcher(&self) -> Watcher<'_> {
         for _ in 0..600 {
-            if let Some(watcher) = Watcher::begin(&self.hub, NOW_S).expect("a store") {
+            if let Some(watcher) = Watcher::start_if_alone(&self.hub, NOW_S).expect("a store") {
                 return watcher;
             }
             sleep(Duration::from_millis(100));
@@ -221,9 +222,9 @@ impl Mesh {
 /// Looks at a time, and waits until what it tells is told; the kinds of all alerts so far.
 fn work(watcher: &mut Watcher<'_>, directory: &Path, now_s: i64) -> Vec<String> {
     watcher.silence_at = monotonic();
-    watcher.work(now_s).expect("the store is there");
+    watcher.run_checks(now_s).expect("the store is there");
     for _ in 0..3000 {
-        let waiting = watcher.store.alerts_waiting(&owner("m"), 0).expect("readable");
+        let waiting = watcher.store.alerts_waiting(&alert_owner("m"), 0).expect("readable");
         if waiting.is_empty() {
             let told = std::fs::read_to_string(directory.join("told")).unwrap_or_default();
             let json = told.lines().map(|line| {
@@ -234,13 +235,13 @@ fn work(watcher: &mut Watcher<'_>, directory: &Path, now_s: i64) -> Vec<String> 
             return json.collect();
         }
         sleep(Duration::from_millis(20));
-        watcher.work(now_s).expect("the store is there");
+        watcher.run_checks(now_s).expect("the store is there");
     }
     panic!("not told within a minute");
 }
 
-fn site(kind: SharedKind, name: &str) -> Option<Shared> {
-    Some(Shared { kind, name: name.to_owned() })
+fn site(kind: SharedKind, name: &str) -> Option<SharedElement> {
+    Some(SharedElement { kind, name: name.to_owned() })
 }
 
 fn pairs_that_changed_together_are_one_incident_told_once_and_over_when_they_are_back(

@@ -9,17 +9,17 @@ pub struct CaptureError {
     /// Offset in bytes from the start of the capture.
     pub offset: u64,
     /// Expected and found content at that offset.
-    pub problem: Problem,
+    pub problem: CaptureProblem,
 }
 
 impl CaptureError {
-    pub(super) const fn new(offset: u64, problem: Problem) -> Self {
+    pub(super) const fn new(offset: u64, problem: CaptureProblem) -> Self {
         Self { offset, problem }
     }
 
     /// True when the capture ends within a record: all packets before it are complete.
     pub const fn is_cut(&self) -> bool {
-        matches!(self.problem, Problem::Cut { .. })
+        matches!(self.problem, CaptureProblem::Cut { .. })
     }
 }
 
@@ -38,7 +38,7 @@ fn beginning(bytes: [u8; 4]) -> String {
 
 /// Expected and found content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum CaptureProblem {
     /// The file is empty.
     #[error("expected a pcap or pcapng capture, found nothing: the file is empty")]
     Empty,

@@ -4,7 +4,7 @@ use super::link_type::LinkType;
 
 /// An interface that packets were captured on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface {
+pub struct CaptureInterface {
     /// Link-layer header type of its packets.
     pub link_type: LinkType,
     /// Longest captured length of a packet, bytes; `None` for no limit.
@@ -18,7 +18,7 @@ pub struct Interface {
     pub(super) clock: Clock,
 }
 
-impl Interface {
+impl CaptureInterface {
     /// Units of the timestamps in a second; `None` above 2^64.
     pub const fn stamps_per_s(&self) -> Option<u64> {
         match self.clock.resolution & 0x80 {
@@ -34,13 +34,13 @@ pub(super) struct Clock {
     /// Value of `if_tsresol`: the negated power of 10 of a unit in seconds, or of 2 with the top
     /// bit set.
     resolution: u8,
-    scale: Scale,
+    scale: TimestampScale,
     offset_ns: i128,
 }
 
 /// Factor from units to nanoseconds, computed once for each interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scale {
+enum TimestampScale {
     /// Nanoseconds in a unit.
     Times(u64),
     /// Units in a nanosecond.
@@ -52,18 +52,18 @@ enum Scale {
 impl Clock {
     /// Microseconds, the default of pcapng.
     pub(super) const DEFAULT: Self =
-        Self { resolution: 6, scale: Scale::Times(1000), offset_ns: 0 };
+        Self { resolution: 6, scale: TimestampScale::Times(1000), offset_ns: 0 };
 
     /// A clock from `if_tsresol` and `if_tsoffset` (seconds).
     pub(super) fn new(resolution: u8, offset_s: i64) -> Self {
         let exponent = u32::from(resolution & 0x7f);
         let scale = if resolution & 0x80 != 0 {
-            Scale::Shift(exponent)
+            TimestampScale::Shift(exponent)
         } else if exponent <= 9 {
-            Scale::Times(10u64.pow(9 - exponent))
+            TimestampScale::Times(10u64.pow(9 - exponent))
         } else {
             // Above 10^38 units in a nanosecond every timestamp of 64 bits rounds down to 0.
-            Scale::Over(10u128.checked_pow(exponent - 9).unwrap_or(u128::MAX))
+            TimestampScale::Over(10u128.checked_pow(exponent - 9).unwrap_or(u128::MAX))
         };
         Self { resolution, scale, offset_ns: i128::from(offset_s) * 1_000_000_000 }
     }
@@ -71,15 +71,15 @@ impl Clock {
     /// Nanoseconds since 1970, rounded down; `None` before 1970 and after 2554.
     #[inline]
     pub(super) fn at_ns(&self, units: u64) -> Option<u64> {
-        if let (Scale::Times(ns), 0) = (self.scale, self.offset_ns) {
+        if let (TimestampScale::Times(ns), 0) = (self.scale, self.offset_ns) {
             return units.checked_mul(ns);
         }
         let units = u128::from(units);
         let ns = match self.scale {
-            Scale::Times(ns) => units * u128::from(ns),
-            Scale::Over(units_per_ns) => units / units_per_ns,
+            TimestampScale::Times(ns) => units * u128::from(ns),
+            TimestampScale::Over(units_per_ns) => units / units_per_ns,
             // 64 bits times 10^9 have less than 94; the exponent is at most 127.
-            Scale::Shift(exponent) => (units * 1_000_000_000) >> exponent,
+            TimestampScale::Shift(exponent) => (units * 1_000_000_000) >> exponent,
         };
         u64::try_from(i128::try_from(ns).ok()? + self.offset_ns).ok()
     }

@@ -7,7 +7,7 @@
 //!
 //! Cost, as a sketch: a packet of pcapng is found with a length check at each end and seven words
 //! read, and its headers with about thirty more; with the copies of the results that is about 200
-//! instructions for [`Parser::step`] and [`Packet::decode`] together (callgrind counts 228 in a
+//! instructions for [`CaptureParser::step`] and [`CapturedPacket::decode`] together (callgrind counts 228 in a
 //! loop over a mix of lengths), 30 to 60 ns. Its bytes are not copied here, so the reader's own
 //! copy out of the page cache, about 8 GB/s, is the larger part for packets of 1,500 bytes
 //! (190 ns). A program that calls its library once and stdio twice for each packet copies the
@@ -26,11 +26,11 @@ mod step;
 mod stream;
 
 pub use decode::{Decoded, IpPacket, LengthFrom, NoIp, OnWire, Ports, Vlans};
-pub use error::{CaptureError, Problem};
-pub use interface::Interface;
+pub use error::{CaptureError, CaptureProblem};
+pub use interface::CaptureInterface;
 pub use link_type::LinkType;
-pub use parser::{Format, Parser};
-pub use step::Step;
+pub use parser::{CaptureParser, Format};
+pub use step::CaptureStep;
 pub use stream::{Next, Stream};
 
 /// Bytes of the longest record or block that is read; libpcap has the same limit. A longer one is
@@ -42,7 +42,7 @@ pub const INTERFACES_MAX: usize = 65_536;
 
 /// One packet of a capture, borrowed from the caller's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet<'a> {
+pub struct CapturedPacket<'a> {
     /// Number of the packet in the capture, from 1.
     pub number: u64,
     /// Offset of its record or block, in bytes from the start of the capture.
@@ -64,10 +64,10 @@ pub struct Packet<'a> {
     /// state it, which in practice means 0.
     pub fcs_bytes: Option<u8>,
     /// Direction at the capturing host, where the capture states it.
-    pub direction: Option<Direction>,
+    pub direction: Option<CaptureDirection>,
 }
 
-impl Packet<'_> {
+impl CapturedPacket<'_> {
     /// Number of captured bytes.
     pub const fn captured_len(&self) -> usize {
         self.data.len()
@@ -82,7 +82,7 @@ impl Packet<'_> {
 
 /// Direction of a packet at the capturing host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Direction {
+pub enum CaptureDirection {
     /// Towards the host.
     Incoming,
     /// From the host.

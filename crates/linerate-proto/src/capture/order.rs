@@ -11,7 +11,7 @@ pub(super) enum Order {
 
 impl Order {
     #[inline]
-    pub(super) const fn u16<const N: usize>(self, bytes: &[u8; N], at: usize) -> u16 {
+    pub(super) const fn read_u16<const N: usize>(self, bytes: &[u8; N], at: usize) -> u16 {
         let bytes = [bytes[at], bytes[at + 1]];
         match self {
             Self::Little => u16::from_le_bytes(bytes),
@@ -20,7 +20,7 @@ impl Order {
     }
 
     #[inline]
-    pub(super) const fn u32<const N: usize>(self, bytes: &[u8; N], at: usize) -> u32 {
+    pub(super) const fn read_u32<const N: usize>(self, bytes: &[u8; N], at: usize) -> u32 {
         let bytes = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
         match self {
             Self::Little => u32::from_le_bytes(bytes),
@@ -29,7 +29,7 @@ impl Order {
     }
 
     #[inline]
-    pub(super) const fn u64(self, bytes: [u8; 8]) -> u64 {
+    pub(super) const fn read_u64(self, bytes: [u8; 8]) -> u64 {
         match self {
             Self::Little => u64::from_le_bytes(bytes),
             Self::Big => u64::from_be_bytes(bytes),

@@ -8,12 +8,12 @@
 //! Zone and accuracy are always 0 and are ignored. The link type's word also has the length of the
 //! frame check sequence: with bit 26 set, bits 28 to 31 count it in units of two bytes.
 
-use super::Packet;
-use super::error::{BLOCK_MAX, CaptureError, Problem};
-use super::interface::{Clock, Interface};
+use super::CapturedPacket;
+use super::error::{BLOCK_MAX, CaptureError, CaptureProblem};
+use super::interface::{CaptureInterface, Clock};
 use super::link_type::LinkType;
 use super::order::Order;
-use super::step::{Position, Step};
+use super::step::{CaptureStep, Position};
 
 /// Bytes of the file header.
 pub(super) const FILE_HEADER_BYTES: usize = 24;
@@ -27,23 +27,23 @@ const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
 const PACKET_MAX_BYTES: u32 = 262_144;
 
 /// First bytes of compressed captures and of unsupported formats, with their errors.
-const UNSUPPORTED: &[(&[u8], Problem)] = &[
-    (&[0x1f, 0x8b], Problem::Compressed("gzip")),
-    (&[0x28, 0xb5, 0x2f, 0xfd], Problem::Compressed("zstd")),
-    (&[0xfd, 0x37, 0x7a, 0x58], Problem::Compressed("xz")),
-    (b"BZh", Problem::Compressed("bzip2")),
-    (&[0x04, 0x22, 0x4d, 0x18], Problem::Compressed("lz4")),
-    (b"snoo", Problem::Dialect("a snoop capture")),
-    (&[0xa1, 0xb2, 0xcd, 0x34], Problem::Dialect(MODIFIED)),
-    (&[0x34, 0xcd, 0xb2, 0xa1], Problem::Dialect(MODIFIED)),
-    (&[0xa1, 0xb2, 0x34, 0xcd], Problem::Dialect("pcap as modified by Mesquita's patch")),
-    (&[0xcd, 0x34, 0xb2, 0xa1], Problem::Dialect("pcap as modified by Mesquita's patch")),
-    (&[0xa1, 0x2b, 0x3c, 0x4d], Problem::Dialect("pcap as written by Navtel")),
-    (&[0x4d, 0x3c, 0x2b, 0xa1], Problem::Dialect("pcap as written by Navtel")),
-    (&[0x1c, 0x00, 0x01, 0xac], Problem::Dialect("pcap as written by Ixia")),
-    (&[0xac, 0x01, 0x00, 0x1c], Problem::Dialect("pcap as written by Ixia")),
-    (&[0x1c, 0x00, 0x01, 0xab], Problem::Dialect("pcap as written by Ixia")),
-    (&[0xab, 0x01, 0x00, 0x1c], Problem::Dialect("pcap as written by Ixia")),
+const UNSUPPORTED: &[(&[u8], CaptureProblem)] = &[
+    (&[0x1f, 0x8b], CaptureProblem::Compressed("gzip")),
+    (&[0x28, 0xb5, 0x2f, 0xfd], CaptureProblem::Compressed("zstd")),
+    (&[0xfd, 0x37, 0x7a, 0x58], CaptureProblem::Compressed("xz")),
+    (b"BZh", CaptureProblem::Compressed("bzip2")),
+    (&[0x04, 0x22, 0x4d, 0x18], CaptureProblem::Compressed("lz4")),
+    (b"snoo", CaptureProblem::Dialect("a snoop capture")),
+    (&[0xa1, 0xb2, 0xcd, 0x34], CaptureProblem::Dialect(MODIFIED)),
+    (&[0x34, 0xcd, 0xb2, 0xa1], CaptureProblem::Dialect(MODIFIED)),
+    (&[0xa1, 0xb2, 0x34, 0xcd], CaptureProblem::Dialect("pcap as modified by Mesquita's patch")),
+    (&[0xcd, 0x34, 0xb2, 0xa1], CaptureProblem::Dialect("pcap as modified by Mesquita's patch")),
+    (&[0xa1, 0x2b, 0x3c, 0x4d], CaptureProblem::Dialect("pcap as written by Navtel")),
+    (&[0x4d, 0x3c, 0x2b, 0xa1], CaptureProblem::Dialect("pcap as written by Navtel")),
+    (&[0x1c, 0x00, 0x01, 0xac], CaptureProblem::Dialect("pcap as written by Ixia")),
+    (&[0xac, 0x01, 0x00, 0x1c], CaptureProblem::Dialect("pcap as written by Ixia")),
+    (&[0x1c, 0x00, 0x01, 0xab], CaptureProblem::Dialect("pcap as written by Ixia")),
+    (&[0xab, 0x01, 0x00, 0x1c], CaptureProblem::Dialect("pcap as written by Ixia")),
 ];
 /// Name of a variant with record headers of 24 bytes, or of other lengths under the same magic, so
 /// that it cannot be parsed reliably.
@@ -62,14 +62,14 @@ pub(super) fn check_magic(magic: &[u8; 4]) -> Result<(), CaptureError> {
 
 fn read_magic(magic: &[u8; 4]) -> Result<Magic, CaptureError> {
     for order in [Order::Little, Order::Big] {
-        match order.u32(magic, 0) {
+        match order.read_u32(magic, 0) {
             MAGIC_MICROSECONDS => return Ok(Magic { order, ns_per_unit: 1000 }),
             MAGIC_NANOSECONDS => return Ok(Magic { order, ns_per_unit: 1 }),
             _ => {}
         }
     }
     let unsupported = UNSUPPORTED.iter().find(|(start, _)| magic.starts_with(start));
-    let problem = unsupported.map_or(Problem::NotACapture(*magic), |(_, problem)| *problem);
+    let problem = unsupported.map_or(CaptureProblem::NotACapture(*magic), |(_, problem)| *problem);
     Err(CaptureError::new(0, problem))
 }
 
@@ -89,26 +89,29 @@ pub(super) struct PcapHeader {
     ns_per_unit: u64,
     lengths: Lengths,
     packet_max: u32,
-    interface: Interface,
+    interface: CaptureInterface,
 }
 
 impl PcapHeader {
     pub(super) fn read(head: &[u8; FILE_HEADER_BYTES]) -> Result<Self, CaptureError> {
         let magic = read_magic(head.first_chunk().expect("24 bytes begin with 4"))?;
         let order = magic.order;
-        let (major, minor) = (order.u16(head, 4), order.u16(head, 6));
+        let (major, minor) = (order.read_u16(head, 4), order.read_u16(head, 6));
         let lengths = match (major, minor) {
             (2, 4) => Lengths::CapturedFirst,
             (2, 3) => Lengths::SmallerIsCaptured,
             (2, 0..=2) => Lengths::OriginalFirst,
             _ => {
                 let expected = "pcap version 2.4 or older 2.x";
-                return Err(CaptureError::new(4, Problem::Version { expected, major, minor }));
+                return Err(CaptureError::new(
+                    4,
+                    CaptureProblem::Version { expected, major, minor },
+                ));
             }
         };
-        let (snaplen, link) = (order.u32(head, 16), order.u32(head, 20));
+        let (snaplen, link) = (order.read_u32(head, 16), order.read_u32(head, 20));
         let has_fcs = link & (1 << 26) != 0;
-        let interface = Interface {
+        let interface = CaptureInterface {
             link_type: LinkType((link & 0xffff) as u16),
             snaplen: (snaplen != 0).then_some(snaplen),
             name: None,
@@ -120,7 +123,7 @@ impl PcapHeader {
         Ok(Self { order, ns_per_unit: magic.ns_per_unit, lengths, packet_max, interface })
     }
 
-    pub(super) const fn interface(&self) -> &Interface {
+    pub(super) const fn interface(&self) -> &CaptureInterface {
         &self.interface
     }
 
@@ -129,12 +132,12 @@ impl PcapHeader {
         &self,
         input: &'a [u8],
         place: &mut Position,
-    ) -> Result<Step<'a>, CaptureError> {
+    ) -> Result<CaptureStep<'a>, CaptureError> {
         let Some((head, rest)) = input.split_first_chunk::<RECORD_HEADER_BYTES>() else {
-            return Ok(Step::Needs { bytes: RECORD_HEADER_BYTES });
+            return Ok(CaptureStep::Needs { bytes: RECORD_HEADER_BYTES });
         };
         let order = self.order;
-        let (first, second) = (order.u32(head, 8), order.u32(head, 12));
+        let (first, second) = (order.read_u32(head, 8), order.read_u32(head, 12));
         let (captured, original_len) = match self.lengths {
             Lengths::CapturedFirst => (first, second),
             Lengths::OriginalFirst => (second, first),
@@ -142,20 +145,20 @@ impl PcapHeader {
         };
         if captured > self.packet_max {
             let (what, most) = ("the data of a packet record", self.packet_max);
-            let problem = Problem::TooLong { what, most, found: captured };
+            let problem = CaptureProblem::TooLong { what, most, found: captured };
             return Err(CaptureError::new(place.offset, problem));
         }
         let used = RECORD_HEADER_BYTES + captured as usize;
         let Some(data) = rest.get(..captured as usize) else {
-            return Ok(Step::Needs { bytes: used });
+            return Ok(CaptureStep::Needs { bytes: used });
         };
-        let seconds = u64::from(order.u32(head, 0));
-        let fraction = u64::from(order.u32(head, 4));
+        let seconds = u64::from(order.read_u32(head, 0));
+        let fraction = u64::from(order.read_u32(head, 4));
         // At most 2^32 × 10^9 + 2^32 × 10^3, which 63 bits hold.
         let at_ns = seconds * 1_000_000_000 + fraction * self.ns_per_unit;
         let offset = place.offset;
-        let packet = Packet {
-            number: place.count(used),
+        let packet = CapturedPacket {
+            number: place.count_packet(used),
             offset,
             at_ns: Some(at_ns),
             data,
@@ -166,6 +169,6 @@ impl PcapHeader {
             fcs_bytes: self.interface.fcs_bytes,
             direction: None,
         };
-        Ok(Step::Packet { packet, used })
+        Ok(CaptureStep::Packet { packet, used })
     }
 }

@@ -13,12 +13,12 @@
 //! The section's length is not needed, since every block is parsed. All other blocks are skipped,
 //! also those between sections.
 
-use super::error::{BLOCK_MAX, CaptureError, Problem};
-use super::interface::{Clock, Interface};
+use super::error::{BLOCK_MAX, CaptureError, CaptureProblem};
+use super::interface::{CaptureInterface, Clock};
 use super::link_type::LinkType;
 use super::order::Order;
-use super::step::{Position, Step};
-use super::{Direction, INTERFACES_MAX, Packet};
+use super::step::{CaptureStep, Position};
+use super::{CaptureDirection, CapturedPacket, INTERFACES_MAX};
 
 /// Type of the section header block, the same in both byte orders.
 pub(super) const SECTION: u32 = 0x0a0d_0d0a;
@@ -45,7 +45,7 @@ pub(super) struct Section {
     order: Order,
     /// Number of the section, from 0; `None` before the first.
     number: Option<u32>,
-    interfaces: Vec<Interface>,
+    interfaces: Vec<CaptureInterface>,
 }
 
 /// Body of a block, without type and lengths.
@@ -56,7 +56,7 @@ struct Body<'a> {
 }
 
 impl Body<'_> {
-    const fn error(&self, problem: Problem) -> CaptureError {
+    const fn error_at_offset(&self, problem: CaptureProblem) -> CaptureError {
         CaptureError::new(self.offset, problem)
     }
 
@@ -66,7 +66,7 @@ impl Body<'_> {
         self.bytes.first_chunk().ok_or_else(|| {
             let least = (N + FRAME_BYTES) as u32;
             let found = (self.bytes.len() + FRAME_BYTES) as u32;
-            self.error(Problem::TooShort { what, least, found })
+            self.error_at_offset(CaptureProblem::TooShort { what, least, found })
         })
     }
 }
@@ -77,28 +77,28 @@ impl Section {
         Self { order: Order::Little, number: None, interfaces: Vec::new() }
     }
 
-    pub(super) fn interfaces(&self) -> &[Interface] {
+    pub(super) fn interfaces(&self) -> &[CaptureInterface] {
         &self.interfaces
     }
 
     #[inline]
-    pub(super) fn block<'a>(
+    pub(super) fn parse_block<'a>(
         &mut self,
         input: &'a [u8],
         place: &mut Position,
-    ) -> Result<Step<'a>, CaptureError> {
+    ) -> Result<CaptureStep<'a>, CaptureError> {
         let offset = place.offset;
         let Some(head) = input.first_chunk::<FRAME_BYTES>() else {
-            return Ok(Step::Needs { bytes: FRAME_BYTES });
+            return Ok(CaptureStep::Needs { bytes: FRAME_BYTES });
         };
-        let kind = self.order.u32(head, 0);
+        let kind = self.order.read_u32(head, 0);
         let order = if kind == SECTION { byte_order(head, offset)? } else { self.order };
-        let length = check_length(order.u32(head, 4), offset)?;
+        let length = check_length(order.read_u32(head, 4), offset)?;
         let used = length as usize;
-        let Some(block) = input.get(..used) else { return Ok(Step::Needs { bytes: used }) };
+        let Some(block) = input.get(..used) else { return Ok(CaptureStep::Needs { bytes: used }) };
         let (block, tail) = block.split_last_chunk::<4>().expect("a block has 12 bytes or more");
-        if order.u32(tail, 0) != length {
-            let problem = Problem::Trailer { head: length, tail: order.u32(tail, 0) };
+        if order.read_u32(tail, 0) != length {
+            let problem = CaptureProblem::Trailer { head: length, tail: order.read_u32(tail, 0) };
             return Err(CaptureError::new(offset + block.len() as u64, problem));
         }
         let body = Body { bytes: &block[HEAD_BYTES..], offset };
@@ -108,25 +108,25 @@ impl Section {
             OBSOLETE_PACKET => self.packet(&body, true)?,
             _ => {
                 match kind {
-                    SECTION => self.begin(order, &body)?,
+                    SECTION => self.begin_section(order, &body)?,
                     INTERFACE => self.describe(&body)?,
                     _ => {}
                 }
-                return Ok(place.pass(used));
+                return Ok(place.advance_bytes(used));
             }
         };
-        packet.number = place.count(used);
-        Ok(Step::Packet { packet, used })
+        packet.number = place.count_packet(used);
+        Ok(CaptureStep::Packet { packet, used })
     }
 
-    fn begin(&mut self, order: Order, body: &Body<'_>) -> Result<(), CaptureError> {
+    fn begin_section(&mut self, order: Order, body: &Body<'_>) -> Result<(), CaptureError> {
         let fields = body.fields::<16>("a section header block")?;
-        let (major, minor) = (order.u16(fields, 4), order.u16(fields, 6));
+        let (major, minor) = (order.read_u16(fields, 4), order.read_u16(fields, 6));
         if major != 1 {
             let expected = "pcapng version 1";
             return Err(CaptureError::new(
                 body.offset + HEAD_BYTES as u64 + 4,
-                Problem::Version { expected, major, minor },
+                CaptureProblem::Version { expected, major, minor },
             ));
         }
         self.order = order;
@@ -138,11 +138,11 @@ impl Section {
     fn describe(&mut self, body: &Body<'_>) -> Result<(), CaptureError> {
         let fields = body.fields::<8>("an interface description block")?;
         if self.interfaces.len() == INTERFACES_MAX {
-            return Err(body.error(Problem::Interfaces));
+            return Err(body.error_at_offset(CaptureProblem::Interfaces));
         }
-        let snaplen = self.order.u32(fields, 4);
-        let mut interface = Interface {
-            link_type: LinkType(self.order.u16(fields, 0)),
+        let snaplen = self.order.read_u32(fields, 4);
+        let mut interface = CaptureInterface {
+            link_type: LinkType(self.order.read_u16(fields, 0)),
             snaplen: (snaplen != 0).then_some(snaplen),
             name: None,
             speed_bps: None,
@@ -153,11 +153,11 @@ impl Section {
         let (mut resolution, mut offset_s) = (6, 0);
         each_option(order, body, fields.len(), |code, value| match (code, value) {
             (2, name) => interface.name = Some(short_name(name)),
-            (8, value) => interface.speed_bps = value.try_into().ok().map(|v| order.u64(v)),
+            (8, value) => interface.speed_bps = value.try_into().ok().map(|v| order.read_u64(v)),
             (9, [value, ..]) => resolution = *value,
             (13, [bytes, ..]) => interface.fcs_bytes = Some(*bytes),
             (14, value) => {
-                let value = value.try_into().map(|v| order.u64(v).cast_signed());
+                let value = value.try_into().map(|v| order.read_u64(v).cast_signed());
                 offset_s = value.unwrap_or(offset_s);
             }
             _ => {}
@@ -169,25 +169,34 @@ impl Section {
 
     /// An enhanced packet block, or the obsolete one, whose first word is two halves.
     #[inline]
-    fn packet<'a>(&self, body: &Body<'a>, obsolete: bool) -> Result<Packet<'a>, CaptureError> {
+    fn packet<'a>(
+        &self,
+        body: &Body<'a>,
+        obsolete: bool,
+    ) -> Result<CapturedPacket<'a>, CaptureError> {
         let order = self.order;
         let Some((fields, rest)) = body.bytes.split_first_chunk::<PACKET_BYTES>() else {
             body.fields::<PACKET_BYTES>("a packet block")?;
             unreachable!("fields are there or an error")
         };
-        let index = if obsolete { u32::from(order.u16(fields, 0)) } else { order.u32(fields, 0) };
+        let index =
+            if obsolete { u32::from(order.read_u16(fields, 0)) } else { order.read_u32(fields, 0) };
         let interface = self.interface(index, body)?;
-        let units = u64::from(order.u32(fields, 4)) << 32 | u64::from(order.u32(fields, 8));
-        let captured = order.u32(fields, 12);
+        let units =
+            u64::from(order.read_u32(fields, 4)) << 32 | u64::from(order.read_u32(fields, 8));
+        let captured = order.read_u32(fields, 12);
         let data = captured_data(rest, captured, body)?;
-        let mut packet = Packet {
+        let mut packet = CapturedPacket {
             number: 0,
             offset: body.offset,
             at_ns: Some(
-                interface.clock.at_ns(units).ok_or_else(|| body.error(Problem::Time { units }))?,
+                interface
+                    .clock
+                    .at_ns(units)
+                    .ok_or_else(|| body.error_at_offset(CaptureProblem::Time { units }))?,
             ),
             data,
-            original_len: order.u32(fields, 16),
+            original_len: order.read_u32(fields, 16),
             section: self.number.unwrap_or(0),
             interface: index,
             link_type: interface.link_type,
@@ -198,7 +207,7 @@ impl Section {
         if options_at < body.bytes.len() {
             each_option(order, body, options_at, |code, value| {
                 if let (2, Ok(flags)) = (code, <&[u8; 4]>::try_from(value)) {
-                    read_flags(order.u32(flags, 0), &mut packet);
+                    read_flags(order.read_u32(flags, 0), &mut packet);
                 }
             })?;
         }
@@ -206,12 +215,12 @@ impl Section {
     }
 
     /// A simple packet block: of interface 0, without a time, cut by that interface's snaplen.
-    fn simple_packet<'a>(&self, body: &Body<'a>) -> Result<Packet<'a>, CaptureError> {
+    fn simple_packet<'a>(&self, body: &Body<'a>) -> Result<CapturedPacket<'a>, CaptureError> {
         let fields = body.fields::<4>("a simple packet block")?;
         let interface = self.interface(0, body)?;
-        let original_len = self.order.u32(fields, 0);
+        let original_len = self.order.read_u32(fields, 0);
         let captured = interface.snaplen.map_or(original_len, |most| original_len.min(most));
-        Ok(Packet {
+        Ok(CapturedPacket {
             number: 0,
             offset: body.offset,
             at_ns: None,
@@ -226,33 +235,33 @@ impl Section {
     }
 
     #[inline]
-    fn interface(&self, index: u32, body: &Body<'_>) -> Result<&Interface, CaptureError> {
+    fn interface(&self, index: u32, body: &Body<'_>) -> Result<&CaptureInterface, CaptureError> {
         self.interfaces.get(index as usize).ok_or_else(|| {
             let known = self.interfaces.len() as u32;
-            body.error(Problem::Interface { known, found: index })
+            body.error_at_offset(CaptureProblem::Interface { known, found: index })
         })
     }
 }
 
 fn byte_order(head: &[u8; FRAME_BYTES], offset: u64) -> Result<Order, CaptureError> {
     for order in [Order::Little, Order::Big] {
-        if order.u32(head, HEAD_BYTES) == BYTE_ORDER {
+        if order.read_u32(head, HEAD_BYTES) == BYTE_ORDER {
             return Ok(order);
         }
     }
     let found = *head.last_chunk().expect("12 bytes end with 4");
-    Err(CaptureError::new(offset + HEAD_BYTES as u64, Problem::ByteOrder(found)))
+    Err(CaptureError::new(offset + HEAD_BYTES as u64, CaptureProblem::ByteOrder(found)))
 }
 
 #[inline]
 fn check_length(length: u32, offset: u64) -> Result<u32, CaptureError> {
     let what = "a block";
     let problem = if length < FRAME_BYTES as u32 {
-        Problem::TooShort { what, least: FRAME_BYTES as u32, found: length }
+        CaptureProblem::TooShort { what, least: FRAME_BYTES as u32, found: length }
     } else if length > BLOCK_MAX {
-        Problem::TooLong { what, most: BLOCK_MAX, found: length }
+        CaptureProblem::TooLong { what, most: BLOCK_MAX, found: length }
     } else if !length.is_multiple_of(4) {
-        Problem::Unaligned(length)
+        CaptureProblem::Unaligned(length)
     } else {
         return Ok(length);
     };
@@ -268,15 +277,15 @@ fn captured_data<'a>(
 ) -> Result<&'a [u8], CaptureError> {
     room.get(..captured as usize).ok_or_else(|| {
         let (what, most) = ("the data of a packet block", room.len() as u32);
-        body.error(Problem::TooLong { what, most, found: captured })
+        body.error_at_offset(CaptureProblem::TooLong { what, most, found: captured })
     })
 }
 
 /// Reads `epb_flags` (§4.3.1): bits 0 and 1 are the direction, bits 5 to 8 the length of the FCS.
-fn read_flags(flags: u32, packet: &mut Packet<'_>) {
+fn read_flags(flags: u32, packet: &mut CapturedPacket<'_>) {
     packet.direction = match flags & 3 {
-        1 => Some(Direction::Incoming),
-        2 => Some(Direction::Outgoing),
+        1 => Some(CaptureDirection::Incoming),
+        2 => Some(CaptureDirection::Outgoing),
         _ => None,
     };
     let fcs_bytes = (flags >> 5 & 0xf) as u8;
@@ -294,13 +303,15 @@ fn each_option(
 ) -> Result<(), CaptureError> {
     let mut rest = body.bytes.get(at..).unwrap_or(&[]);
     while let Some((head, values)) = rest.split_first_chunk::<4>() {
-        let (code, len) = (order.u16(head, 0), order.u16(head, 2));
+        let (code, len) = (order.read_u16(head, 0), order.read_u16(head, 2));
         if code == 0 {
             break;
         }
         let Some(value) = values.get(..usize::from(len)) else {
             let room = values.len() as u32;
-            return Err(body.error(Problem::OptionLength { room, found: u32::from(len) }));
+            return Err(
+                body.error_at_offset(CaptureProblem::OptionLength { room, found: u32::from(len) })
+            );
         };
         each(code, value);
         rest = values.get(usize::from(len).next_multiple_of(4)..).unwrap_or(&[]);

@@ -1,14 +1,14 @@
 //! Result of a parser's step, and the parser's position.
 
-use super::Packet;
+use super::CapturedPacket;
 
 /// Result of one step of a parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step<'a> {
+pub enum CaptureStep<'a> {
     /// A packet, which took `used` bytes of the input.
     Packet {
         /// The parsed packet.
-        packet: Packet<'a>,
+        packet: CapturedPacket<'a>,
         /// Bytes used: at least 1, at most the length of the input.
         used: usize,
     },
@@ -35,14 +35,14 @@ pub(super) struct Position {
 
 impl Position {
     /// Advances by `used` bytes without a packet.
-    pub(super) const fn pass<'a>(&mut self, used: usize) -> Step<'a> {
+    pub(super) const fn advance_bytes<'a>(&mut self, used: usize) -> CaptureStep<'a> {
         self.offset += used as u64;
-        Step::Passed { used }
+        CaptureStep::Passed { used }
     }
 
     /// Advances by a packet of `used` bytes and returns its number.
     #[inline]
-    pub(super) const fn count(&mut self, used: usize) -> u64 {
+    pub(super) const fn count_packet(&mut self, used: usize) -> u64 {
         self.offset += used as u64;
         self.packets += 1;
         self.packets

@@ -1,11 +1,11 @@
 //! Parser with a buffer, for a capture that is read piece by piece. The caller reads the bytes;
-//! [`super::Parser`] works without a buffer.
+//! [`super::CaptureParser`] works without a buffer.
 
 use super::BLOCK_MAX_BYTES;
 use super::error::CaptureError;
-use super::parser::Parser;
-use super::step::Step;
-use super::{Format, Interface, Packet};
+use super::parser::CaptureParser;
+use super::step::CaptureStep;
+use super::{CaptureInterface, CapturedPacket, Format};
 
 /// Initial bytes of the buffer: large enough that one read serves some hundred packets, small
 /// enough that its bytes are still in the second-level cache.
@@ -15,8 +15,8 @@ const BUFFER_BYTES: usize = 256 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next<'a> {
     /// A packet, in the stream's buffer.
-    Packet(Packet<'a>),
-    /// No complete packet is buffered: fill [`Stream::space`], or call [`Stream::end`].
+    Packet(CapturedPacket<'a>),
+    /// No complete packet is buffered: fill [`Stream::free_space`], or call [`Stream::check_end`].
     NeedsInput,
 }
 
@@ -53,7 +53,7 @@ pub enum Next<'a> {
 /// ```
 #[derive(Debug)]
 pub struct Stream {
-    parser: Parser,
+    parser: CaptureParser,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -75,22 +75,22 @@ impl Stream {
     /// A stream with an initial buffer of `bytes`, at least 1.
     pub fn with_buffer(bytes: usize) -> Self {
         let buffer = vec![0; bytes.clamp(1, BLOCK_MAX_BYTES)];
-        Self { parser: Parser::new(), buffer, start: 0, end: 0, wanted: 0 }
+        Self { parser: CaptureParser::new(), buffer, start: 0, end: 0, wanted: 0 }
     }
 
     /// The next packet, or the request for more bytes.
     /// # Errors
-    /// The errors of [`Parser::step`].
+    /// The errors of [`CaptureParser::parse_record`].
     #[inline]
     pub fn next_packet(&mut self) -> Result<Next<'_>, CaptureError> {
         loop {
-            match self.parser.step(&self.buffer[self.start..self.end])? {
-                Step::Packet { packet, used } => {
+            match self.parser.parse_record(&self.buffer[self.start..self.end])? {
+                CaptureStep::Packet { packet, used } => {
                     self.start += used;
                     return Ok(Next::Packet(packet));
                 }
-                Step::Passed { used } => self.start += used,
-                Step::Needs { bytes } => {
+                CaptureStep::Passed { used } => self.start += used,
+                CaptureStep::Needs { bytes } => {
                     self.wanted = bytes;
                     return Ok(Next::NeedsInput);
                 }
@@ -99,7 +99,7 @@ impl Stream {
     }
 
     /// Free space of the buffer for the next bytes. Never empty after [`Next::NeedsInput`].
-    pub fn space(&mut self) -> &mut [u8] {
+    pub fn free_space(&mut self) -> &mut [u8] {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
@@ -111,7 +111,7 @@ impl Stream {
         &mut self.buffer[self.end..]
     }
 
-    /// Notes that `count` bytes were written to the start of [`Self::space`].
+    /// Notes that `count` bytes were written to the start of [`Self::free_space`].
     /// # Panics
     /// When the space is smaller.
     pub fn filled(&mut self, count: usize) {
@@ -121,9 +121,9 @@ impl Stream {
 
     /// Checks that the capture may end here.
     /// # Errors
-    /// The errors of [`Parser::end`]: the capture is cut, or empty.
-    pub fn end(&mut self) -> Result<(), CaptureError> {
-        self.parser.end(&self.buffer[self.start..self.end])
+    /// The errors of [`CaptureParser::check_end`]: the capture is cut, or empty.
+    pub fn check_end(&mut self) -> Result<(), CaptureError> {
+        self.parser.check_end(&self.buffer[self.start..self.end])
     }
 
     /// Format of the capture, once its first bytes were parsed.
@@ -132,7 +132,7 @@ impl Stream {
     }
 
     /// Interfaces of the current section described so far, in order.
-    pub fn interfaces(&self) -> &[Interface] {
+    pub fn interfaces(&self) -> &[CaptureInterface] {
         self.parser.interfaces()
     }
 

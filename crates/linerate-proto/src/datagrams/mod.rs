@@ -6,6 +6,6 @@
 mod wire;
 
 pub use wire::{
-    Ask, AskError, DATAGRAM_BYTES_MIN, Datagram, DatagramArrival, REPORT_BYTES_MAX, Report,
-    ReportError,
+    AskError, DATAGRAM_BYTES_MIN, Datagram, DatagramArrival, DatagramRoundRequest,
+    REPORT_BYTES_MAX, Report, ReportError,
 };

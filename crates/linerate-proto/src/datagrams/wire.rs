@@ -44,7 +44,7 @@ pub struct Datagram {
 
 impl Datagram {
     /// The datagram padded to `bytes` octets, or to [`DATAGRAM_BYTES_MIN`] if that is more.
-    pub fn emit(&self, bytes: usize) -> Vec<u8> {
+    pub fn padded_bytes(&self, bytes: usize) -> Vec<u8> {
         let mut out = vec![0; bytes.max(DATAGRAM_BYTES_MIN)];
         out[0] = self.round;
         out[4..8].copy_from_slice(&self.number.to_be_bytes());
@@ -61,7 +61,7 @@ impl Datagram {
 
 /// A client's request for a round, with the same datagrams in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct DatagramRoundRequest {
     /// Number of the round, as its datagrams carry it.
     pub round: u8,
     /// Payload of each datagram, in bytes.
@@ -86,12 +86,12 @@ pub enum AskError {
     Interval(u32),
 }
 
-impl Ask {
+impl DatagramRoundRequest {
     /// Length on the wire, in bytes.
     pub const BYTES: usize = 12;
 
     /// The bytes of the ask.
-    pub fn emit(&self) -> [u8; Self::BYTES] {
+    pub fn wire_bytes(&self) -> [u8; Self::BYTES] {
         let mut out = [0; Self::BYTES];
         out[0] = self.round;
         out[2..4].copy_from_slice(&self.bytes.to_be_bytes());
@@ -159,7 +159,7 @@ pub enum ReportError {
 
 impl Report {
     /// The bytes of the report.
-    pub fn emit(&self) -> Vec<u8> {
+    pub fn wire_bytes(&self) -> Vec<u8> {
         let arrivals = u32::try_from(self.seen.len()).unwrap_or(u32::MAX);
         let mut out = [self.sent.to_be_bytes(), arrivals.to_be_bytes()].concat();
         for seen in &self.seen {
@@ -212,7 +212,7 @@ mod tests {
     fn a_datagram_is_what_the_page_says() {
         let datagram = Datagram { round: 2, number: 0x0102, sent_us: 0x0304_0506 };
         let octets = [2, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 3, 4, 5, 6, 0, 0];
-        assert_eq!(datagram.emit(18), octets);
+        assert_eq!(datagram.padded_bytes(18), octets);
         assert_eq!(Datagram::parse(&octets), Some(datagram));
         for length in 0..16 {
             assert_eq!(Datagram::parse(&octets[..length]), None, "{length}");
@@ -222,14 +222,14 @@ mod tests {
 
     #[test]
     fn an_ask_stays_within_the_limits() {
-        let ask = Ask { round: 1, bytes: 100, count: 500, interval_us: 10_000 };
+        let ask = DatagramRoundRequest { round: 1, bytes: 100, count: 500, interval_us: 10_000 };
         let octets = [1, 0, 0, 100, 0, 0, 1, 0xf4, 0, 0, 0x27, 0x10];
-        assert_eq!(ask.emit(), octets);
-        assert_eq!(Ask::parse(&octets), Ok(ask));
-        let wrong = |change: fn(&mut Ask)| {
+        assert_eq!(ask.wire_bytes(), octets);
+        assert_eq!(DatagramRoundRequest::parse(&octets), Ok(ask));
+        let wrong = |change: fn(&mut DatagramRoundRequest)| {
             let mut ask = ask;
             change(&mut ask);
-            Ask::parse(&ask.emit()).expect_err("beyond a limit")
+            DatagramRoundRequest::parse(&ask.wire_bytes()).expect_err("beyond a limit")
         };
         assert_eq!(wrong(|ask| ask.bytes = 15), AskError::Size(15));
         assert_eq!(wrong(|ask| ask.bytes = 1001), AskError::Size(1001));
@@ -244,7 +244,7 @@ mod tests {
         let seen = [(0, 5), (2, 7), (2, 0x1_0000_0000)];
         let seen = seen.map(|(number, came_us)| DatagramArrival { number, came_us }).to_vec();
         let report = Report { sent: 3, seen };
-        let octets = report.emit();
+        let octets = report.wire_bytes();
         assert_eq!(octets[..12], [0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0, 0]);
         assert_eq!(octets[32..], [0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0]);
         assert_eq!(Report::parse(&octets, 3), Ok(report));
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn flipped_bits_never_panic() {
         let seen = vec![DatagramArrival { number: 1, came_us: 9 }; 4];
-        let octets = Report { sent: 4, seen }.emit();
+        let octets = Report { sent: 4, seen }.wire_bytes();
         for bit in 0..octets.len() * 8 {
             let mut flipped = octets.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);

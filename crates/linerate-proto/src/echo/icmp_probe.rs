@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use linerate_core::record::Family;
+use linerate_core::record::IpFamily;
 
 use super::sequence::extend;
 use super::{MARKS_BYTES, Marks};
@@ -16,7 +16,7 @@ const NEXT_HEADER_ICMPV6: u16 = 58;
 /// The echo request of one run, with one size and one cookie.
 #[derive(Clone, Debug)]
 pub struct IcmpProbe {
-    family: Family,
+    family: IpFamily,
     message: Vec<u8>,
     /// Sum over the octets that are the same in every probe: type, identifier, cookie, filler.
     constant: Sum,
@@ -34,7 +34,12 @@ pub struct IcmpProbe {
 impl IcmpProbe {
     /// A request with `payload_bytes` octets of data. `identifier` is checked on return when
     /// given; a datagram socket's kernel replaces it, so there it is `None`.
-    pub fn new(family: Family, identifier: Option<u16>, payload_bytes: usize, cookie: u64) -> Self {
+    pub fn new(
+        family: IpFamily,
+        identifier: Option<u16>,
+        payload_bytes: usize,
+        cookie: u64,
+    ) -> Self {
         let mut message = vec![0; ECHO_HEADER_BYTES + payload_bytes];
         message[0] = echo_request(family);
         message[4..6].copy_from_slice(&identifier.unwrap_or(0).to_be_bytes());
@@ -48,7 +53,7 @@ impl IcmpProbe {
                 .copy_from_slice(&marks.octets());
         }
         let constant = Sum::from_bytes(&message);
-        let (sums, checked, pseudo) = (family == Family::V4, false, Sum::default());
+        let (sums, checked, pseudo) = (family == IpFamily::V4, false, Sum::default());
         Self { family, message, constant, marked, cookie, identifier, sums, checked, pseudo }
     }
 
@@ -59,10 +64,10 @@ impl IcmpProbe {
     pub fn past_the_kernel(mut self, source: IpAddr, target: IpAddr) -> Self {
         if let (IpAddr::V6(source), IpAddr::V6(target)) = (source, target) {
             let addresses =
-                Sum::from_bytes(&source.octets()).plus(Sum::from_bytes(&target.octets()));
+                Sum::from_bytes(&source.octets()).add_sum(Sum::from_bytes(&target.octets()));
             let length = Sum::of_u64(self.message.len() as u64);
-            self.pseudo = addresses.plus(length).plus(Sum::of_u16(NEXT_HEADER_ICMPV6));
-            self.constant = self.constant.plus(self.pseudo);
+            self.pseudo = addresses.add_sum(length).add_sum(Sum::of_u16(NEXT_HEADER_ICMPV6));
+            self.constant = self.constant.add_sum(self.pseudo);
         }
         (self.sums, self.checked) = (true, true);
         self
@@ -73,12 +78,12 @@ impl IcmpProbe {
     #[inline]
     pub fn request(&mut self, sequence: u64, t1_ns: u64) -> &[u8] {
         let low = sequence as u16;
-        let mut sum = self.constant.plus(Sum::of_u16(low));
+        let mut sum = self.constant.add_sum(Sum::of_u16(low));
         self.message[6..8].copy_from_slice(&low.to_be_bytes());
         if self.marked {
             self.message[16..24].copy_from_slice(&sequence.to_be_bytes());
             self.message[24..32].copy_from_slice(&t1_ns.to_be_bytes());
-            sum = sum.plus(Sum::of_u64(sequence)).plus(Sum::of_u64(t1_ns));
+            sum = sum.add_sum(Sum::of_u64(sequence)).add_sum(Sum::of_u64(t1_ns));
         }
         if self.sums {
             self.message[2..4].copy_from_slice(&sum.checksum().to_be_bytes());
@@ -97,7 +102,7 @@ impl IcmpProbe {
         if self.identifier.is_some_and(|identifier| identifier != echo.identifier) {
             return None;
         }
-        if self.checked && self.pseudo.plus(Sum::from_bytes(message)).folded() != 0xFFFF {
+        if self.checked && self.pseudo.add_sum(Sum::from_bytes(message)).folded() != 0xFFFF {
             return None;
         }
         if !self.marked {
@@ -124,7 +129,7 @@ mod tests {
     #[test]
     fn the_kept_sum_equals_a_fresh_one_at_every_size_and_number() {
         for size in [0, 1, 8, 23, 24, 25, 56, 1472, 1500, 65507] {
-            let mut probe = IcmpProbe::new(Family::V4, Some(0xABCD), size, COOKIE);
+            let mut probe = IcmpProbe::new(IpFamily::V4, Some(0xABCD), size, COOKIE);
             for sequence in [0, 1, 0xFFFF, 0x1_0000, u64::MAX] {
                 let request = probe.request(sequence, 0x0123_4567_89AB_CDEF);
                 assert_eq!(request.len(), 8 + size);
@@ -135,10 +140,10 @@ mod tests {
 
     #[test]
     fn the_answer_names_its_probe_beyond_16_bits() {
-        let mut probe = IcmpProbe::new(Family::V4, None, 56, COOKIE);
+        let mut probe = IcmpProbe::new(IpFamily::V4, None, 56, COOKIE);
         let reply = reply_to(&mut probe, 70_000);
         assert_eq!(probe.answered(&reply, 70_000), Some(70_000));
-        let mut small = IcmpProbe::new(Family::V6, Some(9), 8, COOKIE);
+        let mut small = IcmpProbe::new(IpFamily::V6, Some(9), 8, COOKIE);
         let reply = reply_to(&mut small, 70_000);
         assert_eq!(small.answered(&reply, 70_001), Some(70_000));
     }
@@ -147,7 +152,7 @@ mod tests {
     fn past_the_kernel_the_checksum_has_the_addresses_and_a_wrong_one_is_no_answer() {
         let [one, other] = ["2001:db8::1", "2001:db8::2"].map(|text| text.parse().expect("one"));
         for size in [0, 1, 56, 1452] {
-            let probe = IcmpProbe::new(Family::V6, Some(9), size, COOKIE);
+            let probe = IcmpProbe::new(IpFamily::V6, Some(9), size, COOKIE);
             let mut probe = probe.past_the_kernel(one, other);
             let request = probe.request(7, 77).to_vec();
             // RFC 8200 §8.1: addresses, length of 32 bits, three zeros, next header.
@@ -169,7 +174,7 @@ mod tests {
             reply[0] = 129;
             assert_eq!(probe.answered(&reply, 7), None, "a wrong checksum");
             let sum = Sum::of_u16(!u16::from_be_bytes([reply[2], reply[3]]));
-            let sum = sum.plus(Sum::of_u16(0x0100)).checksum();
+            let sum = sum.add_sum(Sum::of_u16(0x0100)).checksum();
             reply[2..4].copy_from_slice(&sum.to_be_bytes());
             assert_eq!(probe.answered(&reply, 7), Some(7), "size {size}");
         }
@@ -177,10 +182,10 @@ mod tests {
 
     #[test]
     fn answers_to_others_do_not_match() {
-        let mut probe = IcmpProbe::new(Family::V4, Some(1), 56, COOKIE);
-        let mut other_cookie = IcmpProbe::new(Family::V4, Some(1), 56, COOKIE + 1);
-        let mut other_id = IcmpProbe::new(Family::V4, Some(2), 56, COOKIE);
-        let mut other_size = IcmpProbe::new(Family::V4, Some(1), 57, COOKIE);
+        let mut probe = IcmpProbe::new(IpFamily::V4, Some(1), 56, COOKIE);
+        let mut other_cookie = IcmpProbe::new(IpFamily::V4, Some(1), 56, COOKIE + 1);
+        let mut other_id = IcmpProbe::new(IpFamily::V4, Some(2), 56, COOKIE);
+        let mut other_size = IcmpProbe::new(IpFamily::V4, Some(1), 57, COOKIE);
         for other in [&mut other_cookie, &mut other_id, &mut other_size] {
             let reply = reply_to(other, 3);
             assert_eq!(probe.answered(&reply, 3), None);
@@ -191,7 +196,7 @@ mod tests {
 
     #[test]
     fn cut_and_flipped_answers_never_panic() {
-        let mut probe = IcmpProbe::new(Family::V4, None, 32, COOKIE);
+        let mut probe = IcmpProbe::new(IpFamily::V4, None, 32, COOKIE);
         let reply = reply_to(&mut probe, 5);
         for len in 0..reply.len() {
             assert_eq!(probe.answered(&reply[..len], 5), None, "length {len}");

@@ -67,7 +67,8 @@ impl SynProbe {
         segment[14..16].copy_from_slice(&u16::MAX.to_be_bytes());
         (segment[20], segment[21]) = (2, 4);
         segment[22..24].copy_from_slice(&MSS.to_be_bytes());
-        let sum = pseudo_header(from.ip(), to.ip(), segment.len()).plus(Sum::from_bytes(&segment));
+        let sum =
+            pseudo_header(from.ip(), to.ip(), segment.len()).add_sum(Sum::from_bytes(&segment));
         segment[16..18].copy_from_slice(&sum.checksum().to_be_bytes());
         segment
     }
@@ -102,7 +103,7 @@ fn pseudo_header(from: IpAddr, to: IpAddr, len: usize) -> Sum {
         IpAddr::V6(ip) => Sum::from_bytes(&ip.octets()),
     };
     let len = Sum::of_u64(len as u64);
-    address(from).plus(address(to)).plus(len).plus(Sum::of_u16(PROTOCOL))
+    address(from).add_sum(address(to)).add_sum(len).add_sum(Sum::of_u16(PROTOCOL))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use linerate_core::time::MonoTime;
 
 /// Time-out and memory of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct EchoTrackerLimits {
     /// Time-out: a probe whose answer takes longer counts as lost.
     pub timeout_ns: u64,
     /// Probes that are remembered, rounded up to a power of two. An answer to an older one
@@ -36,7 +36,7 @@ pub struct Counts {
 
 /// Classification of a received answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum EchoAnswerKind {
     /// The first answer, in time.
     Answered {
         /// When its probe was sent.
@@ -75,7 +75,7 @@ pub struct Tracker {
 
 impl Tracker {
     /// A tracker of a run before its first probe.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: EchoTrackerLimits) -> Self {
         let capacity = limits.capacity.max(2).next_power_of_two();
         Self {
             timeout_ns: limits.timeout_ns,
@@ -109,8 +109,8 @@ impl Tracker {
     /// Records that probe [`Self::next_sequence`] was sent at `t1`. When all `capacity` probes are
     /// outstanding, the oldest counts as lost; the caller sizes `capacity` to avoid that.
     #[inline]
-    pub fn sent(&mut self, t1: MonoTime) {
-        let slot = self.slot(self.next);
+    pub fn record_sent(&mut self, t1: MonoTime) {
+        let slot = self.slot_index(self.next);
         if self.state[slot] == State::Outstanding {
             self.counts.lost += 1;
             self.oldest = self.next - self.mask;
@@ -121,40 +121,40 @@ impl Tracker {
         self.counts.sent += 1;
     }
 
-    /// Records an answer to probe `sequence` that arrived at `at`.
+    /// Records an answer to probe `sequence` that arrived at `time_at_ns`.
     #[inline]
-    pub fn arrived(&mut self, sequence: u64, at: MonoTime) -> Verdict {
+    pub fn arrived(&mut self, sequence: u64, at: MonoTime) -> EchoAnswerKind {
         if sequence >= self.next {
-            return Verdict::Unknown;
+            return EchoAnswerKind::Unknown;
         }
         if self.next - sequence > self.mask + 1 {
             self.counts.late += 1;
-            return Verdict::Late;
+            return EchoAnswerKind::Late;
         }
-        let slot = self.slot(sequence);
+        let slot = self.slot_index(sequence);
         let before = std::mem::replace(&mut self.state[slot], State::Done);
         match before {
             State::Done => {
                 self.counts.duplicates += 1;
-                Verdict::Duplicate
+                EchoAnswerKind::Duplicate
             }
             State::GivenUp => {
                 self.counts.late += 1;
-                Verdict::Late
+                EchoAnswerKind::Late
             }
             State::Outstanding => self.first_answer(sequence, at),
         }
     }
 
     #[inline]
-    fn first_answer(&mut self, sequence: u64, at: MonoTime) -> Verdict {
-        let t1 = self.t1[self.slot(sequence)];
+    fn first_answer(&mut self, sequence: u64, at: MonoTime) -> EchoAnswerKind {
+        let t1 = self.t1[self.slot_index(sequence)];
         let rtt_ns = at.nanos_since(t1);
         self.advance();
         if rtt_ns > self.timeout_ns {
             self.counts.lost += 1;
             self.counts.late += 1;
-            return Verdict::Late;
+            return EchoAnswerKind::Late;
         }
         self.counts.answered += 1;
         if sequence < self.next_expected {
@@ -162,7 +162,7 @@ impl Tracker {
         } else {
             self.next_expected = sequence + 1;
         }
-        Verdict::Answered { t1, rtt_ns }
+        EchoAnswerKind::Answered { t1, rtt_ns }
     }
 
     /// Counts every probe whose time-out has passed at `now` as lost and calls `lost` with its
@@ -170,7 +170,7 @@ impl Tracker {
     pub fn expire(&mut self, now: MonoTime, mut lost: impl FnMut(u64)) {
         self.advance();
         while self.oldest < self.next {
-            let slot = self.slot(self.oldest);
+            let slot = self.slot_index(self.oldest);
             if now.nanos_since(self.t1[slot]) <= self.timeout_ns {
                 return;
             }
@@ -184,14 +184,14 @@ impl Tracker {
     /// Time at which the oldest outstanding probe becomes lost.
     pub fn next_expiry(&mut self) -> Option<MonoTime> {
         self.advance();
-        let t1 = (self.oldest < self.next).then(|| self.t1[self.slot(self.oldest)])?;
-        Some(MonoTime::from_nanos(t1.nanos().saturating_add(self.timeout_ns).saturating_add(1)))
+        let t1 = (self.oldest < self.next).then(|| self.t1[self.slot_index(self.oldest)])?;
+        Some(MonoTime::from_nanos(t1.as_nanos().saturating_add(self.timeout_ns).saturating_add(1)))
     }
 
     /// Ends a stopped run: probes whose time-out has not passed are neither answered nor lost and
     /// are taken off the count of probes sent. If no probe was ever answered they count as lost,
     /// so that a dead path shows as one.
-    pub fn close(&mut self) {
+    pub fn close_run(&mut self) {
         let outstanding = self.outstanding();
         if self.counts.answered == 0 {
             self.counts.lost += outstanding;
@@ -202,13 +202,15 @@ impl Tracker {
 
     #[inline]
     fn advance(&mut self) {
-        while self.oldest < self.next && self.state[self.slot(self.oldest)] != State::Outstanding {
+        while self.oldest < self.next
+            && self.state[self.slot_index(self.oldest)] != State::Outstanding
+        {
             self.oldest += 1;
         }
     }
 
     #[inline]
-    const fn slot(&self, sequence: u64) -> usize {
+    const fn slot_index(&self, sequence: u64) -> usize {
         (sequence & self.mask) as usize
     }
 }
@@ -219,12 +221,12 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn at(ns: u64) -> MonoTime {
+    fn time_at_ns(ns: u64) -> MonoTime {
         MonoTime::from_nanos(ns)
     }
 
     fn tracker(timeout_ns: u64) -> Tracker {
-        Tracker::new(Limits { timeout_ns, capacity: 16 })
+        Tracker::new(EchoTrackerLimits { timeout_ns, capacity: 16 })
     }
 
     /// Ten probes every 10 ms with delays in ms {0: 5.0, 1: 5.2, 3: 25.0, 4: 5.1, 5: 4.9,
@@ -234,19 +236,19 @@ mod tests {
     #[test]
     fn loss_duplicates_and_reordering_are_counted_as_by_hand() {
         let mut tracker = tracker(1000 * MS);
-        (0..10).for_each(|i| tracker.sent(at(i * 10 * MS)));
+        (0..10).for_each(|i| tracker.record_sent(time_at_ns(i * 10 * MS)));
         let arrivals =
             [(0, 50), (1, 152), (4, 451), (5, 549), (3, 550), (6, 653), (6, 659), (9, 960)];
         let mut rtts = Vec::new();
         for (sequence, tenths) in arrivals {
-            match tracker.arrived(sequence, at(tenths * MS / 10)) {
-                Verdict::Answered { rtt_ns, .. } => rtts.push(rtt_ns / (MS / 10)),
-                verdict => assert_eq!((sequence, verdict), (6, Verdict::Duplicate)),
+            match tracker.arrived(sequence, time_at_ns(tenths * MS / 10)) {
+                EchoAnswerKind::Answered { rtt_ns, .. } => rtts.push(rtt_ns / (MS / 10)),
+                verdict => assert_eq!((sequence, verdict), (6, EchoAnswerKind::Duplicate)),
             }
         }
         assert_eq!(rtts, [50, 52, 51, 49, 250, 53, 60]);
         let mut lost = Vec::new();
-        tracker.expire(at(10_000 * MS), |sequence| lost.push(sequence));
+        tracker.expire(time_at_ns(10_000 * MS), |sequence| lost.push(sequence));
         assert_eq!(lost, [2, 7, 8]);
         let expected =
             Counts { sent: 10, answered: 7, lost: 3, duplicates: 1, reordered: 1, late: 0 };
@@ -256,15 +258,18 @@ mod tests {
     #[test]
     fn an_answer_at_the_time_out_counts_and_one_after_it_is_late() {
         let mut tracker = tracker(100);
-        tracker.sent(at(0));
-        tracker.sent(at(0));
-        tracker.sent(at(0));
-        assert_eq!(tracker.next_expiry(), Some(at(101)));
-        assert!(matches!(tracker.arrived(0, at(100)), Verdict::Answered { rtt_ns: 100, .. }));
-        assert_eq!(tracker.arrived(1, at(101)), Verdict::Late);
-        tracker.expire(at(101), |sequence| assert_eq!(sequence, 2));
-        assert_eq!(tracker.arrived(2, at(102)), Verdict::Late);
-        assert_eq!(tracker.arrived(2, at(103)), Verdict::Duplicate);
+        tracker.record_sent(time_at_ns(0));
+        tracker.record_sent(time_at_ns(0));
+        tracker.record_sent(time_at_ns(0));
+        assert_eq!(tracker.next_expiry(), Some(time_at_ns(101)));
+        assert!(matches!(
+            tracker.arrived(0, time_at_ns(100)),
+            EchoAnswerKind::Answered { rtt_ns: 100, .. }
+        ));
+        assert_eq!(tracker.arrived(1, time_at_ns(101)), EchoAnswerKind::Late);
+        tracker.expire(time_at_ns(101), |sequence| assert_eq!(sequence, 2));
+        assert_eq!(tracker.arrived(2, time_at_ns(102)), EchoAnswerKind::Late);
+        assert_eq!(tracker.arrived(2, time_at_ns(103)), EchoAnswerKind::Duplicate);
         let expected =
             Counts { sent: 3, answered: 1, lost: 2, duplicates: 1, reordered: 0, late: 2 };
         assert_eq!(tracker.counts(), expected);
@@ -274,10 +279,10 @@ mod tests {
     #[test]
     fn a_number_that_was_never_sent_is_unknown_and_counts_nowhere() {
         let mut tracker = tracker(100);
-        assert_eq!(tracker.arrived(0, at(1)), Verdict::Unknown);
-        tracker.sent(at(1));
-        assert_eq!(tracker.arrived(1, at(2)), Verdict::Unknown);
-        assert_eq!(tracker.arrived(u64::MAX, at(2)), Verdict::Unknown);
+        assert_eq!(tracker.arrived(0, time_at_ns(1)), EchoAnswerKind::Unknown);
+        tracker.record_sent(time_at_ns(1));
+        assert_eq!(tracker.arrived(1, time_at_ns(2)), EchoAnswerKind::Unknown);
+        assert_eq!(tracker.arrived(u64::MAX, time_at_ns(2)), EchoAnswerKind::Unknown);
         assert_eq!(tracker.counts(), Counts { sent: 1, ..Counts::default() });
     }
 
@@ -285,10 +290,17 @@ mod tests {
     fn a_run_of_many_rounds_of_the_ring_keeps_its_counts() {
         let mut tracker = tracker(1000);
         for i in 0..200_000 {
-            tracker.sent(at(i * 10));
-            assert!(matches!(tracker.arrived(i, at(i * 10 + 5)), Verdict::Answered { .. }));
+            tracker.record_sent(time_at_ns(i * 10));
+            assert!(matches!(
+                tracker.arrived(i, time_at_ns(i * 10 + 5)),
+                EchoAnswerKind::Answered { .. }
+            ));
         }
-        assert_eq!(tracker.arrived(0, at(3_000_000)), Verdict::Late, "older than the memory");
+        assert_eq!(
+            tracker.arrived(0, time_at_ns(3_000_000)),
+            EchoAnswerKind::Late,
+            "older than the memory"
+        );
         let expected = Counts { sent: 200_000, answered: 200_000, late: 1, ..Counts::default() };
         assert_eq!(tracker.counts(), expected);
     }
@@ -296,24 +308,24 @@ mod tests {
     #[test]
     fn a_full_memory_gives_up_the_oldest_probe() {
         let mut tracker = tracker(u64::MAX);
-        (0..20).for_each(|i| tracker.sent(at(i)));
+        (0..20).for_each(|i| tracker.record_sent(time_at_ns(i)));
         assert_eq!((tracker.counts().lost, tracker.outstanding()), (4, 16));
-        assert!(matches!(tracker.arrived(19, at(30)), Verdict::Answered { .. }));
-        assert!(matches!(tracker.arrived(5, at(30)), Verdict::Answered { .. }));
+        assert!(matches!(tracker.arrived(19, time_at_ns(30)), EchoAnswerKind::Answered { .. }));
+        assert!(matches!(tracker.arrived(5, time_at_ns(30)), EchoAnswerKind::Answered { .. }));
         assert_eq!(tracker.counts().reordered, 1);
     }
 
     #[test]
     fn a_stopped_run_leaves_out_what_is_under_way_unless_nothing_ever_came() {
         let mut answered = tracker(100);
-        answered.sent(at(0));
-        answered.sent(at(1));
-        answered.arrived(0, at(2));
-        answered.close();
+        answered.record_sent(time_at_ns(0));
+        answered.record_sent(time_at_ns(1));
+        answered.arrived(0, time_at_ns(2));
+        answered.close_run();
         assert_eq!(answered.counts(), Counts { sent: 1, answered: 1, ..Counts::default() });
         let mut dead = tracker(100);
-        dead.sent(at(0));
-        dead.close();
+        dead.record_sent(time_at_ns(0));
+        dead.close_run();
         assert_eq!(dead.counts(), Counts { sent: 1, lost: 1, ..Counts::default() });
     }
 }

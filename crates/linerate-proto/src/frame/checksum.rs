@@ -35,7 +35,7 @@ impl Sum {
     /// The sum over this piece and `other`.
     #[inline]
     #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
+    pub const fn add_sum(self, other: Self) -> Self {
         Self(self.0 + other.0)
     }
 
@@ -77,11 +77,11 @@ mod tests {
     #[test]
     fn pieces_add_up_to_the_whole() {
         for cut in [0, 2, 4, 6, 8] {
-            let sum = Sum::from_bytes(&EXAMPLE[..cut]).plus(Sum::from_bytes(&EXAMPLE[cut..]));
+            let sum = Sum::from_bytes(&EXAMPLE[..cut]).add_sum(Sum::from_bytes(&EXAMPLE[cut..]));
             assert_eq!(sum.folded(), 0xddf2, "cut at {cut}");
         }
         assert_eq!(Sum::of_u64(u64::from_be_bytes(EXAMPLE)).folded(), 0xddf2);
-        assert_eq!(Sum::of_u16(0x0001).plus(Sum::from_bytes(&EXAMPLE[2..])).folded(), 0xddf2);
+        assert_eq!(Sum::of_u16(0x0001).add_sum(Sum::from_bytes(&EXAMPLE[2..])).folded(), 0xddf2);
     }
 
     #[test]

@@ -9,24 +9,24 @@
 //!  8  data
 //! ```
 
-use linerate_core::record::Family;
+use linerate_core::record::IpFamily;
 
 /// Octets of the header before the data.
 pub const ECHO_HEADER_BYTES: usize = 8;
 
 /// ICMP type of an echo request.
-pub const fn echo_request(family: Family) -> u8 {
+pub const fn echo_request(family: IpFamily) -> u8 {
     match family {
-        Family::V4 => 8,
-        Family::V6 => 128,
+        IpFamily::V4 => 8,
+        IpFamily::V6 => 128,
     }
 }
 
 /// ICMP type of an echo reply.
-pub const fn echo_reply(family: Family) -> u8 {
+pub const fn echo_reply(family: IpFamily) -> u8 {
     match family {
-        Family::V4 => 0,
-        Family::V6 => 129,
+        IpFamily::V4 => 0,
+        IpFamily::V6 => 129,
     }
 }
 
@@ -44,7 +44,7 @@ pub struct Echo<'a> {
 impl<'a> Echo<'a> {
     /// Parses an echo reply; `None` for any other message. The kernel has verified the checksum.
     #[inline]
-    pub fn parse_reply(family: Family, message: &'a [u8]) -> Option<Self> {
+    pub fn parse_reply(family: IpFamily, message: &'a [u8]) -> Option<Self> {
         let (header, data) = message.split_first_chunk::<ECHO_HEADER_BYTES>()?;
         if header[0] != echo_reply(family) || header[1] != 0 {
             return None;
@@ -58,10 +58,10 @@ impl<'a> Echo<'a> {
 }
 
 /// Text for an ICMP error of a router or host, by type and code.
-pub fn reason(family: Family, kind: u8, code: u8) -> &'static str {
+pub fn reason(family: IpFamily, kind: u8, code: u8) -> &'static str {
     match family {
-        Family::V4 => reason_v4(kind, code),
-        Family::V6 => reason_v6(kind, code),
+        IpFamily::V4 => reason_v4(kind, code),
+        IpFamily::V6 => reason_v6(kind, code),
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn an_echo_reply_is_laid_out_as_rfc_792_says() {
-        let echo = Echo::parse_reply(Family::V4, &REPLY).expect("a reply");
+        let echo = Echo::parse_reply(IpFamily::V4, &REPLY).expect("a reply");
         assert_eq!(echo, Echo { identifier: 0x1234, sequence: 0x0102, data: b"hi" });
         // Sum: 0000+1234+0102+6869 = 7b9f, complement 8460.
         assert!(crate::frame::checksum::verifies(&REPLY));
@@ -118,21 +118,21 @@ mod tests {
     #[test]
     fn types_of_version_6_are_128_and_129() {
         let mut reply = REPLY;
-        assert_eq!(Echo::parse_reply(Family::V6, &reply), None);
+        assert_eq!(Echo::parse_reply(IpFamily::V6, &reply), None);
         reply[0] = 129;
-        assert!(Echo::parse_reply(Family::V6, &reply).is_some());
-        assert_eq!((echo_request(Family::V4), echo_request(Family::V6)), (8, 128));
+        assert!(Echo::parse_reply(IpFamily::V6, &reply).is_some());
+        assert_eq!((echo_request(IpFamily::V4), echo_request(IpFamily::V6)), (8, 128));
     }
 
     #[test]
     fn requests_other_codes_and_cut_headers_are_no_replies() {
         for len in 0..ECHO_HEADER_BYTES {
-            assert_eq!(Echo::parse_reply(Family::V4, &REPLY[..len]), None, "length {len}");
+            assert_eq!(Echo::parse_reply(IpFamily::V4, &REPLY[..len]), None, "length {len}");
         }
         for (kind, code) in [(8, 0), (3, 1), (0, 1), (11, 0)] {
             let mut message = REPLY;
             (message[0], message[1]) = (kind, code);
-            assert_eq!(Echo::parse_reply(Family::V4, &message), None);
+            assert_eq!(Echo::parse_reply(IpFamily::V4, &message), None);
         }
     }
 
@@ -141,7 +141,7 @@ mod tests {
         for bit in 0..REPLY.len() * 8 {
             let mut message = REPLY;
             message[bit / 8] ^= 1 << (bit % 8);
-            let _ = Echo::parse_reply(Family::V4, &message);
+            let _ = Echo::parse_reply(IpFamily::V4, &message);
         }
     }
 }

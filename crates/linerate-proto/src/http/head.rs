@@ -172,12 +172,12 @@ impl Head {
     }
 
     /// The path without its query.
-    pub fn path(&self) -> &str {
+    pub fn target_path(&self) -> &str {
         self.target.split(['?', '#']).next().unwrap_or_default()
     }
 
     /// The query after the path, without the question mark; empty where there is none.
-    pub fn query(&self) -> &str {
+    pub fn query_string(&self) -> &str {
         self.target.split_once('?').map_or("", |(_, query)| query)
     }
 
@@ -209,7 +209,7 @@ mod tests {
             assert_eq!(Head::parse(&POST[..cut]), Ok(None), "{cut} bytes");
         }
         let head = Head::parse(POST).expect("a head").expect("whole");
-        assert_eq!((head.method.as_str(), head.path()), ("POST", "/api/v1/load/00/up/3"));
+        assert_eq!((head.method.as_str(), head.target_path()), ("POST", "/api/v1/load/00/up/3"));
         assert_eq!((head.body_bytes, head.expects_continue), (2_000_000, true));
         assert_eq!((head.keeps_alive, head.head_bytes), (true, POST.len() - 4));
         assert_eq!(head.user_agent.as_deref(), Some("curl/8.14.1"));

@@ -35,7 +35,7 @@ impl LoadTarget {
     /// # Errors
     /// When path or method are not those of a load stream.
     pub fn from_head(head: &Head) -> Result<Self, LoadTargetError> {
-        let rest = head.path().strip_prefix(LOAD_PATH).ok_or(LoadTargetError::Path)?;
+        let rest = head.target_path().strip_prefix(LOAD_PATH).ok_or(LoadTargetError::Path)?;
         let mut parts = rest.split('/');
         let mut next = || parts.next().ok_or(LoadTargetError::Path);
         let (token, direction, stream) = (next()?, next()?, next()?);

@@ -125,7 +125,7 @@ impl VisitorTarget {
     /// When they are not those of a speed test.
     pub fn from_head(head: &Head) -> Result<Self, VisitorTargetError> {
         use Visitor::{Cloudflare, LibreSpeed, Ndt7, OpenSpeedTest, Throughput1 as Msak};
-        let (path, query) = (head.path(), head.query());
+        let (path, query) = (head.target_path(), head.query_string());
         let down =
             |bytes: Option<u64>| bytes.map(VisitorRequest::Down).ok_or(VisitorTargetError::Bytes);
         let number = |name: &str, usual: u64| match value_of(query, name) {
@@ -170,7 +170,7 @@ impl VisitorTarget {
 }
 
 fn throughput1(head: &Head, direction: Direction) -> Result<VisitorRequest, VisitorTargetError> {
-    let asked = Throughput1::from_query(head.query());
+    let asked = Throughput1::from_query(head.query_string());
     let asked = asked.filter(|_| head.offers_websocket(THROUGHPUT1_PROTOCOL));
     match asked {
         Some(asked) => Ok(VisitorRequest::Throughput1(direction, asked)),
@@ -199,7 +199,7 @@ pub struct VisitorAnswer<'a> {
 
 impl VisitorAnswer<'_> {
     /// Status line and fields, with the empty line.
-    pub fn head(&self) -> Vec<u8> {
+    pub fn head_bytes(&self) -> Vec<u8> {
         let Self { status, kind, length, closes, origin, retry_after_s } = self;
         let reason = match status {
             200 => "OK",
@@ -295,7 +295,7 @@ mod tests {
     }
 
     fn fields(answer: &VisitorAnswer<'_>) -> Vec<(String, String)> {
-        let bytes = answer.head();
+        let bytes = answer.head_bytes();
         let mut fields = [httparse::EMPTY_HEADER; 16];
         let mut response = httparse::Response::new(&mut fields);
         assert!(response.parse(&bytes).is_ok_and(|parsed| parsed.is_complete()));

@@ -121,7 +121,7 @@ pub fn switching(key: &str, protocol: &str) -> Vec<u8> {
 
 /// Value of Sec-WebSocket-Accept for a client's key (RFC 6455 §4.2.2).
 fn accept_of(key: &str) -> String {
-    base64(&sha1(format!("{key}{KEY_SUFFIX}").as_bytes()))
+    base64(&sha1_digest(format!("{key}{KEY_SUFFIX}").as_bytes()))
 }
 
 /// Base64 with padding (RFC 4648 §4).
@@ -138,7 +138,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// SHA-1 digest of a message (RFC 3174 §6.1).
-fn sha1(message: &[u8]) -> [u8; 20] {
+fn sha1_digest(message: &[u8]) -> [u8; 20] {
     let mut padded = message.to_vec();
     padded.push(0x80);
     padded.resize(padded.len().next_multiple_of(64), 0);
@@ -196,7 +196,10 @@ mod tests {
     #[test]
     fn digests_are_those_of_the_standard_whatever_the_padding() {
         let hex = |text: &str| {
-            sha1(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+            sha1_digest(text.as_bytes())
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>()
         };
         // FIPS 180-4's examples of one block and of two, and of no message.
         assert_eq!(hex("abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");

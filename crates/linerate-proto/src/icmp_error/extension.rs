@@ -32,7 +32,7 @@ pub fn labels(extension: &[u8]) -> Vec<MplsLabel> {
         let len = usize::from(u16::from_be_bytes([header[0], header[1]]));
         let Some(payload) = objects.get(HEADER_BYTES..len) else { return labels };
         if header[2..4] == MPLS {
-            labels.extend(payload.as_chunks::<4>().0.iter().map(entry));
+            labels.extend(payload.as_chunks::<4>().0.iter().map(parse_label));
         }
         objects = &objects[len..];
     }
@@ -40,7 +40,7 @@ pub fn labels(extension: &[u8]) -> Vec<MplsLabel> {
     labels
 }
 
-fn entry(octets: &[u8; 4]) -> MplsLabel {
+fn parse_label(octets: &[u8; 4]) -> MplsLabel {
     let word = u32::from_be_bytes(*octets);
     MplsLabel { label: word >> 12, traffic_class: octets[2] >> 1 & 7, ttl: octets[3] }
 }

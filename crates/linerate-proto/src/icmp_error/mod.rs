@@ -20,7 +20,7 @@ mod tests;
 pub use extension::labels;
 pub use quote::{ProbeMark, Quote};
 
-use linerate_core::record::Family;
+use linerate_core::record::IpFamily;
 
 /// Octets of the header before the quoted packet.
 const HEADER_BYTES: usize = 8;
@@ -43,13 +43,13 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Kind of an error of this type and code; `rest` is the word after the checksum.
-    pub fn from_type_and_code(family: Family, kind: u8, code: u8, rest: u32) -> Option<Self> {
+    pub fn from_type_and_code(family: IpFamily, kind: u8, code: u8, rest: u32) -> Option<Self> {
         Some(match (family, kind, code) {
-            (Family::V4, 11, 0) | (Family::V6, 3, 0) => Self::Exceeded,
-            (Family::V4, 3, 4) => Self::TooBig(rest & 0xFFFF),
-            (Family::V6, 2, _) => Self::TooBig(rest),
-            (Family::V4, 3, 3) | (Family::V6, 1, 4) => Self::PortUnreachable,
-            (Family::V4, 3, code) | (Family::V6, 1, code) => Self::Unreachable(code),
+            (IpFamily::V4, 11, 0) | (IpFamily::V6, 3, 0) => Self::Exceeded,
+            (IpFamily::V4, 3, 4) => Self::TooBig(rest & 0xFFFF),
+            (IpFamily::V6, 2, _) => Self::TooBig(rest),
+            (IpFamily::V4, 3, 3) | (IpFamily::V6, 1, 4) => Self::PortUnreachable,
+            (IpFamily::V4, 3, code) | (IpFamily::V6, 1, code) => Self::Unreachable(code),
             _ => return None,
         })
     }
@@ -68,15 +68,15 @@ pub struct IcmpError<'a> {
 
 impl<'a> IcmpError<'a> {
     /// Parses an ICMP message, from its type on.
-    pub fn parse(family: Family, message: &'a [u8]) -> Option<Self> {
+    pub fn parse(family: IpFamily, message: &'a [u8]) -> Option<Self> {
         let (header, body) = message.split_first_chunk::<HEADER_BYTES>()?;
         let rest = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
         let kind = ErrorKind::from_type_and_code(family, header[0], header[1], rest)?;
         let quote_bytes = match (family, kind) {
             // The word is the MTU, so there is no length field.
-            (Family::V6, ErrorKind::TooBig(_)) => 0,
-            (Family::V4, _) => usize::from(header[5]) * 4,
-            (Family::V6, _) => usize::from(header[4]) * 8,
+            (IpFamily::V6, ErrorKind::TooBig(_)) => 0,
+            (IpFamily::V4, _) => usize::from(header[5]) * 4,
+            (IpFamily::V6, _) => usize::from(header[4]) * 8,
         };
         let quote_bytes = if quote_bytes == 0 { OLD_QUOTE_BYTES } else { quote_bytes };
         let (original, extension) = body.split_at_checked(quote_bytes).unwrap_or((body, &[]));

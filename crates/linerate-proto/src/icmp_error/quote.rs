@@ -8,7 +8,7 @@
 use std::net::IpAddr;
 
 use etherparse::{IpNumber, Ipv4HeaderSlice, Ipv6HeaderSlice};
-use linerate_core::record::Family;
+use linerate_core::record::IpFamily;
 
 /// Header fields of a quoted packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +31,9 @@ pub struct Quote<'a> {
 
 impl<'a> Quote<'a> {
     /// Parses a quoted packet, from its IP header on.
-    pub fn parse(family: Family, original: &'a [u8]) -> Option<Self> {
+    pub fn parse(family: IpFamily, original: &'a [u8]) -> Option<Self> {
         match family {
-            Family::V4 => {
+            IpFamily::V4 => {
                 let header = Ipv4HeaderSlice::from_slice(original).ok()?;
                 Some(Self {
                     source: header.source_addr().into(),
@@ -45,7 +45,7 @@ impl<'a> Quote<'a> {
                     transport: original.get(header.slice().len()..)?,
                 })
             }
-            Family::V6 => {
+            IpFamily::V6 => {
                 let header = Ipv6HeaderSlice::from_slice(original).ok()?;
                 Some(Self {
                     source: header.source_addr().into(),
@@ -61,7 +61,7 @@ impl<'a> Quote<'a> {
     }
 
     /// Source and destination port of a UDP packet or TCP segment.
-    pub fn ports(&self) -> Option<(u16, u16)> {
+    pub fn quoted_ports(&self) -> Option<(u16, u16)> {
         let octets = self.transport.first_chunk::<4>()?;
         [IpNumber::UDP.0, IpNumber::TCP.0].contains(&self.protocol).then(|| {
             (u16::from_be_bytes([octets[0], octets[1]]), u16::from_be_bytes([octets[2], octets[3]]))
@@ -80,7 +80,7 @@ impl<'a> Quote<'a> {
     }
 
     /// Identifier and sequence number of a quoted echo request.
-    pub fn echo(&self) -> Option<(u16, u16)> {
+    pub fn quoted_echo(&self) -> Option<(u16, u16)> {
         let octets = self.transport.first_chunk::<8>()?;
         let request = [(IpNumber::ICMP.0, 8), (IpNumber::IPV6_ICMP.0, 128)];
         request.contains(&(self.protocol, octets[0])).then(|| {

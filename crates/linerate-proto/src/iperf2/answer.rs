@@ -6,8 +6,8 @@
 //!
 //! With trip times 24 bytes of time stamps follow and the length is 52; they are not sent here.
 
-use super::Version;
-use super::word;
+use super::Iperf2Version;
+use super::read_be_u32;
 
 /// Bytes of the answer.
 pub const ANSWER_BYTES: usize = 28;
@@ -16,12 +16,12 @@ const TYPE: u32 = 2;
 
 /// The server's answer to a client's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct Iperf2Answer {
     /// Version of the server.
-    pub version: Version,
+    pub version: Iperf2Version,
 }
 
-impl Answer {
+impl Iperf2Answer {
     /// The 28 bytes on the wire.
     pub fn to_bytes(self) -> [u8; ANSWER_BYTES] {
         let mut bytes = [0; ANSWER_BYTES];
@@ -34,9 +34,11 @@ impl Answer {
 
     /// Parses the start of a server's bytes; `None` where they are no answer.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let length = word(bytes, 4)? as usize;
-        let fits = word(bytes, 0)? == TYPE && length >= ANSWER_BYTES && bytes.len() >= ANSWER_BYTES;
-        let version = Version { upper: word(bytes, 12)?, lower: word(bytes, 16)? };
+        let length = read_be_u32(bytes, 4)? as usize;
+        let fits =
+            read_be_u32(bytes, 0)? == TYPE && length >= ANSWER_BYTES && bytes.len() >= ANSWER_BYTES;
+        let version =
+            Iperf2Version { upper: read_be_u32(bytes, 12)?, lower: read_be_u32(bytes, 16)? };
         fits.then_some(Self { version })
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! Observed on 2.1.8 and 2.2.
 
-use super::word;
+use super::read_be_u32;
 
 /// First word of every request.
 const BOUNCE_BACK: u32 = 0x0080_0000;
@@ -38,7 +38,7 @@ pub struct Bounce {
 impl Bounce {
     /// Parses a request; `None` where the bytes are none, or too short for their fields.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let at = |offset| word(bytes, offset);
+        let at = |offset| read_be_u32(bytes, offset);
         if at(0)? != BOUNCE_BACK {
             return None;
         }
@@ -53,7 +53,7 @@ impl Bounce {
     }
 
     /// Writes the server's times, of its wall clock in microseconds, into a request sent back.
-    pub fn stamp(bytes: &mut [u8], received_us: u64, sent_us: u64) {
+    pub fn write_server_times(bytes: &mut [u8], received_us: u64, sent_us: u64) {
         for (at, us) in [(SERVER_RECEIVED, received_us), (SERVER_SENT, sent_us)] {
             let Some(field) = bytes.get_mut(at..at + 8) else { return };
             field[..4].copy_from_slice(&((us / 1_000_000) as u32).to_be_bytes());
@@ -98,7 +98,7 @@ mod tests {
         ),
     ];
 
-    fn bytes(hex: &str) -> Vec<u8> {
+    fn bytes_from_hex(hex: &str) -> Vec<u8> {
         let digits: Vec<u32> = hex.chars().filter_map(|digit| digit.to_digit(16)).collect();
         digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
     }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn recorded_requests_are_read_and_cut_ones_are_not() {
         for (hex, request_bytes, reply_bytes, hold_us) in RECORDED {
-            let request = bytes(hex);
+            let request = bytes_from_hex(hex);
             let expected = Bounce { request_bytes, reply_bytes, hold_us, last: false };
             assert_eq!(Bounce::parse(&request), Some(expected));
             assert_eq!(opening(&request), Ok(Opening::Bounce(expected)));
@@ -124,12 +124,12 @@ mod tests {
 
     #[test]
     fn a_reply_has_the_server_s_times_and_leaves_the_client_s_alone() {
-        let mut request = bytes(RECORDED[0].0);
+        let mut request = bytes_from_hex(RECORDED[0].0);
         let before = request.clone();
-        Bounce::stamp(&mut request, 1_000_002, 3_000_004);
+        Bounce::write_server_times(&mut request, 1_000_002, 3_000_004);
         assert_eq!(request[..28], before[..28]);
         assert_eq!(request[28..44], [0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4]);
         assert_eq!(request[44..], before[44..]);
-        Bounce::stamp(&mut [0; 30], u64::MAX, 0);
+        Bounce::write_server_times(&mut [0; 30], u64::MAX, 0);
     }
 }

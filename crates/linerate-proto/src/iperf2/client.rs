@@ -1,7 +1,7 @@
 //! The client's side of a TCP test: its steps and time-outs.
 //!
 //! There is no control connection. Each stream begins with a header, which counts as payload. The
-//! server sends nothing but its [`Answer`], and closes its streams.
+//! server sends nothing but its [`Iperf2Answer`], and closes its streams.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use linerate_core::time::MonoTime;
 
-use super::{ANSWER_BYTES, Answer, Mode};
-use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Wants};
+use super::{ANSWER_BYTES, Iperf2Answer, Mode};
+use crate::dialect::{
+    FlowState, Input, Machine, Output, TestFailureReason, TestIntervalTimer, Wants,
+};
 
 /// Time that a test has after its planned end for data in flight.
 pub const GRACE: Duration = Duration::from_secs(15);
@@ -63,7 +65,7 @@ pub struct Client {
     stage: Stage,
     out: VecDeque<Output<Self>>,
     begin: MonoTime,
-    beat: Option<Beat>,
+    beat: Option<TestIntervalTimer>,
     stopped: bool,
     answer: Vec<u8>,
 }
@@ -86,12 +88,12 @@ impl Client {
         match self.stage {
             Stage::Running { give_up } => {
                 if let Some(beat) = &mut self.beat {
-                    beat.due(now, &mut self.out);
+                    beat.push_due_outputs(now, &mut self.out);
                 }
                 if flow.done {
                     self.end_streams(now, flow);
                 } else if give_up.is_some_and(|at| now >= at) {
-                    self.fail_with(Reason::Overdue);
+                    self.fail_with(TestFailureReason::Overdue);
                 }
             }
             Stage::Closing { until } if now >= until => self.finish(),
@@ -107,7 +109,7 @@ impl Client {
             return;
         }
         // The streams also end early when the server program was killed.
-        let early = self.test.span.map(|span| (self.begin + span).since(now));
+        let early = self.test.span.map(|span| (self.begin + span).duration_since(now));
         let fault = match (early, self.test.bytes) {
             (Some(early), _) if early > EARLY => Some(PeerFault::Early(early)),
             (None, Some(bytes)) if flow.received < bytes => {
@@ -116,7 +118,7 @@ impl Client {
             _ => None,
         };
         match fault.filter(|_| !self.stopped) {
-            Some(fault) => self.fail_with(Reason::Peer(fault)),
+            Some(fault) => self.fail_with(TestFailureReason::Peer(fault)),
             None => self.finish(),
         }
     }
@@ -126,12 +128,12 @@ impl Client {
         matches!(self.test.mode, Mode::Forward | Mode::Dual | Mode::TradeOff)
     }
 
-    fn stop(&mut self, now: MonoTime) {
+    fn stop_test(&mut self, now: MonoTime) {
         if std::mem::replace(&mut self.stopped, true) {
             return;
         }
         match self.stage {
-            Stage::Opening => self.fail_with(Reason::Stopped),
+            Stage::Opening => self.fail_with(TestFailureReason::Stopped),
             Stage::Running { .. } => {
                 self.out.push_back(Output::StopSending);
                 if !self.sends_alone() {
@@ -145,13 +147,13 @@ impl Client {
     }
 
     fn finish(&mut self) {
-        let answer = Answer::parse(&self.answer);
+        let answer = Iperf2Answer::parse(&self.answer);
         self.out.extend(answer.map(|answer| Output::Peer(Box::new(answer))));
         self.out.push_back(Output::Finished);
         self.stage = Stage::Over;
     }
 
-    fn fail_with(&mut self, reason: Reason<PeerFault>) {
+    fn fail_with(&mut self, reason: TestFailureReason<PeerFault>) {
         self.out.push_back(Output::Failed(reason));
         self.stage = Stage::Over;
     }
@@ -161,7 +163,7 @@ impl Machine for Client {
     type Request = Infallible;
     type Terms = Infallible;
     type Refusal = Infallible;
-    type Report = Answer;
+    type Report = Iperf2Answer;
     type News = Infallible;
     type PeerFault = PeerFault;
 
@@ -176,13 +178,13 @@ impl Machine for Client {
             Input::Closed if matches!(self.stage, Stage::Closing { .. }) => self.finish(),
             Input::Opened => {
                 (self.begin, self.beat) =
-                    (now, Some(Beat::new(now, self.test.interval, Duration::ZERO)));
+                    (now, Some(TestIntervalTimer::new(now, self.test.interval, Duration::ZERO)));
                 self.out.extend([Output::Begin, Output::Start]);
                 let give_up = self.test.span.map(|span| now + span + GRACE);
                 self.stage = Stage::Running { give_up };
             }
             Input::Look(flow) => self.check_state(now, &flow),
-            Input::Stop => self.stop(now),
+            Input::Stop => self.stop_test(now),
             Input::GiveUp(_) => self.stage = Stage::Over,
             Input::Closed | Input::Counted(_) => {}
             Input::Decided(Ok(never) | Err(never)) | Input::Tell(never) => match never {},
@@ -193,7 +195,7 @@ impl Machine for Client {
         self.out.pop_front()
     }
 
-    fn wants(&self) -> Wants {
+    fn wait_conditions(&self) -> Wants {
         let wake_at = match self.stage {
             Stage::Running { .. } => self.beat.map(|beat| beat.next()),
             Stage::Closing { until } => Some(until),

@@ -15,7 +15,7 @@
 //! 2.0.13a of July 2018 sends it).
 
 use super::header::{UDP_START, wall_us};
-use super::word;
+use super::read_be_u32;
 use super::{ClientHeader, Opening, opening};
 
 /// Flag of the client header: numbers have 64 bits (SEQNO64B).
@@ -37,7 +37,7 @@ const UNKNOWN: u32 = 0x007e_fe00;
 
 /// Layout of a client's datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum Iperf2DatagramLayout {
     /// 12 bytes before the header, with numbers of 32 bits (2.0.5 and older).
     Narrow,
     /// 16 bytes before the header, with numbers of 31 bits (2.0.10 to 2.0.13a).
@@ -46,21 +46,21 @@ pub enum Layout {
     Wide,
 }
 
-impl Layout {
+impl Iperf2DatagramLayout {
     /// Detects the layout from a client's first datagram.
     pub fn from_first_datagram(datagram: &[u8]) -> Self {
-        let flags = word(datagram, 16).unwrap_or(0);
+        let flags = read_be_u32(datagram, 16).unwrap_or(0);
         let wide = flags & NUMBERS_OF_64_BITS != 0 && flags & UNKNOWN == 0;
         if wide || flags == PATTERN {
             return Self::Wide;
         }
-        let before = word(datagram, 12);
+        let before = read_be_u32(datagram, 12);
         let unwritten = before == Some(PATTERN_BEFORE);
         if unwritten && (flags == 0 || flags & FORM_BITS != 0) { Self::Early } else { Self::Narrow }
     }
 
     /// Bytes before the client header or the report.
-    pub const fn bytes(self) -> usize {
+    pub const fn header_offset(self) -> usize {
         match self {
             Self::Narrow => 12,
             Self::Early | Self::Wide => 16,
@@ -79,17 +79,17 @@ pub struct Stamp {
 
 impl Stamp {
     /// Parses the start of a datagram; `None` when it is too short.
-    pub fn parse(datagram: &[u8], layout: Layout) -> Option<Self> {
-        let low = word(datagram, 0)?;
+    pub fn parse(datagram: &[u8], layout: Iperf2DatagramLayout) -> Option<Self> {
+        let low = read_be_u32(datagram, 0)?;
         let number = match layout {
-            Layout::Narrow => i64::from(low.cast_signed()),
-            Layout::Early => early_number(low),
-            Layout::Wide => {
-                let high = word(datagram, 12)?;
+            Iperf2DatagramLayout::Narrow => i64::from(low.cast_signed()),
+            Iperf2DatagramLayout::Early => early_number(low),
+            Iperf2DatagramLayout::Wide => {
+                let high = read_be_u32(datagram, 12)?;
                 (u64::from(high) << 32 | u64::from(low)).cast_signed()
             }
         };
-        let sent_us = wall_us(word(datagram, 4)?, word(datagram, 8)?);
+        let sent_us = wall_us(read_be_u32(datagram, 4)?, read_be_u32(datagram, 8)?);
         Some(Self { number, sent_us })
     }
 
@@ -115,21 +115,21 @@ fn early_number(low: u32) -> i64 {
 
 /// The client header of a datagram, where it has a valid one. Fields that do not fit into a short
 /// datagram count as 0.
-pub(super) fn client_header(datagram: &[u8], layout: Layout) -> Option<ClientHeader> {
-    let bytes = datagram.get(layout.bytes()..)?;
+pub(super) fn client_header(datagram: &[u8], layout: Iperf2DatagramLayout) -> Option<ClientHeader> {
+    let bytes = datagram.get(layout.header_offset()..)?;
     // A header without options ends after its flags, where the pattern continues.
-    if layout == Layout::Early && word(bytes, 0)? == 0 {
+    if layout == Iperf2DatagramLayout::Early && read_be_u32(bytes, 0)? == 0 {
         return None;
     }
     // The length of a UDP header includes the bytes before it. Without the length and the bits of
     // UDP, the fields are those of TCP.
-    let flags = word(bytes, 0)? & !UDP_BITS & !LENGTH_BITS;
+    let flags = read_be_u32(bytes, 0)? & !UDP_BITS & !LENGTH_BITS;
     let mut header = flags.to_be_bytes().to_vec();
     header.extend_from_slice(bytes.get(4..FIRST_FORM_BYTES)?);
     header.extend(bytes[FIRST_FORM_BYTES..].iter().chain(std::iter::repeat(&0)).take(36));
     let Ok(Opening::Header(mut found)) = opening(&header) else { return None };
     if let Some(start_us) = &mut found.trip_times {
-        let at = |offset| word(bytes, UDP_START + offset).unwrap_or(0);
+        let at = |offset| read_be_u32(bytes, UDP_START + offset).unwrap_or(0);
         *start_us = wall_us(at(0), at(4));
     }
     Some(found)

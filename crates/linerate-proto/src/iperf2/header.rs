@@ -12,7 +12,7 @@
 //! has 64. Isochronous settings, which may follow, are ignored.
 
 use super::bounce::{Bounce, is_bounce};
-use super::word;
+use super::read_be_u32;
 
 /// Flag: fields of the first form are valid, and the server sends too (`-d`, `-r`).
 const VERSION1: u32 = 0x8000_0000;
@@ -54,7 +54,7 @@ pub const HEADER_BYTES_MAX: usize = 255;
 
 /// A version of iperf 2 as headers carry it: 2.1.8 is 0x0002_0001, 0x0008_0003.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Version {
+pub struct Iperf2Version {
     /// Major and minor version.
     pub upper: u32,
     /// Patch version, and the state of the release.
@@ -62,9 +62,9 @@ pub struct Version {
 }
 
 /// Version of iperf 2 that this module speaks: 2.1.8.
-pub const WIRE_VERSION: Version = Version { upper: 0x0002_0001, lower: 0x0008_0003 };
+pub const WIRE_VERSION: Iperf2Version = Iperf2Version { upper: 0x0002_0001, lower: 0x0008_0003 };
 
-impl std::fmt::Display for Version {
+impl std::fmt::Display for Iperf2Version {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (major, minor) = (self.upper >> 16, self.upper & 0xffff);
         write!(f, "{major}.{minor}.{}", self.lower >> 16)
@@ -88,7 +88,7 @@ pub enum Mode {
 
 /// Amount or time after which the sender ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
+pub enum Iperf2Amount {
     /// Bytes of each stream.
     Bytes(u32),
     /// Time in hundredths of a second.
@@ -110,9 +110,9 @@ pub struct ClientHeader {
     /// test.
     pub window: u32,
     /// Amount or time that ends the test.
-    pub amount: Amount,
+    pub amount: Iperf2Amount,
     /// Version of the client; `None` in the first form.
-    pub version: Option<Version>,
+    pub version: Option<Iperf2Version>,
     /// The client reads the server's answer.
     pub wants_answer: bool,
     /// Rate of the client, which a sending server also uses; 0 where it is not limited.
@@ -157,7 +157,7 @@ pub enum HeaderError {
 /// # Errors
 /// [`HeaderError`] when the flags are those of a header, but its fields are invalid.
 pub fn opening(bytes: &[u8]) -> Result<Opening, HeaderError> {
-    let Some(flags) = word(bytes, 0) else { return Ok(Opening::Needs(4)) };
+    let Some(flags) = read_be_u32(bytes, 0) else { return Ok(Opening::Needs(4)) };
     if is_bounce(flags) {
         return match Bounce::parse(bytes) {
             Some(first) => Ok(Opening::Bounce(first)),
@@ -183,7 +183,7 @@ pub fn opening(bytes: &[u8]) -> Result<Opening, HeaderError> {
 }
 
 fn parse(flags: u32, header: &[u8]) -> Result<ClientHeader, HeaderError> {
-    let at = |offset| word(header, offset).unwrap_or(0);
+    let at = |offset| read_be_u32(header, offset).unwrap_or(0);
     let extended = flags & (EXTEND | VERSION2) != 0;
     let upper = if extended { (at(32) >> 16) as u16 } else { 0 };
     let second = flags & VERSION2 != 0;
@@ -199,7 +199,7 @@ fn parse(flags: u32, header: &[u8]) -> Result<ClientHeader, HeaderError> {
     if listens && listen_port.is_none_or(|port| port == 0) {
         return Err(HeaderError::Port(at(8)));
     }
-    let version = extended.then(|| Version { upper: at(36), lower: at(40) });
+    let version = extended.then(|| Iperf2Version { upper: at(36), lower: at(40) });
     Ok(ClientHeader {
         mode,
         threads: at(4),
@@ -223,13 +223,17 @@ pub(super) fn wall_us(seconds: u32, micros: u32) -> u64 {
 }
 
 /// Parses the amount field: a negative value is a time in units of 10 ms.
-const fn amount(field: u32) -> Amount {
-    if field >> 31 == 0 { Amount::Bytes(field) } else { Amount::Centiseconds(field.wrapping_neg()) }
+const fn amount(field: u32) -> Iperf2Amount {
+    if field >> 31 == 0 {
+        Iperf2Amount::Bytes(field)
+    } else {
+        Iperf2Amount::Centiseconds(field.wrapping_neg())
+    }
 }
 
 impl ClientHeader {
     /// Header of a test by this program, with the extension of 2.1.8.
-    pub const fn new(mode: Mode, amount: Amount) -> Self {
+    pub const fn new(mode: Mode, amount: Iperf2Amount) -> Self {
         Self {
             mode,
             threads: 1,
@@ -261,8 +265,8 @@ impl ClientHeader {
         };
         let timed = if self.trip_times.is_some() { UPPER_TRIP_TIMES } else { 0 };
         let amount = match self.amount {
-            Amount::Bytes(bytes) => bytes & 0x7fff_ffff,
-            Amount::Centiseconds(count) => count.clamp(1, 1 << 31).wrapping_neg(),
+            Iperf2Amount::Bytes(bytes) => bytes & 0x7fff_ffff,
+            Iperf2Amount::Centiseconds(count) => count.clamp(1, 1 << 31).wrapping_neg(),
         };
         let version = self.version.unwrap_or_default();
         let length = if self.trip_times.is_some() { TIMED_BYTES } else { EXTENDED_BYTES };
@@ -301,7 +305,9 @@ pub(super) fn mark_for_udp(header: &mut [u8], before: usize) {
     const WIDE_NUMBERS: u32 = 0x0800_0000;
     /// Flag: the upper flags are those of a UDP test.
     const UDP_TEST: u32 = 0x2000_0000;
-    let (Some(flags), Some(upper)) = (word(header, 0), word(header, 32)) else { return };
+    let (Some(flags), Some(upper)) = (read_be_u32(header, 0), read_be_u32(header, 32)) else {
+        return;
+    };
     let timed = upper >> 16 & u32::from(UPPER_TRIP_TIMES) != 0;
     let full_duplex = upper >> 16 & u32::from(UPPER_FULL_DUPLEX) != 0;
     let test = if timed || flags & VERSION2 != 0 { UDP_TEST } else { 0 };

@@ -26,13 +26,13 @@ mod udp_opening;
 mod udp_server;
 mod udp_tally;
 
-pub use answer::{ANSWER_BYTES, Answer};
+pub use answer::{ANSWER_BYTES, Iperf2Answer};
 pub use bounce::Bounce;
 pub use client::{CLOSE_TIMEOUT, Client, ClientTest, GRACE, PeerFault};
-pub use datagram::{Layout, Stamp};
+pub use datagram::{Iperf2DatagramLayout, Stamp};
 pub use header::{
-    Amount, ClientHeader, HEADER_BYTES_MAX, HeaderError, Mode, Opening, Version, WIRE_VERSION,
-    opening,
+    ClientHeader, HEADER_BYTES_MAX, HeaderError, Iperf2Amount, Iperf2Version, Mode, Opening,
+    WIRE_VERSION, opening,
 };
 pub use proof::{PROOF_BYTES, answered_cookie, cookie, cookie_answer, put_cookie};
 pub use report::{REPORT_BYTES, UdpReport};
@@ -59,7 +59,7 @@ mod tests;
 mod udp_tests;
 
 /// The big-endian word at `offset`.
-fn word(bytes: &[u8], offset: usize) -> Option<u32> {
+fn read_be_u32(bytes: &[u8], offset: usize) -> Option<u32> {
     let field = bytes.get(offset..)?.first_chunk::<4>()?;
     Some(u32::from_be_bytes(*field))
 }

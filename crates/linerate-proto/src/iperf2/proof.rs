@@ -50,20 +50,20 @@ pub fn answered_cookie(datagram: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Amount, ClientHeader, Layout, Mode, UdpSender};
+    use super::super::{ClientHeader, Iperf2Amount, Iperf2DatagramLayout, Mode, UdpSender};
     use super::*;
 
     #[test]
     fn a_cookie_stands_behind_the_header_also_with_trip_times() {
-        let header = ClientHeader::new(Mode::Reverse, Amount::Centiseconds(100));
+        let header = ClientHeader::new(Mode::Reverse, Iperf2Amount::Centiseconds(100));
         for trip_times in [None, Some(1_000_000)] {
             let sender = UdpSender::new(ClientHeader { trip_times, ..header });
-            assert!(sender.head().len() <= MARK_AT);
+            assert!(sender.first_bytes().len() <= MARK_AT);
             let mut datagram = sender.buffer(PROOF_BYTES);
             assert_eq!(cookie(&datagram), None, "digits are no cookie");
             put_cookie(&mut datagram, 0x0123_4567_89ab_cdef);
             assert_eq!(cookie(&datagram), Some(0x0123_4567_89ab_cdef));
-            assert_eq!(datagram[..sender.head().len()], sender.head());
+            assert_eq!(datagram[..sender.first_bytes().len()], sender.first_bytes());
         }
     }
 
@@ -71,8 +71,8 @@ mod tests {
     fn an_answer_is_told_from_data_by_its_number() {
         let answer = cookie_answer(77);
         assert_eq!(
-            (answer.len(), Layout::from_first_datagram(&answer)),
-            (PROOF_BYTES, Layout::Wide)
+            (answer.len(), Iperf2DatagramLayout::from_first_datagram(&answer)),
+            (PROOF_BYTES, Iperf2DatagramLayout::Wide)
         );
         assert_eq!(answered_cookie(&answer), Some(77));
         for length in 0..PROOF_BYTES {

@@ -15,8 +15,8 @@
 //! are valid only between hosts with synchronised clocks, and present only with trip times. Old
 //! clients read the first 40 bytes and are sent no more.
 
-use super::word;
-use super::{Layout, Transit};
+use super::read_be_u32;
+use super::{Iperf2DatagramLayout, Transit};
 
 /// Bytes of a datagram with the report of 2.0.13 and newer: 16 + 112.
 pub const REPORT_BYTES: usize = 128;
@@ -50,8 +50,9 @@ pub struct UdpReport {
 
 impl UdpReport {
     /// The datagram that carries the report.
-    pub fn to_bytes(self, layout: Layout) -> Vec<u8> {
-        let (wide, early) = (layout == Layout::Wide, layout == Layout::Early);
+    pub fn to_bytes(self, layout: Iperf2DatagramLayout) -> Vec<u8> {
+        let (wide, early) =
+            (layout == Iperf2DatagramLayout::Wide, layout == Iperf2DatagramLayout::Early);
         let transit = self.transit.filter(|_| wide);
         let (seconds, micros) = (self.span_us / 1_000_000, self.span_us % 1_000_000);
         let flags = VALID | if wide { WIDE } else { 0 } | if transit.is_some() { TIMED } else { 0 };
@@ -67,7 +68,7 @@ impl UdpReport {
             self.jitter_us / 1_000_000,
             self.jitter_us % 1_000_000,
         ];
-        let mut bytes = vec![0; layout.bytes()];
+        let mut bytes = vec![0; layout.header_offset()];
         let mut push = |word: u64| bytes.extend_from_slice(&(word as u32).to_be_bytes());
         let (counts, jitter) = first.split_at(8);
         counts.iter().copied().for_each(&mut push);
@@ -79,7 +80,8 @@ impl UdpReport {
             (0..EARLY_TRANSIT_WORDS).for_each(|_| push(0));
         }
         if wide {
-            let words = transit.map(|transit| transit.words(self.span_us)).unwrap_or_default();
+            let words =
+                transit.map(|transit| transit.report_words(self.span_us)).unwrap_or_default();
             words.into_iter().map(u64::from).for_each(&mut push);
             let high = [self.lost, self.out_of_order, self.datagrams];
             high.into_iter().for_each(|word| push(word >> 32));
@@ -90,12 +92,12 @@ impl UdpReport {
     /// Parses a server's datagram of any layout; `None` when it is no report.
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         // The field at 16 of a narrow report is the high half of its bytes: never with this bit.
-        let flags_at = |offset| word(datagram, offset).filter(|flags| flags & VALID != 0);
+        let flags_at = |offset| read_be_u32(datagram, offset).filter(|flags| flags & VALID != 0);
         // A datagram whose number ends the test has all ones there: a busy 2.1.8 may send it back.
         let narrow = || flags_at(12).filter(|flags| *flags != u32::MAX);
         let base = if flags_at(16).is_some() { 16 } else { narrow().map(|_| 12)? };
-        let at = |offset: usize| word(datagram, base + offset).map(u64::from);
-        let flags = word(datagram, base)?;
+        let at = |offset: usize| read_be_u32(datagram, base + offset).map(u64::from);
+        let flags = read_be_u32(datagram, base)?;
         let high = |offset| match flags & WIDE {
             0 => 0,
             _ => at(offset).unwrap_or(0) << 32,

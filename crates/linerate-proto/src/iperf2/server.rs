@@ -10,10 +10,12 @@ use std::time::Duration;
 use linerate_core::time::MonoTime;
 
 use super::{
-    Answer, Bounce, ClientHeader, HEADER_BYTES_MAX, HeaderError, Mode, Opening, WIRE_VERSION,
+    Bounce, ClientHeader, HEADER_BYTES_MAX, HeaderError, Iperf2Answer, Mode, Opening, WIRE_VERSION,
     opening,
 };
-use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Wants};
+use crate::dialect::{
+    FlowState, Input, Machine, Output, TestFailureReason, TestIntervalTimer, Wants,
+};
 
 /// Time-out for the first bytes, by which the client's program is detected.
 pub const FIRST_BYTES: Duration = Duration::from_secs(5);
@@ -41,7 +43,7 @@ pub enum Request {
 
 impl Request {
     /// Direction of the data; both directions in a latency test.
-    pub const fn mode(&self) -> Mode {
+    pub const fn test_mode(&self) -> Mode {
         match self {
             Self::Plain => Mode::Forward,
             Self::Header(header) => header.mode,
@@ -82,7 +84,7 @@ impl std::fmt::Display for BounceResult {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum Iperf2ServerStage {
     FirstBytes {
         until: MonoTime,
     },
@@ -107,14 +109,14 @@ enum Stage {
 
 /// State machine of the server of a TCP connection.
 pub struct Server {
-    stage: Stage,
+    stage: Iperf2ServerStage,
     out: VecDeque<Output<Self>>,
     /// Received bytes that have not been parsed yet.
     bytes: Vec<u8>,
     request: Request,
     terms: Option<Terms>,
     begin: MonoTime,
-    beat: Option<Beat>,
+    beat: Option<TestIntervalTimer>,
     moved: u64,
     bounced: BounceResult,
     /// The server's own stream, after the client's, has begun.
@@ -125,7 +127,7 @@ impl Server {
     /// A server on a connection accepted at `now`.
     pub fn new(now: MonoTime) -> Self {
         Self {
-            stage: Stage::FirstBytes { until: now + FIRST_BYTES },
+            stage: Iperf2ServerStage::FirstBytes { until: now + FIRST_BYTES },
             out: VecDeque::new(),
             bytes: Vec::new(),
             request: Request::Plain,
@@ -149,66 +151,69 @@ impl Server {
             // not occupy a slot of the server.
             Ok(Opening::Plain) if self.bytes.len() >= HEADER_BYTES_MAX => Request::Plain,
             Ok(Opening::Plain | Opening::Needs(_)) => return,
-            Err(error) => return self.fail_with(Reason::Peer(error)),
+            Err(error) => return self.fail_with(TestFailureReason::Peer(error)),
         };
         self.request = request;
         self.out.push_back(Output::Decide(Box::new(request)));
-        self.stage = Stage::Deciding;
+        self.stage = Iperf2ServerStage::Deciding;
     }
 
-    fn start(&mut self, now: MonoTime, terms: Terms) {
+    fn start_test(&mut self, now: MonoTime, terms: Terms) {
         (self.begin, self.terms) = (now, Some(terms));
         match self.request {
             Request::Bounce(_) => {
-                self.stage = Stage::Bouncing { idle_at: now + IDLE, held: None };
+                self.stage = Iperf2ServerStage::Bouncing { idle_at: now + IDLE, held: None };
                 return self.answer_requests(now);
             }
             Request::Header(header)
                 if header.wants_answer
                     && !matches!(header.mode, Mode::Reverse | Mode::FullDuplex) =>
             {
-                let answer = Answer { version: WIRE_VERSION };
+                let answer = Iperf2Answer { version: WIRE_VERSION };
                 self.out.push_back(Output::Send(answer.to_bytes().to_vec()));
             }
             _ => {}
         }
         self.out.push_back(Output::Open);
-        self.stage = Stage::Opening { until: now + OPENING_MAX };
+        self.stage = Iperf2ServerStage::Opening { until: now + OPENING_MAX };
     }
 
     fn opened(&mut self, now: MonoTime) {
         self.out.extend([Output::Begin, Output::Start]);
         self.begin = now;
-        self.beat = self.terms.map(|terms| Beat::new(now, terms.interval, Duration::ZERO));
+        self.beat =
+            self.terms.map(|terms| TestIntervalTimer::new(now, terms.interval, Duration::ZERO));
         self.moved = 0;
-        self.stage = Stage::Running { idle_at: now + IDLE };
+        self.stage = Iperf2ServerStage::Running { idle_at: now + IDLE };
     }
 
     fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
         match &mut self.stage {
-            Stage::FirstBytes { until } if now >= *until => {
+            Iperf2ServerStage::FirstBytes { until } if now >= *until => {
                 let awaited = "first bytes of";
-                self.fail_with(Reason::Silent { awaited, within: FIRST_BYTES });
+                self.fail_with(TestFailureReason::Silent { awaited, within: FIRST_BYTES });
             }
-            Stage::Opening { until } if now >= *until => {
+            Iperf2ServerStage::Opening { until } if now >= *until => {
                 let awaited = "open streams to";
-                self.fail_with(Reason::Silent { awaited, within: OPENING_MAX });
+                self.fail_with(TestFailureReason::Silent { awaited, within: OPENING_MAX });
             }
-            Stage::Running { .. } | Stage::Leaving { .. } if flow.done => self.end_streams(now),
-            Stage::Running { idle_at } => {
+            Iperf2ServerStage::Running { .. } | Iperf2ServerStage::Leaving { .. } if flow.done => {
+                self.end_streams(now)
+            }
+            Iperf2ServerStage::Running { idle_at } => {
                 if flow.moved != self.moved {
                     (self.moved, *idle_at) = (flow.moved, now + IDLE);
                 }
                 let over = now >= *idle_at || self.is_overdue(now);
                 if let Some(beat) = &mut self.beat {
-                    beat.due(now, &mut self.out);
+                    beat.push_due_outputs(now, &mut self.out);
                 }
                 if over {
                     self.stop_streams(now);
                 }
             }
-            Stage::Leaving { until } if now >= *until => self.end_streams(now),
-            Stage::Bouncing { idle_at, .. } => {
+            Iperf2ServerStage::Leaving { until } if now >= *until => self.end_streams(now),
+            Iperf2ServerStage::Bouncing { idle_at, .. } => {
                 if now >= *idle_at || self.is_overdue(now) {
                     return self.finish();
                 }
@@ -226,16 +231,18 @@ impl Server {
     fn stop_streams(&mut self, now: MonoTime) {
         self.out.push_back(Output::Halt);
         self.sends_back = true;
-        self.stage = Stage::Leaving { until: now + LEAVE_MAX };
+        self.stage = Iperf2ServerStage::Leaving { until: now + LEAVE_MAX };
     }
 
     /// Ends the test after its streams have ended, or opens the server's own stream (`-r`).
     fn end_streams(&mut self, now: MonoTime) {
         self.out.extend([Output::Sample, Output::Ended]);
-        if self.request.mode() == Mode::TradeOff && !std::mem::replace(&mut self.sends_back, true) {
+        if self.request.test_mode() == Mode::TradeOff
+            && !std::mem::replace(&mut self.sends_back, true)
+        {
             self.begin = now;
             self.out.push_back(Output::Open);
-            self.stage = Stage::Opening { until: now + OPENING_MAX };
+            self.stage = Iperf2ServerStage::Opening { until: now + OPENING_MAX };
         } else {
             self.finish();
         }
@@ -245,7 +252,7 @@ impl Server {
     fn answer_requests(&mut self, now: MonoTime) {
         let (Request::Bounce(first), Some(terms)) = (self.request, self.terms) else { return };
         let (length, reply) = (first.request_bytes as usize, first.reply_bytes as usize);
-        while let Stage::Bouncing { held, .. } = self.stage {
+        while let Iperf2ServerStage::Bouncing { held, .. } = self.stage {
             let Some((received, due)) = held else {
                 if self.bytes.len() < length {
                     return;
@@ -254,7 +261,10 @@ impl Server {
                     return self.finish();
                 }
                 let hold = Duration::from_micros(first.hold_us.into()).min(HOLD_MAX);
-                self.stage = Stage::Bouncing { idle_at: now + IDLE, held: Some((now, now + hold)) };
+                self.stage = Iperf2ServerStage::Bouncing {
+                    idle_at: now + IDLE,
+                    held: Some((now, now + hold)),
+                };
                 continue;
             };
             if now < due {
@@ -262,29 +272,29 @@ impl Server {
             }
             let mut request: Vec<u8> = self.bytes.drain(..length).collect();
             let wall_us =
-                |at: MonoTime| at.nanos().saturating_add_signed(terms.wall_offset_ns) / 1000;
+                |at: MonoTime| at.as_nanos().saturating_add_signed(terms.wall_offset_ns) / 1000;
             request.resize(length.max(reply), 0);
-            Bounce::stamp(&mut request, wall_us(received), wall_us(now));
+            Bounce::write_server_times(&mut request, wall_us(received), wall_us(now));
             request.truncate(reply);
             self.out.push_back(Output::Send(request));
             self.bounced.replies += 1;
             self.bounced.request_bytes += length as u64;
             self.bounced.span_ns = received.nanos_since(self.begin);
-            self.stage = Stage::Bouncing { idle_at: now + IDLE, held: None };
+            self.stage = Iperf2ServerStage::Bouncing { idle_at: now + IDLE, held: None };
         }
     }
 
     fn finish(&mut self) {
-        if matches!(self.stage, Stage::Bouncing { .. }) {
+        if matches!(self.stage, Iperf2ServerStage::Bouncing { .. }) {
             self.out.push_back(Output::News(self.bounced));
         }
         self.out.push_back(Output::Finished);
-        self.stage = Stage::Over;
+        self.stage = Iperf2ServerStage::Over;
     }
 
-    fn fail_with(&mut self, reason: Reason<HeaderError>) {
+    fn fail_with(&mut self, reason: TestFailureReason<HeaderError>) {
         self.out.push_back(Output::Failed(reason));
-        self.stage = Stage::Over;
+        self.stage = Iperf2ServerStage::Over;
     }
 }
 
@@ -301,27 +311,29 @@ impl Machine for Server {
             Input::Bytes(bytes) => {
                 self.bytes.extend_from_slice(bytes);
                 match self.stage {
-                    Stage::FirstBytes { .. } => self.identify(false),
+                    Iperf2ServerStage::FirstBytes { .. } => self.identify(false),
                     _ => self.answer_requests(now),
                 }
             }
             Input::Closed => match self.stage {
-                Stage::FirstBytes { .. } => self.identify(true),
-                Stage::Bouncing { .. } => self.finish(),
+                Iperf2ServerStage::FirstBytes { .. } => self.identify(true),
+                Iperf2ServerStage::Bouncing { .. } => self.finish(),
                 _ => {}
             },
-            Input::Decided(Ok(terms)) => self.start(now, terms),
+            Input::Decided(Ok(terms)) => self.start_test(now, terms),
             Input::Opened => self.opened(now),
             Input::Look(flow) => self.check_state(now, &flow),
             Input::Stop => match self.stage {
-                Stage::FirstBytes { .. } | Stage::Deciding | Stage::Opening { .. } => {
-                    self.fail_with(Reason::Stopped);
+                Iperf2ServerStage::FirstBytes { .. }
+                | Iperf2ServerStage::Deciding
+                | Iperf2ServerStage::Opening { .. } => {
+                    self.fail_with(TestFailureReason::Stopped);
                 }
-                Stage::Running { .. } => self.stop_streams(now),
-                Stage::Bouncing { .. } => self.finish(),
-                Stage::Leaving { .. } | Stage::Over => {}
+                Iperf2ServerStage::Running { .. } => self.stop_streams(now),
+                Iperf2ServerStage::Bouncing { .. } => self.finish(),
+                Iperf2ServerStage::Leaving { .. } | Iperf2ServerStage::Over => {}
             },
-            Input::GiveUp(_) => self.stage = Stage::Over,
+            Input::GiveUp(_) => self.stage = Iperf2ServerStage::Over,
             Input::Tell(_) => {}
             Input::Decided(Err(never)) => match never {},
             Input::Counted(never) => match *never {},
@@ -332,22 +344,23 @@ impl Machine for Server {
         self.out.pop_front()
     }
 
-    fn wants(&self) -> Wants {
+    fn wait_conditions(&self) -> Wants {
         let wake_at = match self.stage {
-            Stage::FirstBytes { until } | Stage::Opening { until } | Stage::Leaving { until } => {
-                Some(until)
-            }
-            Stage::Running { .. } => self.beat.map(|beat| beat.next()),
-            Stage::Bouncing { held, .. } => held.map(|(_, due)| due),
-            Stage::Deciding | Stage::Over => None,
+            Iperf2ServerStage::FirstBytes { until }
+            | Iperf2ServerStage::Opening { until }
+            | Iperf2ServerStage::Leaving { until } => Some(until),
+            Iperf2ServerStage::Running { .. } => self.beat.map(|beat| beat.next()),
+            Iperf2ServerStage::Bouncing { held, .. } => held.map(|(_, due)| due),
+            Iperf2ServerStage::Deciding | Iperf2ServerStage::Over => None,
         };
         let reads = match self.stage {
-            Stage::FirstBytes { .. } => true,
-            Stage::Bouncing { held, .. } => held.is_none(),
+            Iperf2ServerStage::FirstBytes { .. } => true,
+            Iperf2ServerStage::Bouncing { held, .. } => held.is_none(),
             _ => false,
         };
         // A latency test is woken by its requests.
-        let look = if matches!(self.stage, Stage::Bouncing { .. }) { LOOK * 10 } else { LOOK };
+        let look =
+            if matches!(self.stage, Iperf2ServerStage::Bouncing { .. }) { LOOK * 10 } else { LOOK };
         Wants { wake_at, look, reads }
     }
 }

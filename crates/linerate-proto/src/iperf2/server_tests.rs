@@ -1,6 +1,6 @@
 //! The steps of a server's machine that no simulated client asks for.
 
-use super::super::Amount;
+use super::super::Iperf2Amount;
 use super::*;
 
 fn at(ms: u64) -> MonoTime {
@@ -38,7 +38,7 @@ fn wanted(server: &mut Server) -> (Vec<&'static str>, Vec<u8>) {
 fn a_tradeoff_is_answered_and_sends_once_the_client_has_ended() {
     let header = ClientHeader {
         listen_port: 5002,
-        ..ClientHeader::new(Mode::TradeOff, Amount::Centiseconds(10))
+        ..ClientHeader::new(Mode::TradeOff, Iperf2Amount::Centiseconds(10))
     };
     let mut server = Server::new(at(0));
     let bytes = header.to_bytes();
@@ -48,7 +48,7 @@ fn a_tradeoff_is_answered_and_sends_once_the_client_has_ended() {
     assert_eq!(wanted(&mut server).0, ["decide"]);
     server.handle(at(3), Input::Decided(Ok(terms())));
     let (names, sent) = wanted(&mut server);
-    assert_eq!((names, Answer::parse(&sent).is_some()), (vec!["send", "open"], true));
+    assert_eq!((names, Iperf2Answer::parse(&sent).is_some()), (vec!["send", "open"], true));
     let done = Input::Look(FlowState { done: true, ..FlowState::default() });
     server.handle(at(4), Input::Opened);
     assert_eq!(wanted(&mut server).0, ["start", "start"]);
@@ -70,7 +70,7 @@ fn a_request_goes_back_after_its_hold_with_the_times_of_the_wall_clock() {
     server.handle(at(1), Input::Bytes(&request));
     server.handle(at(1), Input::Decided(Ok(terms())));
     assert_eq!(wanted(&mut server).0, ["decide"]);
-    assert_eq!(server.wants().wake_at, Some(at(6)));
+    assert_eq!(server.wait_conditions().wake_at, Some(at(6)));
     server.handle(at(6), Input::Look(FlowState::default()));
     let (names, sent) = wanted(&mut server);
     assert_eq!((names, sent.len()), (vec!["send"], 48));

@@ -16,8 +16,8 @@ fn extension(upper: &str) -> String {
 }
 
 /// Headers recorded from `iperf -c` of Debian's iperf 2.1.8, by its flags.
-fn recorded() -> Vec<(&'static str, String, Mode, Amount)> {
-    let second = Amount::Centiseconds(100);
+fn recorded() -> Vec<(&'static str, String, Mode, Iperf2Amount)> {
+    let second = Iperf2Amount::Centiseconds(100);
     let of = |first: &str, upper| format!("{first}{}", extension(upper));
     vec![
         (
@@ -30,7 +30,7 @@ fn recorded() -> Vec<(&'static str, String, Mode, Amount)> {
             "-n 50000 -l 20000",
             of("40010078 00000001 0000a737 00004e20 00000000 0000c350", "0000"),
             Mode::Forward,
-            Amount::Bytes(50_000),
+            Iperf2Amount::Bytes(50_000),
         ),
         (
             "-R -t 1",
@@ -98,7 +98,7 @@ fn a_header_of_the_first_form_has_24_bytes_and_asks_for_no_answer() {
     // iperf 2.0.5 -d: port 5001 is 0x1389, 10 s are -1000 hundredths.
     let wire = bytes("80000001 00000001 00001389 00000000 00000000 fffffc18");
     let read = header(&wire);
-    assert_eq!((read.mode, read.amount), (Mode::Dual, Amount::Centiseconds(1000)));
+    assert_eq!((read.mode, read.amount), (Mode::Dual, Iperf2Amount::Centiseconds(1000)));
     assert_eq!((read.listen_port, read.version, read.length), (5001, None, 24));
     assert!(!read.wants_answer);
 }
@@ -150,11 +150,13 @@ fn a_header_too_short_for_its_flags_or_without_a_port_to_connect_to_is_an_error(
 
 #[test]
 fn an_amount_keeps_its_unit_at_the_ends_of_its_range() {
-    for amount in [Amount::Bytes(0), Amount::Bytes(0x7fff_ffff), Amount::Centiseconds(1)] {
+    for amount in
+        [Iperf2Amount::Bytes(0), Iperf2Amount::Bytes(0x7fff_ffff), Iperf2Amount::Centiseconds(1)]
+    {
         let wire = ClientHeader::new(Mode::Forward, amount).to_bytes();
         assert_eq!(header(&wire).amount, amount);
     }
-    let longest = Amount::Centiseconds(1 << 31);
+    let longest = Iperf2Amount::Centiseconds(1 << 31);
     let wire = ClientHeader::new(Mode::Forward, longest).to_bytes();
     assert_eq!(header(&wire).amount, longest);
 }
@@ -165,11 +167,11 @@ const ANSWER: &str = "00000002 0000001c 00000000 00020001 00080003 00000000 0000
 #[test]
 fn the_recorded_answer_is_read_and_written_to_the_byte() {
     let wire = bytes(ANSWER);
-    let answer = Answer::parse(&wire).expect("an answer");
+    let answer = Iperf2Answer::parse(&wire).expect("an answer");
     assert_eq!(answer.version, WIRE_VERSION);
     assert_eq!(answer.to_bytes().as_slice(), wire);
     for cut in 0..wire.len() {
-        assert_eq!(Answer::parse(&wire[..cut]), None, "cut at {cut}");
+        assert_eq!(Iperf2Answer::parse(&wire[..cut]), None, "cut at {cut}");
     }
-    assert_eq!(Answer::parse(&[0xff; 64]), None);
+    assert_eq!(Iperf2Answer::parse(&[0xff; 64]), None);
 }

@@ -4,7 +4,7 @@
 //! Mean and squares follow Welford's recurrence (Knuth, TAOCP vol. 2, §4.2.2), as in iperf 2.1, so
 //! that reports agree with its own.
 
-use super::word;
+use super::read_be_u32;
 
 /// Words of the transit times in a report.
 pub(super) const WORDS: usize = 15;
@@ -42,7 +42,7 @@ impl Transit {
     }
 
     /// The 15 words of a report on a test of `span_us`.
-    pub(super) fn words(self, span_us: u64) -> [u32; WORDS] {
+    pub(super) fn report_words(self, span_us: u64) -> [u32; WORDS] {
         let sum_us = self.mean_us * f64::from(self.n);
         let times = [self.min_us, self.max_us, sum_us.round() as i64, self.mean_us.round() as i64];
         let mut words = [0; WORDS];
@@ -61,7 +61,7 @@ impl Transit {
 
     /// Parses the words of a report; `None` where no datagram was counted or a field is invalid.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let at = |index: usize| word(bytes, index * 4);
+        let at = |index: usize| read_be_u32(bytes, index * 4);
         let time = |index| {
             let (seconds, micros) = (at(index)?.cast_signed(), at(index + 1)?.cast_signed());
             let sound = micros.unsigned_abs() < 1_000_000;
@@ -100,7 +100,7 @@ mod tests {
         let mut transit = Transit::default();
         [-1_500_000, -500_000].into_iter().for_each(|us| transit.record(us));
         let bytes: Vec<u8> =
-            transit.words(2_000_000).into_iter().flat_map(u32::to_be_bytes).collect();
+            transit.report_words(2_000_000).into_iter().flat_map(u32::to_be_bytes).collect();
         let read = Transit::parse(&bytes).expect("two delays");
         assert_eq!((read.min_us, read.max_us, read.n), (-1_500_000, -500_000, 2));
         assert!((read.mean_us + 1_000_000.0).abs() < 1e-9, "{read:?}");

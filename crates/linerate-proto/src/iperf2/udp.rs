@@ -3,7 +3,7 @@
 //! Lost, out of order and jitter are counted as in iperf 2, so that users can compare reports: a
 //! duplicate counts as out of order, and each datagram out of order reduces the lost by one.
 
-use super::datagram::{Layout, Stamp, client_header};
+use super::datagram::{Iperf2DatagramLayout, Stamp, client_header};
 use super::header::{UDP_START, mark_for_udp};
 use super::{ClientHeader, Transit, UdpReport};
 
@@ -33,7 +33,7 @@ pub enum UdpDatagramKind {
 /// Counters of the datagrams of one client.
 #[derive(Clone, Debug, Default)]
 pub struct UdpReceiver {
-    layout: Option<Layout>,
+    layout: Option<Iperf2DatagramLayout>,
     header: Option<ClientHeader>,
     first_us: u64,
     last_us: u64,
@@ -49,14 +49,15 @@ pub struct UdpReceiver {
 }
 
 impl UdpReceiver {
-    /// Counts a datagram of `length` bytes that begins with `bytes` and arrived at `now_us` of any
+    /// Counts a datagram of `length` bytes that begins with `header_offset` and arrived at `now_us` of any
     /// clock; with trip times, of the wall clock.
-    pub fn count(&mut self, bytes: &[u8], length: usize, now_us: u64) -> UdpDatagramKind {
+    pub fn count_datagram(&mut self, bytes: &[u8], length: usize, now_us: u64) -> UdpDatagramKind {
         if length < SHORTEST {
             return UdpDatagramKind::Foreign;
         }
         let first = self.layout.is_none();
-        let layout = self.layout.unwrap_or_else(|| Layout::from_first_datagram(bytes));
+        let layout =
+            self.layout.unwrap_or_else(|| Iperf2DatagramLayout::from_first_datagram(bytes));
         let Some(stamp) = Stamp::parse(bytes, layout) else { return UdpDatagramKind::Foreign };
         let number = stamp.number.checked_abs().unwrap_or(i64::MAX);
         if number.saturating_sub(self.highest) > AHEAD_MAX {
@@ -122,7 +123,7 @@ impl UdpReceiver {
     }
 
     /// True once the client's end has arrived.
-    pub const fn ended(&self) -> bool {
+    pub const fn has_ended(&self) -> bool {
         self.ended
     }
 
@@ -141,7 +142,7 @@ impl UdpReceiver {
 
     /// The datagram that answers the end, in the client's layout.
     pub fn report(&self) -> Vec<u8> {
-        self.counts().to_bytes(self.layout.unwrap_or(Layout::Wide))
+        self.counts().to_bytes(self.layout.unwrap_or(Iperf2DatagramLayout::Wide))
     }
 }
 
@@ -161,19 +162,19 @@ impl UdpSender {
     /// A buffer for datagrams of `length` bytes, with the header where there is room for it.
     pub fn buffer(&self, length: usize) -> Vec<u8> {
         let mut buffer = super::pattern(length.max(SHORTEST));
-        let head = self.head();
+        let head = self.first_bytes();
         let room = buffer.len().min(head.len());
         buffer[..room].copy_from_slice(&head[..room]);
         buffer
     }
 
     /// First bytes of every datagram: number and time, still 0, and the header.
-    pub fn head(&self) -> Vec<u8> {
-        let mut head = vec![0; Layout::Wide.bytes()];
+    pub fn first_bytes(&self) -> Vec<u8> {
+        let mut head = vec![0; Iperf2DatagramLayout::Wide.header_offset()];
         let mut header = self.header.to_bytes();
-        mark_for_udp(&mut header, Layout::Wide.bytes());
+        mark_for_udp(&mut header, Iperf2DatagramLayout::Wide.header_offset());
         if let Some(start_us) = self.header.trip_times {
-            header.truncate(FIRST_BYTES_MIN - Layout::Wide.bytes());
+            header.truncate(FIRST_BYTES_MIN - Iperf2DatagramLayout::Wide.header_offset());
             header.resize(UDP_START, 0);
             let words = [(start_us / 1_000_000) as u32, (start_us % 1_000_000) as u32];
             header.extend(words.into_iter().flat_map(u32::to_be_bytes));
@@ -188,7 +189,7 @@ impl UdpSender {
     }
 
     /// Writes number and time of the next datagram.
-    pub fn stamp(&mut self, buffer: &mut [u8], sent_us: u64) {
+    pub fn stamp_datagram(&mut self, buffer: &mut [u8], sent_us: u64) {
         Stamp { number: self.next, sent_us }.write(buffer);
         self.next += 1;
     }

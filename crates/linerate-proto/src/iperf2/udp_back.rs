@@ -41,23 +41,23 @@ impl UdpBack {
 
     /// First bytes of the datagrams of a stream that starts at `now`: digits, or with trip times a
     /// header with the start time.
-    pub fn head(&self, now: MonoTime) -> Vec<u8> {
+    pub fn first_bytes(&self, now: MonoTime) -> Vec<u8> {
         if self.header.trip_times.is_none() {
             return pattern(FIRST_BYTES_MIN);
         }
         let full = self.header.mode == Mode::FullDuplex;
         let mode = if full { Mode::FullDuplex } else { Mode::Forward };
         let trip_times = Some(self.wall_us(now));
-        UdpSender::new(ClientHeader { trip_times, mode, ..self.header }).head()
+        UdpSender::new(ClientHeader { trip_times, mode, ..self.header }).first_bytes()
     }
 
     const fn wall_us(&self, now: MonoTime) -> u64 {
-        now.nanos().saturating_add_signed(self.wall_offset_ns) / 1000
+        now.as_nanos().saturating_add_signed(self.wall_offset_ns) / 1000
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum Iperf2BackStage {
     /// The first datagram is repeated for a while after a port unreachable: a client listens in a
     /// separate thread, which may start after its header has arrived here.
     Beginning {
@@ -82,7 +82,7 @@ enum Stage {
 pub(super) struct Back<M: Machine> {
     terms: UdpBack,
     head: Vec<u8>,
-    stage: Stage,
+    stage: Iperf2BackStage,
     /// The stream was told to end.
     ends: bool,
     /// Outputs for the machine of the test.
@@ -92,12 +92,12 @@ pub(super) struct Back<M: Machine> {
 impl<M: Machine<Report = UdpReport>> Back<M> {
     /// A stream whose socket is open at `now`.
     pub(super) fn new(now: MonoTime, terms: UdpBack) -> Self {
-        let head = terms.head(now);
-        let (stage, ends, out) = (Stage::Sending, false, VecDeque::new());
+        let head = terms.first_bytes(now);
+        let (stage, ends, out) = (Iperf2BackStage::Sending, false, VecDeque::new());
         let mut back = Self { terms, head, stage, ends, out };
         if terms.has_own_stream() {
             let (until, next, left) = (now + LISTENING, now, terms.most);
-            back.stage = Stage::Beginning { until, next, left, sent: false };
+            back.stage = Iperf2BackStage::Beginning { until, next, left, sent: false };
             back.check_state(now);
         } else {
             back.out.push_back(Output::Start);
@@ -106,45 +106,50 @@ impl<M: Machine<Report = UdpReport>> Back<M> {
     }
 
     pub(super) const fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Over)
+        matches!(self.stage, Iperf2BackStage::Over)
     }
 
     /// True while datagrams of the client on this stream are read.
-    pub(super) const fn reads(&self) -> bool {
-        let waits = matches!(self.stage, Stage::Beginning { .. } | Stage::Ending { .. });
+    pub(super) const fn reads_datagrams(&self) -> bool {
+        let waits = matches!(
+            self.stage,
+            Iperf2BackStage::Beginning { .. } | Iperf2BackStage::Ending { .. }
+        );
         waits && self.terms.has_own_stream()
     }
 
     pub(super) fn wake_at(&self) -> Option<MonoTime> {
         match self.stage {
-            Stage::Beginning { until, next, .. } | Stage::Ending { until, next, .. } => {
-                Some(next.min(until))
-            }
-            Stage::Sending | Stage::Over => None,
+            Iperf2BackStage::Beginning { until, next, .. }
+            | Iperf2BackStage::Ending { until, next, .. } => Some(next.min(until)),
+            Iperf2BackStage::Sending | Iperf2BackStage::Over => None,
         }
     }
 
     pub(super) fn check_state(&mut self, now: MonoTime) {
         match self.stage {
-            Stage::Beginning { until, next, left, sent } if now >= next => {
+            Iperf2BackStage::Beginning { until, next, left, sent } if now >= next => {
                 if sent || left == 0 || now >= until {
-                    return self.start();
+                    return self.start_sending();
                 }
                 let mut first = end_datagram(&self.head, self.terms.size_bytes, 0, 0);
                 Stamp { number: 1, sent_us: self.terms.wall_us(now) }.write(&mut first);
                 self.out.push_back(Output::Send(first));
                 let (next, left, sent) = (now + REFUSAL, left - 1, true);
-                self.stage = Stage::Beginning { until, next, left, sent };
+                self.stage = Iperf2BackStage::Beginning { until, next, left, sent };
             }
-            Stage::Ending { until, .. } if now >= until => self.finish(),
-            Stage::Ending { next, .. } if now >= next => self.send_end(now),
-            Stage::Beginning { .. } | Stage::Ending { .. } | Stage::Sending | Stage::Over => {}
+            Iperf2BackStage::Ending { until, .. } if now >= until => self.finish(),
+            Iperf2BackStage::Ending { next, .. } if now >= next => self.send_end(now),
+            Iperf2BackStage::Beginning { .. }
+            | Iperf2BackStage::Ending { .. }
+            | Iperf2BackStage::Sending
+            | Iperf2BackStage::Over => {}
         }
     }
 
     /// Sends the end, at most as often as the terms allow.
     fn send_end(&mut self, now: MonoTime) {
-        let Stage::Ending { until, next, sent, times } = self.stage else { return };
+        let Iperf2BackStage::Ending { until, next, sent, times } = self.stage else { return };
         let reported = self.terms.has_own_stream();
         let most = self.terms.most.min(if reported { u64::MAX } else { ENDS });
         if times < most {
@@ -158,15 +163,19 @@ impl<M: Machine<Report = UdpReport>> Back<M> {
                 sent_us,
             )));
         }
-        self.stage =
-            Stage::Ending { until, next: next.max(now) + END_AGAIN, sent, times: times + 1 };
+        self.stage = Iperf2BackStage::Ending {
+            until,
+            next: next.max(now) + END_AGAIN,
+            sent,
+            times: times + 1,
+        };
         if !reported && times + 1 >= most {
             self.finish();
         }
     }
 
-    fn start(&mut self) {
-        self.stage = Stage::Sending;
+    fn start_sending(&mut self) {
+        self.stage = Iperf2BackStage::Sending;
         self.out.push_back(Output::Start);
         if self.ends {
             self.out.push_back(Output::StopSending);
@@ -174,37 +183,41 @@ impl<M: Machine<Report = UdpReport>> Back<M> {
     }
 
     fn finish(&mut self) {
-        self.stage = Stage::Over;
+        self.stage = Iperf2BackStage::Over;
         self.out.push_back(Output::Ended);
     }
 
     /// Repeats the first datagram later, after a port unreachable.
     pub(super) fn retry_first(&mut self, now: MonoTime) {
-        if let Stage::Beginning { until, left, sent: true, .. } = self.stage {
+        if let Iperf2BackStage::Beginning { until, left, sent: true, .. } = self.stage {
             let next = now + END_AGAIN;
-            self.stage = Stage::Beginning { until, next, left, sent: false };
+            self.stage = Iperf2BackStage::Beginning { until, next, left, sent: false };
         }
     }
 
     /// Stops sending data.
     pub(super) fn stop_sending(&mut self) {
-        if !std::mem::replace(&mut self.ends, true) && matches!(self.stage, Stage::Sending) {
+        if !std::mem::replace(&mut self.ends, true)
+            && matches!(self.stage, Iperf2BackStage::Sending)
+        {
             self.out.push_back(Output::StopSending);
         }
     }
 
     /// Starts the end after all data has been sent: `sent` datagrams, including the first.
     pub(super) fn begin_end(&mut self, now: MonoTime, sent: u64) {
-        if matches!(self.stage, Stage::Sending) {
+        if matches!(self.stage, Iperf2BackStage::Sending) {
             let until = now + REPORT_TIMEOUT;
-            self.stage = Stage::Ending { until, next: now, sent, times: 0 };
+            self.stage = Iperf2BackStage::Ending { until, next: now, sent, times: 0 };
             self.check_state(now);
         }
     }
 
     /// Handles a datagram of the client: its report ends the stream.
     pub(super) fn read_report(&mut self, bytes: &[u8]) {
-        if let (Stage::Ending { .. }, Some(report)) = (self.stage, UdpReport::parse(bytes)) {
+        if let (Iperf2BackStage::Ending { .. }, Some(report)) =
+            (self.stage, UdpReport::parse(bytes))
+        {
             self.out.push_back(Output::Peer(Box::new(report)));
             self.finish();
         }

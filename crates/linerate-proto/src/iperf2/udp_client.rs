@@ -12,10 +12,12 @@ use std::time::Duration;
 use linerate_core::time::MonoTime;
 
 use super::{
-    Amount, ClientHeader, Mode, PROOF_BYTES, Stamp, UdpReport, UdpSender, answered_cookie,
+    ClientHeader, Iperf2Amount, Mode, PROOF_BYTES, Stamp, UdpReport, UdpSender, answered_cookie,
     put_cookie,
 };
-use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Wants};
+use crate::dialect::{
+    FlowState, Input, Machine, Output, TestFailureReason, TestIntervalTimer, Wants,
+};
 
 /// Interval at which the request to send is repeated while no data arrives.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
@@ -44,7 +46,7 @@ pub struct UdpClientTest {
     /// Header in every datagram.
     pub header: ClientHeader,
     /// Amount or time of each stream that the server sends.
-    pub amounts: Vec<Amount>,
+    pub amounts: Vec<Iperf2Amount>,
     /// Payload of a datagram, in bytes.
     pub size_bytes: usize,
     /// Time for which senders send; `None` where an amount ends the test.
@@ -78,7 +80,7 @@ pub enum UdpNews {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum Iperf2UdpClientStage {
     Opening,
     /// The first stream asks a sending server for its cookie.
     Proving {
@@ -100,9 +102,9 @@ enum Stage {
 /// State machine of the client of a UDP test.
 pub struct UdpClient {
     test: UdpClientTest,
-    stage: Stage,
+    stage: Iperf2UdpClientStage,
     out: VecDeque<Output<Self>>,
-    beat: Option<Beat>,
+    beat: Option<TestIntervalTimer>,
     planned: Option<MonoTime>,
     /// The server's cookie, which proves this end's address; 0 without one.
     cookie: u64,
@@ -121,7 +123,7 @@ impl UdpClient {
     /// A client that starts at `now`, before its streams are open.
     pub fn new(now: MonoTime, test: UdpClientTest) -> Self {
         Self {
-            stage: Stage::Opening,
+            stage: Iperf2UdpClientStage::Opening,
             out: VecDeque::from([Output::Open]),
             beat: None,
             planned: None,
@@ -139,7 +141,9 @@ impl UdpClient {
 
     fn opened(&mut self, now: MonoTime) {
         match self.test.header.mode {
-            Mode::Reverse => self.stage = Stage::Proving { until: now + FIRST_DATA, next: now },
+            Mode::Reverse => {
+                self.stage = Iperf2UdpClientStage::Proving { until: now + FIRST_DATA, next: now }
+            }
             _ => self.run(now, 0),
         }
     }
@@ -147,10 +151,11 @@ impl UdpClient {
     /// Starts the test; the streams from `unasked` on have not been requested yet.
     fn run(&mut self, now: MonoTime, unasked: u16) {
         self.out.extend([Output::Begin, Output::Start]);
-        self.beat = Some(Beat::new(now, self.test.interval, Duration::ZERO));
+        self.beat = Some(TestIntervalTimer::new(now, self.test.interval, Duration::ZERO));
         self.planned = self.test.span.map(|span| now + span);
         (self.asked, self.received) = (now, (0, now));
-        self.stage = Stage::Running { give_up: self.planned.map(|end| end + UDP_GRACE) };
+        self.stage =
+            Iperf2UdpClientStage::Running { give_up: self.planned.map(|end| end + UDP_GRACE) };
         if self.test.header.mode == Mode::Reverse {
             let streams = self.test.amounts.len() as u16;
             (unasked..streams).for_each(|flow| self.request_data(now, flow));
@@ -164,31 +169,31 @@ impl UdpClient {
         let mut sender = UdpSender::new(ClientHeader { amount, ..self.test.header });
         let mut datagram = sender.buffer(self.test.size_bytes.max(PROOF_BYTES));
         put_cookie(&mut datagram, self.cookie);
-        sender.stamp(&mut datagram, self.wall_us(now));
-        self.send(flow, &datagram);
+        sender.stamp_datagram(&mut datagram, self.wall_us(now));
+        self.send_datagram(flow, &datagram);
     }
 
-    fn send(&mut self, flow: u16, datagram: &[u8]) {
+    fn send_datagram(&mut self, flow: u16, datagram: &[u8]) {
         self.out.push_back(Output::Send([&flow.to_be_bytes(), datagram].concat()));
     }
 
     const fn wall_us(&self, now: MonoTime) -> u64 {
-        now.nanos().saturating_add_signed(self.test.wall_offset_ns) / 1000
+        now.as_nanos().saturating_add_signed(self.test.wall_offset_ns) / 1000
     }
 
     fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
         match self.stage {
-            Stage::Proving { until, next } => {
+            Iperf2UdpClientStage::Proving { until, next } => {
                 if now >= until {
                     self.fail_with(UdpPeerFault::NoData);
                 } else if now >= next {
                     self.request_data(now, 0);
-                    self.stage = Stage::Proving { until, next: now + ASK_AGAIN };
+                    self.stage = Iperf2UdpClientStage::Proving { until, next: now + ASK_AGAIN };
                 }
             }
-            Stage::Running { give_up } => {
+            Iperf2UdpClientStage::Running { give_up } => {
                 if let Some(beat) = &mut self.beat {
-                    beat.due(now, &mut self.out);
+                    beat.push_due_outputs(now, &mut self.out);
                 }
                 if !self.arrived && !self.check_arrivals(now, flow) {
                     return;
@@ -196,19 +201,19 @@ impl UdpClient {
                 if flow.done && receives(self.test.header.mode) {
                     self.finish();
                 } else if give_up.is_some_and(|end| now >= end) {
-                    self.end_by(Reason::Overdue);
+                    self.end_by(TestFailureReason::Overdue);
                 }
             }
-            Stage::Ending { until, next, times } => {
+            Iperf2UdpClientStage::Ending { until, next, times } => {
                 if now >= until || self.reports.iter().all(Option::is_some) {
                     self.finish();
                 } else if now >= next {
                     self.send_ends(now, times);
                     let (next, times) = (now + END_AGAIN, times + 1);
-                    self.stage = Stage::Ending { until, next, times };
+                    self.stage = Iperf2UdpClientStage::Ending { until, next, times };
                 }
             }
-            Stage::Opening | Stage::Over => {}
+            Iperf2UdpClientStage::Opening | Iperf2UdpClientStage::Over => {}
         }
     }
 
@@ -222,13 +227,13 @@ impl UdpClient {
             self.arrived = true;
             return true;
         }
-        let silent = now.since(self.received.1);
+        let silent = now.duration_since(self.received.1);
         let planned = self.planned.is_none_or(|end| now >= end);
         let quiet = flow.received > 0 && planned && silent >= QUIET;
         let early = EARLY.saturating_add(self.test.gap.saturating_mul(3));
         if self.stopped || quiet {
             let missing = match self.planned {
-                Some(end) => end.since(self.received.1),
+                Some(end) => end.duration_since(self.received.1),
                 None => self.missing(flow.moved),
             };
             if missing > early && !self.stopped {
@@ -241,20 +246,24 @@ impl UdpClient {
             self.fail_with(UdpPeerFault::NoData);
         } else if silent >= SILENCE_MAX {
             self.fail_with(UdpPeerFault::FellSilent);
-        } else if now.since(self.asked) >= ASK_AGAIN && self.test.header.mode == Mode::Reverse {
+        } else if now.duration_since(self.asked) >= ASK_AGAIN
+            && self.test.header.mode == Mode::Reverse
+        {
             self.asked = now;
             let dry = std::mem::take(&mut self.dry);
             dry.into_iter().for_each(|flow| self.request_data(now, flow));
         }
-        !matches!(self.stage, Stage::Over)
+        !matches!(self.stage, Iperf2UdpClientStage::Over)
     }
 
     /// Time that a server would take at its pace for the rest of an amount; `numbers` is the sum of
     /// the highest sequence numbers of all streams.
     fn missing(&self, numbers: u64) -> Duration {
         let datagrams = self.test.amounts.iter().map(|amount| match amount {
-            Amount::Bytes(bytes) => (*bytes as usize).div_ceil(self.test.size_bytes.max(1)) as u64,
-            Amount::Centiseconds(_) => 0,
+            Iperf2Amount::Bytes(bytes) => {
+                (*bytes as usize).div_ceil(self.test.size_bytes.max(1)) as u64
+            }
+            Iperf2Amount::Centiseconds(_) => 0,
         });
         let left = datagrams.sum::<u64>().saturating_sub(numbers);
         let each = left / self.test.amounts.len().max(1) as u64;
@@ -263,7 +272,7 @@ impl UdpClient {
 
     /// Starts the end after all data of this end has been sent: the datagrams of each stream.
     fn begin_end(&mut self, now: MonoTime, sent: Vec<u64>) {
-        if self.sent.is_some() || !matches!(self.stage, Stage::Running { .. }) {
+        if self.sent.is_some() || !matches!(self.stage, Iperf2UdpClientStage::Running { .. }) {
             return;
         }
         self.sent = Some(sent);
@@ -271,7 +280,8 @@ impl UdpClient {
             // A server that has read the end takes a repetition for a new client.
             return self.send_ends(now, 0);
         }
-        self.stage = Stage::Ending { until: now + REPORT_TIMEOUT, next: now, times: 0 };
+        self.stage =
+            Iperf2UdpClientStage::Ending { until: now + REPORT_TIMEOUT, next: now, times: 0 };
     }
 
     /// Sends the end of every stream without a report; each repetition has the next number.
@@ -279,9 +289,9 @@ impl UdpClient {
         let (sent, sent_us) = (self.sent.clone().unwrap_or_default(), self.wall_us(now));
         for ((flow, sent), report) in (0..).zip(sent).zip(self.reports.clone()) {
             if report.is_none() {
-                let header = &UdpSender::new(self.test.header).head();
+                let header = &UdpSender::new(self.test.header).first_bytes();
                 let end = end_datagram(header, self.test.size_bytes, sent + times, sent_us);
-                self.send(flow, &end);
+                self.send_datagram(flow, &end);
             }
         }
     }
@@ -291,12 +301,12 @@ impl UdpClient {
         let flow = usize::from(u16::from_be_bytes(*flow));
         match self.stage {
             // A server of iperf 2 ignores the cookie and starts to send.
-            Stage::Proving { .. } => {
+            Iperf2UdpClientStage::Proving { .. } => {
                 let cookie = answered_cookie(datagram);
                 self.cookie = cookie.unwrap_or(0);
                 self.run(now, u16::from(cookie.is_none()));
             }
-            Stage::Ending { .. } => {
+            Iperf2UdpClientStage::Ending { .. } => {
                 if let Some(report) = self.reports.get_mut(flow) {
                     *report = report.take().or_else(|| UdpReport::parse(datagram));
                 }
@@ -305,22 +315,24 @@ impl UdpClient {
         }
     }
 
-    fn stop(&mut self, now: MonoTime) {
+    fn stop_test(&mut self, now: MonoTime) {
         if std::mem::replace(&mut self.stopped, true) {
             return;
         }
         match self.stage {
-            Stage::Opening | Stage::Proving { .. } => self.end_by(Reason::Stopped),
-            Stage::Running { .. } => {
-                self.out.push_back(Output::StopSending);
-                self.stage = Stage::Running { give_up: Some(now + UDP_GRACE) };
+            Iperf2UdpClientStage::Opening | Iperf2UdpClientStage::Proving { .. } => {
+                self.end_by(TestFailureReason::Stopped)
             }
-            Stage::Ending { .. } | Stage::Over => {}
+            Iperf2UdpClientStage::Running { .. } => {
+                self.out.push_back(Output::StopSending);
+                self.stage = Iperf2UdpClientStage::Running { give_up: Some(now + UDP_GRACE) };
+            }
+            Iperf2UdpClientStage::Ending { .. } | Iperf2UdpClientStage::Over => {}
         }
     }
 
     fn finish(&mut self) {
-        let asked = matches!(self.stage, Stage::Ending { .. });
+        let asked = matches!(self.stage, Iperf2UdpClientStage::Ending { .. });
         self.out.push_back(Output::Sample);
         let reports = if asked { std::mem::take(&mut self.reports) } else { Vec::new() };
         let silent = reports.iter().any(Option::is_none);
@@ -329,16 +341,16 @@ impl UdpClient {
             return self.fail_with(UdpPeerFault::NoReport);
         }
         self.out.push_back(Output::Finished);
-        self.stage = Stage::Over;
+        self.stage = Iperf2UdpClientStage::Over;
     }
 
     fn fail_with(&mut self, fault: UdpPeerFault) {
-        self.end_by(Reason::Peer(fault));
+        self.end_by(TestFailureReason::Peer(fault));
     }
 
-    fn end_by(&mut self, reason: Reason<UdpPeerFault>) {
+    fn end_by(&mut self, reason: TestFailureReason<UdpPeerFault>) {
         self.out.push_back(Output::Failed(reason));
-        self.stage = Stage::Over;
+        self.stage = Iperf2UdpClientStage::Over;
     }
 }
 
@@ -347,10 +359,11 @@ const fn receives(mode: Mode) -> bool {
     matches!(mode, Mode::Reverse | Mode::FullDuplex)
 }
 
-/// Builds the datagram that ends a stream after `sent` datagrams that begin with `head`: its number
+/// Builds the datagram that ends a stream after `sent` datagrams that begin with `first_bytes`: its number
 /// is the next one, negated.
 pub fn end_datagram(head: &[u8], size_bytes: usize, sent: u64, sent_us: u64) -> Vec<u8> {
-    let mut datagram = super::pattern(size_bytes.max(super::Layout::Wide.bytes()));
+    let mut datagram =
+        super::pattern(size_bytes.max(super::Iperf2DatagramLayout::Wide.header_offset()));
     let length = head.len().min(datagram.len());
     datagram[..length].copy_from_slice(&head[..length]);
     let number = i64::try_from(sent).unwrap_or(i64::MAX - 1) + 1;
@@ -373,8 +386,8 @@ impl Machine for UdpClient {
             Input::Look(flow) => self.check_state(now, &flow),
             Input::Tell(UdpNews::Sent(sent)) => self.begin_end(now, sent),
             Input::Tell(UdpNews::Dry(dry)) => self.dry = dry,
-            Input::Stop => self.stop(now),
-            Input::GiveUp(_) => self.stage = Stage::Over,
+            Input::Stop => self.stop_test(now),
+            Input::GiveUp(_) => self.stage = Iperf2UdpClientStage::Over,
             Input::Closed | Input::Counted(_) => {}
             Input::Decided(Ok(never) | Err(never)) => match never {},
         }
@@ -384,14 +397,17 @@ impl Machine for UdpClient {
         self.out.pop_front()
     }
 
-    fn wants(&self) -> Wants {
+    fn wait_conditions(&self) -> Wants {
         let wake_at = match self.stage {
-            Stage::Proving { until, next } => Some(until.min(next)),
-            Stage::Running { .. } => self.beat.map(|beat| beat.next()),
-            Stage::Ending { until, next, .. } => Some(until.min(next)),
-            Stage::Opening | Stage::Over => None,
+            Iperf2UdpClientStage::Proving { until, next } => Some(until.min(next)),
+            Iperf2UdpClientStage::Running { .. } => self.beat.map(|beat| beat.next()),
+            Iperf2UdpClientStage::Ending { until, next, .. } => Some(until.min(next)),
+            Iperf2UdpClientStage::Opening | Iperf2UdpClientStage::Over => None,
         };
-        let reads = matches!(self.stage, Stage::Proving { .. } | Stage::Ending { .. });
+        let reads = matches!(
+            self.stage,
+            Iperf2UdpClientStage::Proving { .. } | Iperf2UdpClientStage::Ending { .. }
+        );
         Wants { wake_at, look: LOOK, reads }
     }
 }

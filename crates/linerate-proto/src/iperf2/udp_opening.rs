@@ -5,7 +5,7 @@
 //! increasing numbers and times, in ttcp a mark and then buffers of one length.
 
 use super::datagram::client_header;
-use super::{Layout, Mode, Stamp, word};
+use super::{Iperf2DatagramLayout, Mode, Stamp, read_be_u32};
 use crate::ttcp;
 
 /// Number of consistent datagrams that count as a test.
@@ -31,7 +31,7 @@ pub struct UdpOpening {
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Iperf {
-        layout: Layout,
+        layout: Iperf2DatagramLayout,
         highest: u64,
         sent_us: u64,
     },
@@ -50,8 +50,8 @@ impl UdpOpening {
         } else if is_pattern {
             Kind::Ttcp(Some(datagram.len()).filter(|length| *length >= BUFFER_BYTES_MIN))
         } else {
-            let layout = Layout::from_first_datagram(datagram);
-            let stamp = stamp(datagram, layout)?;
+            let layout = Iperf2DatagramLayout::from_first_datagram(datagram);
+            let stamp = plausible_stamp(datagram, layout)?;
             let (highest, sent_us) = (stamp.number.unsigned_abs(), stamp.sent_us);
             // A valid header is better evidence than a time; a time in the year 1970 is no clock's.
             let dated = sent_us >= 1_000_000 || client_header(datagram, layout).is_some();
@@ -70,7 +70,7 @@ impl UdpOpening {
                 usual.is_some()
             }
             Kind::Iperf { layout, highest, sent_us } => {
-                stamp(datagram, *layout).is_some_and(|stamp| {
+                plausible_stamp(datagram, *layout).is_some_and(|stamp| {
                     let number = stamp.number.unsigned_abs();
                     // An end is repeated until it is answered.
                     let next = number > *highest || (stamp.number < 0 && number == *highest);
@@ -90,25 +90,25 @@ impl UdpOpening {
     /// True for a datagram that requests a reverse test (`-R`), after which the client sends no
     /// more.
     pub fn asks_to_receive(datagram: &[u8]) -> bool {
-        let header = client_header(datagram, Layout::from_first_datagram(datagram));
+        let header = client_header(datagram, Iperf2DatagramLayout::from_first_datagram(datagram));
         header.is_some_and(|header| header.mode == Mode::Reverse)
     }
 }
 
 /// Number and time of a datagram, where they are plausible for iperf 2.
-fn stamp(datagram: &[u8], layout: Layout) -> Option<Stamp> {
-    let in_second = word(datagram, 8)? < 1_000_000;
+fn plausible_stamp(datagram: &[u8], layout: Iperf2DatagramLayout) -> Option<Stamp> {
+    let in_second = read_be_u32(datagram, 8)? < 1_000_000;
     let long = datagram.len() >= IPERF_BYTES_MIN;
     Stamp::parse(datagram, layout).filter(|_| in_second && long)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Amount, ClientHeader, UdpSender};
+    use super::super::{ClientHeader, Iperf2Amount, UdpSender};
     use super::*;
 
     /// Datagrams until a source runs a test; none where these do not.
-    fn taken(datagrams: &[Vec<u8>]) -> Option<usize> {
+    fn datagrams_until_test(datagrams: &[Vec<u8>]) -> Option<usize> {
         let mut opening = None;
         for (count, datagram) in (1..).zip(datagrams) {
             let Some(opening) = &mut opening else {
@@ -132,26 +132,33 @@ mod tests {
     fn three_datagrams_that_go_on_are_a_test_of_any_version() {
         let at_ms = |number: i32, ms: u32| old_head(number, 1_700_000_000, ms * 1000);
         let olds: Vec<_> = (0..3).map(|number| at_ms(number, number.cast_unsigned())).collect();
-        assert_eq!(taken(&olds), Some(3));
+        assert_eq!(datagrams_until_test(&olds), Some(3));
         // One of data, and its end again and again; losses; a test that began before the server.
         for numbers in [[0, -1, -1], [1, -2, -2], [1, 40, 41], [900_000, 900_001, 900_003]] {
             let datagrams = numbers.map(|number| at_ms(number, 1));
-            assert_eq!(taken(&datagrams), Some(3), "{numbers:?}");
+            assert_eq!(datagrams_until_test(&datagrams), Some(3), "{numbers:?}");
         }
         let reordered = [2, 1, 4, 3, 5].map(|number| at_ms(number, 1));
-        assert_eq!(taken(&reordered), Some(5));
+        assert_eq!(datagrams_until_test(&reordered), Some(5));
         for mode in [Mode::Forward, Mode::FullDuplex, Mode::Dual] {
-            let mut sender = UdpSender::new(ClientHeader::new(mode, Amount::Bytes(1)));
+            let mut sender = UdpSender::new(ClientHeader::new(mode, Iperf2Amount::Bytes(1)));
             let datagrams = [1, 2, 3].map(|us| {
                 let mut datagram = sender.buffer(1470);
-                sender.stamp(&mut datagram, 1_700_000_000_000_000 + us);
+                sender.stamp_datagram(&mut datagram, 1_700_000_000_000_000 + us);
                 datagram
             });
-            assert_eq!(taken(&datagrams), Some(3), "{mode:?}");
+            assert_eq!(datagrams_until_test(&datagrams), Some(3), "{mode:?}");
         }
         let buffer = ttcp::pattern(1024);
-        assert_eq!(taken(&[buffer[..4].to_vec(), buffer.clone(), buffer.clone()]), Some(3));
-        assert_eq!(taken(&[buffer.clone(), buffer.clone(), buffer]), Some(3), "a lost mark");
+        assert_eq!(
+            datagrams_until_test(&[buffer[..4].to_vec(), buffer.clone(), buffer.clone()]),
+            Some(3)
+        );
+        assert_eq!(
+            datagrams_until_test(&[buffer.clone(), buffer.clone(), buffer]),
+            Some(3),
+            "a lost mark"
+        );
     }
 
     #[test]
@@ -159,7 +166,7 @@ mod tests {
         let zeros = (1..64).map(|length| vec![0; length]);
         let letters = (1..64).map(|length| vec![b'A'; length]);
         for datagram in zeros.chain(letters).chain([old_head(1, 1_700_000_000, 1)]) {
-            assert_eq!(taken(&vec![datagram.clone(); 1000]), None, "{datagram:?}");
+            assert_eq!(datagrams_until_test(&vec![datagram.clone(); 1000]), None, "{datagram:?}");
         }
         // SplitMix64 (Steele et al. 2014) from one seed.
         let mut state = 7_u64;
@@ -172,10 +179,16 @@ mod tests {
         for _ in 0..1000 {
             let length = random() as usize % 64;
             let noise = |_| (0..length).map(|_| random() as u8).collect();
-            assert_eq!(taken(&(0..100).map(noise).collect::<Vec<Vec<u8>>>()), None);
+            assert_eq!(datagrams_until_test(&(0..100).map(noise).collect::<Vec<Vec<u8>>>()), None);
         }
         // Numbers that go on while the time does not, and far apart.
-        assert_eq!(taken(&[3, 2, 1].map(|second| old_head(4 - second as i32, second, 0))), None);
-        assert_eq!(taken(&[1, 200_000, 900_000].map(|number| old_head(number, 9, 0))), None);
+        assert_eq!(
+            datagrams_until_test(&[3, 2, 1].map(|second| old_head(4 - second as i32, second, 0))),
+            None
+        );
+        assert_eq!(
+            datagrams_until_test(&[1, 200_000, 900_000].map(|number| old_head(number, 9, 0))),
+            None
+        );
     }
 }

@@ -12,7 +12,7 @@ use linerate_core::time::MonoTime;
 
 use super::udp_back::Back;
 use super::{Mode, UdpBack, UdpReport, UdpTally};
-use crate::dialect::{Beat, FlowState, Input, Machine, Output, Wants};
+use crate::dialect::{FlowState, Input, Machine, Output, TestIntervalTimer, Wants};
 
 /// Silence from which a sender of iperf 2 counts as gone.
 pub const UDP_SILENCE_MAX: Duration = Duration::from_secs(5);
@@ -44,7 +44,7 @@ pub enum UdpServerNews {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum Iperf2UdpServerStage {
     Running,
     /// The test is over; repeated ends are still answered.
     Lingering {
@@ -59,9 +59,9 @@ enum Stage {
 /// end has arrived.
 pub struct UdpServer {
     terms: UdpTerms,
-    stage: Stage,
+    stage: Iperf2UdpServerStage,
     out: VecDeque<Output<Self>>,
-    beat: Option<Beat>,
+    beat: Option<TestIntervalTimer>,
     /// Bytes received, and the time of the last change.
     came: (u64, MonoTime),
     /// The server's stream has been requested from the caller.
@@ -75,9 +75,11 @@ impl UdpServer {
     pub fn new(begin: MonoTime, terms: UdpTerms) -> Self {
         Self {
             terms,
-            stage: Stage::Running,
+            stage: Iperf2UdpServerStage::Running,
             out: VecDeque::new(),
-            beat: terms.interval.map(|interval| Beat::new(begin, interval, Duration::ZERO)),
+            beat: terms
+                .interval
+                .map(|interval| TestIntervalTimer::new(begin, interval, Duration::ZERO)),
             came: (0, begin),
             asked: false,
             back: None,
@@ -90,7 +92,7 @@ impl UdpServer {
         let came = (tally.arrivals(now).bytes, tally.last);
         let (mode, silence_max) = (Mode::Forward, UDP_ENDED_MAX);
         let terms = UdpTerms { mode, silence_max, interval: None, back: None };
-        let stage = Stage::Lingering { until: now + UDP_SILENCE_MAX };
+        let stage = Iperf2UdpServerStage::Lingering { until: now + UDP_SILENCE_MAX };
         Self { stage, came, ..Self::new(now, terms) }
     }
 
@@ -98,17 +100,19 @@ impl UdpServer {
         if flow.received != self.came.0 {
             self.came = (flow.received, now);
         }
-        let silent = now.since(self.came.1) >= self.terms.silence_max;
+        let silent = now.duration_since(self.came.1) >= self.terms.silence_max;
         match self.stage {
-            Stage::Running => self.run(now, flow, silent),
-            Stage::Lingering { until } if silent || self.stopped || now >= until => self.finish(),
-            Stage::Lingering { .. } | Stage::Over => {}
+            Iperf2UdpServerStage::Running => self.run(now, flow, silent),
+            Iperf2UdpServerStage::Lingering { until } if silent || self.stopped || now >= until => {
+                self.finish()
+            }
+            Iperf2UdpServerStage::Lingering { .. } | Iperf2UdpServerStage::Over => {}
         }
     }
 
     fn run(&mut self, now: MonoTime, flow: &FlowState, silent: bool) {
         if let Some(beat) = &mut self.beat {
-            beat.due(now, &mut self.out);
+            beat.push_due_outputs(now, &mut self.out);
         }
         let due = match self.terms.mode {
             Mode::Forward => false,
@@ -143,7 +147,7 @@ impl UdpServer {
 
     fn finish(&mut self) {
         self.out.push_back(Output::Finished);
-        self.stage = Stage::Over;
+        self.stage = Iperf2UdpServerStage::Over;
     }
 }
 
@@ -164,7 +168,7 @@ impl Machine for UdpServer {
             }
             Input::Look(flow) => self.check_state(now, &flow),
             Input::Stop => self.stopped = true,
-            Input::GiveUp(_) => self.stage = Stage::Over,
+            Input::GiveUp(_) => self.stage = Iperf2UdpServerStage::Over,
             Input::Bytes(bytes) => self.with_back(|back| back.read_report(bytes)),
             Input::Tell(UdpServerNews::Refused) => self.with_back(|back| back.retry_first(now)),
             Input::Tell(UdpServerNews::Sent(sent)) => {
@@ -179,10 +183,10 @@ impl Machine for UdpServer {
         self.out.pop_front()
     }
 
-    fn wants(&self) -> Wants {
+    fn wait_conditions(&self) -> Wants {
         let beat = self.beat.map(|beat| beat.next());
         let back = self.back.as_ref().and_then(Back::wake_at);
-        let reads = self.back.as_ref().is_some_and(Back::reads);
+        let reads = self.back.as_ref().is_some_and(Back::reads_datagrams);
         Wants { wake_at: beat.into_iter().chain(back).min(), look: LOOK, reads }
     }
 }
@@ -190,26 +194,26 @@ impl Machine for UdpServer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::iperf2::{Amount, ClientHeader, Layout};
+    use crate::iperf2::{ClientHeader, Iperf2Amount, Iperf2DatagramLayout};
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn at(seconds: u64) -> MonoTime {
+    fn time_at_second(seconds: u64) -> MonoTime {
         MonoTime::default() + SECOND * seconds as u32
     }
 
     fn server(mode: Mode) -> UdpServer {
-        let header = ClientHeader::new(mode, Amount::Bytes(1000));
+        let header = ClientHeader::new(mode, Iperf2Amount::Bytes(1000));
         let (size_bytes, most, wall_offset_ns) = (100, u64::MAX, 0);
         let back = Some(UdpBack { header, size_bytes, most, wall_offset_ns });
         let (silence_max, interval) = (UDP_SILENCE_MAX, None);
-        UdpServer::new(at(0), UdpTerms { mode, silence_max, interval, back })
+        UdpServer::new(time_at_second(0), UdpTerms { mode, silence_max, interval, back })
     }
 
     /// What a look at the data brings: `O`pen, `B`egin to send, a datagram beside data (`D`),
     /// `S`top sending, the client's `R`eport, the `E`nd of what is sent, `F`inished.
-    fn look(server: &mut UdpServer, second: u64, flow: FlowState) -> String {
-        look_at(server, at(second), flow)
+    fn outputs_at_second(server: &mut UdpServer, second: u64, flow: FlowState) -> String {
+        look_at(server, time_at_second(second), flow)
     }
 
     fn look_at(server: &mut UdpServer, now: MonoTime, flow: FlowState) -> String {
@@ -230,7 +234,8 @@ mod tests {
 
     /// What a second's looks bring.
     fn ends_of(server: &mut UdpServer, second: u64) -> String {
-        let looks = (0..100).map(|at_10_ms| at(second) + Duration::from_millis(10) * at_10_ms);
+        let looks =
+            (0..100).map(|at_10_ms| time_at_second(second) + Duration::from_millis(10) * at_10_ms);
         looks.map(|now| look_at(server, now, NONE)).collect()
     }
 
@@ -246,43 +251,44 @@ mod tests {
     #[test]
     fn a_server_that_only_receives_ends_with_the_client_or_after_five_seconds_of_silence() {
         let mut ends = server(Mode::Forward);
-        assert_eq!(look(&mut ends, 1, NONE), "");
-        assert_eq!(look(&mut ends, 2, FlowState { complete: true, ..NONE }), "F");
+        assert_eq!(outputs_at_second(&mut ends, 1, NONE), "");
+        assert_eq!(outputs_at_second(&mut ends, 2, FlowState { complete: true, ..NONE }), "F");
         let mut silent = server(Mode::Forward);
-        assert_eq!(look(&mut silent, 1, NONE), "");
-        assert_eq!(look(&mut silent, 5, FlowState { received: 101, ..NONE }), "");
-        assert_eq!(look(&mut silent, 9, FlowState { received: 101, ..NONE }), "");
-        assert_eq!(look(&mut silent, 10, FlowState { received: 101, ..NONE }), "F");
+        assert_eq!(outputs_at_second(&mut silent, 1, NONE), "");
+        assert_eq!(outputs_at_second(&mut silent, 5, FlowState { received: 101, ..NONE }), "");
+        assert_eq!(outputs_at_second(&mut silent, 9, FlowState { received: 101, ..NONE }), "");
+        assert_eq!(outputs_at_second(&mut silent, 10, FlowState { received: 101, ..NONE }), "F");
         let mut stopped = server(Mode::Forward);
-        stopped.handle(at(1), Input::Stop);
-        assert_eq!(look(&mut stopped, 1, NONE), "F");
+        stopped.handle(time_at_second(1), Input::Stop);
+        assert_eq!(outputs_at_second(&mut stopped, 1, NONE), "F");
     }
 
     #[test]
     fn it_sends_at_once_or_in_a_trade_off_after_the_client() {
         for mode in [Mode::Reverse, Mode::FullDuplex, Mode::Dual] {
-            assert_eq!(look(&mut server(mode), 0, NONE), "O", "{mode:?}");
+            assert_eq!(outputs_at_second(&mut server(mode), 0, NONE), "O", "{mode:?}");
         }
         let mut trades = server(Mode::TradeOff);
-        assert_eq!(look(&mut trades, 0, NONE), "");
+        assert_eq!(outputs_at_second(&mut trades, 0, NONE), "");
         let over = FlowState { complete: true, ..NONE };
-        assert_eq!(look(&mut trades, 1, over), "O");
-        trades.handle(at(1), Input::Opened);
-        assert_eq!(look(&mut trades, 1, over), "D");
-        assert_eq!(look(&mut trades, 2, over), "B");
-        trades.handle(at(3), Input::Tell(UdpServerNews::Sent(10)));
-        assert_eq!(look(&mut trades, 3, over), "D");
+        assert_eq!(outputs_at_second(&mut trades, 1, over), "O");
+        trades.handle(time_at_second(1), Input::Opened);
+        assert_eq!(outputs_at_second(&mut trades, 1, over), "D");
+        assert_eq!(outputs_at_second(&mut trades, 2, over), "B");
+        trades.handle(time_at_second(3), Input::Tell(UdpServerNews::Sent(10)));
+        assert_eq!(outputs_at_second(&mut trades, 3, over), "D");
         let report = UdpReport { datagrams: 11, ..UdpReport::default() };
-        trades.handle(at(3), Input::Bytes(&report.to_bytes(Layout::Wide)));
-        assert_eq!(look(&mut trades, 3, over), "REF");
+        trades
+            .handle(time_at_second(3), Input::Bytes(&report.to_bytes(Iperf2DatagramLayout::Wide)));
+        assert_eq!(outputs_at_second(&mut trades, 3, over), "REF");
     }
 
     #[test]
     fn a_first_datagram_that_is_refused_is_sent_again_for_a_second() {
-        let ms = |ms| at(0) + Duration::from_millis(ms);
+        let ms = |ms| time_at_second(0) + Duration::from_millis(ms);
         let mut dual = server(Mode::Dual);
-        assert_eq!(look(&mut dual, 0, NONE), "O");
-        dual.handle(at(0), Input::Opened);
+        assert_eq!(outputs_at_second(&mut dual, 0, NONE), "O");
+        dual.handle(time_at_second(0), Input::Opened);
         let mut sent = 0;
         for now in 0..1100 {
             let outputs = look_at(&mut dual, ms(now), NONE);
@@ -301,7 +307,7 @@ mod tests {
 
     #[test]
     fn an_end_is_said_until_the_report_or_for_two_seconds_and_thrice_where_none_comes() {
-        let ms = |ms| at(0) + Duration::from_millis(ms);
+        let ms = |ms| time_at_second(0) + Duration::from_millis(ms);
         for (mode, most, expected) in [
             (Mode::Dual, u64::MAX, (200, 2000)),
             (Mode::Dual, 3, (3, 2000)),
@@ -311,11 +317,12 @@ mod tests {
             let over = FlowState { complete: true, ..NONE };
             let mut back = server(mode);
             back.terms.back.as_mut().expect("it sends").most = most;
-            assert_eq!(look(&mut back, 0, NONE), "O");
-            back.handle(at(0), Input::Opened);
-            let begun = look_at(&mut back, at(0), NONE) + &look_at(&mut back, ms(20), NONE);
+            assert_eq!(outputs_at_second(&mut back, 0, NONE), "O");
+            back.handle(time_at_second(0), Input::Opened);
+            let begun =
+                look_at(&mut back, time_at_second(0), NONE) + &look_at(&mut back, ms(20), NONE);
             assert_eq!(begun, if mode == Mode::Dual { "DB" } else { "B" });
-            back.handle(at(1), Input::Tell(UdpServerNews::Sent(10)));
+            back.handle(time_at_second(1), Input::Tell(UdpServerNews::Sent(10)));
             let mut said = 0;
             let end = (1000..4000).find(|now| {
                 let outputs = look_at(&mut back, ms(*now), over);
@@ -329,41 +336,41 @@ mod tests {
     #[test]
     fn who_falls_silent_before_its_end_is_sent_no_more() {
         let mut both = server(Mode::FullDuplex);
-        assert_eq!(look(&mut both, 0, NONE), "O");
-        both.handle(at(0), Input::Opened);
-        assert_eq!(look(&mut both, 4, NONE), "B");
-        assert_eq!(look(&mut both, 5, NONE), "S");
-        assert_eq!(look(&mut both, 6, NONE), "", "it is told once");
-        both.handle(at(7), Input::Tell(UdpServerNews::Sent(10)));
+        assert_eq!(outputs_at_second(&mut both, 0, NONE), "O");
+        both.handle(time_at_second(0), Input::Opened);
+        assert_eq!(outputs_at_second(&mut both, 4, NONE), "B");
+        assert_eq!(outputs_at_second(&mut both, 5, NONE), "S");
+        assert_eq!(outputs_at_second(&mut both, 6, NONE), "", "it is told once");
+        both.handle(time_at_second(7), Input::Tell(UdpServerNews::Sent(10)));
         assert_eq!(ends_of(&mut both, 7), "DDDEF");
         // One that asked for data alone says nothing more, and is sent all.
         let mut reverse = server(Mode::Reverse);
-        assert_eq!(look(&mut reverse, 0, NONE), "O");
-        reverse.handle(at(0), Input::Opened);
-        assert_eq!(look(&mut reverse, 60, NONE), "B");
-        reverse.handle(at(61), Input::Tell(UdpServerNews::Sent(10)));
+        assert_eq!(outputs_at_second(&mut reverse, 0, NONE), "O");
+        reverse.handle(time_at_second(0), Input::Opened);
+        assert_eq!(outputs_at_second(&mut reverse, 60, NONE), "B");
+        reverse.handle(time_at_second(61), Input::Tell(UdpServerNews::Sent(10)));
         assert_eq!(ends_of(&mut reverse, 61), "DDDEF");
     }
 
     #[test]
     fn a_client_that_may_not_be_sent_anything_in_time_is_done_without() {
         let mut both = server(Mode::FullDuplex);
-        assert_eq!(look(&mut both, 0, NONE), "O");
-        assert_eq!(look(&mut both, 1, FlowState { complete: true, ..NONE }), "F");
+        assert_eq!(outputs_at_second(&mut both, 0, NONE), "O");
+        assert_eq!(outputs_at_second(&mut both, 1, FlowState { complete: true, ..NONE }), "F");
     }
 
     #[test]
     fn ends_are_answered_until_a_second_of_silence_or_for_five() {
-        let mut tally = UdpTally::from_first_datagram(&[0; 200], at(0));
-        tally.count(&[0; 200], at(3), 0);
+        let mut tally = UdpTally::from_first_datagram(&[0; 200], time_at_second(0));
+        tally.count_datagram(&[0; 200], time_at_second(3), 0);
         let flow = |received| FlowState { received, ..NONE };
-        let mut lingers = UdpServer::lingering(at(3), &tally);
-        assert_eq!(look(&mut lingers, 3, flow(200)), "");
-        assert_eq!(look(&mut lingers, 4, flow(200)), "F");
-        let mut again = UdpServer::lingering(at(3), &tally);
+        let mut lingers = UdpServer::lingering(time_at_second(3), &tally);
+        assert_eq!(outputs_at_second(&mut lingers, 3, flow(200)), "");
+        assert_eq!(outputs_at_second(&mut lingers, 4, flow(200)), "F");
+        let mut again = UdpServer::lingering(time_at_second(3), &tally);
         for second in 4..8 {
-            assert_eq!(look(&mut again, second, flow(200 + second)), "");
+            assert_eq!(outputs_at_second(&mut again, second, flow(200 + second)), "");
         }
-        assert_eq!(look(&mut again, 8, flow(208)), "F");
+        assert_eq!(outputs_at_second(&mut again, 8, flow(208)), "F");
     }
 }

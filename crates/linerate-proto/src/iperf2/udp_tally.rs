@@ -25,7 +25,7 @@ pub struct UdpTally {
 enum Receiver {
     Iperf(Box<UdpReceiver>),
     /// ttcp; true once its end has arrived.
-    Ttcp(ttcp::UdpReceiver, bool),
+    Ttcp(ttcp::TtcpUdpReceiver, bool),
 }
 
 /// Bytes and time of a client's data so far.
@@ -61,7 +61,7 @@ impl UdpTally {
     pub fn from_first_datagram(datagram: &[u8], now: MonoTime) -> Self {
         let printable = datagram.iter().take(4).all(|byte| (b' '..=b'~').contains(byte));
         let receiver = if datagram.len() <= ttcp::MARK_BYTES || printable {
-            Receiver::Ttcp(ttcp::UdpReceiver::default(), false)
+            Receiver::Ttcp(ttcp::TtcpUdpReceiver::default(), false)
         } else {
             Receiver::Iperf(Box::default())
         };
@@ -75,12 +75,19 @@ impl UdpTally {
 
     /// Counts a datagram that arrived at `now`, `wall_us` by the wall clock; returns the report
     /// where it is the end of the test.
-    pub fn count(&mut self, datagram: &[u8], now: MonoTime, wall_us: u64) -> Option<Vec<u8>> {
+    pub fn count_datagram(
+        &mut self,
+        datagram: &[u8],
+        now: MonoTime,
+        wall_us: u64,
+    ) -> Option<Vec<u8>> {
         self.last = now;
         self.came_bytes += datagram.len() as u64;
         match &mut self.receiver {
             Receiver::Iperf(receiver) => {
-                if receiver.count(datagram, datagram.len(), wall_us) != UdpDatagramKind::End {
+                if receiver.count_datagram(datagram, datagram.len(), wall_us)
+                    != UdpDatagramKind::End
+                {
                     return None;
                 }
                 let report = receiver.report();
@@ -92,7 +99,7 @@ impl UdpTally {
             // Datagrams after the end are repetitions of the end.
             Receiver::Ttcp(_, true) => None,
             Receiver::Ttcp(receiver, ended) => {
-                *ended = receiver.count(datagram.len()) == ttcp::TtcpDatagram::End;
+                *ended = receiver.count_datagram(datagram.len()) == ttcp::TtcpDatagram::End;
                 None
             }
         }
@@ -100,16 +107,16 @@ impl UdpTally {
 
     /// Bytes and time of the data until `now`.
     pub fn arrivals(&self, now: MonoTime) -> UdpArrived {
-        let ended = self.ended();
+        let ended = self.has_ended();
         let until = if ended { self.last } else { now };
         let span = Duration::from_nanos(until.nanos_since(self.begin));
         UdpArrived { bytes: self.came_bytes, span, ended }
     }
 
     /// True once the sender's end has arrived.
-    pub fn ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         match &self.receiver {
-            Receiver::Iperf(receiver) => receiver.ended(),
+            Receiver::Iperf(receiver) => receiver.has_ended(),
             Receiver::Ttcp(_, ended) => *ended,
         }
     }

@@ -20,28 +20,28 @@ const END: &str = "ffffffea 6b02739b 0004a87c ffffffff 48010098 00000001 0000d10
 #[test]
 fn recorded_datagrams_are_read() {
     let first = bytes(FIRST);
-    assert_eq!(Layout::from_first_datagram(&first), Layout::Wide);
-    let stamp = Stamp::parse(&first, Layout::Wide).expect("long enough");
+    assert_eq!(Iperf2DatagramLayout::from_first_datagram(&first), Iperf2DatagramLayout::Wide);
+    let stamp = Stamp::parse(&first, Iperf2DatagramLayout::Wide).expect("long enough");
     // 0x6b02739b seconds and 0x44ff2 microseconds.
     assert_eq!((stamp.number, stamp.sent_us), (1, 1_795_322_779_282_610));
     let mut receiver = UdpReceiver::default();
-    assert_eq!(receiver.count(&first, 1470, 0), UdpDatagramKind::Data);
+    assert_eq!(receiver.count_datagram(&first, 1470, 0), UdpDatagramKind::Data);
     let header = receiver.header().expect("one of 2.1.8");
-    assert_eq!((header.mode, header.amount), (Mode::Forward, Amount::Bytes(30_000)));
-    let end = Stamp::parse(&bytes(END), Layout::Wide).expect("long enough");
+    assert_eq!((header.mode, header.amount), (Mode::Forward, Iperf2Amount::Bytes(30_000)));
+    let end = Stamp::parse(&bytes(END), Iperf2DatagramLayout::Wide).expect("long enough");
     // 21 datagrams of 1470 bytes make 30,000: the end is the 22nd.
     assert_eq!(end.number, -22);
-    assert_eq!(receiver.count(&bytes(END), 1470, 9), UdpDatagramKind::End);
+    assert_eq!(receiver.count_datagram(&bytes(END), 1470, 9), UdpDatagramKind::End);
 }
 
 /// A datagram of 100 bytes, in a layout, sent when it arrives.
-fn datagram(number: i64, layout: Layout, sent_us: u64) -> Vec<u8> {
-    let header = ClientHeader::new(Mode::Forward, Amount::Centiseconds(100));
+fn datagram(number: i64, layout: Iperf2DatagramLayout, sent_us: u64) -> Vec<u8> {
+    let header = ClientHeader::new(Mode::Forward, Iperf2Amount::Centiseconds(100));
     let mut wide = UdpSender::new(header).buffer(100);
     Stamp { number, sent_us }.write(&mut wide);
     match layout {
-        Layout::Wide | Layout::Early => wide,
-        Layout::Narrow => {
+        Iperf2DatagramLayout::Wide | Iperf2DatagramLayout::Early => wide,
+        Iperf2DatagramLayout::Narrow => {
             let mut narrow = wide;
             // 2.0.5: the number in 32 bits, no header's flags.
             narrow.drain(12..16);
@@ -51,11 +51,11 @@ fn datagram(number: i64, layout: Layout, sent_us: u64) -> Vec<u8> {
     }
 }
 
-fn check(numbers: &[i64], layout: Layout, recorded: [u64; 4]) -> UdpReceiver {
+fn check(numbers: &[i64], layout: Iperf2DatagramLayout, recorded: [u64; 4]) -> UdpReceiver {
     let mut receiver = UdpReceiver::default();
     for (&number, at) in numbers.iter().zip(0_u64..) {
         let us = 1_000_000 + at * 10_000;
-        let taken = receiver.count(&datagram(number, layout, us), 100, us);
+        let taken = receiver.count_datagram(&datagram(number, layout, us), 100, us);
         assert_eq!(taken, if number < 0 { UdpDatagramKind::End } else { UdpDatagramKind::Data });
     }
     let counts = receiver.counts();
@@ -67,29 +67,32 @@ fn check(numbers: &[i64], layout: Layout, recorded: [u64; 4]) -> UdpReceiver {
 #[test]
 fn counts_are_those_that_a_server_of_2_1_8_reported_for_the_same_numbers() {
     let whole: Vec<i64> = (1..=18).chain([-19]).collect();
-    check(&whole, Layout::Wide, [1900, 0, 0, 19]);
-    check(&[1, 2, 3, 5, 6, 4, 9, 10, -11], Layout::Wide, [900, 2, 1, 11]);
-    check(&[1, 2, 2, 3, -4], Layout::Wide, [500, 0, 1, 4]);
+    check(&whole, Iperf2DatagramLayout::Wide, [1900, 0, 0, 19]);
+    check(&[1, 2, 3, 5, 6, 4, 9, 10, -11], Iperf2DatagramLayout::Wide, [900, 2, 1, 11]);
+    check(&[1, 2, 2, 3, -4], Iperf2DatagramLayout::Wide, [500, 0, 1, 4]);
 }
 
 #[test]
 fn a_client_in_the_manner_of_2_0_5_is_counted_and_answered_in_its_own_layout() {
     // It counts from 0, and the end is the next number, negated.
     let whole: Vec<i64> = (0..=17).chain([-18]).collect();
-    let receiver = check(&whole, Layout::Narrow, [1900, 0, 0, 18]);
+    let receiver = check(&whole, Iperf2DatagramLayout::Narrow, [1900, 0, 0, 18]);
     let report = receiver.report();
     assert_eq!(report.len(), 12 + 40);
     assert_eq!(report[12..16], [0x80, 0, 0, 0]);
     assert_eq!(UdpReport::parse(&report), Some(receiver.counts()));
     // One lost in the middle, none at the start.
-    check(&[0, 1, 3, -4], Layout::Narrow, [400, 1, 0, 4]);
+    check(&[0, 1, 3, -4], Iperf2DatagramLayout::Narrow, [400, 1, 0, 4]);
 }
 
 #[test]
 fn an_end_that_comes_again_is_answered_again_and_changes_nothing() {
-    let mut receiver = check(&[1, 2, -3], Layout::Wide, [300, 0, 0, 3]);
+    let mut receiver = check(&[1, 2, -3], Iperf2DatagramLayout::Wide, [300, 0, 0, 3]);
     let before = receiver.report();
-    assert_eq!(receiver.count(&datagram(-4, Layout::Wide, 0), 100, 99), UdpDatagramKind::End);
+    assert_eq!(
+        receiver.count_datagram(&datagram(-4, Iperf2DatagramLayout::Wide, 0), 100, 99),
+        UdpDatagramKind::End
+    );
     assert_eq!(receiver.report(), before);
 }
 
@@ -122,7 +125,7 @@ fn a_recorded_report_is_read_and_the_same_figures_are_written_the_same() {
         }),
     };
     assert_eq!(report, expected);
-    let made = report.to_bytes(Layout::Wide);
+    let made = report.to_bytes(Iperf2DatagramLayout::Wide);
     assert_eq!(made.len(), REPORT_BYTES);
     // The sum of the delays (9 times the mean) and what is behind the squares is not read.
     assert_eq!(made[..16 + 40 + 16], wire[..16 + 40 + 16]);
@@ -139,7 +142,9 @@ fn the_clients_own_end_is_no_report_where_a_server_sends_it_back() {
     // a span of 5001.0007 s.
     let words = [0xFFFF_FF43, 1_700_000_000, 5, u32::MAX, 0, 4, 5001, 700, 0, 0, 0, 0, 0, 0];
     let end: Vec<u8> = words.iter().flat_map(|word: &u32| word.to_be_bytes()).collect();
-    assert!(Stamp::parse(&end, Layout::Wide).is_some_and(|stamp| stamp.number == -189));
+    assert!(
+        Stamp::parse(&end, Iperf2DatagramLayout::Wide).is_some_and(|stamp| stamp.number == -189)
+    );
     assert_eq!(UdpReport::parse(&end), None);
 }
 
@@ -154,21 +159,24 @@ fn counts_beyond_32_bits_survive_the_wide_report() {
         jitter_us: 1_500_000,
         transit: None,
     };
-    assert_eq!(UdpReport::parse(&report.to_bytes(Layout::Wide)), Some(report));
+    assert_eq!(UdpReport::parse(&report.to_bytes(Iperf2DatagramLayout::Wide)), Some(report));
 }
 
 #[test]
 fn a_client_numbers_from_1_and_each_end_takes_the_next_number() {
-    let header = ClientHeader::new(Mode::Forward, Amount::Bytes(30_000));
+    let header = ClientHeader::new(Mode::Forward, Iperf2Amount::Bytes(30_000));
     let mut sender =
         UdpSender::new(ClientHeader { listen_port: 0xd101, rate_bps: 10 << 20, ..header });
     let mut buffer = sender.buffer(1470);
-    sender.stamp(&mut buffer, 1_795_322_779_282_610);
+    sender.stamp_datagram(&mut buffer, 1_795_322_779_282_610);
     let recorded = bytes(FIRST);
     assert_eq!(buffer[..recorded.len()], recorded);
     for number in [-2, -3] {
         sender.stamp_end(&mut buffer, 0);
-        assert_eq!(Stamp::parse(&buffer, Layout::Wide).map(|stamp| stamp.number), Some(number));
+        assert_eq!(
+            Stamp::parse(&buffer, Iperf2DatagramLayout::Wide).map(|stamp| stamp.number),
+            Some(number)
+        );
     }
 }
 
@@ -185,17 +193,17 @@ const OLD_REPORT: &[u8] = include_bytes!("../../../../testdata/iperf2/old-report
 /// The header that a receiver finds in a datagram.
 fn header_in(datagram: &[u8]) -> ClientHeader {
     let mut receiver = UdpReceiver::default();
-    receiver.count(datagram, 1470, 0);
+    receiver.count_datagram(datagram, 1470, 0);
     receiver.header().expect("it has one")
 }
 
 #[test]
 fn recorded_tests_in_which_the_server_sends_are_read_and_written_to_the_byte() {
-    let half = Amount::Centiseconds(30);
+    let half = Iperf2Amount::Centiseconds(30);
     let five = 5 << 30;
     let cases = [
         // -u -R -t 1; 1 Mbit/s of 2^20 by default.
-        (REVERSE, Mode::Reverse, Amount::Centiseconds(100), 1 << 20, 0, 0),
+        (REVERSE, Mode::Reverse, Iperf2Amount::Centiseconds(100), 1 << 20, 0, 0),
         // -u -t 0.3 -b 5G -l 1000, --full-duplex with -S 0x10, and -d.
         (FULL_DUPLEX, Mode::FullDuplex, half, five, 1000, 0x10),
         (DUAL, Mode::Dual, half, five, 1000, 0),
@@ -205,7 +213,7 @@ fn recorded_tests_in_which_the_server_sends_are_read_and_written_to_the_byte() {
         assert_eq!((read.mode, read.amount), (mode, amount), "{mode:?}");
         assert_eq!((read.rate_bps, read.buffer_bytes), (rate_bps, buffer_bytes), "{mode:?}");
         assert_eq!((read.service_type, read.trip_times), (service_type, None), "{mode:?}");
-        assert_eq!(UdpSender::new(read).head()[16..], recorded[16..76], "{mode:?}");
+        assert_eq!(UdpSender::new(read).first_bytes()[16..], recorded[16..76], "{mode:?}");
     }
 }
 
@@ -215,7 +223,7 @@ fn a_start_time_stands_behind_the_room_for_isochronous_settings() {
     let start_us = 0x6b02_a389 * 1_000_000 + 0xa_def0;
     let read = header_in(TRIP_TIMES);
     assert_eq!((read.mode, read.trip_times), (Mode::Forward, Some(start_us)));
-    assert_eq!(UdpSender::new(read).head()[16..], TRIP_TIMES[16..120]);
+    assert_eq!(UdpSender::new(read).first_bytes()[16..], TRIP_TIMES[16..120]);
     assert_eq!(TIMED_BYTES_MIN, 120);
 }
 
@@ -229,7 +237,7 @@ fn delays_are_counted_with_trip_times_whose_clocks_agree_and_told_in_the_report(
             let sent_us = start_us + number * 1000;
             Stamp { number: number as i64, sent_us }.write(&mut datagram);
             let delay_us = if counted { delay_us } else { after_us };
-            receiver.count(&datagram, 1470, sent_us + delay_us);
+            receiver.count_datagram(&datagram, 1470, sent_us + delay_us);
         }
         let transit = receiver.counts().transit;
         assert_eq!(transit.is_some(), counted, "{after_us}");
@@ -257,19 +265,19 @@ fn a_server_that_sends_has_digits_for_a_header_and_numbers_of_64_bits() {
     // As 2.1.8 sends it for -R: numbers, then 6789...
     let mut datagram = pattern(100);
     Stamp { number: 0x1_0000_0002, sent_us: 5 }.write(&mut datagram);
-    assert_eq!(Layout::from_first_datagram(&datagram), Layout::Wide);
+    assert_eq!(Iperf2DatagramLayout::from_first_datagram(&datagram), Iperf2DatagramLayout::Wide);
     let mut receiver = UdpReceiver::default();
-    assert_eq!(receiver.count(&datagram, 100, 0), UdpDatagramKind::Data);
+    assert_eq!(receiver.count_datagram(&datagram, 100, 0), UdpDatagramKind::Data);
     assert_eq!(receiver.counts().datagrams, 0x1_0000_0002);
 }
 
 #[test]
 fn a_client_of_2_0_5_asks_for_data_back_at_the_rate_in_the_place_of_the_window() {
-    assert_eq!(Layout::from_first_datagram(OLD_DUAL), Layout::Narrow);
+    assert_eq!(Iperf2DatagramLayout::from_first_datagram(OLD_DUAL), Iperf2DatagramLayout::Narrow);
     let read = header_in(OLD_DUAL);
     assert_eq!((read.mode, read.listen_port, read.version), (Mode::Dual, 5001, None));
     assert_eq!((read.window, read.rate_bps), (1 << 20, 0));
-    assert_eq!(read.amount, Amount::Centiseconds(1000));
+    assert_eq!(read.amount, Iperf2Amount::Centiseconds(1000));
 }
 
 #[test]
@@ -285,7 +293,7 @@ fn steady_transit_has_no_jitter_and_a_change_counts_a_sixteenth() {
     // Sent every 1000 us, the third 160 us late: D = 160 twice, J = 10, then 10 + 150 / 16.
     for (number, now_us) in [(1, 5000), (2, 6000), (3, 7160), (4, 8000)] {
         let sent = 1000 * u64::from(number as u32);
-        receiver.count(&datagram(number, Layout::Wide, sent), 100, now_us);
+        receiver.count_datagram(&datagram(number, Iperf2DatagramLayout::Wide, sent), 100, now_us);
     }
     assert_eq!(receiver.counts().jitter_us, 19);
 }
@@ -295,12 +303,12 @@ fn a_datagram_without_a_time_counts_for_neither_jitter_nor_delay() {
     // A client that sends both ways begins with a header without a time: 1,795,376,317 s of delay.
     let mut receiver = UdpReceiver::default();
     let wall = 1_795_376_317_000_000;
-    receiver.count(&datagram(1, Layout::Wide, 0), 100, wall);
+    receiver.count_datagram(&datagram(1, Iperf2DatagramLayout::Wide, 0), 100, wall);
     for number in 2..10 {
         let at = wall + 1000 * u64::from(number as u32);
-        receiver.count(&datagram(number, Layout::Wide, at), 100, at + 30);
+        receiver.count_datagram(&datagram(number, Iperf2DatagramLayout::Wide, at), 100, at + 30);
     }
-    receiver.count(&datagram(10, Layout::Wide, 0), 100, wall + 11_000);
+    receiver.count_datagram(&datagram(10, Iperf2DatagramLayout::Wide, 0), 100, wall + 11_000);
     let counts = receiver.counts();
     assert_eq!((counts.jitter_us, counts.datagrams, counts.lost), (0, 10, 0));
 }
@@ -310,22 +318,22 @@ fn hostile_datagrams_neither_panic_nor_count_beyond_their_length() {
     let first = bytes(FIRST);
     for cut in 0..first.len() {
         let mut receiver = UdpReceiver::default();
-        receiver.count(&first[..cut], cut, 0);
-        receiver.count(&bytes(END), 1470, 1);
+        receiver.count_datagram(&first[..cut], cut, 0);
+        receiver.count_datagram(&bytes(END), 1470, 1);
         let _ = receiver.report();
     }
     for number in [i64::MIN, i64::MIN + 1, -1, 0, i64::MAX] {
         let mut receiver = UdpReceiver::default();
         for at in [0, u64::MAX, 5] {
-            receiver.count(&datagram(number, Layout::Wide, at), 100, at);
-            receiver.count(&datagram(3, Layout::Wide, at), 100, at);
+            receiver.count_datagram(&datagram(number, Iperf2DatagramLayout::Wide, at), 100, at);
+            receiver.count_datagram(&datagram(3, Iperf2DatagramLayout::Wide, at), 100, at);
         }
         assert!(receiver.counts().bytes <= 600);
     }
     for bit in 0..first.len() * 8 {
         let mut damaged = first.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
-        UdpReceiver::default().count(&damaged, damaged.len(), 0);
+        UdpReceiver::default().count_datagram(&damaged, damaged.len(), 0);
     }
 }
 
@@ -337,19 +345,20 @@ const EARLY_REPORT: &[u8] = include_bytes!("../../../../testdata/iperf2/early-re
 /// set. Its server reported 30870 bytes in 38.582 ms, 0 of 21 lost, 280 us of jitter.
 #[test]
 fn a_client_of_2_0_13a_gets_the_report_that_its_own_server_would_send() {
-    assert_eq!(Layout::from_first_datagram(EARLY_FIRST), Layout::Early);
+    assert_eq!(Iperf2DatagramLayout::from_first_datagram(EARLY_FIRST), Iperf2DatagramLayout::Early);
     let number = |bytes| {
-        Stamp::parse(bytes, Layout::from_first_datagram(EARLY_FIRST)).map(|stamp| stamp.number)
+        Stamp::parse(bytes, Iperf2DatagramLayout::from_first_datagram(EARLY_FIRST))
+            .map(|stamp| stamp.number)
     };
     assert_eq!((number(EARLY_FIRST), number(EARLY_END)), (Some(0), Some(-21)));
     let mut receiver = UdpReceiver::default();
     for sequence in 0..21_u32 {
         let mut datagram = EARLY_FIRST.to_vec();
         datagram[..4].copy_from_slice(&sequence.to_be_bytes());
-        let taken = receiver.count(&datagram, 1470, u64::from(sequence) * 1000);
+        let taken = receiver.count_datagram(&datagram, 1470, u64::from(sequence) * 1000);
         assert_eq!(taken, UdpDatagramKind::Data);
     }
-    assert_eq!(receiver.count(EARLY_END, 1470, 21_000), UdpDatagramKind::End);
+    assert_eq!(receiver.count_datagram(EARLY_END, 1470, 21_000), UdpDatagramKind::End);
     assert_eq!(receiver.header(), None, "a header that asks for nothing is not written");
     let counts = receiver.counts();
     assert_eq!((counts.lost, counts.out_of_order, counts.datagrams), (0, 0, 21));
@@ -359,5 +368,5 @@ fn a_client_of_2_0_13a_gets_the_report_that_its_own_server_would_send() {
     let theirs = UdpReport::parse(EARLY_REPORT).expect("a report");
     let figures = (theirs.bytes, theirs.span_us, theirs.lost, theirs.datagrams, theirs.jitter_us);
     assert_eq!(figures, (30_870, 38_582, 0, 21, 280));
-    assert_eq!(theirs.to_bytes(Layout::Early)[16..60], EARLY_REPORT[16..60]);
+    assert_eq!(theirs.to_bytes(Iperf2DatagramLayout::Early)[16..60], EARLY_REPORT[16..60]);
 }

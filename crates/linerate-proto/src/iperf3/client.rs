@@ -12,10 +12,12 @@ use std::time::Duration;
 use linerate_core::time::MonoTime;
 
 use super::{
-    ClientEvent, ClientOrder, Cookie, ErrorCode, Params, Protocol, Results, State, WireError, frame,
+    ClientEvent, ClientOrder, Cookie, ErrorCode, Params, Protocol, Results, State, WireError,
+    frame_json,
 };
 use crate::dialect::{
-    Beat, FlowState, Input, LOOK, LOOK_AT_END, Machine, Output, Reason, Settling, Wants,
+    FlowState, Input, LOOK, LOOK_AT_END, Machine, Output, Settling, TestFailureReason,
+    TestIntervalTimer, Wants,
 };
 
 /// Time-out for each of the server's answers during set-up and end.
@@ -34,7 +36,7 @@ pub(super) const COUNTED_MAX: Duration = Duration::from_secs(3);
 
 /// Parameters of a test at the client.
 #[derive(Clone, Debug)]
-pub struct ClientTest {
+pub struct Iperf3ClientTest {
     /// Cookie at the start of every connection.
     pub cookie: Cookie,
     /// Parameters sent to the server.
@@ -52,7 +54,7 @@ pub struct ClientTest {
 
 /// Error of the server, or its violation of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PeerFault {
+pub enum Iperf3PeerFault {
     /// Bytes that the protocol does not allow.
     Wire(WireError),
     /// The server is busy with another test.
@@ -64,7 +66,7 @@ pub enum PeerFault {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum Iperf3ClientStage {
     /// Waiting for an answer of the server before the data starts.
     SetUp {
         until: MonoTime,
@@ -96,27 +98,27 @@ enum Stage {
 }
 
 /// State machine of the client of a test.
-pub struct Client {
-    test: ClientTest,
+pub struct Iperf3ClientMachine {
+    test: Iperf3ClientTest,
     order: ClientOrder,
-    stage: Stage,
+    stage: Iperf3ClientStage,
     out: VecDeque<Output<Self>>,
     /// Arrival of the server's `test start`.
     begin: MonoTime,
-    beat: Option<Beat>,
+    beat: Option<TestIntervalTimer>,
     /// Bytes received, and the time of the last change.
     received: (u64, MonoTime),
     stop: bool,
 }
 
-impl Client {
+impl Iperf3ClientMachine {
     /// A client that starts at `now`, on a new connection.
-    pub fn new(now: MonoTime, test: ClientTest) -> Self {
+    pub fn new(now: MonoTime, test: Iperf3ClientTest) -> Self {
         let out = VecDeque::from([Output::Send(test.cookie.to_bytes().to_vec())]);
         Self {
             test,
             order: ClientOrder::default(),
-            stage: Stage::SetUp { until: now + ANSWER_TIMEOUT },
+            stage: Iperf3ClientStage::SetUp { until: now + ANSWER_TIMEOUT },
             out,
             begin: now,
             beat: None,
@@ -135,7 +137,7 @@ impl Client {
             match self.order.next_event() {
                 Ok(Some(event)) => self.handle_event(now, event),
                 Ok(None) => return,
-                Err(error) => self.fail_with(Reason::Peer(PeerFault::Wire(error))),
+                Err(error) => self.fail_with(TestFailureReason::Peer(Iperf3PeerFault::Wire(error))),
             }
         }
     }
@@ -144,43 +146,47 @@ impl Client {
         let until = now + ANSWER_TIMEOUT;
         match event {
             ClientEvent::SendParams => {
-                self.send(frame(&self.test.params.to_json()));
-                self.stage = Stage::SetUp { until };
+                self.send_control_bytes(frame_json(&self.test.params.to_json()));
+                self.stage = Iperf3ClientStage::SetUp { until };
             }
             ClientEvent::CreateStreams => {
                 self.out.push_back(Output::Open);
-                self.stage = Stage::Opening;
+                self.stage = Iperf3ClientStage::Opening;
             }
             ClientEvent::Starting => {
                 // The server sends no data before this.
                 (self.begin, self.received) = (now, (0, now));
                 self.out.push_back(Output::Begin);
-                self.stage = Stage::SetUp { until };
+                self.stage = Iperf3ClientStage::SetUp { until };
             }
             ClientEvent::Running => {
                 self.out.push_back(Output::Start);
                 let omit = Duration::from_secs(self.test.params.omit_s);
-                self.beat = Some(Beat::new(self.begin, self.test.interval, omit));
-                self.stage = Stage::Running { begin: self.begin };
+                self.beat = Some(TestIntervalTimer::new(self.begin, self.test.interval, omit));
+                self.stage = Iperf3ClientStage::Running { begin: self.begin };
             }
             ClientEvent::SendResults => {
                 self.out.push_back(Output::Settle);
-                self.stage = Stage::Settling(match self.is_tcp() {
+                self.stage = Iperf3ClientStage::Settling(match self.is_tcp() {
                     true => Settling::new(now, DELIVERY_MAX, Some(QUIET_READING)),
                     false => Settling::new(now, ARRIVAL, None),
                 });
             }
             ClientEvent::Results(results) => {
                 self.out.push_back(Output::Peer(results));
-                self.stage = Stage::Closing(Settling::new(now, COUNTED_MAX, None));
+                self.stage = Iperf3ClientStage::Closing(Settling::new(now, COUNTED_MAX, None));
             }
             ClientEvent::Finished => {
-                self.send(vec![State::IperfDone.to_byte()]);
+                self.send_control_bytes(vec![State::IperfDone.to_byte()]);
                 self.finish();
             }
-            ClientEvent::Denied => self.fail_with(Reason::Peer(PeerFault::Denied)),
-            ClientEvent::Terminated => self.fail_with(Reason::Peer(PeerFault::Terminated)),
-            ClientEvent::Failed(why) => self.fail_with(Reason::Peer(PeerFault::Failed(why))),
+            ClientEvent::Denied => self.fail_with(TestFailureReason::Peer(Iperf3PeerFault::Denied)),
+            ClientEvent::Terminated => {
+                self.fail_with(TestFailureReason::Peer(Iperf3PeerFault::Terminated))
+            }
+            ClientEvent::Failed(why) => {
+                self.fail_with(TestFailureReason::Peer(Iperf3PeerFault::Failed(why)))
+            }
         }
     }
 
@@ -189,31 +195,33 @@ impl Client {
         if self.settling().is_some_and(|wait| wait.is_over(now, flow)) {
             self.end_wait(now);
         }
-        if let (Stage::Running { .. } | Stage::Delivering { .. }, Some(beat)) =
-            (self.stage, &mut self.beat)
+        if let (
+            Iperf3ClientStage::Running { .. } | Iperf3ClientStage::Delivering { .. },
+            Some(beat),
+        ) = (self.stage, &mut self.beat)
         {
-            beat.due(now, &mut self.out);
+            beat.push_due_outputs(now, &mut self.out);
         }
-        let silent = |awaited| Reason::Silent { awaited, within: ANSWER_TIMEOUT };
+        let silent = |awaited| TestFailureReason::Silent { awaited, within: ANSWER_TIMEOUT };
         match &mut self.stage {
-            Stage::SetUp { until }
-            | Stage::AwaitExchange { until }
-            | Stage::AwaitResults { until }
+            Iperf3ClientStage::SetUp { until }
+            | Iperf3ClientStage::AwaitExchange { until }
+            | Iperf3ClientStage::AwaitResults { until }
                 if now >= *until =>
             {
                 self.fail_with(silent("its answer"));
             }
             // The results have arrived; later messages change nothing.
-            Stage::AwaitDisplay { until } if now >= *until => self.finish(),
-            Stage::Running { begin } => {
+            Iperf3ClientStage::AwaitDisplay { until } if now >= *until => self.finish(),
+            Iperf3ClientStage::Running { begin } => {
                 let begin = *begin;
                 self.run(now, begin, flow);
             }
-            Stage::Delivering { until } if flow.delivered || now >= *until => {
+            Iperf3ClientStage::Delivering { until } if flow.delivered || now >= *until => {
                 self.out.push_back(Output::Ended);
-                self.send(vec![State::TestEnd.to_byte()]);
+                self.send_control_bytes(vec![State::TestEnd.to_byte()]);
                 self.order.note_test_end();
-                self.stage = Stage::AwaitExchange { until: now + ANSWER_TIMEOUT };
+                self.stage = Iperf3ClientStage::AwaitExchange { until: now + ANSWER_TIMEOUT };
             }
             _ => {}
         }
@@ -227,13 +235,14 @@ impl Client {
             if flow.received != self.received.0 {
                 self.received = (flow.received, now);
             }
-            silent = now.since(self.received.1);
+            silent = now.duration_since(self.received.1);
             if let Some(max) = self.test.receive_max.filter(|max| silent >= *max) {
-                return self.fail_with(Reason::NoData(max));
+                return self.fail_with(TestFailureReason::NoData(max));
             }
         }
         let lost = self.test.complete_after.is_some_and(|patience| silent >= patience);
-        let over = self.test.span.map_or(flow.complete || lost, |span| now.since(begin) >= span);
+        let over =
+            self.test.span.map_or(flow.complete || lost, |span| now.duration_since(begin) >= span);
         if over || self.stop {
             self.out.push_back(Output::StopSending);
             let max = match (self.is_tcp(), self.test.params.reverse) {
@@ -241,13 +250,15 @@ impl Client {
                 (true, _) => DELIVERY_MAX,
                 (false, _) => ARRIVAL,
             };
-            self.stage = Stage::Delivering { until: now + max };
+            self.stage = Iperf3ClientStage::Delivering { until: now + max };
         }
     }
 
     fn settling(&mut self) -> Option<&mut Settling> {
         match &mut self.stage {
-            Stage::Settling(wait) | Stage::Leaving(wait) | Stage::Closing(wait) => Some(wait),
+            Iperf3ClientStage::Settling(wait)
+            | Iperf3ClientStage::Leaving(wait)
+            | Iperf3ClientStage::Closing(wait) => Some(wait),
             _ => None,
         }
     }
@@ -255,38 +266,38 @@ impl Client {
     /// Goes to the next step after a wait for data in flight.
     fn end_wait(&mut self, now: MonoTime) {
         match self.stage {
-            Stage::Settling(_) if self.is_tcp() => {
+            Iperf3ClientStage::Settling(_) if self.is_tcp() => {
                 self.out.push_back(Output::StopReceiving);
-                self.stage = Stage::Leaving(Settling::new(now, LEAVE_MAX, None));
+                self.stage = Iperf3ClientStage::Leaving(Settling::new(now, LEAVE_MAX, None));
             }
-            Stage::Closing(_) => {
-                self.stage = Stage::AwaitDisplay { until: now + ANSWER_TIMEOUT };
+            Iperf3ClientStage::Closing(_) => {
+                self.stage = Iperf3ClientStage::AwaitDisplay { until: now + ANSWER_TIMEOUT };
             }
             _ => {
                 self.out.push_back(Output::Count);
-                self.stage = Stage::Counting;
+                self.stage = Iperf3ClientStage::Counting;
             }
         }
     }
 
-    fn send(&mut self, bytes: Vec<u8>) {
+    fn send_control_bytes(&mut self, bytes: Vec<u8>) {
         self.out.push_back(Output::Send(bytes));
     }
 
     fn finish(&mut self) {
         self.out.push_back(Output::Finished);
-        self.stage = Stage::Over;
+        self.stage = Iperf3ClientStage::Over;
     }
 
-    fn fail_with(&mut self, reason: Reason<PeerFault>) {
+    fn fail_with(&mut self, reason: TestFailureReason<Iperf3PeerFault>) {
         match self.stage {
-            Stage::Over => {}
-            Stage::AwaitDisplay { .. } => self.finish(),
+            Iperf3ClientStage::Over => {}
+            Iperf3ClientStage::AwaitDisplay { .. } => self.finish(),
             _ => {
                 // The server is then free for other clients at once.
-                self.send(vec![State::ClientTerminate.to_byte()]);
+                self.send_control_bytes(vec![State::ClientTerminate.to_byte()]);
                 self.out.push_back(Output::Failed(reason));
-                self.stage = Stage::Over;
+                self.stage = Iperf3ClientStage::Over;
             }
         }
     }
@@ -294,23 +305,23 @@ impl Client {
     fn reads_control(&self) -> bool {
         matches!(
             self.stage,
-            Stage::SetUp { .. }
-                | Stage::Running { .. }
-                | Stage::Delivering { .. }
-                | Stage::AwaitExchange { .. }
-                | Stage::AwaitResults { .. }
-                | Stage::AwaitDisplay { .. }
+            Iperf3ClientStage::SetUp { .. }
+                | Iperf3ClientStage::Running { .. }
+                | Iperf3ClientStage::Delivering { .. }
+                | Iperf3ClientStage::AwaitExchange { .. }
+                | Iperf3ClientStage::AwaitResults { .. }
+                | Iperf3ClientStage::AwaitDisplay { .. }
         )
     }
 }
 
-impl Machine for Client {
+impl Machine for Iperf3ClientMachine {
     type Request = Params;
     type Terms = ();
     type Refusal = ();
     type Report = Results;
     type News = Infallible;
-    type PeerFault = PeerFault;
+    type PeerFault = Iperf3PeerFault;
 
     fn handle(&mut self, now: MonoTime, input: Input<'_, Self>) {
         match input {
@@ -320,27 +331,30 @@ impl Machine for Client {
             }
             Input::Closed => match self.order.event_on_close() {
                 Some(event) => self.handle_event(now, event),
-                None => self.fail_with(Reason::Closed),
+                None => self.fail_with(TestFailureReason::Closed),
             },
             Input::Opened => {
-                self.stage = Stage::SetUp { until: now + ANSWER_TIMEOUT };
+                self.stage = Iperf3ClientStage::SetUp { until: now + ANSWER_TIMEOUT };
                 self.read(now);
             }
             Input::Counted(results) => {
-                self.send(frame(&results.to_json()));
-                self.stage = Stage::AwaitResults { until: now + ANSWER_TIMEOUT };
+                self.send_control_bytes(frame_json(&results.to_json()));
+                self.stage = Iperf3ClientStage::AwaitResults { until: now + ANSWER_TIMEOUT };
                 self.read(now);
             }
             Input::Look(flow) => self.check_state(now, &flow),
             Input::Stop => {
                 self.stop = true;
-                if matches!(self.stage, Stage::SetUp { .. } | Stage::Opening) {
-                    self.fail_with(Reason::Stopped);
+                if matches!(
+                    self.stage,
+                    Iperf3ClientStage::SetUp { .. } | Iperf3ClientStage::Opening
+                ) {
+                    self.fail_with(TestFailureReason::Stopped);
                 }
             }
-            Input::GiveUp(_) if !matches!(self.stage, Stage::Over) => {
-                self.send(vec![State::ClientTerminate.to_byte()]);
-                self.stage = Stage::Over;
+            Input::GiveUp(_) if !matches!(self.stage, Iperf3ClientStage::Over) => {
+                self.send_control_bytes(vec![State::ClientTerminate.to_byte()]);
+                self.stage = Iperf3ClientStage::Over;
             }
             Input::GiveUp(_) | Input::Decided(_) => {}
             Input::Tell(never) => match never {},
@@ -351,25 +365,28 @@ impl Machine for Client {
         self.out.pop_front()
     }
 
-    fn wants(&self) -> Wants {
+    fn wait_conditions(&self) -> Wants {
         let (wake_at, look) = match &self.stage {
-            Stage::SetUp { until }
-            | Stage::AwaitExchange { until }
-            | Stage::AwaitResults { until }
-            | Stage::AwaitDisplay { until } => (Some(*until), LOOK),
-            Stage::Running { begin } => {
+            Iperf3ClientStage::SetUp { until }
+            | Iperf3ClientStage::AwaitExchange { until }
+            | Iperf3ClientStage::AwaitResults { until }
+            | Iperf3ClientStage::AwaitDisplay { until } => (Some(*until), LOOK),
+            Iperf3ClientStage::Running { begin } => {
                 let end = self.test.span.map(|span| *begin + span);
                 let look = if end.is_some() { LOOK } else { LOOK_AT_END };
                 (end, look)
             }
-            Stage::Delivering { until } => (Some(*until), LOOK_AT_END),
-            Stage::Settling(wait) | Stage::Leaving(wait) | Stage::Closing(wait) => {
-                (Some(wait.end()), LOOK_AT_END)
-            }
-            Stage::Opening | Stage::Counting => (None, LOOK_AT_END),
-            Stage::Over => (None, LOOK),
+            Iperf3ClientStage::Delivering { until } => (Some(*until), LOOK_AT_END),
+            Iperf3ClientStage::Settling(wait)
+            | Iperf3ClientStage::Leaving(wait)
+            | Iperf3ClientStage::Closing(wait) => (Some(wait.latest_end()), LOOK_AT_END),
+            Iperf3ClientStage::Opening | Iperf3ClientStage::Counting => (None, LOOK_AT_END),
+            Iperf3ClientStage::Over => (None, LOOK),
         };
-        let runs = matches!(self.stage, Stage::Running { .. } | Stage::Delivering { .. });
+        let runs = matches!(
+            self.stage,
+            Iperf3ClientStage::Running { .. } | Iperf3ClientStage::Delivering { .. }
+        );
         let beat = self.beat.filter(|_| runs).map(|beat| beat.next());
         let wake_at = [wake_at, beat].into_iter().flatten().min();
         Wants { wake_at, look, reads: self.reads_control() }

@@ -30,7 +30,7 @@ pub enum ClientEvent {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum Iperf3ClientOrderStage {
     AwaitParamExchange,
     AwaitCreateStreams,
     AwaitTestStart,
@@ -46,13 +46,13 @@ enum Stage {
 /// State of a control connection at the client, from the cookie to the end.
 #[derive(Debug)]
 pub struct ClientOrder {
-    stage: Stage,
+    stage: Iperf3ClientOrderStage,
     inbox: Inbox,
 }
 
 impl Default for ClientOrder {
     fn default() -> Self {
-        Self { stage: Stage::AwaitParamExchange, inbox: Inbox::default() }
+        Self { stage: Iperf3ClientOrderStage::AwaitParamExchange, inbox: Inbox::default() }
     }
 }
 
@@ -64,8 +64,8 @@ impl ClientOrder {
 
     /// Notes that the client has sent `test end`.
     pub fn note_test_end(&mut self) {
-        if self.stage == Stage::Running {
-            self.stage = Stage::AwaitExchange;
+        if self.stage == Iperf3ClientOrderStage::Running {
+            self.stage = Iperf3ClientOrderStage::AwaitExchange;
         }
     }
 
@@ -74,12 +74,14 @@ impl ClientOrder {
     /// When a message is invalid or out of order; the connection is then to be closed.
     pub fn next_event(&mut self) -> Result<Option<ClientEvent>, WireError> {
         match self.stage {
-            Stage::AwaitResults => self.parse_results(),
-            Stage::AwaitErrorNumbers => Ok(self.inbox.error_numbers().map(|numbers| {
-                self.stage = Stage::Over;
-                ClientEvent::Failed(Some(numbers))
-            })),
-            stage => match self.inbox.state()? {
+            Iperf3ClientOrderStage::AwaitResults => self.parse_results(),
+            Iperf3ClientOrderStage::AwaitErrorNumbers => {
+                Ok(self.inbox.error_numbers().map(|numbers| {
+                    self.stage = Iperf3ClientOrderStage::Over;
+                    ClientEvent::Failed(Some(numbers))
+                }))
+            }
+            stage => match self.inbox.next_state()? {
                 Some(state) => self.handle_state(stage, state),
                 None => Ok(None),
             },
@@ -90,44 +92,49 @@ impl ClientOrder {
     /// 3.12 leaves the kernel's number out when it refuses a user.
     pub fn event_on_close(&self) -> Option<ClientEvent> {
         let code = || self.inbox.error_number().map(|code| (code, 0));
-        (self.stage == Stage::AwaitErrorNumbers).then(|| ClientEvent::Failed(code()))
+        (self.stage == Iperf3ClientOrderStage::AwaitErrorNumbers)
+            .then(|| ClientEvent::Failed(code()))
     }
 
     fn parse_results(&mut self) -> Result<Option<ClientEvent>, WireError> {
         let Some(text) = self.inbox.document("results", RESULTS_BYTES_MAX)? else {
             return Ok(None);
         };
-        self.stage = Stage::AwaitDisplay;
+        self.stage = Iperf3ClientOrderStage::AwaitDisplay;
         Results::parse(&text).map(|results| Some(ClientEvent::Results(Box::new(results))))
     }
 
     fn handle_state(
         &mut self,
-        stage: Stage,
+        stage: Iperf3ClientOrderStage,
         state: State,
     ) -> Result<Option<ClientEvent>, WireError> {
         let (next, event) = match (stage, state) {
-            (Stage::Over, _) => {
+            (Iperf3ClientOrderStage::Over, _) => {
                 return Err(WireError::Order { got: state.name(), expected: stage.awaits() });
             }
-            (Stage::AwaitParamExchange, State::ParamExchange) => {
-                (Stage::AwaitCreateStreams, ClientEvent::SendParams)
+            (Iperf3ClientOrderStage::AwaitParamExchange, State::ParamExchange) => {
+                (Iperf3ClientOrderStage::AwaitCreateStreams, ClientEvent::SendParams)
             }
-            (Stage::AwaitCreateStreams, State::CreateStreams) => {
-                (Stage::AwaitTestStart, ClientEvent::CreateStreams)
+            (Iperf3ClientOrderStage::AwaitCreateStreams, State::CreateStreams) => {
+                (Iperf3ClientOrderStage::AwaitTestStart, ClientEvent::CreateStreams)
             }
-            (Stage::AwaitTestStart, State::TestStart) => {
-                (Stage::AwaitTestRunning, ClientEvent::Starting)
+            (Iperf3ClientOrderStage::AwaitTestStart, State::TestStart) => {
+                (Iperf3ClientOrderStage::AwaitTestRunning, ClientEvent::Starting)
             }
-            (Stage::AwaitTestRunning, State::TestRunning) => (Stage::Running, ClientEvent::Running),
-            (Stage::AwaitExchange, State::ExchangeResults) => {
-                (Stage::AwaitResults, ClientEvent::SendResults)
+            (Iperf3ClientOrderStage::AwaitTestRunning, State::TestRunning) => {
+                (Iperf3ClientOrderStage::Running, ClientEvent::Running)
             }
-            (Stage::AwaitDisplay, State::DisplayResults) => (Stage::Over, ClientEvent::Finished),
-            (_, State::AccessDenied) => (Stage::Over, ClientEvent::Denied),
-            (_, State::ServerTerminate) => (Stage::Over, ClientEvent::Terminated),
+            (Iperf3ClientOrderStage::AwaitExchange, State::ExchangeResults) => {
+                (Iperf3ClientOrderStage::AwaitResults, ClientEvent::SendResults)
+            }
+            (Iperf3ClientOrderStage::AwaitDisplay, State::DisplayResults) => {
+                (Iperf3ClientOrderStage::Over, ClientEvent::Finished)
+            }
+            (_, State::AccessDenied) => (Iperf3ClientOrderStage::Over, ClientEvent::Denied),
+            (_, State::ServerTerminate) => (Iperf3ClientOrderStage::Over, ClientEvent::Terminated),
             (_, State::ServerError) => {
-                self.stage = Stage::AwaitErrorNumbers;
+                self.stage = Iperf3ClientOrderStage::AwaitErrorNumbers;
                 return self.next_event();
             }
             (stage, state) => {
@@ -139,7 +146,7 @@ impl ClientOrder {
     }
 }
 
-impl Stage {
+impl Iperf3ClientOrderStage {
     const fn awaits(self) -> &'static str {
         match self {
             Self::AwaitParamExchange => "parameter exchange",

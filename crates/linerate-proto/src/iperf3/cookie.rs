@@ -46,7 +46,7 @@ impl Cookie {
     }
 
     /// The characters, as `-V` and `-J` print them.
-    pub fn text(&self) -> String {
+    pub fn printable_text(&self) -> String {
         String::from_utf8_lossy(&self.0).trim_end_matches('\0').to_owned()
     }
 }

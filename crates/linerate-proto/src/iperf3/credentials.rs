@@ -88,7 +88,7 @@ impl Users {
 
     /// True if the user has this digest. Every entry is compared to its end, so that the time does
     /// not reveal which digits agree.
-    pub fn has(&self, user: &str, digest: &[u8]) -> bool {
+    pub fn has_digest(&self, user: &str, digest: &[u8]) -> bool {
         let differ = |known: &[u8; DIGEST_BYTES]| {
             let pairs = known.iter().zip(digest);
             digest.len() != DIGEST_BYTES
@@ -227,9 +227,9 @@ mod tests {
         let users = Users::parse(&text).expect("two users");
         let digest = parse_digest(mario).expect("64 digits");
         assert_eq!((users.len(), users.is_empty()), (2, false));
-        assert!(users.has("mario", &digest) && users.has("luigi", &digest));
-        assert!(!users.has("peach", &digest) && !users.has("mario", &[0; 32]));
-        assert!(!users.has("mario", &[]) && !users.has("mario", &digest[..31]));
+        assert!(users.has_digest("mario", &digest) && users.has_digest("luigi", &digest));
+        assert!(!users.has_digest("peach", &digest) && !users.has_digest("mario", &[0; 32]));
+        assert!(!users.has_digest("mario", &[]) && !users.has_digest("mario", &digest[..31]));
         let wrong = ["mario", "mario,12", &format!("a,{mario}\nb,{}", "z".repeat(64))];
         for (text, line) in wrong.into_iter().zip([1, 1, 2]) {
             assert_eq!(Users::parse(text), Err(UsersError(line)), "{text}");

@@ -54,7 +54,7 @@ impl ErrorCode {
     pub const CREATE_STREAM: Self = Self(200);
 
     /// Text of the error, where the number is known.
-    pub const fn words(self) -> Option<&'static str> {
+    pub const fn error_text(self) -> Option<&'static str> {
         Some(match self.0 {
             5 => "the time of the test is out of its bounds",
             6 => "too many streams",
@@ -103,7 +103,7 @@ impl ErrorCode {
 
 impl fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.words() {
+        match self.error_text() {
             Some(words) => write!(f, "{words} (error {})", self.0),
             None => write!(f, "error {}", self.0),
         }

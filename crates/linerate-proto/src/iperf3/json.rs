@@ -36,11 +36,11 @@ impl<'a> Object<'a> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let whole = value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
         let near = || value.as_f64().filter(|number| number.abs() < 1e30).map(|f| f as i128);
-        whole.or_else(near).map(Some).ok_or_else(|| self.wrong(key, value))
+        whole.or_else(near).map(Some).ok_or_else(|| self.wrong_type_error(key, value))
     }
 
     /// A count; a negative number is an error.
-    pub(super) fn count(&self, key: &'static str) -> Result<Option<u64>, WireError> {
+    pub(super) fn count_field(&self, key: &'static str) -> Result<Option<u64>, WireError> {
         let Some(number) = self.integer(key)? else { return Ok(None) };
         let count = u64::try_from(number).ok();
         count.map(Some).ok_or_else(|| WireError::Field {
@@ -60,24 +60,27 @@ impl<'a> Object<'a> {
     /// A number of any kind.
     pub(super) fn number(&self, key: &'static str) -> Result<Option<f64>, WireError> {
         let Some(value) = self.get(key) else { return Ok(None) };
-        value.as_f64().map(Some).ok_or_else(|| self.wrong(key, value))
+        value.as_f64().map(Some).ok_or_else(|| self.wrong_type_error(key, value))
     }
 
     /// A switch: true, or a number other than zero.
-    pub(super) fn flag(&self, key: &'static str) -> Result<bool, WireError> {
+    pub(super) fn flag_field(&self, key: &'static str) -> Result<bool, WireError> {
         let Some(value) = self.get(key) else { return Ok(false) };
         let number = || value.as_f64().map(|number| number != 0.0);
-        value.as_bool().or_else(number).ok_or_else(|| self.wrong(key, value))
+        value.as_bool().or_else(number).ok_or_else(|| self.wrong_type_error(key, value))
     }
 
     /// The text of a string.
-    pub(super) fn text(&self, key: &'static str) -> Result<Option<String>, WireError> {
+    pub(super) fn text_field(&self, key: &'static str) -> Result<Option<String>, WireError> {
         let Some(value) = self.get(key) else { return Ok(None) };
-        value.as_str().map(|text| Some(text.to_owned())).ok_or_else(|| self.wrong(key, value))
+        value
+            .as_str()
+            .map(|text| Some(text.to_owned()))
+            .ok_or_else(|| self.wrong_type_error(key, value))
     }
 
     /// Error for a value of another type.
-    pub(super) fn wrong(&self, key: &'static str, value: &Value) -> WireError {
+    pub(super) fn wrong_type_error(&self, key: &'static str, value: &Value) -> WireError {
         let kind = match value {
             Value::Null => "null",
             Value::Bool(_) => "true or false",

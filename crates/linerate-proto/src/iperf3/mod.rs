@@ -20,7 +20,9 @@ mod server_order;
 mod state;
 mod wire;
 
-pub use client::{ANSWER_TIMEOUT, Client, ClientTest, DELIVERY_MAX, PeerFault};
+pub use client::{
+    ANSWER_TIMEOUT, DELIVERY_MAX, Iperf3ClientMachine, Iperf3ClientTest, Iperf3PeerFault,
+};
 pub use client_order::{ClientEvent, ClientOrder};
 pub use cookie::{COOKIE_BYTES, Cookie};
 pub use credentials::{Credentials, Users, UsersError, from_base64, to_base64, token_bytes};
@@ -31,10 +33,10 @@ pub use datagram::{
 pub use error_code::ErrorCode;
 pub use params::{CLIENT_NAME, PARAMS_BYTES_MAX, Params, ParamsError, Protocol};
 pub use results::{RESULTS_BYTES_MAX, Results, ServerOutput, StreamResult};
-pub use server::{DRAIN_MAX, GRACE, Refusal, STEP_TIMEOUT, Server, Terms};
+pub use server::{DRAIN_MAX, GRACE, Iperf3ServerMachine, Iperf3ServerTerms, Refusal, STEP_TIMEOUT};
 pub use server_order::{ServerEvent, ServerOrder};
 pub use state::State;
-pub use wire::{WireError, frame, server_error};
+pub use wire::{WireError, frame_json, server_error};
 
 /// Version of iperf3 that this program announces and imitates, since peers adapt to it. Logins are
 /// padded by OAEP unless set otherwise, as in iperf3 since 3.17.

@@ -111,41 +111,41 @@ pub struct ParamsError {
 impl Params {
     /// Parses the JSON text.
     /// # Errors
-    /// [`WireError::Json`] and [`WireError::Field`]; [`Params::check`] checks the bounds.
+    /// [`WireError::Json`] and [`WireError::Field`]; [`Params::check_bounds`] checks the bounds.
     pub fn parse(text: &[u8]) -> Result<Self, WireError> {
         let map = json::read(WHAT, text)?;
         let object = Object::new(WHAT, &map);
-        let protocol = match (object.flag("udp")?, object.flag("sctp")?) {
+        let protocol = match (object.flag_field("udp")?, object.flag_field("sctp")?) {
             (true, _) => Protocol::Udp,
             (_, true) => Protocol::Sctp,
             _ => Protocol::Tcp,
         };
         Ok(Self {
             protocol,
-            omit_s: object.count("omit")?.unwrap_or(0),
-            time_s: object.count("time")?.unwrap_or(0),
-            bytes: object.count("num")?.unwrap_or(0),
-            blocks: object.count("blockcount")?.unwrap_or(0),
-            parallel: object.count("parallel")?.unwrap_or(1),
-            block_bytes: object.count("len")?.filter(|bytes| *bytes > 0),
-            mss_bytes: object.count("MSS")?.filter(|bytes| *bytes > 0),
-            nodelay: object.flag("nodelay")?,
-            reverse: object.flag("reverse")?,
-            bidirectional: object.flag("bidirectional")?,
-            window_bytes: object.count("window")?.filter(|bytes| *bytes > 0),
-            rate_bps: object.count("bandwidth")?.filter(|rate| *rate > 0),
-            burst: object.count("burst")?.filter(|burst| *burst > 0),
-            fq_rate_bps: object.count("fqrate")?.filter(|rate| *rate > 0),
-            server_affinity: object.count("server_affinity")?,
-            tos: object.count("TOS")?,
-            congestion: object.text("congestion")?,
-            title: object.text("title")?,
-            extra_data: object.text("extra_data")?,
-            get_server_output: object.flag("get_server_output")?,
-            udp_counters_64bit: object.flag("udp_counters_64bit")?,
-            zerocopy: object.flag("zerocopy")?,
-            auth_token: object.text("authtoken")?,
-            client_version: object.text("client_version")?,
+            omit_s: object.count_field("omit")?.unwrap_or(0),
+            time_s: object.count_field("time")?.unwrap_or(0),
+            bytes: object.count_field("num")?.unwrap_or(0),
+            blocks: object.count_field("blockcount")?.unwrap_or(0),
+            parallel: object.count_field("parallel")?.unwrap_or(1),
+            block_bytes: object.count_field("len")?.filter(|bytes| *bytes > 0),
+            mss_bytes: object.count_field("MSS")?.filter(|bytes| *bytes > 0),
+            nodelay: object.flag_field("nodelay")?,
+            reverse: object.flag_field("reverse")?,
+            bidirectional: object.flag_field("bidirectional")?,
+            window_bytes: object.count_field("window")?.filter(|bytes| *bytes > 0),
+            rate_bps: object.count_field("bandwidth")?.filter(|rate| *rate > 0),
+            burst: object.count_field("burst")?.filter(|burst| *burst > 0),
+            fq_rate_bps: object.count_field("fqrate")?.filter(|rate| *rate > 0),
+            server_affinity: object.count_field("server_affinity")?,
+            tos: object.count_field("TOS")?,
+            congestion: object.text_field("congestion")?,
+            title: object.text_field("title")?,
+            extra_data: object.text_field("extra_data")?,
+            get_server_output: object.flag_field("get_server_output")?,
+            udp_counters_64bit: object.flag_field("udp_counters_64bit")?,
+            zerocopy: object.flag_field("zerocopy")?,
+            auth_token: object.text_field("authtoken")?,
+            client_version: object.text_field("client_version")?,
         })
     }
 
@@ -254,7 +254,7 @@ impl Params {
     /// Checks the values against iperf3's bounds; a server may have lower limits.
     /// # Errors
     /// The first value out of bounds, with iperf3's number for it.
-    pub fn check(&self) -> Result<(), ParamsError> {
+    pub fn check_bounds(&self) -> Result<(), ParamsError> {
         let fail = |code, key, value, bounds| Err(ParamsError { code, key, value, bounds });
         let within = |code, key, value: Option<u64>, low, high, bounds| match value {
             Some(value) if !(low..=high).contains(&value) => fail(code, key, value, bounds),

@@ -76,10 +76,11 @@ impl Results {
     pub fn parse(text: &[u8]) -> Result<Self, WireError> {
         let map = json::read(WHAT, text)?;
         let object = Object::new(WHAT, &map);
-        let output = match (object.text("server_output_text")?, object.get("server_output_json")) {
-            (Some(text), _) => Some(ServerOutput::Text(text)),
-            (None, json) => json.cloned().map(ServerOutput::Json),
-        };
+        let output =
+            match (object.text_field("server_output_text")?, object.get("server_output_json")) {
+                (Some(text), _) => Some(ServerOutput::Text(text)),
+                (None, json) => json.cloned().map(ServerOutput::Json),
+            };
         let streams = match object.get("streams") {
             Some(Value::Array(streams)) if streams.len() <= STREAMS_BOTH_MAX => {
                 streams.iter().map(StreamResult::parse).collect::<Result<_, _>>()?
@@ -91,8 +92,8 @@ impl Results {
                     value: format!("a list of {}", streams.len()),
                 });
             }
-            Some(other) => return Err(object.wrong("streams", other)),
-            None => return Err(object.wrong("streams", &Value::Null)),
+            Some(other) => return Err(object.wrong_type_error("streams", other)),
+            None => return Err(object.wrong_type_error("streams", &Value::Null)),
         };
         Ok(Self {
             cpu_total_percent: object.number("cpu_util_total")?.unwrap_or(0.0),
@@ -101,7 +102,7 @@ impl Results {
             sender_has_retransmits: object
                 .count_or_unknown("sender_has_retransmits")?
                 .map(|has| has > 0),
-            congestion_used: object.text("congestion_used")?,
+            congestion_used: object.text_field("congestion_used")?,
             server_output: output,
             streams,
         })
@@ -127,7 +128,7 @@ impl Results {
             }
             None => {}
         }
-        let streams = self.streams.iter().map(StreamResult::value).collect();
+        let streams = self.streams.iter().map(StreamResult::json_value).collect();
         map.insert("streams".to_owned(), Value::Array(streams));
         Value::Object(map).to_string()
     }
@@ -145,7 +146,7 @@ impl StreamResult {
             return Err(WireError::Json { what: WHAT_STREAM, reason });
         };
         let object = Object::new(WHAT_STREAM, map);
-        let id = object.count("id")?.and_then(|id| u32::try_from(id).ok());
+        let id = object.count_field("id")?.and_then(|id| u32::try_from(id).ok());
         let signed = |key| -> Result<Option<i64>, WireError> {
             let number = object.integer(key)?;
             let held =
@@ -153,7 +154,7 @@ impl StreamResult {
             Ok(number.map(held))
         };
         Ok(Self {
-            id: id.ok_or_else(|| object.wrong("id", &Value::Null))?,
+            id: id.ok_or_else(|| object.wrong_type_error("id", &Value::Null))?,
             bytes: object.count_or_unknown("bytes")?.unwrap_or(0),
             retransmits: object.count_or_unknown("retransmits")?,
             jitter_s: object.number("jitter")?.unwrap_or(0.0),
@@ -166,7 +167,7 @@ impl StreamResult {
         })
     }
 
-    fn value(&self) -> Value {
+    fn json_value(&self) -> Value {
         let mut value = json!({
             "id": self.id,
             "bytes": self.bytes,

@@ -9,11 +9,12 @@ use linerate_core::time::MonoTime;
 
 use super::client::{COUNTED_MAX, LEAVE_MAX};
 use super::{
-    ErrorCode, Params, Protocol, Results, ServerEvent, ServerOrder, State, WireError, frame,
+    ErrorCode, Params, Protocol, Results, ServerEvent, ServerOrder, State, WireError, frame_json,
     server_error, stream_id,
 };
 use crate::dialect::{
-    Beat, FlowState, Input, LOOK_AT_END, Machine, Output, Reason, Settling, Wants,
+    FlowState, Input, LOOK_AT_END, Machine, Output, Settling, TestFailureReason, TestIntervalTimer,
+    Wants,
 };
 
 /// Time-out for each of the client's steps during set-up and end.
@@ -36,7 +37,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Limits of a test at the server.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+pub struct Iperf3ServerTerms {
     /// Longest time of sending.
     pub span_max: Duration,
     /// Time between two samples.
@@ -53,7 +54,7 @@ pub enum Refusal {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum Iperf3ServerStage {
     AwaitParams {
         until: MonoTime,
     },
@@ -81,24 +82,24 @@ enum Stage {
 }
 
 /// State machine of the server of a test.
-pub struct Server {
+pub struct Iperf3ServerMachine {
     order: ServerOrder,
-    stage: Stage,
+    stage: Iperf3ServerStage,
     out: VecDeque<Output<Self>>,
     params: Params,
-    terms: Terms,
-    beat: Option<Beat>,
+    terms: Iperf3ServerTerms,
+    beat: Option<TestIntervalTimer>,
 }
 
-impl Server {
+impl Iperf3ServerMachine {
     /// A server that starts at `now`, on a connection whose cookie has been read.
     pub fn new(now: MonoTime) -> Self {
         Self {
             order: ServerOrder::default(),
-            stage: Stage::AwaitParams { until: now + STEP_TIMEOUT },
+            stage: Iperf3ServerStage::AwaitParams { until: now + STEP_TIMEOUT },
             out: VecDeque::from([Output::Send(vec![State::ParamExchange.to_byte()])]),
             params: Params::default(),
-            terms: Terms { span_max: Duration::ZERO, interval: Duration::ZERO },
+            terms: Iperf3ServerTerms { span_max: Duration::ZERO, interval: Duration::ZERO },
             beat: None,
         }
     }
@@ -109,43 +110,43 @@ impl Server {
             match self.order.next_event() {
                 Ok(Some(event)) => self.handle_event(now, event),
                 Ok(None) => return,
-                Err(error) => self.fail_with(Reason::Peer(error)),
+                Err(error) => self.fail_with(TestFailureReason::Peer(error)),
             }
         }
     }
 
     fn handle_event(&mut self, now: MonoTime, event: ServerEvent) {
-        if matches!(self.stage, Stage::Dismissed { .. }) {
-            return self.fail_with(Reason::Overdue);
+        if matches!(self.stage, Iperf3ServerStage::Dismissed { .. }) {
+            return self.fail_with(TestFailureReason::Overdue);
         }
         match event {
             ServerEvent::Params(params) => {
                 self.params = (*params).clone();
-                self.stage = Stage::Deciding;
+                self.stage = Iperf3ServerStage::Deciding;
                 self.out.push_back(Output::Decide(params));
             }
             ServerEvent::Ended => {
                 self.out.extend([Output::StopSending, Output::Ended]);
                 self.send_state(State::ExchangeResults);
-                self.stage = Stage::AwaitResults { until: now + STEP_TIMEOUT };
+                self.stage = Iperf3ServerStage::AwaitResults { until: now + STEP_TIMEOUT };
             }
             ServerEvent::Results(results) => {
                 self.stage = self.settle(now, &results);
                 self.out.extend([Output::Peer(results), Output::Settle]);
             }
             ServerEvent::Finished => self.finish(),
-            ServerEvent::Terminated => self.fail_with(Reason::Left),
+            ServerEvent::Terminated => self.fail_with(TestFailureReason::Left),
         }
     }
 
     /// The wait for data in flight, after the client's results. A test by time counts the bytes
     /// received at its end; a test by an amount, or of this program's client, also those in flight.
-    fn settle(&self, now: MonoTime, of_client: &Results) -> Stage {
+    fn settle(&self, now: MonoTime, of_client: &Results) -> Iperf3ServerStage {
         if self.params.protocol == Protocol::Udp {
-            return Stage::Settling(Settling::new(now, COUNTED_MAX, None));
+            return Iperf3ServerStage::Settling(Settling::new(now, COUNTED_MAX, None));
         }
         if self.params.counts_as_it_ended() {
-            return Stage::Settling(Settling::new(now, Duration::ZERO, None));
+            return Iperf3ServerStage::Settling(Settling::new(now, Duration::ZERO, None));
         }
         let ways = if self.params.bidirectional { 2 } else { 1 };
         let streams = u32::try_from(self.params.parallel * ways).unwrap_or(0);
@@ -153,46 +154,54 @@ impl Server {
         let tells = self.params.omit_s == 0
             && !self.params.reverse
             && (0..streams).all(|at| of_client.stream(stream_id(at)).is_some());
-        Stage::Settling(Settling::new(now, DRAIN_MAX, (!tells).then_some(QUIET)))
+        Iperf3ServerStage::Settling(Settling::new(now, DRAIN_MAX, (!tells).then_some(QUIET)))
     }
 
     /// Checks time-outs and the state of the streams.
     fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
         // Data that arrives after the server's error is still counted.
-        if let (Stage::Running { .. } | Stage::Dismissed { .. }, Some(beat)) =
-            (&self.stage, &mut self.beat)
+        if let (
+            Iperf3ServerStage::Running { .. } | Iperf3ServerStage::Dismissed { .. },
+            Some(beat),
+        ) = (&self.stage, &mut self.beat)
         {
-            beat.due(now, &mut self.out);
+            beat.push_due_outputs(now, &mut self.out);
         }
         if self.settling().is_some_and(|wait| wait.is_over(now, flow)) {
             self.end_wait(now);
         }
-        let silent = |awaited| Reason::Silent { awaited, within: STEP_TIMEOUT };
+        let silent = |awaited| TestFailureReason::Silent { awaited, within: STEP_TIMEOUT };
         match &self.stage {
-            Stage::AwaitParams { until } if now >= *until => {
+            Iperf3ServerStage::AwaitParams { until } if now >= *until => {
                 self.fail_with(silent("the parameters"))
             }
-            Stage::Opening { until } if now >= *until => self.fail_with(silent("the streams")),
-            Stage::AwaitResults { until } if now >= *until => self.fail_with(silent("the results")),
-            // The client has its results, so its last message is not needed.
-            Stage::AwaitDone { until } if now >= *until => self.finish(),
-            Stage::Running { until } if now >= *until => {
-                let code = self.code();
-                self.out.push_back(Output::StopSending);
-                self.send(server_error(code, 0).to_vec());
-                self.stage = Stage::Dismissed { until: now + DISMISSED_MAX };
+            Iperf3ServerStage::Opening { until } if now >= *until => {
+                self.fail_with(silent("the streams"))
             }
-            Stage::Dismissed { until } if now >= *until => self.fail_with(Reason::Overdue),
+            Iperf3ServerStage::AwaitResults { until } if now >= *until => {
+                self.fail_with(silent("the results"))
+            }
+            // The client has its results, so its last message is not needed.
+            Iperf3ServerStage::AwaitDone { until } if now >= *until => self.finish(),
+            Iperf3ServerStage::Running { until } if now >= *until => {
+                let code = self.stage_error_code();
+                self.out.push_back(Output::StopSending);
+                self.send_control_bytes(server_error(code, 0).to_vec());
+                self.stage = Iperf3ServerStage::Dismissed { until: now + DISMISSED_MAX };
+            }
+            Iperf3ServerStage::Dismissed { until } if now >= *until => {
+                self.fail_with(TestFailureReason::Overdue)
+            }
             _ => {}
         }
     }
 
-    fn accept_or_refuse(&mut self, now: MonoTime, decision: Result<Terms, Refusal>) {
+    fn accept_or_refuse(&mut self, now: MonoTime, decision: Result<Iperf3ServerTerms, Refusal>) {
         match decision {
             Ok(terms) => {
                 self.terms = terms;
                 self.order.note_accepted();
-                self.stage = Stage::Opening { until: now + STEP_TIMEOUT };
+                self.stage = Iperf3ServerStage::Opening { until: now + STEP_TIMEOUT };
                 self.send_state(State::CreateStreams);
                 self.out.push_back(Output::Open);
                 self.read(now);
@@ -200,7 +209,7 @@ impl Server {
             Err(refusal) => {
                 match refusal {
                     Refusal::Busy => self.send_state(State::AccessDenied),
-                    Refusal::For(code) => self.send(server_error(code, 0).to_vec()),
+                    Refusal::For(code) => self.send_control_bytes(server_error(code, 0).to_vec()),
                 }
                 self.finish();
             }
@@ -213,16 +222,16 @@ impl Server {
         self.out.extend([Output::Begin, Output::Start]);
         self.send_state(State::TestRunning);
         let omit = Duration::from_secs(self.params.omit_s);
-        self.beat = Some(Beat::new(now, self.terms.interval, omit));
+        self.beat = Some(TestIntervalTimer::new(now, self.terms.interval, omit));
         // The client's clock ends a test by time, the server's clock one by bytes.
         let late = if self.params.time_s > 0 { GRACE } else { OVERTIME };
-        self.stage = Stage::Running { until: now + self.terms.span_max + late };
+        self.stage = Iperf3ServerStage::Running { until: now + self.terms.span_max + late };
         self.read(now);
     }
 
     fn settling(&mut self) -> Option<&mut Settling> {
         match &mut self.stage {
-            Stage::Settling(wait) | Stage::Leaving(wait) => Some(wait),
+            Iperf3ServerStage::Settling(wait) | Iperf3ServerStage::Leaving(wait) => Some(wait),
             _ => None,
         }
     }
@@ -230,56 +239,58 @@ impl Server {
     /// Goes to the next step after a wait for data in flight.
     fn end_wait(&mut self, now: MonoTime) {
         match self.stage {
-            Stage::Settling(_) if self.params.protocol == Protocol::Tcp => {
+            Iperf3ServerStage::Settling(_) if self.params.protocol == Protocol::Tcp => {
                 self.out.push_back(Output::StopReceiving);
-                self.stage = Stage::Leaving(Settling::new(now, LEAVE_MAX, None));
+                self.stage = Iperf3ServerStage::Leaving(Settling::new(now, LEAVE_MAX, None));
             }
             _ => {
                 self.out.push_back(Output::Count);
-                self.stage = Stage::Counting;
+                self.stage = Iperf3ServerStage::Counting;
             }
         }
     }
 
-    fn send(&mut self, bytes: Vec<u8>) {
+    fn send_control_bytes(&mut self, bytes: Vec<u8>) {
         self.out.push_back(Output::Send(bytes));
     }
 
     fn send_state(&mut self, state: State) {
-        self.send(vec![state.to_byte()]);
+        self.send_control_bytes(vec![state.to_byte()]);
     }
 
     fn finish(&mut self) {
         self.out.push_back(Output::Finished);
-        self.stage = Stage::Over;
+        self.stage = Iperf3ServerStage::Over;
     }
 
-    fn fail_with(&mut self, reason: Reason<WireError>) {
+    fn fail_with(&mut self, reason: TestFailureReason<WireError>) {
         match self.stage {
-            Stage::Over => return,
-            Stage::AwaitDone { .. } => return self.finish(),
-            Stage::Dismissed { .. } => {
-                self.out.push_back(Output::Failed(Reason::Overdue));
-                self.stage = Stage::Over;
+            Iperf3ServerStage::Over => return,
+            Iperf3ServerStage::AwaitDone { .. } => return self.finish(),
+            Iperf3ServerStage::Dismissed { .. } => {
+                self.out.push_back(Output::Failed(TestFailureReason::Overdue));
+                self.stage = Iperf3ServerStage::Over;
                 return;
             }
             _ => {}
         }
         match reason {
-            Reason::Closed | Reason::Left => {}
-            Reason::Stopped => self.send_state(State::ServerTerminate),
-            _ => self.send(server_error(self.code(), 0).to_vec()),
+            TestFailureReason::Closed | TestFailureReason::Left => {}
+            TestFailureReason::Stopped => self.send_state(State::ServerTerminate),
+            _ => self.send_control_bytes(server_error(self.stage_error_code(), 0).to_vec()),
         }
         self.out.push_back(Output::Failed(reason));
-        self.stage = Stage::Over;
+        self.stage = Iperf3ServerStage::Over;
     }
 
     /// iperf3's number for a failure at this stage.
-    fn code(&self) -> ErrorCode {
+    fn stage_error_code(&self) -> ErrorCode {
         match self.stage {
-            Stage::AwaitParams { .. } | Stage::Deciding => ErrorCode::RECEIVE_PARAMS,
-            Stage::Opening { .. } => ErrorCode::CREATE_STREAM,
-            Stage::Running { .. } => self.params.expired(),
+            Iperf3ServerStage::AwaitParams { .. } | Iperf3ServerStage::Deciding => {
+                ErrorCode::RECEIVE_PARAMS
+            }
+            Iperf3ServerStage::Opening { .. } => ErrorCode::CREATE_STREAM,
+            Iperf3ServerStage::Running { .. } => self.params.expired(),
             _ => ErrorCode::MESSAGE,
         }
     }
@@ -289,14 +300,17 @@ impl Server {
     fn reads_control(&self) -> bool {
         !matches!(
             self.stage,
-            Stage::Settling(_) | Stage::Leaving(_) | Stage::Counting | Stage::Over
+            Iperf3ServerStage::Settling(_)
+                | Iperf3ServerStage::Leaving(_)
+                | Iperf3ServerStage::Counting
+                | Iperf3ServerStage::Over
         )
     }
 }
 
-impl Machine for Server {
+impl Machine for Iperf3ServerMachine {
     type Request = Params;
-    type Terms = Terms;
+    type Terms = Iperf3ServerTerms;
     type Refusal = Refusal;
     type Report = Results;
     type News = Infallible;
@@ -308,25 +322,25 @@ impl Machine for Server {
                 self.order.push(bytes);
                 self.read(now);
             }
-            Input::Closed => self.fail_with(Reason::Closed),
+            Input::Closed => self.fail_with(TestFailureReason::Closed),
             Input::Decided(decision) => self.accept_or_refuse(now, decision),
             Input::Opened => self.start_test(now),
             Input::Counted(results) => {
-                self.send(frame(&results.to_json()));
+                self.send_control_bytes(frame_json(&results.to_json()));
                 self.send_state(State::DisplayResults);
-                self.stage = Stage::AwaitDone { until: now + STEP_TIMEOUT };
+                self.stage = Iperf3ServerStage::AwaitDone { until: now + STEP_TIMEOUT };
                 self.read(now);
             }
             Input::Look(flow) => self.check_state(now, &flow),
-            Input::Stop => self.fail_with(Reason::Stopped),
+            Input::Stop => self.fail_with(TestFailureReason::Stopped),
             Input::Tell(never) => match never {},
             Input::GiveUp(_) => {
-                if !matches!(self.stage, Stage::Over) {
-                    let of_streams = matches!(self.stage, Stage::Opening { .. });
+                if !matches!(self.stage, Iperf3ServerStage::Over) {
+                    let of_streams = matches!(self.stage, Iperf3ServerStage::Opening { .. });
                     let named = of_streams && self.params.congestion.is_some();
-                    let code = if named { ErrorCode::CONGESTION } else { self.code() };
-                    self.send(server_error(code, 0).to_vec());
-                    self.stage = Stage::Over;
+                    let code = if named { ErrorCode::CONGESTION } else { self.stage_error_code() };
+                    self.send_control_bytes(server_error(code, 0).to_vec());
+                    self.stage = Iperf3ServerStage::Over;
                 }
             }
         }
@@ -336,19 +350,21 @@ impl Machine for Server {
         self.out.pop_front()
     }
 
-    fn wants(&self) -> Wants {
+    fn wait_conditions(&self) -> Wants {
         let (wake_at, look) = match &self.stage {
-            Stage::AwaitParams { until }
-            | Stage::AwaitResults { until }
-            | Stage::AwaitDone { until } => (Some(*until), LOOK),
-            Stage::Opening { until } => (Some(*until), LOOK_AT_END),
-            Stage::Running { until } | Stage::Dismissed { until } => {
+            Iperf3ServerStage::AwaitParams { until }
+            | Iperf3ServerStage::AwaitResults { until }
+            | Iperf3ServerStage::AwaitDone { until } => (Some(*until), LOOK),
+            Iperf3ServerStage::Opening { until } => (Some(*until), LOOK_AT_END),
+            Iperf3ServerStage::Running { until } | Iperf3ServerStage::Dismissed { until } => {
                 let beat = self.beat.map_or(*until, |beat| beat.next());
                 (Some(beat.min(*until)), LOOK)
             }
-            Stage::Settling(wait) | Stage::Leaving(wait) => (Some(wait.end()), LOOK_AT_END),
-            Stage::Deciding | Stage::Counting => (None, LOOK_AT_END),
-            Stage::Over => (None, LOOK),
+            Iperf3ServerStage::Settling(wait) | Iperf3ServerStage::Leaving(wait) => {
+                (Some(wait.latest_end()), LOOK_AT_END)
+            }
+            Iperf3ServerStage::Deciding | Iperf3ServerStage::Counting => (None, LOOK_AT_END),
+            Iperf3ServerStage::Over => (None, LOOK),
         };
         Wants { wake_at, look, reads: self.reads_control() }
     }

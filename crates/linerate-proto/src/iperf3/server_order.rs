@@ -20,7 +20,7 @@ pub enum ServerEvent {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum Iperf3ServerOrderStage {
     AwaitParams,
     Deciding,
     AwaitStreams,
@@ -33,13 +33,13 @@ enum Stage {
 /// State of a control connection at the server, from the parameters to the end.
 #[derive(Debug)]
 pub struct ServerOrder {
-    stage: Stage,
+    stage: Iperf3ServerOrderStage,
     inbox: Inbox,
 }
 
 impl Default for ServerOrder {
     fn default() -> Self {
-        Self { stage: Stage::AwaitParams, inbox: Inbox::default() }
+        Self { stage: Iperf3ServerOrderStage::AwaitParams, inbox: Inbox::default() }
     }
 }
 
@@ -51,14 +51,14 @@ impl ServerOrder {
 
     /// Notes that the test was accepted and `create streams` sent.
     pub fn note_accepted(&mut self) {
-        debug_assert_eq!(self.stage, Stage::Deciding);
-        self.stage = Stage::AwaitStreams;
+        debug_assert_eq!(self.stage, Iperf3ServerOrderStage::Deciding);
+        self.stage = Iperf3ServerOrderStage::AwaitStreams;
     }
 
     /// Notes that every data stream is connected and `test running` sent.
     pub fn note_running(&mut self) {
-        debug_assert_eq!(self.stage, Stage::AwaitStreams);
-        self.stage = Stage::Running;
+        debug_assert_eq!(self.stage, Iperf3ServerOrderStage::AwaitStreams);
+        self.stage = Iperf3ServerOrderStage::Running;
     }
 
     /// The next action by the bytes so far; `None` when more are needed.
@@ -66,36 +66,44 @@ impl ServerOrder {
     /// When a message is invalid or out of order; the connection is then to be closed.
     pub fn next_event(&mut self) -> Result<Option<ServerEvent>, WireError> {
         match self.stage {
-            Stage::AwaitParams => {
+            Iperf3ServerOrderStage::AwaitParams => {
                 let Some(text) = self.inbox.document("parameters", PARAMS_BYTES_MAX)? else {
                     return Ok(None);
                 };
-                self.stage = Stage::Deciding;
+                self.stage = Iperf3ServerOrderStage::Deciding;
                 Params::parse(&text).map(|params| Some(ServerEvent::Params(Box::new(params))))
             }
-            Stage::AwaitResults => {
+            Iperf3ServerOrderStage::AwaitResults => {
                 let Some(text) = self.inbox.document("results", RESULTS_BYTES_MAX)? else {
                     return Ok(None);
                 };
-                self.stage = Stage::AwaitDone;
+                self.stage = Iperf3ServerOrderStage::AwaitDone;
                 Results::parse(&text).map(|results| Some(ServerEvent::Results(Box::new(results))))
             }
-            stage => match self.inbox.state()? {
+            stage => match self.inbox.next_state()? {
                 Some(state) => self.handle_state(stage, state).map(Some),
                 None => Ok(None),
             },
         }
     }
 
-    fn handle_state(&mut self, stage: Stage, state: State) -> Result<ServerEvent, WireError> {
+    fn handle_state(
+        &mut self,
+        stage: Iperf3ServerOrderStage,
+        state: State,
+    ) -> Result<ServerEvent, WireError> {
         let (next, event) = match (stage, state) {
-            (Stage::Over, _) => {
+            (Iperf3ServerOrderStage::Over, _) => {
                 return Err(WireError::Order { got: state.name(), expected: stage.awaits() });
             }
-            (Stage::Running, State::TestEnd) => (Stage::AwaitResults, ServerEvent::Ended),
-            (Stage::AwaitDone, State::IperfDone) => (Stage::Over, ServerEvent::Finished),
+            (Iperf3ServerOrderStage::Running, State::TestEnd) => {
+                (Iperf3ServerOrderStage::AwaitResults, ServerEvent::Ended)
+            }
+            (Iperf3ServerOrderStage::AwaitDone, State::IperfDone) => {
+                (Iperf3ServerOrderStage::Over, ServerEvent::Finished)
+            }
             (_, State::ClientTerminate | State::IperfDone) => {
-                (Stage::Over, ServerEvent::Terminated)
+                (Iperf3ServerOrderStage::Over, ServerEvent::Terminated)
             }
             (stage, state) => {
                 return Err(WireError::Order { got: state.name(), expected: stage.awaits() });
@@ -106,7 +114,7 @@ impl ServerOrder {
     }
 }
 
-impl Stage {
+impl Iperf3ServerOrderStage {
     const fn awaits(self) -> &'static str {
         match self {
             Self::AwaitParams => "the parameters",

@@ -114,7 +114,7 @@ fn own_parameters_have_the_types_that_servers_check() {
         .to_owned()
         + r#""pacing_timer":1000,"parallel":2,"reverse":true,"tcp":true,"time":3}"#;
     assert_eq!(params.to_json(), expected);
-    assert_eq!(frame("{}"), [0, 0, 0, 2, b'{', b'}']);
+    assert_eq!(frame_json("{}"), [0, 0, 0, 2, b'{', b'}']);
 }
 
 #[test]
@@ -142,10 +142,10 @@ fn parameters_out_of_bounds_have_the_number_that_iperf3_has_for_them() {
         (Params { reverse: true, bidirectional: true, ..base() }, 25),
     ];
     for (params, number) in cases {
-        let error = params.check().expect_err("out of bounds");
+        let error = params.check_bounds().expect_err("out of bounds");
         assert_eq!(error.code.0, number, "{error}");
     }
-    assert_eq!(base().check(), Ok(()));
+    assert_eq!(base().check_bounds(), Ok(()));
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_byte_out_of_order_is_named_with_what_was_expected() {
     client.push(&[3]);
     assert_eq!(client.next_event(), Err(WireError::State(3)));
     let mut server = ServerOrder::default();
-    server.push(&frame("{\"tcp\":true}"));
+    server.push(&frame_json("{\"tcp\":true}"));
     server.push(&[4]);
     assert!(matches!(server.next_event(), Ok(Some(ServerEvent::Params(_)))));
     let error = server.next_event().expect_err("no streams yet").to_string();
@@ -224,7 +224,7 @@ fn another_protocols_greeting_is_quoted() {
     let error = Cookie::parse(bytes).expect_err("no cookie");
     assert_eq!(error.to_string(), "not an iperf3 peer: it begins with \"GET / HT\"");
     let cookie = Cookie::from_random([0xff; 36]);
-    assert_eq!(cookie.text(), "7".repeat(36));
+    assert_eq!(cookie.printable_text(), "7".repeat(36));
     assert_eq!(Cookie::parse(&cookie.to_bytes()), Ok(cookie));
 }
 
@@ -233,11 +233,11 @@ fn a_cookie_may_have_a_character_in_place_of_the_zero_byte() {
     // iperf3 compares 37 bytes and looks at none of them; Python's clients send 37 characters.
     let bytes = b"0123456789abcdef-0123456789abcdef-xyz";
     let cookie = Cookie::parse(bytes).expect("37 characters");
-    assert_eq!((&cookie.to_bytes(), cookie.text().as_bytes()), (bytes, &bytes[..]));
+    assert_eq!((&cookie.to_bytes(), cookie.printable_text().as_bytes()), (bytes, &bytes[..]));
     let mut zero = *bytes;
     zero[36] = 0;
     let ends = Cookie::parse(&zero).expect("36 characters and a zero byte");
-    assert_eq!((ends.text().as_bytes(), ends == cookie), (&bytes[..36], false));
+    assert_eq!((ends.printable_text().as_bytes(), ends == cookie), (&bytes[..36], false));
     for (at, byte) in [(36, 7), (36, b' '), (35, 0), (0, 0x80)] {
         let mut wrong = *bytes;
         wrong[at] = byte;
@@ -268,7 +268,7 @@ fn parameters_of_the_newest_client_are_read_whatever_it_adds() {
         client_version: Some("3.21".to_owned()),
         ..Params::default()
     };
-    assert_eq!((params.check(), &params), (Ok(()), &expected));
+    assert_eq!((params.check_bounds(), &params), (Ok(()), &expected));
     assert_eq!(Params::parse(expected.to_json().as_bytes()), Ok(expected));
 }
 

@@ -51,7 +51,7 @@ pub enum WireError {
 }
 
 /// Prefixes a JSON text with its length.
-pub fn frame(json: &str) -> Vec<u8> {
+pub fn frame_json(json: &str) -> Vec<u8> {
     let length = u32::try_from(json.len()).unwrap_or(u32::MAX);
     let mut bytes = Vec::with_capacity(4 + json.len());
     bytes.extend_from_slice(&length.to_be_bytes());
@@ -81,7 +81,7 @@ impl Inbox {
     }
 
     /// The next control byte.
-    pub(super) fn state(&mut self) -> Result<Option<State>, WireError> {
+    pub(super) fn next_state(&mut self) -> Result<Option<State>, WireError> {
         let Some(&byte) = self.buffer.first() else { return Ok(None) };
         self.buffer.drain(..1);
         let state = State::from_byte(byte).ok_or_else(|| WireError::State(byte.cast_signed()))?;

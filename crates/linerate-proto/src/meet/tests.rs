@@ -16,7 +16,7 @@ fn time(seconds: u64) -> MonoTime {
 /// One asks as `source`, with the cookie that it was told at first.
 fn ask(
     third: &mut Meetings<char>,
-    (role, source): (Role, &str),
+    (role, source): (MeetRole, &str),
     relay: bool,
     now: MonoTime,
 ) -> (Option<SocketAddr>, bool) {
@@ -24,7 +24,7 @@ fn ask(
     let mut cookie = 0;
     for _ in 0..2 {
         let asked = Meet { key, role, say: MeetBody::Ask { cookie, relay } }.encode();
-        let name = if role == Role::Measures { 'a' } else { 'b' };
+        let name = if role == MeetRole::Measures { 'a' } else { 'b' };
         let MeetAction::Answer(answer) = third.handle(&asked, at(source), || name, now) else {
             panic!("no answer")
         };
@@ -57,12 +57,12 @@ fn every_message_is_read_as_it_was_written_and_its_octets_are_those_of_the_speci
         MeetBody::Hello { heard: true },
     ];
     for say in says {
-        for role in [Role::Measures, Role::Answers] {
+        for role in [MeetRole::Measures, MeetRole::Answers] {
             let message = Meet { key, role, say };
             assert_eq!(Meet::decode(&message.encode()), Some(message));
         }
     }
-    let told = Meet { key, role: Role::Answers, say: says[3] }.encode();
+    let told = Meet { key, role: MeetRole::Answers, say: says[3] }.encode();
     assert_eq!(told[..12], *b"lr-meet\x01\x02\x01\x01\x00");
     // Port 40001 is 0x9c41.
     assert_eq!(told[36..44], [4, 0, 0x9c, 0x41, 192, 0, 2, 1]);
@@ -77,13 +77,14 @@ fn every_message_is_read_as_it_was_written_and_its_octets_are_those_of_the_speci
 #[test]
 fn each_is_told_where_the_other_is_once_both_have_shown_where_they_are() {
     let mut third = Meetings::default();
-    let (a, b) = ((Role::Measures, A), (Role::Answers, B));
+    let (a, b) = ((MeetRole::Measures, A), (MeetRole::Answers, B));
     assert_eq!(ask(&mut third, a, false, time(0)), (None, false));
     assert_eq!(ask(&mut third, b, false, time(1)), (Some(at(A)), false));
     assert_eq!(ask(&mut third, a, false, time(1)), (Some(at(B)), false));
     // A cookie is of one address: from another it is worth nothing.
     let key = MeetKey::from_word("blue cow");
-    let first = Meet { key, role: Role::Measures, say: MeetBody::Ask { cookie: 0, relay: false } };
+    let first =
+        Meet { key, role: MeetRole::Measures, say: MeetBody::Ask { cookie: 0, relay: false } };
     let MeetAction::Answer(answer) = third.handle(&first.encode(), at(A), || 'a', time(1)) else {
         panic!("no answer")
     };
@@ -106,7 +107,7 @@ fn each_is_told_where_the_other_is_once_both_have_shown_where_they_are() {
 #[test]
 fn datagrams_are_passed_on_only_where_both_asked_for_it_and_not_without_an_end() {
     let mut third = Meetings::default();
-    let (a, b) = ((Role::Measures, A), (Role::Answers, B));
+    let (a, b) = ((MeetRole::Measures, A), (MeetRole::Answers, B));
     let probe = [9; 72];
     ask(&mut third, a, true, time(0));
     assert_eq!(ask(&mut third, b, false, time(0)), (Some(at(A)), false));
@@ -136,9 +137,9 @@ fn where_an_end_was_before_is_forgotten() {
     for minute in 0..100 {
         // Each slot has a port of its own; every other one follows on the heels of the last.
         let now = time(minute / 2 * 60);
-        ask(&mut third, (Role::Measures, &from(minute)), true, now);
-        assert!(ask(&mut third, (Role::Answers, B), true, now).1);
-        ask(&mut third, (Role::Measures, &from(minute)), true, now);
+        ask(&mut third, (MeetRole::Measures, &from(minute)), true, now);
+        assert!(ask(&mut third, (MeetRole::Answers, B), true, now).1);
+        ask(&mut third, (MeetRole::Measures, &from(minute)), true, now);
         assert_eq!(third.handle(&probe, at(&from(minute)), || 'a', now), MeetAction::PassOn(&'b'));
         assert_eq!(third.passed.len(), 2, "minute {minute}");
         if minute > 0 {
@@ -158,7 +159,7 @@ fn only_so_many_meet_at_one_time_and_those_who_are_gone_make_room() {
         let mut cookie = 0;
         for _ in 0..2 {
             let asked =
-                Meet { key, role: Role::Answers, say: MeetBody::Ask { cookie, relay: false } };
+                Meet { key, role: MeetRole::Answers, say: MeetBody::Ask { cookie, relay: false } };
             let MeetAction::Answer(answer) = third.handle(&asked.encode(), at(A), || 'a', now)
             else {
                 return false;

@@ -6,9 +6,10 @@ use std::time::Duration;
 use linerate_core::record::EndReport;
 use linerate_core::time::MonoTime;
 
-use super::{Accept, Credentials, Decoder, Message, Refuse, WireError, encode};
+use super::{Accept, Decoder, Message, NativeCredentials, NativeWireError, Refuse, encode};
 use crate::dialect::{
-    Beat, FlowState, Input, LOOK, LOOK_AT_END, Machine, Output, Reason, Settling, Wants,
+    FlowState, Input, LOOK, LOOK_AT_END, Machine, Output, Settling, TestFailureReason,
+    TestIntervalTimer, Wants,
 };
 
 /// Time-out for the server's answers during set-up.
@@ -28,7 +29,7 @@ const DRAIN_MAX: Duration = Duration::from_secs(600);
 
 /// Parameters of a test at the client.
 #[derive(Clone, Debug)]
-pub struct ClientTest {
+pub struct NativeClientTest {
     /// A request over TCP or over UDP.
     pub request: Message,
     /// Planned time of sending, where it is known.
@@ -38,14 +39,14 @@ pub struct ClientTest {
     /// No other test follows on this connection.
     pub last: bool,
     /// Access token of the client, where it has one.
-    pub credentials: Option<Credentials>,
+    pub credentials: Option<NativeCredentials>,
 }
 
 /// Error of the other end, or its violation of the protocol.
 #[derive(Clone, Debug, PartialEq)]
-pub enum PeerFault {
+pub enum NativePeerFault {
     /// Bytes that the protocol does not allow.
-    Wire(WireError),
+    Wire(NativeWireError),
     /// The server refuses the test.
     Refused(Refuse),
     /// The other end aborted the test, with its reason.
@@ -53,7 +54,7 @@ pub enum PeerFault {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum NativeClientStage {
     AwaitAnswer {
         until: MonoTime,
     },
@@ -69,13 +70,13 @@ enum Stage {
 }
 
 /// State machine of the client of a test.
-pub struct Client {
-    test: ClientTest,
+pub struct NativeClientMachine {
+    test: NativeClientTest,
     decoder: Decoder,
-    stage: Stage,
+    stage: NativeClientStage,
     out: VecDeque<Output<Self>>,
     /// Intervals since the start of the streams.
-    beat: Option<Beat>,
+    beat: Option<TestIntervalTimer>,
     /// Planned time of the server's report, and the end of the wait for it.
     due: Option<(MonoTime, MonoTime)>,
     /// Bytes moved, and the time of the last change or message.
@@ -83,12 +84,12 @@ pub struct Client {
     stopped: bool,
 }
 
-impl Client {
+impl NativeClientMachine {
     /// A client that starts at `now`, on a connection whose hellos have been exchanged.
-    pub fn new(now: MonoTime, test: ClientTest) -> Self {
+    pub fn new(now: MonoTime, test: NativeClientTest) -> Self {
         let mut client = Self {
             decoder: Decoder::default(),
-            stage: Stage::AwaitAnswer { until: now + ANSWER_TIMEOUT },
+            stage: NativeClientStage::AwaitAnswer { until: now + ANSWER_TIMEOUT },
             out: VecDeque::new(),
             beat: None,
             due: None,
@@ -98,7 +99,7 @@ impl Client {
         };
         let request = client.test.request.clone();
         let shows = client.test.credentials.is_some();
-        client.send(&if shows { request.with_login() } else { request });
+        client.send_message(&if shows { request.with_login() } else { request });
         client
     }
 
@@ -112,7 +113,7 @@ impl Client {
             match self.decoder.next_message() {
                 Ok(Some(message)) => self.handle_message(now, message),
                 Ok(None) => return,
-                Err(error) => self.fail_with(Reason::Peer(PeerFault::Wire(error))),
+                Err(error) => self.fail_with(TestFailureReason::Peer(NativePeerFault::Wire(error))),
             }
         }
     }
@@ -120,48 +121,49 @@ impl Client {
     fn handle_message(&mut self, now: MonoTime, message: Message) {
         self.alive.1 = now;
         match (self.stage, message) {
-            (Stage::AwaitAnswer { .. }, Message::Accept(accept)) => {
-                self.stage = Stage::Deciding;
+            (NativeClientStage::AwaitAnswer { .. }, Message::Accept(accept)) => {
+                self.stage = NativeClientStage::Deciding;
                 self.out.push_back(Output::Decide(accept));
             }
-            (Stage::AwaitAnswer { .. }, Message::Refuse(refuse)) => {
-                self.fail_with(Reason::Peer(PeerFault::Refused(refuse)));
+            (NativeClientStage::AwaitAnswer { .. }, Message::Refuse(refuse)) => {
+                self.fail_with(TestFailureReason::Peer(NativePeerFault::Refused(refuse)));
             }
             // Only once: a server that repeats the challenge tries to collect proofs.
-            (Stage::AwaitAnswer { .. }, Message::Challenge { nonce })
+            (NativeClientStage::AwaitAnswer { .. }, Message::Challenge { nonce })
                 if self.test.credentials.is_some() =>
             {
                 if let Some(credentials) = self.test.credentials.take() {
-                    self.send(&Message::Proof(credentials.prove(nonce)));
+                    self.send_message(&Message::Proof(credentials.answer_challenge(nonce)));
                 }
             }
-            (Stage::AwaitReady { .. }, Message::Ready) => {
+            (NativeClientStage::AwaitReady { .. }, Message::Ready) => {
                 self.out.push_back(Output::Begin);
-                self.send(&Message::Start);
+                self.send_message(&Message::Start);
                 self.out.push_back(Output::Start);
-                self.stage = Stage::Running;
+                self.stage = NativeClientStage::Running;
             }
             (
-                Stage::Running,
+                NativeClientStage::Running,
                 news @ (Message::Interval { .. }
                 | Message::UdpInterval { .. }
                 | Message::UdpSent { .. }
                 | Message::UdpSearch(_)
                 | Message::TrainReport(_)),
             ) => self.out.push_back(Output::News(news)),
-            (Stage::Running, Message::Result { reports }) => {
+            (NativeClientStage::Running, Message::Result { reports }) => {
                 self.out.extend([Output::Peer(Box::new(reports)), Output::Settle]);
-                self.stage = Stage::Settling(match self.is_udp() {
+                self.stage = NativeClientStage::Settling(match self.is_udp() {
                     true => Settling::new(now, REPORT_TIMEOUT_UDP, None),
                     false => Settling::new(now, DRAIN_MAX, Some(STALLED)),
                 });
             }
             (_, Message::Abort { reason }) => {
-                self.fail_with(Reason::Peer(PeerFault::Aborted(reason)));
+                self.fail_with(TestFailureReason::Peer(NativePeerFault::Aborted(reason)));
             }
             (stage, message) => {
-                let error = WireError::State { got: message.name(), expected: stage.awaits() };
-                self.fail_with(Reason::Peer(PeerFault::Wire(error)));
+                let error =
+                    NativeWireError::State { got: message.name(), expected: stage.awaits() };
+                self.fail_with(TestFailureReason::Peer(NativePeerFault::Wire(error)));
             }
         }
     }
@@ -169,12 +171,15 @@ impl Client {
     /// Checks time-outs and the state of the streams.
     fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
         let over = match &mut self.stage {
-            Stage::AwaitAnswer { until } | Stage::AwaitReady { until } => now >= *until,
-            Stage::Running => {
+            NativeClientStage::AwaitAnswer { until } | NativeClientStage::AwaitReady { until } => {
+                now >= *until
+            }
+            NativeClientStage::Running => {
                 let interval = self.test.interval;
-                let beat =
-                    self.beat.get_or_insert_with(|| Beat::new(now, interval, Duration::ZERO));
-                beat.due(now, &mut self.out);
+                let beat = self
+                    .beat
+                    .get_or_insert_with(|| TestIntervalTimer::new(now, interval, Duration::ZERO));
+                beat.push_due_outputs(now, &mut self.out);
                 let report = self.report_timeout();
                 if self.due.is_none() {
                     self.due = self.test.span.map(|span| (now + span, now + span + report));
@@ -184,24 +189,29 @@ impl Client {
                 }
                 match self.due {
                     Some((_, end)) => now >= end,
-                    None => !self.is_udp() && now.since(self.alive.1) >= SILENCE_MAX,
+                    None => !self.is_udp() && now.duration_since(self.alive.1) >= SILENCE_MAX,
                 }
             }
-            Stage::Settling(wait) => {
+            NativeClientStage::Settling(wait) => {
                 if wait.is_over(now, flow) {
                     if self.test.last {
                         // The server needs no bye, so its loss does no harm.
-                        self.send(&Message::Bye);
+                        self.send_message(&Message::Bye);
                     }
                     self.out.push_back(Output::Finished);
-                    self.stage = Stage::Over;
+                    self.stage = NativeClientStage::Over;
                 }
                 false
             }
-            Stage::Deciding | Stage::Opening | Stage::Over => false,
+            NativeClientStage::Deciding | NativeClientStage::Opening | NativeClientStage::Over => {
+                false
+            }
         };
         if over {
-            self.fail_with(Reason::Silent { awaited: "its answer", within: ANSWER_TIMEOUT });
+            self.fail_with(TestFailureReason::Silent {
+                awaited: "its answer",
+                within: ANSWER_TIMEOUT,
+            });
         }
     }
 
@@ -210,45 +220,50 @@ impl Client {
     }
 
     /// Ends the test early at the user's request.
-    fn stop(&mut self, now: MonoTime) {
+    fn stop_test(&mut self, now: MonoTime) {
         match self.stage {
-            Stage::Running if !self.stopped => {
+            NativeClientStage::Running if !self.stopped => {
                 self.stopped = true;
                 self.out.push_back(Output::StopSending);
-                self.send(&Message::Stop);
+                self.send_message(&Message::Stop);
                 self.due = Some((now, now + self.report_timeout()));
             }
-            Stage::Running | Stage::Settling(_) => {}
-            _ => self.fail_with(Reason::Stopped),
+            NativeClientStage::Running | NativeClientStage::Settling(_) => {}
+            _ => self.fail_with(TestFailureReason::Stopped),
         }
     }
 
-    fn send(&mut self, message: &Message) {
+    fn send_message(&mut self, message: &Message) {
         match encode(message) {
             Ok(bytes) => self.out.push_back(Output::Send(bytes)),
-            Err(error) => self.fail_with(Reason::Peer(PeerFault::Wire(error))),
+            Err(error) => self.fail_with(TestFailureReason::Peer(NativePeerFault::Wire(error))),
         }
     }
 
-    fn fail_with(&mut self, reason: Reason<PeerFault>) {
-        if !matches!(self.stage, Stage::Over) {
+    fn fail_with(&mut self, reason: TestFailureReason<NativePeerFault>) {
+        if !matches!(self.stage, NativeClientStage::Over) {
             self.out.push_back(Output::Failed(reason));
-            self.stage = Stage::Over;
+            self.stage = NativeClientStage::Over;
         }
     }
 
     const fn reads_control(&self) -> bool {
-        matches!(self.stage, Stage::AwaitAnswer { .. } | Stage::AwaitReady { .. } | Stage::Running)
+        matches!(
+            self.stage,
+            NativeClientStage::AwaitAnswer { .. }
+                | NativeClientStage::AwaitReady { .. }
+                | NativeClientStage::Running
+        )
     }
 }
 
-impl Machine for Client {
+impl Machine for NativeClientMachine {
     type Request = Accept;
     type Terms = ();
     type Refusal = ();
     type Report = Vec<EndReport>;
     type News = Message;
-    type PeerFault = PeerFault;
+    type PeerFault = NativePeerFault;
 
     fn handle(&mut self, now: MonoTime, input: Input<'_, Self>) {
         match input {
@@ -256,19 +271,21 @@ impl Machine for Client {
                 self.decoder.push(bytes);
                 self.read(now);
             }
-            Input::Closed => self.fail_with(Reason::Closed),
-            Input::Decided(_) if matches!(self.stage, Stage::Deciding) => {
+            Input::Closed => self.fail_with(TestFailureReason::Closed),
+            Input::Decided(_) if matches!(self.stage, NativeClientStage::Deciding) => {
                 self.out.push_back(Output::Open);
-                self.stage = Stage::Opening;
+                self.stage = NativeClientStage::Opening;
             }
-            Input::Opened if matches!(self.stage, Stage::Opening) => {
-                self.stage = Stage::AwaitReady { until: now + ANSWER_TIMEOUT };
+            Input::Opened if matches!(self.stage, NativeClientStage::Opening) => {
+                self.stage = NativeClientStage::AwaitReady { until: now + ANSWER_TIMEOUT };
                 self.read(now);
             }
-            Input::Tell(news) if matches!(self.stage, Stage::Running) => self.send(&news),
+            Input::Tell(news) if matches!(self.stage, NativeClientStage::Running) => {
+                self.send_message(&news)
+            }
             Input::Look(flow) => self.check_state(now, &flow),
-            Input::Stop => self.stop(now),
-            Input::GiveUp(_) => self.stage = Stage::Over,
+            Input::Stop => self.stop_test(now),
+            Input::GiveUp(_) => self.stage = NativeClientStage::Over,
             Input::Decided(_) | Input::Opened | Input::Tell(_) | Input::Counted(_) => {}
         }
     }
@@ -277,26 +294,26 @@ impl Machine for Client {
         self.out.pop_front()
     }
 
-    fn wants(&self) -> Wants {
+    fn wait_conditions(&self) -> Wants {
         let (wake_at, look) = match &self.stage {
-            Stage::AwaitAnswer { until } => (Some(*until), LOOK),
+            NativeClientStage::AwaitAnswer { until } => (Some(*until), LOOK),
             // Over UDP the streams are still being opened.
-            Stage::AwaitReady { until } => {
+            NativeClientStage::AwaitReady { until } => {
                 (Some(*until), if self.is_udp() { LOOK_AT_END } else { LOOK })
             }
-            Stage::Running => {
+            NativeClientStage::Running => {
                 let wake_at = [self.beat.map(|beat| beat.next()), self.due.map(|(_, end)| end)];
                 (wake_at.into_iter().flatten().min(), LOOK)
             }
-            Stage::Settling(wait) => (Some(wait.end()), LOOK_AT_END),
-            Stage::Deciding | Stage::Opening => (None, LOOK_AT_END),
-            Stage::Over => (None, LOOK),
+            NativeClientStage::Settling(wait) => (Some(wait.latest_end()), LOOK_AT_END),
+            NativeClientStage::Deciding | NativeClientStage::Opening => (None, LOOK_AT_END),
+            NativeClientStage::Over => (None, LOOK),
         };
         Wants { wake_at, look, reads: self.reads_control() }
     }
 }
 
-impl Stage {
+impl NativeClientStage {
     const fn awaits(self) -> &'static str {
         match self {
             Self::AwaitAnswer { .. } | Self::Deciding => "accept or refuse",

@@ -43,19 +43,19 @@ pub struct HexBytes(pub Vec<u8>);
 
 /// Token and nonce with which a client answers a server's nonce.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Credentials {
+pub struct NativeCredentials {
     /// Access token of the client.
     pub token: AccessToken,
     /// Random number for this login only.
     pub nonce: Nonce,
 }
 
-impl Credentials {
+impl NativeCredentials {
     /// Computes the answer to the server's nonce.
-    pub fn prove(&self, challenge: Nonce) -> Proof {
+    pub fn answer_challenge(&self, challenge: Nonce) -> Proof {
         let token = self.token.as_bytes();
-        let cover = cover(&sha256(token), challenge, self.nonce, token.len());
-        Proof { nonce: self.nonce, proof: HexBytes(xor(token, &cover)) }
+        let cover = derive_mask(&sha256(token), challenge, self.nonce, token.len());
+        Proof { nonce: self.nonce, proof: HexBytes(xor_bytes(token, &cover)) }
     }
 }
 
@@ -68,22 +68,22 @@ impl Proof {
         digests: impl Iterator<Item = [u8; 32]>,
     ) -> Option<[u8; 32]> {
         digests.fold(None, |found, digest| {
-            let cover = cover(&digest, challenge, self.nonce, self.proof.0.len());
-            let shown = sha256(&xor(&self.proof.0, &cover));
+            let cover = derive_mask(&digest, challenge, self.nonce, self.proof.0.len());
+            let shown = sha256(&xor_bytes(&self.proof.0, &cover));
             let differ = digest.iter().zip(shown).fold(0, |all, (a, b)| all | (a ^ b));
             if differ == 0 { Some(digest) } else { found }
         })
     }
 }
 
-fn cover(key: &[u8; 32], server: Nonce, client: Nonce, length: usize) -> Vec<u8> {
+fn derive_mask(key: &[u8; 32], server: Nonce, client: Nonce, length: usize) -> Vec<u8> {
     let info = [&LABEL[..], &server.0, &client.0].concat();
     let mut cover = vec![0; length.min(AccessToken::BYTES_MAX)];
     HKDF::expand(&mut cover, key, info);
     cover
 }
 
-fn xor(bytes: &[u8], cover: &[u8]) -> Vec<u8> {
+fn xor_bytes(bytes: &[u8], cover: &[u8]) -> Vec<u8> {
     bytes.iter().zip(cover).map(|(byte, cover)| byte ^ cover).collect()
 }
 
@@ -139,18 +139,18 @@ mod tests {
 
     const SERVER: Nonce = Nonce([0x11; 32]);
 
-    fn credentials(token: &str) -> Credentials {
+    fn credentials(token: &str) -> NativeCredentials {
         let token = AccessToken::new(token).expect("one word");
-        Credentials { token, nonce: Nonce([0x22; 32]) }
+        NativeCredentials { token, nonce: Nonce([0x22; 32]) }
     }
 
     #[test]
     fn a_proof_is_what_another_program_computes() {
         // Python 3.11: hmac and hashlib, HKDF-Expand written from RFC 5869 §2.3.
-        let proof = credentials("noc-7f3a").prove(SERVER).proof;
+        let proof = credentials("noc-7f3a").answer_challenge(SERVER).proof;
         assert_eq!(String::from(proof), "3deccb553a8256cb");
         // Two blocks of the expansion and a part of a third.
-        let proof = credentials(&"0123456789abcdef".repeat(5)).prove(SERVER).proof;
+        let proof = credentials(&"0123456789abcdef".repeat(5)).answer_challenge(SERVER).proof;
         assert_eq!(
             String::from(proof),
             "059088927a2a556da1adf0898fc4b294280fc285350531cb799d4ed3e4d20446cecb53da920e3062cde01e23ba0f355023d1fa63f1cb3d550babcc8dfd424be765c864605c8169b9940a37f2291c861e"
@@ -160,16 +160,18 @@ mod tests {
     #[test]
     fn only_the_token_itself_and_only_this_login_is_known() {
         let digests = ["one", "two"].map(|token| sha256(token.as_bytes()));
-        let proof = credentials("two").prove(SERVER);
+        let proof = credentials("two").answer_challenge(SERVER);
         assert_eq!(proof.matching_digest(SERVER, digests.into_iter()), Some(digests[1]));
         // Heard and shown again.
         assert_eq!(proof.matching_digest(Nonce([0x12; 32]), digests.into_iter()), None);
         assert_eq!(
-            credentials("three").prove(SERVER).matching_digest(SERVER, digests.into_iter()),
+            credentials("three")
+                .answer_challenge(SERVER)
+                .matching_digest(SERVER, digests.into_iter()),
             None
         );
         // Who has the digest alone shows that.
-        let stolen = credentials(&to_hex(&digests[1])).prove(SERVER);
+        let stolen = credentials(&to_hex(&digests[1])).answer_challenge(SERVER);
         assert_eq!(stolen.matching_digest(SERVER, digests.into_iter()), None);
         assert_eq!(proof.matching_digest(SERVER, std::iter::empty()), None);
         for bit in 0..24 {

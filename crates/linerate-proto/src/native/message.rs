@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use linerate_core::record::{
-    DatagramCounts, DatagramsSent, Direction, End, EndReport, SearchNews, TcpDirections, TcpTest,
-    TestError, Trace, UdpTest,
+    DatagramCounts, DatagramsSent, Direction, EndReport, MeasurementEnd, SearchNews, TcpDirections,
+    TcpTest, TestError, TraceResult, UdpTest,
 };
 use linerate_core::units::print_span;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use super::{Nonce, Proof, TraceRequest, TrainReport, TrainRound, TrainsRequest};
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Message {
     /// Client: request for a TCP test.
-    Request(Request),
+    Request(NativeTcpTestRequest),
     /// Server: the test is accepted; connect the data streams.
     Accept(Box<Accept>),
     /// Server: the test is refused.
@@ -77,7 +77,7 @@ pub enum Message {
     /// Server: the trace of that path.
     TraceFound {
         /// The hops with their samples.
-        trace: Box<Trace>,
+        trace: Box<TraceResult>,
     },
     /// Either end: the test is aborted.
     Abort {
@@ -120,7 +120,7 @@ impl Message {
     #[must_use]
     pub(super) fn with_login(mut self) -> Self {
         match &mut self {
-            Self::Request(Request { login, .. })
+            Self::Request(NativeTcpTestRequest { login, .. })
             | Self::UdpRequest { login, .. }
             | Self::TrainsRequest(TrainsRequest { login, .. })
             | Self::TraceRequest(TraceRequest { login, .. }) => *login = true,
@@ -157,7 +157,7 @@ const FOLLOW_NS_MAX: u64 = 2 * 86_400_000_000_000;
 
 /// Request for a TCP test.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Request {
+pub struct NativeTcpTestRequest {
     /// Parameters of the test.
     #[serde(flatten)]
     pub test: TcpTest,
@@ -172,11 +172,11 @@ pub struct Request {
     pub login: bool,
 }
 
-impl Request {
+impl NativeTcpTestRequest {
     /// Checks every field against the bounds of the protocol; a server may have lower limits.
     /// # Errors
     /// The first field out of bounds.
-    pub fn check(&self) -> Result<(), TestError> {
+    pub fn check_bounds(&self) -> Result<(), TestError> {
         self.test.check()?;
         let Some(ns) = self.follow_ns.filter(|ns| *ns > FOLLOW_NS_MAX) else { return Ok(()) };
         let (field, bounds) = ("time of the rounds that follow", "0 … 2 days");
@@ -218,7 +218,7 @@ pub struct Accept {
     /// Identifies the server's running kernel, so that both ends on one host are detected.
     pub host_id: Option<String>,
     /// Facts of the server's host.
-    pub end: End,
+    pub end: MeasurementEnd,
     /// Optional parts of requests that this server supports.
     #[serde(default)]
     pub features: Vec<String>,

@@ -34,29 +34,30 @@ mod udp_tracker;
 mod wire;
 
 pub use client::{
-    ANSWER_TIMEOUT, Client, ClientTest, PeerFault, REPORT_TIMEOUT, REPORT_TIMEOUT_UDP,
+    ANSWER_TIMEOUT, NativeClientMachine, NativeClientTest, NativePeerFault, REPORT_TIMEOUT,
+    REPORT_TIMEOUT_UDP,
 };
-pub use login::{Credentials, HexBytes, NONCE_BYTES, Nonce, Proof};
+pub use login::{HexBytes, NONCE_BYTES, NativeCredentials, Nonce, Proof};
 pub use message::{
-    Accept, FEATURES, Fitting, FlowSample, Message, Refuse, RefuseCode, Request, SEARCH,
-    TRAINS_REQUEST, UdpSample,
+    Accept, FEATURES, Fitting, FlowSample, Message, NativeTcpTestRequest, Refuse, RefuseCode,
+    SEARCH, TRAINS_REQUEST, UdpSample,
 };
-pub use pattern::{Difference, Pattern};
-pub use server::{STEP_TIMEOUT, Server, Terms, TestRequest};
+pub use pattern::{Pattern, PatternDifference};
+pub use server::{NativeServerMachine, NativeServerTerms, STEP_TIMEOUT, TestRequest};
 pub use trace::TraceRequest;
 pub use trains::{
     ROUND_PACKETS_MAX, ROUNDS_MAX, TRAIN_HEADER_BYTES, TrainHeader, TrainPlan, TrainReport,
     TrainRound, TrainsRequest,
 };
 pub use udp::{
-    ALIVE, DATAGRAM_HEADER_BYTES, DatagramHeader, GRANT_BYTES, Grant, OPENING_BYTES, Opening,
-    OpeningStep, STAMP_NS_MAX, stream_tag,
+    ALIVE, DATAGRAM_HEADER_BYTES, GRANT_BYTES, Grant, NativeDatagramHeader, OPENING_BYTES,
+    OpeningDatagram, OpeningStep, STAMP_NS_MAX, stream_tag,
 };
 pub use udp_status::{Newest, STATUS, STATUS_BYTES, UdpStatus};
-pub use udp_tracker::{Order, UdpTracker, WINDOW};
+pub use udp_tracker::{UdpArrivalOrder, UdpTracker, WINDOW};
 pub use wire::{
     CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Decoder, Hello, HelloKind, MAX_MESSAGE_BYTES,
-    Token, Versions, WireError, encode,
+    NativeWireError, Token, Versions, encode,
 };
 
 /// Newest version of the protocol that this program speaks.

@@ -8,7 +8,7 @@
 //! bytes 8n … 8n+7 of the stream = word (n mod 2^13) ^ mask (n / 2^13), little-endian
 //! ```
 //!
-//! `mix` is the output function of SplitMix64 and G its increment (Steele, Lea, Flood, "Fast
+//! `splitmix64` is the output function of SplitMix64 and G its increment (Steele, Lea, Flood, "Fast
 //! splittable pseudorandom number generators", OOPSLA 2014). The table is computed once, so that a
 //! byte costs one load and one exclusive or. It is no cipher: an attacker on the path can forge it.
 
@@ -27,7 +27,7 @@ pub struct Pattern {
 
 /// Wrong bytes in a piece of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct PatternDifference {
     /// Offset of the first wrong byte, from the start of the stream.
     pub first_offset: u64,
     /// Number of wrong bytes.
@@ -41,22 +41,22 @@ impl Pattern {
             Direction::Up => 1,
             Direction::Down => 2,
         };
-        let key = mix(u64::from(seed) << 32 | way << 16 | u64::from(stream));
-        let words =
-            (0..BLOCK_BYTES as u64 / 8).map(|word| mix(key.wrapping_add(G.wrapping_mul(word))));
+        let key = splitmix64(u64::from(seed) << 32 | way << 16 | u64::from(stream));
+        let words = (0..BLOCK_BYTES as u64 / 8)
+            .map(|word| splitmix64(key.wrapping_add(G.wrapping_mul(word))));
         Self { key, table: words.flat_map(u64::to_le_bytes).collect() }
     }
 
     /// Writes the stream's bytes from `offset` on.
-    pub fn fill(&self, offset: u64, out: &mut [u8]) {
+    pub fn fill_bytes(&self, offset: u64, out: &mut [u8]) {
         self.each_piece(offset, out.len(), |at, table, mask| {
             xor_into(&mut out[at..at + table.len()], table, mask);
         });
     }
 
     /// Compares `got` with the stream's bytes from `offset` on; `None` where they are equal.
-    pub fn compare(&self, offset: u64, got: &[u8]) -> Option<Difference> {
-        let mut found: Option<Difference> = None;
+    pub fn compare(&self, offset: u64, got: &[u8]) -> Option<PatternDifference> {
+        let mut found: Option<PatternDifference> = None;
         self.each_piece(offset, got.len(), |at, table, mask| {
             let piece = &got[at..at + table.len()];
             if is_same(piece, table, mask) {
@@ -66,8 +66,8 @@ impl Pattern {
             let first = (0..piece.len()).find(wrong).unwrap_or(0);
             let first_offset = offset + (at + first) as u64;
             let bytes = (0..piece.len()).filter(wrong).count() as u64;
-            let before = found.unwrap_or(Difference { first_offset, bytes: 0 });
-            found = Some(Difference { bytes: before.bytes + bytes, ..before });
+            let before = found.unwrap_or(PatternDifference { first_offset, bytes: 0 });
+            found = Some(PatternDifference { bytes: before.bytes + bytes, ..before });
         });
         found
     }
@@ -80,7 +80,8 @@ impl Pattern {
             let place = offset + at as u64;
             let (block, within) = (place / BLOCK_BYTES as u64, place as usize % BLOCK_BYTES);
             let end = (within + length - at).min(BLOCK_BYTES);
-            let mut mask = mix(self.key ^ mix(block.wrapping_mul(G).wrapping_add(1))).to_le_bytes();
+            let mut mask = splitmix64(self.key ^ splitmix64(block.wrapping_mul(G).wrapping_add(1)))
+                .to_le_bytes();
             mask.rotate_left(within % 8);
             each(at, &self.table[within..end], mask);
             at += end - within;
@@ -116,7 +117,7 @@ fn is_same(got: &[u8], table: &[u8], mask: [u8; 8]) -> bool {
     same_rest && differs == 0
 }
 
-const fn mix(state: u64) -> u64 {
+const fn splitmix64(state: u64) -> u64 {
     let z = state.wrapping_add(G);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -136,7 +137,7 @@ mod tests {
         // The first outputs of the reference generator from state 0 (Vigna, splitmix64.c).
         let expected = [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f];
         for (step, expected) in (0_u64..).zip(expected) {
-            assert_eq!(mix(G.wrapping_mul(step)), expected);
+            assert_eq!(splitmix64(G.wrapping_mul(step)), expected);
         }
     }
 
@@ -144,10 +145,10 @@ mod tests {
     fn a_byte_is_the_same_however_the_stream_is_cut() {
         let pattern = pattern();
         let mut whole = vec![0; 200_000];
-        pattern.fill(0, &mut whole);
+        pattern.fill_bytes(0, &mut whole);
         for (from, length) in [(0, 1), (1, 8), (65_530, 20), (65_536, 70_001), (131_071, 3)] {
             let mut piece = vec![0; length];
-            pattern.fill(from as u64, &mut piece);
+            pattern.fill_bytes(from as u64, &mut piece);
             assert_eq!(piece, whole[from..from + length], "{length} bytes from {from}");
             assert_eq!(pattern.compare(from as u64, &piece), None);
         }
@@ -156,10 +157,11 @@ mod tests {
     #[test]
     fn the_words_are_those_of_the_specification() {
         // Word 1 of block 2, put together by the formula of the head.
-        let key = mix(7 << 32 | 1 << 16 | 3);
-        let expected = mix(key.wrapping_add(G)) ^ mix(key ^ mix(G.wrapping_mul(2).wrapping_add(1)));
+        let key = splitmix64(7 << 32 | 1 << 16 | 3);
+        let expected = splitmix64(key.wrapping_add(G))
+            ^ splitmix64(key ^ splitmix64(G.wrapping_mul(2).wrapping_add(1)));
         let mut bytes = [0; 8];
-        pattern().fill(2 * 65_536 + 8, &mut bytes);
+        pattern().fill_bytes(2 * 65_536 + 8, &mut bytes);
         assert_eq!(u64::from_le_bytes(bytes), expected);
     }
 
@@ -167,7 +169,7 @@ mod tests {
     fn every_kind_of_damage_is_found_where_it_is() {
         let pattern = pattern();
         let mut sent = vec![0; 150_000];
-        pattern.fill(1000, &mut sent);
+        pattern.fill_bytes(1000, &mut sent);
         let check = |damage: fn(&mut Vec<u8>), first, bytes_min| {
             let mut got = sent.clone();
             damage(&mut got);
@@ -187,7 +189,7 @@ mod tests {
     fn streams_directions_and_seeds_differ() {
         let first = |seed, direction, stream| {
             let mut bytes = [0; 16];
-            Pattern::new(seed, direction, stream).fill(0, &mut bytes);
+            Pattern::new(seed, direction, stream).fill_bytes(0, &mut bytes);
             bytes
         };
         let all = [

@@ -9,10 +9,14 @@ use std::time::Duration;
 use linerate_core::record::{EndReport, Fault, UdpTest};
 use linerate_core::time::MonoTime;
 
-use super::client::{PeerFault, STALLED};
-use super::{Accept, Decoder, Message, Nonce, Refuse, Request, TrainsRequest, WireError, encode};
+use super::client::{NativePeerFault, STALLED};
+use super::{
+    Accept, Decoder, Message, NativeTcpTestRequest, NativeWireError, Nonce, Refuse, TrainsRequest,
+    encode,
+};
 use crate::dialect::{
-    Beat, FlowState, Input, LOOK, LOOK_AT_END, Machine, Output, Reason, Settling, Wants,
+    FlowState, Input, LOOK, LOOK_AT_END, Machine, Output, Settling, TestFailureReason,
+    TestIntervalTimer, Wants,
 };
 
 /// Time-out for each of the client's steps during set-up.
@@ -25,7 +29,7 @@ const LEAVE_MAX: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug)]
 pub enum TestRequest {
     /// A test over TCP.
-    Tcp(Request),
+    Tcp(NativeTcpTestRequest),
     /// A test over UDP.
     Udp(UdpTest),
     /// Rounds of trains of probe datagrams.
@@ -34,7 +38,7 @@ pub enum TestRequest {
 
 /// Limits and answer of an accepted test.
 #[derive(Clone, Debug)]
-pub struct Terms {
+pub struct NativeServerTerms {
     /// The answer to the client.
     pub accept: Box<Accept>,
     /// Time between two samples.
@@ -55,7 +59,7 @@ pub struct Terms {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum NativeServerStage {
     AwaitRequest {
         until: MonoTime,
     },
@@ -84,12 +88,12 @@ enum Stage {
 }
 
 /// State machine of the server of a connection.
-pub struct Server {
+pub struct NativeServerMachine {
     decoder: Decoder,
-    stage: Stage,
+    stage: NativeServerStage,
     out: VecDeque<Output<Self>>,
-    terms: Option<Terms>,
-    run: Option<Run>,
+    terms: Option<NativeServerTerms>,
+    run: Option<NativeStartedTest>,
     /// Nonce for a client that logs in.
     challenge: Option<Nonce>,
     /// Request of a client that has not logged in yet.
@@ -98,8 +102,8 @@ pub struct Server {
 
 /// A test that has been started.
 #[derive(Clone, Copy, Debug)]
-struct Run {
-    beat: Beat,
+struct NativeStartedTest {
+    beat: TestIntervalTimer,
     /// Time at which senders are stopped.
     due: MonoTime,
     stopped: bool,
@@ -109,12 +113,12 @@ struct Run {
     stall: Option<(MonoTime, Settling)>,
 }
 
-impl Server {
+impl NativeServerMachine {
     /// A server that starts at `now`, on a connection whose hellos have been exchanged.
     pub fn new(now: MonoTime) -> Self {
         Self {
             decoder: Decoder::default(),
-            stage: Stage::AwaitRequest { until: now + STEP_TIMEOUT },
+            stage: NativeServerStage::AwaitRequest { until: now + STEP_TIMEOUT },
             out: VecDeque::new(),
             terms: None,
             run: None,
@@ -136,57 +140,63 @@ impl Server {
             match self.decoder.next_message() {
                 Ok(Some(message)) => self.handle_message(now, message),
                 Ok(None) => return,
-                Err(error) => self.fail_with(Reason::Peer(PeerFault::Wire(error))),
+                Err(error) => self.fail_with(TestFailureReason::Peer(NativePeerFault::Wire(error))),
             }
         }
     }
 
     fn handle_message(&mut self, now: MonoTime, message: Message) {
         match (self.stage, message) {
-            (Stage::AwaitRequest { .. }, Message::Request(request)) => {
+            (NativeServerStage::AwaitRequest { .. }, Message::Request(request)) => {
                 self.challenge_or_decide(now, request.login, TestRequest::Tcp(request));
             }
             // The next round of the same client follows a result; the client keeps its slot.
-            (Stage::AwaitBye { .. }, Message::Request(request)) => {
+            (NativeServerStage::AwaitBye { .. }, Message::Request(request)) => {
                 self.decide(Box::new(TestRequest::Tcp(request)));
             }
-            (Stage::AwaitRequest { .. }, Message::UdpRequest { test, login }) => {
+            (NativeServerStage::AwaitRequest { .. }, Message::UdpRequest { test, login }) => {
                 self.challenge_or_decide(now, login, TestRequest::Udp(test));
             }
-            (Stage::AwaitRequest { .. }, Message::TrainsRequest(request)) => {
+            (NativeServerStage::AwaitRequest { .. }, Message::TrainsRequest(request)) => {
                 self.challenge_or_decide(now, request.login, TestRequest::Trains(request));
             }
-            (Stage::AwaitProof { .. }, proof @ Message::Proof(_)) => {
+            (NativeServerStage::AwaitProof { .. }, proof @ Message::Proof(_)) => {
                 self.out.push_back(Output::News(proof));
                 if let Some(asked) = self.asked.take() {
                     self.decide(asked);
                 }
             }
-            (Stage::AwaitStart { .. }, Message::Start) => {
+            (NativeServerStage::AwaitStart { .. }, Message::Start) => {
                 self.out.extend([Output::Begin, Output::Start]);
-                (self.stage, self.run) = (Stage::Running, None);
+                (self.stage, self.run) = (NativeServerStage::Running, None);
             }
-            (Stage::Running, Message::Stop) => self.out.push_back(Output::StopSending),
-            (Stage::Running, news @ (Message::UdpSent { .. } | Message::TrainRound(_))) => {
+            (NativeServerStage::Running, Message::Stop) => self.out.push_back(Output::StopSending),
+            (
+                NativeServerStage::Running,
+                news @ (Message::UdpSent { .. } | Message::TrainRound(_)),
+            ) => {
                 self.out.push_back(Output::News(news));
             }
             // These messages can cross the result on the wire.
             (
-                Stage::AwaitBye { .. },
+                NativeServerStage::AwaitBye { .. },
                 Message::Stop | Message::UdpSent { .. } | Message::TrainRound(_),
             ) => {}
             (
-                Stage::AwaitRequest { .. } | Stage::AwaitProof { .. } | Stage::AwaitBye { .. },
+                NativeServerStage::AwaitRequest { .. }
+                | NativeServerStage::AwaitProof { .. }
+                | NativeServerStage::AwaitBye { .. },
                 Message::Bye | Message::Abort { .. },
             ) => self.finish(),
-            (Stage::Dismissed { .. }, Message::Bye | Message::Abort { .. }) => {
-                self.fail_with(Reason::Overdue);
+            (NativeServerStage::Dismissed { .. }, Message::Bye | Message::Abort { .. }) => {
+                self.fail_with(TestFailureReason::Overdue);
             }
-            (Stage::Dismissed { .. }, _) => {}
-            (_, Message::Bye | Message::Abort { .. }) => self.fail_with(Reason::Left),
+            (NativeServerStage::Dismissed { .. }, _) => {}
+            (_, Message::Bye | Message::Abort { .. }) => self.fail_with(TestFailureReason::Left),
             (stage, message) => {
-                let error = WireError::State { got: message.name(), expected: stage.awaits() };
-                self.fail_with(Reason::Peer(PeerFault::Wire(error)));
+                let error =
+                    NativeWireError::State { got: message.name(), expected: stage.awaits() };
+                self.fail_with(TestFailureReason::Peer(NativePeerFault::Wire(error)));
             }
         }
     }
@@ -197,33 +207,33 @@ impl Server {
         match self.challenge.take().filter(|_| login) {
             Some(nonce) => {
                 self.asked = Some(asked);
-                self.stage = Stage::AwaitProof { until: now + STEP_TIMEOUT };
-                self.send(&Message::Challenge { nonce });
+                self.stage = NativeServerStage::AwaitProof { until: now + STEP_TIMEOUT };
+                self.send_message(&Message::Challenge { nonce });
             }
             None => self.decide(asked),
         }
     }
 
     fn decide(&mut self, asked: Box<TestRequest>) {
-        self.stage = Stage::Deciding;
+        self.stage = NativeServerStage::Deciding;
         self.out.push_back(Output::Decide(asked));
     }
 
-    fn accept_or_refuse(&mut self, now: MonoTime, decision: Result<Terms, Refuse>) {
+    fn accept_or_refuse(&mut self, now: MonoTime, decision: Result<NativeServerTerms, Refuse>) {
         // The client has left meanwhile, or violated the protocol.
-        if !matches!(self.stage, Stage::Deciding) {
+        if !matches!(self.stage, NativeServerStage::Deciding) {
             return;
         }
         match decision {
             Ok(terms) => {
-                self.stage = Stage::Opening { until: now + terms.step };
-                self.send(&Message::Accept(terms.accept.clone()));
+                self.stage = NativeServerStage::Opening { until: now + terms.step };
+                self.send_message(&Message::Accept(terms.accept.clone()));
                 self.terms = Some(terms);
                 self.out.push_back(Output::Open);
                 self.read(now);
             }
             Err(refuse) => {
-                self.send(&Message::Refuse(refuse));
+                self.send_message(&Message::Refuse(refuse));
                 self.finish();
             }
         }
@@ -232,19 +242,27 @@ impl Server {
     /// Checks time-outs and the state of the streams.
     fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
         let within = self.step_timeout();
-        let silent = |awaited| Reason::Silent { awaited, within };
+        let silent = |awaited| TestFailureReason::Silent { awaited, within };
         match self.stage {
-            Stage::AwaitRequest { until } if now >= until => self.fail_with(silent("a request")),
-            Stage::AwaitProof { until } if now >= until => self.fail_with(silent("its token")),
-            Stage::Opening { until } if now >= until => {
+            NativeServerStage::AwaitRequest { until } if now >= until => {
+                self.fail_with(silent("a request"))
+            }
+            NativeServerStage::AwaitProof { until } if now >= until => {
+                self.fail_with(silent("its token"))
+            }
+            NativeServerStage::Opening { until } if now >= until => {
                 let streams = self.terms.as_ref().map_or("the streams", |terms| terms.streams);
                 self.fail_with(silent(streams));
             }
-            Stage::AwaitStart { until } if now >= until => self.fail_with(silent("start")),
+            NativeServerStage::AwaitStart { until } if now >= until => {
+                self.fail_with(silent("start"))
+            }
             // A client that leaves without a bye has its result.
-            Stage::AwaitBye { until } if now >= until => self.finish(),
-            Stage::Running => self.check_streams(now, flow),
-            Stage::Dismissed { until } if now >= until => self.fail_with(Reason::Overdue),
+            NativeServerStage::AwaitBye { until } if now >= until => self.finish(),
+            NativeServerStage::Running => self.check_streams(now, flow),
+            NativeServerStage::Dismissed { until } if now >= until => {
+                self.fail_with(TestFailureReason::Overdue)
+            }
             _ => {}
         }
     }
@@ -252,8 +270,8 @@ impl Server {
     /// Checks the limits of the running streams, and ends the test once all are done.
     fn check_streams(&mut self, now: MonoTime, flow: &FlowState) {
         let Some(terms) = &self.terms else { return };
-        let run = self.run.get_or_insert_with(|| Run {
-            beat: Beat::new(now, terms.interval, Duration::ZERO),
+        let run = self.run.get_or_insert_with(|| NativeStartedTest {
+            beat: TestIntervalTimer::new(now, terms.interval, Duration::ZERO),
             due: now + terms.span_max,
             stopped: false,
             end: now + terms.end,
@@ -263,16 +281,16 @@ impl Server {
         });
         if flow.done {
             self.out.extend([Output::Sample, Output::Count]);
-            self.stage = Stage::Deciding;
+            self.stage = NativeServerStage::Deciding;
             return;
         }
-        run.beat.due(now, &mut self.out);
+        run.beat.push_due_outputs(now, &mut self.out);
         if now >= run.due && !run.stopped {
             run.stopped = true;
             self.out.push_back(Output::StopSending);
             if let Some(reason) = terms.overdue.clone() {
-                self.send(&Message::Abort { reason });
-                self.stage = Stage::Dismissed { until: now + LEAVE_MAX };
+                self.send_message(&Message::Abort { reason });
+                self.stage = NativeServerStage::Dismissed { until: now + LEAVE_MAX };
                 return;
             }
         }
@@ -289,30 +307,30 @@ impl Server {
         self.terms.as_ref().map_or(STEP_TIMEOUT, |terms| terms.step)
     }
 
-    fn send(&mut self, message: &Message) {
+    fn send_message(&mut self, message: &Message) {
         match encode(message) {
             Ok(bytes) => self.out.push_back(Output::Send(bytes)),
-            Err(error) => self.fail_with(Reason::Peer(PeerFault::Wire(error))),
+            Err(error) => self.fail_with(TestFailureReason::Peer(NativePeerFault::Wire(error))),
         }
     }
 
     fn finish(&mut self) {
         self.out.push_back(Output::Finished);
-        self.stage = Stage::Over;
+        self.stage = NativeServerStage::Over;
     }
 
-    fn fail_with(&mut self, reason: Reason<PeerFault>) {
+    fn fail_with(&mut self, reason: TestFailureReason<NativePeerFault>) {
         match self.stage {
-            Stage::Over | Stage::Failed => {}
+            NativeServerStage::Over | NativeServerStage::Failed => {}
             // The client has its result; later messages change nothing.
-            Stage::AwaitBye { .. } => self.finish(),
-            Stage::Dismissed { .. } => {
-                self.out.push_back(Output::Failed(Reason::Overdue));
-                self.stage = Stage::Over;
+            NativeServerStage::AwaitBye { .. } => self.finish(),
+            NativeServerStage::Dismissed { .. } => {
+                self.out.push_back(Output::Failed(TestFailureReason::Overdue));
+                self.stage = NativeServerStage::Over;
             }
             _ => {
                 self.out.push_back(Output::Failed(reason));
-                self.stage = Stage::Failed;
+                self.stage = NativeServerStage::Failed;
             }
         }
     }
@@ -320,17 +338,17 @@ impl Server {
     /// True while messages are read, also while the server decides or waits for streams, so that
     /// it notices a client that leaves.
     const fn reads_control(&self) -> bool {
-        !matches!(self.stage, Stage::Failed | Stage::Over)
+        !matches!(self.stage, NativeServerStage::Failed | NativeServerStage::Over)
     }
 }
 
-impl Machine for Server {
+impl Machine for NativeServerMachine {
     type Request = TestRequest;
-    type Terms = Terms;
+    type Terms = NativeServerTerms;
     type Refusal = Refuse;
     type Report = Vec<EndReport>;
     type News = Message;
-    type PeerFault = PeerFault;
+    type PeerFault = NativePeerFault;
 
     fn handle(&mut self, now: MonoTime, input: Input<'_, Self>) {
         match input {
@@ -338,30 +356,32 @@ impl Machine for Server {
                 self.decoder.push(bytes);
                 self.read(now);
             }
-            Input::Closed => self.fail_with(Reason::Closed),
+            Input::Closed => self.fail_with(TestFailureReason::Closed),
             Input::Decided(decision) => self.accept_or_refuse(now, decision),
-            Input::Opened if matches!(self.stage, Stage::Opening { .. }) => {
-                self.send(&Message::Ready);
-                self.stage = Stage::AwaitStart { until: now + self.step_timeout() };
+            Input::Opened if matches!(self.stage, NativeServerStage::Opening { .. }) => {
+                self.send_message(&Message::Ready);
+                self.stage = NativeServerStage::AwaitStart { until: now + self.step_timeout() };
                 self.read(now);
             }
-            Input::Tell(news) if self.reads_control() => self.send(&news),
-            Input::Counted(reports) if matches!(self.stage, Stage::Deciding) => {
-                self.send(&Message::Result { reports: *reports });
-                self.stage = Stage::AwaitBye { until: now + STEP_TIMEOUT };
+            Input::Tell(news) if self.reads_control() => self.send_message(&news),
+            Input::Counted(reports) if matches!(self.stage, NativeServerStage::Deciding) => {
+                self.send_message(&Message::Result { reports: *reports });
+                self.stage = NativeServerStage::AwaitBye { until: now + STEP_TIMEOUT };
                 self.read(now);
             }
             Input::Look(flow) => self.check_state(now, &flow),
             // A running test ends early; one that has not started fails.
-            Input::Stop if matches!(self.stage, Stage::Running) => {
+            Input::Stop if matches!(self.stage, NativeServerStage::Running) => {
                 self.out.push_back(Output::StopSending);
             }
-            Input::Stop => self.fail_with(Reason::Stopped),
+            Input::Stop => self.fail_with(TestFailureReason::Stopped),
             Input::GiveUp(failure) => {
-                if !matches!(self.stage, Stage::Over) && failure.fault != Fault::Unreachable {
-                    self.send(&Message::Abort { reason: failure.to_string() });
+                if !matches!(self.stage, NativeServerStage::Over)
+                    && failure.fault != Fault::Unreachable
+                {
+                    self.send_message(&Message::Abort { reason: failure.to_string() });
                 }
-                self.stage = Stage::Over;
+                self.stage = NativeServerStage::Over;
             }
             // The test has failed or ended.
             Input::Opened | Input::Tell(_) | Input::Counted(_) => {}
@@ -372,16 +392,16 @@ impl Machine for Server {
         self.out.pop_front()
     }
 
-    fn wants(&self) -> Wants {
+    fn wait_conditions(&self) -> Wants {
         let (wake_at, look) = match &self.stage {
-            Stage::AwaitRequest { until }
-            | Stage::AwaitProof { until }
-            | Stage::AwaitStart { until }
-            | Stage::Dismissed { until }
-            | Stage::AwaitBye { until } => (Some(*until), LOOK),
-            Stage::Opening { until } => (Some(*until), LOOK_AT_END),
-            Stage::Running => {
-                let next = |run: Run| {
+            NativeServerStage::AwaitRequest { until }
+            | NativeServerStage::AwaitProof { until }
+            | NativeServerStage::AwaitStart { until }
+            | NativeServerStage::Dismissed { until }
+            | NativeServerStage::AwaitBye { until } => (Some(*until), LOOK),
+            NativeServerStage::Opening { until } => (Some(*until), LOOK_AT_END),
+            NativeServerStage::Running => {
+                let next = |run: NativeStartedTest| {
                     let wake_at = run.beat.next().min(run.end);
                     if run.stopped { wake_at } else { wake_at.min(run.due) }
                 };
@@ -389,14 +409,14 @@ impl Machine for Server {
                 let near = self.run.is_some_and(|run| run.stopped);
                 (self.run.map(next), if near { LOOK_AT_END } else { LOOK })
             }
-            Stage::Deciding => (None, LOOK_AT_END),
-            Stage::Failed | Stage::Over => (None, LOOK),
+            NativeServerStage::Deciding => (None, LOOK_AT_END),
+            NativeServerStage::Failed | NativeServerStage::Over => (None, LOOK),
         };
         Wants { wake_at, look, reads: self.reads_control() }
     }
 }
 
-impl Stage {
+impl NativeServerStage {
     const fn awaits(self) -> &'static str {
         match self {
             Self::AwaitRequest { .. } => "request",

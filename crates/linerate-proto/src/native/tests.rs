@@ -11,11 +11,11 @@ use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 
 use super::*;
-use crate::dialect::{Input, Machine, Output, Reason};
+use crate::dialect::{Input, Machine, Output, TestFailureReason};
 
 /// The client asks for a test.
-fn asking(test: TcpTest) -> Request {
-    Request { test, ..Request::default() }
+fn asking(test: TcpTest) -> NativeTcpTestRequest {
+    NativeTcpTestRequest { test, ..NativeTcpTestRequest::default() }
 }
 
 fn request() -> TcpTest {
@@ -95,7 +95,7 @@ fn two_ends_agree_on_the_lower_of_their_newest_versions() {
 #[test]
 fn a_version_that_is_not_spoken_is_named() {
     let error = VERSIONS.with_client(0).expect_err("older than all");
-    assert_eq!(error, WireError::Version(0));
+    assert_eq!(error, NativeWireError::Version(0));
     assert!(VERSIONS.with_server(9).expect_err("newer").to_string().contains("version 9"));
 }
 
@@ -130,7 +130,7 @@ fn a_length_out_of_bounds_is_refused_before_its_bytes_come() {
     for length in [0_u32, (1 << 20) + 1, u32::MAX] {
         let mut decoder = Decoder::default();
         decoder.push(&length.to_be_bytes());
-        assert_eq!(decoder.next_message(), Err(WireError::Length(length as usize)));
+        assert_eq!(decoder.next_message(), Err(NativeWireError::Length(length as usize)));
     }
 }
 
@@ -167,30 +167,35 @@ fn a_request_of_the_first_version_is_read_and_a_plain_one_is_written_as_it_was()
 }
 
 /// What a machine says of a message that is not in order.
-fn said_of<M: Machine<PeerFault = PeerFault>>(mut machine: M, message: &Message) -> Option<String> {
+fn said_of<M: Machine<PeerFault = NativePeerFault>>(
+    mut machine: M,
+    message: &Message,
+) -> Option<String> {
     let bytes = encode(message).expect("short");
     machine.handle(MonoTime::default(), Input::Bytes(&bytes));
     std::iter::from_fn(|| machine.poll()).find_map(|output| match output {
-        Output::Failed(Reason::Peer(PeerFault::Wire(error))) => Some(error.to_string()),
+        Output::Failed(TestFailureReason::Peer(NativePeerFault::Wire(error))) => {
+            Some(error.to_string())
+        }
         _ => None,
     })
 }
 
-fn client() -> Client {
+fn client() -> NativeClientMachine {
     let interval = Duration::from_secs(1);
-    let test = ClientTest {
+    let test = NativeClientTest {
         request: Message::Request(asking(request())),
         span: None,
         interval,
         last: true,
         credentials: None,
     };
-    Client::new(MonoTime::default(), test)
+    NativeClientMachine::new(MonoTime::default(), test)
 }
 
 #[test]
 fn a_message_out_of_order_is_named_with_what_was_expected() {
-    let server = || Server::new(MonoTime::default());
+    let server = || NativeServerMachine::new(MonoTime::default());
     let said = said_of(server(), &Message::Start);
     assert_eq!(said.as_deref(), Some("unexpected start while waiting for request"));
     let said = said_of(client(), &Message::Ready);
@@ -240,9 +245,12 @@ fn a_request_out_of_bounds_names_the_field() {
         spoil(&mut spoiled);
         assert_eq!(spoiled.check().map_err(|error| error.field), Err(*field));
     }
-    assert_eq!(asking(request()).check(), Ok(()));
-    let long = Request { follow_ns: Some(u64::MAX), ..asking(request()) };
-    assert_eq!(long.check().map_err(|error| error.field), Err("time of the rounds that follow"));
+    assert_eq!(asking(request()).check_bounds(), Ok(()));
+    let long = NativeTcpTestRequest { follow_ns: Some(u64::MAX), ..asking(request()) };
+    assert_eq!(
+        long.check_bounds().map_err(|error| error.field),
+        Err("time of the rounds that follow")
+    );
 }
 
 #[test]
@@ -280,7 +288,7 @@ fn a_request_names_what_an_older_server_would_pass_over() {
         mptcp: true,
         ..Means::default()
     };
-    let all = Request { follow_ns: Some(1), ..asking(TcpTest { means, ..request() }) };
+    let all = NativeTcpTestRequest { follow_ns: Some(1), ..asking(TcpTest { means, ..request() }) };
     assert_eq!(all.features().collect::<Vec<_>>(), ["means", "verify", "mptcp", "rounds"]);
     assert!(all.features().chain(names(&both)).all(|name| FEATURES.contains(&name)));
     // The client itself reads what comes down.
@@ -297,7 +305,7 @@ fn a_refused_span_is_said_with_its_unit() {
 
 #[test]
 fn another_protocols_greeting_is_quoted() {
-    let said = WireError::Magic(*b"SSH-2.0-").to_string();
+    let said = NativeWireError::Magic(*b"SSH-2.0-").to_string();
     assert_eq!(said, "not a linerate peer: it begins with \"SSH-2.0-\"");
 }
 
@@ -312,7 +320,10 @@ fn a_token_survives_hexadecimal_and_nothing_else_does() {
 }
 
 /// Carries messages between both machines until neither has any; what the server says of them.
-fn exchanged(mut client: Client, mut server: Server) -> (Vec<&'static str>, Vec<Output<Server>>) {
+fn exchanged(
+    mut client: NativeClientMachine,
+    mut server: NativeServerMachine,
+) -> (Vec<&'static str>, Vec<Output<NativeServerMachine>>) {
     let (now, mut names, mut said) = (MonoTime::default(), Vec::new(), Vec::new());
     for _ in 0..8 {
         let sent: Vec<_> = std::iter::from_fn(|| client.poll()).collect();
@@ -343,21 +354,21 @@ fn name_of(bytes: &[u8]) -> &'static str {
     decoder.next_message().expect("ours").expect("whole").name()
 }
 
-fn asking_by(credentials: Option<Credentials>) -> Client {
+fn asking_by(credentials: Option<NativeCredentials>) -> NativeClientMachine {
     let request = Message::Request(asking(request()));
     let interval = Duration::from_secs(1);
-    let test = ClientTest { request, span: None, interval, last: true, credentials };
-    Client::new(MonoTime::default(), test)
+    let test = NativeClientTest { request, span: None, interval, last: true, credentials };
+    NativeClientMachine::new(MonoTime::default(), test)
 }
 
 #[test]
 fn a_token_is_shown_between_the_request_and_its_answer_where_both_ends_know_how() {
     let challenge = Nonce([7; 32]);
-    let credentials = || Credentials {
+    let credentials = || NativeCredentials {
         token: AccessToken::new("secret").expect("one word"),
         nonce: Nonce([9; 32]),
     };
-    let server = || Server::new(MonoTime::default());
+    let server = || NativeServerMachine::new(MonoTime::default());
     let (names, said) = exchanged(asking_by(Some(credentials())), server().challenging(challenge));
     assert_eq!(names, ["request", "challenge", "proof"]);
     let [Output::News(Message::Proof(proof)), Output::Decide(_)] = &said[..] else {

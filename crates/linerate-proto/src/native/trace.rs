@@ -59,7 +59,7 @@ impl TraceRequest {
     /// Checks every field against the bounds of the protocol.
     /// # Errors
     /// The first field out of bounds.
-    pub fn check(&self) -> Result<(), TestError> {
+    pub fn check_bounds(&self) -> Result<(), TestError> {
         let within = |field, value: u64, least: u64, most: u64, bounds| {
             let outside = !(least..=most).contains(&value);
             let error = TestError { field, value: value.to_string(), bounds };
@@ -100,8 +100,8 @@ mod tests {
 
     #[test]
     fn a_trace_costs_a_server_a_bounded_amount() {
-        assert_eq!(ASKED.check(), Ok(()));
-        let refused = |request: TraceRequest| request.check().map_err(|error| error.field);
+        assert_eq!(ASKED.check_bounds(), Ok(()));
+        let refused = |request: TraceRequest| request.check_bounds().map_err(|error| error.field);
         assert_eq!(refused(TraceRequest { count: 21, ..ASKED }), Err("rounds"));
         assert_eq!(refused(TraceRequest { count: 0, ..ASKED }), Err("rounds"));
         assert_eq!(refused(TraceRequest { hops_max: 31, ..ASKED }), Err("hops"));
@@ -124,7 +124,7 @@ mod tests {
             for ns in [0, 1, SECOND_NS / 50, SECOND_NS, 60 * SECOND_NS, u64::MAX] {
                 let wanted =
                     TraceRequest { count, interval_ns: ns, timeout_ns: ns, hops_max: 255, ..ASKED };
-                assert_eq!(wanted.within_bounds().check(), Ok(()), "{wanted:?}");
+                assert_eq!(wanted.within_bounds().check_bounds(), Ok(()), "{wanted:?}");
             }
         }
         assert_eq!(ASKED.within_bounds(), ASKED);

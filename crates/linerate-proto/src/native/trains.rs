@@ -40,8 +40,8 @@ impl TrainsRequest {
     /// Checks every field against the bounds of the protocol; a server may have lower limits.
     /// # Errors
     /// The first field out of bounds.
-    pub fn check(&self) -> Result<(), TestError> {
-        span("time of all rounds", self.planned_ns, 120, "0 … 120 s")
+    pub fn check_bounds(&self) -> Result<(), TestError> {
+        check_span("time of all rounds", self.planned_ns, 120, "0 … 120 s")
     }
 
     /// Planned time of the session.
@@ -87,7 +87,7 @@ impl TrainRound {
     /// Checks every field against the bounds of the protocol.
     /// # Errors
     /// The first field out of bounds.
-    pub fn check(&self) -> Result<(), TestError> {
+    pub fn check_bounds(&self) -> Result<(), TestError> {
         let within = |field, value: u64, least: u64, most: u64, bounds| {
             let outside = !(least..=most).contains(&value);
             let error = TestError { field, value: value.to_string(), bounds };
@@ -95,27 +95,32 @@ impl TrainRound {
         };
         within("round", self.round.into(), 0, (ROUNDS_MAX - 1).into(), "0 … 31")?;
         within("trains", self.trains.len() as u64, 1, TRAINS_MAX, "1 … 64")?;
-        span("wait after a round", self.quiet_ns, 3, "0 … 3 s")?;
+        check_span("wait after a round", self.quiet_ns, 3, "0 … 3 s")?;
         for train in &self.trains {
             let size = train.size_bytes.into();
             within("payload", size, 16, DATAGRAM_BYTES_MAX, "16 … 65507 bytes")?;
             within("packets", train.count.into(), 1, TRAIN_PACKETS_MAX, "1 … 20000")?;
-            span("gap", train.gap_ns, 1, "0 … 1 s")?;
-            span("begin of a train", train.at_ns, 30, "0 … 30 s")?;
-            span("end of a train", train.end_ns(), 30, "0 … 30 s")?;
+            check_span("gap", train.gap_ns, 1, "0 … 1 s")?;
+            check_span("begin of a train", train.at_ns, 30, "0 … 30 s")?;
+            check_span("end of a train", train.end_ns(), 30, "0 … 30 s")?;
         }
         let all = self.trains.iter().map(|train| u64::from(train.count)).sum();
         within("packets of a round", all, 1, ROUND_PACKETS_MAX.into(), "1 … 65536")
     }
 
     /// Time of the last packet of a direction, from the start of the round.
-    pub fn end(&self, direction: Direction) -> Duration {
+    pub fn last_packet_time(&self, direction: Direction) -> Duration {
         let trains = self.trains.iter().filter(|train| train.direction == direction);
         Duration::from_nanos(trains.map(TrainPlan::end_ns).max().unwrap_or(0))
     }
 }
 
-fn span(field: &'static str, ns: u64, most_s: u64, bounds: &'static str) -> Result<(), TestError> {
+fn check_span(
+    field: &'static str,
+    ns: u64,
+    most_s: u64,
+    bounds: &'static str,
+) -> Result<(), TestError> {
     if ns <= most_s * SECOND_NS {
         return Ok(());
     }
@@ -216,7 +221,7 @@ mod tests {
         at_ns: 20_000_000,
     };
 
-    fn round(trains: Vec<TrainPlan>) -> TrainRound {
+    fn train_round(trains: Vec<TrainPlan>) -> TrainRound {
         TrainRound { round: 0, quiet_ns: 200_000_000, trains }
     }
 
@@ -246,14 +251,14 @@ mod tests {
 
     #[test]
     fn a_round_costs_a_server_a_bounded_amount() {
-        assert_eq!(round(vec![PLAN]).check(), Ok(()));
-        let refused = |round: TrainRound| round.check().map_err(|error| error.field);
-        assert_eq!(refused(round(vec![])), Err("trains"));
-        assert_eq!(refused(round(vec![PLAN; 65])), Err("trains"));
+        assert_eq!(train_round(vec![PLAN]).check_bounds(), Ok(()));
+        let refused = |round: TrainRound| round.check_bounds().map_err(|error| error.field);
+        assert_eq!(refused(train_round(vec![])), Err("trains"));
+        assert_eq!(refused(train_round(vec![PLAN; 65])), Err("trains"));
         let with = |change: fn(&mut TrainPlan)| {
             let mut plan = PLAN;
             change(&mut plan);
-            refused(round(vec![plan]))
+            refused(train_round(vec![plan]))
         };
         assert_eq!(with(|plan| plan.size_bytes = 15), Err("payload"));
         assert_eq!(with(|plan| plan.size_bytes = 65_508), Err("payload"));
@@ -263,20 +268,22 @@ mod tests {
         // 64 packets, one a second, end after 63 s.
         assert_eq!(with(|plan| plan.gap_ns = SECOND_NS), Err("end of a train"));
         let many = TrainPlan { count: 20_000, ..PLAN };
-        assert_eq!(refused(round(vec![many; 3])), Ok(()));
-        assert_eq!(refused(round(vec![many; 4])), Err("packets of a round"));
-        assert_eq!(refused(TrainRound { round: 32, ..round(vec![PLAN]) }), Err("round"));
-        let long = TrainRound { quiet_ns: 4 * SECOND_NS, ..round(vec![PLAN]) };
+        assert_eq!(refused(train_round(vec![many; 3])), Ok(()));
+        assert_eq!(refused(train_round(vec![many; 4])), Err("packets of a round"));
+        assert_eq!(refused(TrainRound { round: 32, ..train_round(vec![PLAN]) }), Err("round"));
+        let long = TrainRound { quiet_ns: 4 * SECOND_NS, ..train_round(vec![PLAN]) };
         assert_eq!(refused(long), Err("wait after a round"));
-        assert!(TrainsRequest { planned_ns: 121 * SECOND_NS, login: false }.check().is_err());
+        assert!(
+            TrainsRequest { planned_ns: 121 * SECOND_NS, login: false }.check_bounds().is_err()
+        );
     }
 
     #[test]
     fn a_round_ends_with_its_last_packet() {
         let later = TrainPlan { gap_ns: 1_000_000, at_ns: 100_000_000, ..PLAN };
-        let round = round(vec![PLAN, later]);
+        let round = train_round(vec![PLAN, later]);
         // 100 ms and 63 gaps of 1 ms.
-        assert_eq!(round.end(Direction::Up), Duration::from_millis(163));
-        assert_eq!(round.end(Direction::Down), Duration::ZERO);
+        assert_eq!(round.last_packet_time(Direction::Up), Duration::from_millis(163));
+        assert_eq!(round.last_packet_time(Direction::Down), Duration::ZERO);
     }
 }

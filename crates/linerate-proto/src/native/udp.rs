@@ -25,7 +25,7 @@ const MAGIC: &[u8; 8] = b"LINERUDP";
 
 /// Header of a stream's datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DatagramHeader {
+pub struct NativeDatagramHeader {
     /// Sequence number from 0 in each stream, or [`ALIVE`].
     pub number: u64,
     /// Tag of the stream.
@@ -34,7 +34,7 @@ pub struct DatagramHeader {
     pub stamp_ns: u64,
 }
 
-impl DatagramHeader {
+impl NativeDatagramHeader {
     /// Header bytes on the wire.
     #[inline]
     pub fn to_bytes(self) -> [u8; DATAGRAM_HEADER_BYTES] {
@@ -75,7 +75,7 @@ impl Grant {
     /// The bytes of a keepalive with this grant.
     pub fn to_bytes(self, tag: u16) -> [u8; GRANT_BYTES] {
         let mut bytes = [0; GRANT_BYTES];
-        let header = DatagramHeader { number: ALIVE, tag, stamp_ns: 0 };
+        let header = NativeDatagramHeader { number: ALIVE, tag, stamp_ns: 0 };
         bytes[..DATAGRAM_HEADER_BYTES].copy_from_slice(&header.to_bytes());
         bytes[16..24].copy_from_slice(&self.next.to_be_bytes());
         bytes[24..32].copy_from_slice(&self.limit.to_be_bytes());
@@ -99,7 +99,7 @@ impl Grant {
 /// which proves that it receives at its address. All three have one length, so nothing is
 /// amplified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opening {
+pub struct OpeningDatagram {
     /// Step of the opening.
     pub step: OpeningStep,
     /// Token of the test.
@@ -121,7 +121,7 @@ pub enum OpeningStep {
     Answer(u64),
 }
 
-impl Opening {
+impl OpeningDatagram {
     /// The bytes of the datagram.
     pub fn to_bytes(self) -> [u8; OPENING_BYTES] {
         let (kind, nonce) = match self.step {
@@ -175,10 +175,10 @@ pub fn stream_tag(token: Token, direction: Direction, stream: u16) -> u16 {
         Direction::Down => 2,
     };
     let [high, low] = stream.to_be_bytes();
-    let hash = token.0.into_iter().chain([way, high, low]).fold(0xcbf2_9ce4_8422_2325, fnv);
+    let hash = token.0.into_iter().chain([way, high, low]).fold(0xcbf2_9ce4_8422_2325, fnv1a_step);
     (hash ^ (hash >> 16) ^ (hash >> 32) ^ (hash >> 48)) as u16
 }
 
-fn fnv(hash: u64, byte: u8) -> u64 {
+fn fnv1a_step(hash: u64, byte: u8) -> u64 {
     (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
 }

@@ -11,9 +11,9 @@
 //! All numbers are big-endian. Counters run from the start of the test, so that a lost status loses
 //! no count. Without an arrival since the previous status, all bits of the last five fields are 1.
 
-use linerate_core::search::{Arrival, DelayRange, Tally};
+use linerate_core::search::{DelayRange, StampedArrival, StreamCounts};
 
-use super::udp::{DATAGRAM_HEADER_BYTES, DatagramHeader};
+use super::udp::{DATAGRAM_HEADER_BYTES, NativeDatagramHeader};
 
 /// Number that marks a datagram as a status.
 pub const STATUS: u64 = u64::MAX - 1;
@@ -34,7 +34,7 @@ pub struct UdpStatus {
     /// Number of this status, from 1.
     pub number: u64,
     /// Counters of the datagrams so far.
-    pub tally: Tally,
+    pub tally: StreamCounts,
     /// Newest arrival since the previous status, and the delays since then.
     pub newest: Option<Newest>,
 }
@@ -52,7 +52,7 @@ pub struct Newest {
 
 impl Newest {
     /// Newest arrival for a status sent at `now_ns` of the clock of the arrival.
-    pub const fn from_arrival(arrival: Arrival, delay: DelayRange, now_ns: u64) -> Self {
+    pub const fn from_arrival(arrival: StampedArrival, delay: DelayRange, now_ns: u64) -> Self {
         let held_ns = now_ns.saturating_sub(arrival.at_ns);
         Self { stamp_ns: arrival.stamp_ns, held_ns, delay }
     }
@@ -68,7 +68,7 @@ impl UdpStatus {
         });
         let counts = [number, tally.received, tally.next, tally.duplicates, tally.reordered];
         let mut bytes = [0; STATUS_BYTES];
-        let header = DatagramHeader { number: STATUS, tag, stamp_ns: t_ns };
+        let header = NativeDatagramHeader { number: STATUS, tag, stamp_ns: t_ns };
         bytes[..DATAGRAM_HEADER_BYTES].copy_from_slice(&header.to_bytes());
         let rooms = bytes[DATAGRAM_HEADER_BYTES..].chunks_exact_mut(8);
         for (room, value) in rooms.zip(counts.into_iter().chain(newest_fields)) {
@@ -80,7 +80,7 @@ impl UdpStatus {
     /// Parses a datagram; `None` when it is no status, or its values contradict each other.
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         let bytes: &[u8; STATUS_BYTES] = datagram.try_into().ok()?;
-        let header = DatagramHeader::parse(bytes).filter(|header| header.number == STATUS)?;
+        let header = NativeDatagramHeader::parse(bytes).filter(|header| header.number == STATUS)?;
         let mut fields = [0; FIELDS];
         let rooms = bytes[DATAGRAM_HEADER_BYTES..].chunks_exact(8);
         for (field, room) in fields.iter_mut().zip(rooms) {
@@ -95,7 +95,7 @@ impl UdpStatus {
                 Some(Newest { stamp_ns, held_ns, delay }).filter(|_| ordered).map(Some)?
             }
         };
-        let tally = Tally { received, next, reordered, duplicates };
+        let tally = StreamCounts { received, next, reordered, duplicates };
         let possible = number > 0 && received <= next;
         let (tag, t_ns) = (header.tag, header.stamp_ns);
         possible.then_some(Self { tag, t_ns, number, tally, newest })

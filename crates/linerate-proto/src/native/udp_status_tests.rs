@@ -2,7 +2,7 @@
 //! what a server tells of a search through both machines.
 
 use linerate_core::record::{Finish, SearchPlan, TcpDirections, UdpTest};
-use linerate_core::search::{DelayRange, Tally};
+use linerate_core::search::{DelayRange, StreamCounts};
 use linerate_core::units::BitRate;
 
 use super::*;
@@ -12,7 +12,7 @@ fn status() -> UdpStatus {
         tag: 0x1234,
         t_ns: 0x0506_0708_090a,
         number: 7,
-        tally: Tally { received: 0x100, next: 0x110, reordered: 2, duplicates: 3 },
+        tally: StreamCounts { received: 0x100, next: 0x110, reordered: 2, duplicates: 3 },
         newest: Some(Newest {
             stamp_ns: 0x0102_0304_0506,
             held_ns: 0x4000,

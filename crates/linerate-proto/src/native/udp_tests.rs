@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use linerate_core::path::{Ecn, Outlet, Packet};
 use linerate_core::record::{DatagramTally, Direction, Finish, PathPlan, TcpDirections, UdpTest};
-use linerate_core::stats::{Arrival, Arrivals};
+use linerate_core::stats::{PacketArrival, StreamArrivals};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use proptest::prelude::*;
@@ -33,41 +33,45 @@ fn request() -> UdpTest {
 
 #[test]
 fn a_header_has_the_bytes_of_the_specification() {
-    let header = DatagramHeader { number: 0x0102, tag: 0xbeef, stamp_ns: 0x0a0b_0c0d };
+    let header = NativeDatagramHeader { number: 0x0102, tag: 0xbeef, stamp_ns: 0x0a0b_0c0d };
     let bytes = [0, 0, 0, 0, 0, 0, 1, 2, 0xbe, 0xef, 0, 0, 0x0a, 0x0b, 0x0c, 0x0d];
     assert_eq!(header.to_bytes(), bytes);
-    assert_eq!(DatagramHeader::parse(&bytes), Some(header));
-    (0..16).for_each(|cut| assert_eq!(DatagramHeader::parse(&bytes[..cut]), None));
-    let late = DatagramHeader { stamp_ns: u64::MAX, ..header };
-    let held = DatagramHeader { stamp_ns: STAMP_NS_MAX, ..header };
-    assert_eq!(DatagramHeader::parse(&late.to_bytes()), Some(held), "held at 78 hours");
+    assert_eq!(NativeDatagramHeader::parse(&bytes), Some(header));
+    (0..16).for_each(|cut| assert_eq!(NativeDatagramHeader::parse(&bytes[..cut]), None));
+    let late = NativeDatagramHeader { stamp_ns: u64::MAX, ..header };
+    let held = NativeDatagramHeader { stamp_ns: STAMP_NS_MAX, ..header };
+    assert_eq!(NativeDatagramHeader::parse(&late.to_bytes()), Some(held), "held at 78 hours");
 }
 
 #[test]
 fn an_opening_has_the_bytes_of_the_specification_and_one_length_for_all_steps() {
     let step = OpeningStep::Challenge(0x0102_0304_0506_0708);
-    let opening = Opening { step, token: TOKEN, stream: 258, direction: Direction::Down };
+    let opening = OpeningDatagram { step, token: TOKEN, stream: 258, direction: Direction::Down };
     let bytes = opening.to_bytes();
     assert_eq!(&bytes[..16], b"LINERUDP\x02\x02\x01\x02\x00\x00\x00\x00");
     assert_eq!(bytes[16..32], [0xab; 16]);
     assert_eq!(bytes[32..], [1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0]);
     for step in [OpeningStep::Hello, step, OpeningStep::Answer(7)] {
-        let opening = Opening { step, ..opening };
-        assert_eq!(Opening::parse(&opening.to_bytes()), Some(opening));
+        let opening = OpeningDatagram { step, ..opening };
+        assert_eq!(OpeningDatagram::parse(&opening.to_bytes()), Some(opening));
     }
 }
 
 #[test]
 fn a_cut_or_damaged_opening_is_none_or_another_but_never_the_same() {
-    let opening =
-        Opening { step: OpeningStep::Hello, token: TOKEN, stream: 1, direction: Direction::Up };
+    let opening = OpeningDatagram {
+        step: OpeningStep::Hello,
+        token: TOKEN,
+        stream: 1,
+        direction: Direction::Up,
+    };
     let bytes = opening.to_bytes();
-    (0..OPENING_BYTES).for_each(|cut| assert_eq!(Opening::parse(&bytes[..cut]), None));
-    assert_eq!(Opening::parse(&[bytes.as_slice(), &[0]].concat()), None);
+    (0..OPENING_BYTES).for_each(|cut| assert_eq!(OpeningDatagram::parse(&bytes[..cut]), None));
+    assert_eq!(OpeningDatagram::parse(&[bytes.as_slice(), &[0]].concat()), None);
     for bit in 0..bytes.len() * 8 {
         let mut damaged = bytes;
         damaged[bit / 8] ^= 1 << (bit % 8);
-        assert_ne!(Opening::parse(&damaged), Some(opening), "bit {bit}");
+        assert_ne!(OpeningDatagram::parse(&damaged), Some(opening), "bit {bit}");
     }
 }
 
@@ -117,9 +121,9 @@ fn bytes_are_rounded_up_to_whole_datagrams_and_take_the_time_of_their_pace() {
 fn loss_duplicates_and_reordering_are_told_apart() {
     let mut tracker = UdpTracker::new(0);
     // 3 and 7 are lost, 5 comes late, 2 and 5 come twice. 9 is sent and lost at the end.
-    let orders: Vec<Order> =
-        [0, 1, 2, 2, 4, 6, 5, 5, 8].map(|number| tracker.count(number, 0)).to_vec();
-    use Order::{Ahead, Behind, Duplicate};
+    let orders: Vec<UdpArrivalOrder> =
+        [0, 1, 2, 2, 4, 6, 5, 5, 8].map(|number| tracker.count_datagram(number, 0)).to_vec();
+    use UdpArrivalOrder::{Ahead, Behind, Duplicate};
     assert_eq!(orders, [Ahead, Ahead, Ahead, Duplicate, Ahead, Ahead, Behind, Duplicate, Ahead]);
     let (all, measured) = tracker.tallies(Some((10, 10)), None, 1);
     let expected = DatagramTally {
@@ -139,7 +143,7 @@ fn loss_duplicates_and_reordering_are_told_apart() {
 fn datagrams_belong_to_the_span_in_which_they_were_sent_however_late_they_come() {
     let mut tracker = UdpTracker::new(100);
     for (number, stamp) in [(0, 10), (2, 120), (1, 90), (4, 140)] {
-        tracker.count(number, stamp);
+        tracker.count_datagram(number, stamp);
     }
     // 0 and 1 were sent in the omitted span; of 2, 3 and 4 one is lost.
     let (all, measured) = tracker.tallies(Some((5, 3)), None, 1);
@@ -152,7 +156,7 @@ fn how_many_were_sent_after_the_omitted_span_is_told_by_the_stamps_of_what_came(
     let mut tracker = UdpTracker::new(100);
     assert_eq!(tracker.sent_after_omitted(7), None);
     for (number, stamp) in [(0, 10), (1, 90), (4, 140), (3, 120)] {
-        tracker.count(number, stamp);
+        tracker.count_datagram(number, stamp);
     }
     // 3 is the first that is known to be of the span; 3 to 6.
     assert_eq!(tracker.sent_after_omitted(7), Some(4));
@@ -163,11 +167,11 @@ fn how_many_were_sent_after_the_omitted_span_is_told_by_the_stamps_of_what_came(
 #[test]
 fn a_gap_where_the_kernel_dropped_is_this_hosts_and_no_larger_than_what_it_dropped() {
     let mut tracker = UdpTracker::new(0);
-    tracker.count(0, 0);
+    tracker.count_datagram(0, 0);
     // 1 to 3 are missing and the kernel dropped 2; of 5 to 9 none was dropped here.
     for (drops, number) in [(2, 4), (2, 10)] {
         tracker.note_drops(drops, number, 0, 1);
-        tracker.count(number, 0);
+        tracker.count_datagram(number, 0);
     }
     assert_eq!(tracker.tallies(None, None, 1).0.lost_here, 2);
     // The last three of 14 are missing, and one more was dropped.
@@ -180,22 +184,22 @@ fn a_gap_where_the_kernel_dropped_is_this_hosts_and_no_larger_than_what_it_dropp
 #[test]
 fn a_drop_without_a_gap_is_nobodys_loss() {
     let mut tracker = UdpTracker::new(0);
-    tracker.count(0, 0);
+    tracker.count_datagram(0, 0);
     tracker.note_drops(1, 1, 0, 1);
-    tracker.count(1, 0);
+    tracker.count_datagram(1, 0);
     assert_eq!(tracker.tallies(Some((2, 2)), Some(1), 1).0.lost_here, 0);
 }
 
 #[test]
 fn numbers_that_no_stream_sends_are_not_counted_and_cost_no_time() {
     let mut tracker = UdpTracker::new(0);
-    tracker.count(0, 0);
+    tracker.count_datagram(0, 0);
     for number in [u64::MAX, u64::MAX - 1, 1 << 33] {
-        assert_eq!(tracker.count(number, 0), Order::Implausible, "{number}");
+        assert_eq!(tracker.count_datagram(number, 0), UdpArrivalOrder::Implausible, "{number}");
     }
     assert_eq!(tracker.next_expected(), 1);
-    assert_eq!(tracker.count(1 << 32, 0), Order::Ahead);
-    assert_eq!(tracker.count(1, 0), Order::TooOld);
+    assert_eq!(tracker.count_datagram(1 << 32, 0), UdpArrivalOrder::Ahead);
+    assert_eq!(tracker.count_datagram(1, 0), UdpArrivalOrder::TooOld);
     let (all, _) = tracker.tallies(Some(((1 << 32) + 1, 0)), None, 1);
     assert_eq!((all.received, all.lost, all.too_old), (2, (1 << 32) - 1, 1));
 }
@@ -203,14 +207,14 @@ fn numbers_that_no_stream_sends_are_not_counted_and_cost_no_time() {
 #[test]
 fn a_sender_that_tells_fewer_than_arrived_makes_no_negative_loss() {
     let mut tracker = UdpTracker::new(0);
-    (0..5).for_each(|number| assert_eq!(tracker.count(number, 0), Order::Ahead));
+    (0..5).for_each(|number| assert_eq!(tracker.count_datagram(number, 0), UdpArrivalOrder::Ahead));
     assert_eq!(tracker.tallies(Some((3, 3)), Some(9), 64).0.lost, 0);
 }
 
 /// What a path does to 20,000 datagrams, one each 100 µs.
-fn over_path(json: &str) -> (Vec<Arrival>, usize, usize) {
+fn over_path(json: &str) -> (Vec<PacketArrival>, usize, usize) {
     let plan: PathPlan = linerate_core::tree::from_json(json).expect("a plan");
-    let [mut forward, _] = plan.build(MonoTime::from_nanos(0)).expect("a path");
+    let [mut forward, _] = plan.build_pipelines(MonoTime::from_nanos(0)).expect("a path");
     let mut out = Outlet::default();
     for tag in 0..20_000 {
         let packet = Packet {
@@ -228,9 +232,9 @@ fn over_path(json: &str) -> (Vec<Arrival>, usize, usize) {
         forward.receive(at, packet, &mut out);
     }
     forward.release(MonoTime::from_nanos(u64::MAX), &mut out);
-    let arrivals = out.departures.iter().map(|departure| Arrival {
+    let arrivals = out.departures.iter().map(|departure| PacketArrival {
         sequence: departure.packet.tag,
-        received_ns: departure.at.nanos(),
+        received_ns: departure.at.as_nanos(),
         delay_ns: 0,
     });
     (arrivals.collect(), out.lost.len(), out.copied.len())
@@ -245,10 +249,10 @@ fn what_an_emulated_path_lost_doubled_and_delayed_is_counted_to_the_last_datagra
     assert!(lost > 300 && copied > 100, "the path did something: {lost}, {copied}");
     let mut tracker = UdpTracker::new(0);
     arrivals.iter().for_each(|arrival| {
-        tracker.count(arrival.sequence, arrival.sequence * 100_000);
+        tracker.count_datagram(arrival.sequence, arrival.sequence * 100_000);
     });
     let (all, _) = tracker.tallies(Some((20_000, 20_000)), None, 1);
-    let expected = Arrivals::new(20_000, &arrivals);
+    let expected = StreamArrivals::new(20_000, &arrivals);
     assert_eq!((all.lost, all.duplicates), (lost as u64, copied as u64));
     assert_eq!(all.received, 20_000 - lost as u64);
     assert_eq!(all.reordered, expected.reordered().len() as u64);
@@ -286,7 +290,7 @@ proptest! {
             })
             .collect();
         let mut tracker = UdpTracker::new(0);
-        arrivals.iter().for_each(|&number| { tracker.count(number, 0); });
+        arrivals.iter().for_each(|&number| { tracker.count_datagram(number, 0); });
         let (all, _) = tracker.tallies(None, None, 1);
         let counts = (all.received, all.duplicates, all.reordered, tracker.next_expected());
         prop_assert_eq!(counts, plainly(&arrivals));
@@ -295,12 +299,12 @@ proptest! {
 
     #[test]
     fn no_datagram_makes_the_readers_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-        let _ = Opening::parse(&bytes);
-        if let Some(header) = DatagramHeader::parse(&bytes) {
+        let _ = OpeningDatagram::parse(&bytes);
+        if let Some(header) = NativeDatagramHeader::parse(&bytes) {
             let mut tracker = UdpTracker::new(5);
             tracker.note_drops(header.stamp_ns as u32, header.number, header.stamp_ns, u64::MAX);
-            tracker.count(header.number, header.stamp_ns);
-            tracker.count(header.number.wrapping_add(header.stamp_ns), 0);
+            tracker.count_datagram(header.number, header.stamp_ns);
+            tracker.count_datagram(header.number.wrapping_add(header.stamp_ns), 0);
             tracker.tallies(Some((header.number, header.stamp_ns)), Some(1), u64::MAX);
         }
     }
@@ -318,17 +322,18 @@ fn a_run_is_counted_as_its_datagrams_are_one_by_one() {
         let first = number + u64::from(turn % 7 == 3) * 5;
         if !runs.count_run(first, *count, stamp_ns) {
             assert_ne!(first, number, "only a gap is refused");
-            assert_eq!(runs.count(first, stamp_ns), Order::Ahead);
+            assert_eq!(runs.count_datagram(first, stamp_ns), UdpArrivalOrder::Ahead);
             assert!(runs.count_run(first + 1, *count - 1, stamp_ns));
         }
-        (first..first + count)
-            .for_each(|number| assert_eq!(singles.count(number, stamp_ns), Order::Ahead));
+        (first..first + count).for_each(|number| {
+            assert_eq!(singles.count_datagram(number, stamp_ns), UdpArrivalOrder::Ahead)
+        });
         number = first + count;
         assert_eq!(runs.tallies(None, None, 1), singles.tallies(None, None, 1));
     }
     assert!(number > 3 * WINDOW / 2, "{number}");
     for late in (number - WINDOW..number).step_by(37) {
-        assert_eq!(runs.count(late, 60), singles.count(late, 60), "{late}");
+        assert_eq!(runs.count_datagram(late, 60), singles.count_datagram(late, 60), "{late}");
     }
     assert!(!runs.count_run(number, u64::MAX - number, 60), "the number of a sign of life");
 }
@@ -344,7 +349,7 @@ fn a_sign_of_life_with_a_grant_is_one_for_those_who_know_no_grants() {
     expected.extend([0, 0, 0, 0, 7, 8, 9, 10]);
     assert_eq!(bytes.as_slice(), expected);
     assert_eq!(Grant::parse(&bytes), Some(grant));
-    let header = DatagramHeader::parse(&bytes).expect("it begins as any datagram");
+    let header = NativeDatagramHeader::parse(&bytes).expect("it begins as any datagram");
     assert_eq!((header.number, header.tag, header.stamp_ns), (ALIVE, 0xabcd, 0));
     for length in 0..GRANT_BYTES {
         assert_eq!(Grant::parse(&bytes[..length]), None, "{length} bytes");

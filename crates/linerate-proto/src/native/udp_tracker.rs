@@ -20,7 +20,7 @@ const WORD: u64 = 64;
 
 /// Order of a datagram in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum UdpArrivalOrder {
     /// The expected number, or a higher one.
     Ahead,
     /// Reordered: a lower number than one that arrived before (RFC 4737).
@@ -68,14 +68,14 @@ impl UdpTracker {
 
     /// Counts a datagram that was sent at `stamp_ns`.
     #[inline]
-    pub fn count(&mut self, number: u64, stamp_ns: u64) -> Order {
+    pub fn count_datagram(&mut self, number: u64, stamp_ns: u64) -> UdpArrivalOrder {
         if number != self.next {
             return self.count_out_of_order(number, stamp_ns);
         }
         self.tally_of(number, stamp_ns).received += 1;
-        set(&mut self.came, number);
+        mark_received(&mut self.came, number);
         self.next += 1;
-        Order::Ahead
+        UdpArrivalOrder::Ahead
     }
 
     /// Counters of the span in which a datagram was sent: omitted or measured.
@@ -99,9 +99,9 @@ impl UdpTracker {
         }
     }
 
-    /// Counts `count` datagrams with consecutive numbers from `first` on, all sent at `stamp_ns`,
+    /// Counts `count_datagram` datagrams with consecutive numbers from `first` on, all sent at `stamp_ns`,
     /// if the first is the expected one; otherwise returns false and counts none. The result is the
-    /// same as of [`Self::count`] for each.
+    /// same as of [`Self::count_datagram`] for each.
     #[inline]
     pub fn count_run(&mut self, first: u64, count: u64, stamp_ns: u64) -> bool {
         if first != self.next || first.checked_add(count).is_none_or(|end| end == u64::MAX) {
@@ -112,7 +112,7 @@ impl UdpTracker {
         while at < first + count {
             let bits = (WORD - at % WORD).min(first + count - at);
             let ones = if bits == WORD { u64::MAX } else { (1 << bits) - 1 };
-            self.came[word(at)] |= ones << (at % WORD);
+            self.came[word_index(at)] |= ones << (at % WORD);
             at += bits;
         }
         self.next = first + count;
@@ -120,30 +120,30 @@ impl UdpTracker {
     }
 
     #[cold]
-    fn count_out_of_order(&mut self, number: u64, stamp_ns: u64) -> Order {
+    fn count_out_of_order(&mut self, number: u64, stamp_ns: u64) -> UdpArrivalOrder {
         if let Some(gap) = number.checked_sub(self.next) {
             if !self.is_plausible(number) {
-                return Order::Implausible;
+                return UdpArrivalOrder::Implausible;
             }
             self.clear_gap(number, gap);
             self.tally_of(number, stamp_ns).received += 1;
-            set(&mut self.came, number);
+            mark_received(&mut self.came, number);
             self.next = number + 1;
-            return Order::Ahead;
+            return UdpArrivalOrder::Ahead;
         }
         if self.next - number > WINDOW {
             self.tally_of(number, stamp_ns).too_old += 1;
-            return Order::TooOld;
+            return UdpArrivalOrder::TooOld;
         }
         if is_set(&self.came, number) {
             self.tally_of(number, stamp_ns).duplicates += 1;
-            return Order::Duplicate;
+            return UdpArrivalOrder::Duplicate;
         }
         let tally = self.tally_of(number, stamp_ns);
         tally.received += 1;
         tally.reordered += 1;
-        set(&mut self.came, number);
-        Order::Behind
+        mark_received(&mut self.came, number);
+        UdpArrivalOrder::Behind
     }
 
     /// True unless a number is too far ahead to be of this stream.
@@ -161,10 +161,10 @@ impl UdpTracker {
         let mut at = self.next;
         while at < number {
             if at.is_multiple_of(WORD) && number - at >= WORD {
-                self.came[word(at)] = 0;
+                self.came[word_index(at)] = 0;
                 at += WORD;
             } else {
-                self.came[word(at)] &= !bit(at);
+                self.came[word_index(at)] &= !bit_mask(at);
                 at += 1;
             }
         }
@@ -235,20 +235,20 @@ fn sum(one: &DatagramTally, other: &DatagramTally) -> DatagramTally {
 }
 
 #[inline]
-const fn word(number: u64) -> usize {
+const fn word_index(number: u64) -> usize {
     ((number % WINDOW) / WORD) as usize
 }
 
 #[inline]
-const fn bit(number: u64) -> u64 {
+const fn bit_mask(number: u64) -> u64 {
     1 << (number % WORD)
 }
 
 #[inline]
-fn set(came: &mut [u64], number: u64) {
-    came[word(number)] |= bit(number);
+fn mark_received(came: &mut [u64], number: u64) {
+    came[word_index(number)] |= bit_mask(number);
 }
 
 fn is_set(came: &[u64], number: u64) -> bool {
-    came[word(number)] & bit(number) != 0
+    came[word_index(number)] & bit_mask(number) != 0
 }

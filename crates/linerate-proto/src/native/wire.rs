@@ -27,7 +27,7 @@ const MAGIC: &[u8; 8] = b"LINERATE";
 
 /// Violation of the protocol by a peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WireError {
+pub enum NativeWireError {
     /// The first bytes are of another protocol.
     #[error("not a linerate peer: it begins with \"{}\"", .0.escape_ascii())]
     Magic([u8; 8]),
@@ -123,21 +123,21 @@ impl Hello {
 
     /// Parses a hello of any version, so that the ends can agree on one.
     /// # Errors
-    /// [`WireError::Magic`] or [`WireError::Hello`].
-    pub fn parse(bytes: &[u8; CONTROL_HELLO_BYTES]) -> Result<Self, WireError> {
+    /// [`NativeWireError::Magic`] or [`NativeWireError::Hello`].
+    pub fn parse(bytes: &[u8; CONTROL_HELLO_BYTES]) -> Result<Self, NativeWireError> {
         let mut magic = [0; 8];
         magic.copy_from_slice(&bytes[..8]);
         if &magic != MAGIC {
-            return Err(WireError::Magic(magic));
+            return Err(NativeWireError::Magic(magic));
         }
         let kind = match bytes[10] {
             1 => HelloKind::Control,
             2 => HelloKind::Data,
             3 => HelloKind::Trace,
-            _ => return Err(WireError::Hello),
+            _ => return Err(NativeWireError::Hello),
         };
         if bytes[11..].iter().any(|&byte| byte != 0) {
-            return Err(WireError::Hello);
+            return Err(NativeWireError::Hello);
         }
         Ok(Self { version: u16::from_be_bytes([bytes[8], bytes[9]]), kind })
     }
@@ -159,10 +159,10 @@ pub struct Versions {
 impl Versions {
     /// Version that a server uses with a client whose hello has version `asked`.
     /// # Errors
-    /// [`WireError::Version`] when the client is too old.
-    pub const fn with_client(self, asked: u16) -> Result<u16, WireError> {
+    /// [`NativeWireError::Version`] when the client is too old.
+    pub const fn with_client(self, asked: u16) -> Result<u16, NativeWireError> {
         match asked {
-            asked if asked < self.oldest => Err(WireError::Version(asked)),
+            asked if asked < self.oldest => Err(NativeWireError::Version(asked)),
             asked if asked < self.newest => Ok(asked),
             _ => Ok(self.newest),
         }
@@ -170,10 +170,10 @@ impl Versions {
 
     /// Version that a client uses with a server that `answered` its hello.
     /// # Errors
-    /// [`WireError::Version`] when the client does not speak that version.
-    pub const fn with_server(self, answered: u16) -> Result<u16, WireError> {
+    /// [`NativeWireError::Version`] when the client does not speak that version.
+    pub const fn with_server(self, answered: u16) -> Result<u16, NativeWireError> {
         if answered < self.oldest || answered > self.newest {
-            return Err(WireError::Version(answered));
+            return Err(NativeWireError::Version(answered));
         }
         Ok(answered)
     }
@@ -206,19 +206,19 @@ impl DataHello {
 
     /// Parses the 24 bytes after the common hello.
     /// # Errors
-    /// [`WireError::Hello`] when the direction is unknown or reserved bytes are not zero.
+    /// [`NativeWireError::Hello`] when the direction is unknown or reserved bytes are not zero.
     pub fn parse_rest(
         bytes: &[u8; DATA_HELLO_BYTES - CONTROL_HELLO_BYTES],
-    ) -> Result<Self, WireError> {
+    ) -> Result<Self, NativeWireError> {
         let mut token = [0; 16];
         token.copy_from_slice(&bytes[..16]);
         let direction = match bytes[18] {
             1 => Direction::Up,
             2 => Direction::Down,
-            _ => return Err(WireError::Hello),
+            _ => return Err(NativeWireError::Hello),
         };
         if bytes[19..].iter().any(|&byte| byte != 0) {
-            return Err(WireError::Hello);
+            return Err(NativeWireError::Hello);
         }
         let stream = u16::from_be_bytes([bytes[16], bytes[17]]);
         Ok(Self { token: Token(token), stream, direction })
@@ -227,14 +227,14 @@ impl DataHello {
 
 /// Encodes a message with its length before it.
 /// # Errors
-/// [`WireError::Length`] when the message is too long to send.
-pub fn encode(message: &Message) -> Result<Vec<u8>, WireError> {
-    let json = tree::to_json(message).map_err(|error| WireError::Json(error.to_string()))?;
+/// [`NativeWireError::Length`] when the message is too long to send.
+pub fn encode(message: &Message) -> Result<Vec<u8>, NativeWireError> {
+    let json = tree::to_json(message).map_err(|error| NativeWireError::Json(error.to_string()))?;
     let length = json.len();
     if length > MAX_MESSAGE_BYTES {
-        return Err(WireError::Length(length));
+        return Err(NativeWireError::Length(length));
     }
-    let prefix = u32::try_from(length).map_err(|_| WireError::Length(length))?;
+    let prefix = u32::try_from(length).map_err(|_| NativeWireError::Length(length))?;
     Ok([&prefix.to_be_bytes(), json.as_bytes()].concat())
 }
 
@@ -252,16 +252,16 @@ impl Decoder {
 
     /// The next complete message; `None` when more bytes are needed.
     /// # Errors
-    /// [`WireError::Length`] as soon as a length is out of bounds, [`WireError::Json`].
-    pub fn next_message(&mut self) -> Result<Option<Message>, WireError> {
+    /// [`NativeWireError::Length`] as soon as a length is out of bounds, [`NativeWireError::Json`].
+    pub fn next_message(&mut self) -> Result<Option<Message>, NativeWireError> {
         let Some(prefix) = self.buffer.first_chunk::<4>() else { return Ok(None) };
         let length = u32::from_be_bytes(*prefix) as usize;
         if length == 0 || length > MAX_MESSAGE_BYTES {
-            return Err(WireError::Length(length));
+            return Err(NativeWireError::Length(length));
         }
         let Some(json) = self.buffer.get(4..4 + length) else { return Ok(None) };
-        let message =
-            tree::from_json_bytes(json).map_err(|error| WireError::Json(error.to_string()))?;
+        let message = tree::from_json_bytes(json)
+            .map_err(|error| NativeWireError::Json(error.to_string()))?;
         self.buffer.drain(..4 + length);
         Ok(Some(message))
     }

@@ -5,8 +5,13 @@ use std::time::Duration;
 
 use linerate_core::time::MonoTime;
 
-use super::{Interval, LineError, Lines, Parameters, Summary, Version, WIRE_VERSION, shortened};
-use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Settling, Wants};
+use super::{
+    LineError, Lines, NuttcpInterval, NuttcpSummary, NuttcpVersion, Parameters, WIRE_VERSION,
+    shortened,
+};
+use crate::dialect::{
+    FlowState, Input, Machine, Output, Settling, TestFailureReason, TestIntervalTimer, Wants,
+};
 
 /// Time-out for each of the server's answers; a server may keep a client waiting during other
 /// tests.
@@ -30,7 +35,7 @@ const REASON_BYTES: usize = 400;
 
 /// Parameters of a test at the client.
 #[derive(Clone, Debug)]
-pub struct ClientTest {
+pub struct NuttcpClientTest {
     /// Parameters sent to the server.
     pub parameters: Parameters,
     /// Duration of the test; `None` where an amount ends it.
@@ -43,24 +48,24 @@ pub struct ClientTest {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientNews {
     /// Version of the server, from its greeting.
-    Greeted(Version),
+    Greeted(NuttcpVersion),
     /// Results of an interval, and its line.
-    Interval(Interval, String),
+    Interval(NuttcpInterval, String),
 }
 
 /// Error of the server, or its violation of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PeerFault {
+pub enum NuttcpPeerFault {
     /// Lines that the protocol does not allow.
     Line(LineError),
     /// The server refused the test, with its reason.
     Refused(String),
     /// The server's version is too old for the requested jitter or one-way delay.
-    NoTimes(Version),
+    NoTimes(NuttcpVersion),
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum NuttcpClientStage {
     AwaitHello {
         until: MonoTime,
     },
@@ -86,32 +91,32 @@ enum Stage {
 }
 
 /// State machine of the client of a test.
-pub struct Client {
-    test: ClientTest,
+pub struct NuttcpClientMachine {
+    test: NuttcpClientTest,
     lines: Lines,
     taken: usize,
-    stage: Stage,
+    stage: NuttcpClientStage,
     out: VecDeque<Output<Self>>,
-    beat: Option<Beat>,
+    beat: Option<TestIntervalTimer>,
     reason: String,
-    summary: Summary,
+    summary: NuttcpSummary,
     closed: bool,
     stop: bool,
 }
 
-impl Client {
+impl NuttcpClientMachine {
     /// A client that starts at `now`, on a new connection.
-    pub fn new(now: MonoTime, test: ClientTest) -> Self {
+    pub fn new(now: MonoTime, test: NuttcpClientTest) -> Self {
         let hello = format!("HELO nuttcp v{WIRE_VERSION}\n");
         Self {
             test,
             lines: Lines::default(),
             taken: 0,
-            stage: Stage::AwaitHello { until: now + ANSWER_TIMEOUT },
+            stage: NuttcpClientStage::AwaitHello { until: now + ANSWER_TIMEOUT },
             out: VecDeque::from([Output::Send(hello.into_bytes())]),
             beat: None,
             reason: String::new(),
-            summary: Summary::default(),
+            summary: NuttcpSummary::default(),
             closed: false,
             stop: false,
         }
@@ -119,11 +124,11 @@ impl Client {
 
     /// Handles the complete lines received so far.
     fn read(&mut self, now: MonoTime) {
-        while !matches!(self.stage, Stage::Over) {
+        while !matches!(self.stage, NuttcpClientStage::Over) {
             match self.lines.next_line() {
                 Ok(Some(line)) => self.handle_line(now, line),
                 Ok(None) => return,
-                Err(error) => self.fail_with(Reason::Peer(PeerFault::Line(error))),
+                Err(error) => self.fail_with(TestFailureReason::Peer(NuttcpPeerFault::Line(error))),
             }
         }
     }
@@ -132,25 +137,25 @@ impl Client {
         self.taken += 1;
         if self.taken > LINES_MAX {
             let error = LineError::TooMany(LINES_MAX);
-            return self.fail_with(Reason::Peer(PeerFault::Line(error)));
+            return self.fail_with(TestFailureReason::Peer(NuttcpPeerFault::Line(error)));
         }
         match self.stage {
-            Stage::AwaitHello { .. } => {
-                match line.strip_prefix("HELO nuttcp ").and_then(Version::parse) {
+            NuttcpClientStage::AwaitHello { .. } => {
+                match line.strip_prefix("HELO nuttcp ").and_then(NuttcpVersion::parse) {
                     Some(version) => self.send_parameters(now, version),
                     None => self.out_of_order(&line, "HELO"),
                 }
             }
-            Stage::AwaitAnswer { .. } if line.starts_with("OK") => {
+            NuttcpClientStage::AwaitAnswer { .. } if line.starts_with("OK") => {
                 self.out.push_back(Output::Open);
-                self.stage = Stage::Opening;
+                self.stage = NuttcpClientStage::Opening;
             }
-            Stage::AwaitAnswer { until } if line.starts_with("KO") => {
-                self.stage = Stage::AwaitReason { until };
+            NuttcpClientStage::AwaitAnswer { until } if line.starts_with("KO") => {
+                self.stage = NuttcpClientStage::AwaitReason { until };
             }
-            Stage::AwaitAnswer { .. } => self.out_of_order(&line, "OK or KO"),
-            Stage::AwaitReason { .. } if line.starts_with("KO") => self.fail_refused(),
-            Stage::AwaitReason { .. } => {
+            NuttcpClientStage::AwaitAnswer { .. } => self.out_of_order(&line, "OK or KO"),
+            NuttcpClientStage::AwaitReason { .. } if line.starts_with("KO") => self.fail_refused(),
+            NuttcpClientStage::AwaitReason { .. } => {
                 self.reason += if self.reason.is_empty() { "" } else { "; " };
                 self.reason += &shortened(&line);
                 if self.reason.len() > REASON_BYTES {
@@ -158,12 +163,14 @@ impl Client {
                 }
             }
             // The server ended the test; its reason follows.
-            Stage::Running { .. } | Stage::AwaitSummary { .. } if line.starts_with("KO") => {
-                self.stage = Stage::AwaitReason { until: now + ANSWER_TIMEOUT };
+            NuttcpClientStage::Running { .. } | NuttcpClientStage::AwaitSummary { .. }
+                if line.starts_with("KO") =>
+            {
+                self.stage = NuttcpClientStage::AwaitReason { until: now + ANSWER_TIMEOUT };
             }
             _ => {
                 self.summary.read(&line);
-                let interval = Interval::parse(&line);
+                let interval = NuttcpInterval::parse(&line);
                 let news =
                     interval.map(|interval| Output::News(ClientNews::Interval(interval, line)));
                 self.out.extend(news);
@@ -171,15 +178,15 @@ impl Client {
         }
     }
 
-    fn send_parameters(&mut self, now: MonoTime, version: Version) {
+    fn send_parameters(&mut self, now: MonoTime, version: NuttcpVersion) {
         let parameters = &self.test.parameters;
         let times = parameters.jitter > 0 || parameters.delay > 0;
         if times && version < WIRE_VERSION {
-            return self.fail_with(Reason::Peer(PeerFault::NoTimes(version)));
+            return self.fail_with(TestFailureReason::Peer(NuttcpPeerFault::NoTimes(version)));
         }
         let line = parameters.to_line(version).into_bytes();
         self.out.extend([Output::News(ClientNews::Greeted(version)), Output::Send(line)]);
-        self.stage = Stage::AwaitAnswer { until: now + ANSWER_TIMEOUT };
+        self.stage = NuttcpClientStage::AwaitAnswer { until: now + ANSWER_TIMEOUT };
     }
 
     /// Handles the server's close of the control connection. With it a server that transmits over
@@ -189,45 +196,51 @@ impl Client {
         let told = self.summary.megabytes.is_some();
         let Parameters { udp, client_sends, .. } = self.test.parameters;
         match self.stage {
-            Stage::AwaitReason { .. } => self.fail_refused(),
-            Stage::Running { .. } if told && udp && !client_sends => self.close(now),
-            Stage::Running { .. } if told && !udp => {}
-            Stage::Running { .. } if !udp => {
-                self.out.push_back(Output::StopSending);
-                self.stage = Stage::Leaving(Settling::new(now, LEAVE_MAX, None));
+            NuttcpClientStage::AwaitReason { .. } => self.fail_refused(),
+            NuttcpClientStage::Running { .. } if told && udp && !client_sends => {
+                self.start_closing(now)
             }
-            Stage::AwaitSummary { .. } if told || self.stop => self.close(now),
-            _ => self.fail_with(Reason::Closed),
+            NuttcpClientStage::Running { .. } if told && !udp => {}
+            NuttcpClientStage::Running { .. } if !udp => {
+                self.out.push_back(Output::StopSending);
+                self.stage = NuttcpClientStage::Leaving(Settling::new(now, LEAVE_MAX, None));
+            }
+            NuttcpClientStage::AwaitSummary { .. } if told || self.stop => self.start_closing(now),
+            _ => self.fail_with(TestFailureReason::Closed),
         }
     }
 
     /// Checks time-outs and the state of the streams.
     fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
-        if let (Stage::Running { .. } | Stage::Leaving(_), Some(beat)) =
+        if let (NuttcpClientStage::Running { .. } | NuttcpClientStage::Leaving(_), Some(beat)) =
             (self.stage, &mut self.beat)
         {
-            beat.due(now, &mut self.out);
+            beat.push_due_outputs(now, &mut self.out);
         }
-        if let Stage::Leaving(wait) | Stage::Closing(wait) = &mut self.stage
+        if let NuttcpClientStage::Leaving(wait) | NuttcpClientStage::Closing(wait) = &mut self.stage
             && wait.is_over(now, flow)
         {
             return self.end_wait();
         }
-        let silent = |awaited| Reason::Silent { awaited, within: ANSWER_TIMEOUT };
+        let silent = |awaited| TestFailureReason::Silent { awaited, within: ANSWER_TIMEOUT };
         match &self.stage {
-            Stage::AwaitHello { until } if now >= *until => self.fail_with(silent("greeting")),
-            Stage::AwaitAnswer { until } | Stage::AwaitReason { until } if now >= *until => {
+            NuttcpClientStage::AwaitHello { until } if now >= *until => {
+                self.fail_with(silent("greeting"))
+            }
+            NuttcpClientStage::AwaitAnswer { until } | NuttcpClientStage::AwaitReason { until }
+                if now >= *until =>
+            {
                 self.fail_with(silent("answer"));
             }
-            Stage::Running { .. } if flow.done => self.await_summary(now),
-            Stage::Running { until: Some(until) } if now >= *until => {
-                self.fail_with(Reason::Overdue)
+            NuttcpClientStage::Running { .. } if flow.done => self.await_summary(now),
+            NuttcpClientStage::Running { until: Some(until) } if now >= *until => {
+                self.fail_with(TestFailureReason::Overdue)
             }
-            Stage::AwaitSummary { until } if now >= *until => match self.stop {
-                true => self.close(now),
+            NuttcpClientStage::AwaitSummary { until } if now >= *until => match self.stop {
+                true => self.start_closing(now),
                 false => {
                     let within = SUMMARY_TIMEOUT;
-                    self.fail_with(Reason::Silent { awaited: "summary", within });
+                    self.fail_with(TestFailureReason::Silent { awaited: "summary", within });
                 }
             },
             _ => {}
@@ -236,83 +249,87 @@ impl Client {
 
     /// Ends the test after the wait for data in flight.
     fn end_wait(&mut self) {
-        if let Stage::Leaving(_) = self.stage {
+        if let NuttcpClientStage::Leaving(_) = self.stage {
             self.out.push_back(Output::Ended);
-            return self.fail_with(Reason::Closed);
+            return self.fail_with(TestFailureReason::Closed);
         }
         self.out.push_back(Output::Finished);
-        self.stage = Stage::Over;
+        self.stage = NuttcpClientStage::Over;
     }
 
     fn start_test(&mut self, now: MonoTime) {
         self.out.extend([Output::Begin, Output::Start]);
-        self.beat = Some(Beat::new(now, self.test.interval, Duration::ZERO));
-        self.stage = Stage::Running { until: self.test.span.map(|span| now + span + GRACE) };
+        self.beat = Some(TestIntervalTimer::new(now, self.test.interval, Duration::ZERO));
+        self.stage =
+            NuttcpClientStage::Running { until: self.test.span.map(|span| now + span + GRACE) };
     }
 
     /// Waits for the summary after all streams have ended, if it has not arrived before.
     fn await_summary(&mut self, now: MonoTime) {
         self.out.extend([Output::Ended, Output::Settle]);
         let within = if self.stop { STOPPED_TIMEOUT } else { SUMMARY_TIMEOUT };
-        self.stage = Stage::AwaitSummary { until: now + within };
+        self.stage = NuttcpClientStage::AwaitSummary { until: now + within };
         if self.closed {
-            self.close(now);
+            self.start_closing(now);
         }
     }
 
     /// Outputs the summary and waits for data in flight.
-    fn close(&mut self, now: MonoTime) {
+    fn start_closing(&mut self, now: MonoTime) {
         self.out.push_back(Output::Peer(Box::new(self.summary)));
-        self.stage = Stage::Closing(Settling::new(now, LEAVE_MAX, None));
+        self.stage = NuttcpClientStage::Closing(Settling::new(now, LEAVE_MAX, None));
     }
 
     /// Ends the test early at the user's request. A sending server notices that its streams or the
     /// control connection are closed.
-    fn stop(&mut self, now: MonoTime) {
+    fn stop_test(&mut self, now: MonoTime) {
         if std::mem::replace(&mut self.stop, true) {
             return;
         }
         let Parameters { udp, client_sends, .. } = self.test.parameters;
         match self.stage {
-            Stage::Running { .. } if udp && !client_sends => self.close(now),
-            Stage::Running { .. } => {
+            NuttcpClientStage::Running { .. } if udp && !client_sends => self.start_closing(now),
+            NuttcpClientStage::Running { .. } => {
                 self.out.push_back(Output::StopSending);
                 self.out.extend((!client_sends).then_some(Output::Halt));
-                self.stage = Stage::Running { until: Some(now + GRACE) };
+                self.stage = NuttcpClientStage::Running { until: Some(now + GRACE) };
             }
-            Stage::AwaitSummary { until } => {
-                self.stage = Stage::AwaitSummary { until: until.min(now + STOPPED_TIMEOUT) };
+            NuttcpClientStage::AwaitSummary { until } => {
+                self.stage =
+                    NuttcpClientStage::AwaitSummary { until: until.min(now + STOPPED_TIMEOUT) };
             }
-            Stage::Leaving(_) | Stage::Closing(_) | Stage::Over => {}
-            _ => self.fail_with(Reason::Stopped),
+            NuttcpClientStage::Leaving(_)
+            | NuttcpClientStage::Closing(_)
+            | NuttcpClientStage::Over => {}
+            _ => self.fail_with(TestFailureReason::Stopped),
         }
     }
 
     fn fail_refused(&mut self) {
         let reason = std::mem::take(&mut self.reason);
-        self.fail_with(Reason::Peer(PeerFault::Refused(reason)));
+        self.fail_with(TestFailureReason::Peer(NuttcpPeerFault::Refused(reason)));
     }
 
     fn out_of_order(&mut self, line: &str, expected: &'static str) {
         let error = LineError::State { got: shortened(line), expected };
-        self.fail_with(Reason::Peer(PeerFault::Line(error)));
+        self.fail_with(TestFailureReason::Peer(NuttcpPeerFault::Line(error)));
     }
 
-    fn fail_with(&mut self, reason: Reason<PeerFault>) {
-        if !matches!(self.stage, Stage::Over) {
+    fn fail_with(&mut self, reason: TestFailureReason<NuttcpPeerFault>) {
+        if !matches!(self.stage, NuttcpClientStage::Over) {
             self.out.push_back(Output::Failed(reason));
-            self.stage = Stage::Over;
+            self.stage = NuttcpClientStage::Over;
         }
     }
 }
 
-impl Machine for Client {
+impl Machine for NuttcpClientMachine {
     type Request = ();
     type Terms = ();
     type Refusal = ();
-    type Report = Summary;
+    type Report = NuttcpSummary;
     type News = ClientNews;
-    type PeerFault = PeerFault;
+    type PeerFault = NuttcpPeerFault;
 
     fn handle(&mut self, now: MonoTime, input: Input<'_, Self>) {
         match input {
@@ -323,8 +340,8 @@ impl Machine for Client {
             Input::Closed => self.end_control(now),
             Input::Opened => self.start_test(now),
             Input::Look(flow) => self.check_state(now, &flow),
-            Input::Stop => self.stop(now),
-            Input::GiveUp(_) => self.stage = Stage::Over,
+            Input::Stop => self.stop_test(now),
+            Input::GiveUp(_) => self.stage = NuttcpClientStage::Over,
             Input::Decided(_) | Input::Counted(_) | Input::Tell(_) => {}
         }
     }
@@ -333,19 +350,26 @@ impl Machine for Client {
         self.out.pop_front()
     }
 
-    fn wants(&self) -> Wants {
+    fn wait_conditions(&self) -> Wants {
         let (wake_at, look) = match &self.stage {
-            Stage::AwaitHello { until }
-            | Stage::AwaitAnswer { until }
-            | Stage::AwaitReason { until } => (Some(*until), LOOK_AT_STOP),
-            Stage::Running { until } => (*until, LOOK),
-            Stage::AwaitSummary { until } => (Some(*until), LOOK),
-            Stage::Leaving(wait) | Stage::Closing(wait) => (Some(wait.end()), LOOK),
-            Stage::Opening | Stage::Over => (None, LOOK),
+            NuttcpClientStage::AwaitHello { until }
+            | NuttcpClientStage::AwaitAnswer { until }
+            | NuttcpClientStage::AwaitReason { until } => (Some(*until), LOOK_AT_STOP),
+            NuttcpClientStage::Running { until } => (*until, LOOK),
+            NuttcpClientStage::AwaitSummary { until } => (Some(*until), LOOK),
+            NuttcpClientStage::Leaving(wait) | NuttcpClientStage::Closing(wait) => {
+                (Some(wait.latest_end()), LOOK)
+            }
+            NuttcpClientStage::Opening | NuttcpClientStage::Over => (None, LOOK),
         };
-        let runs = matches!(self.stage, Stage::Running { .. } | Stage::Leaving(_));
+        let runs =
+            matches!(self.stage, NuttcpClientStage::Running { .. } | NuttcpClientStage::Leaving(_));
         let beat = self.beat.filter(|_| runs).map(|beat| beat.next());
         let wake_at = [wake_at, beat].into_iter().flatten().min();
-        Wants { wake_at, look, reads: !self.closed && !matches!(self.stage, Stage::Over) }
+        Wants {
+            wake_at,
+            look,
+            reads: !self.closed && !matches!(self.stage, NuttcpClientStage::Over),
+        }
     }
 }

@@ -6,7 +6,7 @@ const MB: f64 = 1_048_576.0;
 
 /// Results of one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Interval {
+pub struct NuttcpInterval {
     /// Payload in MB of 2^20 bytes.
     pub megabytes: f64,
     /// Length of the interval in seconds.
@@ -19,7 +19,7 @@ pub struct Interval {
     pub datagrams: Option<(i64, i64)>,
 }
 
-impl Interval {
+impl NuttcpInterval {
     /// An interval of `seconds` with `bytes` of payload.
     pub fn from_bytes(bytes: u64, seconds: f64) -> Self {
         let mbps = if seconds > 0.0 { bytes as f64 * 8e-6 / seconds } else { 0.0 };
@@ -114,10 +114,10 @@ mod tests {
     #[test]
     fn recorded_lines_are_read_and_written_to_the_byte() {
         for (line, parse) in RECORDED {
-            let interval = Interval::parse(line).expect(line);
+            let interval = NuttcpInterval::parse(line).expect(line);
             assert_eq!(interval.to_line(parse), line);
         }
-        let figures = |line| Interval::parse(line).expect("an interval");
+        let figures = |line| NuttcpInterval::parse(line).expect("an interval");
         assert_eq!(figures(RECORDED[1].0).datagrams, Some((0, 18)));
         assert_eq!(figures(RECORDED[0].0).retransmits, Some(0));
         assert!((figures(RECORDED[3].0).mbps - 4.8493).abs() < 1e-12);
@@ -133,17 +133,20 @@ mod tests {
             "nan MB / 1 sec = 1 Mbps",
             "-1 MB / 1 sec = 1 Mbps",
         ] {
-            assert_eq!(Interval::parse(line), None, "{line}");
+            assert_eq!(NuttcpInterval::parse(line), None, "{line}");
         }
     }
 
     #[test]
     fn figures_are_those_of_the_bytes_and_the_time() {
         // 18 datagrams of 8192 bytes: 147,456 × 8 / 0.25 = 4.718592 Mbit/s; 2 of 20 are 10 %.
-        let interval = Interval { datagrams: Some((2, 20)), ..Interval::from_bytes(147_456, 0.25) };
+        let interval = NuttcpInterval {
+            datagrams: Some((2, 20)),
+            ..NuttcpInterval::from_bytes(147_456, 0.25)
+        };
         let line =
             "    0.1406 MB /   0.25 sec =    4.7186 Mbps     2 /    20 ~drop/pkt 10.00 ~%loss";
         assert_eq!(interval.to_line(false), line);
-        assert!((Interval::from_bytes(1, 0.0).mbps).abs() < 1e-12);
+        assert!((NuttcpInterval::from_bytes(1, 0.0).mbps).abs() < 1e-12);
     }
 }

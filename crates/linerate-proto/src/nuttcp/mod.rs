@@ -23,22 +23,24 @@ mod summary;
 mod udp;
 
 pub use client::{
-    ANSWER_TIMEOUT, Client, ClientNews, ClientTest, GRACE, LEAVE_MAX, PeerFault, SUMMARY_TIMEOUT,
+    ANSWER_TIMEOUT, ClientNews, GRACE, LEAVE_MAX, NuttcpClientMachine, NuttcpClientTest,
+    NuttcpPeerFault, SUMMARY_TIMEOUT,
 };
-pub use interval::Interval;
+pub use interval::NuttcpInterval;
 pub use lines::{LINE_BYTES_MAX, Lines};
 pub use parameters::{FORMAT_PARSE, PORT, Parameters, ParametersError, UNLIMITED, UNTIL_TIMEOUT};
-pub use server::{ASK_TIMEOUT, END_MAX, IDLE, Server, Terms};
-pub use spread::{Arrivals, IN_ORDER, MOST, Spread, Timed};
-pub use summary::{Report, Summary};
-use summary::{Role, report_lines};
+pub use server::{ASK_TIMEOUT, END_MAX, IDLE, NuttcpServerMachine, NuttcpServerTerms};
+pub use spread::{IN_ORDER, MOST, NuttcpArrivals, NuttcpTimeSpread, Timed};
+use summary::{NuttcpRole, report_lines};
+pub use summary::{NuttcpServerReport, NuttcpSummary};
 pub use udp::{
-    BEGIN_MARKS, END_MARKS, UdpMark, UdpReceiver, announced, is_swapped, sent_us, stamp,
+    BEGIN_MARKS, END_MARKS, NuttcpUdpReceiver, UdpMark, announced, is_swapped, sent_us,
+    stamp_datagram,
 };
 
 /// A version of nuttcp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version(
+pub struct NuttcpVersion(
     /// Major version number.
     pub u16,
     /// Minor version number.
@@ -49,9 +51,9 @@ pub struct Version(
 
 /// Version of nuttcp that this module speaks: the first with jitter and one-way delay. Newer peers
 /// omit the fields that it does not know.
-pub const WIRE_VERSION: Version = Version(7, 0, 1);
+pub const WIRE_VERSION: NuttcpVersion = NuttcpVersion(7, 0, 1);
 
-impl Version {
+impl NuttcpVersion {
     /// Parses `v6.1.2` or `6.1.2`, also with a suffix such as `-beta`.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim().trim_start_matches('v');
@@ -63,7 +65,7 @@ impl Version {
     }
 }
 
-impl std::fmt::Display for Version {
+impl std::fmt::Display for NuttcpVersion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}.{}", self.0, self.1, self.2)
     }

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::{Version, WIRE_VERSION};
+use super::{NuttcpVersion, WIRE_VERSION};
 
 /// Value of `rate` for no limit, in kbit/s.
 pub const UNLIMITED: u64 = 4_294_967_295;
@@ -47,7 +47,7 @@ pub struct Parameters {
     /// Data goes over UDP.
     pub udp: bool,
     /// Version of the sender of the line.
-    pub version: Version,
+    pub version: NuttcpVersion,
     /// Seconds between interval lines; 0 for none.
     pub interval_s: f64,
     /// Format of the server's lines, in nuttcp's bits.
@@ -112,7 +112,7 @@ pub enum ParametersError {
 
 impl Parameters {
     /// The line for a server of `version`, with its newline.
-    pub fn to_line(&self, version: Version) -> String {
+    pub fn to_line(&self, version: NuttcpVersion) -> String {
         let flag = u8::from;
         let mut line = format!(
             "buflen = {}, nbuf = {}, win = {}, nstream = {}, rate = {}, port = {}, trans = {}, \
@@ -130,22 +130,25 @@ impl Parameters {
         );
         // Only the fields that the server's version has.
         let known = version.min(self.version);
-        let later: [(Version, String); 15] = [
-            (Version(3, 3, 2), format!("interval = {:.6}", self.interval_s)),
-            (Version(3, 4, 1), format!("reverse = {}", flag(self.flip))),
-            (Version(3, 5, 1), format!("format = {}", self.format)),
-            (Version(3, 6, 1), format!("traceroute = 0, irate = {}", flag(self.instant))),
-            (Version(5, 0, 1), "thirdparty = _NULL_ ".to_owned()),
-            (Version(5, 1, 1), "multicast = 0 ".to_owned()),
-            (Version(5, 2, 1), format!("datamss = {} ", self.mss)),
-            (Version(5, 3, 1), format!("tos = {:X} ", self.tos)),
-            (Version(5, 5, 1), format!("nbuf_bytes = 0 , rate_pps = {} ", flag(self.rate_pps))),
-            (Version(5, 5, 1), format!("nodelay = {}", flag(self.nodelay))),
-            (Version(6, 2, 1), "ssm = 0 ".to_owned()),
-            (Version(6, 2, 6), "affinity = -1 ".to_owned()),
-            (Version(6, 2, 7), "maxburst = 1 ".to_owned()),
-            (Version(7, 0, 1), format!("do_jitter = {} ", self.jitter)),
-            (Version(7, 0, 1), format!("do_owd = {}", self.delay)),
+        let later: [(NuttcpVersion, String); 15] = [
+            (NuttcpVersion(3, 3, 2), format!("interval = {:.6}", self.interval_s)),
+            (NuttcpVersion(3, 4, 1), format!("reverse = {}", flag(self.flip))),
+            (NuttcpVersion(3, 5, 1), format!("format = {}", self.format)),
+            (NuttcpVersion(3, 6, 1), format!("traceroute = 0, irate = {}", flag(self.instant))),
+            (NuttcpVersion(5, 0, 1), "thirdparty = _NULL_ ".to_owned()),
+            (NuttcpVersion(5, 1, 1), "multicast = 0 ".to_owned()),
+            (NuttcpVersion(5, 2, 1), format!("datamss = {} ", self.mss)),
+            (NuttcpVersion(5, 3, 1), format!("tos = {:X} ", self.tos)),
+            (
+                NuttcpVersion(5, 5, 1),
+                format!("nbuf_bytes = 0 , rate_pps = {} ", flag(self.rate_pps)),
+            ),
+            (NuttcpVersion(5, 5, 1), format!("nodelay = {}", flag(self.nodelay))),
+            (NuttcpVersion(6, 2, 1), "ssm = 0 ".to_owned()),
+            (NuttcpVersion(6, 2, 6), "affinity = -1 ".to_owned()),
+            (NuttcpVersion(6, 2, 7), "maxburst = 1 ".to_owned()),
+            (NuttcpVersion(7, 0, 1), format!("do_jitter = {} ", self.jitter)),
+            (NuttcpVersion(7, 0, 1), format!("do_owd = {}", self.delay)),
         ];
         for (_, text) in later.iter().filter(|(since, _)| known >= *since) {
             // Writing to a string cannot fail.
@@ -170,7 +173,7 @@ impl Parameters {
             Some(value) => number(name, value, 0, most),
             None => Ok(0),
         };
-        let version = Version::parse(needed("vers")?);
+        let version = NuttcpVersion::parse(needed("vers")?);
         let version = version.ok_or(ParametersError::Missing("vers"))?;
         let tos = u8::from_str_radix(field("tos").unwrap_or("0"), 16);
         let third = field("thirdparty").is_some_and(|name| name != "_NULL_");
@@ -196,7 +199,7 @@ impl Parameters {
             interval_s: seconds("interval", field("interval").unwrap_or("0"))?,
             format: narrow(count("format", u32::MAX.into())?),
             mss: narrow(count("datamss", 65_535)?),
-            tos: tos.map_err(|_| range("tos", field("tos").unwrap_or(""), "0 … FF"))?,
+            tos: tos.map_err(|_| range_error("tos", field("tos").unwrap_or(""), "0 … FF"))?,
             nodelay: flag("nodelay"),
             jitter: narrow(count("do_jitter", 15)?),
             delay: narrow(count("do_owd", 7)?),
@@ -205,7 +208,7 @@ impl Parameters {
         // The port of the last stream must be valid, too.
         let last = u32::from(parameters.port) + u32::from(parameters.nstream) - 1;
         if last > 65_535 {
-            return Err(range("port of the last stream", &last.to_string(), "1 … 65535"));
+            return Err(range_error("port of the last stream", &last.to_string(), "1 … 65535"));
         }
         Ok(parameters)
     }
@@ -248,16 +251,16 @@ impl Parameters {
     }
 }
 
-fn range(name: &'static str, value: &str, bounds: &'static str) -> ParametersError {
+fn range_error(name: &'static str, value: &str, bounds: &'static str) -> ParametersError {
     ParametersError::Range(name, value.chars().take(20).collect(), bounds)
 }
 
 fn number(name: &'static str, text: &str, least: u64, most: u64) -> Result<u64, ParametersError> {
     // nuttcp prints some unsigned values as signed.
     let value = text.parse::<u64>().or_else(|_| text.parse::<i64>().map(|_| 0));
-    let value = value.map_err(|_| range(name, text, "numbers"))?;
+    let value = value.map_err(|_| range_error(name, text, "numbers"))?;
     let fits = (least..=most).contains(&value);
-    if fits { Ok(value) } else { Err(range(name, text, "what a test may have")) }
+    if fits { Ok(value) } else { Err(range_error(name, text, "what a test may have")) }
 }
 
 /// Converts a number whose range has been checked.
@@ -266,7 +269,7 @@ fn narrow<T: TryFrom<u64> + Default>(value: u64) -> T {
 }
 
 fn seconds(name: &'static str, text: &str) -> Result<f64, ParametersError> {
-    let value: f64 = text.parse().map_err(|_| range(name, text, "numbers"))?;
+    let value: f64 = text.parse().map_err(|_| range_error(name, text, "numbers"))?;
     let fits = (0.0..=86_400.0).contains(&value);
-    if fits { Ok(value) } else { Err(range(name, text, "0 … 86400 s")) }
+    if fits { Ok(value) } else { Err(range_error(name, text, "0 … 86400 s")) }
 }

@@ -7,9 +7,12 @@ use std::time::Duration;
 use linerate_core::time::MonoTime;
 
 use super::{
-    LineError, Lines, Parameters, Report, Role, Version, WIRE_VERSION, report_lines, shortened,
+    LineError, Lines, NuttcpRole, NuttcpServerReport, NuttcpVersion, Parameters, WIRE_VERSION,
+    report_lines, shortened,
 };
-use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Settling, Wants};
+use crate::dialect::{
+    FlowState, Input, Machine, Output, Settling, TestFailureReason, TestIntervalTimer, Wants,
+};
 
 /// Time-out for the client's greeting and parameters.
 pub const ASK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,7 +34,7 @@ const OVERTIME: Duration = Duration::from_millis(500);
 
 /// Limits of a test at the server.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+pub struct NuttcpServerTerms {
     /// Time-out for opening the streams.
     pub open_max: Duration,
     /// Longest time of sending.
@@ -41,7 +44,7 @@ pub struct Terms {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum NuttcpServerStage {
     AwaitHello { until: MonoTime },
     AwaitParameters { until: MonoTime },
     Deciding,
@@ -53,14 +56,14 @@ enum Stage {
 }
 
 /// State machine of the server of a test.
-pub struct Server {
+pub struct NuttcpServerMachine {
     lines: Lines,
-    stage: Stage,
+    stage: NuttcpServerStage,
     out: VecDeque<Output<Self>>,
     /// Parameters of the client, once received.
     parameters: Option<Parameters>,
-    terms: Terms,
-    beat: Option<Beat>,
+    terms: NuttcpServerTerms,
+    beat: Option<TestIntervalTimer>,
     /// Amount moved, and the time of the last change.
     moved: (u64, MonoTime),
     /// Time without any datagram, where none arrived.
@@ -73,16 +76,16 @@ pub struct Server {
     told: bool,
 }
 
-impl Server {
+impl NuttcpServerMachine {
     /// A server that starts at `now`, on a new connection.
     pub fn new(now: MonoTime) -> Self {
         let none = Duration::ZERO;
         Self {
             lines: Lines::default(),
-            stage: Stage::AwaitHello { until: now + ASK_TIMEOUT },
+            stage: NuttcpServerStage::AwaitHello { until: now + ASK_TIMEOUT },
             out: VecDeque::new(),
             parameters: None,
-            terms: Terms { open_max: none, span_max: none, interval: none },
+            terms: NuttcpServerTerms { open_max: none, span_max: none, interval: none },
             beat: None,
             moved: (0, now),
             waited: None,
@@ -95,54 +98,57 @@ impl Server {
 
     /// Handles the greeting and the parameters; a client sends no later lines.
     fn read(&mut self) {
-        while matches!(self.stage, Stage::AwaitHello { .. } | Stage::AwaitParameters { .. }) {
+        while matches!(
+            self.stage,
+            NuttcpServerStage::AwaitHello { .. } | NuttcpServerStage::AwaitParameters { .. }
+        ) {
             let read = match self.lines.next_line() {
                 Ok(Some(line)) => self.handle_line(&line),
                 Ok(None) => return,
                 Err(error) => Err(error),
             };
             if let Err(error) = read {
-                self.fail_with(Reason::Peer(error));
+                self.fail_with(TestFailureReason::Peer(error));
             }
         }
     }
 
     /// Handles one line. The oldest clients send their parameters without a greeting.
     fn handle_line(&mut self, line: &str) -> Result<(), LineError> {
-        let greeting = line.strip_prefix("HELO nuttcp ").and_then(Version::parse);
+        let greeting = line.strip_prefix("HELO nuttcp ").and_then(NuttcpVersion::parse);
         match (self.stage, greeting) {
-            (Stage::AwaitHello { until }, Some(_)) => {
-                self.send(format!("HELO nuttcp v{WIRE_VERSION}\n"));
-                self.stage = Stage::AwaitParameters { until };
+            (NuttcpServerStage::AwaitHello { until }, Some(_)) => {
+                self.send_text(format!("HELO nuttcp v{WIRE_VERSION}\n"));
+                self.stage = NuttcpServerStage::AwaitParameters { until };
                 Ok(())
             }
             (_, None) if line.starts_with("buflen") => {
                 let parameters = Parameters::parse(line).map_err(LineError::Parameters)?;
                 self.parameters = Some(parameters.clone());
                 self.out.push_back(Output::Decide(Box::new(parameters)));
-                self.stage = Stage::Deciding;
+                self.stage = NuttcpServerStage::Deciding;
                 Ok(())
             }
             (stage, _) => {
-                let greets = matches!(stage, Stage::AwaitHello { .. });
+                let greets = matches!(stage, NuttcpServerStage::AwaitHello { .. });
                 let expected = if greets { "HELO" } else { "parameters" };
                 Err(LineError::State { got: shortened(line), expected })
             }
         }
     }
 
-    fn accept(&mut self, now: MonoTime, terms: Terms) {
+    fn accept(&mut self, now: MonoTime, terms: NuttcpServerTerms) {
         (self.terms, self.moved) = (terms, (0, now));
-        self.send(format!("OK v{WIRE_VERSION}\n"));
+        self.send_text(format!("OK v{WIRE_VERSION}\n"));
         self.out.push_back(Output::Open);
-        self.stage = Stage::Opening { until: now + terms.open_max };
+        self.stage = NuttcpServerStage::Opening { until: now + terms.open_max };
     }
 
     fn start_test(&mut self, now: MonoTime) {
         self.out.extend([Output::Begin, Output::Start]);
-        self.beat = Some(Beat::new(now, self.terms.interval, Duration::ZERO));
+        self.beat = Some(TestIntervalTimer::new(now, self.terms.interval, Duration::ZERO));
         self.moved = (0, now);
-        self.stage = Stage::Running { until: now + self.terms.span_max + OVERTIME };
+        self.stage = NuttcpServerStage::Running { until: now + self.terms.span_max + OVERTIME };
     }
 
     /// Handles the client's close of the control connection, which a client that sends datagrams
@@ -150,42 +156,48 @@ impl Server {
     fn end_control(&mut self, now: MonoTime) {
         self.closed = true;
         match self.stage {
-            Stage::Opening { until } if self.receives_datagrams() => {
-                self.stage = Stage::Opening { until: until.min(now + LAST_SEEN) };
+            NuttcpServerStage::Opening { until } if self.receives_datagrams() => {
+                self.stage = NuttcpServerStage::Opening { until: until.min(now + LAST_SEEN) };
             }
-            Stage::AwaitHello { .. }
-            | Stage::AwaitParameters { .. }
-            | Stage::Deciding
-            | Stage::Opening { .. } => self.fail_with(Reason::Closed),
+            NuttcpServerStage::AwaitHello { .. }
+            | NuttcpServerStage::AwaitParameters { .. }
+            | NuttcpServerStage::Deciding
+            | NuttcpServerStage::Opening { .. } => self.fail_with(TestFailureReason::Closed),
             // The running test ends by its data.
-            Stage::Running { .. } | Stage::Settling(_) | Stage::Counting | Stage::Over => {}
+            NuttcpServerStage::Running { .. }
+            | NuttcpServerStage::Settling(_)
+            | NuttcpServerStage::Counting
+            | NuttcpServerStage::Over => {}
         }
     }
 
     /// Checks time-outs and the state of the streams.
     fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
-        if let Stage::Settling(wait) = &mut self.stage
+        if let NuttcpServerStage::Settling(wait) = &mut self.stage
             && wait.is_over(now, flow)
         {
-            return self.count();
+            return self.request_counters();
         }
-        let silent = |awaited, within| Reason::Silent { awaited, within };
+        let silent = |awaited, within| TestFailureReason::Silent { awaited, within };
         match &self.stage {
-            Stage::AwaitHello { until } | Stage::AwaitParameters { until } if now >= *until => {
+            NuttcpServerStage::AwaitHello { until }
+            | NuttcpServerStage::AwaitParameters { until }
+                if now >= *until =>
+            {
                 self.fail_with(silent("parameters", ASK_TIMEOUT));
             }
             // 6.1.2 gives the client a summary of nothing after 5 s, as observed.
-            Stage::Opening { until } if now >= *until && self.receives_datagrams() => {
-                self.waited = Some(now.since(self.moved.1));
-                self.count();
+            NuttcpServerStage::Opening { until } if now >= *until && self.receives_datagrams() => {
+                self.waited = Some(now.duration_since(self.moved.1));
+                self.request_counters();
             }
-            Stage::Opening { until } if now >= *until => {
+            NuttcpServerStage::Opening { until } if now >= *until => {
                 self.fail_with(silent("data stream", self.terms.open_max));
             }
-            Stage::Running { until } => {
+            NuttcpServerStage::Running { until } => {
                 let until = *until;
                 if let Some(beat) = &mut self.beat {
-                    beat.due(now, &mut self.out);
+                    beat.push_due_outputs(now, &mut self.out);
                 }
                 self.run(now, until, flow);
             }
@@ -199,55 +211,56 @@ impl Server {
             self.moved = (flow.moved, now);
         }
         if flow.done {
-            self.count();
+            self.request_counters();
         } else if flow.complete {
             self.settle(Settling::new(now, END_MAX, None));
         } else if self.closed && self.receives_datagrams() {
             self.settle(Settling::new(now, END_MAX, Some(QUIET)));
         } else if self.closed {
-            self.fail_with(Reason::Closed);
-        } else if now >= until || now.since(self.moved.1) >= IDLE {
+            self.fail_with(TestFailureReason::Closed);
+        } else if now >= until || now.duration_since(self.moved.1) >= IDLE {
             self.overdue |= now >= until && !self.halted;
-            self.halt();
+            self.halt_streams();
         }
     }
 
     fn settle(&mut self, wait: Settling) {
         self.out.extend([Output::Ended, Output::Settle]);
-        self.stage = Stage::Settling(wait);
+        self.stage = NuttcpServerStage::Settling(wait);
     }
 
     /// Stops the streams; the amount moved so far is the result.
-    fn halt(&mut self) {
+    fn halt_streams(&mut self) {
         if !std::mem::replace(&mut self.halted, true) {
             self.out.push_back(Output::Halt);
         }
     }
 
     /// Outputs a last sample and asks for the counters.
-    fn count(&mut self) {
+    fn request_counters(&mut self) {
         self.out.extend([Output::Sample, Output::Count]);
-        self.stage = Stage::Counting;
+        self.stage = NuttcpServerStage::Counting;
     }
 
-    fn send_summary(&mut self, report: &Report) {
+    fn send_summary(&mut self, report: &NuttcpServerReport) {
         let Some(parameters) = &self.parameters else { return };
-        let role = if parameters.client_sends { Role::Receiver } else { Role::Transmitter };
+        let role =
+            if parameters.client_sends { NuttcpRole::Receiver } else { NuttcpRole::Transmitter };
         let intervals = parameters.interval_s > 0.0 && !self.transmits_datagrams();
         let done = if intervals { "DONE\n" } else { "" };
         let seconds = self.waited.map_or(report.seconds, |waited| waited.as_secs_f64());
-        let report = &Report { seconds, ..report.clone() };
+        let report = &NuttcpServerReport { seconds, ..report.clone() };
         let summary = report_lines(role, parameters, report);
         let most = self.terms.span_max.as_secs_f64();
         let failed = report.failure.as_deref().map(refuse).unwrap_or_default();
-        self.send(match self.overdue {
+        self.send_text(match self.overdue {
             // A summary would present the cut test as a complete one.
             true => refuse(&format!("a test sends no longer than {most} s")),
             false => format!("{done}{summary}{failed}"),
         });
         self.told = true;
         self.out.push_back(Output::Finished);
-        self.stage = Stage::Over;
+        self.stage = NuttcpServerStage::Over;
     }
 
     fn receives_datagrams(&self) -> bool {
@@ -258,14 +271,14 @@ impl Server {
         self.parameters.as_ref().is_some_and(|asked| asked.udp && !asked.client_sends)
     }
 
-    fn send(&mut self, text: String) {
+    fn send_text(&mut self, text: String) {
         self.out.push_back(Output::Send(text.into_bytes()));
     }
 
-    fn fail_with(&mut self, reason: Reason<LineError>) {
-        if !matches!(self.stage, Stage::Over) {
+    fn fail_with(&mut self, reason: TestFailureReason<LineError>) {
+        if !matches!(self.stage, NuttcpServerStage::Over) {
             self.out.push_back(Output::Failed(reason));
-            self.stage = Stage::Over;
+            self.stage = NuttcpServerStage::Over;
         }
     }
 }
@@ -276,11 +289,11 @@ fn refuse(reason: &str) -> String {
     format!("KO\nnuttcp-r: v{WIRE_VERSION}: Error: {reason}\nKO\n")
 }
 
-impl Machine for Server {
+impl Machine for NuttcpServerMachine {
     type Request = Parameters;
-    type Terms = Terms;
+    type Terms = NuttcpServerTerms;
     type Refusal = Infallible;
-    type Report = Report;
+    type Report = NuttcpServerReport;
     /// An interval line, without its newline.
     type News = String;
     type PeerFault = LineError;
@@ -294,22 +307,24 @@ impl Machine for Server {
             Input::Closed => self.end_control(now),
             Input::Decided(Ok(terms)) => self.accept(now, terms),
             Input::Decided(Err(never)) => match never {},
-            Input::Opened if matches!(self.stage, Stage::Opening { .. }) => self.start_test(now),
+            Input::Opened if matches!(self.stage, NuttcpServerStage::Opening { .. }) => {
+                self.start_test(now)
+            }
             Input::Opened => {}
             Input::Counted(report) => self.send_summary(&report),
             Input::Look(flow) => self.check_state(now, &flow),
             Input::Stop => match self.stage {
-                Stage::Running { .. } => self.halt(),
-                Stage::Settling(_) | Stage::Counting => {}
-                _ => self.fail_with(Reason::Stopped),
+                NuttcpServerStage::Running { .. } => self.halt_streams(),
+                NuttcpServerStage::Settling(_) | NuttcpServerStage::Counting => {}
+                _ => self.fail_with(TestFailureReason::Stopped),
             },
-            Input::Tell(line) => self.send(line + "\n"),
+            Input::Tell(line) => self.send_text(line + "\n"),
             // A client that waits for its answer reads this as a refusal; others ignore the line.
             Input::GiveUp(failure) => {
                 if self.parameters.is_some() && !std::mem::replace(&mut self.told, true) {
-                    self.send(refuse(&failure.reason));
+                    self.send_text(refuse(&failure.reason));
                 }
-                self.stage = Stage::Over;
+                self.stage = NuttcpServerStage::Over;
             }
         }
     }
@@ -318,20 +333,23 @@ impl Machine for Server {
         self.out.pop_front()
     }
 
-    fn wants(&self) -> Wants {
+    fn wait_conditions(&self) -> Wants {
         let (wake_at, look) = match &self.stage {
-            Stage::AwaitHello { until } | Stage::AwaitParameters { until } => {
-                (Some(*until), LOOK_AT_STOP)
-            }
-            Stage::Opening { until } => (Some(*until), LOOK),
-            Stage::Running { until } => {
+            NuttcpServerStage::AwaitHello { until }
+            | NuttcpServerStage::AwaitParameters { until } => (Some(*until), LOOK_AT_STOP),
+            NuttcpServerStage::Opening { until } => (Some(*until), LOOK),
+            NuttcpServerStage::Running { until } => {
                 let beat = self.beat.map_or(*until, |beat| beat.next());
                 (Some(beat.min(*until)), LOOK)
             }
-            Stage::Settling(wait) => (Some(wait.end()), LOOK),
-            Stage::Deciding => (None, LOOK_AT_STOP),
-            Stage::Counting | Stage::Over => (None, LOOK),
+            NuttcpServerStage::Settling(wait) => (Some(wait.latest_end()), LOOK),
+            NuttcpServerStage::Deciding => (None, LOOK_AT_STOP),
+            NuttcpServerStage::Counting | NuttcpServerStage::Over => (None, LOOK),
         };
-        Wants { wake_at, look, reads: !self.closed && !matches!(self.stage, Stage::Over) }
+        Wants {
+            wake_at,
+            look,
+            reads: !self.closed && !matches!(self.stage, NuttcpServerStage::Over),
+        }
     }
 }

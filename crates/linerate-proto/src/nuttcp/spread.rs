@@ -12,7 +12,7 @@ pub const MOST: u8 = 4;
 /// Bit of the parameters: count jitter only between consecutive datagrams of the transmitter.
 pub const IN_ORDER: u8 = 8;
 
-/// Quantity of a [`Spread`].
+/// Quantity of a [`NuttcpTimeSpread`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timed {
     /// Difference of the gap between arrivals from the gap of the pace.
@@ -22,7 +22,7 @@ pub enum Timed {
 }
 
 impl Timed {
-    const fn word(self) -> (&'static str, &'static str) {
+    const fn printed_names(self) -> (&'static str, &'static str) {
         match self {
             Self::Jitter => ("jitter", "Jitter"),
             Self::Delay => ("OWD", "OWD"),
@@ -32,7 +32,7 @@ impl Timed {
 
 /// Minimum, mean and maximum of times so far, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spread {
+pub struct NuttcpTimeSpread {
     /// Number of times.
     pub n: u64,
     /// Smallest time in milliseconds.
@@ -43,7 +43,7 @@ pub struct Spread {
     pub most_ms: f64,
 }
 
-impl Spread {
+impl NuttcpTimeSpread {
     /// Adds one time.
     pub fn record(&mut self, ms: f64) {
         let first = self.n == 0;
@@ -55,7 +55,7 @@ impl Spread {
 
     /// A summary line without its prefix and newline.
     pub fn to_line(self, of: Timed, parse: bool) -> String {
-        let (word, _) = of.word();
+        let (word, _) = of.printed_names();
         let Self { least_ms, mean_ms, most_ms, .. } = self;
         if parse {
             return format!(
@@ -70,7 +70,7 @@ impl Spread {
 
     /// Columns at the end of an interval line: those of the three that `wanted` selects.
     pub fn columns(self, of: Timed, wanted: u8, parse: bool) -> String {
-        let (word, title) = of.word();
+        let (word, title) = of.printed_names();
         let three = [
             (LEAST, "min", "Min", self.least_ms),
             (MEAN, "avg", "Avg", self.mean_ms),
@@ -88,7 +88,7 @@ impl Spread {
     pub fn parse(text: &str) -> Option<(Timed, Self)> {
         let of = [Timed::Jitter, Timed::Delay];
         let of = of.into_iter().find(|of| {
-            let (word, _) = of.word();
+            let (word, _) = of.printed_names();
             text.starts_with(&format!("min-{word} = "))
                 || text.starts_with(&format!("msmin{word}="))
         })?;
@@ -102,22 +102,22 @@ impl Spread {
 
 /// Jitter and delay of arrivals, of the whole test and since the last interval line.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Arrivals {
+pub struct NuttcpArrivals {
     gap_ms: Option<f64>,
     last_ns: Option<u64>,
     /// Jitter of the whole test.
-    pub jitter: Spread,
+    pub jitter: NuttcpTimeSpread,
     /// Jitter since the last interval line.
-    pub jitter_row: Spread,
+    pub jitter_row: NuttcpTimeSpread,
     /// One-way delays of the whole test.
-    pub delay: Spread,
+    pub delay: NuttcpTimeSpread,
     /// One-way delays since the last interval line.
-    pub delay_row: Spread,
+    pub delay_row: NuttcpTimeSpread,
 }
 
-impl Arrivals {
+impl NuttcpArrivals {
     /// Arrivals of datagrams whose pace has this gap; without a pace there is no jitter.
-    pub fn paced(gap_ms: Option<f64>) -> Self {
+    pub fn from_gap_ms(gap_ms: Option<f64>) -> Self {
         Self { gap_ms, ..Self::default() }
     }
 
@@ -145,7 +145,7 @@ mod tests {
     /// nuttcp 7.3.3 -u -j -o, as its server told it, and `-fparse`.
     #[test]
     fn lines_are_those_of_the_original_and_read_again() {
-        let spread = Spread { n: 3, least_ms: 0.0011, mean_ms: 0.1651, most_ms: 25.7244 };
+        let spread = NuttcpTimeSpread { n: 3, least_ms: 0.0011, mean_ms: 0.1651, most_ms: 25.7244 };
         for (of, parse, line) in [
             (
                 Timed::Jitter,
@@ -157,12 +157,15 @@ mod tests {
             (Timed::Delay, true, "msminOWD=0.0011 msavgOWD=0.1651 msmaxOWD=25.7244"),
         ] {
             assert_eq!(spread.to_line(of, parse), line);
-            assert_eq!(Spread::parse(line), Some((of, Spread { n: 1, ..spread })));
+            assert_eq!(
+                NuttcpTimeSpread::parse(line),
+                Some((of, NuttcpTimeSpread { n: 1, ..spread }))
+            );
             for cut in 0..line.len() - 8 {
-                let _ = Spread::parse(&line[..cut]);
+                let _ = NuttcpTimeSpread::parse(&line[..cut]);
             }
         }
-        assert_eq!(Spread::parse("min-jitter = nan ms, avg-jitter = 1 ms"), None);
+        assert_eq!(NuttcpTimeSpread::parse("min-jitter = nan ms, avg-jitter = 1 ms"), None);
         let columns = |of, wanted, parse| spread.columns(of, wanted, parse);
         assert_eq!(columns(Timed::Jitter, MOST, false), " 25.7244 msMaxJitter");
         assert_eq!(columns(Timed::Delay, MEAN, false), " 0.1651 msAvgOWD");
@@ -170,23 +173,23 @@ mod tests {
             columns(Timed::Jitter, LEAST | MEAN, true),
             " msminjitter=0.0011 msavgjitter=0.1651"
         );
-        assert_eq!(Spread::default().columns(Timed::Jitter, MOST, false), "");
+        assert_eq!(NuttcpTimeSpread::default().columns(Timed::Jitter, MOST, false), "");
     }
 
     #[test]
     fn jitter_is_how_far_a_gap_is_from_that_of_the_pace() {
-        let mut arrivals = Arrivals::paced(Some(2.0));
+        let mut arrivals = NuttcpArrivals::from_gap_ms(Some(2.0));
         // Gaps of 2, 5 and 1 ms: 0, 3 and 1 ms off; then one that is no neighbour.
         for (ms, neighbour) in [(10, true), (12, true), (17, true), (18, true), (90, false)] {
             arrivals.record(ms * 1_000_000, neighbour, Some(ms * 1000 - 4000));
         }
-        let Spread { n, least_ms, mean_ms, most_ms } = arrivals.jitter;
+        let NuttcpTimeSpread { n, least_ms, mean_ms, most_ms } = arrivals.jitter;
         assert_eq!((n, least_ms, most_ms), (3, 0.0, 3.0));
         assert!((mean_ms - 4.0 / 3.0).abs() < 1e-12);
         // Each was on the way for 4 ms.
-        let Spread { n, least_ms, mean_ms, most_ms } = arrivals.delay;
+        let NuttcpTimeSpread { n, least_ms, mean_ms, most_ms } = arrivals.delay;
         assert_eq!((n, least_ms, mean_ms, most_ms), (5, 4.0, 4.0, 4.0));
-        let mut unpaced = Arrivals::default();
+        let mut unpaced = NuttcpArrivals::default();
         unpaced.record(1, true, None);
         unpaced.record(2, true, None);
         assert_eq!((unpaced.jitter.n, unpaced.delay.n), (0, 0));

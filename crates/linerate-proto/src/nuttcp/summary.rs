@@ -4,20 +4,20 @@
 use std::fmt::Write as _;
 
 use super::parameters::{FORMAT_PARSE, Parameters};
-use super::{Arrivals, Spread, Timed, WIRE_VERSION};
+use super::{NuttcpArrivals, NuttcpTimeSpread, Timed, WIRE_VERSION};
 
 const MB: f64 = 1_048_576.0;
 
 /// Role of the end that sends the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum NuttcpRole {
     /// The end received the data (`nuttcp-r`).
     Receiver,
     /// The end transmitted the data (`nuttcp-t`).
     Transmitter,
 }
 
-impl Role {
+impl NuttcpRole {
     const fn prefix(self) -> &'static str {
         match self {
             Self::Receiver => "nuttcp-r",
@@ -28,7 +28,7 @@ impl Role {
 
 /// Results of a test at the server.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct NuttcpServerReport {
     /// Lines before the result, on the connection and its windows.
     pub about: Vec<String>,
     /// Payload bytes of all streams.
@@ -42,13 +42,17 @@ pub struct Report {
     /// Retransmitted segments, where this end transmitted and the kernel counts them.
     pub retransmits: Option<u64>,
     /// Jitter and delay, where the client requested them.
-    pub arrivals: Option<Arrivals>,
+    pub arrivals: Option<NuttcpArrivals>,
     /// Failure of a stream, as text.
     pub failure: Option<String>,
 }
 
 /// All lines of a summary, as 6.1.2 prints them.
-pub(super) fn report_lines(role: Role, parameters: &Parameters, report: &Report) -> String {
+pub(super) fn report_lines(
+    role: NuttcpRole,
+    parameters: &Parameters,
+    report: &NuttcpServerReport,
+) -> String {
     let at = role.prefix();
     let parse = parameters.format & FORMAT_PARSE != 0;
     let mb = report.bytes as f64 / MB;
@@ -89,7 +93,7 @@ pub(super) fn report_lines(role: Role, parameters: &Parameters, report: &Report)
 }
 
 /// Lines of jitter and delay, those that the client requested.
-fn time_lines(parameters: &Parameters, report: &Report) -> Vec<String> {
+fn time_lines(parameters: &Parameters, report: &NuttcpServerReport) -> Vec<String> {
     let parse = parameters.format & FORMAT_PARSE != 0;
     let Some(arrivals) = report.arrivals else { return Vec::new() };
     let both = [
@@ -101,7 +105,7 @@ fn time_lines(parameters: &Parameters, report: &Report) -> Vec<String> {
 }
 
 /// Line of processor time in the format of csh's `time`; memory and context switches are 0.
-fn usage_line(parse: bool, report: &Report, cpu: f64) -> String {
+fn usage_line(parse: bool, report: &NuttcpServerReport, cpu: f64) -> String {
     let (user, system) = report.cpu_s;
     let whole = report.seconds as u64;
     let elapsed = format!("{}:{:02}", whole / 60, whole % 60);
@@ -118,7 +122,7 @@ fn usage_line(parse: bool, report: &Report, cpu: f64) -> String {
 
 /// Figures of a server's summary, as a client parsed them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Summary {
+pub struct NuttcpSummary {
     /// Payload in MB of 2^20 bytes, with four decimals.
     pub megabytes: Option<f64>,
     /// Rate in Mbit/s of 10^6, with four decimals.
@@ -132,16 +136,16 @@ pub struct Summary {
     /// Number of retransmitted segments.
     pub retransmits: Option<u64>,
     /// Jitter at a receiver, by nuttcp's definition.
-    pub jitter: Option<Spread>,
+    pub jitter: Option<NuttcpTimeSpread>,
     /// One-way delays to a receiver.
-    pub delay: Option<Spread>,
+    pub delay: Option<NuttcpTimeSpread>,
 }
 
-impl Summary {
+impl NuttcpSummary {
     /// Adds the figures of a line of either form; any other line changes nothing.
     pub fn read(&mut self, line: &str) {
         let Some((_, text)) = line.split_once(": ") else { return };
-        match Spread::parse(text) {
+        match NuttcpTimeSpread::parse(text) {
             Some((Timed::Jitter, spread)) => self.jitter = Some(spread),
             Some((Timed::Delay, spread)) => self.delay = Some(spread),
             None => {}
@@ -173,14 +177,14 @@ impl Summary {
     }
 
     /// Payload bytes: `known`, if the summary's MB is that number rounded, else the summary's.
-    pub fn bytes(&self, known: u64) -> Option<u64> {
+    pub fn payload_bytes(&self, known: u64) -> Option<u64> {
         let megabytes = self.megabytes?;
         // Half a unit of the last digit is 0.00005 MB, 52.4 bytes.
         let same = (known as f64 / MB - megabytes).abs() <= 0.000_051;
         Some(if same { known } else { (megabytes * MB).round() as u64 })
     }
 
-    /// Time of `bytes` in nanoseconds by the rate, which has more digits than the seconds.
+    /// Time of `payload_bytes` in nanoseconds by the rate, which has more digits than the seconds.
     pub fn span_ns(&self, bytes: u64) -> Option<u64> {
         let mbps = self.mbps.filter(|mbps| *mbps > 0.0)?;
         Some((bytes as f64 * 8000.0 / mbps).round() as u64)

@@ -6,7 +6,7 @@ use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 
 use super::*;
-use crate::dialect::{FlowState, Input, Machine, Output, Reason};
+use crate::dialect::{FlowState, Input, Machine, Output, TestFailureReason};
 
 /// Recorded from Debian's nuttcp 6.1.2: `nuttcp -T1 127.0.0.1`.
 const RECORDED: &str = "\
@@ -16,7 +16,7 @@ const RECORDED: &str = "\
     multicast = 0 , datamss = 0 , tos = 0 , nbuf_bytes = 0 , rate_pps = 0 , nodelay = 0\n";
 
 fn recorded() -> Parameters {
-    let version = Version(6, 1, 2);
+    let version = NuttcpVersion(6, 1, 2);
     Parameters { port: 5001, timeout_s: 1.0, version, ..Parameters::default() }
 }
 
@@ -46,11 +46,11 @@ fn the_flags_of_recorded_lines_are_read() {
 
 #[test]
 fn a_line_for_an_older_server_ends_with_what_it_knows() {
-    let line = recorded().to_line(Version(3, 4, 1));
+    let line = recorded().to_line(NuttcpVersion(3, 4, 1));
     assert!(line.ends_with("interval = 0.000000, reverse = 0\n"), "{line}");
-    assert!(recorded().to_line(Version(3, 3, 1)).ends_with("vers = 6.1.2\n"));
+    assert!(recorded().to_line(NuttcpVersion(3, 3, 1)).ends_with("vers = 6.1.2\n"));
     // Fields of 6.2.1 and later are not sent: the version that is named has none of them.
-    assert_eq!(recorded().to_line(Version(8, 2, 2)), RECORDED);
+    assert_eq!(recorded().to_line(NuttcpVersion(8, 2, 2)), RECORDED);
 }
 
 #[test]
@@ -123,9 +123,12 @@ fn a_line_without_end_is_refused_once_it_is_too_long() {
     assert_eq!(lines.next_line(), Err(LineError::TooLong));
 }
 
-fn client() -> Client {
+fn client() -> NuttcpClientMachine {
     let interval = Duration::from_secs(1);
-    let mut client = Client::new(NOW, ClientTest { parameters: recorded(), span: None, interval });
+    let mut client = NuttcpClientMachine::new(
+        NOW,
+        NuttcpClientTest { parameters: recorded(), span: None, interval },
+    );
     assert_eq!(sent(&mut client).0, "HELO nuttcp v7.0.1\n");
     client
 }
@@ -153,24 +156,24 @@ fn reads<M: Machine>(machine: &mut M, text: &str) -> (String, Vec<Output<M>>) {
 /// Why a machine gave up.
 fn fault<M: Machine>(outputs: Vec<Output<M>>) -> Option<M::PeerFault> {
     outputs.into_iter().find_map(|output| match output {
-        Output::Failed(Reason::Peer(fault)) => Some(fault),
+        Output::Failed(TestFailureReason::Peer(fault)) => Some(fault),
         _ => None,
     })
 }
 
 #[test]
 fn a_test_runs_through_both_machines() {
-    let (mut client, mut server) = (client(), Server::new(NOW));
+    let (mut client, mut server) = (client(), NuttcpServerMachine::new(NOW));
     let (hello, _) = reads(&mut server, "HELO nuttcp v8.2.2\n");
     assert_eq!(hello, "HELO nuttcp v7.0.1\n");
     let (parameters, news) = reads(&mut client, &hello);
-    assert!(matches!(news[..], [Output::News(ClientNews::Greeted(Version(7, 0, 1)))]));
+    assert!(matches!(news[..], [Output::News(ClientNews::Greeted(NuttcpVersion(7, 0, 1)))]));
     assert_eq!(parameters, RECORDED);
     let (_, asks) = reads(&mut server, &parameters);
     let [Output::Decide(asked)] = &asks[..] else { panic!("{} outputs", asks.len()) };
     assert_eq!(**asked, recorded());
     let second = Duration::from_secs(1);
-    let terms = Terms { open_max: second, span_max: second, interval: second };
+    let terms = NuttcpServerTerms { open_max: second, span_max: second, interval: second };
     server.handle(NOW, Input::Decided(Ok(terms)));
     let (accept, _) = sent(&mut server);
     assert_eq!(accept, "OK v7.0.1\n");
@@ -185,7 +188,7 @@ fn a_test_runs_through_both_machines() {
 
 #[test]
 fn a_refusal_is_told_with_its_reason_also_without_its_end() {
-    let (mut refused, mut server) = (client(), Server::new(NOW));
+    let (mut refused, mut server) = (client(), NuttcpServerMachine::new(NOW));
     reads(&mut server, RECORDED);
     let reason = "one test is running";
     let failure = Failure::new(Fault::PeerRefused, "serve", "a client", reason);
@@ -194,23 +197,24 @@ fn a_refusal_is_told_with_its_reason_also_without_its_end() {
     reads(&mut refused, "HELO nuttcp v6.1.2\n");
     let told = fault(reads(&mut refused, &lines).1);
     let reason = "nuttcp-r: v7.0.1: Error: one test is running".to_owned();
-    assert_eq!(told, Some(PeerFault::Refused(reason)));
+    assert_eq!(told, Some(NuttcpPeerFault::Refused(reason)));
     let mut cut = client();
     reads(&mut cut, "HELO nuttcp v6.1.2\nKO\nbind: address in use\n");
     cut.handle(NOW, Input::Closed);
     let reason = "bind: address in use".to_owned();
-    assert_eq!(fault(sent(&mut cut).1), Some(PeerFault::Refused(reason)));
+    assert_eq!(fault(sent(&mut cut).1), Some(NuttcpPeerFault::Refused(reason)));
 }
 
 #[test]
 fn a_line_out_of_order_is_quoted() {
-    let error = fault(reads(&mut Server::new(NOW), "GET / HTTP/1.1\n").1).expect("no greeting");
+    let error = fault(reads(&mut NuttcpServerMachine::new(NOW), "GET / HTTP/1.1\n").1)
+        .expect("no greeting");
     assert_eq!(error.to_string(), "\"GET / HTTP/1.1\" came while waiting for HELO");
     let twice = "HELO nuttcp v6.1.2\nHELO nuttcp v6.1.2\n";
-    let error = fault(reads(&mut Server::new(NOW), twice).1).expect("one greeting");
+    let error = fault(reads(&mut NuttcpServerMachine::new(NOW), twice).1).expect("one greeting");
     assert!(error.to_string().ends_with("came while waiting for parameters"), "{error}");
     let told = fault(reads(&mut client(), "SSH-2.0-x\n").1);
-    let Some(PeerFault::Line(error)) = told else { panic!("{told:?}") };
+    let Some(NuttcpPeerFault::Line(error)) = told else { panic!("{told:?}") };
     assert!(error.to_string().contains("SSH-2.0-x"), "{error}");
 }
 
@@ -220,7 +224,7 @@ fn an_endless_refusal_ends() {
     reads(&mut client, "HELO nuttcp v6.1.2\nKO\n");
     let line = "x".repeat(1000) + "\n";
     let told = (0..20).find_map(|_| fault(reads(&mut client, &line).1));
-    assert!(matches!(told, Some(PeerFault::Refused(_))), "{told:?}");
+    assert!(matches!(told, Some(NuttcpPeerFault::Refused(_))), "{told:?}");
 }
 
 /// Recorded from `nuttcp -S` of 6.1.2 after `-r -T1`.
@@ -233,14 +237,14 @@ const SUMMARY: [&str; 4] = [
 
 #[test]
 fn a_recorded_summary_is_read() {
-    let mut summary = Summary::default();
+    let mut summary = NuttcpSummary::default();
     SUMMARY.iter().for_each(|line| summary.read(line));
     assert_eq!(summary.megabytes, Some(2805.8892));
     assert_eq!(summary.mbps, Some(23_535.998_3));
     assert_eq!((summary.calls, summary.retransmits), (Some(44_895), Some(0)));
     // 2805.8892 × 2^20 = 2,942,188,074; bytes that round to the figure are taken for it.
-    assert_eq!(summary.bytes(2_942_188_100), Some(2_942_188_100));
-    assert_eq!(summary.bytes(2_942_188_200), Some(2_942_188_074));
+    assert_eq!(summary.payload_bytes(2_942_188_100), Some(2_942_188_100));
+    assert_eq!(summary.payload_bytes(2_942_188_200), Some(2_942_188_074));
     // 2,942,188,074 × 8 / 23535.9983e6 = 1.000064 s.
     let span = summary.span_ns(2_942_188_074).expect("a rate");
     assert!((1_000_060_000..1_000_070_000).contains(&span), "{span}");
@@ -257,7 +261,7 @@ fn a_server_of_7_0_1_finds_every_field_that_its_version_looks_for() {
         rate: 10_000,
         ..recorded()
     };
-    let line = parameters.to_line(Version(8, 2, 2));
+    let line = parameters.to_line(NuttcpVersion(8, 2, 2));
     for field in
         [", ssm = 0", ", affinity = -1", ", maxburst = 1", ", do_jitter = 4", ", do_owd = 2"]
     {
@@ -267,34 +271,34 @@ fn a_server_of_7_0_1_finds_every_field_that_its_version_looks_for() {
     assert_eq!((read.jitter, read.delay), (4, 2));
     // 65,536 bytes at 10 Mbit/s.
     assert_eq!(read.gap_ms(), Some(52.4288));
-    assert!(!parameters.to_line(Version(6, 1, 2)).contains("ssm"));
+    assert!(!parameters.to_line(NuttcpVersion(6, 1, 2)).contains("ssm"));
     assert!(Parameters::parse(&line.replace("do_jitter = 4", "do_jitter = 99")).is_err());
 }
 
 #[test]
 fn times_are_told_between_the_real_seconds_and_the_processor_s() {
-    let mut arrivals = Arrivals::paced(Some(1.0));
+    let mut arrivals = NuttcpArrivals::from_gap_ms(Some(1.0));
     for ms in [1_u64, 2, 4] {
         arrivals.record(ms * 1_000_000, true, Some(ms * 1000 - 250));
     }
-    let report = Report { arrivals: Some(arrivals), ..Report::default() };
+    let report = NuttcpServerReport { arrivals: Some(arrivals), ..NuttcpServerReport::default() };
     let parameters = Parameters { jitter: 4, delay: 2, ..recorded() };
-    let text = report_lines(Role::Receiver, &parameters, &report);
+    let text = report_lines(NuttcpRole::Receiver, &parameters, &report);
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[1].contains("real seconds") && lines[4].contains("CPU seconds"), "{text}");
     assert!(lines[2].ends_with("max-jitter = 1.0000 ms"), "{text}");
     assert!(lines[3].ends_with("avg-OWD = 0.2500 ms, max-OWD = 0.2500 ms"), "{text}");
-    let mut summary = Summary::default();
+    let mut summary = NuttcpSummary::default();
     lines.iter().for_each(|line| summary.read(line));
     assert_eq!(summary.jitter.map(|jitter| (jitter.least_ms, jitter.most_ms)), Some((0.0, 1.0)));
     assert_eq!(summary.delay.map(|delay| delay.mean_ms), Some(0.25));
-    let silent = report_lines(Role::Receiver, &recorded(), &report);
+    let silent = report_lines(NuttcpRole::Receiver, &recorded(), &report);
     assert!(!silent.contains("jitter") && !silent.contains("OWD"), "not asked for: {silent}");
 }
 
 #[test]
 fn a_summary_is_made_in_the_words_of_the_recorded_one() {
-    let report = Report {
+    let report = NuttcpServerReport {
         about: vec!["accept from 127.0.0.1".to_owned()],
         // 100 buffers of 8192 bytes, as in the recorded run of -n100 -l8192: 0.78125 MB.
         bytes: 819_200,
@@ -302,9 +306,9 @@ fn a_summary_is_made_in_the_words_of_the_recorded_one() {
         cpu_s: (0.1, 0.15),
         calls: 100,
         retransmits: Some(3),
-        ..Report::default()
+        ..NuttcpServerReport::default()
     };
-    let text = report_lines(Role::Transmitter, &recorded(), &report);
+    let text = report_lines(NuttcpRole::Transmitter, &recorded(), &report);
     // 800 KB in 0.5 s; 819,200 × 8 / 0.5 = 13.1072 Mbit/s; 800 KB / 0.25 s; 0.5 s / 100.
     let expected = [
         "nuttcp-t: v7.0.1: socket",
@@ -315,16 +319,16 @@ fn a_summary_is_made_in_the_words_of_the_recorded_one() {
         "nuttcp-t: 100 I/O calls, msec/call = 5.00, calls/sec = 200.00",
     ];
     assert_eq!(text.lines().take(6).collect::<Vec<_>>(), expected);
-    let mut read = Summary::default();
+    let mut read = NuttcpSummary::default();
     text.lines().for_each(|line| read.read(line));
-    assert_eq!(read.bytes(819_200), Some(819_200));
+    assert_eq!(read.payload_bytes(819_200), Some(819_200));
     let parse = Parameters { format: 0x840, ..recorded() };
-    let text = report_lines(Role::Transmitter, &parse, &report);
+    let text = report_lines(NuttcpRole::Transmitter, &parse, &report);
     assert!(text.contains("megabytes=0.7812 real_seconds=0.50 rate_KBps=1600.00"), "{text}");
-    let mut read = Summary::default();
+    let mut read = NuttcpSummary::default();
     text.lines().for_each(|line| read.read(line));
     assert_eq!(
-        (read.bytes(819_200), read.calls, read.retransmits),
+        (read.payload_bytes(819_200), read.calls, read.retransmits),
         (Some(819_200), Some(100), Some(3))
     );
     assert_eq!((read.seconds, read.cpu_seconds, read.mbps), (Some(0.5), Some(0.25), Some(13.1072)));
@@ -355,16 +359,16 @@ fn datagrams_of(mut bytes: &[u8]) -> Vec<&[u8]> {
 
 #[test]
 fn a_recorded_udp_test_is_counted_by_its_marks_and_announcements() {
-    let mut receiver = UdpReceiver::default();
+    let mut receiver = NuttcpUdpReceiver::default();
     let mut marks = Vec::new();
     for datagram in datagrams_of(recorded!("udp-interval-datagrams.bin")) {
-        marks.extend(receiver.count(datagram, datagram.len()));
+        marks.extend(receiver.count_datagram(datagram, datagram.len()));
     }
     use UdpMark::{Begin, End, Ready};
     assert_eq!(marks, [Ready, Begin, End(0), End(1), End(2), End(3), End(4)]);
     // -n10 -l64.
     assert_eq!((receiver.datagrams, receiver.bytes), (10, 640));
-    assert_eq!((receiver.announced, receiver.lost(64)), (Some(640), Some(0)));
+    assert_eq!((receiver.announced, receiver.lost_datagrams(64)), (Some(640), Some(0)));
 }
 
 #[test]
@@ -390,7 +394,7 @@ fn recorded_servers_tell_intervals_and_a_summary() {
         client.handle(NOW, Input::Bytes(bytes));
         let news = sent(&mut client).1.into_iter();
         let is_interval =
-            |it: &Output<Client>| matches!(it, Output::News(ClientNews::Interval(..)));
+            |it: &Output<NuttcpClientMachine>| matches!(it, Output::News(ClientNews::Interval(..)));
         let found = news.filter(is_interval).count();
         // The server has closed behind it, and the streams have ended.
         client.handle(NOW, Input::Opened);
@@ -402,7 +406,7 @@ fn recorded_servers_tell_intervals_and_a_summary() {
         });
         let summary = summary.expect("a summary");
         assert_eq!(
-            (found, summary.bytes(told), summary.calls),
+            (found, summary.payload_bytes(told), summary.calls),
             (intervals, Some(told), Some(calls))
         );
         assert!(summary.cpu_seconds.is_some() && summary.seconds.is_some());
@@ -412,12 +416,12 @@ fn recorded_servers_tell_intervals_and_a_summary() {
 #[test]
 fn a_client_before_the_greeting_asks_at_once() {
     let [line] = <[String; 1]>::try_from(lines_of(recorded!("old-client.bin"))).expect("one line");
-    let asks = reads(&mut Server::new(NOW), &format!("{line}\n")).1;
+    let asks = reads(&mut NuttcpServerMachine::new(NOW), &format!("{line}\n")).1;
     let [Output::Decide(asked)] = &asks[..] else { panic!("{} outputs", asks.len()) };
-    assert_eq!((asked.version, asked.nbuf, asked.port), (Version(2, 2, 1), 2048, 5001));
+    assert_eq!((asked.version, asked.nbuf, asked.port), (NuttcpVersion(2, 2, 1), 2048, 5001));
     assert_eq!((asked.interval_s, asked.flip, asked.format), (0.0, false, 0));
     // Said again to a server of that version it has no field that it does not know.
-    assert_eq!(asked.to_line(Version(2, 2, 1)).trim_end(), line);
+    assert_eq!(asked.to_line(NuttcpVersion(2, 2, 1)).trim_end(), line);
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub const END_MARKS: TimedMarks = &[
 ];
 
 /// Writes time and count into a datagram, if it has room for them.
-pub fn stamp(datagram: &mut [u8], sent_us: u64, sent_bytes: u64) {
+pub fn stamp_datagram(datagram: &mut [u8], sent_us: u64, sent_bytes: u64) {
     if datagram.len() < STAMPED_BYTES {
         return;
     }
@@ -94,7 +94,7 @@ pub fn is_swapped(bytes: &[u8], length: usize) -> bool {
 
 /// Counters of the datagrams of one transmitter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UdpReceiver {
+pub struct NuttcpUdpReceiver {
     /// Bytes of data received.
     pub bytes: u64,
     /// Datagrams of data received.
@@ -105,10 +105,10 @@ pub struct UdpReceiver {
     swapped: bool,
 }
 
-impl UdpReceiver {
+impl NuttcpUdpReceiver {
     /// Counts a datagram of `length` bytes that starts with `bytes`; a mark is returned and not
     /// counted.
-    pub fn count(&mut self, bytes: &[u8], length: usize) -> Option<UdpMark> {
+    pub fn count_datagram(&mut self, bytes: &[u8], length: usize) -> Option<UdpMark> {
         if length == 4
             && let Some(mark) = UdpMark::parse(bytes)
         {
@@ -124,7 +124,7 @@ impl UdpReceiver {
     }
 
     /// Lost datagrams of `length` bytes: announced and not received, where the count is known.
-    pub fn lost(&self, length: u32) -> Option<u64> {
+    pub fn lost_datagrams(&self, length: u32) -> Option<u64> {
         let missing = self.announced?.saturating_sub(self.bytes);
         Some(missing.checked_div(length.into()).unwrap_or(0))
     }
@@ -150,14 +150,14 @@ mod tests {
         }
     }
 
-    fn run(swap: bool, kept: &[u64]) -> UdpReceiver {
-        let mut receiver = UdpReceiver::default();
+    fn run(swap: bool, kept: &[u64]) -> NuttcpUdpReceiver {
+        let mut receiver = NuttcpUdpReceiver::default();
         for number in 1..=10_u64 {
             let mut datagram = vec![0; 1024];
             let total = number * 1024;
-            stamp(&mut datagram, 0, if swap { total.swap_bytes() } else { total });
+            stamp_datagram(&mut datagram, 0, if swap { total.swap_bytes() } else { total });
             if kept.contains(&number) {
-                assert_eq!(receiver.count(&datagram, 1024), None);
+                assert_eq!(receiver.count_datagram(&datagram, 1024), None);
             }
         }
         receiver
@@ -168,27 +168,27 @@ mod tests {
         for swap in [false, true] {
             let receiver = run(swap, &[1, 2, 4, 5, 8, 10]);
             // Ten were announced, six came.
-            assert_eq!(receiver.lost(1024), Some(4), "{swap}");
+            assert_eq!(receiver.lost_datagrams(1024), Some(4), "{swap}");
             assert_eq!((receiver.bytes, receiver.datagrams), (6144, 6));
-            assert_eq!(run(swap, &(1..=10).collect::<Vec<_>>()).lost(1024), Some(0));
+            assert_eq!(run(swap, &(1..=10).collect::<Vec<_>>()).lost_datagrams(1024), Some(0));
         }
     }
 
     #[test]
     fn the_time_stands_in_the_order_of_the_network() {
         let mut datagram = [0; 32];
-        stamp(&mut datagram, 7_000_009, 32);
+        stamp_datagram(&mut datagram, 7_000_009, 32);
         assert_eq!(datagram[8..16], [0, 0, 0, 7, 0, 0, 0, 9]);
         assert_eq!((sent_us(&datagram), sent_us(&datagram[..15])), (Some(7_000_009), None));
     }
 
     #[test]
     fn short_datagrams_announce_nothing_and_hostile_ones_never_panic() {
-        let mut receiver = UdpReceiver::default();
-        receiver.count(&[1; 16], 16);
-        assert_eq!((receiver.lost(16), receiver.bytes), (None, 16));
-        receiver.count(&[0xff; 64], 64);
-        receiver.count(&[0; 3], 4);
-        let _ = receiver.lost(0);
+        let mut receiver = NuttcpUdpReceiver::default();
+        receiver.count_datagram(&[1; 16], 16);
+        assert_eq!((receiver.lost_datagrams(16), receiver.bytes), (None, 16));
+        receiver.count_datagram(&[0xff; 64], 64);
+        receiver.count_datagram(&[0; 3], 4);
+        let _ = receiver.lost_datagrams(0);
     }
 }

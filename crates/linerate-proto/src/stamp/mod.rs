@@ -14,10 +14,11 @@ mod time;
 mod tlv;
 
 pub use packet::{
-    BYTES_AUTHENTICATED, BYTES_OPEN, BYTES_REPLY_MIN, BYTES_REQUEST_MIN, Key, Reply, Request,
+    BYTES_AUTHENTICATED, BYTES_OPEN, BYTES_REPLY_MIN, BYTES_REQUEST_MIN, Reply, StampKey,
+    StampRequest,
 };
 pub use probe::{ProbeOptions, Reflected, StampProbe};
-pub use reflector::{Arrived, Prepared, Reflector, ReflectorOptions, Refusal, Refusals};
+pub use reflector::{Arrived, Prepared, Reflector, ReflectorOptions, Refusals, StampRefusal};
 pub use sessions::{SESSIONS_MAX, SessionId};
 pub use time::{ErrorEstimate, TimeFormat};
 pub use tlv::{Tlv, TlvKind, Tlvs, flags};

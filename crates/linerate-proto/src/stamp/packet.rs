@@ -38,15 +38,15 @@ pub(super) const HMAC_BYTES: usize = 16;
 /// Shared secret of HMAC-SHA-256 truncated to 16 octets (RFC 8762 §4.4), not shown by its debug
 /// format.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key(Vec<u8>);
+pub struct StampKey(Vec<u8>);
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for StampKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Key")
     }
 }
 
-impl Key {
+impl StampKey {
     /// Parses an even number of hexadecimal digits of at least 16 octets; white space at the ends
     /// is ignored.
     pub fn from_hex(text: &str) -> Option<Self> {
@@ -59,22 +59,22 @@ impl Key {
     }
 
     /// The first 16 octets of HMAC-SHA-256 over the concatenated `pieces`.
-    pub(super) fn tag(&self, pieces: &[&[u8]]) -> [u8; HMAC_BYTES] {
+    pub(super) fn hmac_tag(&self, pieces: &[&[u8]]) -> [u8; HMAC_BYTES] {
         let mut mac = hmac_sha256::HMAC::new(&self.0);
         pieces.iter().for_each(|piece| mac.update(piece));
         *mac.finalize().first_chunk().expect("32 octets have 16")
     }
 
-    /// True if `tag` is the HMAC of `pieces`, in constant time.
+    /// True if `hmac_tag` is the HMAC of `pieces`, in constant time.
     pub(super) fn verifies(&self, pieces: &[&[u8]], tag: &[u8]) -> bool {
-        let made = self.tag(pieces);
+        let made = self.hmac_tag(pieces);
         let differing = made.iter().zip(tag).fold(0, |all, (one, other)| all | (one ^ other));
         tag.len() == HMAC_BYTES && std::hint::black_box(differing) == 0
     }
 
     /// Writes the HMAC of an authenticated base packet.
-    pub(super) fn sign(&self, packet: &mut [u8]) {
-        let tag = self.tag(&[&packet[..HMAC_AT]]);
+    pub(super) fn sign_packet(&self, packet: &mut [u8]) {
+        let tag = self.hmac_tag(&[&packet[..HMAC_AT]]);
         packet[HMAC_AT..BYTES_AUTHENTICATED].copy_from_slice(&tag);
     }
 
@@ -88,7 +88,7 @@ impl Key {
 
 /// Offsets of the fields in one mode.
 #[derive(Clone, Copy, Debug)]
-struct Layout {
+struct StampLayout {
     time: usize,
     error: usize,
     ssid: usize,
@@ -99,7 +99,7 @@ struct Layout {
     ttl: usize,
 }
 
-const OPEN: Layout = Layout {
+const OPEN: StampLayout = StampLayout {
     time: 4,
     error: 12,
     ssid: 14,
@@ -110,7 +110,7 @@ const OPEN: Layout = Layout {
     ttl: 40,
 };
 
-const AUTHENTICATED: Layout = Layout {
+const AUTHENTICATED: StampLayout = StampLayout {
     time: 16,
     error: 24,
     ssid: 26,
@@ -121,7 +121,7 @@ const AUTHENTICATED: Layout = Layout {
     ttl: 80,
 };
 
-const fn layout(authenticated: bool) -> &'static Layout {
+const fn layout(authenticated: bool) -> &'static StampLayout {
     if authenticated { &AUTHENTICATED } else { &OPEN }
 }
 
@@ -130,17 +130,17 @@ pub(super) const fn base_bytes(authenticated: bool) -> usize {
     if authenticated { BYTES_AUTHENTICATED } else { BYTES_OPEN }
 }
 
-fn field<const N: usize>(packet: &[u8], at: usize) -> [u8; N] {
+fn read_field<const N: usize>(packet: &[u8], at: usize) -> [u8; N] {
     packet.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
 }
 
-fn put<const N: usize>(packet: &mut [u8], at: usize, octets: [u8; N]) {
+fn write_field<const N: usize>(packet: &mut [u8], at: usize, octets: [u8; N]) {
     packet[at..at + N].copy_from_slice(&octets);
 }
 
 /// Fields of a sender's packet. Timestamps keep their format, because the reply repeats them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct StampRequest {
     /// Sequence number of the packet.
     pub sequence: u32,
     /// Time T1 of sending.
@@ -151,17 +151,17 @@ pub struct Request {
     pub ssid: u16,
 }
 
-impl Request {
+impl StampRequest {
     /// Parses a packet; missing fields of an open one count as 0. `None` when it is too short. The
     /// HMAC is not checked.
     pub fn read(authenticated: bool, packet: &[u8]) -> Option<Self> {
         let least = if authenticated { BYTES_AUTHENTICATED } else { BYTES_REQUEST_MIN };
         let at = layout(authenticated);
         (packet.len() >= least).then(|| Self {
-            sequence: u32::from_be_bytes(field(packet, 0)),
-            t1: field(packet, at.time),
-            error: ErrorEstimate::read(field(packet, at.error)),
-            ssid: u16::from_be_bytes(field(packet, at.ssid)),
+            sequence: u32::from_be_bytes(read_field(packet, 0)),
+            t1: read_field(packet, at.time),
+            error: ErrorEstimate::read(read_field(packet, at.error)),
+            ssid: u16::from_be_bytes(read_field(packet, at.ssid)),
         })
     }
 
@@ -169,10 +169,10 @@ impl Request {
     pub fn write(&self, authenticated: bool, packet: &mut [u8]) {
         let at = layout(authenticated);
         packet[..base_bytes(authenticated)].fill(0);
-        put(packet, 0, self.sequence.to_be_bytes());
-        put(packet, at.time, self.t1);
-        put(packet, at.error, self.error.octets());
-        put(packet, at.ssid, self.ssid.to_be_bytes());
+        write_field(packet, 0, self.sequence.to_be_bytes());
+        write_field(packet, at.time, self.t1);
+        write_field(packet, at.error, self.error.octets());
+        write_field(packet, at.ssid, self.ssid.to_be_bytes());
     }
 }
 
@@ -190,7 +190,7 @@ pub struct Reply {
     /// Time T2 of the request's arrival.
     pub t2: [u8; 8],
     /// Fields of the request, copied.
-    pub request: Request,
+    pub request: StampRequest,
     /// Time to live of the request on arrival; `None` in a reply too short for it.
     pub ttl: Option<u8>,
 }
@@ -200,17 +200,17 @@ impl Reply {
     pub fn read(authenticated: bool, packet: &[u8]) -> Option<Self> {
         let least = if authenticated { BYTES_AUTHENTICATED } else { BYTES_REPLY_MIN };
         let at = layout(authenticated);
-        let ssid = u16::from_be_bytes(field(packet, at.ssid));
+        let ssid = u16::from_be_bytes(read_field(packet, at.ssid));
         (packet.len() >= least).then(|| Self {
-            sequence: u32::from_be_bytes(field(packet, 0)),
-            t3: field(packet, at.time),
-            error: ErrorEstimate::read(field(packet, at.error)),
+            sequence: u32::from_be_bytes(read_field(packet, 0)),
+            t3: read_field(packet, at.time),
+            error: ErrorEstimate::read(read_field(packet, at.error)),
             ssid,
-            t2: field(packet, at.t2),
-            request: Request {
-                sequence: u32::from_be_bytes(field(packet, at.sender_sequence)),
-                t1: field(packet, at.t1),
-                error: ErrorEstimate::read(field(packet, at.sender_error)),
+            t2: read_field(packet, at.t2),
+            request: StampRequest {
+                sequence: u32::from_be_bytes(read_field(packet, at.sender_sequence)),
+                t1: read_field(packet, at.t1),
+                error: ErrorEstimate::read(read_field(packet, at.sender_error)),
                 ssid,
             },
             ttl: packet.get(at.ttl).copied(),
@@ -221,24 +221,29 @@ impl Reply {
     pub fn write(&self, authenticated: bool, packet: &mut [u8]) {
         let at = layout(authenticated);
         packet[..base_bytes(authenticated)].fill(0);
-        put(packet, 0, self.sequence.to_be_bytes());
-        put(packet, at.time, self.t3);
-        put(packet, at.error, self.error.octets());
-        put(packet, at.ssid, self.ssid.to_be_bytes());
-        put(packet, at.t2, self.t2);
-        put(packet, at.sender_sequence, self.request.sequence.to_be_bytes());
-        put(packet, at.t1, self.request.t1);
-        put(packet, at.sender_error, self.request.error.octets());
+        write_field(packet, 0, self.sequence.to_be_bytes());
+        write_field(packet, at.time, self.t3);
+        write_field(packet, at.error, self.error.octets());
+        write_field(packet, at.ssid, self.ssid.to_be_bytes());
+        write_field(packet, at.t2, self.t2);
+        write_field(packet, at.sender_sequence, self.request.sequence.to_be_bytes());
+        write_field(packet, at.t1, self.request.t1);
+        write_field(packet, at.sender_error, self.request.error.octets());
         packet[at.ttl] = self.ttl.unwrap_or(0);
     }
 }
 
 /// Writes the timestamp into a complete packet: T1 of a request, T3 of a reply.
-pub(super) fn stamp(authenticated: bool, packet: &mut [u8], format: TimeFormat, unix_ns: u64) {
-    put(packet, layout(authenticated).time, format.encode(unix_ns));
+pub(super) fn write_timestamp(
+    authenticated: bool,
+    packet: &mut [u8],
+    format: TimeFormat,
+    unix_ns: u64,
+) {
+    write_field(packet, layout(authenticated).time, format.encode(unix_ns));
 }
 
 /// Writes the sequence number into a complete packet.
 pub(super) fn write_sequence(packet: &mut [u8], sequence: u32) {
-    put(packet, 0, sequence.to_be_bytes());
+    write_field(packet, 0, sequence.to_be_bytes());
 }

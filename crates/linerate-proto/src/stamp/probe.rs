@@ -1,7 +1,7 @@
 //! The sender's side: the packet of a session, built once and updated for each probe, and the
 //! parsing of replies.
 
-use super::packet::{self, Key, Reply, Request, base_bytes};
+use super::packet::{self, Reply, StampKey, StampRequest, base_bytes};
 use super::time::ErrorEstimate;
 use super::tlv::{HEADER_BYTES, TlvKind, Tlvs, flags, push};
 
@@ -16,7 +16,7 @@ pub struct ProbeOptions {
     /// Session identifier.
     pub ssid: u16,
     /// Key of authenticated mode; `None` for open mode.
-    pub key: Option<Key>,
+    pub key: Option<StampKey>,
     /// Error estimate of T1.
     pub error: ErrorEstimate,
     /// Sequence number of the first probe on the wire.
@@ -73,7 +73,7 @@ impl StampProbe {
         let base = base_bytes(authenticated);
         let room = options.bytes.checked_sub(base).filter(|_| options.bytes <= BYTES_MAX)?;
         let mut datagram = vec![0; base];
-        let first = Request {
+        let first = StampRequest {
             sequence: options.first_sequence,
             t1: [0; 8],
             error: options.error,
@@ -111,10 +111,20 @@ impl StampProbe {
         packet::write_sequence(&mut self.datagram, on_wire);
         if let Some(key) = &self.options.key {
             sign_extensions(key, &mut self.datagram);
-            packet::stamp(authenticated, &mut self.datagram, self.options.error.format, t1_ns);
-            key.sign(&mut self.datagram);
+            packet::write_timestamp(
+                authenticated,
+                &mut self.datagram,
+                self.options.error.format,
+                t1_ns,
+            );
+            key.sign_packet(&mut self.datagram);
         } else {
-            packet::stamp(authenticated, &mut self.datagram, self.options.error.format, t1_ns);
+            packet::write_timestamp(
+                authenticated,
+                &mut self.datagram,
+                self.options.error.format,
+                t1_ns,
+            );
         }
         &self.datagram
     }
@@ -142,7 +152,7 @@ impl StampProbe {
             t3_ns: format.decode(reply.t3, now_ns),
             reply_sequence: reply.sequence,
             synchronised: reply.error.synchronised,
-            error_ns: reply.error.ns(),
+            error_ns: reply.error.error_ns(),
             ttl: reply.ttl,
             follow_up: None,
             dscp: None,
@@ -202,7 +212,7 @@ fn extensions(options: &ProbeOptions) -> Vec<(TlvKind, Vec<u8>)> {
 }
 
 /// Writes the HMAC of the TLVs, over the sequence number and the TLVs before it.
-pub(super) fn sign_extensions(key: &Key, datagram: &mut [u8]) {
+pub(super) fn sign_extensions(key: &StampKey, datagram: &mut [u8]) {
     let base = base_bytes(true);
     let Some(rest) = datagram.get(base..) else { return };
     let Some(tlv) = Tlvs::new(rest).find(|tlv| tlv.kind == TlvKind::Hmac) else { return };
@@ -210,6 +220,6 @@ pub(super) fn sign_extensions(key: &Key, datagram: &mut [u8]) {
         return;
     }
     let at = base + tlv.at;
-    let tag = key.tag(&[&datagram[..4], &datagram[base..at]]);
+    let tag = key.hmac_tag(&[&datagram[..4], &datagram[base..at]]);
     datagram[at + HEADER_BYTES..][..packet::HMAC_BYTES].copy_from_slice(&tag);
 }

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 
 use linerate_core::time::MonoTime;
 
-use super::packet::{self, BYTES_TWAMP_REPLY, Key, Reply, Request, base_bytes};
+use super::packet::{self, BYTES_TWAMP_REPLY, Reply, StampKey, StampRequest, base_bytes};
 use super::probe::sign_extensions;
 use super::sessions::{Session, SessionId, Sessions};
 use super::time::{ErrorEstimate, TimeFormat};
@@ -42,7 +42,7 @@ const METHOD_SOFTWARE: u8 = 2;
 #[derive(Clone, Debug, Default)]
 pub struct ReflectorOptions {
     /// Key of authenticated mode, in which other packets are refused; `None` for open mode.
-    pub key: Option<Key>,
+    pub key: Option<StampKey>,
     /// Stateless mode: replies repeat the sender's sequence number.
     pub stateless: bool,
     /// Answers open requests of 14 to 43 octets by 44, as in RFC 8762 §4.6. With a forged source
@@ -85,7 +85,7 @@ pub struct Prepared {
 
 /// Reason for which a packet is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum StampRefusal {
     /// The packet is too short.
     Short,
     /// The HMAC is wrong.
@@ -151,14 +151,14 @@ impl Reflector {
         arrived: &Arrived,
         error: ErrorEstimate,
         now: MonoTime,
-    ) -> Result<Prepared, Refusal> {
+    ) -> Result<Prepared, StampRefusal> {
         let outcome = self.try_prepare(buffer, len, arrived, error, now);
         match outcome {
             Ok(_) => {}
-            Err(Refusal::Short) => self.refusals.short += 1,
-            Err(Refusal::Tag) => self.refusals.tag += 1,
-            Err(Refusal::Rate) => self.refusals.rate += 1,
-            Err(Refusal::Port) => self.refusals.port += 1,
+            Err(StampRefusal::Short) => self.refusals.short += 1,
+            Err(StampRefusal::Tag) => self.refusals.tag += 1,
+            Err(StampRefusal::Rate) => self.refusals.rate += 1,
+            Err(StampRefusal::Port) => self.refusals.port += 1,
         }
         outcome
     }
@@ -170,9 +170,9 @@ impl Reflector {
         arrived: &Arrived,
         error: ErrorEstimate,
         now: MonoTime,
-    ) -> Result<Prepared, Refusal> {
+    ) -> Result<Prepared, StampRefusal> {
         if !self.answers_port(arrived) {
-            return Err(Refusal::Port);
+            return Err(StampRefusal::Port);
         }
         let authenticated = self.options.key.is_some();
         let base = base_bytes(authenticated);
@@ -181,19 +181,21 @@ impl Reflector {
         // Authenticated requests may get a longer reply, because their source is not forged.
         let exact = !authenticated && !self.options.short;
         if exact && len < BYTES_TWAMP_REPLY {
-            return Err(Refusal::Short);
+            return Err(StampRefusal::Short);
         }
-        let datagram = buffer.get_mut(..whole).filter(|_| len <= room).ok_or(Refusal::Short)?;
-        let request = Request::read(authenticated, &datagram[..len]).ok_or(Refusal::Short)?;
+        let datagram =
+            buffer.get_mut(..whole).filter(|_| len <= room).ok_or(StampRefusal::Short)?;
+        let request =
+            StampRequest::read(authenticated, &datagram[..len]).ok_or(StampRefusal::Short)?;
         if is_reply(authenticated, &datagram[..len], arrived.at_ns) {
-            return Err(Refusal::Port);
+            return Err(StampRefusal::Port);
         }
         let per_second = if len < base { SHORT_PER_SECOND_MAX } else { PER_SECOND_MAX };
-        if !self.sessions.allow(arrived.source.ip(), per_second, now) {
-            return Err(Refusal::Rate);
+        if !self.sessions.allow_packet(arrived.source.ip(), per_second, now) {
+            return Err(StampRefusal::Rate);
         }
         if self.options.key.as_ref().is_some_and(|key| !key.verifies_packet(datagram)) {
-            return Err(Refusal::Tag);
+            return Err(StampRefusal::Tag);
         }
         let id =
             SessionId { source: arrived.source, local: arrived.local.ip(), ssid: request.ssid };
@@ -203,7 +205,7 @@ impl Reflector {
         session.received = session.received.wrapping_add(1);
         // The time format of the request, which its sender understands.
         let error = ErrorEstimate { format: request.error.format, ..error };
-        let facts = Facts { session: *session, arrived, error };
+        let facts = TlvAnswerValues { session: *session, arrived, error };
         let key = self.options.key.as_ref();
         let dscp = answer_tlvs(datagram, base, key, &facts);
         let reply = Reply {
@@ -232,13 +234,13 @@ impl Reflector {
     /// Writes T3, and then the HMAC over it.
     pub fn finish(&self, buffer: &mut [u8], prepared: &Prepared, t3_ns: u64) {
         let key = self.options.key.as_ref();
-        packet::stamp(key.is_some(), buffer, prepared.format, t3_ns);
-        key.iter().for_each(|key| key.sign(buffer));
+        packet::write_timestamp(key.is_some(), buffer, prepared.format, t3_ns);
+        key.iter().for_each(|key| key.sign_packet(buffer));
     }
 
     /// Notes the kernel's time of departure of a reply, for the next reply of its session.
     pub fn note_departure(&mut self, session: &SessionId, sequence: u32, at_ns: u64) {
-        if let Some(session) = self.sessions.find(session) {
+        if let Some(session) = self.sessions.find_session(session) {
             session.follow_up = Some((sequence, at_ns));
         }
     }
@@ -255,7 +257,7 @@ fn is_reply(authenticated: bool, packet: &[u8], near_ns: u64) -> bool {
 }
 
 /// Values with which TLVs are answered.
-struct Facts<'a> {
+struct TlvAnswerValues<'a> {
     session: Session,
     arrived: &'a Arrived,
     error: ErrorEstimate,
@@ -265,8 +267,8 @@ struct Facts<'a> {
 fn answer_tlvs(
     datagram: &mut [u8],
     base: usize,
-    key: Option<&Key>,
-    facts: &Facts<'_>,
+    key: Option<&StampKey>,
+    facts: &TlvAnswerValues<'_>,
 ) -> Option<u8> {
     let (head, rest) = datagram.split_at_mut(base);
     if key.is_some_and(|key| !trustworthy(key, &head[..4], rest)) {
@@ -288,7 +290,7 @@ fn answer_tlvs(
 
 /// True if the TLVs have the correct HMAC, or are padding only, which needs none in authenticated
 /// mode (RFC 8972 §4.8).
-fn trustworthy(key: &Key, sequence: &[u8], rest: &[u8]) -> bool {
+fn trustworthy(key: &StampKey, sequence: &[u8], rest: &[u8]) -> bool {
     let tag = Tlvs::new(rest).find(|tlv| tlv.kind == TlvKind::Hmac);
     match tag {
         Some(tag) => {
@@ -311,7 +313,7 @@ fn each_tlv(rest: &mut [u8], mut change: impl FnMut(&mut u8, TlvKind, &mut [u8])
         if rest[at..].starts_with(&[0; HEADER_BYTES]) {
             return;
         }
-        let (len, next) = (value.len(), at + walk.at());
+        let (len, next) = (value.len(), at + walk.next_offset());
         let (flags, behind) = rest[at..].split_first_mut().expect("a TLV has a header");
         change(flags, kind, &mut behind[HEADER_BYTES - 1..][..len]);
         at = next;
@@ -326,10 +328,10 @@ fn answer_tlv(
     kind: TlvKind,
     value: &mut [u8],
     authenticated: bool,
-    facts: &Facts<'_>,
+    facts: &TlvAnswerValues<'_>,
     dscp: &mut Option<u8>,
 ) -> bool {
-    let Facts { session, arrived, error } = facts;
+    let TlvAnswerValues { session, arrived, error } = facts;
     match kind {
         TlvKind::ExtraPadding => {}
         // The sub-TLVs are returned unchanged, as unknown.

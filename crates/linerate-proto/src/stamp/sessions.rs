@@ -123,23 +123,23 @@ impl Sessions {
         } else {
             self.newcomer(key)
         };
-        if sequence == 0 || now.since(session.last) > IDLE {
+        if sequence == 0 || now.duration_since(session.last) > IDLE {
             *session = Session::default();
         }
         session.last = now;
         session
     }
 
-    pub(super) fn find(&mut self, id: &SessionId) -> Option<&mut Session> {
+    pub(super) fn find_session(&mut self, id: &SessionId) -> Option<&mut Session> {
         let key = self.secret.hash_one(id);
         self.going_on.get_mut(&key).or_else(|| self.newcomers.get_mut(&key))
     }
 
     /// Counts a packet of a source; false above its limit of `per_second`.
-    pub(super) fn allow(&mut self, source: IpAddr, per_second: u32, now: MonoTime) -> bool {
+    pub(super) fn allow_packet(&mut self, source: IpAddr, per_second: u32, now: MonoTime) -> bool {
         let place = self.secret.hash_one(source) as usize % ALLOWANCES;
         let allowance = &mut self.allowances[place];
-        if now.since(allowance.since) >= Duration::from_secs(1) {
+        if now.duration_since(allowance.since) >= Duration::from_secs(1) {
             *allowance = Allowance { since: now, taken: 0 };
         }
         allowance.taken = allowance.taken.saturating_add(1);
@@ -171,10 +171,10 @@ impl Sessions {
 
     /// Removes idle sessions from a full table; true if one more session has a place.
     fn makes_room(&mut self, now: MonoTime) -> bool {
-        let may_search = self.searched.is_none_or(|last| now.since(last) >= SEARCH_EVERY);
+        let may_search = self.searched.is_none_or(|last| now.duration_since(last) >= SEARCH_EVERY);
         if self.going_on.len() >= SESSIONS_MAX && may_search {
             self.searched = Some(now);
-            self.going_on.retain(|_, session| now.since(session.last) <= IDLE_CROWDED);
+            self.going_on.retain(|_, session| now.duration_since(session.last) <= IDLE_CROWDED);
         }
         self.going_on.len() < SESSIONS_MAX
     }

@@ -20,16 +20,16 @@ fn octets(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| u8::from_str_radix(&text(pair), 16).expect("hex")).collect()
 }
 
-fn key() -> Key {
+fn key() -> StampKey {
     let hex: String = (0..32u8).map(|octet| format!("{octet:02x}")).collect();
-    Key::from_hex(&hex).expect("32 octets")
+    StampKey::from_hex(&hex).expect("32 octets")
 }
 
 fn ntp(error_ns: u64) -> ErrorEstimate {
     ErrorEstimate::from_error_ns(error_ns, true, TimeFormat::Ntp)
 }
 
-fn options(bytes: usize, key: Option<Key>) -> ProbeOptions {
+fn options(bytes: usize, key: Option<StampKey>) -> ProbeOptions {
     ProbeOptions {
         bytes,
         ssid: 0x1234,
@@ -40,7 +40,7 @@ fn options(bytes: usize, key: Option<Key>) -> ProbeOptions {
     }
 }
 
-fn probe(bytes: usize, key: Option<Key>) -> StampProbe {
+fn probe(bytes: usize, key: Option<StampKey>) -> StampProbe {
     StampProbe::new(options(bytes, key)).expect("room for the base")
 }
 
@@ -59,7 +59,7 @@ fn arrived() -> Arrived {
 const NOW: MonoTime = MonoTime::from_nanos(1_000_000_000_000);
 
 /// What a reflector makes of a request.
-fn reflect(reflector: &mut Reflector, request: &[u8]) -> Result<Vec<u8>, Refusal> {
+fn reflect(reflector: &mut Reflector, request: &[u8]) -> Result<Vec<u8>, StampRefusal> {
     let mut buffer = request.to_vec();
     buffer.resize(request.len().max(BYTES_AUTHENTICATED), 0);
     let prepared = reflector.prepare(&mut buffer, request.len(), &arrived(), ntp(1_000), NOW)?;
@@ -68,7 +68,7 @@ fn reflect(reflector: &mut Reflector, request: &[u8]) -> Result<Vec<u8>, Refusal
     Ok(buffer)
 }
 
-fn reflector(key: Option<Key>, stateless: bool) -> Reflector {
+fn reflector(key: Option<StampKey>, stateless: bool) -> Reflector {
     Reflector::new(ReflectorOptions { key, stateless, ..ReflectorOptions::default() })
 }
 
@@ -117,10 +117,10 @@ fn error_estimates_are_those_of_the_vector() {
         let estimate = ntp(ns);
         assert_eq!(estimate.octets().as_slice(), octets(hex), "{ns} ns");
         assert_eq!(ErrorEstimate::read(estimate.octets()), estimate);
-        let back = estimate.ns().expect("a multiplier");
+        let back = estimate.error_ns().expect("a multiplier");
         assert!(back >= ns && back <= ns + ns / 100 + 1, "{ns} ns came back as {back}");
     }
-    assert_eq!(ErrorEstimate::read([0x80, 0]).ns(), None, "multiplier 0");
+    assert_eq!(ErrorEstimate::read([0x80, 0]).error_ns(), None, "multiplier 0");
     assert_eq!(
         ErrorEstimate::from_error_ns(u64::MAX, false, TimeFormat::Ptp).octets()[0] & 0xC0,
         0x40
@@ -133,7 +133,7 @@ fn open_packets_are_those_of_the_vector() {
     let mut expected = octets("00000007 e8fe6f801f9add37 8bd2 1234");
     expected.resize(44, 0);
     assert_eq!(request, expected);
-    let request = Request::read(false, &request).expect("44 octets");
+    let request = StampRequest::read(false, &request).expect("44 octets");
     let reply = Reply {
         sequence: 42,
         t3: TimeFormat::Ntp.encode(T3_NS),
@@ -151,7 +151,7 @@ fn open_packets_are_those_of_the_vector() {
     assert_eq!(Reply::read(false, &packet), Some(reply));
     let mut packet = [0xFF; 112];
     reply.write(true, &mut packet);
-    key().sign(&mut packet);
+    key().sign_packet(&mut packet);
     assert_eq!(packet[96..], octets("d137ebde3e98a21b8dde74a5fe12263e"));
 }
 
@@ -218,7 +218,8 @@ fn a_stateful_reflector_counts_for_each_session_and_begins_anew_with_number_0() 
     let numbers = |stateless: bool, sent: &[(u32, u16)]| -> Vec<u32> {
         let mut reflector = reflector(None, stateless);
         let each = sent.iter().map(|(sequence, ssid)| {
-            let request = Request { sequence: *sequence, t1: [0; 8], error: ntp(1), ssid: *ssid };
+            let request =
+                StampRequest { sequence: *sequence, t1: [0; 8], error: ntp(1), ssid: *ssid };
             let mut packet = [0; 44];
             request.write(false, &mut packet);
             let reply = reflect(&mut reflector, &packet).expect("answered");
@@ -258,7 +259,7 @@ fn a_reply_is_as_long_as_its_request_and_the_base_only_where_that_was_allowed() 
         }
     }
     let short = probe(BYTES_OPEN, None).request(0, T1_NS).to_vec();
-    assert_eq!(reflect(&mut reflector(Some(key()), false), &short), Err(Refusal::Short));
+    assert_eq!(reflect(&mut reflector(Some(key()), false), &short), Err(StampRefusal::Short));
 }
 
 #[test]
@@ -287,7 +288,7 @@ fn numbers_on_the_wire_wrap_and_probes_do_not() {
         let reply = reflect(&mut reflector(None, true), &request).expect("answered");
         assert_eq!(probe.answered(&reply, 3, T3_NS).map(|(probe, _)| probe), Some(sequence));
     }
-    let early = Request { sequence: u32::MAX - 2, t1: [0; 8], error: ntp(1), ssid: 0x1234 };
+    let early = StampRequest { sequence: u32::MAX - 2, t1: [0; 8], error: ntp(1), ssid: 0x1234 };
     let mut packet = [0; 44];
     early.write(false, &mut packet);
     let reply = reflect(&mut reflector(None, true), &packet).expect("answered");
@@ -302,18 +303,21 @@ fn wrong_tags_are_dropped_and_counted() {
     for at in [0, 16, 95, 96, 111] {
         let mut bad = good.clone();
         bad[at] ^= 1;
-        assert_eq!(reflect(&mut reflector, &bad), Err(Refusal::Tag), "octet {at}");
+        assert_eq!(reflect(&mut reflector, &bad), Err(StampRefusal::Tag), "octet {at}");
     }
     assert_eq!(reflector.refusals(), Refusals { tag: 5, ..Refusals::default() });
     let mut reply = reflect(&mut reflector, &good).expect("answered");
     reply[60] ^= 1;
     assert_eq!(probe.answered(&reply, 0, T3_NS), None);
-    assert!(Key::from_hex("00112233").is_none(), "4 octets are no secret");
-    assert!(Key::from_hex(&"0g".repeat(16)).is_none());
+    assert!(StampKey::from_hex("00112233").is_none(), "4 octets are no secret");
+    assert!(StampKey::from_hex(&"0g".repeat(16)).is_none());
 }
 
 /// Flags and values of the reply's TLVs.
-fn answered_tlvs(key: Option<Key>, change: impl FnOnce(&mut Vec<u8>)) -> Vec<(u8, u8, Vec<u8>)> {
+fn answered_tlvs(
+    key: Option<StampKey>,
+    change: impl FnOnce(&mut Vec<u8>),
+) -> Vec<(u8, u8, Vec<u8>)> {
     let authenticated = key.is_some();
     let base = if authenticated { BYTES_AUTHENTICATED } else { BYTES_OPEN };
     let mut packet = probe(base, key.clone()).request(0, T1_NS).to_vec();

@@ -80,7 +80,7 @@ impl ErrorEstimate {
     }
 
     /// The error in ns, rounded up: Multiplier × 2^(Scale − 32) s. `None` when the multiplier is 0.
-    pub fn ns(self) -> Option<u64> {
+    pub fn error_ns(self) -> Option<u64> {
         let units = (u128::from(self.multiplier) * u128::from(NS)) << self.scale;
         let ns = units.div_ceil(1 << 32);
         (self.multiplier != 0).then(|| u64::try_from(ns).unwrap_or(u64::MAX))

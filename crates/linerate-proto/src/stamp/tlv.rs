@@ -109,7 +109,7 @@ impl<'a> Tlvs<'a> {
     }
 
     /// Offset of the next TLV; after the iteration the end, or the offset of a malformed TLV.
-    pub(super) const fn at(&self) -> usize {
+    pub(super) const fn next_offset(&self) -> usize {
         self.at
     }
 }

@@ -46,7 +46,7 @@ impl AppleTalkAddress {
         self.network >= 1 && self.network <= 65_279 && self.node >= 1 && self.node <= 253
     }
 
-    const fn bytes(self) -> [u8; 4] {
+    const fn address_bytes(self) -> [u8; 4] {
         let [high, low] = self.network.to_be_bytes();
         [0, high, low, self.node]
     }
@@ -78,7 +78,7 @@ pub(super) struct Aarp {
 
 impl Aarp {
     pub(super) fn parse(ether: &Ether<'_>) -> Option<Self> {
-        let body: &[u8; 28] = ether.snap(SNAP_AARP)?.first_chunk()?;
+        let body: &[u8; 28] = ether.snap_payload(SNAP_AARP)?.first_chunk()?;
         let mac = |at: usize| body[at..].first_chunk().copied().map(Mac);
         let address =
             |at: usize| body[at..].first_chunk().copied().map(AppleTalkAddress::from_bytes);
@@ -90,8 +90,8 @@ impl Aarp {
         })
     }
 
-    pub(super) fn frame(self, to: Mac, tags: Tags) -> Vec<u8> {
-        let mut bytes = ether::head(to, self.source.0, tags);
+    pub(super) fn frame_bytes(self, to: Mac, tags: Tags) -> Vec<u8> {
+        let mut bytes = ether::frame_head(to, self.source.0, tags);
         bytes.extend_from_slice(&36_u16.to_be_bytes());
         bytes.extend_from_slice(&LLC_SNAP);
         bytes.extend_from_slice(&SNAP_AARP);
@@ -99,14 +99,14 @@ impl Aarp {
         bytes.extend_from_slice(&self.function.to_be_bytes());
         for (mac, address) in [self.source, self.destination] {
             bytes.extend_from_slice(&mac.0);
-            bytes.extend_from_slice(&address.bytes());
+            bytes.extend_from_slice(&address.address_bytes());
         }
         ether::padded(bytes)
     }
 }
 
 /// AARP probe, which a node sends before it uses an address.
-pub fn probe(mac: Mac, address: AppleTalkAddress, tags: Tags) -> Vec<u8> {
+pub fn probe_frame(mac: Mac, address: AppleTalkAddress, tags: Tags) -> Vec<u8> {
     let ends = ((mac, address), (Mac::default(), address));
-    Aarp { function: PROBE, source: ends.0, destination: ends.1 }.frame(ALL_NODES, tags)
+    Aarp { function: PROBE, source: ends.0, destination: ends.1 }.frame_bytes(ALL_NODES, tags)
 }

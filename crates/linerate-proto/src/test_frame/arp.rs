@@ -25,7 +25,7 @@ pub(super) fn owner_mac(arp: &ArpEthIpv4Packet, address: Ipv4Addr) -> Option<Mac
 }
 
 /// Reply of the host `mac` to the sender of a request.
-pub(super) fn reply(request: &ArpEthIpv4Packet, mac: Mac, tags: Tags) -> Vec<u8> {
+pub(super) fn reply_frame(request: &ArpEthIpv4Packet, mac: Mac, tags: Tags) -> Vec<u8> {
     let reply = ArpEthIpv4Packet {
         operation: ArpOperation::REPLY,
         sender_mac: mac.0,
@@ -33,7 +33,7 @@ pub(super) fn reply(request: &ArpEthIpv4Packet, mac: Mac, tags: Tags) -> Vec<u8>
         target_mac: request.sender_mac,
         target_ipv4: request.sender_ipv4,
     };
-    frame(&reply, Mac(request.sender_mac), tags)
+    arp_frame(&reply, Mac(request.sender_mac), tags)
 }
 
 /// Broadcast request for the MAC address of `target`. A request for the sender's own address is an
@@ -46,11 +46,11 @@ pub(super) fn request(sender: (Mac, Ipv4Addr), target: Ipv4Addr, tags: Tags) -> 
         target_mac: Mac::default().0,
         target_ipv4: target.octets(),
     };
-    frame(&request, Mac::BROADCAST, tags)
+    arp_frame(&request, Mac::BROADCAST, tags)
 }
 
-fn frame(arp: &ArpEthIpv4Packet, to: Mac, tags: Tags) -> Vec<u8> {
-    let mut bytes = ether::head(to, Mac(arp.sender_mac), tags);
+fn arp_frame(arp: &ArpEthIpv4Packet, to: Mac, tags: Tags) -> Vec<u8> {
+    let mut bytes = ether::frame_head(to, Mac(arp.sender_mac), tags);
     bytes.extend_from_slice(&ARP.to_be_bytes());
     bytes.extend_from_slice(&arp.to_bytes());
     ether::padded(bytes)

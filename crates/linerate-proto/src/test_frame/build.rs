@@ -16,9 +16,11 @@ use super::appletalk::{self, DATAGRAM_BYTES_MAX};
 use super::error::{Result, TestFrameError};
 use super::ether::{self, FCS_BYTES, LENGTH_MAX};
 use super::ipx::{self, Header};
-use super::spec::{AddressRule, Transport};
+use super::spec::{AddressRule, TestFrameTransport};
 use super::varying::{self, Places, is_test_v4, is_test_v6};
-use super::{Content, Ends, IpFlow, IpxFraming, Mac, Protocol, Tags, TestFrame, decnet};
+use super::{
+    Ends, IpFlow, IpxFraming, Mac, Tags, TestFrame, TestFrameContent, TestFrameProtocol, decnet,
+};
 use crate::frame::checksum::Sum;
 
 /// Bytes of the balance word.
@@ -28,23 +30,26 @@ const HOPS: u8 = 10;
 
 impl TestFrame {
     /// Bytes of the shortest frame with these tags and headers, including the FCS.
-    pub const fn shortest_bytes(protocol: Protocol, tags: Tags) -> u32 {
+    pub const fn shortest_bytes(protocol: TestFrameProtocol, tags: Tags) -> u32 {
         let balance = if protocol.has_transport_sum() { BALANCE_BYTES } else { 0 };
-        let needed =
-            protocol.header_bytes() + tags.bytes() + balance + SIGNATURE_BYTES as u32 + FCS_BYTES;
+        let needed = protocol.header_bytes()
+            + tags.len_bytes()
+            + balance
+            + SIGNATURE_BYTES as u32
+            + FCS_BYTES;
         // A device that removes the tags must not have to pad the frame, which would move the
         // signature away from its end.
-        let legal = FrameLen::MIN.bytes() + tags.bytes();
+        let legal = FrameLen::MIN.bytes() + tags.len_bytes();
         if needed < legal { legal } else { needed }
     }
 
     /// Bytes of the longest frame with these tags, including the FCS: limited by the length field,
     /// datagram or block of the protocol.
-    pub const fn longest_bytes(protocol: Protocol, tags: Tags) -> u32 {
-        let head = 14 + tags.bytes() + FCS_BYTES;
+    pub const fn longest_bytes(protocol: TestFrameProtocol, tags: Tags) -> u32 {
+        let head = 14 + tags.len_bytes() + FCS_BYTES;
         match protocol {
-            Protocol::AppleTalk => head + 8 + DATAGRAM_BYTES_MAX as u32,
-            Protocol::IpxRaw | Protocol::DecNet => head + LENGTH_MAX as u32,
+            TestFrameProtocol::AppleTalk => head + 8 + DATAGRAM_BYTES_MAX as u32,
+            TestFrameProtocol::IpxRaw | TestFrameProtocol::DecNet => head + LENGTH_MAX as u32,
             _ => FrameLen::MAX.bytes(),
         }
     }
@@ -55,11 +60,11 @@ impl TestFrame {
     /// A length that is too short or too long for the headers, an address that is not of a test
     /// network, or flows beyond their fields.
     pub fn template(&self) -> Result<FrameTemplate> {
-        self.check()?;
-        let mut bytes = ether::head(self.destination, self.source, self.tags);
+        self.check_bounds()?;
+        let mut bytes = ether::frame_head(self.destination, self.source, self.tags);
         // At most 9,242 bytes.
         let rest = (self.len.bytes() - FCS_BYTES) as u16 - bytes.len() as u16 - 2;
-        let kind = self.kind(rest);
+        let kind = self.type_or_length(rest);
         bytes.extend_from_slice(&kind.to_be_bytes());
         let network = bytes.len();
         let transport = self.write_headers(&mut bytes, rest);
@@ -86,14 +91,14 @@ impl TestFrame {
     }
 
     /// Value of the type or length field.
-    const fn kind(&self, rest: u16) -> u16 {
+    const fn type_or_length(&self, rest: u16) -> u16 {
         match &self.content {
-            Content::Ethernet => ether::EXPERIMENTAL,
-            Content::Ipv4(_) => ether::IPV4,
-            Content::Ipv6(_) => ether::IPV6,
-            Content::DecNet(_) => ether::DECNET,
-            Content::Ipx(IpxFraming::EthernetII, _) => ether::IPX,
-            Content::AppleTalk(_) | Content::Ipx(IpxFraming::Raw8023, _) => rest,
+            TestFrameContent::Ethernet => ether::EXPERIMENTAL,
+            TestFrameContent::Ipv4(_) => ether::IPV4,
+            TestFrameContent::Ipv6(_) => ether::IPV6,
+            TestFrameContent::DecNet(_) => ether::DECNET,
+            TestFrameContent::Ipx(IpxFraming::EthernetII, _) => ether::IPX,
+            TestFrameContent::AppleTalk(_) | TestFrameContent::Ipx(IpxFraming::Raw8023, _) => rest,
         }
     }
 
@@ -101,20 +106,20 @@ impl TestFrame {
     /// UDP or TCP.
     fn write_headers(&self, bytes: &mut Vec<u8>, rest: u16) -> Option<usize> {
         match &self.content {
-            Content::Ethernet => return None,
-            Content::DecNet(ends) => decnet::write_data(bytes, *ends, rest),
-            Content::AppleTalk(ends) => appletalk::write_datagram(bytes, *ends, rest),
-            Content::Ipx(_, ends) => {
+            TestFrameContent::Ethernet => return None,
+            TestFrameContent::DecNet(ends) => decnet::write_data(bytes, *ends, rest),
+            TestFrameContent::AppleTalk(ends) => appletalk::write_datagram(bytes, *ends, rest),
+            TestFrameContent::Ipx(_, ends) => {
                 let sockets = Ends { source: ipx::SOCKET, destination: ipx::SOCKET };
                 Header { ends: *ends, sockets, kind: 0 }.write(bytes, rest);
             }
-            Content::Ipv4(flow) => {
+            TestFrameContent::Ipv4(flow) => {
                 write_ipv4(bytes, flow.dscp, protocol_number(flow.transport), rest);
                 bytes.extend_from_slice(&flow.ends.source.octets());
                 bytes.extend_from_slice(&flow.ends.destination.octets());
                 return Some(write_transport(bytes, flow, rest - 20));
             }
-            Content::Ipv6(flow) => {
+            TestFrameContent::Ipv6(flow) => {
                 write_ipv6(bytes, flow.dscp, protocol_number(flow.transport), rest - 40);
                 bytes.extend_from_slice(&flow.ends.source.octets());
                 bytes.extend_from_slice(&flow.ends.destination.octets());
@@ -124,7 +129,7 @@ impl TestFrame {
         None
     }
 
-    fn check(&self) -> Result<()> {
+    fn check_bounds(&self) -> Result<()> {
         let (protocol, len_bytes) = (self.content.protocol(), self.len.bytes());
         let shortest_bytes = Self::shortest_bytes(protocol, self.tags);
         let longest_bytes = Self::longest_bytes(protocol, self.tags);
@@ -147,16 +152,18 @@ impl TestFrame {
 
     fn check_ends(&self) -> Result<()> {
         match &self.content {
-            Content::Ethernet => Ok(()),
-            Content::Ipv4(flow) => self.check_ip(flow, |ip| (ip.into(), is_test_v4(ip))),
-            Content::Ipv6(flow) => self.check_ip(flow, |ip| (ip.into(), is_test_v6(ip))),
-            Content::DecNet(ends) => {
+            TestFrameContent::Ethernet => Ok(()),
+            TestFrameContent::Ipv4(flow) => self.check_ip(flow, |ip| (ip.into(), is_test_v4(ip))),
+            TestFrameContent::Ipv6(flow) => self.check_ip(flow, |ip| (ip.into(), is_test_v6(ip))),
+            TestFrameContent::DecNet(ends) => {
                 check_both(ends, |address| address.is_valid(), "DECnet address")
             }
-            Content::AppleTalk(ends) => {
+            TestFrameContent::AppleTalk(ends) => {
                 check_both(ends, |address| address.is_valid(), "AppleTalk address")
             }
-            Content::Ipx(_, ends) => check_both(ends, |address| address.is_valid(), "IPX address"),
+            TestFrameContent::Ipx(_, ends) => {
+                check_both(ends, |address| address.is_valid(), "IPX address")
+            }
         }
     }
 
@@ -203,10 +210,10 @@ fn check_both<A: std::fmt::Debug>(
     Ok(())
 }
 
-const fn protocol_number(transport: Transport) -> u8 {
+const fn protocol_number(transport: TestFrameTransport) -> u8 {
     match transport {
-        Transport::Tcp => 6,
-        Transport::Udp => 17,
+        TestFrameTransport::Tcp => 6,
+        TestFrameTransport::Udp => 17,
     }
 }
 
@@ -232,12 +239,12 @@ fn write_transport<A>(bytes: &mut Vec<u8>, flow: &IpFlow<A>, length: u16) -> usi
     bytes.extend_from_slice(&flow.ports.source.to_be_bytes());
     bytes.extend_from_slice(&flow.ports.destination.to_be_bytes());
     match flow.transport {
-        Transport::Udp => {
+        TestFrameTransport::Udp => {
             bytes.extend_from_slice(&length.to_be_bytes());
             bytes.extend_from_slice(&[0, 0]);
         }
         // Sequence and acknowledgement 1, five words, ACK, window 65,535, no checksum yet.
-        Transport::Tcp => {
+        TestFrameTransport::Tcp => {
             bytes.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0])
         }
     }
@@ -245,30 +252,30 @@ fn write_transport<A>(bytes: &mut Vec<u8>, flow: &IpFlow<A>, length: u16) -> usi
 }
 
 /// Fills in the checksums of a frame of flow 0.
-fn fill_sums(bytes: &mut [u8], content: &Content, places: &Places) {
+fn fill_sums(bytes: &mut [u8], content: &TestFrameContent, places: &Places) {
     let (addresses_at, transport) = match content {
-        Content::Ipv4(flow) => {
+        TestFrameContent::Ipv4(flow) => {
             let sum = Sum::from_bytes(&bytes[places.network..places.network + 20]).checksum();
-            put(bytes, places.network + 10, sum);
+            write_be_u16(bytes, places.network + 10, sum);
             (places.network + 12, flow.transport)
         }
-        Content::Ipv6(flow) => (places.network + 8, flow.transport),
+        TestFrameContent::Ipv6(flow) => (places.network + 8, flow.transport),
         _ => return,
     };
     let Some(at) = places.transport else { return };
     // Pseudo-header: both addresses, the length and the protocol (RFC 768, RFC 8200 §8.1).
     let length = (bytes.len() - at) as u16;
     let sum = Sum::from_bytes(&bytes[addresses_at..])
-        .plus(Sum::of_u16(length))
-        .plus(Sum::of_u16(protocol_number(transport).into()))
+        .add_sum(Sum::of_u16(length))
+        .add_sum(Sum::of_u16(protocol_number(transport).into()))
         .checksum();
     match transport {
         // 0 means no checksum (RFC 768).
-        Transport::Udp => put(bytes, at + 6, if sum == 0 { 0xffff } else { sum }),
-        Transport::Tcp => put(bytes, at + 16, sum),
+        TestFrameTransport::Udp => write_be_u16(bytes, at + 6, if sum == 0 { 0xffff } else { sum }),
+        TestFrameTransport::Tcp => write_be_u16(bytes, at + 16, sum),
     }
 }
 
-fn put(bytes: &mut [u8], at: usize, word: u16) {
+fn write_be_u16(bytes: &mut [u8], at: usize, word: u16) {
     bytes[at..at + 2].copy_from_slice(&word.to_be_bytes());
 }

@@ -44,7 +44,7 @@ impl DecNetAddress {
         Ends { source: Self { area: 1, node: 2 }, destination: Self { area: 2, node: 2 } };
 
     /// The 16-bit address: area in the upper six bits.
-    pub const fn bits(self) -> u16 {
+    pub const fn address_bits(self) -> u16 {
         (self.area as u16) << 10 | self.node & 0x3ff
     }
 
@@ -54,8 +54,8 @@ impl DecNetAddress {
     }
 
     /// MAC address of the node's interface: aa:00:04:00 and its 16-bit address.
-    pub const fn mac(self) -> Mac {
-        let [low, high] = self.bits().to_le_bytes();
+    pub const fn mac_address(self) -> Mac {
+        let [low, high] = self.address_bits().to_le_bytes();
         Mac([0xaa, 0x00, 0x04, 0x00, low, high])
     }
 
@@ -78,9 +78,9 @@ impl DecNetAddress {
 pub(super) fn write_data(bytes: &mut Vec<u8>, ends: Ends<DecNetAddress>, rest: u16) {
     bytes.extend_from_slice(&(rest - 2).to_le_bytes());
     bytes.extend_from_slice(&[LONG_FLAGS, 0, 0]);
-    bytes.extend_from_slice(&ends.destination.mac().0);
+    bytes.extend_from_slice(&ends.destination.mac_address().0);
     bytes.extend_from_slice(&[0, 0]);
-    bytes.extend_from_slice(&ends.source.mac().0);
+    bytes.extend_from_slice(&ends.source.mac_address().0);
     bytes.extend_from_slice(&[0, 0, 0, 0]);
     bytes.push(SEGMENT_FLAGS);
     for number in [1_u16, 1, 1] {
@@ -96,15 +96,15 @@ pub fn endnode_hello(
     timer_s: u16,
     tags: Tags,
 ) -> Vec<u8> {
-    let mut bytes = ether::head(ALL_ROUTERS, node.mac(), tags);
+    let mut bytes = ether::frame_head(ALL_ROUTERS, node.mac_address(), tags);
     bytes.extend_from_slice(&DECNET.to_be_bytes());
     bytes.extend_from_slice(&34_u16.to_le_bytes());
     bytes.extend_from_slice(&[HELLO_FLAGS, 2, 0, 0]);
-    bytes.extend_from_slice(&node.mac().0);
+    bytes.extend_from_slice(&node.mac_address().0);
     bytes.push(3);
     bytes.extend_from_slice(&BLOCK_BYTES.to_le_bytes());
     bytes.extend_from_slice(&[0; 9]);
-    bytes.extend_from_slice(&router.map_or([0; 6], |router| router.mac().0));
+    bytes.extend_from_slice(&router.map_or([0; 6], |router| router.mac_address().0));
     bytes.extend_from_slice(&timer_s.to_le_bytes());
     bytes.extend_from_slice(&[0, 2, 0xaa, 0xaa]);
     ether::padded(bytes)

@@ -53,7 +53,7 @@ impl Tag {
         Self { id, priority: 0, drop_eligible: false }
     }
 
-    pub(super) const fn word(self) -> u16 {
+    pub(super) const fn tci_word(self) -> u16 {
         (self.priority as u16) << 13 | (self.drop_eligible as u16) << 12 | self.id & 0x0fff
     }
 
@@ -81,7 +81,7 @@ pub enum Tags {
 
 impl Tags {
     /// Bytes of the tags in a frame.
-    pub const fn bytes(self) -> u32 {
+    pub const fn len_bytes(self) -> u32 {
         match self {
             Self::None => 0,
             Self::Single(_) => 4,
@@ -101,13 +101,13 @@ impl Tags {
 }
 
 /// Writes the start of a frame up to its type or length: addresses and tags.
-pub(super) fn head(destination: Mac, source: Mac, tags: Tags) -> Vec<u8> {
+pub(super) fn frame_head(destination: Mac, source: Mac, tags: Tags) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(64);
     bytes.extend_from_slice(&destination.0);
     bytes.extend_from_slice(&source.0);
     let mut tag = |kind: u16, tag: Tag| {
         bytes.extend_from_slice(&kind.to_be_bytes());
-        bytes.extend_from_slice(&tag.word().to_be_bytes());
+        bytes.extend_from_slice(&tag.tci_word().to_be_bytes());
     };
     match tags {
         Tags::None => {}
@@ -141,19 +141,19 @@ impl<'a> Ether<'a> {
     /// Parses a frame; `None` when it is cut, or has three tags or two of the same kind.
     pub(super) fn parse(frame: &'a [u8]) -> Option<Self> {
         let (source, rest) = frame.get(6..)?.split_first_chunk()?;
-        let (mut kind, mut body) = word(rest)?;
+        let (mut kind, mut body) = split_be_u16(rest)?;
         let mut tags = Tags::None;
         if kind == SERVICE_VLAN {
-            let (outer, rest) = word(body)?;
-            let (VLAN, rest) = word(rest)? else { return None };
-            let (inner, rest) = word(rest)?;
+            let (outer, rest) = split_be_u16(body)?;
+            let (VLAN, rest) = split_be_u16(rest)? else { return None };
+            let (inner, rest) = split_be_u16(rest)?;
             let (outer, inner) = (Tag::from_word(outer), Tag::from_word(inner));
             tags = Tags::Double { outer, inner };
-            (kind, body) = word(rest)?;
+            (kind, body) = split_be_u16(rest)?;
         } else if kind == VLAN {
-            let (tag, rest) = word(body)?;
+            let (tag, rest) = split_be_u16(body)?;
             tags = Tags::Single(Tag::from_word(tag));
-            (kind, body) = word(rest)?;
+            (kind, body) = split_be_u16(rest)?;
         }
         if kind == VLAN || kind == SERVICE_VLAN {
             return None;
@@ -162,18 +162,18 @@ impl<'a> Ether<'a> {
     }
 
     /// Bytes that the length field covers, if the frame has one.
-    pub(super) fn llc(&self) -> Option<&'a [u8]> {
+    pub(super) fn llc_bytes(&self) -> Option<&'a [u8]> {
         (self.kind < TYPE_MIN).then(|| self.body.get(..usize::from(self.kind)))?
     }
 
     /// Bytes after an LLC and SNAP header of `kind`.
-    pub(super) fn snap(&self, kind: [u8; 5]) -> Option<&'a [u8]> {
-        self.llc()?.strip_prefix(&LLC_SNAP)?.strip_prefix(&kind)
+    pub(super) fn snap_payload(&self, kind: [u8; 5]) -> Option<&'a [u8]> {
+        self.llc_bytes()?.strip_prefix(&LLC_SNAP)?.strip_prefix(&kind)
     }
 }
 
 /// Splits off a 16-bit number in network byte order.
-pub(super) fn word(bytes: &[u8]) -> Option<(u16, &[u8])> {
+pub(super) fn split_be_u16(bytes: &[u8]) -> Option<(u16, &[u8])> {
     let (word, rest) = bytes.split_first_chunk()?;
     Some((u16::from_be_bytes(*word), rest))
 }
@@ -188,7 +188,7 @@ mod tests {
     fn tagged() -> (Tags, Vec<u8>) {
         let outer = Tag { id: 100, priority: 5, drop_eligible: true };
         let tags = Tags::Double { outer, inner: Tag::from_id(4094) };
-        let mut bytes = head(A, B, tags);
+        let mut bytes = frame_head(A, B, tags);
         bytes.extend_from_slice(&[0x88, 0xb5, 7]);
         (tags, bytes)
     }
@@ -214,10 +214,13 @@ mod tests {
 
     #[test]
     fn a_length_beyond_the_frame_is_no_llc() {
-        let mut bytes = head(A, B, Tags::None);
+        let mut bytes = frame_head(A, B, Tags::None);
         bytes.extend_from_slice(&[0, 8, 0xaa, 0xaa, 3, 8, 0, 7, 0x80, 0x9b]);
-        assert_eq!(Ether::parse(&bytes).and_then(|ether| ether.snap(SNAP_DDP)), Some(&[][..]));
+        assert_eq!(
+            Ether::parse(&bytes).and_then(|ether| ether.snap_payload(SNAP_DDP)),
+            Some(&[][..])
+        );
         bytes[13] = 9;
-        assert!(Ether::parse(&bytes).expect("a frame").llc().is_none());
+        assert!(Ether::parse(&bytes).expect("a frame").llc_bytes().is_none());
     }
 }

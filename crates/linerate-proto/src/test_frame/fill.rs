@@ -9,7 +9,7 @@ use crate::frame::checksum::Sum;
 /// Varying fields have the values of the frame's flow. The header checksum is updated by the
 /// difference (RFC 1624 equation 3). The balance word compensates the changes of fields and
 /// signature; a signature at an odd distance from it is byte-swapped in the checksum's words.
-pub fn fill(template: &FrameTemplate, signature: Signature) -> Vec<u8> {
+pub fn fill_frame(template: &FrameTemplate, signature: Signature) -> Vec<u8> {
     let mut bytes = template.bytes.clone();
     let flow = template.flow_of(signature.sequence);
     let (mut header, mut transport) = (Sum::default(), Sum::default());
@@ -23,15 +23,15 @@ pub fn fill(template: &FrameTemplate, signature: Signature) -> Vec<u8> {
             bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
         }
         let difference = sum_change(field.base, value);
-        header = if field.in_header_sum { header.plus(difference) } else { header };
-        transport = if field.in_transport_sum { transport.plus(difference) } else { transport };
+        header = if field.in_header_sum { header.add_sum(difference) } else { header };
+        transport = if field.in_transport_sum { transport.add_sum(difference) } else { transport };
     }
     let at = template.signature_at();
     bytes[at..].copy_from_slice(&signature.to_bytes());
     if let Some(sum) = template.header_sum {
         let at = usize::from(sum.at);
         let old = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
-        let new = header.plus(Sum::of_u16(!old)).checksum();
+        let new = header.add_sum(Sum::of_u16(!old)).checksum();
         bytes[at..at + 2].copy_from_slice(&new.to_be_bytes());
     }
     if let Some(balance) = template.balance_at {
@@ -41,8 +41,8 @@ pub fn fill(template: &FrameTemplate, signature: Signature) -> Vec<u8> {
         let signed = Sum::from_bytes(&signature.to_bytes()).folded();
         let is_odd = (template.signature_at() - at) % 2 == 1;
         let signed = if is_odd { signed.swap_bytes() } else { signed };
-        let difference = transport.plus(Sum::of_u16(signed)).folded();
-        let new = Sum::of_u16(old).plus(Sum::of_u16(!difference)).folded();
+        let difference = transport.add_sum(Sum::of_u16(signed)).folded();
+        let new = Sum::of_u16(old).add_sum(Sum::of_u16(!difference)).folded();
         bytes[at..at + 2].copy_from_slice(&new.to_be_bytes());
     }
     bytes
@@ -50,7 +50,7 @@ pub fn fill(template: &FrameTemplate, signature: Signature) -> Vec<u8> {
 
 /// Difference of a checksum's sum when `old` becomes `new`.
 fn sum_change(old: u32, new: u32) -> Sum {
-    Sum::of_u64(u64::from(!old)).plus(Sum::of_u64(u64::from(new)))
+    Sum::of_u64(u64::from(!old)).add_sum(Sum::of_u64(u64::from(new)))
 }
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ mod tests {
             balance_at: Some(4),
         };
         let signature = Signature { trial: 0, stream: 0, sequence: 0x5555 - 0x3285, stamp: 0 };
-        let frame = fill(&template, signature);
+        let frame = fill_frame(&template, signature);
         assert_eq!(frame[..4], [0x55, 0x55, 0xdd, 0x2f]);
         // The balance word falls by what the others grow: 22d0 of the field and 22d0 of the number
         // in the signature, 0 - 45a0 = ba5f in one's complement.

@@ -67,7 +67,7 @@ impl Field {
 
 impl Flows {
     /// One flow: every frame has the same addresses and ports.
-    pub const fn one() -> Self {
+    pub const fn single_flow() -> Self {
         Self { count: 1, vary: Vec::new(), shuffled: false }
     }
 
@@ -84,7 +84,7 @@ impl Flows {
     }
 
     /// Ports for these flows: where a port varies, the first one of its range in RFC 4814 §4.5.
-    pub fn ports(&self, ports: Ends<u16>) -> Ends<u16> {
+    pub fn first_ports(&self, ports: Ends<u16>) -> Ends<u16> {
         let varies = |field| self.vary.iter().any(|vary| vary.field == field);
         Ends {
             source: if varies(Field::SourcePort) { PORTS_RFC4814.source } else { ports.source },
@@ -98,7 +98,7 @@ impl Flows {
 
     /// Checks that the values give enough combinations, and that all counts are within their
     /// limits.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(super) fn check_limits(&self) -> Result<()> {
         if !(1..=FLOWS_MAX).contains(&self.count) {
             return Err(TestFrameError::FlowCount(self.count));
         }

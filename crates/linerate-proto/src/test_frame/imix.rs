@@ -152,7 +152,7 @@ impl Mix {
         &self.lengths
     }
 
-    /// Index of each frame's length, repeated, for `FrameLoad::mix`.
+    /// Index of each frame's length, repeated, for `FrameLoad::parse_mix`.
     pub fn pattern(&self) -> &[u8] {
         &self.pattern
     }
@@ -215,17 +215,17 @@ impl fmt::Display for Mix {
 mod tests {
     use super::*;
 
-    fn mix(text: &str) -> Mix {
+    fn parse_mix(text: &str) -> Mix {
         Mix::parse(text, FrameLen::from_bytes(1518).ok()).expect(text)
     }
 
-    fn bytes(mix: &Mix) -> Vec<u32> {
+    fn pattern_lengths(mix: &Mix) -> Vec<u32> {
         mix.pattern().iter().map(|index| mix.lengths()[usize::from(*index)].bytes()).collect()
     }
 
     #[test]
     fn simple_imix_has_a_mean_of_361_83_bytes() {
-        let mix = mix("simple");
+        let mix = parse_mix("simple");
         // (7 x 64 + 4 x 594 + 1518) / 12 = 4342 / 12.
         assert!((mix.mean_bytes() - 4342.0 / 12.0).abs() < 1e-9);
         assert_eq!(mix.to_string(), "64:7,594:4,1518:1");
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn shares_are_spread_evenly() {
         // After k frames, a length of share s has come k s / 12 times, within one.
-        let mix = mix("64:7,594:4,1518:1");
+        let mix = parse_mix("64:7,594:4,1518:1");
         for frames in 1..=12 {
             for (index, share) in [7.0, 4.0, 1.0].into_iter().enumerate() {
                 let seen =
@@ -248,17 +248,20 @@ mod tests {
 
     #[test]
     fn common_factors_go() {
-        assert_eq!(mix("64:700,594:400,1518:100"), mix("simple"));
-        assert_eq!(bytes(&mix("128:5")), [128]);
+        assert_eq!(parse_mix("64:700,594:400,1518:100"), parse_mix("simple"));
+        assert_eq!(pattern_lengths(&parse_mix("128:5")), [128]);
     }
 
     #[test]
     fn a_genome_keeps_its_order() {
-        assert_eq!(bytes(&mix("aadbf")), [64, 64, 512, 128, 1280]);
-        assert_eq!(mix("aadbf").lengths().len(), 4);
-        assert_eq!(bytes(&mix("bcefghiz")), [128, 256, 1024, 1280, 1518, 2112, 9000, 1518]);
+        assert_eq!(pattern_lengths(&parse_mix("aadbf")), [64, 64, 512, 128, 1280]);
+        assert_eq!(parse_mix("aadbf").lengths().len(), 4);
+        assert_eq!(
+            pattern_lengths(&parse_mix("bcefghiz")),
+            [128, 256, 1024, 1280, 1518, 2112, 9000, 1518]
+        );
         // g and z are one length here: one template.
-        assert_eq!(mix("gz").lengths().len(), 1);
+        assert_eq!(parse_mix("gz").lengths().len(), 1);
     }
 
     #[test]
@@ -290,7 +293,7 @@ mod tests {
         assert_eq!(single.with_one_in(100).expect("fits").len(), 100);
         assert_eq!((single.with_one_in(1025), single.with_one_in(1)), (None, None));
         // 99 = 3 x 33 and 12 = 3 x 4: after 4 rounds of 100 both end together.
-        let pattern = mix("simple").with_one_in(100).expect("fits");
+        let pattern = parse_mix("simple").with_one_in(100).expect("fits");
         assert_eq!(pattern.len(), 400);
         let count = |number| pattern.iter().filter(|entry| **entry == number).count();
         // 396 frames of 12 shares: 33 x 7, 33 x 4, 33 x 1.

@@ -97,7 +97,7 @@ pub(super) fn find_packet<'a>(ether: &Ether<'a>) -> Option<(IpxFraming, &'a [u8]
     if ether.kind == IPX {
         return Some((IpxFraming::EthernetII, ether.body));
     }
-    let packet = ether.llc()?;
+    let packet = ether.llc_bytes()?;
     packet.starts_with(&[0xff, 0xff]).then_some((IpxFraming::Raw8023, packet))
 }
 
@@ -116,14 +116,14 @@ impl IpxRouter {
     /// RIP update with its networks, to be sent every 60 s.
     pub fn update(&self, tags: Tags) -> Vec<u8> {
         let to = IpxAddress { network: self.address.network, node: Mac::BROADCAST };
-        self.frame(to, RIP_SOCKET, &self.networks, tags)
+        self.rip_response(to, RIP_SOCKET, &self.networks, tags)
     }
 
     /// Answer to a RIP request for one of its networks, or for all.
     pub(super) fn answer(&self, ether: &Ether<'_>) -> Option<Vec<u8>> {
         let (framing, packet) = find_packet(ether)?;
         let (header, body) = Header::parse(packet)?;
-        let (operation, entries) = ether::word(body)?;
+        let (operation, entries) = ether::split_be_u16(body)?;
         let is_request = operation == REQUEST && header.sockets.destination == RIP_SOCKET;
         let from_here = header.ends.source.node == self.address.node;
         if framing != self.framing || !is_request || from_here {
@@ -140,14 +140,15 @@ impl IpxRouter {
         let networks = networks.filter(|network| all || wanted.contains(network));
         let known: Vec<u32> = networks.collect();
         let to = IpxAddress { network: self.address.network, node: ether.source };
-        (!known.is_empty()).then(|| self.frame(to, header.sockets.source, &known, ether.tags))
+        (!known.is_empty())
+            .then(|| self.rip_response(to, header.sockets.source, &known, ether.tags))
     }
 
-    fn frame(&self, to: IpxAddress, socket: u16, networks: &[u32], tags: Tags) -> Vec<u8> {
+    fn rip_response(&self, to: IpxAddress, socket: u16, networks: &[u32], tags: Tags) -> Vec<u8> {
         let networks = &networks[..networks.len().min(ENTRIES_MAX)];
         // At most 30 + 2 + 50 x 8 bytes.
         let length = (HEADER_BYTES + 2 + 8 * networks.len()) as u16;
-        let mut bytes = ether::head(to.node, self.address.node, tags);
+        let mut bytes = ether::frame_head(to.node, self.address.node, tags);
         let kind = match self.framing {
             IpxFraming::EthernetII => IPX,
             IpxFraming::Raw8023 => length.min(LENGTH_MAX),

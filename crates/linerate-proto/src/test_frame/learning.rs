@@ -16,9 +16,9 @@ impl TestFrame {
         let stations = if self.destination.is_group() { 0 } else { stations };
         let (first, tags) = (self.destination, self.tags);
         (0..stations).map(move |index| {
-            let mut bytes = ether::head(Mac::BROADCAST, first.plus(index), tags);
+            let mut bytes = ether::frame_head(Mac::BROADCAST, first.plus_offset(index), tags);
             bytes.extend_from_slice(&ether::EXPERIMENTAL.to_be_bytes());
-            bytes.resize(60 + tags.bytes() as usize, 0);
+            bytes.resize(60 + tags.len_bytes() as usize, 0);
             bytes
         })
     }

@@ -25,14 +25,14 @@ impl Mac {
 
     /// The address plus `offset` in its low 32 bits, which wrap.
     #[must_use]
-    pub const fn plus(self, offset: u32) -> Self {
+    pub const fn plus_offset(self, offset: u32) -> Self {
         let [a, b, low @ ..] = self.0;
         let [c, d, e, f] = u32::from_be_bytes(low).wrapping_add(offset).to_be_bytes();
         Self([a, b, c, d, e, f])
     }
 
     /// Low 32 bits of the address.
-    pub const fn low(self) -> u32 {
+    pub const fn low_u32(self) -> u32 {
         let [_, _, low @ ..] = self.0;
         u32::from_be_bytes(low)
     }
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn counting_stays_in_the_low_32_bits() {
         let mac = Mac([2, 3, 0xff, 0xff, 0xff, 0xff]);
-        assert_eq!(mac.plus(1), Mac([2, 3, 0, 0, 0, 0]));
-        assert_eq!(mac.low(), u32::MAX);
+        assert_eq!(mac.plus_offset(1), Mac([2, 3, 0, 0, 0, 0]));
+        assert_eq!(mac.low_u32(), u32::MAX);
     }
 }

@@ -22,20 +22,23 @@ mod neighbours;
 mod spec;
 mod varying;
 
-pub use appletalk::{ALL_NODES as APPLETALK_ALL_NODES, AppleTalkAddress, probe as aarp_probe};
+pub use appletalk::{
+    ALL_NODES as APPLETALK_ALL_NODES, AppleTalkAddress, probe_frame as aarp_probe,
+};
 pub use decnet::{ALL_ROUTERS as DECNET_ALL_ROUTERS, DecNetAddress, endnode_hello};
 pub use ends::{Ends, PORTS_RFC2544, PORTS_RFC4814, PORTS_RFC4814_LAST};
 pub use error::TestFrameError;
 pub use ether::{Tag, Tags};
-pub use fill::fill;
+pub use fill::fill_frame;
 pub use flows::{FLOWS_MAX, Field, Flows, Vary};
 pub use foreign::ForeignKind;
 pub use imix::{MIX_FRAMES_MAX, Mix, MixError, PATTERN_MAX};
 pub use ipx::{IpxAddress, IpxFraming, IpxRouter};
 pub use mac::{Mac, MacError};
 pub use neighbours::{
-    ANNOUNCEMENTS_MAX, Hosts, Neighbours, Stations, address_request, announced_mac,
+    ANNOUNCEMENTS_MAX, Neighbours, Stations, VirtualHostRange, address_request, announced_mac,
 };
 pub use spec::{
-    AddressRule, Content, IPV4_RFC2544, IPV6_RFC5180, IpFlow, Protocol, TestFrame, Transport,
+    AddressRule, IPV4_RFC2544, IPV6_RFC5180, IpFlow, TestFrame, TestFrameContent,
+    TestFrameProtocol, TestFrameTransport,
 };

@@ -89,20 +89,20 @@ const fn group_mac(group: Ipv6Addr) -> Mac {
 }
 
 /// A message between two stations.
-struct Message {
+struct NdpMessage {
     kind: Icmpv6Type,
     from: (Mac, Ipv6Addr),
     to: (Mac, Ipv6Addr),
     target: Ipv6Addr,
 }
 
-impl Message {
-    fn frame(self, tags: Tags) -> Vec<u8> {
+impl NdpMessage {
+    fn frame_bytes(self, tags: Tags) -> Vec<u8> {
         let option = match self.kind {
             Icmpv6Type::NeighborSolicitation => NdpOptionType::SOURCE_LINK_LAYER_ADDRESS,
             _ => NdpOptionType::TARGET_LINK_LAYER_ADDRESS,
         };
-        let mut bytes = ether::head(self.to.0, self.from.0, tags);
+        let mut bytes = ether::frame_head(self.to.0, self.from.0, tags);
         bytes.extend_from_slice(&IPV6.to_be_bytes());
         // The option's length is in units of 8 bytes.
         let body = [&self.target.octets()[..], &[option.0, 1], &self.from.0.0].concat();
@@ -127,18 +127,18 @@ pub(super) fn solicited_advertisement(asked: &Neighbour, ether: &Ether<'_>, mac:
     }
     let from = (mac, asked.target);
     let to = (asked.option.unwrap_or(ether.source), asked.source);
-    Message { kind: advertisement(true), from, to, target: asked.target }.frame(ether.tags)
+    NdpMessage { kind: advertisement(true), from, to, target: asked.target }.frame_bytes(ether.tags)
 }
 
 /// Unsolicited advertisement of `address` to all nodes (RFC 4861 §7.2.6).
 pub(super) fn announcement(mac: Mac, address: Ipv6Addr, tags: Tags) -> Vec<u8> {
     let to = (group_mac(ALL_NODES), ALL_NODES);
     let from = (mac, address);
-    Message { kind: advertisement(false), from, to, target: address }.frame(tags)
+    NdpMessage { kind: advertisement(false), from, to, target: address }.frame_bytes(tags)
 }
 
 /// Solicitation for the MAC address of `target`.
 pub(super) fn request(from: (Mac, Ipv6Addr), target: Ipv6Addr, tags: Tags) -> Vec<u8> {
     let to = (group_mac(solicited_node(target)), solicited_node(target));
-    Message { kind: Icmpv6Type::NeighborSolicitation, from, to, target }.frame(tags)
+    NdpMessage { kind: Icmpv6Type::NeighborSolicitation, from, to, target }.frame_bytes(tags)
 }

@@ -25,7 +25,7 @@ const UPDATE: Duration = Duration::from_secs(60);
 
 /// Virtual hosts with consecutive addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hosts {
+pub struct VirtualHostRange {
     /// Address of the first host; of IPv6 the low 32 bits are incremented.
     pub first: IpAddr,
     /// Number of hosts.
@@ -37,9 +37,9 @@ pub struct Hosts {
     pub own_macs: bool,
 }
 
-impl Hosts {
+impl VirtualHostRange {
     /// A single host.
-    pub const fn one(address: IpAddr, mac: Mac) -> Self {
+    pub const fn single_host(address: IpAddr, mac: Mac) -> Self {
         Self { first: address, count: 1, mac, own_macs: false }
     }
 
@@ -54,11 +54,11 @@ impl Hosts {
             }
             _ => return None,
         };
-        (index < self.count).then(|| self.mac(index))
+        (index < self.count).then(|| self.host_mac(index))
     }
 
-    const fn mac(&self, index: u32) -> Mac {
-        self.mac.plus(if self.own_macs { index } else { 0 })
+    const fn host_mac(&self, index: u32) -> Mac {
+        self.mac.plus_offset(if self.own_macs { index } else { 0 })
     }
 
     /// ARP or neighbour announcement of host `index`.
@@ -66,11 +66,11 @@ impl Hosts {
         match self.first {
             IpAddr::V4(first) => {
                 let address = Ipv4Addr::from_bits(first.to_bits().wrapping_add(index));
-                arp::request((self.mac(index), address), address, tags)
+                arp::request((self.host_mac(index), address), address, tags)
             }
             IpAddr::V6(first) => {
                 let address = Ipv6Addr::from_bits(first.to_bits().wrapping_add(index.into()));
-                ndp::announcement(self.mac(index), address, tags)
+                ndp::announcement(self.host_mac(index), address, tags)
             }
         }
     }
@@ -82,7 +82,7 @@ pub struct Stations {
     /// VLAN tags of unsolicited frames; an answer has those of its request.
     pub tags: Tags,
     /// Hosts of IPv4 and IPv6.
-    pub hosts: Vec<Hosts>,
+    pub hosts: Vec<VirtualHostRange>,
     /// Interval of each host's announcements; none when `None`.
     pub announce_every: Option<Duration>,
     /// End nodes of DECnet, whose MAC addresses are derived from these addresses.
@@ -122,7 +122,7 @@ impl Neighbours {
         if let Some(arp) = arp::parse(&ether) {
             let mac = self.mac_of(arp::requested(&arp)?.into())?;
             // A host's announcement can come back through the device; it is no request.
-            return (arp.sender_mac != mac.0).then(|| arp::reply(&arp, mac, ether.tags));
+            return (arp.sender_mac != mac.0).then(|| arp::reply_frame(&arp, mac, ether.tags));
         }
         if let Some(asked) = Neighbour::parse(&ether) {
             let mac = self.mac_of(asked.requested()?.into())?;
@@ -143,7 +143,7 @@ impl Neighbours {
             return None;
         }
         let answer = Aarp { function: appletalk::RESPONSE, source, destination: asked.source };
-        Some(answer.frame(asked.source.0, tags))
+        Some(answer.frame_bytes(asked.source.0, tags))
     }
 
     fn mac_of(&self, address: IpAddr) -> Option<Mac> {
@@ -195,7 +195,7 @@ impl Neighbours {
             self.stations
                 .appletalk
                 .iter()
-                .map(|(mac, node)| appletalk::probe(*mac, *node, self.stations.tags)),
+                .map(|(mac, node)| appletalk::probe_frame(*mac, *node, self.stations.tags)),
         );
         hosts
             .chain(nodes)

@@ -25,7 +25,7 @@ pub struct TestFrame {
     /// VLAN tags of the frame.
     pub tags: Tags,
     /// Protocol and addresses of the payload.
-    pub content: Content,
+    pub content: TestFrameContent,
     /// Fields that differ from flow to flow.
     pub flows: Flows,
     /// Allowed IP addresses.
@@ -34,15 +34,16 @@ pub struct TestFrame {
 
 impl TestFrame {
     /// A frame without tags, of one flow, with only addresses of test networks allowed.
-    pub fn new(len: FrameLen, destination: Mac, source: Mac, content: Content) -> Self {
-        let (tags, flows, addresses) = (Tags::None, Flows::one(), AddressRule::TestNetworks);
+    pub fn new(len: FrameLen, destination: Mac, source: Mac, content: TestFrameContent) -> Self {
+        let (tags, flows, addresses) =
+            (Tags::None, Flows::single_flow(), AddressRule::TestNetworks);
         Self { len, destination, source, tags, content, flows, addresses }
     }
 
     /// A broadcast frame that no router has to process (RFC 2544 §11.1): EtherType 0x88b5. By that
     /// section 1 in 100 frames of the load is one.
     pub fn broadcast(len: FrameLen, source: Mac) -> Self {
-        Self::new(len, Mac::BROADCAST, source, Content::Ethernet)
+        Self::new(len, Mac::BROADCAST, source, TestFrameContent::Ethernet)
     }
 }
 
@@ -58,7 +59,7 @@ pub enum AddressRule {
 
 /// Payload protocol of a test frame, with its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum TestFrameContent {
     /// Only filler, with EtherType 0x88b5: for bridges.
     Ethernet,
     /// UDP or TCP over IPv4.
@@ -79,7 +80,7 @@ pub struct IpFlow<A> {
     /// Addresses of flow 0.
     pub ends: Ends<A>,
     /// Transport protocol.
-    pub transport: Transport,
+    pub transport: TestFrameTransport,
     /// Ports of flow 0.
     pub ports: Ends<u16>,
     /// Differentiated services code point, 0 to 63 (RFC 2474).
@@ -88,7 +89,7 @@ pub struct IpFlow<A> {
 
 /// Transport protocol of an IP test frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
+pub enum TestFrameTransport {
     /// A UDP datagram.
     Udp,
     /// A TCP segment with ACK set, of no connection.
@@ -106,7 +107,7 @@ pub const IPV6_RFC5180: Ends<Ipv6Addr> = Ends {
 
 /// Payload protocols of test frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Protocol {
+pub enum TestFrameProtocol {
     /// UDP over IPv4.
     Ipv4Udp,
     /// UDP over IPv6.
@@ -127,7 +128,7 @@ pub enum Protocol {
     Ipx,
 }
 
-impl From<BenchProtocol> for Protocol {
+impl From<BenchProtocol> for TestFrameProtocol {
     /// The protocol of a plan; its IPX is that in Ethernet II frames.
     fn from(protocol: BenchProtocol) -> Self {
         match protocol {
@@ -143,7 +144,7 @@ impl From<BenchProtocol> for Protocol {
     }
 }
 
-impl Protocol {
+impl TestFrameProtocol {
     /// All nine protocols.
     pub const ALL: [Self; 9] = [
         Self::Ipv4Udp,
@@ -199,37 +200,53 @@ impl Protocol {
     }
 }
 
-impl Content {
+impl TestFrameContent {
     /// Payload of a protocol, with the addresses and ports of the standards.
-    pub const fn from_protocol(protocol: Protocol) -> Self {
-        const fn ip<A: Copy>(ends: Ends<A>, transport: Transport) -> IpFlow<A> {
+    pub const fn from_protocol(protocol: TestFrameProtocol) -> Self {
+        const fn ip_flow<A: Copy>(ends: Ends<A>, transport: TestFrameTransport) -> IpFlow<A> {
             IpFlow { ends, transport, ports: PORTS_RFC2544, dscp: 0 }
         }
         match protocol {
-            Protocol::Ipv4Udp => Self::Ipv4(ip(IPV4_RFC2544, Transport::Udp)),
-            Protocol::Ipv4Tcp => Self::Ipv4(ip(IPV4_RFC2544, Transport::Tcp)),
-            Protocol::Ipv6Udp => Self::Ipv6(ip(IPV6_RFC5180, Transport::Udp)),
-            Protocol::Ipv6Tcp => Self::Ipv6(ip(IPV6_RFC5180, Transport::Tcp)),
-            Protocol::Ethernet => Self::Ethernet,
-            Protocol::DecNet => Self::DecNet(DecNetAddress::TEST),
-            Protocol::AppleTalk => Self::AppleTalk(AppleTalkAddress::TEST),
-            Protocol::IpxRaw => Self::Ipx(IpxFraming::Raw8023, IpxAddress::TEST),
-            Protocol::Ipx => Self::Ipx(IpxFraming::EthernetII, IpxAddress::TEST),
+            TestFrameProtocol::Ipv4Udp => {
+                Self::Ipv4(ip_flow(IPV4_RFC2544, TestFrameTransport::Udp))
+            }
+            TestFrameProtocol::Ipv4Tcp => {
+                Self::Ipv4(ip_flow(IPV4_RFC2544, TestFrameTransport::Tcp))
+            }
+            TestFrameProtocol::Ipv6Udp => {
+                Self::Ipv6(ip_flow(IPV6_RFC5180, TestFrameTransport::Udp))
+            }
+            TestFrameProtocol::Ipv6Tcp => {
+                Self::Ipv6(ip_flow(IPV6_RFC5180, TestFrameTransport::Tcp))
+            }
+            TestFrameProtocol::Ethernet => Self::Ethernet,
+            TestFrameProtocol::DecNet => Self::DecNet(DecNetAddress::TEST),
+            TestFrameProtocol::AppleTalk => Self::AppleTalk(AppleTalkAddress::TEST),
+            TestFrameProtocol::IpxRaw => Self::Ipx(IpxFraming::Raw8023, IpxAddress::TEST),
+            TestFrameProtocol::Ipx => Self::Ipx(IpxFraming::EthernetII, IpxAddress::TEST),
         }
     }
 
     /// Protocol of the payload.
-    pub const fn protocol(&self) -> Protocol {
+    pub const fn protocol(&self) -> TestFrameProtocol {
         match self {
-            Self::Ethernet => Protocol::Ethernet,
-            Self::Ipv4(IpFlow { transport: Transport::Udp, .. }) => Protocol::Ipv4Udp,
-            Self::Ipv4(IpFlow { transport: Transport::Tcp, .. }) => Protocol::Ipv4Tcp,
-            Self::Ipv6(IpFlow { transport: Transport::Udp, .. }) => Protocol::Ipv6Udp,
-            Self::Ipv6(IpFlow { transport: Transport::Tcp, .. }) => Protocol::Ipv6Tcp,
-            Self::DecNet(_) => Protocol::DecNet,
-            Self::AppleTalk(_) => Protocol::AppleTalk,
-            Self::Ipx(IpxFraming::Raw8023, _) => Protocol::IpxRaw,
-            Self::Ipx(IpxFraming::EthernetII, _) => Protocol::Ipx,
+            Self::Ethernet => TestFrameProtocol::Ethernet,
+            Self::Ipv4(IpFlow { transport: TestFrameTransport::Udp, .. }) => {
+                TestFrameProtocol::Ipv4Udp
+            }
+            Self::Ipv4(IpFlow { transport: TestFrameTransport::Tcp, .. }) => {
+                TestFrameProtocol::Ipv4Tcp
+            }
+            Self::Ipv6(IpFlow { transport: TestFrameTransport::Udp, .. }) => {
+                TestFrameProtocol::Ipv6Udp
+            }
+            Self::Ipv6(IpFlow { transport: TestFrameTransport::Tcp, .. }) => {
+                TestFrameProtocol::Ipv6Tcp
+            }
+            Self::DecNet(_) => TestFrameProtocol::DecNet,
+            Self::AppleTalk(_) => TestFrameProtocol::AppleTalk,
+            Self::Ipx(IpxFraming::Raw8023, _) => TestFrameProtocol::IpxRaw,
+            Self::Ipx(IpxFraming::EthernetII, _) => TestFrameProtocol::Ipx,
         }
     }
 
@@ -237,13 +254,13 @@ impl Content {
     /// then often outside the ranges of RFC 4814; set them again where they vary.
     #[must_use]
     pub fn reversed(self) -> Self {
-        fn ip<A>(flow: IpFlow<A>) -> IpFlow<A> {
+        fn reversed_flow<A>(flow: IpFlow<A>) -> IpFlow<A> {
             IpFlow { ends: flow.ends.reversed(), ports: flow.ports.reversed(), ..flow }
         }
         match self {
             Self::Ethernet => Self::Ethernet,
-            Self::Ipv4(flow) => Self::Ipv4(ip(flow)),
-            Self::Ipv6(flow) => Self::Ipv6(ip(flow)),
+            Self::Ipv4(flow) => Self::Ipv4(reversed_flow(flow)),
+            Self::Ipv6(flow) => Self::Ipv6(reversed_flow(flow)),
             Self::DecNet(ends) => Self::DecNet(ends.reversed()),
             Self::AppleTalk(ends) => Self::AppleTalk(ends.reversed()),
             Self::Ipx(framing, ends) => Self::Ipx(framing, ends.reversed()),

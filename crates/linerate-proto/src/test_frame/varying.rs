@@ -7,7 +7,7 @@ use linerate_core::device::Varying;
 use super::ends::{Ends, PORTS_RFC4814, PORTS_RFC4814_LAST};
 use super::error::{Result, TestFrameError};
 use super::flows::Field;
-use super::spec::{AddressRule, Content, IpFlow, TestFrame};
+use super::spec::{AddressRule, IpFlow, TestFrame, TestFrameContent};
 
 /// Offsets of the headers in a frame.
 pub(super) struct Places {
@@ -19,33 +19,34 @@ pub(super) struct Places {
 
 /// Varying fields of a template.
 pub(super) fn varying_fields(frame: &TestFrame, places: &Places) -> Result<Vec<Varying>> {
-    frame.flows.check()?;
+    frame.flows.check_limits()?;
     let mut divisor = 1_u32;
     let mut all = Vec::new();
     for vary in &frame.flows.vary {
         // Values beyond the number of flows are never used.
         let count = vary.count.min(frame.flows.count);
-        all.push(Varying { divisor, count, ..field(frame, places, vary.field, count)? });
+        all.push(Varying { divisor, count, ..varying_field(frame, places, vary.field, count)? });
         divisor = divisor.saturating_mul(count);
     }
     Ok(all)
 }
 
 /// Offset, first value and range of a field; an error for values beyond its range.
-fn field(frame: &TestFrame, places: &Places, field: Field, count: u32) -> Result<Varying> {
+fn varying_field(frame: &TestFrame, places: &Places, field: Field, count: u32) -> Result<Varying> {
     let absent = || TestFrameError::NoField {
         field: field.name(),
         protocol: frame.content.protocol().name(),
     };
     let (at, width, base, last, sums) = match field {
-        Field::DestinationMac => (2, 4, frame.destination.low(), u32::MAX, (false, false)),
-        Field::SourceMac => (8, 4, frame.source.low(), u32::MAX, (false, false)),
+        Field::DestinationMac => (2, 4, frame.destination.low_u32(), u32::MAX, (false, false)),
+        Field::SourceMac => (8, 4, frame.source.low_u32(), u32::MAX, (false, false)),
         Field::SourceAddress | Field::DestinationAddress => {
             let is_source = field == Field::SourceAddress;
             address(frame, places, is_source).ok_or_else(absent)?
         }
         Field::SourcePort | Field::DestinationPort => {
-            let (ports, at) = ports(&frame.content).zip(places.transport).ok_or_else(absent)?;
+            let (ports, at) =
+                content_ports(&frame.content).zip(places.transport).ok_or_else(absent)?;
             let [(first, base, last), other] = port_ranges(ports);
             let (at, (first, base, last)) = match field {
                 Field::SourcePort => (at, (first, base, last)),
@@ -74,10 +75,10 @@ fn field(frame: &TestFrame, places: &Places, field: Field, count: u32) -> Result
     Ok(Varying { at, width, base, divisor: 1, count, in_header_sum, in_transport_sum })
 }
 
-fn ports(content: &Content) -> Option<Ends<u16>> {
+fn content_ports(content: &TestFrameContent) -> Option<Ends<u16>> {
     match content {
-        Content::Ipv4(flow) => Some(flow.ports),
-        Content::Ipv6(flow) => Some(flow.ports),
+        TestFrameContent::Ipv4(flow) => Some(flow.ports),
+        TestFrameContent::Ipv6(flow) => Some(flow.ports),
         _ => None,
     }
 }
@@ -98,13 +99,13 @@ type FieldRange = (usize, u8, u32, u32, (bool, bool));
 fn address(frame: &TestFrame, places: &Places, is_source: bool) -> Option<FieldRange> {
     let any = frame.addresses == AddressRule::Any;
     match &frame.content {
-        Content::Ipv4(IpFlow { ends, .. }) => {
+        TestFrameContent::Ipv4(IpFlow { ends, .. }) => {
             let base = if is_source { ends.source } else { ends.destination }.to_bits();
             let last = if any { u32::MAX } else { IPV4_LAST.to_bits() };
             let at = places.network + if is_source { 12 } else { 16 };
             Some((at, 4, base, last, (true, true)))
         }
-        Content::Ipv6(IpFlow { ends, .. }) => {
+        TestFrameContent::Ipv6(IpFlow { ends, .. }) => {
             let address = if is_source { ends.source } else { ends.destination };
             let [.., a, b, c, d] = address.octets();
             let at = places.network + if is_source { 8 + 12 } else { 24 + 12 };

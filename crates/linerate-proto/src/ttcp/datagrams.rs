@@ -33,19 +33,19 @@ pub const END_MARKS: TimedMarks = &[(0, MARK), (50, MARK), (100, MARK), (150, MA
 
 /// Marks before or after data, each to be sent at its time.
 #[derive(Clone, Copy, Debug)]
-pub struct Marks {
+pub struct TtcpMarks {
     from: MonoTime,
     left: TimedMarks,
 }
 
-impl Marks {
+impl TtcpMarks {
     /// Marks of which the first is sent at `from`.
     pub const fn new(from: MonoTime, left: TimedMarks) -> Self {
         Self { from, left }
     }
 
     /// The next mark, if it is due at `now`.
-    pub fn due(&mut self, now: MonoTime) -> Option<[u8; MARK_BYTES]> {
+    pub fn next_due_mark(&mut self, now: MonoTime) -> Option<[u8; MARK_BYTES]> {
         let ((after_ms, mark), left) = self.left.split_first()?;
         if now < self.from + Duration::from_millis(*after_ms) {
             return None;
@@ -75,7 +75,7 @@ pub enum TtcpDatagram {
 
 /// Counts the datagrams of one transfer.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct UdpReceiver {
+pub struct TtcpUdpReceiver {
     marks: u32,
     /// Data datagrams received so far.
     pub datagrams: u64,
@@ -83,9 +83,9 @@ pub struct UdpReceiver {
     pub bytes: u64,
 }
 
-impl UdpReceiver {
+impl TtcpUdpReceiver {
     /// Counts a datagram of this length and returns its meaning.
-    pub fn count(&mut self, length: usize) -> TtcpDatagram {
+    pub fn count_datagram(&mut self, length: usize) -> TtcpDatagram {
         if length > MARK_BYTES {
             self.datagrams += 1;
             self.bytes += length as u64;

@@ -7,7 +7,7 @@ mod datagrams;
 mod transmitter;
 
 pub use datagrams::{
-    BEGIN_MARKS, END_MARKS, MARK_BYTES, Marks, TimedMarks, TtcpDatagram, UdpReceiver,
+    BEGIN_MARKS, END_MARKS, MARK_BYTES, TimedMarks, TtcpDatagram, TtcpMarks, TtcpUdpReceiver,
 };
 pub use transmitter::{GRACE, LEAVE_MAX, Transmitter};
 

@@ -11,9 +11,9 @@ fn the_pattern_is_every_printable_character_and_begins_anew() {
     assert_eq!(bytes.len(), 200);
 }
 
-fn run(lengths: &[usize]) -> (UdpReceiver, Vec<TtcpDatagram>) {
-    let mut receiver = UdpReceiver::default();
-    let seen = lengths.iter().map(|length| receiver.count(*length)).collect();
+fn run(lengths: &[usize]) -> (TtcpUdpReceiver, Vec<TtcpDatagram>) {
+    let mut receiver = TtcpUdpReceiver::default();
+    let seen = lengths.iter().map(|length| receiver.count_datagram(*length)).collect();
     (receiver, seen)
 }
 
@@ -54,10 +54,10 @@ fn recorded_peers_send_the_pattern_and_are_no_clients_of_iperf() {
 #[test]
 fn datagrams_of_a_file_are_a_transfer() {
     let mut bytes = include_bytes!("../../../../testdata/ttcp/udp.bin").as_slice();
-    let (mut receiver, mut seen) = (UdpReceiver::default(), Vec::new());
+    let (mut receiver, mut seen) = (TtcpUdpReceiver::default(), Vec::new());
     while let Some((length, rest)) = bytes.split_first_chunk::<2>() {
         let (datagram, rest) = rest.split_at(u16::from_be_bytes(*length).into());
-        seen.push(receiver.count(datagram.len()));
+        seen.push(receiver.count_datagram(datagram.len()));
         bytes = rest;
     }
     use TtcpDatagram::{Begin, Data, End, Late};

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use linerate_core::time::MonoTime;
 
-use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Settling, Wants};
+use crate::dialect::{
+    FlowState, Input, Machine, Output, Settling, TestFailureReason, TestIntervalTimer, Wants,
+};
 
 /// Time that a test has after its planned end for data in flight.
 pub const GRACE: Duration = Duration::from_secs(15);
@@ -19,7 +21,7 @@ pub const LEAVE_MAX: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(2);
 
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum TtcpTransmitterStage {
     Opening,
     Running {
         until: Option<MonoTime>,
@@ -35,9 +37,9 @@ pub struct Transmitter {
     /// Duration of the test; `None` where it is limited by an amount.
     span: Option<Duration>,
     interval: Duration,
-    stage: Stage,
+    stage: TtcpTransmitterStage,
     out: VecDeque<Output<Self>>,
-    beat: Option<Beat>,
+    beat: Option<TestIntervalTimer>,
     stopped: bool,
 }
 
@@ -47,7 +49,7 @@ impl Transmitter {
         Self {
             span,
             interval,
-            stage: Stage::Opening,
+            stage: TtcpTransmitterStage::Opening,
             out: VecDeque::from([Output::Open]),
             beat: None,
             stopped: false,
@@ -56,45 +58,45 @@ impl Transmitter {
 
     fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
         match &mut self.stage {
-            Stage::Running { until } => {
+            TtcpTransmitterStage::Running { until } => {
                 let overdue = until.is_some_and(|until| now >= until);
                 if let Some(beat) = &mut self.beat {
-                    beat.due(now, &mut self.out);
+                    beat.push_due_outputs(now, &mut self.out);
                 }
                 if flow.done {
                     self.out.push_back(Output::Ended);
-                    self.stage = Stage::Leaving(Settling::new(now, LEAVE_MAX, None));
+                    self.stage = TtcpTransmitterStage::Leaving(Settling::new(now, LEAVE_MAX, None));
                 } else if overdue {
-                    self.fail_with(Reason::Overdue);
+                    self.fail_with(TestFailureReason::Overdue);
                 }
             }
-            Stage::Leaving(wait) => {
+            TtcpTransmitterStage::Leaving(wait) => {
                 if wait.is_over(now, flow) {
                     self.out.push_back(Output::Finished);
-                    self.stage = Stage::Over;
+                    self.stage = TtcpTransmitterStage::Over;
                 }
             }
-            Stage::Opening | Stage::Over => {}
+            TtcpTransmitterStage::Opening | TtcpTransmitterStage::Over => {}
         }
     }
 
-    fn stop(&mut self, now: MonoTime) {
+    fn stop_test(&mut self, now: MonoTime) {
         if std::mem::replace(&mut self.stopped, true) {
             return;
         }
         match self.stage {
-            Stage::Opening => self.fail_with(Reason::Stopped),
-            Stage::Running { .. } => {
+            TtcpTransmitterStage::Opening => self.fail_with(TestFailureReason::Stopped),
+            TtcpTransmitterStage::Running { .. } => {
                 self.out.push_back(Output::StopSending);
-                self.stage = Stage::Running { until: Some(now + GRACE) };
+                self.stage = TtcpTransmitterStage::Running { until: Some(now + GRACE) };
             }
-            Stage::Leaving(_) | Stage::Over => {}
+            TtcpTransmitterStage::Leaving(_) | TtcpTransmitterStage::Over => {}
         }
     }
 
-    fn fail_with(&mut self, reason: Reason<Infallible>) {
+    fn fail_with(&mut self, reason: TestFailureReason<Infallible>) {
         self.out.push_back(Output::Failed(reason));
-        self.stage = Stage::Over;
+        self.stage = TtcpTransmitterStage::Over;
     }
 }
 
@@ -110,12 +112,14 @@ impl Machine for Transmitter {
         match input {
             Input::Opened => {
                 self.out.extend([Output::Begin, Output::Start]);
-                self.beat = Some(Beat::new(now, self.interval, Duration::ZERO));
-                self.stage = Stage::Running { until: self.span.map(|span| now + span + GRACE) };
+                self.beat = Some(TestIntervalTimer::new(now, self.interval, Duration::ZERO));
+                self.stage = TtcpTransmitterStage::Running {
+                    until: self.span.map(|span| now + span + GRACE),
+                };
             }
             Input::Look(flow) => self.check_state(now, &flow),
-            Input::Stop => self.stop(now),
-            Input::GiveUp(_) => self.stage = Stage::Over,
+            Input::Stop => self.stop_test(now),
+            Input::GiveUp(_) => self.stage = TtcpTransmitterStage::Over,
             Input::Bytes(_) | Input::Closed => {}
             Input::Counted(never) => match *never {},
             Input::Decided(Ok(never) | Err(never)) | Input::Tell(never) => match never {},
@@ -126,14 +130,14 @@ impl Machine for Transmitter {
         self.out.pop_front()
     }
 
-    fn wants(&self) -> Wants {
+    fn wait_conditions(&self) -> Wants {
         let wake_at = match self.stage {
-            Stage::Running { until } => {
+            TtcpTransmitterStage::Running { until } => {
                 let beat = self.beat.map(|beat| beat.next());
                 until.into_iter().chain(beat).min()
             }
-            Stage::Leaving(wait) => Some(wait.end()),
-            Stage::Opening | Stage::Over => None,
+            TtcpTransmitterStage::Leaving(wait) => Some(wait.latest_end()),
+            TtcpTransmitterStage::Opening | TtcpTransmitterStage::Over => None,
         };
         Wants { wake_at, look: LOOK, reads: false }
     }

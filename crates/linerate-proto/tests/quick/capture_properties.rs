@@ -1,17 +1,19 @@
 //! Whatever the bytes, the reader of captures ends: without a panic, within its memory, with
 //! progress at each step, and the same from memory as piece by piece.
 
-use linerate_proto::capture::{BLOCK_MAX_BYTES, CaptureError, Next, Parser, Step, Stream};
+use linerate_proto::capture::{
+    BLOCK_MAX_BYTES, CaptureError, CaptureParser, CaptureStep, Next, Stream,
+};
 use proptest::prelude::*;
 
 /// Packets as offset, time and length, and how it ended.
 type Read = (Vec<(u64, Option<u64>, usize, u32)>, Result<(), CaptureError>);
 
 fn from_memory(bytes: &[u8]) -> Read {
-    let (mut parser, mut rest, mut seen) = (Parser::new(), bytes, Vec::new());
+    let (mut parser, mut rest, mut seen) = (CaptureParser::new(), bytes, Vec::new());
     loop {
-        let used = match parser.step(rest) {
-            Ok(Step::Packet { packet, used }) => {
+        let used = match parser.parse_record(rest) {
+            Ok(CaptureStep::Packet { packet, used }) => {
                 let decoded = packet.decode();
                 if let Ok(ip) = decoded.ip {
                     assert!(ip.ip_bytes >= 20 && ip.header_bytes >= 20);
@@ -23,10 +25,10 @@ fn from_memory(bytes: &[u8]) -> Read {
                 seen.push((packet.offset, packet.at_ns, packet.data.len(), packet.original_len));
                 used
             }
-            Ok(Step::Passed { used }) => used,
-            Ok(Step::Needs { bytes }) => {
+            Ok(CaptureStep::Passed { used }) => used,
+            Ok(CaptureStep::Needs { bytes }) => {
                 assert!(bytes > rest.len() && bytes <= BLOCK_MAX_BYTES);
-                return (seen, parser.end(rest));
+                return (seen, parser.check_end(rest));
             }
             Err(error) => return (seen, Err(error)),
         };
@@ -48,7 +50,7 @@ fn piece_by_piece(bytes: &[u8], pieces: &[usize]) -> Read {
                 Err(error) => return (seen, Err(error)),
             }
         }
-        let space = stream.space();
+        let space = stream.free_space();
         assert!(!space.is_empty());
         let count = space.len().min(rest.len()).min(*piece);
         if count == 0 {
@@ -59,7 +61,7 @@ fn piece_by_piece(bytes: &[u8], pieces: &[usize]) -> Read {
         stream.filled(count);
         assert!(stream.buffer_bytes() <= BLOCK_MAX_BYTES);
     }
-    (seen, stream.end())
+    (seen, stream.check_end())
 }
 
 fn check(bytes: &[u8], pieces: &[usize]) {

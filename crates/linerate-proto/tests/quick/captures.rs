@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use linerate_proto::capture::{
-    BLOCK_MAX_BYTES, CaptureError, Decoded, Direction, Format, LengthFrom, LinkType, Next, NoIp,
-    Packet, Parser, Ports, Problem, Step, Stream, Vlans,
+    BLOCK_MAX_BYTES, CaptureDirection, CaptureError, CaptureParser, CaptureProblem, CaptureStep,
+    CapturedPacket, Decoded, Format, LengthFrom, LinkType, Next, NoIp, Ports, Stream, Vlans,
 };
 
 fn directory() -> PathBuf {
@@ -42,7 +42,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(packet: &Packet<'_>) -> Self {
+    fn of(packet: &CapturedPacket<'_>) -> Self {
         Self {
             at_ns: packet.at_ns,
             captured: packet.data.to_vec(),
@@ -58,25 +58,25 @@ impl Seen {
 
 /// All packets from memory, and how it ended.
 fn read(bytes: &[u8]) -> (Vec<Seen>, Result<(), CaptureError>) {
-    let (mut parser, mut rest, mut seen) = (Parser::new(), bytes, Vec::new());
+    let (mut parser, mut rest, mut seen) = (CaptureParser::new(), bytes, Vec::new());
     loop {
-        match parser.step(rest) {
-            Ok(Step::Packet { packet, used }) => {
+        match parser.parse_record(rest) {
+            Ok(CaptureStep::Packet { packet, used }) => {
                 assert!(used > 0 && used <= rest.len(), "progress");
                 seen.push(Seen::of(&packet));
                 assert_eq!(packet.number, seen.len() as u64);
                 rest = &rest[used..];
             }
-            Ok(Step::Passed { used }) => {
+            Ok(CaptureStep::Passed { used }) => {
                 assert!(used > 0 && used <= rest.len(), "progress");
                 rest = &rest[used..];
             }
-            Ok(Step::Needs { bytes }) => {
+            Ok(CaptureStep::Needs { bytes }) => {
                 assert!(bytes > rest.len() && bytes <= BLOCK_MAX_BYTES, "a need within the limit");
-                return (seen, parser.end(rest));
+                return (seen, parser.check_end(rest));
             }
             Err(error) => {
-                assert_eq!(parser.step(rest), Err(error), "an error is final");
+                assert_eq!(parser.parse_record(rest), Err(error), "an error is final");
                 return (seen, Err(error));
             }
         }
@@ -90,10 +90,10 @@ fn stream(bytes: &[u8], piece: usize) -> (Vec<Seen>, Result<(), CaptureError>) {
         match stream.next_packet() {
             Ok(Next::Packet(packet)) => seen.push(Seen::of(&packet)),
             Ok(Next::NeedsInput) => {
-                let space = stream.space();
+                let space = stream.free_space();
                 let count = space.len().min(rest.len()).min(piece);
                 if count == 0 {
-                    return (seen, stream.end());
+                    return (seen, stream.check_end());
                 }
                 space[..count].copy_from_slice(&rest[..count]);
                 rest = &rest[count..];
@@ -195,7 +195,11 @@ fn compare(name: &str, number: usize, seen: &Seen, told: &Told) {
     let ids = &decoded.vlans.ids[..usize::from(decoded.vlans.count).min(2)];
     assert_eq!(ids, told.vlan_ids, "{place}");
     if matches!(seen.link_type, LinkType::LINUX_SLL | LinkType::LINUX_SLL2) {
-        assert_eq!(decoded.direction.map(|d| d == Direction::Outgoing), told.outgoing, "{place}");
+        assert_eq!(
+            decoded.direction.map(|d| d == CaptureDirection::Outgoing),
+            told.outgoing,
+            "{place}"
+        );
     }
     let Some(ip_bytes) = told.ip_bytes else { return };
     let ip = decoded.ip.expect(&place);
@@ -256,8 +260,8 @@ fn every_kind_of_packet_block_is_read_and_the_others_are_passed() {
             .collect();
         let at = |us: u64| Some(1_700_000_000_000_000_000 + us * 1_000);
         let expected = [
-            (at(0), 40, 47, Some(Direction::Outgoing)),
-            (at(1), 39, 47, Some(Direction::Incoming)),
+            (at(0), 40, 47, Some(CaptureDirection::Outgoing)),
+            (at(1), 39, 47, Some(CaptureDirection::Incoming)),
             (None, 40, 47, None),
             (None, 33, 33, None),
             (at(2), 38, 38, None),
@@ -270,8 +274,10 @@ fn every_kind_of_packet_block_is_read_and_the_others_are_passed() {
 #[test]
 fn an_interface_tells_its_name_speed_and_snaplen() {
     let bytes = capture("blocks_big_endian.pcapng");
-    let (mut parser, mut rest) = (Parser::new(), &bytes[..]);
-    while let Ok(Step::Passed { used } | Step::Packet { used, .. }) = parser.step(rest) {
+    let (mut parser, mut rest) = (CaptureParser::new(), &bytes[..]);
+    while let Ok(CaptureStep::Passed { used } | CaptureStep::Packet { used, .. }) =
+        parser.parse_record(rest)
+    {
         rest = &rest[used..];
     }
     assert_eq!(parser.format(), Some(Format::Pcapng));
@@ -364,14 +370,14 @@ fn an_offloaded_packet_tells_the_packets_on_the_wire() {
 
 /// Where each step of a whole capture ends, and whether it is a packet.
 fn steps(bytes: &[u8]) -> Vec<(usize, bool)> {
-    let (mut parser, mut at, mut ends) = (Parser::new(), 0, Vec::new());
+    let (mut parser, mut at, mut ends) = (CaptureParser::new(), 0, Vec::new());
     loop {
-        let is_packet = match parser.step(&bytes[at..]) {
-            Ok(Step::Packet { used, .. }) => {
+        let is_packet = match parser.parse_record(&bytes[at..]) {
+            Ok(CaptureStep::Packet { used, .. }) => {
                 at += used;
                 true
             }
-            Ok(Step::Passed { used }) => {
+            Ok(CaptureStep::Passed { used }) => {
                 at += used;
                 false
             }
@@ -565,7 +571,7 @@ fn interfaces_are_limited() {
         bytes.extend_from_slice(&one);
     }
     let (_, end) = read(&bytes);
-    assert_eq!(end.expect_err("one too many").problem, Problem::Interfaces);
+    assert_eq!(end.expect_err("one too many").problem, CaptureProblem::Interfaces);
 }
 
 /// tcpdump up to 3.4 wrote the original length first (libpcap, sf-pcap.c).

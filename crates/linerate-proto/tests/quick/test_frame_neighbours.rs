@@ -10,9 +10,10 @@ use linerate_core::device::{ForeignFrames, Signature};
 use linerate_core::time::MonoTime;
 use linerate_core::units::FrameLen;
 use linerate_proto::test_frame::{
-    ANNOUNCEMENTS_MAX, AppleTalkAddress, Content, DECNET_ALL_ROUTERS, DecNetAddress, Field, Flows,
-    ForeignKind, Hosts, IpxAddress, IpxFraming, IpxRouter, Mac, Neighbours, Protocol, Stations,
-    Tag, Tags, TestFrame, aarp_probe, address_request, announced_mac,
+    ANNOUNCEMENTS_MAX, AppleTalkAddress, DECNET_ALL_ROUTERS, DecNetAddress, Field, Flows,
+    ForeignKind, IpxAddress, IpxFraming, IpxRouter, Mac, Neighbours, Stations, Tag, Tags,
+    TestFrame, TestFrameContent, TestFrameProtocol, VirtualHostRange, aarp_probe, address_request,
+    announced_mac,
 };
 
 use crate::intact::check;
@@ -31,7 +32,8 @@ fn address(text: &str) -> IpAddr {
 
 /// 198.18.1.2 to .11 and 2001:2:0:1::1 to ::a, each with a hardware address of its own.
 fn hosts() -> Neighbours {
-    let hosts = |first| Hosts { first: address(first), count: 10, mac: TESTER, own_macs: true };
+    let hosts =
+        |first| VirtualHostRange { first: address(first), count: 10, mac: TESTER, own_macs: true };
     let hosts = vec![hosts("198.18.1.2"), hosts("2001:2:0:1::1")];
     Neighbours::new(Stations { hosts, ..Stations::default() })
 }
@@ -54,8 +56,8 @@ fn linux_is_told_where_2001_2_0_1_2_is() {
     // ::2 is the second host: ...:bc.
     let solicitation = recorded("linux-solicitation");
     let answer = hosts().answer(&solicitation).expect("an answer");
-    assert_eq!(announced_mac(&answer, address("2001:2:0:1::2")), Some(TESTER.plus(1)));
-    assert_eq!(answer[..12], [LINUX.0, TESTER.plus(1).0].concat());
+    assert_eq!(announced_mac(&answer, address("2001:2:0:1::2")), Some(TESTER.plus_offset(1)));
+    assert_eq!(answer[..12], [LINUX.0, TESTER.plus_offset(1).0].concat());
     // Solicited and override (RFC 4861 §4.4).
     assert_eq!((answer[54], answer[58]), (136, 0x60));
     // The target is the source, and the asker the destination.
@@ -247,7 +249,8 @@ fn hellos_come_every_10_s_and_updates_every_60_s() {
 
 #[test]
 fn many_hosts_take_turns_to_announce_themselves() {
-    let hosts = Hosts { first: address("198.18.1.0"), count: 200, mac: TESTER, own_macs: false };
+    let hosts =
+        VirtualHostRange { first: address("198.18.1.0"), count: 200, mac: TESTER, own_macs: false };
     let mut neighbours = Neighbours::new(Stations {
         hosts: vec![hosts],
         announce_every: Some(Duration::from_secs(40)),
@@ -274,7 +277,7 @@ fn every_host_announces_itself_so_that_linux_takes_it() {
             true => address(&format!("198.18.1.{}", 2 + number)),
             false => address(&format!("2001:2:0:1::{:x}", 1 + number)),
         };
-        assert_eq!(announced_mac(&frame, target), Some(TESTER.plus(number)), "{target}");
+        assert_eq!(announced_mac(&frame, target), Some(TESTER.plus_offset(number)), "{target}");
         assert_eq!(hosts().answer(&frame), None, "its own announcement is no question");
     }
 }
@@ -282,14 +285,19 @@ fn every_host_announces_itself_so_that_linux_takes_it() {
 #[test]
 fn a_bridge_learns_each_destination_of_a_stream_once() {
     let len = FrameLen::from_bytes(128).expect("a length");
-    let mut frame = TestFrame::new(len, TESTER, LINUX, Content::from_protocol(Protocol::Ethernet));
+    let mut frame = TestFrame::new(
+        len,
+        TESTER,
+        LINUX,
+        TestFrameContent::from_protocol(TestFrameProtocol::Ethernet),
+    );
     frame.tags = Tags::Single(Tag::from_id(7));
     frame.flows = Flows::spread(100, &[Field::DestinationMac, Field::SourceMac], true);
     let template = frame.template().expect("a template");
     let wanted: HashSet<Vec<u8>> = (0..1000)
         .map(|sequence| {
             let signature = Signature { trial: 1, stream: 0, sequence, stamp: 0 };
-            linerate_proto::test_frame::fill(&template, signature)[..6].to_vec()
+            linerate_proto::test_frame::fill_frame(&template, signature)[..6].to_vec()
         })
         .collect();
     let learning: Vec<_> = frame.learning_frames().collect();

@@ -6,8 +6,8 @@ use linerate_core::device::{FrameTemplate, Signature};
 use linerate_core::record::BenchProtocol;
 use linerate_core::units::FrameLen;
 use linerate_proto::test_frame::{
-    AddressRule, Content, Ends, Field, Flows, IPV4_RFC2544, Mac, PORTS_RFC4814, Protocol, Tag,
-    Tags, TestFrame, Vary, fill,
+    AddressRule, Ends, Field, Flows, IPV4_RFC2544, Mac, PORTS_RFC4814, Tag, Tags, TestFrame,
+    TestFrameContent, TestFrameProtocol, Vary, fill_frame,
 };
 use proptest::prelude::*;
 
@@ -22,8 +22,8 @@ fn len(bytes: u32) -> FrameLen {
     FrameLen::from_bytes(bytes).expect("a frame length")
 }
 
-fn frame(protocol: Protocol, bytes: u32) -> TestFrame {
-    TestFrame::new(len(bytes), ROUTER, TESTER, Content::from_protocol(protocol))
+fn frame(protocol: TestFrameProtocol, bytes: u32) -> TestFrame {
+    TestFrame::new(len(bytes), ROUTER, TESTER, TestFrameContent::from_protocol(protocol))
 }
 
 fn template(frame: &TestFrame) -> FrameTemplate {
@@ -38,16 +38,16 @@ fn signature(sequence: u64) -> Signature {
 ///
 /// IPv4/UDP 14+20+8+2+16+4 = 64, IPv6/UDP 14+40+8+22 = 84, IPv4/TCP 14+20+20+22 = 76, IPv6/TCP
 /// 14+40+20+22 = 96, DECnet 14+2+21+7+16+4 = 64, AppleTalk 14+8+13+16+4 = 55, IPX 14+30+16+4 = 64.
-const SHORTEST: [(Protocol, u32); 9] = [
-    (Protocol::Ipv4Udp, 64),
-    (Protocol::Ipv6Udp, 84),
-    (Protocol::Ipv4Tcp, 76),
-    (Protocol::Ipv6Tcp, 96),
-    (Protocol::Ethernet, 64),
-    (Protocol::DecNet, 64),
-    (Protocol::AppleTalk, 64),
-    (Protocol::IpxRaw, 64),
-    (Protocol::Ipx, 64),
+const SHORTEST: [(TestFrameProtocol, u32); 9] = [
+    (TestFrameProtocol::Ipv4Udp, 64),
+    (TestFrameProtocol::Ipv6Udp, 84),
+    (TestFrameProtocol::Ipv4Tcp, 76),
+    (TestFrameProtocol::Ipv6Tcp, 96),
+    (TestFrameProtocol::Ethernet, 64),
+    (TestFrameProtocol::DecNet, 64),
+    (TestFrameProtocol::AppleTalk, 64),
+    (TestFrameProtocol::IpxRaw, 64),
+    (TestFrameProtocol::Ipx, 64),
 ];
 
 #[test]
@@ -73,9 +73,11 @@ fn a_short_frame_is_refused_with_the_shortest_length() {
 #[test]
 fn a_long_frame_is_refused_where_the_protocol_ends() {
     // DDP: 14 + 8 + 599 + 4. A length field: 14 + 1500 + 4.
-    for (protocol, longest) in
-        [(Protocol::AppleTalk, 625), (Protocol::IpxRaw, 1518), (Protocol::DecNet, 1518)]
-    {
+    for (protocol, longest) in [
+        (TestFrameProtocol::AppleTalk, 625),
+        (TestFrameProtocol::IpxRaw, 1518),
+        (TestFrameProtocol::DecNet, 1518),
+    ] {
         template(&frame(protocol, longest));
         let error = frame(protocol, longest + 1).template().expect_err("too long").to_string();
         assert!(error.contains(&format!("the longest has {longest}")), "{error}");
@@ -93,7 +95,7 @@ fn every_protocol_length_and_tag_holds_together() {
                 assert_eq!(template.bytes.len() as u32, bytes - 4);
                 let zeros = check(&template.bytes).expect("signature of zeros");
                 assert_eq!((zeros.protocol, zeros.tags), (protocol, tags));
-                let filled = check(&fill(&template, signature(77))).expect("a signature");
+                let filled = check(&fill_frame(&template, signature(77))).expect("a signature");
                 assert_eq!(filled.signature, signature(77));
                 assert_eq!(filled.macs, Ends { source: TESTER, destination: ROUTER });
             }
@@ -103,7 +105,7 @@ fn every_protocol_length_and_tag_holds_together() {
 
 #[test]
 fn a_frame_of_64_bytes_is_laid_out_as_the_standards_say() {
-    let template = template(&frame(Protocol::Ipv4Udp, 64));
+    let template = template(&frame(TestFrameProtocol::Ipv4Udp, 64));
     // 14 + 20 + 8 + 2 + 16 = 60. Header sum: 4500 + 002e + 0000 + 4000 + 0a11 + c612 + 0102 + c613
     // + 4102 = 25d68 -> 5d6a, complement a295. UDP: c612 + 0102 + c613 + 4102 + 0011 + 001a + c020
     // + 0007 + 001a = 28e95 -> 8e97, complement 7168.
@@ -118,33 +120,36 @@ fn a_frame_of_64_bytes_is_laid_out_as_the_standards_say() {
 
 #[test]
 fn a_frame_of_odd_length_has_a_byte_between_balance_and_signature() {
-    let template = template(&frame(Protocol::Ipv4Udp, 65));
+    let template = template(&frame(TestFrameProtocol::Ipv4Udp, 65));
     // 14 + 20 + 8 + 2 + 1 + 16 = 61.
     assert_eq!((template.signature_at(), template.balance_at), (45, Some(42)));
-    assert!(check(&fill(&template, signature(0x01_0203_0405))).is_ok());
+    assert!(check(&fill_frame(&template, signature(0x01_0203_0405))).is_ok());
 }
 
 #[test]
 fn dscp_is_in_its_six_bits() {
-    for protocol in [Protocol::Ipv4Udp, Protocol::Ipv6Tcp] {
+    for protocol in [TestFrameProtocol::Ipv4Udp, TestFrameProtocol::Ipv6Tcp] {
         let mut frame = frame(protocol, 128);
         match &mut frame.content {
-            Content::Ipv4(flow) => flow.dscp = 46,
-            Content::Ipv6(flow) => flow.dscp = 46,
+            TestFrameContent::Ipv4(flow) => flow.dscp = 46,
+            TestFrameContent::Ipv6(flow) => flow.dscp = 46,
             _ => unreachable!("IP alone"),
         }
         let bytes = template(&frame).bytes;
         assert_eq!(check(&bytes).expect("intact").dscp, Some(46));
         // 46 is 101110: 0xb8 in the byte of IPv4, 0x6b 0x80 behind version 6.
         let head = [bytes[14], bytes[15]];
-        assert_eq!(head, if protocol == Protocol::Ipv4Udp { [0x45, 0xb8] } else { [0x6b, 0x80] });
+        assert_eq!(
+            head,
+            if protocol == TestFrameProtocol::Ipv4Udp { [0x45, 0xb8] } else { [0x6b, 0x80] }
+        );
     }
 }
 
 #[test]
 fn addresses_of_others_are_refused_unless_allowed() {
-    let mut frame = frame(Protocol::Ipv4Udp, 64);
-    let Content::Ipv4(flow) = &mut frame.content else { unreachable!("IPv4") };
+    let mut frame = frame(TestFrameProtocol::Ipv4Udp, 64);
+    let TestFrameContent::Ipv4(flow) = &mut frame.content else { unreachable!("IPv4") };
     flow.ends.destination = [192, 0, 2, 1].into();
     let error = frame.template().expect_err("not a test network").to_string();
     assert!(error.starts_with("192.0.2.1 is not of a test network"), "{error}");
@@ -158,29 +163,33 @@ fn flows_beyond_their_fields_are_refused() {
     let flows = |count, vary: &[Vary]| Flows { count, vary: vary.to_vec(), shuffled: false };
     let source_ports = [vary(Field::SourcePort, 64_512)];
     for (protocol, flows, says) in [
-        (Protocol::Ipv4Udp, flows(0, &[]), "from 1 to 1000000"),
-        (Protocol::Ipv4Udp, flows(1_000_001, &[]), "from 1 to 1000000"),
-        (Protocol::Ipv4Udp, flows(2, &[]), "have 1 together"),
+        (TestFrameProtocol::Ipv4Udp, flows(0, &[]), "from 1 to 1000000"),
+        (TestFrameProtocol::Ipv4Udp, flows(1_000_001, &[]), "from 1 to 1000000"),
+        (TestFrameProtocol::Ipv4Udp, flows(2, &[]), "have 1 together"),
         (
-            Protocol::Ipv4Udp,
+            TestFrameProtocol::Ipv4Udp,
             flows(7, &[vary(Field::SourcePort, 2), vary(Field::SourceMac, 3)]),
             "have 6",
         ),
-        (Protocol::Ipv4Udp, flows(64_512, &source_ports), "49184 to 113695"),
+        (TestFrameProtocol::Ipv4Udp, flows(64_512, &source_ports), "49184 to 113695"),
         (
-            Protocol::Ethernet,
+            TestFrameProtocol::Ethernet,
             flows(2, &[vary(Field::SourcePort, 2)]),
             "ethernet has no source ports",
         ),
-        (Protocol::DecNet, flows(2, &[vary(Field::SourceAddress, 2)]), "no source addresses"),
+        (
+            TestFrameProtocol::DecNet,
+            flows(2, &[vary(Field::SourceAddress, 2)]),
+            "no source addresses",
+        ),
         // 198.18.1.2 to 198.19.255.255 are 131,072 - 258 = 130,814 addresses.
         (
-            Protocol::Ipv4Tcp,
+            TestFrameProtocol::Ipv4Tcp,
             flows(130_815, &[vary(Field::SourceAddress, 130_815)]),
             "beyond their range",
         ),
         (
-            Protocol::Ipv4Udp,
+            TestFrameProtocol::Ipv4Udp,
             flows(4, &[vary(Field::SourceMac, 2), vary(Field::SourceMac, 2)]),
             "twice",
         ),
@@ -193,10 +202,10 @@ fn flows_beyond_their_fields_are_refused() {
 
 #[test]
 fn a_million_flows_are_all_different() {
-    let mut frame = frame(Protocol::Ipv4Udp, 64);
+    let mut frame = frame(TestFrameProtocol::Ipv4Udp, 64);
     frame.flows = Flows::spread(1_000_000, &[Field::SourcePort, Field::DestinationAddress], false);
-    let Content::Ipv4(flow) = &mut frame.content else { unreachable!("IPv4") };
-    flow.ports = frame.flows.ports(flow.ports);
+    let TestFrameContent::Ipv4(flow) = &mut frame.content else { unreachable!("IPv4") };
+    flow.ports = frame.flows.first_ports(flow.ports);
     assert_eq!(flow.ports, Ends { source: PORTS_RFC4814.source, destination: 7 });
     let template = template(&frame);
     assert_eq!(template.varying.iter().map(|it| it.count).collect::<Vec<_>>(), [1000, 1000]);
@@ -211,13 +220,13 @@ fn a_million_flows_are_all_different() {
 
 #[test]
 fn flow_n_has_the_nth_value_of_each_field() {
-    let mut frame = frame(Protocol::Ipv4Udp, 64);
+    let mut frame = frame(TestFrameProtocol::Ipv4Udp, 64);
     let vary = |field, count| Vary { field, count };
     frame.flows.count = 6;
     frame.flows.vary = vec![vary(Field::DestinationAddress, 3), vary(Field::SourcePort, 2)];
     let template = template(&frame);
     let seen = |sequence| {
-        let checked = check(&fill(&template, signature(sequence))).expect("intact");
+        let checked = check(&fill_frame(&template, signature(sequence))).expect("intact");
         let ends = checked.addresses.expect("IP");
         (ends.destination.to_string(), checked.ports.expect("ports").source)
     };
@@ -236,7 +245,9 @@ fn flow_n_has_the_nth_value_of_each_field() {
 
 #[test]
 fn the_way_back_exchanges_the_ends() {
-    let Content::Ipv4(flow) = Content::from_protocol(Protocol::Ipv4Udp).reversed() else {
+    let TestFrameContent::Ipv4(flow) =
+        TestFrameContent::from_protocol(TestFrameProtocol::Ipv4Udp).reversed()
+    else {
         unreachable!("IPv4")
     };
     assert_eq!(
@@ -248,15 +259,15 @@ fn the_way_back_exchanges_the_ends() {
 
 #[test]
 fn names_are_read_back() {
-    for protocol in Protocol::ALL {
-        assert_eq!(Protocol::from_name(protocol.name()), Some(protocol));
-        assert_eq!(Content::from_protocol(protocol).protocol(), protocol);
+    for protocol in TestFrameProtocol::ALL {
+        assert_eq!(TestFrameProtocol::from_name(protocol.name()), Some(protocol));
+        assert_eq!(TestFrameContent::from_protocol(protocol).protocol(), protocol);
     }
 }
 
 #[test]
 fn each_flipped_bit_under_a_checksum_is_seen() {
-    let good = fill(&template(&frame(Protocol::Ipv4Udp, 64)), signature(5));
+    let good = fill_frame(&template(&frame(TestFrameProtocol::Ipv4Udp, 64)), signature(5));
     for bit in 14 * 8..good.len() * 8 {
         let mut bad = good.clone();
         bad[bit / 8] ^= 1 << (bit % 8);
@@ -268,8 +279,8 @@ fn each_flipped_bit_under_a_checksum_is_seen() {
 fn a_udp_checksum_is_never_0() {
     let mut sums = Vec::new();
     for port in 0..=u16::MAX {
-        let mut frame = frame(Protocol::Ipv4Udp, 64);
-        let Content::Ipv4(flow) = &mut frame.content else { unreachable!("IPv4") };
+        let mut frame = frame(TestFrameProtocol::Ipv4Udp, 64);
+        let TestFrameContent::Ipv4(flow) = &mut frame.content else { unreachable!("IPv4") };
         flow.ports.source = port;
         let bytes = template(&frame).bytes;
         assert!(check(&bytes).is_ok(), "port {port}");
@@ -332,7 +343,7 @@ proptest! {
     /// Any numbers, stamps and flows leave lengths and checksums right.
     #[test]
     fn any_frame_of_any_flow_holds_together(
-        protocol in prop::sample::select(Protocol::ALL[..4].to_vec()),
+        protocol in prop::sample::select(TestFrameProtocol::ALL[..4].to_vec()),
         bytes in 104_u32..9243,
         tags in tags(),
         fields in fields(),
@@ -344,14 +355,14 @@ proptest! {
         let mut frame = TestFrame { tags, ..frame(protocol, bytes) };
         frame.flows = Flows::spread(count, &fields, shuffled);
         match &mut frame.content {
-            Content::Ipv4(flow) => flow.ports = frame.flows.ports(flow.ports),
-            Content::Ipv6(flow) => flow.ports = frame.flows.ports(flow.ports),
+            TestFrameContent::Ipv4(flow) => flow.ports = frame.flows.first_ports(flow.ports),
+            TestFrameContent::Ipv6(flow) => flow.ports = frame.flows.first_ports(flow.ports),
             _ => unreachable!("IP alone"),
         }
         let template = template(&frame);
         for (trial, stream, sequence, stamp) in signatures {
             let signature = Signature { trial, stream, sequence, stamp };
-            let checked = check(&fill(&template, signature)).map_err(TestCaseError::fail)?;
+            let checked = check(&fill_frame(&template, signature)).map_err(TestCaseError::fail)?;
             prop_assert_eq!(checked.signature, signature);
         }
     }

@@ -10,8 +10,9 @@ use std::process::Command;
 use linerate_core::device::Signature;
 use linerate_core::units::FrameLen;
 use linerate_proto::test_frame::{
-    AppleTalkAddress, Content, DecNetAddress, Field, Flows, Hosts, IpxAddress, IpxFraming,
-    IpxRouter, Mac, Neighbours, Protocol, Stations, Tag, Tags, TestFrame, address_request, fill,
+    AppleTalkAddress, DecNetAddress, Field, Flows, IpxAddress, IpxFraming, IpxRouter, Mac,
+    Neighbours, Stations, Tag, Tags, TestFrame, TestFrameContent, TestFrameProtocol,
+    VirtualHostRange, address_request, fill_frame,
 };
 
 const ROUTER: Mac = Mac([2, 0, 0, 0, 0, 0x10]);
@@ -22,11 +23,12 @@ fn test_frames() -> Vec<Vec<u8>> {
     let outer = Tag { id: 100, priority: 5, drop_eligible: true };
     let double = Tags::Double { outer, inner: Tag::from_id(7) };
     let mut frames = Vec::new();
-    for protocol in Protocol::ALL {
+    for protocol in TestFrameProtocol::ALL {
         for (tags, more) in [(Tags::None, 0), (single, 64), (double, 448)] {
             let bytes = TestFrame::shortest_bytes(protocol, tags) + more;
             let len = FrameLen::from_bytes(bytes).expect("a length");
-            let mut frame = TestFrame::new(len, ROUTER, TESTER, Content::from_protocol(protocol));
+            let mut frame =
+                TestFrame::new(len, ROUTER, TESTER, TestFrameContent::from_protocol(protocol));
             frame.tags = tags;
             let fields = match protocol.has_transport_sum() {
                 true => vec![Field::DestinationAddress, Field::SourcePort],
@@ -34,18 +36,18 @@ fn test_frames() -> Vec<Vec<u8>> {
             };
             frame.flows = Flows::spread(100, &fields, true);
             match &mut frame.content {
-                Content::Ipv4(flow) => {
-                    (flow.dscp, flow.ports) = (10, frame.flows.ports(flow.ports))
+                TestFrameContent::Ipv4(flow) => {
+                    (flow.dscp, flow.ports) = (10, frame.flows.first_ports(flow.ports))
                 }
-                Content::Ipv6(flow) => {
-                    (flow.dscp, flow.ports) = (10, frame.flows.ports(flow.ports))
+                TestFrameContent::Ipv6(flow) => {
+                    (flow.dscp, flow.ports) = (10, frame.flows.first_ports(flow.ports))
                 }
                 _ => {}
             }
             let template = frame.template().expect("a template");
             let signature =
                 Signature { trial: 0xdead_beef, stream: 3, sequence: 41, stamp: 0x1234_5678 };
-            frames.push(fill(&template, signature));
+            frames.push(fill_frame(&template, signature));
         }
     }
     frames.push(TestFrame::broadcast(FrameLen::MIN, TESTER).template().expect("fits").bytes);
@@ -62,8 +64,8 @@ fn neighbour_frames() -> Vec<Vec<u8>> {
     };
     let stations = Stations {
         hosts: vec![
-            Hosts::one([198, 18, 1, 2].into(), TESTER),
-            Hosts { first: v6, count: 2, mac: TESTER, own_macs: true },
+            VirtualHostRange::single_host([198, 18, 1, 2].into(), TESTER),
+            VirtualHostRange { first: v6, count: 2, mac: TESTER, own_macs: true },
         ],
         decnet: vec![DecNetAddress { area: 1, node: 2 }],
         appletalk: vec![(TESTER, AppleTalkAddress { network: 19, node: 2 })],

@@ -5,11 +5,11 @@
 use linerate_core::record::{Congestion, LoadPoint, PortCounts};
 
 use super::words;
-use crate::document::{Cells, Section, Table};
+use crate::document::{Cells, ReportSection, ReportTable};
 
 /// Head-of-line blocking and backpressure with the loss of each output. Older records state only
 /// the loss of the free output.
-pub(super) fn blocking(free: &LoadPoint, congestion: Option<&Congestion>) -> Section {
+pub(super) fn blocking(free: &LoadPoint, congestion: Option<&Congestion>) -> ReportSection {
     let said = match free.loss_ratio {
         0.0 => "nothing was lost: no head-of-line blocking".to_owned(),
         loss => format!("{} was lost: head-of-line blocking", words::loss_ratio(loss)),
@@ -19,14 +19,14 @@ pub(super) fn blocking(free: &LoadPoint, congestion: Option<&Congestion>) -> Sec
         words::frames(free.offered_fps)
     );
     let Some(found) = congestion else {
-        return Section::of("Blocking", vec![], vec![format!("{beside}: {said}")]);
+        return ReportSection::from_tables("Blocking", vec![], vec![format!("{beside}: {said}")]);
     };
     let notes = vec![beside, head_of_line(found), back_pressure(found)];
-    Section::of("Blocking", outputs_table(found), notes)
+    ReportSection::from_tables("Blocking", outputs_table(found), notes)
 }
 
 /// A row for each output: the free one and the overloaded one.
-fn outputs_table(found: &Congestion) -> Option<Table> {
+fn outputs_table(found: &Congestion) -> Option<ReportTable> {
     let rows = [
         ("free", found.free?, found.free_loss_ratio),
         ("overloaded", found.congested?, found.congested_loss_ratio),
@@ -38,7 +38,7 @@ fn outputs_table(found: &Congestion) -> Option<Table> {
         ("received", &|(_, counts, _)| counts.received.to_string()),
         ("loss", &|(.., loss)| words::loss_ratio(*loss)),
     ];
-    Some(Table::by(rows, columns))
+    Some(ReportTable::from_rows(rows, columns))
 }
 
 fn head_of_line(found: &Congestion) -> String {

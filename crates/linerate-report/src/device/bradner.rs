@@ -10,13 +10,13 @@ use linerate_core::record::BenchWay;
 use linerate_core::study::{Cards, PublishedRouter, Streams};
 use linerate_core::theory::framing::{GAP_BYTES, PREAMBLE_BYTES};
 
-use super::suite::{Case, FrameSize, Group, Suite, size_text};
+use super::suite::{BenchCase, DeviceGroup, FrameSize, Suite, size_text};
 use super::{limit, single, words};
-use crate::document::{RowKind, Section, Table};
+use crate::document::{ReportSection, ReportTable, RowKind};
 use crate::number::{self, NONE, or_dash};
 
 /// Function that takes a rate, in frames per second, from a record.
-type CaseRate = fn(&Case<'_>) -> Option<f64>;
+type CaseRate = fn(&BenchCase<'_>) -> Option<f64>;
 
 /// A rate that Bradner printed and today's records have too.
 struct ComparedRate {
@@ -39,19 +39,23 @@ impl ComparedRate {
 }
 
 /// Bradner's table and the one with today's columns for a group, with remarks on goals and medium.
-pub(crate) fn section(group: &Group<'_>) -> Section {
+pub(crate) fn section(group: &DeviceGroup<'_>) -> ReportSection {
     let today = Some(today_table(group)).filter(|table| table.columns() > 1);
-    Section::of(group.title(), std::iter::once(bradner_table(group)).chain(today), notes(group))
+    ReportSection::from_tables(
+        group.heading_text(),
+        std::iter::once(bradner_table(group)).chain(today),
+        table_notes(group),
+    )
 }
 
 /// A group in the columns that Bradner printed; each further number of filters has a column.
-pub(crate) fn bradner_table(group: &Group<'_>) -> Table {
+pub(crate) fn bradner_table(group: &DeviceGroup<'_>) -> ReportTable {
     let bare = group.fewest_filters();
     let more: Vec<u32> = group.filters().into_iter().filter(|filters| *filters != bare).collect();
     let head = ["size", "theoretical", "test", "max rate", "flood rate"].map(str::to_owned);
     let filtered = more.iter().map(|&filters| format!("max,\n{}", filters_in_words(filters)));
-    let mut table = Table::new(head.into_iter().chain(filtered));
-    for size in group.sizes() {
+    let mut table = ReportTable::new(head.into_iter().chain(filtered));
+    for size in group.frame_sizes() {
         let at = |filters: u32, figure: CaseRate| {
             or_dash(group.median_figure(&size, filters, figure), words::frames)
         };
@@ -67,7 +71,7 @@ pub(crate) fn bradner_table(group: &Group<'_>) -> Table {
             at(bare, |case| case.flood_fps()),
         ];
         row.extend(more.iter().map(|&filters| most(filters)));
-        table.row(row);
+        table.add_measured_row(row);
     }
     table
 }
@@ -78,15 +82,15 @@ fn filters_in_words(filters: u32) -> String {
 
 /// A group in today's columns: typical and strict rate, stalls, latency, burst. A row for each
 /// frame length and number of filters.
-pub(crate) fn today_table(group: &Group<'_>) -> Table {
+pub(crate) fn today_table(group: &DeviceGroup<'_>) -> ReportTable {
     let (medium, bare) = (group.has_theoretical_rate(), group.fewest_filters());
     let mut head = vec!["size", "typical", "strict"];
     head.extend(medium.then_some("typical of\ntheoretical"));
     head.extend(["of tester's\nown", "stalls\n1/s", "p50 \u{b5}s", "p99 \u{b5}s", "burst\nframes"]);
     let mut rows: Vec<Vec<String>> = Vec::new();
-    for size in group.sizes() {
+    for size in group.frame_sizes() {
         for filters in group.filters() {
-            if group.cases(&size, filters).next().is_none() {
+            if group.matching_cases(&size, filters).next().is_none() {
                 continue;
             }
             let name = match filters {
@@ -101,19 +105,20 @@ pub(crate) fn today_table(group: &Group<'_>) -> Table {
 }
 
 /// A table of the columns for which at least one row has a figure; the first column always stays.
-fn filled_columns(head: &[&str], rows: &[Vec<String>]) -> Table {
+fn filled_columns(head: &[&str], rows: &[Vec<String>]) -> ReportTable {
     let has = |column: &usize| *column == 0 || rows.iter().any(|row| row[*column] != NONE);
     let kept: Vec<usize> = (0..head.len()).filter(has).collect();
-    let mut table = Table::new(kept.iter().map(|&column| head[column]));
-    rows.iter().for_each(|row| table.row(kept.iter().map(|&column| row[column].as_str())));
+    let mut table = ReportTable::new(kept.iter().map(|&column| head[column]));
+    rows.iter()
+        .for_each(|row| table.add_measured_row(kept.iter().map(|&column| row[column].as_str())));
     table
 }
 
-fn today_row(group: &Group<'_>, size: &FrameSize, filters: u32, medium: bool) -> Vec<String> {
+fn today_row(group: &DeviceGroup<'_>, size: &FrameSize, filters: u32, medium: bool) -> Vec<String> {
     let middle = |figure: CaseRate| group.median_figure(size, filters, figure);
     let typical = middle(|case| case.goal_fps("typical"));
     let share = |whole: Option<f64>| {
-        or_dash(typical.zip(whole).map(|(fps, whole)| fps / whole), words::share)
+        or_dash(typical.zip(whole).map(|(fps, whole)| fps / whole), words::share_percent)
     };
     let marked = |fps: f64| group.with_tester_mark(size, filters, words::frames(fps));
     let mut row = vec![
@@ -135,14 +140,14 @@ fn today_row(group: &Group<'_>, size: &FrameSize, filters: u32, medium: bool) ->
     row
 }
 
-fn notes(group: &Group<'_>) -> Vec<String> {
+fn table_notes(group: &DeviceGroup<'_>) -> Vec<String> {
     let mut notes = vec![goals_remark(group)];
     notes.extend((!group.has_theoretical_rate()).then(|| {
         "no medium: virtual links have no theoretical rate (--link gives one); compare rates with \
          the tester's own"
             .to_owned()
     }));
-    match group.first().plan.way {
+    match group.first_case().plan.way {
         BenchWay::Single => {}
         BenchWay::Dual => notes.push(
             "dual: both inputs at the rate at once, both outputs counted; figures are of one input"
@@ -150,7 +155,7 @@ fn notes(group: &Group<'_>) -> Vec<String> {
         ),
         BenchWay::Mesh => notes.push("every port sends to all others; of one port".to_owned()),
     }
-    let limited = |case: &Case<'_>| case.result.goals.iter().any(|goal| goal.tester_limited);
+    let limited = |case: &BenchCase<'_>| case.result.goals.iter().any(|goal| goal.tester_limited);
     if group.cases.iter().any(limited) {
         notes.push("*: tester-limited, the device may do more".to_owned());
     }
@@ -162,7 +167,7 @@ fn notes(group: &Group<'_>) -> Vec<String> {
 }
 
 /// The remark that says which goals the column "max rate" comes from.
-fn goals_remark(group: &Group<'_>) -> String {
+fn goals_remark(group: &DeviceGroup<'_>) -> String {
     let mut names: Vec<&str> = Vec::new();
     for goal in group.cases.iter().filter_map(|case| limit::lossless(case.result)) {
         if !names.contains(&goal.goal.as_str()) {
@@ -186,7 +191,7 @@ fn sizes_1990(published: &[&PublishedRouter]) -> Vec<u32> {
 
 /// Today's devices above those that Bradner printed, in frames per second and as share of the
 /// theoretical rate. A section for each protocol and kind of stream that both have.
-pub(crate) fn beside_1990(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<Section> {
+pub(crate) fn beside_1990(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<ReportSection> {
     let mut kinds: Vec<(&'static str, Streams)> = Vec::new();
     for group in &suite.groups {
         let Some(kind) = kind_1990(group) else { continue };
@@ -197,8 +202,8 @@ pub(crate) fn beside_1990(suite: &Suite<'_>, published: &[PublishedRouter]) -> V
     kinds.into_iter().filter_map(|kind| section_beside(suite, published, kind)).collect()
 }
 
-fn kind_1990(group: &Group<'_>) -> Option<(&'static str, Streams)> {
-    let streams = match group.first().plan.way {
+fn kind_1990(group: &DeviceGroup<'_>) -> Option<(&'static str, Streams)> {
+    let streams = match group.first_case().plan.way {
         BenchWay::Single => Streams::Single,
         BenchWay::Dual => Streams::Dual,
         BenchWay::Mesh => return None,
@@ -210,7 +215,7 @@ fn section_beside(
     suite: &Suite<'_>,
     published: &[PublishedRouter],
     kind: (&'static str, Streams),
-) -> Option<Section> {
+) -> Option<ReportSection> {
     let rows: Vec<&PublishedRouter> = published
         .iter()
         .filter(|row| (row.protocol.as_str(), row.streams) == kind && row.filters == 0)
@@ -224,7 +229,7 @@ fn section_beside(
     let rate = if searched { ComparedRate::MAX } else { ComparedRate::FLOOD };
     let heads = |name: String| {
         let sizes = sizes.iter().map(ToString::to_string);
-        Table::new(std::iter::once(name).chain(sizes))
+        ReportTable::new(std::iter::once(name).chain(sizes))
     };
     let mut rates = heads(format!("{}, frames/s", rate.name));
     let mut shares = heads(format!("{} of theoretical", rate.name));
@@ -237,19 +242,21 @@ fn section_beside(
         let filters = group.fewest_filters();
         let fps = |bytes| group.median_figure(&size(bytes), filters, rate.measured);
         let share = |bytes| Some(fps(bytes)? / group.theoretical_fps(&size(bytes))?);
-        rates.row(line(&group.device, &|bytes| {
+        rates.add_measured_row(line(&group.device, &|bytes| {
             or_dash(fps(bytes), |fps| {
                 group.with_tester_mark(&size(bytes), filters, words::frames(fps))
             })
         }));
-        shares.row(line(&group.device, &|bytes| or_dash(share(bytes), words::share)));
+        shares.add_measured_row(line(&group.device, &|bytes| {
+            or_dash(share(bytes), words::share_percent)
+        }));
     }
     for (name, of_device) in devices_1990(&rows) {
         let fps = |bytes| (rate.published)(of_device.iter().find(|row| row.frame_bytes == bytes)?);
         let share = |bytes| fps(bytes).map(|fps| share_1990(fps, bytes));
         let printed = line(&name, &|bytes| or_dash(fps(bytes), |fps| fps.to_string()));
         rates.push(RowKind::Published, printed);
-        let size_text = line(&name, &|bytes| or_dash(share(bytes), words::share));
+        let size_text = line(&name, &|bytes| or_dash(share(bytes), words::share_percent));
         shares.push(RowKind::Published, size_text);
     }
     let streams = if kind.1 == Streams::Dual { "dual stream" } else { "single stream" };
@@ -257,7 +264,7 @@ fn section_beside(
         "1990: without filters, on Ethernet of 10 Mbit/s; {NONE} is not printed, or no medium"
     );
     let title = format!("Beside the devices of 1990: {}, {streams}", kind.0);
-    Some(Section::of(title, [rates, shares], vec![note]))
+    Some(ReportSection::from_tables(title, [rates, shares], vec![note]))
 }
 
 /// Share of the frame rate that Ethernet of 10 Mbit/s carries. The theoretical rate is the exact

@@ -1,15 +1,19 @@
 //! The policer or shaper of one record: each parameter as ordered and as found, then the steps.
 
-use linerate_core::record::{BenchPlan, BenchResult, Compared, ContractFound, Holds};
+use linerate_core::record::{BenchPlan, BenchResult, ComparedParameter, ContractFound, Holds};
 
 use super::loads::load_table;
 use super::words;
-use crate::document::{Cells, Section, Table};
+use crate::document::{Cells, ReportSection, ReportTable};
 use crate::number;
 
 /// The measured rate and burst of a policer or shaper beside those ordered, then the loads that
 /// were tried.
-pub(super) fn contract(plan: &BenchPlan, result: &BenchResult, found: &ContractFound) -> Section {
+pub(super) fn contract(
+    plan: &BenchPlan,
+    result: &BenchResult,
+    found: &ContractFound,
+) -> ReportSection {
     let mut notes = Vec::new();
     let bytes = |bytes: f64| format!("{bytes:.0} bytes");
     let [mut rate, mut burst] = [String::new(), String::new()];
@@ -24,7 +28,10 @@ pub(super) fn contract(plan: &BenchPlan, result: &BenchResult, found: &ContractF
     };
     match &found.cir_bps {
         Some(cir) => {
-            notes.push(format!("{name} rate {}{rate}", words::estimate_text(cir, number::rate)));
+            notes.push(format!(
+                "{name} rate {}{rate}",
+                words::estimate_text(cir, number::rate_with_unit)
+            ));
         }
         None if plan.cell_contract.is_some() => notes.push("no sustained rule was found".into()),
         None => notes.push("nothing was ever dropped: no policer was found".to_owned()),
@@ -39,13 +46,13 @@ pub(super) fn contract(plan: &BenchPlan, result: &BenchResult, found: &ContractF
     notes.extend(found.findings.iter().cloned());
     let mut tables = parameters(&found.compared).into_iter().collect::<Vec<_>>();
     tables.extend(load_table(&found.steps, plan, result));
-    Section::of("Traffic contract", tables, notes)
+    ReportSection::from_tables("Traffic contract", tables, notes)
 }
 
 /// A row for each parameter of the contract; `None` where none was ordered.
-fn parameters(compared: &[Compared]) -> Option<Table> {
+fn parameters(compared: &[ComparedParameter]) -> Option<ReportTable> {
     compared.first()?;
-    let columns: &[Cells<'_, &Compared>] = &[
+    let columns: &[Cells<'_, &ComparedParameter>] = &[
         ("parameter", &|row| row.parameter.to_uppercase()),
         ("ordered", &|row| value_with_unit(row.ordered, &row.unit)),
         ("found", &|row| value_with_unit(row.found, &row.unit)),
@@ -57,13 +64,13 @@ fn parameters(compared: &[Compared]) -> Option<Table> {
             Holds::More => "more".to_owned(),
         }),
     ];
-    Some(Table::by(compared, columns))
+    Some(ReportTable::from_rows(compared, columns))
 }
 
 fn value_with_unit(value: f64, unit: &str) -> String {
     let digits = |value: f64| number::trimmed(&number::significant(value, 5)).to_owned();
     match unit {
-        "bit/s" => number::rate(value),
+        "bit/s" => number::rate_with_unit(value),
         "s" => words::duration(value * 1e9),
         "cells" => format!("{value:.0} cells"),
         "bytes" => format!("{value:.0} bytes"),

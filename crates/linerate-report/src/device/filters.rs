@@ -6,9 +6,9 @@
 
 use linerate_core::stats::LineFit;
 
-use super::suite::{Case, FrameSize, Group, size_text};
+use super::suite::{BenchCase, DeviceGroup, FrameSize, size_text};
 use super::words;
-use crate::document::{Section, Table};
+use crate::document::{ReportSection, ReportTable};
 use crate::number::{self, or_dash};
 
 /// Only lists of at least so many filters are used where three lengths of them were measured.
@@ -16,7 +16,7 @@ const LONG_FROM: u32 = 10;
 
 /// A rate at which the device is at its limit: its name and the function that takes it from a
 /// record.
-type LimitRate = (&'static str, fn(&Case<'_>) -> Option<f64>);
+type LimitRate = (&'static str, fn(&BenchCase<'_>) -> Option<f64>);
 
 /// Goals stand before the flood, because a flood may make a device forward less than it can.
 const RATES: [LimitRate; 3] = [
@@ -26,7 +26,7 @@ const RATES: [LimitRate; 3] = [
 ];
 
 /// The cost of a filter, computed from one of the rates.
-pub(crate) struct Cost {
+pub(crate) struct FilterCost {
     /// Length of the frames sent.
     pub size: FrameSize,
     /// Name of the rate: typical, strict or flood.
@@ -39,10 +39,10 @@ pub(crate) struct Cost {
 
 /// The costs of a filter at each frame length: by the typical or strict rate, and by the flood
 /// rate.
-pub(crate) fn filter_costs(group: &Group<'_>) -> Vec<Cost> {
-    let sizes = group.sizes();
+pub(crate) fn filter_costs(group: &DeviceGroup<'_>) -> Vec<FilterCost> {
+    let sizes = group.frame_sizes();
     let of_size = |size: &FrameSize| {
-        let [typical, strict, flood] = RATES.map(|rate| cost(group, size, &rate));
+        let [typical, strict, flood] = RATES.map(|rate| fit_filter_cost(group, size, &rate));
         [typical.or(strict), flood]
     };
     sizes.iter().flat_map(of_size).flatten().collect()
@@ -54,11 +54,15 @@ fn ns_text(value: f64) -> String {
     number::trimmed(&format!("{:.2}", if hundredths == 0.0 { 0.0 } else { hundredths })).to_owned()
 }
 
-fn cost(group: &Group<'_>, size: &FrameSize, rate: &LimitRate) -> Option<Cost> {
+fn fit_filter_cost(
+    group: &DeviceGroup<'_>,
+    size: &FrameSize,
+    rate: &LimitRate,
+) -> Option<FilterCost> {
     let points = |from: u32| -> Vec<(u32, f64)> {
         let lists = group.filters().into_iter().filter(|filters| *filters >= from);
-        let cases = lists.flat_map(|filters| group.cases(size, filters));
-        let time = |case: &Case<'_>| {
+        let cases = lists.flat_map(|filters| group.matching_cases(size, filters));
+        let time = |case: &BenchCase<'_>| {
             let fps = (rate.1)(case)? * words::senders(case.plan) as f64;
             (fps > 0.0).then(|| (case.filters(), 1e9 / fps))
         };
@@ -75,13 +79,13 @@ fn cost(group: &Group<'_>, size: &FrameSize, rate: &LimitRate) -> Option<Cost> {
     let ends = (*lists.first()?, *lists.last()?);
     let line: Vec<(f64, f64)> = points.iter().map(|(x, y)| (f64::from(*x), *y)).collect();
     let fit = (lists.len() >= 3).then(|| LineFit::from_points(&line))??;
-    Some(Cost { size: size.clone(), rate: rate.0, filters: ends, fit })
+    Some(FilterCost { size: size.clone(), rate: rate.0, filters: ends, fit })
 }
 
 /// A row for each frame length and rate; `None` unless three numbers of filters were measured.
-pub(crate) fn section(group: &Group<'_>) -> Option<Section> {
+pub(crate) fn section(group: &DeviceGroup<'_>) -> Option<ReportSection> {
     let costs = filter_costs(group);
-    let table = Table::by(
+    let table = ReportTable::from_rows(
         &costs,
         &[
             ("size", &|cost| size_text(&cost.size)),
@@ -102,7 +106,7 @@ pub(crate) fn section(group: &Group<'_>) -> Option<Section> {
          passes without a match"
             .to_owned(),
     ];
-    let within = |cost: &Cost| {
+    let within = |cost: &FilterCost| {
         cost.fit.slope_95.is_some_and(|interval| interval.low <= 0.0 && interval.high >= 0.0)
     };
     if costs.iter().any(within) {
@@ -110,6 +114,6 @@ pub(crate) fn section(group: &Group<'_>) -> Option<Section> {
             "an interval with 0 in it: the cost is not distinguishable from the spread".to_owned(),
         );
     }
-    let title = format!("{}: cost of a filter", group.title());
-    (!costs.is_empty()).then(|| Section::of(title, [table], notes))
+    let title = format!("{}: cost of a filter", group.heading_text());
+    (!costs.is_empty()).then(|| ReportSection::from_tables(title, [table], notes))
 }

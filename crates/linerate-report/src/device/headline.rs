@@ -3,7 +3,7 @@
 use linerate_core::study::{PublishedRouter, Streams};
 
 use super::bradner::share_1990;
-use super::suite::{Case, FrameSize, Group, Suite};
+use super::suite::{BenchCase, DeviceGroup, FrameSize, Suite};
 use super::words;
 use crate::document::Tile;
 
@@ -22,7 +22,7 @@ enum HeadlineRate {
 }
 
 impl HeadlineRate {
-    const fn words(self) -> &'static str {
+    const fn label_suffix(self) -> &'static str {
         match self {
             Self::Throughput => "",
             Self::Flood { searched: true } => " under flood (its rate without loss was not found)",
@@ -33,18 +33,19 @@ impl HeadlineRate {
 
 /// The shortest frame length of a group with its printed rate, marked where the tester limited the
 /// search. The rate is the typical one, else the one without loss, else the one under flood.
-fn shortest_length(group: &Group<'_>) -> Option<(FrameSize, String, HeadlineRate)> {
+fn shortest_length(group: &DeviceGroup<'_>) -> Option<(FrameSize, String, HeadlineRate)> {
     let rate = |size: &FrameSize| {
-        let middle = |figure: fn(&Case<'_>) -> Option<f64>| {
+        let middle = |figure: fn(&BenchCase<'_>) -> Option<f64>| {
             group.median_figure(size, group.fewest_filters(), figure)
         };
         let found =
             middle(|case| case.goal_fps("typical")).or_else(|| middle(|case| case.max_fps()));
-        let searched = group.cases(size, group.fewest_filters()).any(Case::is_searched);
+        let searched =
+            group.matching_cases(size, group.fewest_filters()).any(BenchCase::is_searched);
         let flood = || Some((middle(|case| case.flood_fps())?, HeadlineRate::Flood { searched }));
         found.map(|fps| (fps, HeadlineRate::Throughput)).or_else(flood)
     };
-    group.sizes().into_iter().find_map(|size| {
+    group.frame_sizes().into_iter().find_map(|size| {
         let (fps, rate) = rate(&size)?;
         let printed = match rate {
             HeadlineRate::Throughput => {
@@ -57,18 +58,19 @@ fn shortest_length(group: &Group<'_>) -> Option<(FrameSize, String, HeadlineRate
 }
 
 /// A large figure for each device: its rate, the frame length, and the best device of 1990.
-pub(crate) fn tiles(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<Tile> {
-    let tile = |group: &Group<'_>| {
+pub(crate) fn device_tiles(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<Tile> {
+    let tile = |group: &DeviceGroup<'_>| {
         let (size, fps, rate) = shortest_length(group)?;
         let length = super::suite::size_text(&size);
-        let label = format!("frames/s of {length} bytes{}, {}", rate.words(), group.title());
+        let label =
+            format!("frames/s of {length} bytes{}, {}", rate.label_suffix(), group.heading_text());
         Some(Tile::new(fps, label, best_1990(group, &size, published)))
     };
     suite.groups.iter().filter_map(tile).take(DEVICES_MAX).collect()
 }
 
 /// The best rate that Bradner printed for the same protocol and frame length with a single stream.
-fn best_1990(group: &Group<'_>, size: &FrameSize, published: &[PublishedRouter]) -> String {
+fn best_1990(group: &DeviceGroup<'_>, size: &FrameSize, published: &[PublishedRouter]) -> String {
     let same = |row: &&PublishedRouter| {
         Some(row.protocol.as_str()) == group.protocol_1990()
             && row.frame_bytes == size.bytes
@@ -78,7 +80,7 @@ fn best_1990(group: &Group<'_>, size: &FrameSize, published: &[PublishedRouter])
     let best = published.iter().filter(same).max_by_key(|row| row.max_rate_fps);
     let said = best.and_then(|row| {
         let fps = row.max_rate_fps?;
-        let share = words::share(share_1990(fps, row.frame_bytes));
+        let share = words::share_percent(share_1990(fps, row.frame_bytes));
         Some(format!("1990: {fps}, {share} of the theoretical rate, {}", row.device))
     });
     said.unwrap_or_default()
@@ -86,8 +88,8 @@ fn best_1990(group: &Group<'_>, size: &FrameSize, published: &[PublishedRouter])
 
 /// The device's name; where several groups have the device, with the frames and streams too:
 /// `bridge (DECnet IV, single stream)`.
-fn device_in_sentence(suite: &Suite<'_>, group: &Group<'_>) -> String {
-    let title = group.title();
+fn device_in_sentence(suite: &Suite<'_>, group: &DeviceGroup<'_>) -> String {
+    let title = group.heading_text();
     let several = suite.groups.iter().filter(|other| other.device == group.device).count() > 1;
     match title.split_once(": ") {
         Some((device, what)) if several => format!("{device} ({what})"),
@@ -106,7 +108,11 @@ pub(crate) fn sentence(suite: &Suite<'_>) -> Option<String> {
         .enumerate()
         .map(|(index, (group, (_, fps, rate)))| {
             let noun = if index == 0 { " frames/s" } else { "" };
-            format!("{} passes {fps}{noun}{}", device_in_sentence(suite, group), rate.words())
+            format!(
+                "{} passes {fps}{noun}{}",
+                device_in_sentence(suite, group),
+                rate.label_suffix()
+            )
         })
         .collect();
     let length = super::suite::size_text(&size);

@@ -13,7 +13,7 @@ const COLLAPSE_BELOW: f64 = 0.9;
 /// The goal whose rate counts as the rate without loss: strict, else verified, else the usual one.
 pub(crate) fn lossless(result: &BenchResult) -> Option<&GoalFound> {
     let named =
-        |name| result.goal(name).filter(|goal: &&GoalFound| goal.throughput_fps().is_some());
+        |name| result.find_goal(name).filter(|goal: &&GoalFound| goal.throughput_fps().is_some());
     named("strict").or_else(|| named("verified")).or_else(|| usual(result))
 }
 

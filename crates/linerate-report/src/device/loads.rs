@@ -3,7 +3,7 @@
 use linerate_core::record::{BenchPlan, BenchResult, LoadPoint};
 
 use super::words;
-use crate::document::{Section, Table};
+use crate::document::{ReportSection, ReportTable};
 
 /// A section of one test's loads; `None` if none was tried.
 pub(super) fn loads_section(
@@ -11,12 +11,12 @@ pub(super) fn loads_section(
     points: &[LoadPoint],
     plan: &BenchPlan,
     result: &BenchResult,
-) -> Option<Section> {
+) -> Option<ReportSection> {
     let notes = match words::senders(plan) {
         0 | 1 => vec![],
         ports => vec![format!("frames/s of all {ports} sending ports together")],
     };
-    Some(Section::of(title, [load_table(points, plan, result)?], notes))
+    Some(ReportSection::from_tables(title, [load_table(points, plan, result)?], notes))
 }
 
 /// A row for each load: rate intended, offered and forwarded, loss, frames sent and lost; `None`
@@ -25,14 +25,14 @@ pub(super) fn load_table(
     points: &[LoadPoint],
     plan: &BenchPlan,
     result: &BenchResult,
-) -> Option<Table> {
+) -> Option<ReportTable> {
     points.first()?;
     let line = result.theoretical_fps.map(|fps| fps * words::senders(plan) as f64);
     let mut head = vec!["intended", "offered", "forwarded", "loss", "frames\nsent", "lost"];
     if line.is_some() {
         head.insert(2, "of\ntheoretical");
     }
-    let mut table = Table::new(head);
+    let mut table = ReportTable::new(head);
     for point in points {
         let mut row = vec![
             point.intended_fps.map_or_else(|| "all".to_owned(), words::frames),
@@ -43,9 +43,9 @@ pub(super) fn load_table(
             point.sent.saturating_sub(point.received).to_string(),
         ];
         if let Some(line) = line {
-            row.insert(2, words::share(point.offered_fps / line));
+            row.insert(2, words::share_percent(point.offered_fps / line));
         }
-        table.row(row);
+        table.add_measured_row(row);
     }
     Some(table)
 }

@@ -23,7 +23,7 @@ use linerate_core::study::PublishedRouter;
 
 pub use trials::trials_csv;
 
-use crate::document::{Block, Document, Figure, Section};
+use crate::document::{Block, Document, ReportFigure, ReportSection};
 use suite::Suite;
 
 /// The metrics that a report on benchmarks defines.
@@ -60,7 +60,7 @@ pub(crate) const METRICS: &[MetricId] = &[
 pub fn document(records: &[Record], published: &[PublishedRouter]) -> Document {
     let suite = Suite::new(records, suite::plain_name);
     let figures = figures(&suite).into_iter().map(Block::Figure);
-    let figures = Section::apart("", figures).leading();
+    let figures = ReportSection::after_blank_line("", figures).leading();
     Document {
         sections: std::iter::once(figures).chain(sections(&suite, published)).collect(),
         metrics: METRICS.to_vec(),
@@ -70,7 +70,7 @@ pub fn document(records: &[Record], published: &[PublishedRouter]) -> Document {
 
 /// The sections of all groups, then the cost of a filter, the devices of 1990, and the trials that
 /// do not count.
-pub(crate) fn sections(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<Section> {
+pub(crate) fn sections(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<ReportSection> {
     let mut out = Vec::new();
     for group in &suite.groups {
         out.push(bradner::section(group));
@@ -84,7 +84,7 @@ pub(crate) fn sections(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<
 }
 
 /// The diagrams of all groups.
-pub(crate) fn figures(suite: &Suite<'_>) -> Vec<Figure> {
+pub(crate) fn figures(suite: &Suite<'_>) -> Vec<ReportFigure> {
     let groups = suite.groups.iter().enumerate();
     groups.flat_map(|(number, group)| plots::group_figures(group, number)).collect()
 }

@@ -3,12 +3,13 @@
 
 use linerate_core::record::{BenchTest, BenchTrial};
 
-use super::suite::{Case, FrameSize, Group, size_text};
+use super::suite::{BenchCase, DeviceGroup, FrameSize, size_text};
 use super::{rfc2544, words};
-use crate::document::Figure;
+use crate::document::ReportFigure;
 use crate::number;
 use crate::svg::{
-    Axis, BarChart, BarRow, LineChart, Mark, Series, TraceChart, TracePoint, cumulated, described,
+    Axis, BarChart, BarRow, ChartSeries, LineChart, Mark, TraceChart, TracePoint, cumulated,
+    described,
 };
 
 /// Most searches that are drawn for one group.
@@ -18,14 +19,14 @@ const TRACES_MAX: usize = 9;
 const CURVES_MAX: usize = 14;
 
 /// All diagrams of a group. `number`, counted from 0, tells apart the files of several groups.
-pub(crate) fn group_figures(group: &Group<'_>, number: usize) -> Vec<Figure> {
+pub(crate) fn group_figures(group: &DeviceGroup<'_>, number: usize) -> Vec<ReportFigure> {
     let file = |name: &str| match number {
         0 => format!("bench-{name}"),
         _ => format!("bench-{name}-{}", number + 1),
     };
     let mut out = Vec::new();
     out.extend(throughput(group, &file("throughput")));
-    out.extend(loss(group, &file("loss")));
+    out.extend(loss_figure(group, &file("loss")));
     out.extend(latency(group, &file("latency")));
     out.extend(searches(group, &file("search")));
     out
@@ -33,7 +34,7 @@ pub(crate) fn group_figures(group: &Group<'_>, number: usize) -> Vec<Figure> {
 
 /// A curve of the throughput chart: its name, its style, and the function that takes the rate from
 /// a record.
-type Curve = (&'static str, usize, fn(&Case<'_>) -> Option<f64>);
+type Curve = (&'static str, usize, fn(&BenchCase<'_>) -> Option<f64>);
 
 const CURVES: [Curve; 4] = [
     ("typical", 0, |case| case.goal_fps("typical")),
@@ -44,19 +45,19 @@ const CURVES: [Curve; 4] = [
 
 /// RFC 2544 §26.1: frame rate by frame length, with the theoretical curve where the medium is
 /// known.
-fn throughput(group: &Group<'_>, file: &str) -> Option<Figure> {
-    let sizes: Vec<_> = group.sizes().into_iter().filter(|size| size.mix.is_none()).collect();
+fn throughput(group: &DeviceGroup<'_>, file: &str) -> Option<ReportFigure> {
+    let sizes: Vec<_> = group.frame_sizes().into_iter().filter(|size| size.mix.is_none()).collect();
     let points = |rate: &dyn Fn(&FrameSize) -> Option<f64>| -> Vec<(f64, f64)> {
         sizes.iter().filter_map(|size| Some((f64::from(size.bytes), rate(size)?))).collect()
     };
     let curve = |(name, style, rate): &Curve| {
-        Series::new(
+        ChartSeries::new(
             *name,
             *style,
             points(&|size| group.median_figure(size, group.fewest_filters(), rate)),
         )
     };
-    let mut curves: Vec<Series> = CURVES.iter().map(curve).collect();
+    let mut curves: Vec<ChartSeries> = CURVES.iter().map(curve).collect();
     curves.retain(|curve| !curve.points.is_empty());
     if curves.is_empty() || sizes.len() < 2 {
         return None;
@@ -64,23 +65,24 @@ fn throughput(group: &Group<'_>, file: &str) -> Option<Figure> {
     let tester =
         points(&|size| group.median_figure(size, group.fewest_filters(), |case| case.tester_fps()));
     let theory = points(&|size| group.theoretical_fps(size));
-    let dashed = [Series::new("theoretical", 5, theory), Series::new("tester", 6, tester)];
+    let dashed =
+        [ChartSeries::new("theoretical", 5, theory), ChartSeries::new("tester", 6, tester)];
     let dashed = dashed.into_iter().filter(|curve| !curve.points.is_empty());
-    curves.extend(dashed.map(Series::dashed));
+    curves.extend(dashed.map(ChartSeries::dashed));
     let ticks = sizes.iter().map(|size| (f64::from(size.bytes), size.bytes.to_string())).collect();
-    let x = Axis { ticks, ..Axis::log("frame length, bytes", number::short) };
-    let axes = [x, Axis::log("frames per second", number::short)];
+    let x = Axis { ticks, ..Axis::logarithmic("frame length, bytes", number::short_count) };
+    let axes = [x, Axis::logarithmic("frames per second", number::short_count)];
     let title = format!("Frame rate by length: {}", group.device);
     let chart = LineChart::new(title, described(&curves), axes, curves);
     let caption = "Throughput of each goal and the rate under flood, of one sending port. Dashes: \
                    what the medium carries, and what the tester itself does.";
-    let title = format!("Throughput by frame length: {}", group.title());
-    Some(Figure::new(title, caption, vec![(format!("{file}.svg"), chart.svg())]))
+    let title = format!("Throughput by frame length: {}", group.heading_text());
+    Some(ReportFigure::new(title, caption, vec![(format!("{file}.svg"), chart.svg())]))
 }
 
 /// RFC 2544 §26.3: loss by offered load; the load as share of the theoretical rate where the medium
 /// is known.
-fn loss(group: &Group<'_>, file: &str) -> Option<Figure> {
+fn loss_figure(group: &DeviceGroup<'_>, file: &str) -> Option<ReportFigure> {
     let curves = loss_curves(group);
     if curves.is_empty() {
         return None;
@@ -89,16 +91,16 @@ fn loss(group: &Group<'_>, file: &str) -> Option<Figure> {
         true => "offered load, % of the theoretical rate",
         false => "offered load, frames per second",
     };
-    let axes = [label, "frames lost, %"].map(|label| Axis::linear(label, number::short));
+    let axes = [label, "frames lost, %"].map(|label| Axis::linear(label, number::short_count));
     let title = format!("Loss by load: {}", group.device);
     let chart = LineChart::new(title, described(&curves), axes, curves);
     let caption = "Frames lost of those that were sent, at a constant load.";
-    let title = format!("Loss by load: {}", group.title());
-    Some(Figure::new(title, caption, vec![(format!("{file}.svg"), chart.svg())]))
+    let title = format!("Loss by load: {}", group.heading_text());
+    Some(ReportFigure::new(title, caption, vec![(format!("{file}.svg"), chart.svg())]))
 }
 
 /// A curve of loss for each record, by the load that was really sent.
-pub(crate) fn loss_curves(group: &Group<'_>) -> Vec<Series> {
+pub(crate) fn loss_curves(group: &DeviceGroup<'_>) -> Vec<ChartSeries> {
     let medium = group.has_theoretical_rate();
     let mut out = Vec::new();
     for case in rfc2544::cases_in_order(group) {
@@ -119,15 +121,15 @@ pub(crate) fn loss_curves(group: &Group<'_>) -> Vec<Series> {
             .collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         if !points.is_empty() && out.len() < CURVES_MAX {
-            out.push(Series::new(rfc2544::name(group, case), out.len(), points));
+            out.push(ChartSeries::new(rfc2544::name(group, case), out.len(), points));
         }
     }
     out
 }
 
 /// Bars of the median and the 99th percentile of latency, and the distributions.
-fn latency(group: &Group<'_>, file: &str) -> Option<Figure> {
-    let cases: Vec<&Case<'_>> = rfc2544::cases_in_order(group)
+fn latency(group: &DeviceGroup<'_>, file: &str) -> Option<ReportFigure> {
+    let cases: Vec<&BenchCase<'_>> = rfc2544::cases_in_order(group)
         .into_iter()
         .filter(|case| case.latency().is_some())
         .collect();
@@ -158,28 +160,30 @@ fn latency(group: &Group<'_>, file: &str) -> Option<Figure> {
     );
     let caption = "Delay of every frame at the throughput. The tester's own delay is in it; the \
                    tables have it beside.";
-    Some(Figure::new(format!("Latency: {}", group.title()), caption, panels))
+    Some(ReportFigure::new(format!("Latency: {}", group.heading_text()), caption, panels))
 }
 
 /// The cumulative distributions of latency: share of the frames that were no later than a time.
-fn latency_distributions(group: &Group<'_>, cases: &[&Case<'_>]) -> Option<LineChart> {
+fn latency_distributions(group: &DeviceGroup<'_>, cases: &[&BenchCase<'_>]) -> Option<LineChart> {
     let mut curves = Vec::new();
     for case in cases.iter().take(CURVES_MAX) {
         let points =
             case.latency().map(|latency| cumulated(&latency.distribution, 1e3)).unwrap_or_default();
         if !points.is_empty() {
-            curves.push(Series::new(rfc2544::name(group, case), curves.len(), points).steps());
+            curves.push(
+                ChartSeries::new(rfc2544::name(group, case), curves.len(), points).in_steps(),
+            );
         }
     }
-    let x = Axis::log("\u{b5}s", number::short);
-    let y = Axis::linear("% of the frames that were no later", number::short);
+    let x = Axis::logarithmic("\u{b5}s", number::short_count);
+    let y = Axis::linear("% of the frames that were no later", number::short_count);
     let title = format!("Spread of the latency: {}", group.device);
     let count = format!("{} curves", curves.len());
     (!curves.is_empty()).then(|| LineChart::new(title, count, [x, y], curves))
 }
 
 /// The trials of each search for the throughput, a panel for each record.
-fn searches(group: &Group<'_>, file: &str) -> Option<Figure> {
+fn searches(group: &DeviceGroup<'_>, file: &str) -> Option<ReportFigure> {
     let mut panels = Vec::new();
     for case in rfc2544::cases_in_order(group) {
         let Some(chart) = search_chart(case, &search_title(group, case)) else { continue };
@@ -189,15 +193,15 @@ fn searches(group: &Group<'_>, file: &str) -> Option<Figure> {
     }
     let caption = "Each trial of the search at its intended load, in the order in which they were \
                    made. Lines across: the throughput of each goal.";
-    let title = format!("The search: {}", group.title());
-    (!panels.is_empty()).then(|| Figure::new(title, caption, panels))
+    let title = format!("The search: {}", group.heading_text());
+    (!panels.is_empty()).then(|| ReportFigure::new(title, caption, panels))
 }
 
 /// Frame length and number of filters of a search: `64 bytes, 1000 filters`.
-fn search_title(group: &Group<'_>, case: &Case<'_>) -> String {
-    let (length, rest) = (size_text(&case.size()), rfc2544::name(group, case));
+fn search_title(group: &DeviceGroup<'_>, case: &BenchCase<'_>) -> String {
+    let (length, rest) = (size_text(&case.frame_size()), rfc2544::name(group, case));
     let rest = rest.strip_prefix(&length).unwrap_or_default();
-    let unit = if case.size().mix.is_some() { "" } else { " bytes" };
+    let unit = if case.frame_size().mix.is_some() { "" } else { " bytes" };
     let bare = match group.filters().len() > 1 && case.filters() == group.fewest_filters() {
         true => format!(", {}", crate::words::counted(case.filters().into(), "filter")),
         false => String::new(),
@@ -206,7 +210,7 @@ fn search_title(group: &Group<'_>, case: &Case<'_>) -> String {
 }
 
 /// The trials of one search for the throughput in their order; `None` without any.
-fn search_chart(case: &Case<'_>, name: &str) -> Option<TraceChart> {
+fn search_chart(case: &BenchCase<'_>, name: &str) -> Option<TraceChart> {
     let of_search = |trial: &&BenchTrial| trial.test == BenchTest::Throughput;
     let trials = case.result.trials.iter().filter(of_search);
     let points: Vec<TracePoint> =
@@ -219,9 +223,9 @@ fn search_chart(case: &Case<'_>, name: &str) -> Option<TraceChart> {
     Some(TraceChart {
         title: format!("Search with frames of {name}"),
         description: format!("{name}: {} trials", points.len()),
-        x: Axis::linear("trial", number::short),
+        x: Axis::linear("trial", number::short_count),
         // The first trials are at all that the tester can do, the last ones within a percent.
-        y: Axis::log("intended load, frames per second", number::short),
+        y: Axis::logarithmic("intended load, frames per second", number::short_count),
         points,
         across: across.collect(),
     })
@@ -229,7 +233,7 @@ fn search_chart(case: &Case<'_>, name: &str) -> Option<TraceChart> {
 
 fn trial_point(number: u32, trial: &BenchTrial) -> Option<TracePoint> {
     let sent: u64 = trial.ports.iter().map(|port| port.sent).sum();
-    let lost: u64 = trial.ports.iter().map(|port| port.lost()).sum();
+    let lost: u64 = trial.ports.iter().map(|port| port.lost_frames()).sum();
     let most = trial.ports.iter().map(|port| port.offered_fps).reduce(f64::max);
     let load = trial.intended_fps.or(most)?;
     let mark = match (&trial.invalid, lost) {

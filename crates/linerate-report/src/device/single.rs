@@ -6,7 +6,7 @@
 use linerate_core::device::buffer::lacks_room_for_second_frame;
 use linerate_core::record::{
     BackToBack, BenchPlan, BenchResult, BenchTrial, Caching, GoalFound, Overload, OverloadKind,
-    Recovery, Repeated, Reset, Soak, Tester,
+    OverloadRecovery, Repeated, Reset, Soak, Tester,
 };
 use linerate_core::stats::median;
 
@@ -14,7 +14,7 @@ use super::blocking::blocking;
 use super::contract::contract;
 use super::loads::loads_section;
 use super::{limit, words};
-use crate::document::{Block, Section, Table};
+use crate::document::{Block, ReportSection, ReportTable};
 use crate::number::{self, or_dash};
 
 /// Most kinds of reasons listed for trials that do not count.
@@ -22,7 +22,7 @@ const REASONS_MAX: usize = 12;
 
 /// Lines for the head of a report: the tester, the medium's rate, the filters, each port with its
 /// MTU, driver, speed and notes.
-pub(crate) fn facts(plan: &BenchPlan, result: &BenchResult) -> Vec<String> {
+pub(crate) fn head_lines(plan: &BenchPlan, result: &BenchResult) -> Vec<String> {
     let mut out = Vec::new();
     match &result.tester {
         Some(tester) => out.extend(tester_lines(tester)),
@@ -42,7 +42,8 @@ pub(crate) fn facts(plan: &BenchPlan, result: &BenchResult) -> Vec<String> {
     out.extend(plan.filters.map(|filters| format!("filters in the device: {filters}")));
     for port in &result.ports {
         let mut line = format!("port {}: MTU {}", port.interface, port.mtu_bytes);
-        let known = [port.driver.clone(), port.speed_bps.map(|bps| number::rate(bps as f64))];
+        let known =
+            [port.driver.clone(), port.speed_bps.map(|bps| number::rate_with_unit(bps as f64))];
         known.into_iter().flatten().for_each(|fact| line.push_str(&format!(", {fact}")));
         port.notes.iter().for_each(|note| line.push_str(&format!("; {note}")));
         out.push(line);
@@ -68,7 +69,7 @@ fn tester_lines(tester: &Tester) -> Vec<String> {
 
 /// The sections of every test that was made, in the order of RFC 2544 §26, then those of later
 /// RFCs.
-pub(crate) fn sections(plan: &BenchPlan, result: &BenchResult) -> Vec<Section> {
+pub(crate) fn sections(plan: &BenchPlan, result: &BenchResult) -> Vec<ReportSection> {
     let mut out = Vec::new();
     out.extend(throughput(plan, result));
     out.extend(flood_section(plan, result));
@@ -89,7 +90,7 @@ pub(crate) fn sections(plan: &BenchPlan, result: &BenchResult) -> Vec<Section> {
 
 /// Sections made of remarks alone, without a table by frame length: address table, blocking, soak,
 /// contract.
-pub(crate) fn further(plan: &BenchPlan, result: &BenchResult) -> Vec<Section> {
+pub(crate) fn further(plan: &BenchPlan, result: &BenchResult) -> Vec<ReportSection> {
     let mut out = Vec::new();
     out.extend(result.caching.as_ref().map(address_table));
     out.extend(result.blocking.as_ref().map(|free| blocking(free, result.congestion.as_ref())));
@@ -99,7 +100,7 @@ pub(crate) fn further(plan: &BenchPlan, result: &BenchResult) -> Vec<Section> {
 }
 
 /// Throughput with a row for each goal; `None` if no goal was searched for.
-fn throughput(plan: &BenchPlan, result: &BenchResult) -> Option<Section> {
+fn throughput(plan: &BenchPlan, result: &BenchResult) -> Option<ReportSection> {
     if result.goals.is_empty() {
         return None;
     }
@@ -107,11 +108,11 @@ fn throughput(plan: &BenchPlan, result: &BenchResult) -> Option<Section> {
     head.extend(result.theoretical_fps.map(|_| "of\ntheoretical"));
     head.extend(result.tester.as_ref().map(|_| "of tester's\nown"));
     head.extend(["lower\nbound", "upper\nbound", "trials", "time", "loss\nbelow"]);
-    let mut table = Table::new(head);
+    let mut table = ReportTable::new(head);
     for goal in &result.goals {
         let fps = goal.throughput_fps();
         let mark = if goal.tester_limited { "*" } else { "" };
-        let share = |whole: f64| or_dash(fps, |fps| words::share(fps / whole));
+        let share = |whole: f64| or_dash(fps, |fps| words::share_percent(fps / whole));
         let mut row = vec![goal.goal.clone(), format!("{}{mark}", or_dash(fps, words::frames))];
         row.extend(result.theoretical_fps.map(share));
         row.extend(result.tester.as_ref().map(|tester| share(tester.frames_per_sec)));
@@ -122,9 +123,9 @@ fn throughput(plan: &BenchPlan, result: &BenchResult) -> Option<Section> {
             number::seconds(goal.spent_ns as f64),
             or_dash(goal.loss_ratio_below, |ratio| format!("{ratio:.1e}")),
         ]);
-        table.row(row);
+        table.add_measured_row(row);
     }
-    Some(Section::of("Throughput", vec![table], throughput_notes(plan, result)))
+    Some(ReportSection::from_tables("Throughput", vec![table], throughput_notes(plan, result)))
 }
 
 fn throughput_notes(plan: &BenchPlan, result: &BenchResult) -> Vec<String> {
@@ -220,7 +221,7 @@ fn unreached_remark(goal: &GoalFound) -> String {
     }
 }
 
-fn flood_section(plan: &BenchPlan, result: &BenchResult) -> Option<Section> {
+fn flood_section(plan: &BenchPlan, result: &BenchResult) -> Option<ReportSection> {
     let points = std::slice::from_ref(result.flood.as_ref()?);
     loads_section("Flood (all that the tester sends)", points, plan, result)
 }
@@ -236,22 +237,22 @@ fn overload_verdict(found: &Overload) -> String {
     format!(
         "at the largest load, {} frames/s, {} of the best rate is left: {kind}",
         words::frames(found.largest_offered_fps),
-        words::share(found.kept)
+        words::share_percent(found.kept)
     )
 }
 
 /// Latency with a row for each load, and below them a row of the tester alone.
-fn latency(result: &BenchResult) -> Option<Section> {
+fn latency(result: &BenchResult) -> Option<ReportSection> {
     let first = result.latency.first()?;
     let head = ["load\nframes/s", "min", "p50", "p90", "p99", "p99.9", "max", "PDV"];
-    let mut table = Table::new(head).dropping(&[3]);
-    result.latency.iter().for_each(|found| table.row(words::latency_row(found)));
+    let mut table = ReportTable::new(head).dropping(&[3]);
+    result.latency.iter().for_each(|found| table.add_measured_row(words::latency_row(found)));
     let own = result.tester.as_ref().and_then(|tester| tester.latency_p50_ns);
     if let Some(own) = own {
         let dash = || number::NONE.to_owned();
         let mut row = vec!["tester alone".to_owned(), dash(), words::micros(own)];
         row.extend((0..5).map(|_| dash()));
-        table.row(row);
+        table.add_measured_row(row);
     }
     let mut notes = vec![
         format!("\u{b5}s, every one of {} frames: {}", first.frames, words::latency(first.kind)),
@@ -272,7 +273,7 @@ fn latency(result: &BenchResult) -> Option<Section> {
             each.repeats
         )
     }));
-    Some(Section::of("Latency", vec![table], notes))
+    Some(ReportSection::from_tables("Latency", vec![table], notes))
 }
 
 /// Frames of a burst; a mean of several searches, so to one decimal.
@@ -280,10 +281,10 @@ pub(crate) fn burst_frames(frames: f64) -> String {
     number::trimmed(&format!("{frames:.1}")).to_owned()
 }
 
-fn back_to_back(found: &BackToBack) -> Section {
+fn back_to_back(found: &BackToBack) -> ReportSection {
     let head = ["bursts", "mean", "min", "max", "std dev", "searches"];
-    let mut table = Table::new(head);
-    table.row([
+    let mut table = ReportTable::new(head);
+    table.add_measured_row([
         "frames".to_owned(),
         burst_frames(found.mean_frames),
         found.min_frames.to_string(),
@@ -304,7 +305,7 @@ fn back_to_back(found: &BackToBack) -> Section {
     line.extend(corrected.map(|time| format!(", corrected {time}")));
     line.extend(found.buffer_frames.map(|frames| format!(": {} frames", burst_frames(frames))));
     notes.push(format!("{line} (RFC 9004)"));
-    Section::of("Back to back", vec![table], notes)
+    ReportSection::from_tables("Back to back", vec![table], notes)
 }
 
 /// The median, smallest and largest of repeated times; one time alone is printed as it is.
@@ -324,7 +325,7 @@ pub(crate) fn times_text(times_ns: &[u64]) -> String {
     }
 }
 
-fn recovery_section(found: &Recovery) -> Section {
+fn recovery_section(found: &OverloadRecovery) -> ReportSection {
     let loads = format!(
         "from {} to {} frames/s",
         words::frames(found.overload_fps),
@@ -342,10 +343,10 @@ fn recovery_section(found: &Recovery) -> Section {
         let count = found.without_overload;
         notes.push(format!("{loads}: nothing was lost in {count} trials, so no overload"));
     }
-    Section::of("System recovery", vec![], notes)
+    ReportSection::from_tables("System recovery", vec![], notes)
 }
 
-fn reset_section(found: &Reset) -> Section {
+fn reset_section(found: &Reset) -> ReportSection {
     let mut notes = vec![format!("restarted: {}", found.what)];
     for (how, each) in [("by frames lost", &found.by_loss_ns), ("by stamps", &found.by_stamps_ns)] {
         if !each.is_empty() {
@@ -359,18 +360,18 @@ fn reset_section(found: &Reset) -> Section {
         let count = found.partial;
         notes.push(format!("part of the frames was forwarded meanwhile in {count} trials"));
     }
-    Section::of("Reset", vec![], notes)
+    ReportSection::from_tables("Reset", vec![], notes)
 }
 
-fn address_table(found: &Caching) -> Section {
+fn address_table(found: &Caching) -> ReportSection {
     let bound = if found.unbounded { " or more (the most that was tried)" } else { "" };
     let mut notes = vec![format!("{} addresses remembered at once{bound}", found.addresses)];
     let rate = found.learning_fps.map(words::frames);
     notes.extend(rate.map(|rate| format!("learned at up to {rate} new addresses/s")));
-    Section::of("Address table", vec![], notes)
+    ReportSection::from_tables("Address table", vec![], notes)
 }
 
-fn soak_section(found: &Soak) -> Section {
+fn soak_section(found: &Soak) -> ReportSection {
     let note = format!(
         "{} at {} frames/s: loss {}, {} of {} frames in {} runs, the longest {}; {} errored \
          seconds",
@@ -400,13 +401,13 @@ fn soak_section(found: &Soak) -> Section {
     for (what, count) in disturbed.into_iter().filter(|(_, count)| *count > 0) {
         notes.push(format!("the tester {what} {count} seconds"));
     }
-    Section::of("Soak", vec![], notes)
+    ReportSection::from_tables("Soak", vec![], notes)
 }
 
 /// The trials that do not count, one remark for each kind of reason with its count.
 pub(crate) fn invalid_trials<'a>(
     trials: impl IntoIterator<Item = &'a BenchTrial>,
-) -> Option<Section> {
+) -> Option<ReportSection> {
     let mut kinds: Vec<(&str, &str, u64)> = Vec::new();
     let mut all = 0_u64;
     for trial in trials {
@@ -428,5 +429,5 @@ pub(crate) fn invalid_trials<'a>(
         })
         .collect();
     let title = format!("{bad} of {all} trials do not count");
-    (!notes.is_empty()).then(|| Section::of(title, vec![], notes))
+    (!notes.is_empty()).then(|| ReportSection::from_tables(title, vec![], notes))
 }

@@ -4,7 +4,8 @@
 //! `router` are one. Where a figure was measured several times, its median stands for it.
 
 use linerate_core::record::{
-    BenchLatency, BenchPlan, BenchProtocol, BenchResult, BenchTest, GoalFound, Plan, Record, Status,
+    BenchLatency, BenchPlan, BenchProtocol, BenchResult, BenchTest, GoalFound, Plan, Record,
+    RecordStatus,
 };
 use linerate_core::stats::median;
 
@@ -30,7 +31,7 @@ pub(crate) fn size_text(size: &FrameSize) -> String {
 }
 
 /// One record of a benchmark with its plan and its result.
-pub(crate) struct Case<'a> {
+pub(crate) struct BenchCase<'a> {
     pub record: &'a Record,
     pub plan: &'a BenchPlan,
     pub result: &'a BenchResult,
@@ -38,17 +39,17 @@ pub(crate) struct Case<'a> {
 
 /// All benchmark records of one device that send frames of one kind: same protocol, direction,
 /// flows, bursts and VLAN tags.
-pub(crate) struct Group<'a> {
+pub(crate) struct DeviceGroup<'a> {
     /// The device's name, without its number of filters.
     pub device: String,
     /// At least one record, in the order of their start.
-    pub cases: Vec<Case<'a>>,
+    pub cases: Vec<BenchCase<'a>>,
 }
 
 /// The benchmark records of a run, grouped by device and kind of frames.
 pub(crate) struct Suite<'a> {
     /// Groups in the order in which their first record was started.
-    pub groups: Vec<Group<'a>>,
+    pub groups: Vec<DeviceGroup<'a>>,
 }
 
 impl<'a> Suite<'a> {
@@ -59,16 +60,17 @@ impl<'a> Suite<'a> {
         name: impl Fn(&Record) -> String,
     ) -> Self {
         let mut suite = Self { groups: Vec::new() };
-        let mut cases: Vec<Case<'a>> = records.into_iter().filter_map(Case::from_record).collect();
+        let mut cases: Vec<BenchCase<'a>> =
+            records.into_iter().filter_map(BenchCase::from_record).collect();
         cases.sort_by_key(|case| (case.record.started_at, case.record.id));
         for case in cases {
             let device = name_without_filters(&name(case.record), case.filters());
             let group = suite.groups.iter_mut().find(|group| {
-                group.device == device && sends_same_kind(group.first().plan, case.plan)
+                group.device == device && sends_same_kind(group.first_case().plan, case.plan)
             });
             match group {
                 Some(group) => group.cases.push(case),
-                None => suite.groups.push(Group { device, cases: vec![case] }),
+                None => suite.groups.push(DeviceGroup { device, cases: vec![case] }),
             }
         }
         suite
@@ -89,16 +91,16 @@ fn sends_same_kind(one: &BenchPlan, other: &BenchPlan) -> bool {
     kind(one) == kind(other)
 }
 
-impl<'a> Case<'a> {
+impl<'a> BenchCase<'a> {
     fn from_record(record: &'a Record) -> Option<Self> {
         let Plan::Bench(plan) = &record.plan else { return None };
         let result = record.bench.as_deref()?;
-        let counts = matches!(record.status, Status::Ok | Status::Partial);
+        let counts = matches!(record.status, RecordStatus::Ok | RecordStatus::Partial);
         counts.then_some(Self { record, plan, result })
     }
 
     /// Frame length of this case.
-    pub(crate) fn size(&self) -> FrameSize {
+    pub(crate) fn frame_size(&self) -> FrameSize {
         FrameSize { bytes: self.plan.frames.size_bytes, mix: self.plan.frames.mix.clone() }
     }
 
@@ -119,7 +121,7 @@ impl<'a> Case<'a> {
 
     /// Rate found for the named goal, in frames per second of one sending port.
     pub(crate) fn goal_fps(&self, name: &str) -> Option<f64> {
-        self.result.goal(name).and_then(GoalFound::throughput_fps)
+        self.result.find_goal(name).and_then(GoalFound::throughput_fps)
     }
 
     /// Rate forwarded under flood, in frames per second of one sending port.
@@ -139,16 +141,16 @@ impl<'a> Case<'a> {
     }
 }
 
-impl<'a> Group<'a> {
+impl<'a> DeviceGroup<'a> {
     /// The record that was started first.
-    pub(crate) fn first(&self) -> &Case<'a> {
+    pub(crate) fn first_case(&self) -> &BenchCase<'a> {
         self.cases.first().expect("a group begins with a case")
     }
 
     /// Heading of the group: device, protocol, direction of the streams, flows, bursts and VLAN
     /// tags.
-    pub(crate) fn title(&self) -> String {
-        let plan = self.first().plan;
+    pub(crate) fn heading_text(&self) -> String {
+        let plan = self.first_case().plan;
         let frames = &plan.frames;
         let mut title = format!(
             "{}: {}, {}",
@@ -168,25 +170,29 @@ impl<'a> Group<'a> {
     }
 
     /// Frame lengths in rising order; a mix follows the single length that equals its mean.
-    pub(crate) fn sizes(&self) -> Vec<FrameSize> {
-        sorted(self.cases.iter().map(Case::size))
+    pub(crate) fn frame_sizes(&self) -> Vec<FrameSize> {
+        sorted(self.cases.iter().map(BenchCase::frame_size))
     }
 
     /// Numbers of filters that were measured, in rising order.
     pub(crate) fn filters(&self) -> Vec<u32> {
-        sorted(self.cases.iter().map(Case::filters))
+        sorted(self.cases.iter().map(BenchCase::filters))
     }
 
     /// The smallest number of filters measured; figures that state no number of filters are for
     /// this one.
     pub(crate) fn fewest_filters(&self) -> u32 {
-        self.cases.iter().map(Case::filters).min().unwrap_or(0)
+        self.cases.iter().map(BenchCase::filters).min().unwrap_or(0)
     }
 
     /// The records with one frame length and one number of filters.
-    pub(crate) fn cases(&self, size: &FrameSize, filters: u32) -> impl Iterator<Item = &Case<'a>> {
+    pub(crate) fn matching_cases(
+        &self,
+        size: &FrameSize,
+        filters: u32,
+    ) -> impl Iterator<Item = &BenchCase<'a>> {
         let size = size.clone();
-        self.cases.iter().filter(move |case| case.size() == size && case.filters() == filters)
+        self.cases.iter().filter(move |case| case.frame_size() == size && case.filters() == filters)
     }
 
     /// Median of a figure over the repetitions of one frame length and number of filters.
@@ -194,26 +200,26 @@ impl<'a> Group<'a> {
         &self,
         size: &FrameSize,
         filters: u32,
-        figure: impl Fn(&Case<'a>) -> Option<f64>,
+        figure: impl Fn(&BenchCase<'a>) -> Option<f64>,
     ) -> Option<f64> {
-        median(&self.cases(size, filters).filter_map(figure).collect::<Vec<f64>>())
+        median(&self.matching_cases(size, filters).filter_map(figure).collect::<Vec<f64>>())
     }
 
     /// A printed rate, with `*` where the tester itself limited a search at this frame length and
     /// number of filters.
     pub(crate) fn with_tester_mark(&self, size: &FrameSize, filters: u32, rate: String) -> String {
-        let is_limited = |case: &Case<'_>| {
+        let is_limited = |case: &BenchCase<'_>| {
             let goals = [limit::usual(case.result), limit::lossless(case.result)];
             goals.into_iter().flatten().any(|goal| goal.tester_limited)
         };
-        if self.cases(size, filters).any(is_limited) { rate + "*" } else { rate }
+        if self.matching_cases(size, filters).any(is_limited) { rate + "*" } else { rate }
     }
 
     /// Frame rate that the medium carries at a frame length, whatever the number of filters.
     pub(crate) fn theoretical_fps(&self, size: &FrameSize) -> Option<f64> {
         self.cases
             .iter()
-            .filter(|case| case.size() == *size)
+            .filter(|case| case.frame_size() == *size)
             .find_map(|case| case.result.theoretical_fps)
     }
 
@@ -225,15 +231,18 @@ impl<'a> Group<'a> {
     /// The largest number of repetitions of one frame length and number of filters.
     pub(crate) fn repetitions(&self) -> usize {
         let each = |size: &FrameSize| {
-            self.filters().into_iter().map(|filters| self.cases(size, filters).count()).max()
+            self.filters()
+                .into_iter()
+                .map(|filters| self.matching_cases(size, filters).count())
+                .max()
         };
-        self.sizes().iter().filter_map(each).max().unwrap_or(0)
+        self.frame_sizes().iter().filter_map(each).max().unwrap_or(0)
     }
 
     /// The protocol's name in Bradner's tables of 1990; `None` for protocols that they lack. Frames
     /// whose plan gives no gateway are bridged.
     pub(crate) fn protocol_1990(&self) -> Option<&'static str> {
-        let plan = self.first().plan;
+        let plan = self.first_case().plan;
         let routed = plan.ports.iter().any(|port| port.gateway.is_some());
         Some(match plan.frames.protocol {
             BenchProtocol::Udp4 if routed => "ip",

@@ -1,8 +1,8 @@
 //! Words and digits of benchmarks: frame rates, delays, what frames carry, how they were sent.
 
 use linerate_core::record::{
-    BenchLatency, BenchPlan, BenchProtocol, BenchWay, CounterKind, GeneratorKind, Invalid,
-    LatencyKind, RateFound,
+    BenchLatency, BenchPlan, BenchProtocol, BenchWay, CounterKind, GeneratorKind,
+    InvalidTrialReason, LatencyKind, RateFound,
 };
 
 use crate::number::{self, NONE};
@@ -28,7 +28,7 @@ pub(crate) fn micros(ns: f64) -> String {
 pub(crate) fn duration(ns: f64) -> String {
     match ns.abs() {
         small if small < 1e6 => format!("{} \u{b5}s", micros(ns)),
-        middle if middle < 1e9 => format!("{} ms", number::ms(ns)),
+        middle if middle < 1e9 => format!("{} ms", number::time_in_ms(ns)),
         _ => number::seconds(ns),
     }
 }
@@ -40,7 +40,7 @@ pub(crate) fn loss_ratio(ratio: f64) -> String {
 
 /// A share of a rate as a percentage. From 99.9 % on it is rounded down to two decimals, so that
 /// only a share of 1 prints as 100 %.
-pub(crate) fn share(ratio: f64) -> String {
+pub(crate) fn share_percent(ratio: f64) -> String {
     match ratio {
         near if (0.999..1.0 - 1e-9).contains(&near) => {
             format!("{:.2} %", (near * 1e4 + 1e-6).floor() / 1e2)
@@ -109,26 +109,28 @@ pub(crate) const fn latency(kind: LatencyKind) -> &'static str {
 }
 
 /// The reason why a trial does not count, by its kind.
-pub(crate) const fn invalid_reason(why: &Invalid) -> &'static str {
+pub(crate) const fn invalid_reason(why: &InvalidTrialReason) -> &'static str {
     match why {
-        Invalid::GeneratorShort { .. } => "the generator sent less than it was asked for",
-        Invalid::CounterDrops { .. } => "the counter itself dropped frames",
-        Invalid::LinkDown { .. } => "a link was down",
-        Invalid::Loop { .. } => "frames came back or came twice",
-        Invalid::StolenTime { .. } => "the hypervisor took CPU time",
-        Invalid::CountsDisagree { .. } => "program and interface count differently",
+        InvalidTrialReason::GeneratorShort { .. } => {
+            "the generator sent less than it was asked for"
+        }
+        InvalidTrialReason::CounterDrops { .. } => "the counter itself dropped frames",
+        InvalidTrialReason::LinkDown { .. } => "a link was down",
+        InvalidTrialReason::Loop { .. } => "frames came back or came twice",
+        InvalidTrialReason::StolenTime { .. } => "the hypervisor took CPU time",
+        InvalidTrialReason::CountsDisagree { .. } => "program and interface count differently",
     }
 }
 
 /// The key of that reason in JSON.
-pub(crate) const fn invalid_key(why: &Invalid) -> &'static str {
+pub(crate) const fn invalid_key(why: &InvalidTrialReason) -> &'static str {
     match why {
-        Invalid::GeneratorShort { .. } => "generator_short",
-        Invalid::CounterDrops { .. } => "counter_drops",
-        Invalid::LinkDown { .. } => "link_down",
-        Invalid::Loop { .. } => "loop",
-        Invalid::StolenTime { .. } => "stolen_time",
-        Invalid::CountsDisagree { .. } => "counts_disagree",
+        InvalidTrialReason::GeneratorShort { .. } => "generator_short",
+        InvalidTrialReason::CounterDrops { .. } => "counter_drops",
+        InvalidTrialReason::LinkDown { .. } => "link_down",
+        InvalidTrialReason::Loop { .. } => "loop",
+        InvalidTrialReason::StolenTime { .. } => "stolen_time",
+        InvalidTrialReason::CountsDisagree { .. } => "counts_disagree",
     }
 }
 
@@ -174,7 +176,12 @@ mod tests {
     #[test]
     fn only_the_whole_is_a_hundred_per_cent() {
         // 14880 of 14,880.952 is 99.9936 %.
-        let shares = [share(14_880.0 / (10e6 / 672.0)), share(1.0), share(0.974), share(1.01)];
+        let shares = [
+            share_percent(14_880.0 / (10e6 / 672.0)),
+            share_percent(1.0),
+            share_percent(0.974),
+            share_percent(1.01),
+        ];
         assert_eq!(shares, ["99.99 %", "100 %", "97.4 %", "101 %"]);
     }
 
@@ -182,12 +189,12 @@ mod tests {
     fn keys_of_reasons_are_those_of_the_record() {
         let detail = String::new;
         for why in [
-            Invalid::GeneratorShort { detail: detail() },
-            Invalid::CounterDrops { detail: detail() },
-            Invalid::LinkDown { detail: detail() },
-            Invalid::Loop { detail: detail() },
-            Invalid::StolenTime { detail: detail() },
-            Invalid::CountsDisagree { detail: detail() },
+            InvalidTrialReason::GeneratorShort { detail: detail() },
+            InvalidTrialReason::CounterDrops { detail: detail() },
+            InvalidTrialReason::LinkDown { detail: detail() },
+            InvalidTrialReason::Loop { detail: detail() },
+            InvalidTrialReason::StolenTime { detail: detail() },
+            InvalidTrialReason::CountsDisagree { detail: detail() },
         ] {
             let json = linerate_core::tree::to_value(&why).expect("a reason serialises");
             assert_eq!(json["reason"], invalid_key(&why));

@@ -17,7 +17,7 @@ const SEARCHES: f64 = 0.01;
 const DEVIATIONS: f64 = 2.0;
 
 /// The difference that two runs may have in a figure with the values `pair`.
-pub(super) fn noise(records: [&Record; 2], row: &Summary, pair: (f64, f64)) -> f64 {
+pub(super) fn noise_between_runs(records: [&Record; 2], row: &Summary, pair: (f64, f64)) -> f64 {
     let (one, other) = pair;
     let largest = one.abs().max(other.abs());
     match row.metric {
@@ -31,22 +31,23 @@ pub(super) fn noise(records: [&Record; 2], row: &Summary, pair: (f64, f64)) -> f
         MetricId::DatagramLossRatio => of_share(records, row, MetricId::DatagramsLost, largest),
         MetricId::IpCapacity => SEARCHES * largest,
         _ if is_count(row.metric) => DEVIATIONS * (one.abs() + other.abs()).sqrt(),
-        _ if row.metric.row().unit == "frames/s" => SEARCHES * largest,
+        _ if row.metric.table_row().unit == "frames/s" => SEARCHES * largest,
         _ => RUNS * largest,
     }
 }
 
 /// The smallest added delay that is called a queue: a fixed time, or a share of the idle delay.
 fn of_queue(records: [&Record; 2]) -> f64 {
-    let idle =
-        records.iter().filter_map(|record| record.value(MetricId::DelayIdle, Stat::P50, None));
+    let idle = records
+        .iter()
+        .filter_map(|record| record.summary_value(MetricId::DelayIdle, Stat::P50, None));
     QUEUE_NS.max(QUEUE_SHARE * idle.fold(0.0, f64::max))
 }
 
 /// Noise of a ratio that is computed from a count: the relative noise of the count.
 fn of_share(records: [&Record; 2], row: &Summary, count: MetricId, largest: f64) -> f64 {
-    let counts =
-        records.map(|record| record.value(count, Stat::Value, row.direction).unwrap_or(0.0));
+    let counts = records
+        .map(|record| record.summary_value(count, Stat::Value, row.direction).unwrap_or(0.0));
     let most = counts[0].max(counts[1]).max(1.0);
     largest * DEVIATIONS * (counts[0] + counts[1]).sqrt() / most
 }
@@ -64,5 +65,5 @@ fn is_count(metric: MetricId) -> bool {
         "probes",
         "segments",
     ];
-    counted.contains(&metric.row().unit)
+    counted.contains(&metric.table_row().unit)
 }

@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use linerate_core::record::{METRICS, MetricId};
 
-use super::{Answer, Block, Document, Fact, Figure, Section, Tile};
-use crate::escape::xml;
+use super::{Block, Document, Fact, ReportFigure, ReportSection, StudyAnswer, Tile};
+use crate::escape::xml_escaped;
 use crate::headline::Quality;
 use crate::{number, svg, words};
 
@@ -22,29 +22,30 @@ pub(super) fn render(document: &Document) -> String {
     // A single result has its answer first, then when, where and with what.
     let is_single = document.headline.is_some();
     if !is_single {
-        leads(&mut body, &document.head);
+        push_lead_lines(&mut body, &document.head);
     }
     if !document.limits.is_empty() {
         let heading = document.heading_of_limits();
         let _ = write!(body, "<div class=\"doubt\">\n<h2>{heading}</h2>\n");
-        body.push_str(&list(&document.limits));
+        body.push_str(&remark_list(&document.limits));
         body.push_str("</div>\n");
     }
-    let of_rank = |rank| document.sections.iter().filter(move |it| self::rank(it) == rank);
+    let of_rank =
+        |rank| document.sections.iter().filter(move |section| self::section_rank(section) == rank);
     of_rank(Rank::Answers).for_each(|each| section(&mut body, each));
     let quality = document.headline.as_ref().map(|headline| headline.quality);
     body.push_str(&headline(&document.tiles, unsaid(document), quality));
     if let Some((_, why)) = &document.failure {
-        let _ = writeln!(body, "<p><strong>Incomplete:</strong> {}</p>", xml(why));
+        let _ = writeln!(body, "<p><strong>Incomplete:</strong> {}</p>", xml_escaped(why));
     }
     if is_single {
-        leads(&mut body, &document.head);
+        push_lead_lines(&mut body, &document.head);
     }
     of_rank(Rank::Leading).for_each(|each| section(&mut body, each));
     of_rank(Rank::Other).for_each(|each| section(&mut body, each));
     if !document.notes.is_empty() {
         body.push_str("<h2>Caveats</h2>\n");
-        body.push_str(&list(&document.notes));
+        body.push_str(&remark_list(&document.notes));
     }
     if !document.metrics.is_empty() {
         body.push_str("<h2>How it was measured</h2>\n");
@@ -52,12 +53,12 @@ pub(super) fn render(document: &Document) -> String {
     }
     if let Some(plan) = &document.plan {
         body.push_str("<details><summary>The plan with all defaults</summary>\n");
-        let _ = writeln!(body, "<pre>{}</pre></details>", xml(plan));
+        let _ = writeln!(body, "<pre>{}</pre></details>", xml_escaped(plan));
     }
     if !document.foot.is_empty() {
-        let _ = writeln!(body, "<footer>{}</footer>", xml(&document.foot));
+        let _ = writeln!(body, "<footer>{}</footer>", xml_escaped(&document.foot));
     }
-    page(&document.title, &body)
+    wrap_in_page(&document.title, &body)
 }
 
 /// Which sections a page shows first.
@@ -68,7 +69,7 @@ enum Rank {
     Other,
 }
 
-fn rank(section: &Section) -> Rank {
+fn section_rank(section: &ReportSection) -> Rank {
     let answers = section.blocks.iter().any(|block| matches!(block, Block::Answers(_)));
     match (section.leads, answers) {
         (true, true) => Rank::Answers,
@@ -84,25 +85,25 @@ fn unsaid(document: &Document) -> &str {
         Block::Answers(answers) => Some(answers.iter()),
         _ => None,
     });
-    let said = |answer: &Answer| document.sentence.ends_with(&answer.whole());
+    let said = |answer: &StudyAnswer| document.sentence.ends_with(&answer.full_text());
     if answers.any(|mut all| all.any(said)) { "" } else { &document.sentence }
 }
 
-fn page(title: &str, body: &str) -> String {
+fn wrap_in_page(title: &str, body: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
          'unsafe-inline'\">\n<title>{}</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n\
          {body}</body>\n</html>\n",
-        xml(title),
+        xml_escaped(title),
         // Print keeps the light colours of the charts.
-        svg::style().replacen("@media (", "@media screen and (", 1),
+        svg::style_sheet().replacen("@media (", "@media screen and (", 1),
     )
 }
 
 /// The lines under a page's title.
-fn leads(out: &mut String, head: &[Block]) {
+fn push_lead_lines(out: &mut String, head: &[Block]) {
     let mut lead =
         |line: &str| out.push_str(&format!("<p class=\"lead\">{}</p>\n", unparted(line)));
     for block in head {
@@ -110,7 +111,7 @@ fn leads(out: &mut String, head: &[Block]) {
             Block::Facts(facts) => facts.iter().for_each(|Fact { label, text, .. }| {
                 lead(&if label.is_empty() { text.clone() } else { format!("{label}: {text}") });
             }),
-            Block::Remarks(lines) | Block::Lines(lines) => lines.iter().for_each(|it| lead(it)),
+            Block::Remarks(lines) | Block::Lines(lines) => lines.iter().for_each(|line| lead(line)),
             _ => {}
         }
     }
@@ -121,14 +122,14 @@ fn headline(tiles: &[Tile], sentence: &str, quality: Option<Quality>) -> String 
     if tiles.is_empty() && sentence.is_empty() {
         return String::new();
     }
-    let class = quality.map_or("", class);
+    let class = quality.map_or("", quality_class);
     let mut out = format!("<div class=\"box {class}\"><div class=\"tiles\">\n");
     for tile in tiles {
         let _ = writeln!(
             out,
             "<div class=\"tile\"><div class=\"figure\">{}</div><div>{}</div>\
              <div class=\"past\">{}</div></div>",
-            xml(&tile.figure),
+            xml_escaped(&tile.figure),
             unparted(&tile.label),
             unparted(&tile.beside)
         );
@@ -140,9 +141,9 @@ fn headline(tiles: &[Tile], sentence: &str, quality: Option<Quality>) -> String 
     out + "</div>\n"
 }
 
-fn section(out: &mut String, section: &Section) {
+fn section(out: &mut String, section: &ReportSection) {
     if !section.title.is_empty() {
-        let _ = write!(out, "<section>\n<h2>{}</h2>\n", xml(&section.title));
+        let _ = write!(out, "<section>\n<h2>{}</h2>\n", xml_escaped(&section.title));
     }
     // Tables beside each other, and figures too, where the page is wide enough.
     let group = |block: &Block| match block {
@@ -164,12 +165,12 @@ fn section(out: &mut String, section: &Section) {
 fn push(out: &mut String, block: &Block) {
     match block {
         Block::Table(table) => out.push_str(&table.html()),
-        Block::Remarks(lines) | Block::Lines(lines) => out.push_str(&list(lines)),
+        Block::Remarks(lines) | Block::Lines(lines) => out.push_str(&remark_list(lines)),
         Block::Facts(facts) => {
             // A fact without a label goes on with what the one above it says.
             let fact = |Fact { label, text, .. }: &Fact| match label.as_str() {
                 "" => format!("<dd class=\"more\">{}</dd>\n", unparted(text)),
-                label => format!("<dt>{}</dt><dd>{}</dd>\n", xml(label), unparted(text)),
+                label => format!("<dt>{}</dt><dd>{}</dd>\n", xml_escaped(label), unparted(text)),
             };
             let facts: String = facts.iter().map(fact).collect();
             let _ = writeln!(out, "<dl class=\"facts\">\n{facts}</dl>");
@@ -186,7 +187,7 @@ fn push(out: &mut String, block: &Block) {
 }
 
 /// The class that colours what has a quality.
-const fn class(quality: Quality) -> &'static str {
+const fn quality_class(quality: Quality) -> &'static str {
     match quality {
         Quality::Good => "good",
         Quality::Doubtful => "doubtful",
@@ -195,13 +196,13 @@ const fn class(quality: Quality) -> &'static str {
 }
 
 /// The question, the figure that decides, the verdict with the answer, what speaks against it.
-fn answer(answer: &Answer) -> String {
-    let class = class(answer.quality());
+fn answer(answer: &StudyAnswer) -> String {
+    let class = quality_class(answer.quality());
     let mut out = format!("<div class=\"answer {class}\"><dt>{}</dt>\n", unparted(&answer.ask));
     if let Some(Tile { figure, label, beside }) = &answer.figure {
         let beside = if beside.is_empty() { "" } else { &format!("; {beside}") };
         let label = unparted(&format!("{label}{beside}"));
-        let figure = xml(figure);
+        let figure = xml_escaped(figure);
         let _ = writeln!(
             out,
             "<dd><span class=\"figure\">{figure}</span> <span class=\"past\">{label}</span></dd>"
@@ -209,7 +210,7 @@ fn answer(answer: &Answer) -> String {
     }
     let verdict = match answer.verdict {
         "" => String::new(),
-        verdict => format!("<strong>{}</strong>: ", xml(verdict)),
+        verdict => format!("<strong>{}</strong>: ", xml_escaped(verdict)),
     };
     let _ = writeln!(out, "<dd>{verdict}{}</dd>", unparted(&answer.text));
     if !answer.doubt.is_empty() {
@@ -218,26 +219,27 @@ fn answer(answer: &Answer) -> String {
     out + "</div>\n"
 }
 
-fn figure(out: &mut String, figure: &Figure) {
+fn figure(out: &mut String, figure: &ReportFigure) {
     let panels: String = figure.panels.iter().map(|(_, svg)| svg.inline()).collect();
     let wide = if figure.panels.len() > 1 { " class=\"wide\"" } else { "" };
     let _ = write!(
         out,
         "<section{wide}>\n<h2>{}</h2>\n<figure><div class=\"panels\">\n{panels}</div>\n\
          <figcaption>{}</figcaption></figure>\n</section>\n",
-        xml(&figure.title),
-        xml(&figure.caption)
+        xml_escaped(&figure.title),
+        xml_escaped(&figure.caption)
     );
 }
 
 /// Text in which a number is not parted from its unit at the end of a line.
 fn unparted(text: &str) -> String {
-    let words: Vec<String> = words::unparted(text).map(|it| it.replace(' ', "\u{a0}")).collect();
-    xml(&words.join(" "))
+    let words: Vec<String> =
+        words::unparted(text).map(|word| word.replace(' ', "\u{a0}")).collect();
+    xml_escaped(&words.join(" "))
 }
 
 /// A list of remarks; nothing for an empty one.
-fn list(items: &[String]) -> String {
+fn remark_list(items: &[String]) -> String {
     if items.is_empty() {
         return String::new();
     }
@@ -249,14 +251,15 @@ fn list(items: &[String]) -> String {
 fn methods(metrics: &[MetricId]) -> String {
     let mut out = String::from("<details><summary>How the figures are defined</summary>\n<dl>\n");
     for row in METRICS.iter().filter(|row| metrics.contains(&row.id)) {
-        let layer = row.layer.map_or_else(String::new, |it| format!(", {}", words::layer(it)));
+        let layer =
+            row.layer.map_or_else(String::new, |layer| format!(", {}", words::layer_name(layer)));
         let _ = writeln!(
             out,
             "<dt>{} ({}{layer})</dt><dd>{} Source: {}.</dd>",
-            xml(row.title),
-            xml(if row.unit == "1" { "ratio" } else { row.unit }),
-            xml(row.definition),
-            xml(row.source)
+            xml_escaped(row.title),
+            xml_escaped(if row.unit == "1" { "ratio" } else { row.unit }),
+            xml_escaped(row.definition),
+            xml_escaped(row.source)
         );
     }
     let _ = writeln!(

@@ -1,7 +1,7 @@
 //! Documents as Markdown: title, sentence, facts, then the sections with their tables. Figures are
 //! files of their own.
 
-use super::{Block, Document, Section};
+use super::{Block, Document, ReportSection};
 use crate::escape;
 
 /// The whole document.
@@ -20,18 +20,18 @@ pub(super) fn render(document: &Document) -> String {
     let failure = document.failure.iter().map(|(how, why)| format!("{how}: {why}")).collect();
     let limits = document.heading_of_limits();
     for (title, lines) in [(limits, &document.limits), ("Incomplete", &failure)] {
-        section(&mut out, &noted(title, lines));
+        section(&mut out, &remarks_section(title, lines));
     }
     document.sections.iter().for_each(|each| section(&mut out, each));
-    section(&mut out, &noted("Caveats", &document.notes));
+    section(&mut out, &remarks_section("Caveats", &document.notes));
     out
 }
 
-fn noted(title: &str, lines: &[String]) -> Section {
-    Section::close(title, [Block::Remarks(lines.to_vec())])
+fn remarks_section(title: &str, lines: &[String]) -> ReportSection {
+    ReportSection::without_blank_line(title, [Block::Remarks(lines.to_vec())])
 }
 
-fn section(out: &mut String, section: &Section) {
+fn section(out: &mut String, section: &ReportSection) {
     if !section.is_told() {
         return;
     }
@@ -61,7 +61,7 @@ fn push(out: &mut String, block: &Block) {
         Block::Text(text) => out.push_str(&format!("{}\n\n", markdown_cell(text))),
         Block::Answers(answers) => {
             for answer in answers {
-                let (ask, told) = (markdown_cell(&answer.ask), markdown_cell(&answer.whole()));
+                let (ask, told) = (markdown_cell(&answer.ask), markdown_cell(&answer.full_text()));
                 out.push_str(&format!("**{ask}**\n\n{told}\n\n"));
             }
         }
@@ -72,7 +72,7 @@ fn push(out: &mut String, block: &Block) {
 /// A name or remark from outside, safe within Markdown.
 pub fn markdown_cell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in escape::line(text).chars() {
+    for c in escape::without_controls(text).chars() {
         if matches!(c, '|' | '<' | '*' | '_' | '`' | '\\' | '[') {
             out.push('\\');
         }

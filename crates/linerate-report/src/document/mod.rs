@@ -16,7 +16,7 @@ use crate::headline::{Headline, Quality};
 use crate::svg::Svg;
 
 pub use markdown::markdown_cell;
-pub use table::{Align, Table};
+pub use table::{Align, ReportTable};
 pub(crate) use table::{Cells, RowKind};
 
 /// The report on a record, a comparison or a study, ready to be rendered as text, Markdown or HTML.
@@ -33,7 +33,7 @@ pub struct Document {
     /// The main figures in large type; only pages show them.
     pub(crate) tiles: Vec<Tile>,
     /// The sections with tables, remarks and figures.
-    pub(crate) sections: Vec<Section>,
+    pub(crate) sections: Vec<ReportSection>,
     /// Further caveats and remarks, printed after the sections.
     pub(crate) notes: Vec<String>,
     /// The blocks printed under the headline where only a brief report is wanted.
@@ -61,13 +61,13 @@ impl Document {
     }
 
     /// A document of one table without a title, for lists.
-    pub fn list(table: Table) -> Self {
-        Self::default().with([Block::Table(table)])
+    pub fn from_table(table: ReportTable) -> Self {
+        Self::default().with_section([Block::Table(table)])
     }
 
     /// The document with one more section, which has no title.
-    pub fn with(mut self, blocks: impl IntoIterator<Item = Block>) -> Self {
-        self.sections.push(Section::apart("", blocks));
+    pub fn with_section(mut self, blocks: impl IntoIterator<Item = Block>) -> Self {
+        self.sections.push(ReportSection::after_blank_line("", blocks));
         self
     }
 
@@ -75,11 +75,11 @@ impl Document {
     /// lose columns or fold, and lines break where they are too long. Without a width only long
     /// remarks are broken.
     pub fn text(&self, width: Option<usize>) -> String {
-        self.on(&Screen { width, ..Screen::default() })
+        self.render_on_screen(&Screen { width, ..Screen::default() })
     }
 
     /// The report in the width, colours and detail of a screen, each line ended.
-    pub fn on(&self, screen: &Screen) -> String {
+    pub fn render_on_screen(&self, screen: &Screen) -> String {
         text::render(self, screen)
     }
 
@@ -97,13 +97,13 @@ impl Document {
     }
 
     /// File name and SVG of every panel of the figures.
-    pub fn svgs(&self) -> Vec<(String, String)> {
+    pub fn svg_files(&self) -> Vec<(String, String)> {
         let blocks = self.sections.iter().flat_map(|section| &section.blocks);
         let panels = blocks.flat_map(|block| match block {
             Block::Figure(figure) => figure.panels.as_slice(),
             _ => &[],
         });
-        panels.map(|(name, svg)| (name.clone(), svg.file())).collect()
+        panels.map(|(name, svg)| (name.clone(), svg.file_with_style())).collect()
     }
 
     /// Two documents: the sentence alone, and all else.
@@ -114,7 +114,7 @@ impl Document {
     }
 
     /// The document reduced to its leading sections, where one of them has text or a table.
-    pub fn brief(mut self) -> Self {
+    pub fn keep_leading_sections(mut self) -> Self {
         if self.sections.iter().any(|section| section.leads && section.is_told()) {
             self.sections.retain(|section| section.leads);
         }
@@ -153,7 +153,7 @@ pub enum Detail {
 
 /// A heading with the blocks that stand under it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Section {
+pub(crate) struct ReportSection {
     /// The heading; may be empty.
     pub title: String,
     /// The blocks in the order in which they are printed.
@@ -164,26 +164,32 @@ pub(crate) struct Section {
     pub leads: bool,
 }
 
-impl Section {
+impl ReportSection {
     /// A section before which a terminal prints an empty line.
-    pub(crate) fn apart(title: impl Into<String>, blocks: impl IntoIterator<Item = Block>) -> Self {
-        Self { apart: true, ..Self::close(title, blocks) }
+    pub(crate) fn after_blank_line(
+        title: impl Into<String>,
+        blocks: impl IntoIterator<Item = Block>,
+    ) -> Self {
+        Self { apart: true, ..Self::without_blank_line(title, blocks) }
     }
 
     /// A section that a terminal prints without an empty line before it.
-    pub(crate) fn close(title: impl Into<String>, blocks: impl IntoIterator<Item = Block>) -> Self {
+    pub(crate) fn without_blank_line(
+        title: impl Into<String>,
+        blocks: impl IntoIterator<Item = Block>,
+    ) -> Self {
         let blocks = blocks.into_iter().collect();
         Self { title: title.into(), blocks, ..Self::default() }
     }
 
     /// A section of tables with remarks under them.
-    pub(crate) fn of(
+    pub(crate) fn from_tables(
         title: impl Into<String>,
-        tables: impl IntoIterator<Item = Table>,
+        tables: impl IntoIterator<Item = ReportTable>,
         notes: Vec<String>,
     ) -> Self {
         let blocks = tables.into_iter().map(Block::Table);
-        Self::apart(title, blocks.chain([Block::Remarks(notes)]))
+        Self::after_blank_line(title, blocks.chain([Block::Remarks(notes)]))
     }
 
     /// The section, shown before the others on a page.
@@ -215,7 +221,7 @@ impl Section {
 #[derive(Clone, Debug)]
 pub enum Block {
     /// A table with headings.
-    Table(Table),
+    Table(ReportTable),
     /// Sentences, each on lines of its own; long ones are broken.
     Remarks(Vec<String>),
     /// Lines in a form that other programs read; only a terminal's width breaks them.
@@ -225,9 +231,9 @@ pub enum Block {
     /// A paragraph that begins at the left edge.
     Text(String),
     /// Questions with their answers.
-    Answers(Vec<Answer>),
+    Answers(Vec<StudyAnswer>),
     /// A drawing, shown on pages.
-    Figure(Figure),
+    Figure(ReportFigure),
 }
 
 /// A label with its text, a line of a list of facts.
@@ -258,7 +264,7 @@ impl Fact {
     }
 
     /// The fact, indented as part of the one above it.
-    pub(crate) fn inner(self) -> Self {
+    pub(crate) fn indented(self) -> Self {
         Self { inner: true, ..self }
     }
 }
@@ -268,7 +274,7 @@ pub(crate) const MISSED: &str = "Missed";
 
 /// A question of a study and its answer.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct StudyAnswer {
     /// The question as the study's plan states it.
     pub(crate) ask: String,
     /// `Yes`, `No`, `Not answered`; empty where the text alone is the answer.
@@ -281,7 +287,7 @@ pub struct Answer {
     pub(crate) doubt: String,
 }
 
-impl Answer {
+impl StudyAnswer {
     /// Trust in the answer: bad where it is missing or wrong, doubtful where a doubt is stated.
     pub(crate) fn quality(&self) -> Quality {
         match (self.verdict, self.doubt.as_str()) {
@@ -292,7 +298,7 @@ impl Answer {
     }
 
     /// The verdict, the answer and the doubt in one text: `Yes: 941 Mbit/s.`
-    pub(crate) fn whole(&self) -> String {
+    pub(crate) fn full_text(&self) -> String {
         let told = match (self.verdict, self.text.as_str()) {
             ("", text) => text.to_owned(),
             (verdict, "") => format!("{verdict}."),
@@ -326,7 +332,7 @@ impl Tile {
 
 /// A drawing with a caption, of one panel or of several that share their axes.
 #[derive(Clone, Debug)]
-pub struct Figure {
+pub struct ReportFigure {
     /// Heading above the drawing.
     pub(crate) title: String,
     /// Explanation of the drawing and of how its figures were measured.
@@ -335,7 +341,7 @@ pub struct Figure {
     pub(crate) panels: Vec<(String, Svg)>,
 }
 
-impl Figure {
+impl ReportFigure {
     /// A figure of panels with their file names.
     pub(crate) fn new(
         title: impl Into<String>,
@@ -346,7 +352,7 @@ impl Figure {
     }
 
     /// A figure of one panel, whose file is named by the title: `delay-over-time.svg`.
-    pub(crate) fn of(title: &str, caption: &str, panel: Svg) -> Self {
+    pub(crate) fn from_panel(title: &str, caption: &str, panel: Svg) -> Self {
         let name = format!("{}.svg", title.to_lowercase().replace(' ', "-"));
         Self::new(title, caption, vec![(name, panel)])
     }

@@ -31,7 +31,7 @@ pub(crate) type Cells<'a, R> = (&'a str, &'a dyn Fn(&R) -> String);
 
 /// A table with a heading row.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub struct ReportTable {
     columns: Vec<Column>,
     rows: Vec<(RowKind, Vec<String>)>,
     dropped: Vec<usize>,
@@ -55,25 +55,28 @@ pub(crate) enum RowKind {
 /// Prose that would have less room than this beside the other columns stands under them.
 const PROSE_MIN: usize = 24;
 
-impl Table {
+impl ReportTable {
     /// An empty table whose first column is a name, and all others figures.
     pub fn new(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let align = |at| if at == 0 { Align::Left } else { Align::Right };
-        Self::of(names.into_iter().enumerate().map(|(at, name)| (name, align(at))))
+        Self::from_columns(names.into_iter().enumerate().map(|(at, name)| (name, align(at))))
     }
 
     /// An empty table of columns with these headings; a line end in one breaks it in text.
-    pub fn of(columns: impl IntoIterator<Item = (impl Into<String>, Align)>) -> Self {
+    pub fn from_columns(columns: impl IntoIterator<Item = (impl Into<String>, Align)>) -> Self {
         let columns = columns.into_iter().map(|(name, align)| Column { name: name.into(), align });
         Self { columns: columns.collect(), ..Self::default() }
     }
 
     /// A table of these rows: of each column the heading, and the cell of a row.
-    pub(crate) fn by<R>(rows: impl IntoIterator<Item = R>, columns: &[Cells<'_, R>]) -> Self {
+    pub(crate) fn from_rows<R>(
+        rows: impl IntoIterator<Item = R>,
+        columns: &[Cells<'_, R>],
+    ) -> Self {
         let rows = rows
             .into_iter()
             .map(|row| columns.iter().map(move |(_, cell)| cell(&row)).collect::<Vec<_>>());
-        Self::new(columns.iter().map(|(name, _)| *name)).rows(rows)
+        Self::new(columns.iter().map(|(name, _)| *name)).with_rows(rows)
     }
 
     /// True if the table has no rows.
@@ -108,16 +111,16 @@ impl Table {
     }
 
     /// Adds a measured row.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
+    pub fn add_measured_row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
         self.push(RowKind::Measured, cells);
     }
 
     /// The same table with these rows.
-    pub fn rows<C: Into<String>>(
+    pub fn with_rows<C: Into<String>>(
         mut self,
         rows: impl IntoIterator<Item = impl IntoIterator<Item = C>>,
     ) -> Self {
-        rows.into_iter().for_each(|row| self.row(row));
+        rows.into_iter().for_each(|row| self.add_measured_row(row));
         self
     }
 
@@ -141,27 +144,27 @@ impl Table {
             cells.all(|cell| cell == NONE || cell == "-")
         };
         let (empty, full): (Vec<usize>, Vec<usize>) =
-            self.dropped.iter().partition(|it| is_empty(it));
+            self.dropped.iter().partition(|column| is_empty(column));
         let mut kept: Vec<usize> = (0..self.columns.len()).collect();
         let mut left_out = Vec::new();
         let mut text = whole;
         for column in empty.into_iter().chain(full) {
             kept.retain(|it| *it != column);
             left_out.push(column);
-            text = self.part(&kept).laid_out(indent, Some(width));
+            text = self.select_columns(&kept).laid_out(indent, Some(width));
             if widest(&text) <= width {
                 break;
             }
         }
         if widest(&text) > width {
-            text = self.part(&kept).folded(indent, width);
+            text = self.select_columns(&kept).folded(indent, width);
         }
         left_out.sort_unstable();
         let names: Vec<String> =
             left_out.iter().map(|&column| self.columns[column].name.replace('\n', " ")).collect();
         if !names.is_empty() {
             let line = format!("left out at this width: {}", names.join(", "));
-            text.push_str(&words::wrapped(&escape::line(&line), indent, width));
+            text.push_str(&words::wrapped(&escape::without_controls(&line), indent, width));
         }
         text
     }
@@ -183,7 +186,7 @@ impl Table {
             for (at, ((cell, column), width)) in
                 line.iter().zip(&self.columns).zip(&widths).enumerate()
             {
-                let cell = escape::line(cell);
+                let cell = escape::without_controls(cell);
                 let pad = " ".repeat(width - cell.chars().count());
                 text.push_str(if at == 0 { "" } else { "  " });
                 match column.align {
@@ -210,7 +213,7 @@ impl Table {
 
     /// Groups of columns under each other, each behind the first column.
     fn folded(&self, indent: usize, width: usize) -> String {
-        let laid_out = |group: &[usize]| self.part(group).laid_out(indent, Some(width));
+        let laid_out = |group: &[usize]| self.select_columns(group).laid_out(indent, Some(width));
         let mut out = String::new();
         let mut group = vec![0];
         for column in 1..self.columns.len() {
@@ -225,7 +228,7 @@ impl Table {
     }
 
     /// The table of some of its columns.
-    fn part(&self, columns: &[usize]) -> Self {
+    fn select_columns(&self, columns: &[usize]) -> Self {
         let pick = |cells: &Vec<String>| -> Vec<String> {
             columns.iter().map(|&it| cells.get(it).cloned().unwrap_or_default()).collect()
         };
@@ -274,7 +277,7 @@ impl Table {
             Some(Align::Left | Align::Prose) => " class=\"text\"",
         };
         for (at, column) in self.columns.iter().enumerate() {
-            let name = escape::xml(&column.name);
+            let name = escape::xml_escaped(&column.name);
             let _ = write!(out, "<th scope=\"col\"{}>{name}</th>", left(at));
         }
         out.push_str("</tr></thead>\n<tbody>\n");
@@ -282,7 +285,7 @@ impl Table {
             let past = *kind == RowKind::Published;
             out.push_str(if past { "<tr class=\"published\">" } else { "<tr>" });
             for (at, cell) in cells.iter().enumerate() {
-                let cell = escape::xml(cell);
+                let cell = escape::xml_escaped(cell);
                 let _ = match at {
                     0 => write!(out, "<th scope=\"row\">{cell}</th>"),
                     _ => write!(out, "<td{}>{cell}</td>", left(at)),
@@ -303,9 +306,9 @@ fn widest(text: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn table() -> Table {
-        let mut table = Table::new(["ping/size", "56", "1460"]);
-        table.row(["avg", "0.00641", "0.0112"]);
+    fn sample_table() -> ReportTable {
+        let mut table = ReportTable::new(["ping/size", "56", "1460"]);
+        table.add_measured_row(["avg", "0.00641", "0.0112"]);
         table.push(RowKind::Published, ["a|b<c>", ".011", "\u{2014}"]);
         table
     }
@@ -315,13 +318,13 @@ mod tests {
         let expected = "  ping/size       56    1460\n\
                         \x20 avg        0.00641  0.0112\n\
                         \x20 a|b<c>        .011       \u{2014}\n";
-        assert_eq!(table().text(2, None), expected);
+        assert_eq!(sample_table().text(2, None), expected);
     }
 
     #[test]
     fn a_table_too_wide_loses_its_least_telling_columns_and_says_which() {
-        let mut table = Table::new(["name", "first", "second"]).dropping(&[2]);
-        table.row(["a", "1", "2"]);
+        let mut table = ReportTable::new(["name", "first", "second"]).dropping(&[2]);
+        table.add_measured_row(["a", "1", "2"]);
         // 4 + 2 + 5 + 2 + 6 = 19 columns.
         let whole = "name  first  second\na         1       2\n";
         assert_eq!([table.text(0, Some(19)), table.text(0, None)], [whole, whole]);
@@ -331,8 +334,8 @@ mod tests {
 
     #[test]
     fn a_table_whose_columns_all_count_is_folded() {
-        let mut table = Table::new(["name", "first", "second"]);
-        table.row(["a", "1", "2"]);
+        let mut table = ReportTable::new(["name", "first", "second"]);
+        table.add_measured_row(["a", "1", "2"]);
         let folded = "name  first\na         1\nname  second\na          2\n";
         assert_eq!(table.text(0, Some(18)), folded);
         assert_eq!(table.text(0, Some(5)), folded, "a column is never cut");
@@ -340,16 +343,17 @@ mod tests {
 
     #[test]
     fn markup_in_a_cell_stays_text() {
-        assert!(table().markdown().contains("| a\\|b\\<c> | .011 |"));
-        assert!(table().html().contains("<th scope=\"row\">a|b&lt;c&gt;</th>"));
+        assert!(sample_table().markdown().contains("| a\\|b\\<c> | .011 |"));
+        assert!(sample_table().html().contains("<th scope=\"row\">a|b&lt;c&gt;</th>"));
     }
 
     #[test]
     fn columns_without_a_value_go_before_those_that_tell_less() {
         let names = ["id", "value", "study", "name"];
-        let mut table = Table::of(names.map(|name| (name, Align::Left))).dropping(&[1, 2]);
-        table.row(["1234", "16384", "-", "first"]);
-        table.row(["5678", "56", NONE, "second"]);
+        let mut table =
+            ReportTable::from_columns(names.map(|name| (name, Align::Left))).dropping(&[1, 2]);
+        table.add_measured_row(["1234", "16384", "-", "first"]);
+        table.add_measured_row(["5678", "56", NONE, "second"]);
         // 4 + 2 + 5 + 2 + 5 + 2 + 6 = 26 columns in all, 19 without the study.
         assert_eq!(table.text(0, Some(26)).lines().next(), Some("id    value  study  name"));
         assert_eq!(table.text(0, Some(25)).lines().next(), Some("id    value  name"));
@@ -359,8 +363,8 @@ mod tests {
     #[test]
     fn prose_is_broken_below_itself_and_stands_under_its_row_where_there_is_no_room() {
         let columns = [("bound", Align::Left), ("Mbit/s", Align::Right), ("formula", Align::Prose)];
-        let table = Table::of(columns);
-        let table = table.rows([["loss", "9.9", "aaaa bbbb cccc dddd eeee ffff gggg"]]);
+        let table = ReportTable::from_columns(columns);
+        let table = table.with_rows([["loss", "9.9", "aaaa bbbb cccc dddd eeee ffff gggg"]]);
         let wide = "bound  Mbit/s  formula\n\
                     loss      9.9  aaaa bbbb cccc dddd eeee\n\
                     \x20              ffff gggg\n";
@@ -372,9 +376,9 @@ mod tests {
 
     #[test]
     fn one_of_many_is_for_pages() {
-        let mut table = table();
+        let mut table = sample_table();
         table.push(RowKind::OneOfMany, ["hidden, a long name", "1", "2"]);
-        assert_eq!(table.text(2, None), self::table().text(2, None));
+        assert_eq!(table.text(2, None), self::sample_table().text(2, None));
         assert!(table.html().contains("hidden"));
     }
 }

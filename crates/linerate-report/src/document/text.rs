@@ -6,7 +6,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::{Block, Detail, Document, Fact, Screen, Section};
+use super::{Block, Detail, Document, Fact, ReportSection, Screen};
 use crate::headline::{Headline, Quality};
 use crate::{escape, words};
 
@@ -20,18 +20,18 @@ pub(super) fn render(document: &Document, screen: &Screen) -> String {
         if screen.detail != Detail::Full {
             if screen.detail == Detail::Brief {
                 page.indent = 2;
-                document.brief.iter().for_each(|block| page.block(block, 4));
+                document.brief.iter().for_each(|block| page.push_block(block, 4));
             }
             return page.out;
         }
     }
     if titled {
-        page.line(0, &document.title);
+        page.push_line(0, &document.title);
     }
-    document.head.iter().for_each(|block| page.block(block, 4));
+    document.head.iter().for_each(|block| page.push_block(block, 4));
     // Whether it limited the result is the headline's to say.
     let host = if document.headline.is_some() { "this host" } else { "limited by this host" };
-    document.limits.iter().for_each(|it| page.line(2, &format!("{host}: {it}")));
+    document.limits.iter().for_each(|limit| page.push_line(2, &format!("{host}: {limit}")));
     let mut after_apart = false;
     for section in document.sections.iter().filter(|section| section.is_told()) {
         page.section(section, section.apart || after_apart);
@@ -43,11 +43,11 @@ pub(super) fn render(document: &Document, screen: &Screen) -> String {
     if closes && after_apart {
         page.out.push('\n');
     }
-    document.notes.iter().for_each(|note| page.line(2, &format!("note: {note}")));
+    document.notes.iter().for_each(|note| page.push_line(2, &format!("note: {note}")));
     let failure = document.failure.iter();
-    failure.for_each(|(how, why)| page.line(2, &format!("{how}: {why}")));
+    failure.for_each(|(how, why)| page.push_line(2, &format!("{how}: {why}")));
     if let Some(sentence) = sentence {
-        page.line(0, sentence);
+        page.push_line(0, sentence);
     }
     page.out
 }
@@ -76,7 +76,7 @@ impl Page {
     /// The answer; what does not fit goes on below, set in.
     fn headline(&mut self, headline: &Headline) {
         let start = self.out.len();
-        self.hanging(0, 2, &headline.line(), self.width.unwrap_or(usize::MAX));
+        self.hanging(0, 2, &headline.summary_line(), self.width.unwrap_or(usize::MAX));
         if self.colour {
             let style = Style::new().bold().fg_color(Some(colour(headline.quality).into()));
             let lines = self.out.split_off(start);
@@ -85,7 +85,7 @@ impl Page {
     }
 
     /// Bold, in the colour of a quality, where there are colours.
-    fn paint(&mut self, place: std::ops::Range<usize>, quality: Quality) {
+    fn colour_range(&mut self, place: std::ops::Range<usize>, quality: Quality) {
         if self.colour && !place.is_empty() {
             let style = Style::new().bold().fg_color(Some(colour(quality).into()));
             let text = format!("{style}{}{style:#}", &self.out[place.clone()]);
@@ -93,7 +93,7 @@ impl Page {
         }
     }
 
-    fn section(&mut self, section: &Section, set_off: bool) {
+    fn section(&mut self, section: &ReportSection, set_off: bool) {
         if set_off && !self.out.is_empty() {
             self.out.push('\n');
         }
@@ -101,8 +101,8 @@ impl Page {
         if !section.title.is_empty() {
             self.indent = 2;
             match section.apart {
-                true => self.prose(0, 0, &section.title),
-                false => self.line(0, &section.title),
+                true => self.push_prose(0, 0, &section.title),
+                false => self.push_line(0, &section.title),
             }
         }
         let mut after_table = false;
@@ -111,36 +111,36 @@ impl Page {
             if is_table && after_table {
                 self.out.push('\n');
             }
-            self.block(block, if section.apart { 2 } else { 4 });
+            self.push_block(block, if section.apart { 2 } else { 4 });
             after_table = is_table;
         }
         self.indent = outer;
     }
 
     /// A block; a remark that is broken goes on at column `hang`.
-    fn block(&mut self, block: &Block, hang: usize) {
+    fn push_block(&mut self, block: &Block, hang: usize) {
         let indent = self.indent;
         match block {
             Block::Table(table) if table.is_for_terminals() => {
                 self.out.push_str(&table.text(indent, self.width));
             }
             Block::Remarks(lines) => {
-                lines.iter().for_each(|line| self.prose(indent, hang.max(indent), line));
+                lines.iter().for_each(|line| self.push_prose(indent, hang.max(indent), line));
             }
-            Block::Lines(lines) => lines.iter().for_each(|line| self.line(indent, line)),
-            Block::Facts(facts) => facts.iter().for_each(|fact| self.fact(fact)),
-            Block::Text(text) => self.prose(0, 0, text),
+            Block::Lines(lines) => lines.iter().for_each(|line| self.push_line(indent, line)),
+            Block::Facts(facts) => facts.iter().for_each(|fact| self.push_fact(fact)),
+            Block::Text(text) => self.push_prose(0, 0, text),
             Block::Answers(answers) => answers.iter().for_each(|answer| {
-                self.prose(indent, indent, &answer.ask);
+                self.push_prose(indent, indent, &answer.ask);
                 let verdict = self.out.len() + indent + 2;
-                self.prose(indent + 2, indent + 2, &answer.whole());
-                self.paint(verdict..verdict + answer.verdict.len(), answer.quality());
+                self.push_prose(indent + 2, indent + 2, &answer.full_text());
+                self.colour_range(verdict..verdict + answer.verdict.len(), answer.quality());
             }),
             Block::Table(_) | Block::Figure(_) => {}
         }
     }
 
-    fn fact(&mut self, fact: &Fact) {
+    fn push_fact(&mut self, fact: &Fact) {
         let indent = self.indent + if fact.inner { 2 } else { 0 };
         let label = format!("{:indent$}{:<width$}  ", "", fact.label, width = fact.width);
         let hang = label.chars().count();
@@ -153,25 +153,25 @@ impl Page {
                 width,
             );
         }
-        let lines = words::wrapped(&escape::line(&fact.text), hang, width);
+        let lines = words::wrapped(&escape::without_controls(&fact.text), hang, width);
         self.out.push_str(&label);
         self.out.push_str(lines.get(hang..).unwrap_or_default());
     }
 
     /// A line that only a terminal's width breaks.
-    fn line(&mut self, indent: usize, text: &str) {
+    fn push_line(&mut self, indent: usize, text: &str) {
         let hang = if indent == 0 { 0 } else { indent + 2 };
         self.hanging(indent, hang, text, self.width.unwrap_or(usize::MAX));
     }
 
     /// A sentence, broken where it is longer than a reader's eye or the terminal likes.
-    fn prose(&mut self, indent: usize, hang: usize, text: &str) {
+    fn push_prose(&mut self, indent: usize, hang: usize, text: &str) {
         let width = self.width.map_or(words::COLUMNS, |width| width.min(words::COLUMNS));
         self.hanging(indent, hang, text, width);
     }
 
     fn hanging(&mut self, indent: usize, hang: usize, text: &str, width: usize) {
-        let lines = words::wrapped(&escape::line(text), hang, width);
+        let lines = words::wrapped(&escape::without_controls(text), hang, width);
         self.out.push_str(lines.get(hang - indent..).unwrap_or_default());
     }
 }

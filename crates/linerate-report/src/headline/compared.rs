@@ -15,7 +15,7 @@ pub(crate) struct ComparedIn {
 
 impl ComparedIn {
     /// Microseconds below a millisecond, milliseconds above; for rates the largest step.
-    pub(crate) fn of(comparison: &Comparison) -> Self {
+    pub(crate) fn from_comparison(comparison: &Comparison) -> Self {
         let values = comparison.candidates.iter().filter_map(|candidate| candidate.value);
         let largest = values.fold(0.0, f64::max);
         let (name, size) = match comparison.metric {
@@ -29,7 +29,7 @@ impl ComparedIn {
 
     /// Hundredths of microseconds are steps of 10 ns; those of ms and of Mbit/s are as fine as
     /// repeated measurements are.
-    pub(crate) fn value(self, value: f64) -> String {
+    pub(crate) fn format_value(self, value: f64) -> String {
         match self.name {
             "us" | "ms" => format!("{:.2}", value / self.size),
             _ => significant(value / self.size, 4),
@@ -72,14 +72,14 @@ pub(super) fn result(record: &Record) -> String {
 /// `no difference: both 20.18 ms (0.02 ms or 0.1 % would have shown)`, of two candidates of which
 /// neither is higher.
 fn no_difference(comparison: &Comparison) -> Option<String> {
-    let unit = ComparedIn::of(comparison);
+    let unit = ComparedIn::from_comparison(comparison);
     let [first, other] = comparison.candidates.as_slice() else { return None };
     let values = (first.value?, other.value?);
     if other.verdict != Verdict::NotDistinguishable {
         return None;
     }
     let missed = would_have_shown(comparison, other, unit);
-    let [one, two] = [values.0, values.1].map(|value| unit.value(value));
+    let [one, two] = [values.0, values.1].map(|value| unit.format_value(value));
     Some(match one == two {
         true => format!("no difference: both {one} {}{missed}", unit.name),
         false => {
@@ -101,7 +101,7 @@ fn would_have_shown(comparison: &Comparison, other: &Compared, unit: ComparedIn)
 
 /// `against a (6.25 us): b +2.70 us, c no different`
 fn differences(comparison: &Comparison) -> String {
-    let unit = ComparedIn::of(comparison);
+    let unit = ComparedIn::from_comparison(comparison);
     let Some((first, others)) = comparison.candidates.split_first() else { return String::new() };
     let others = others.iter().map(|other| match (other.verdict, other.difference) {
         (Verdict::Higher | Verdict::Lower, Some(difference)) => {
@@ -114,6 +114,6 @@ fn differences(comparison: &Comparison) -> String {
         (found, _) => format!("{} {}", other.name, verdict(found)),
     });
     let others: Vec<String> = others.collect();
-    let value = or_dash(first.value, |value| unit.value(value));
+    let value = or_dash(first.value, |value| unit.format_value(value));
     format!("against {} ({value} {}): {}", first.name, unit.name, others.join(", "))
 }

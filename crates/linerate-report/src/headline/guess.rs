@@ -20,7 +20,7 @@ const INTERVALS_MIN: usize = 4;
 
 /// What the path carried in the typical interval of a test under which its queue stood, in bit/s
 /// of payload.
-pub(super) fn of(record: &Record, way: Direction) -> Option<f64> {
+pub(super) fn typical_interval_bps(record: &Record, way: Direction) -> Option<f64> {
     let at_ease = |end: &FlowEnd| {
         let span = end.span_start_ns + end.span_ns;
         let used = end.cpu_user_ns? + end.cpu_system_ns?;
@@ -41,7 +41,8 @@ pub(super) fn of(record: &Record, way: Direction) -> Option<f64> {
 /// The rates of all streams together in each interval that all of them have.
 fn of_all_streams(record: &Record, way: Direction) -> Vec<f64> {
     let of_way = record.series.iter().filter(|series| {
-        series.metric == MetricId::Goodput && series.direction.is_none_or(|it| it == way)
+        series.metric == MetricId::Goodput
+            && series.direction.is_none_or(|direction| direction == way)
     });
     let mut streams = of_way.map(|series| series.values.as_slice());
     let Some(first) = streams.next() else { return Vec::new() };
@@ -61,27 +62,27 @@ pub(super) fn full_bps(record: &Record, way: Direction) -> Option<f64> {
     if record.ceiling_of(way).is_some_and(|ceiling| ceiling.value.is_some()) {
         return None;
     }
-    let bound = of(record, way)?;
-    let reached = record.value(MetricId::Goodput, Stat::Value, Some(way))?;
+    let bound = typical_interval_bps(record, way)?;
+    let reached = record.summary_value(MetricId::Goodput, Stat::Value, Some(way))?;
     (FULL_FROM * bound..=ABOVE_MAX * bound).contains(&reached).then_some(bound)
 }
 
 /// `about 93 % of an estimated 94.00 Mbit/s`
 pub(super) fn in_words(record: &Record, way: Direction) -> Option<String> {
-    let bound = of(record, way)?;
-    let reached = record.value(MetricId::Goodput, Stat::Value, Some(way))?;
+    let bound = typical_interval_bps(record, way)?;
+    let reached = record.summary_value(MetricId::Goodput, Stat::Value, Some(way))?;
     // Bursts above the typical interval say that it was not the link's rate.
     if reached > ABOVE_MAX * bound {
         return None;
     }
-    let (share, bound) = (number::share(reached / bound), number::measured_rate(bound));
+    let (share, bound) = (number::whole_percent(reached / bound), number::measured_rate(bound));
     Some(format!("about {share} of an estimated {bound}"))
 }
 
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        Caveat, CaveatCode, Ceiling, Flow, Plan, RecordId, Series, ServerPlan, Side, Summary,
+        Caveat, CaveatCode, Ceiling, Flow, FlowSide, Plan, RecordId, Series, ServerPlan, Summary,
         TcpPlan, TestPlan, Tool,
     };
     use linerate_core::time::WallTime;
@@ -95,8 +96,10 @@ mod tests {
         let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
         let plan = Plan::Tcp(TcpPlan::default());
         let id = RecordId::from_parts(0, [0; 10]);
-        let mut record = Record::begin(id, tool, plan, WallTime::from_unix_nanos(0));
-        let up = |metric, stat, value| Summary::of(metric, stat, value).in_direction(Direction::Up);
+        let mut record = Record::from_plan(id, tool, plan, WallTime::from_unix_nanos(0));
+        let up = |metric, stat, value| {
+            Summary::from_value(metric, stat, value).in_direction(Direction::Up)
+        };
         let mean = mbit.iter().sum::<f64>() / 5.0;
         record.summary = vec![
             up(MetricId::Goodput, Stat::Value, mean * 1e6),
@@ -122,7 +125,7 @@ mod tests {
             metric: MetricId::Goodput,
             direction: Some(Direction::Up),
             flow: Some(0),
-            side: Some(Side::Receiver),
+            side: Some(FlowSide::Receiver),
             payload_bytes: None,
             t_ns: (1..=5).map(|s| s * 1_000_000_000).collect(),
             values: mbit.iter().map(|rate| Some(rate * 1e6)).collect(),
@@ -136,18 +139,18 @@ mod tests {
         // Slow start in the first second; the median of the five is 94.
         let slow_start = [62.0, 94.0, 94.2, 94.0, 93.9];
         let full = record(slow_start, 120.0, 0.02);
-        assert_eq!(of(&full, Direction::Up), Some(94e6));
-        let line = Headline::of(&full).line();
+        assert_eq!(typical_interval_bps(&full, Direction::Up), Some(94e6));
+        let line = Headline::from_record(&full).summary_line();
         // 87.62 of 94: 93.2 %. It is no ceiling: a program finds no share.
         assert!(line.contains("about 93 % of an estimated 94.00 Mbit/s"), "{line}");
-        assert_eq!(Headline::of(&full).share, None);
+        assert_eq!(Headline::from_record(&full).share, None);
         assert_eq!(full_bps(&full, Direction::Up), None);
         // 148 of 149 is all of it.
         let all = record([144.0, 149.0, 149.2, 149.0, 148.8], 120.0, 0.02);
         assert_eq!(full_bps(&all, Direction::Up), Some(149e6));
         let told =
             "the path is full (it carries about 149.0 Mbit/s, estimated), its queue adds 100.0 ms";
-        let line = Headline::of(&all).line();
+        let line = Headline::from_record(&all).summary_line();
         assert!(line.contains(told) && !line.contains("of an estimated"), "{line}");
         // A survey's best transfer says it the same way.
         let server = ServerPlan { host: "b".to_owned(), ..ServerPlan::default() };
@@ -160,26 +163,29 @@ mod tests {
             goal: None,
         });
         let whole = Record { plan, parts: vec![all.clone()], summary: Vec::new(), ..all };
-        let line = Headline::of(&whole).line();
+        let line = Headline::from_record(&whole).summary_line();
         assert!(line.contains(told), "{line}");
         for (what, other) in [
             ("no queue", record(slow_start, 25.0, 0.02)),
             ("a busy end", record(slow_start, 120.0, 0.7)),
         ] {
-            assert_eq!(of(&other, Direction::Up), None, "{what}");
-            assert!(Headline::of(&other).line().contains("ceiling not known"), "{what}");
+            assert_eq!(typical_interval_bps(&other, Direction::Up), None, "{what}");
+            assert!(
+                Headline::from_record(&other).summary_line().contains("ceiling not known"),
+                "{what}"
+            );
         }
         // Two streams at half of it each.
         let mut two = record(slow_start, 120.0, 0.02);
         let half = |rate: &Option<f64>| rate.map(|rate| rate / 2.0);
         two.series[0].values = two.series[0].values.iter().map(half).collect();
         two.series.push(Series { flow: Some(1), ..two.series[0].clone() });
-        assert_eq!(of(&two, Direction::Up), Some(94e6));
+        assert_eq!(typical_interval_bps(&two, Direction::Up), Some(94e6));
         let mut late = record(slow_start, 120.0, 0.02);
         late.caveats = vec![Caveat::new(CaveatCode::RunQueueWait, "waited", "stop other work")];
-        assert_eq!(of(&late, Direction::Up), None);
+        assert_eq!(typical_interval_bps(&late, Direction::Up), None);
         let mut short = record(slow_start, 120.0, 0.02);
         short.series[0].values[3..].fill(None);
-        assert_eq!(of(&short, Direction::Up), None);
+        assert_eq!(typical_interval_bps(&short, Direction::Up), None);
     }
 }

@@ -15,12 +15,12 @@ pub use linerate_core::record::Quality;
 use linerate_core::record::{Direction, Plan, Record};
 
 use crate::device::limit as device;
-use crate::verdict::doubt::doubt;
+use crate::verdict::doubt::doubt_reason;
 use crate::verdict::limit::path_is_full;
 use crate::words;
 
-pub(crate) use crate::verdict::limit::part;
-pub use crate::verdict::limit::{Limit, LimitedBy, Sentence};
+pub(crate) use crate::verdict::limit::part_in_words;
+pub use crate::verdict::limit::{LimitText, LimitedBy, Sentence};
 pub(crate) use compared::{ComparedIn, verdict};
 
 /// What a reader takes away from a result.
@@ -35,7 +35,7 @@ pub struct Headline {
     /// (loopback)`. Empty where nothing bounds what was measured.
     pub ceiling: String,
     /// What limited the result.
-    pub limit: Limit,
+    pub limit: LimitText,
     /// How far the result is to be trusted.
     pub quality: Quality,
     /// The worst caveat in words; empty where there is none, or where the limit says it.
@@ -51,7 +51,7 @@ pub fn short_id(id: &str) -> &str {
 
 impl Headline {
     /// The answer of a record.
-    pub fn of(record: &Record) -> Self {
+    pub fn from_record(record: &Record) -> Self {
         Self::from_decision(record, &decide(record))
     }
 
@@ -63,14 +63,14 @@ impl Headline {
             Plan::Trace(_) => (traced::result(record), None, String::new()),
             _ => {
                 let (share, ceiling) = result::ceiling(record, |way| guess::in_words(record, way));
-                (result::of(record), share, ceiling)
+                (result::measured_result(record), share, ceiling)
             }
         };
         let of_device = |limit| match &record.plan {
             Plan::Bench(plan) => device::evidence(record, plan, limit),
             _ => String::new(),
         };
-        let limit = Limit::from_decision(decision, Some(record), of_device);
+        let limit = LimitText::from_decision(decision, Some(record), of_device);
         let limit = match full_path(record, decision) {
             Some(full) => limit.said_as_full(full),
             None => limit,
@@ -82,7 +82,7 @@ impl Headline {
             ceiling: if share.is_none() && limit.has_rate() { String::new() } else { ceiling },
             limit,
             quality: decision.quality,
-            doubt: doubt(decision, Some(record)),
+            doubt: doubt_reason(decision, Some(record)),
             id: short_id(&record.id.to_string()).to_owned(),
         }
     }
@@ -93,9 +93,9 @@ impl Headline {
             result: String::new(),
             share: None,
             ceiling: String::new(),
-            limit: Limit::from_decision(decision, None, |_| String::new()),
+            limit: LimitText::from_decision(decision, None, |_| String::new()),
             quality: decision.quality,
-            doubt: doubt(decision, None),
+            doubt: doubt_reason(decision, None),
             id: String::new(),
         }
     }
@@ -131,7 +131,7 @@ impl Headline {
     }
 
     /// The whole in one line.
-    pub fn line(&self) -> String {
+    pub fn summary_line(&self) -> String {
         let mut parts = Vec::with_capacity(5);
         let by = self.limit.by;
         parts.push(match by.is_host() {
@@ -139,9 +139,14 @@ impl Headline {
             true if self.limit.is_busy_host() => format!("At least {}", self.result),
             true => match self.limit.way {
                 Some(way) => {
-                    format!("{} limited by {}: {}", words::way_capital(way), part(by), self.result)
+                    format!(
+                        "{} limited by {}: {}",
+                        words::way_capital(way),
+                        part_in_words(by),
+                        self.result
+                    )
                 }
-                None => format!("Limited by {}: {}", part(by), self.result),
+                None => format!("Limited by {}: {}", part_in_words(by), self.result),
             },
             false => self.result.clone(),
         });
@@ -184,36 +189,36 @@ fn full_path(record: &Record, decision: &Decision) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn line(first: Limit, other: Limit) -> String {
+    fn line_of_limits(first: LimitText, other: LimitText) -> String {
         let whole = Headline {
             result: "47.90 Mbit/s up, 817.6 Mbit/s down with b".to_owned(),
             share: None,
             ceiling: String::new(),
-            limit: Limit { other: Some(Box::new(other)), ..first },
+            limit: LimitText { other: Some(Box::new(other)), ..first },
             quality: Quality::Good,
             doubt: String::new(),
             id: String::new(),
         };
-        whole.line()
+        whole.summary_line()
     }
 
-    fn limit(by: LimitedBy, evidence: &str, way: Direction) -> Limit {
-        Limit { way: Some(way), ..Limit::new(by, evidence) }
+    fn limit_with_evidence(by: LimitedBy, evidence: &str, way: Direction) -> LimitText {
+        LimitText { way: Some(way), ..LimitText::new(by, evidence) }
     }
 
     #[test]
     fn two_ways_with_two_limits_name_each() {
-        let up = limit(LimitedBy::Path, "a shaper, 49.54 Mbit/s", Direction::Up);
+        let up = limit_with_evidence(LimitedBy::Path, "a shaper, 49.54 Mbit/s", Direction::Up);
         let busy = "a receiver thread used 99 % of a core";
-        let down = limit(LimitedBy::ThisHost, busy, Direction::Down);
+        let down = limit_with_evidence(LimitedBy::ThisHost, busy, Direction::Down);
         let told = "Down limited by this host: 47.90 Mbit/s up, 817.6 Mbit/s down with b \u{b7} \
                     a receiver thread used 99 % of a core \u{b7} up limited by the path: a shaper, \
                     49.54 Mbit/s \u{b7} good";
-        assert_eq!(line(down, up.clone()), told);
-        let unknown = limit(LimitedBy::NotKnown, "", Direction::Down);
+        assert_eq!(line_of_limits(down, up.clone()), told);
+        let unknown = limit_with_evidence(LimitedBy::NotKnown, "", Direction::Down);
         let each = "up limited by the path: a shaper, 49.54 Mbit/s \u{b7} down: limit not known \
                     \u{b7} good";
-        let told = line(up, unknown);
+        let told = line_of_limits(up, unknown);
         assert!(told.ends_with(each), "{told}");
     }
 }

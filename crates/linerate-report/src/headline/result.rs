@@ -1,7 +1,7 @@
 //! What was measured in a few words, and what it is of its ceiling.
 
 use linerate_core::record::{
-    CaveatCode, Ceiling, Direction, Meeting, MetWay, MetricId, PingPlan, Plan, Record, Stat,
+    CaveatCode, Ceiling, Direction, MetWay, MetricId, NatMeeting, PingPlan, Plan, Record, Stat,
     TcpDirections, UdpPlan,
 };
 use linerate_core::time::decimals_of_ms;
@@ -11,24 +11,24 @@ use crate::one_way;
 use crate::{delay, number, words};
 
 /// What was measured.
-pub(super) fn of(record: &Record) -> String {
+pub(super) fn measured_result(record: &Record) -> String {
     match &record.plan {
         // Streams of several classes are there for what they do to the delay.
         Plan::Tcp(plan) if !plan.test.dscps.is_empty() => {
-            let rates = flows(record, plan.test.directions);
-            match delay::added(record) {
+            let rates = goodput_text(record, plan.test.directions);
+            match delay::added_under_load(record) {
                 Some(added) => format!("{added}, {rates}"),
                 None => rates,
             }
         }
-        Plan::Tcp(plan) => flows(record, plan.test.directions),
+        Plan::Tcp(plan) => goodput_text(record, plan.test.directions),
         Plan::Udp(plan) => datagrams(record, plan),
-        Plan::Test(_) => flows(record, TcpDirections::Both),
+        Plan::Test(_) => goodput_text(record, TcpDirections::Both),
         // They have headlines of their own.
         Plan::Compare(_) | Plan::Trace(_) => String::new(),
-        Plan::Ping(plan) => ping(record, plan),
+        Plan::Ping(plan) => ping_result(record, plan),
         Plan::Simulate(_) => {
-            let goodput = record.value(MetricId::Goodput, Stat::Value, Some(Direction::Up));
+            let goodput = record.summary_value(MetricId::Goodput, Stat::Value, Some(Direction::Up));
             goodput.map_or_else(
                 || "nothing was simulated".to_owned(),
                 |bps| format!("{} by the model", number::measured_rate(bps)),
@@ -50,22 +50,22 @@ pub(super) fn directions(plan: &Plan) -> &'static [Direction] {
 }
 
 /// The other end, as the user knows it.
-fn host(record: &Record) -> &str {
+fn other_end_name(record: &Record) -> &str {
     record.plan.host_names().next().unwrap_or_default()
 }
 
-fn flows(record: &Record, ways: TcpDirections) -> String {
-    let host = host(record);
+fn goodput_text(record: &Record, ways: TcpDirections) -> String {
+    let host = other_end_name(record);
     let each = words::each_direction(ways).iter().filter_map(|&way| {
-        let bps = record.value(MetricId::Goodput, Stat::Value, Some(way))?;
+        let bps = record.summary_value(MetricId::Goodput, Stat::Value, Some(way))?;
         Some((bps, way))
     });
     let each: Vec<(f64, Direction)> = each.collect();
     if !each.is_empty() {
-        return rates(host, &each);
+        return rates_with_host(host, &each);
     }
-    let one_sided = record.caveats.iter().any(|it| it.code == CaveatCode::OneSided);
-    let sent = record.value(MetricId::SendRate, Stat::Value, Some(Direction::Up));
+    let one_sided = record.caveats.iter().any(|caveat| caveat.code == CaveatCode::OneSided);
+    let sent = record.summary_value(MetricId::SendRate, Stat::Value, Some(Direction::Up));
     match sent.filter(|_| one_sided) {
         Some(bps) => {
             format!("{} sent to {host}, what arrived is not known", number::measured_rate(bps))
@@ -75,13 +75,13 @@ fn flows(record: &Record, ways: TcpDirections) -> String {
 }
 
 /// `94.10 Mbit/s to b`, and of both directions `94.10 Mbit/s up, 93.80 Mbit/s down with b`.
-fn rates(host: &str, rates: &[(f64, Direction)]) -> String {
+fn rates_with_host(host: &str, rates: &[(f64, Direction)]) -> String {
     if let [(bps, way)] = rates {
         return format!("{} {} {host}", number::measured_rate(*bps), toward(*way));
     }
     let each = rates
         .iter()
-        .map(|(bps, way)| format!("{} {}", number::measured_rate(*bps), words::way(*way)));
+        .map(|(bps, way)| format!("{} {}", number::measured_rate(*bps), words::up_or_down(*way)));
     format!("{} with {host}", each.collect::<Vec<String>>().join(", "))
 }
 
@@ -94,9 +94,10 @@ pub(super) const fn toward(direction: Direction) -> &'static str {
 }
 
 fn datagrams(record: &Record, plan: &UdpPlan) -> String {
-    let host = host(record);
+    let host = other_end_name(record);
     if plan.test.search.is_some() {
-        let Some((found, best)) = record.search.as_ref().and_then(|it| Some((it, it.best()?)))
+        let Some((found, best)) =
+            record.search.as_ref().and_then(|search| Some((search, search.best_interval()?)))
         else {
             return format!("no sub-interval was measured with {host}");
         };
@@ -106,13 +107,13 @@ fn datagrams(record: &Record, plan: &UdpPlan) -> String {
         let rate = number::measured_rate(best.ip_bps);
         return format!("{rate}{more} of IP packets {} {host}", toward(found.direction));
     }
-    let rates = flows(record, plan.test.directions);
+    let rates = goodput_text(record, plan.test.directions);
     let losses = words::each_direction(plan.test.directions).iter().filter_map(|&way| {
-        let count = |metric| record.value(metric, Stat::Value, Some(way));
+        let count = |metric| record.summary_value(metric, Stat::Value, Some(way));
         let ratio = count(MetricId::DatagramLossRatio)?;
         let received = count(MetricId::DatagramsReceived);
         let all = received.map(|received| received + count(MetricId::DatagramsLost).unwrap_or(0.0));
-        Some(loss(ratio, all))
+        Some(loss_text(ratio, all))
     });
     let losses: Vec<String> = losses.collect();
     match losses.is_empty() {
@@ -122,7 +123,7 @@ fn datagrams(record: &Record, plan: &UdpPlan) -> String {
 }
 
 /// A loss with no more digits than its count has: none, or some of few, as it was counted.
-fn loss(ratio: f64, all: Option<f64>) -> String {
+fn loss_text(ratio: f64, all: Option<f64>) -> String {
     match all {
         Some(all) if ratio == 0.0 => format!("0 of {all:.0}"),
         Some(all) if all < 1000.0 => format!("{:.0} of {all:.0}", ratio * all),
@@ -131,10 +132,11 @@ fn loss(ratio: f64, all: Option<f64>) -> String {
 }
 
 /// The typical round trip of each size, and how many of all probes were lost.
-fn ping(record: &Record, plan: &PingPlan) -> String {
+fn ping_result(record: &Record, plan: &PingPlan) -> String {
     let at = |metric, stat, size| {
         // Another size's figure is none of this one.
-        let only = || record.value(metric, stat, None).filter(|_| plan.sizes_bytes.len() == 1);
+        let only =
+            || record.summary_value(metric, stat, None).filter(|_| plan.sizes_bytes.len() == 1);
         record.value_at(metric, stat, size).or_else(only)
     };
     let step = record.ends.first().and_then(|end| end.clock_tick_ns).unwrap_or(1.0);
@@ -153,7 +155,7 @@ fn ping(record: &Record, plan: &PingPlan) -> String {
         let lost = sent - all(MetricId::Received).unwrap_or(0.0);
         format!(", {lost:.0} of {sent:.0} lost")
     });
-    let host = met(record, plan).unwrap_or_else(|| host(record).to_owned());
+    let host = nat_peer_text(record, plan).unwrap_or_else(|| other_end_name(record).to_owned());
     let clock = record.typical_round_trip(sizes.first().copied()).map_or("", words::of_clock);
     match typical.as_slice() {
         [] => format!("no answer from {host}{lost}"),
@@ -168,10 +170,10 @@ fn ping(record: &Record, plan: &PingPlan) -> String {
 }
 
 /// Whom a measurement is of, where both ends are behind NAT.
-fn met(record: &Record, plan: &PingPlan) -> Option<String> {
-    let Meeting { at, way, .. } = plan.stamp?.met?;
+fn nat_peer_text(record: &Record, plan: &PingPlan) -> Option<String> {
+    let NatMeeting { at, way, .. } = plan.stamp?.met?;
     Some(match way {
-        MetWay::Hole => format!("{}, through a punched hole", host(record)),
+        MetWay::Hole => format!("{}, through a punched hole", other_end_name(record)),
         MetWay::Relay => format!("a host behind NAT, passed on by {}", at.ip()),
     })
 }
@@ -190,9 +192,9 @@ pub(super) fn of_best(best: &[(&Record, Direction)]) -> Option<String> {
         _ => None,
     })?;
     let each = best.iter().filter_map(|(part, way)| {
-        Some((part.value(MetricId::Goodput, Stat::Value, Some(*way))?, *way))
+        Some((part.summary_value(MetricId::Goodput, Stat::Value, Some(*way))?, *way))
     });
-    Some(rates(host, &each.collect::<Vec<_>>()))
+    Some(rates_with_host(host, &each.collect::<Vec<_>>()))
 }
 
 /// The typical round trip of a ping's first size.

@@ -1,19 +1,19 @@
 //! The document of `-J` and the lines of `--json-stream`, with iperf3's keys.
 
 use linerate_core::record::{
-    Direction, FlowEnd, IntervalRow, MetricId, Record, Side, StreamOpened, TcpDirections,
+    Direction, FlowEnd, FlowSide, IntervalRow, MetricId, Record, StreamOpened, TcpDirections,
 };
 use serde_json::{Map, Value, json};
 
-use super::sheet::{Count, Datagrams, ENDLESS_NS, Ends, Role, Sheet};
-use super::text::{VERSION, parts};
+use super::sheet::{BothEndCounts, DatagramSums, ENDLESS_NS, EndCounts, Iperf3Role, Sheet};
+use super::text::{VERSION, host_and_port};
 
 /// A day.
 const DAY_NS: u64 = 86_400_000_000_000;
 
 /// A document that grows with the test.
 #[derive(Clone, Debug)]
-pub struct Document {
+pub struct Iperf3Document {
     /// The test so far.
     pub sheet: Sheet,
     /// Kernel and machine, as `uname -a` has them.
@@ -40,7 +40,7 @@ pub struct Surroundings {
     pub time_ms: u64,
 }
 
-impl Document {
+impl Iperf3Document {
     /// A document of a test whose streams are not yet connected.
     pub fn new(sheet: Sheet, surroundings: Surroundings) -> Self {
         let Surroundings { system, time, time_ms } = surroundings;
@@ -59,12 +59,12 @@ impl Document {
     pub fn stream(&mut self, stream: &StreamOpened) -> Option<Value> {
         self.sheet.streams.push(stream.clone());
         let all = usize::from(self.sheet.plan.test.streams) * self.sheet.directions().len();
-        (self.sheet.streams.len() == all).then(|| self.start())
+        (self.sheet.streams.len() == all).then(|| self.start_object())
     }
 
     /// A row has come; gives the interval once it is complete.
-    pub fn row(&mut self, row: &IntervalRow) -> Option<Value> {
-        self.sheet.take(row);
+    pub fn add_interval_row(&mut self, row: &IntervalRow) -> Option<Value> {
+        self.sheet.note_interval_row(row);
         self.rows.push(row.clone());
         let last = self.sheet.directions().last();
         if row.flow.is_some() || last != Some(&row.direction) {
@@ -77,11 +77,11 @@ impl Document {
     }
 
     /// The whole document, with why it did not come to its end.
-    pub fn whole(&self, record: &Record, error: Option<&str>) -> Value {
+    pub fn complete_json(&self, record: &Record, error: Option<&str>) -> Value {
         let mut whole = json!({
-            "start": self.start(),
+            "start": self.start_object(),
             "intervals": self.intervals,
-            "end": self.end(record),
+            "end": self.end_object(record),
         });
         if let Some(title) = &self.title {
             whole["title"] = title.as_str().into();
@@ -95,8 +95,8 @@ impl Document {
         whole
     }
 
-    /// What stands under `start`.
-    pub fn start(&self) -> Value {
+    /// What stands under `start_object`.
+    pub fn start_object(&self) -> Value {
         let plan = &self.sheet.plan;
         let first = self.sheet.streams.first();
         let connected: Vec<Value> =
@@ -130,15 +130,15 @@ impl Document {
         let plan = &self.sheet.plan;
         let host = json!({ "host": plan.server.host, "port": plan.server.port });
         match self.sheet.role {
-            Role::Client => start["connecting_to"] = host,
-            Role::Server => start["accepted_connection"] = host,
+            Iperf3Role::Client => start["connecting_to"] = host,
+            Iperf3Role::Server => start["accepted_connection"] = host,
         }
         start
     }
 
     fn connected(&self, stream: &StreamOpened) -> Value {
-        let (local, local_port) = parts(&stream.local_addr);
-        let (remote, remote_port) = parts(&stream.remote_addr);
+        let (local, local_port) = host_and_port(&stream.local_addr);
+        let (remote, remote_port) = host_and_port(&stream.remote_addr);
         let port = |text: &str| text.parse::<u16>().unwrap_or(0);
         json!({
             "socket": self.sheet.number(stream.direction, stream.flow),
@@ -196,7 +196,7 @@ impl Document {
 
     fn interval_sum(&self, row: &IntervalRow) -> Value {
         let (start, end) = self.sheet.seconds_of(row);
-        let sends = self.sheet.sends(row.direction);
+        let sends = self.sheet.is_sending(row.direction);
         let mut sum = json!({
             "start": start,
             "end": end,
@@ -218,7 +218,7 @@ impl Document {
     fn interval_stream(&self, row: &IntervalRow) -> Value {
         let mut stream = self.interval_sum(row);
         stream["socket"] = self.sheet.number_of(row).into();
-        if self.sheet.sends(row.direction) && !self.sheet.udp {
+        if self.sheet.is_sending(row.direction) && !self.sheet.udp {
             let micros = |ns: Option<u64>| ns.map(|ns| ns / 1000);
             stream["snd_cwnd"] = row.cwnd_bytes.into();
             stream["snd_wnd"] = row.send_window_bytes.into();
@@ -238,8 +238,8 @@ impl Document {
         }
     }
 
-    /// What stands under `end`; nothing where no stream was measured.
-    pub fn end(&self, record: &Record) -> Value {
+    /// What stands under `end_object`; nothing where no stream was measured.
+    pub fn end_object(&self, record: &Record) -> Value {
         let mut end = Map::new();
         if record.flows.is_empty() {
             return Value::Object(end);
@@ -257,7 +257,7 @@ impl Document {
             let known = sums.into_iter().filter_map(|(key, value)| Some((key, value?)));
             end.extend(known.map(|(key, value)| (self.sum_key(key, direction), value)));
         }
-        end.insert("cpu_utilization_percent".to_owned(), self.cpu(record));
+        end.insert("cpu_utilization_percent".to_owned(), self.cpu_utilization(record));
         if self.sheet.udp {
             return Value::Object(end);
         }
@@ -274,9 +274,13 @@ impl Document {
     }
 
     /// Both ends of a direction, those that told.
-    fn tcp_sums(&self, direction: Direction, sum: Ends) -> Vec<(&'static str, Option<Value>)> {
-        let sends = self.sheet.sends(direction);
-        let value = |count: Count| {
+    fn tcp_sums(
+        &self,
+        direction: Direction,
+        sum: BothEndCounts,
+    ) -> Vec<(&'static str, Option<Value>)> {
+        let sends = self.sheet.is_sending(direction);
+        let value = |count: EndCounts| {
             let mut value = count_json(&count);
             value["sender"] = sends.into();
             value
@@ -290,25 +294,29 @@ impl Document {
     }
 
     /// The same over UDP; `sum` is one account of both: bytes of the sender, the receiver's losses.
-    fn udp_sums(&self, direction: Direction, sum: Ends) -> Vec<(&'static str, Option<Value>)> {
-        let value = |count: Count, sender: bool| {
+    fn udp_sums(
+        &self,
+        direction: Direction,
+        sum: BothEndCounts,
+    ) -> Vec<(&'static str, Option<Value>)> {
+        let value = |count: EndCounts, sender: bool| {
             let mut value = count_json(&count);
             value["sender"] = sender.into();
             value
         };
         let both = both_ends(&sum);
         vec![
-            ("sum", both.map(|count| value(count, self.sheet.sends(direction)))),
+            ("sum", both.map(|count| value(count, self.sheet.is_sending(direction)))),
             ("sum_sent", sum.sender.map(|count| value(count, true))),
             ("sum_received", sum.receiver.map(|count| value(count, false))),
         ]
     }
 
     fn end_stream(&self, record: &Record, flow: &linerate_core::record::Flow) -> Value {
-        let ends = self.sheet.ends(flow);
+        let ends = self.sheet.counts_of_flow(flow);
         let number = self.sheet.number(flow.direction, flow.flow);
-        let sends = self.sheet.sends(flow.direction);
-        let with_place = |count: Count| {
+        let sends = self.sheet.is_sending(flow.direction);
+        let with_place = |count: EndCounts| {
             let mut value = count_json(&count);
             value["socket"] = number.into();
             value["sender"] = sends.into();
@@ -349,7 +357,7 @@ impl Document {
         stream
     }
 
-    fn cpu(&self, record: &Record) -> Value {
+    fn cpu_utilization(&self, record: &Record) -> Value {
         let mut cpu = Map::new();
         for (whose, sends) in [("host", true), ("remote", false)] {
             let shares = self.sheet.cpu_percent(record, sends);
@@ -367,26 +375,26 @@ impl Document {
 }
 
 /// One account of both ends of a UDP stream: bytes of the sender, losses of the receiver.
-fn both_ends(ends: &Ends) -> Option<Count> {
+fn both_ends(ends: &BothEndCounts) -> Option<EndCounts> {
     let lost = ends.receiver.and_then(|count| count.datagrams);
     let count = ends.sender.or(ends.receiver)?;
-    Some(Count { datagrams: lost.or(count.datagrams), ..count })
+    Some(EndCounts { datagrams: lost.or(count.datagrams), ..count })
 }
 
-fn with_datagrams(value: &mut Value, datagrams: &Datagrams) {
+fn with_datagrams(value: &mut Value, datagrams: &DatagramSums) {
     value["jitter_ms"] = datagrams.jitter_ms.into();
     value["lost_packets"] = datagrams.lost.into();
     value["packets"] = datagrams.total.into();
     value["lost_percent"] = datagrams.lost_percent().into();
 }
 
-fn count_json(count: &Count) -> Value {
+fn count_json(count: &EndCounts) -> Value {
     let mut value = json!({
         "start": 0,
         "end": count.seconds,
         "seconds": count.seconds,
         "bytes": count.bytes,
-        "bits_per_second": count.bps(),
+        "bits_per_second": count.average_bps(),
     });
     if let Some(datagrams) = &count.datagrams {
         with_datagrams(&mut value, datagrams);
@@ -400,7 +408,7 @@ fn levels(record: &Record, metric: MetricId, (direction, flow): (Direction, u16)
         series.metric == metric
             && series.direction == Some(direction)
             && series.flow == Some(flow)
-            && series.side == Some(Side::Sender)
+            && series.side == Some(FlowSide::Sender)
     });
     same.map(|series| series.values.iter().flatten().copied().collect()).unwrap_or_default()
 }

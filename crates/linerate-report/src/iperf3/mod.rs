@@ -11,11 +11,11 @@ mod sheet;
 mod text;
 mod unit;
 
-pub use json::{Document, Surroundings};
+pub use json::{Iperf3Document, Surroundings};
 pub use print::{line_of, pretty};
-pub use sheet::{ENDLESS_NS, Role, Sheet};
-pub use text::{Lines, SEPARATOR, VERSION};
-pub use unit::Unit;
+pub use sheet::{ENDLESS_NS, Iperf3Role, Sheet};
+pub use text::{Iperf3Lines, SEPARATOR, VERSION};
+pub use unit::Iperf3Unit;
 
 #[cfg(test)]
 mod tests;

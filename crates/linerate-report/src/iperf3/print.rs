@@ -47,7 +47,7 @@ fn write(text: &mut String, value: &Value, depth: Option<usize>) {
         Value::Object(members) => {
             text.push('{');
             let mut members: Vec<(&String, &Value)> = members.iter().collect();
-            members.sort_by_cached_key(|(key, _)| place(key));
+            members.sort_by_cached_key(|(key, _)| key_position(key));
             for (at, (key, value)) in members.into_iter().enumerate() {
                 text.push_str(if at == 0 { "" } else { "," });
                 new_line(text, deeper);
@@ -92,7 +92,7 @@ fn new_line(text: &mut String, depth: Option<usize>) {
 }
 
 /// Unknown keys stand last, in their own order.
-fn place(key: &str) -> usize {
+fn key_position(key: &str) -> usize {
     ORDER.split(' ').position(|known| known == key).unwrap_or(usize::MAX)
 }
 

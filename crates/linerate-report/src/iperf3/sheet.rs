@@ -12,7 +12,7 @@ pub const ENDLESS_NS: u64 = 86_400_000_000_000 - 1;
 
 /// Which end prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum Iperf3Role {
     /// The one that asked for the test.
     Client,
     /// The one that was asked.
@@ -23,7 +23,7 @@ pub enum Role {
 #[derive(Clone, Debug)]
 pub struct Sheet {
     /// Which end prints.
-    pub role: Role,
+    pub role: Iperf3Role,
     /// The plan. A UDP test fills in the settings that it shares with TCP; its blocks are
     /// datagrams.
     pub plan: TcpPlan,
@@ -38,17 +38,17 @@ pub struct Sheet {
 
 /// The counts of one end for one stream or for several together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Count {
+pub(super) struct EndCounts {
     pub(super) bytes: u64,
     pub(super) seconds: f64,
     pub(super) retransmits: Option<u64>,
     /// Datagrams, where there are any.
-    pub(super) datagrams: Option<Datagrams>,
+    pub(super) datagrams: Option<DatagramSums>,
 }
 
 /// Datagrams of a row or of a whole test.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Datagrams {
+pub(super) struct DatagramSums {
     /// Datagrams received plus datagrams lost: iperf3's total.
     pub(super) total: u64,
     pub(super) lost: i64,
@@ -56,12 +56,12 @@ pub(super) struct Datagrams {
     pub(super) jitter_ms: f64,
 }
 
-impl Datagrams {
+impl DatagramSums {
     pub(super) fn lost_percent(&self) -> f64 {
         if self.total == 0 { 0.0 } else { self.lost as f64 * 100.0 / self.total as f64 }
     }
 
-    fn and(self, other: Self) -> Self {
+    fn combined_with(self, other: Self) -> Self {
         Self {
             total: self.total + other.total,
             lost: self.lost + other.lost,
@@ -73,25 +73,25 @@ impl Datagrams {
 
 /// Both ends of a stream, or of several together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Ends {
-    pub(super) sender: Option<Count>,
-    pub(super) receiver: Option<Count>,
+pub(super) struct BothEndCounts {
+    pub(super) sender: Option<EndCounts>,
+    pub(super) receiver: Option<EndCounts>,
 }
 
-impl Count {
-    pub(super) fn bps(&self) -> f64 {
+impl EndCounts {
+    pub(super) fn average_bps(&self) -> f64 {
         if self.seconds > 0.0 { self.bytes as f64 * 8.0 / self.seconds } else { 0.0 }
     }
 }
 
 impl Sheet {
     /// A test without streams so far.
-    pub const fn new(role: Role, plan: TcpPlan) -> Self {
+    pub const fn new(role: Iperf3Role, plan: TcpPlan) -> Self {
         Self { role, plan, udp: false, streams: Vec::new(), counted_from_ns: None }
     }
 
     /// A test over UDP without streams so far.
-    pub fn of_udp(role: Role, plan: &UdpPlan) -> Self {
+    pub fn of_udp(role: Iperf3Role, plan: &UdpPlan) -> Self {
         let plan = TcpPlan {
             server: plan.server.clone(),
             test: TcpTest {
@@ -112,17 +112,17 @@ impl Sheet {
     }
 
     /// The datagrams of a row: those that were sent, or what became of them.
-    pub(super) fn datagrams_of(&self, row: &IntervalRow) -> Option<Datagrams> {
-        let known = row.datagrams.filter(|_| !self.sends(row.direction));
+    pub(super) fn datagrams_of(&self, row: &IntervalRow) -> Option<DatagramSums> {
+        let known = row.datagrams.filter(|_| !self.is_sending(row.direction));
         match known {
-            Some(it) => Some(Datagrams {
+            Some(it) => Some(DatagramSums {
                 total: (it.received.cast_signed() + it.lost).max(0).cast_unsigned(),
                 lost: it.lost,
                 reordered: it.reordered,
                 jitter_ms: it.jitter_ns.unwrap_or(0) as f64 / 1e6,
             }),
             None if self.udp => {
-                Some(Datagrams { total: self.datagrams(row.bytes), ..Datagrams::default() })
+                Some(DatagramSums { total: self.datagrams(row.bytes), ..DatagramSums::default() })
             }
             None => None,
         }
@@ -148,8 +148,8 @@ impl Sheet {
     }
 
     /// True if this end sends data in a direction.
-    pub(super) fn sends(&self, direction: Direction) -> bool {
-        (direction == Direction::Up) == (self.role == Role::Client)
+    pub(super) fn is_sending(&self, direction: Direction) -> bool {
+        (direction == Direction::Up) == (self.role == Iperf3Role::Client)
     }
 
     /// The number that stands for a stream. iperf3 prints descriptors; the first is 5 there.
@@ -169,18 +169,18 @@ impl Sheet {
     }
 
     /// `[TX-C]` and the like in a test both ways, else nothing.
-    pub(super) fn tag(&self, direction: Direction) -> &'static str {
-        match (self.is_both(), self.sends(direction), self.role) {
+    pub(super) fn role_tag(&self, direction: Direction) -> &'static str {
+        match (self.is_both(), self.is_sending(direction), self.role) {
             (false, ..) => "",
-            (true, true, Role::Client) => "[TX-C]",
-            (true, false, Role::Client) => "[RX-C]",
-            (true, true, Role::Server) => "[TX-S]",
-            (true, false, Role::Server) => "[RX-S]",
+            (true, true, Iperf3Role::Client) => "[TX-C]",
+            (true, false, Iperf3Role::Client) => "[RX-C]",
+            (true, true, Iperf3Role::Server) => "[TX-S]",
+            (true, false, Iperf3Role::Server) => "[RX-S]",
         }
     }
 
     /// Takes note of a row before it is printed.
-    pub(super) fn take(&mut self, row: &IntervalRow) {
+    pub(super) fn note_interval_row(&mut self, row: &IntervalRow) {
         if self.plan.test.omit_ns > 0 && !row.omitted {
             self.counted_from_ns.get_or_insert(row.start_ns);
         }
@@ -194,7 +194,7 @@ impl Sheet {
     }
 
     /// The streams of a record, those of a direction.
-    pub(super) fn flows<'a>(
+    pub(super) fn flows_in_direction<'a>(
         &self,
         record: &'a Record,
         direction: Direction,
@@ -203,28 +203,30 @@ impl Sheet {
     }
 
     /// Both ends of a stream: bytes of the measured span, and that.
-    pub(super) fn ends(&self, flow: &Flow) -> Ends {
-        let count = |end: &FlowEnd| Count {
+    pub(super) fn counts_of_flow(&self, flow: &Flow) -> BothEndCounts {
+        let count = |end: &FlowEnd| EndCounts {
             bytes: end.bytes_measured,
             seconds: end.span_ns as f64 / 1e9,
             retransmits: None,
             datagrams: None,
         };
-        Ends {
-            sender: flow.sender.as_ref().map(|end| Count {
+        BothEndCounts {
+            sender: flow.sender.as_ref().map(|end| EndCounts {
                 retransmits: end.tcp_info.and_then(|info| info.total_retrans).map(u64::from),
-                datagrams: end
-                    .sent_datagrams
-                    .as_ref()
-                    .map(|it| Datagrams { total: it.measured, ..Datagrams::default() }),
+                datagrams: end.sent_datagrams.as_ref().map(|datagrams| DatagramSums {
+                    total: datagrams.measured,
+                    ..DatagramSums::default()
+                }),
                 ..count(end)
             }),
-            receiver: flow.receiver.as_ref().map(|end| Count {
-                datagrams: end.received_datagrams.as_ref().map(|it| Datagrams {
-                    total: it.measured.received + it.measured.lost,
-                    lost: it.measured.lost.cast_signed(),
-                    reordered: it.measured.reordered,
-                    jitter_ms: it.delay.and_then(|delay| delay.jitter_ns).unwrap_or(0) as f64 / 1e6,
+            receiver: flow.receiver.as_ref().map(|end| EndCounts {
+                datagrams: end.received_datagrams.as_ref().map(|datagrams| DatagramSums {
+                    total: datagrams.measured.received + datagrams.measured.lost,
+                    lost: datagrams.measured.lost.cast_signed(),
+                    reordered: datagrams.measured.reordered,
+                    jitter_ms: datagrams.delay.and_then(|delay| delay.jitter_ns).unwrap_or(0)
+                        as f64
+                        / 1e6,
                 }),
                 ..count(end)
             }),
@@ -234,7 +236,7 @@ impl Sheet {
     /// Processor time for the program and in the kernel, in percent of the test, at this end or at
     /// the other.
     pub(super) fn cpu_percent(&self, record: &Record, here: bool) -> Option<(f64, f64)> {
-        let ends = record.flows.iter().map(|flow| match self.sends(flow.direction) == here {
+        let ends = record.flows.iter().map(|flow| match self.is_sending(flow.direction) == here {
             true => flow.sender.as_ref(),
             false => flow.receiver.as_ref(),
         });
@@ -249,9 +251,12 @@ impl Sheet {
     }
 
     /// Both ends of all streams of a direction together.
-    pub(super) fn sum(&self, record: &Record, direction: Direction) -> Ends {
-        let all: Vec<Ends> = self.flows(record, direction).map(|flow| self.ends(flow)).collect();
-        Ends {
+    pub(super) fn sum(&self, record: &Record, direction: Direction) -> BothEndCounts {
+        let all: Vec<BothEndCounts> = self
+            .flows_in_direction(record, direction)
+            .map(|flow| self.counts_of_flow(flow))
+            .collect();
+        BothEndCounts {
             sender: together(all.iter().map(|ends| ends.sender)),
             receiver: together(all.iter().map(|ends| ends.receiver)),
         }
@@ -259,16 +264,20 @@ impl Sheet {
 }
 
 /// Bytes and retransmits added, over the longest span; `None` when a stream is missing.
-fn together(counts: impl Iterator<Item = Option<Count>>) -> Option<Count> {
-    let counts: Vec<Count> = counts.collect::<Option<_>>()?;
-    (!counts.is_empty()).then(|| Count {
+fn together(counts: impl Iterator<Item = Option<EndCounts>>) -> Option<EndCounts> {
+    let counts: Vec<EndCounts> = counts.collect::<Option<_>>()?;
+    (!counts.is_empty()).then(|| EndCounts {
         bytes: counts.iter().map(|count| count.bytes).sum(),
         seconds: counts.iter().map(|count| count.seconds).fold(0.0, f64::max),
         retransmits: counts.iter().map(|count| count.retransmits).sum(),
-        datagrams: counts.iter().filter_map(|count| count.datagrams).reduce(Datagrams::and).map(
-            // iperf3 gives the mean of the streams' jitters.
-            |all| Datagrams { jitter_ms: all.jitter_ms / counts.len() as f64, ..all },
-        ),
+        datagrams: counts
+            .iter()
+            .filter_map(|count| count.datagrams)
+            .reduce(DatagramSums::combined_with)
+            .map(
+                // iperf3 gives the mean of the streams' jitters.
+                |all| DatagramSums { jitter_ms: all.jitter_ms / counts.len() as f64, ..all },
+            ),
     })
 }
 
@@ -307,12 +316,12 @@ mod tests {
         };
         let tool = Tool { name: String::new(), version: String::new() };
         let (id, at) = (RecordId::from_parts(0, [0; 10]), WallTime::from_unix_nanos(0));
-        let begin = Record::begin(id, tool, Plan::Tcp(plan.clone()), at);
+        let begin = Record::from_plan(id, tool, Plan::Tcp(plan.clone()), at);
         let record = Record { flows: vec![flow], ..begin };
         for udp in [false, true] {
-            let sheet = Sheet { udp, ..Sheet::new(Role::Client, plan.clone()) };
+            let sheet = Sheet { udp, ..Sheet::new(Iperf3Role::Client, plan.clone()) };
             let sum = sheet.sum(&record, Direction::Down);
-            let rates = [sum.sender, sum.receiver].map(|count| count.expect("both").bps());
+            let rates = [sum.sender, sum.receiver].map(|count| count.expect("both").average_bps());
             assert_eq!(rates, [50e6, 50e6], "udp {udp}");
         }
     }

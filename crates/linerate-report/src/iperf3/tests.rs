@@ -5,7 +5,7 @@ use linerate_core::time::WallTime;
 
 use super::*;
 
-fn sheet(role: Role, directions: TcpDirections, streams: u16) -> Sheet {
+fn sheet(role: Iperf3Role, directions: TcpDirections, streams: u16) -> Sheet {
     let finish = Finish::TimeNs(2_000_000_000);
     let plan = TcpPlan {
         server: ServerPlan::new(None, "127.0.0.1", 5299),
@@ -51,7 +51,7 @@ fn record(sheet: &Sheet, flows: Vec<Flow>) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let id = RecordId::from_parts(0, [0; 10]);
     let plan = Plan::Tcp(sheet.plan.clone());
-    Record { flows, ..Record::begin(id, tool, plan, WallTime::from_unix_nanos(0)) }
+    Record { flows, ..Record::from_plan(id, tool, plan, WallTime::from_unix_nanos(0)) }
 }
 
 fn flow(direction: Direction, flow: u16, bytes: u64) -> Flow {
@@ -79,12 +79,12 @@ fn flow(direction: Direction, flow: u16, bytes: u64) -> Flow {
 
 #[test]
 fn a_client_that_sends_prints_the_lines_of_iperf3() {
-    let sheet = sheet(Role::Client, TcpDirections::Up, 1);
-    let mut lines = Lines::new(sheet, Unit::default(), false);
+    let sheet = sheet(Iperf3Role::Client, TcpDirections::Up, 1);
+    let mut lines = Iperf3Lines::new(sheet, Iperf3Unit::default(), false);
     let mut said = lines.connecting();
     said += &lines.stream(&stream(Direction::Up, 0, 45_660));
     // 4.13 GiB in a second are 35.5 Gbit/s; 8.05 GiB in two are 34.6.
-    said += &lines.row(&row(Direction::Up, None, 4_434_553_733));
+    said += &lines.interval_lines(&row(Direction::Up, None, 4_434_553_733));
     let record = record(&lines.sheet, vec![flow(Direction::Up, 0, 8_643_621_683)]);
     said += &lines.summary(&record);
     let expected = "Connecting to host 127.0.0.1, port 5299
@@ -101,16 +101,16 @@ fn a_client_that_sends_prints_the_lines_of_iperf3() {
 
 #[test]
 fn a_server_prints_its_own_side_with_sums_and_roles() {
-    let sheet = sheet(Role::Server, TcpDirections::Both, 2);
-    let mut lines = Lines::new(sheet, Unit::default(), false);
+    let sheet = sheet(Iperf3Role::Server, TcpDirections::Both, 2);
+    let mut lines = Iperf3Lines::new(sheet, Iperf3Unit::default(), false);
     let mut said = lines.accepted();
     for (direction, flow) in [(Direction::Up, 0), (Direction::Up, 1), (Direction::Down, 0)] {
         lines.stream(&stream(direction, flow, 5299));
     }
     for (direction, flow) in [(Direction::Up, Some(1)), (Direction::Up, None)] {
-        said += &lines.row(&row(direction, flow, 339_738_624));
+        said += &lines.interval_lines(&row(direction, flow, 339_738_624));
     }
-    said += &lines.row(&row(Direction::Down, None, 645 << 20));
+    said += &lines.interval_lines(&row(Direction::Down, None, 645 << 20));
     let expected = "Accepted connection from 127.0.0.1, port 5299
 [ ID][Role] Interval           Transfer     Bitrate         Retr  Cwnd
 [  7][RX-S]   0.00-1.00   sec   324 MBytes  2.72 Gbits/sec                  
@@ -132,12 +132,12 @@ fn a_server_prints_its_own_side_with_sums_and_roles() {
 
 #[test]
 fn the_clock_starts_anew_after_the_omitted_span() {
-    let mut sheet = sheet(Role::Client, TcpDirections::Down, 1);
+    let mut sheet = sheet(Iperf3Role::Client, TcpDirections::Down, 1);
     sheet.plan.test.omit_ns = 1_000_000_000;
-    let mut lines = Lines::new(sheet, Unit::default(), false);
+    let mut lines = Iperf3Lines::new(sheet, Iperf3Unit::default(), false);
     lines.stream(&stream(Direction::Down, 0, 1));
     let omitted = IntervalRow { omitted: true, ..row(Direction::Down, None, 1 << 20) };
-    let said = lines.row(&omitted);
+    let said = lines.interval_lines(&omitted);
     assert!(
         said.ends_with("0.00-1.00   sec  1.00 MBytes  8.39 Mbits/sec                  (omitted)\n"),
         "{said}"
@@ -148,8 +148,8 @@ fn the_clock_starts_anew_after_the_omitted_span() {
         end_ns: (start_ms + 1000) * 1_000_000,
         ..row(Direction::Down, None, 1 << 20)
     };
-    assert!(lines.row(&next(1030)).starts_with("[  5]   0.00-1.00   sec"));
-    assert!(lines.row(&next(2030)).starts_with("[  5]   1.00-2.00   sec"));
+    assert!(lines.interval_lines(&next(1030)).starts_with("[  5]   0.00-1.00   sec"));
+    assert!(lines.interval_lines(&next(2030)).starts_with("[  5]   1.00-2.00   sec"));
 }
 
 /// Every key of `theirs` is in `ours`, with a value of the same type or null.
@@ -183,17 +183,17 @@ const DOCUMENTS: [(TcpDirections, &str); 3] = [
 #[test]
 fn the_document_has_every_key_of_iperf3() {
     for (directions, theirs) in DOCUMENTS {
-        let sheet = sheet(Role::Client, directions, 1);
-        let mut document = Document::new(sheet, Surroundings::default());
+        let sheet = sheet(Iperf3Role::Client, directions, 1);
+        let mut document = Iperf3Document::new(sheet, Surroundings::default());
         let ways = document.sheet.directions();
         for &direction in ways {
             document.stream(&stream(direction, 0, 1));
         }
         for &direction in ways {
-            document.row(&row(direction, None, 1 << 20));
+            document.add_interval_row(&row(direction, None, 1 << 20));
         }
         let flows = ways.iter().map(|&direction| flow(direction, 0, 1 << 20)).collect();
-        let whole = document.whole(&record(&document.sheet, flows), None);
+        let whole = document.complete_json(&record(&document.sheet, flows), None);
         let theirs = linerate_core::tree::from_json(theirs).expect("a document");
         assert_has_keys(&whole, &theirs, "");
         assert_eq!(whole["intervals"].as_array().map(Vec::len), Some(1));
@@ -215,20 +215,22 @@ fn a_udp_test_prints_datagrams_as_iperf3_does() {
     };
     // 4 datagrams of 32 KiB in a second are 1.05 Mbit/s.
     let sent = IntervalRow { retransmits: None, ..row(Direction::Up, None, 131_072) };
-    let mut lines = Lines::new(Sheet::of_udp(Role::Client, &plan), Unit::default(), false);
+    let mut lines =
+        Iperf3Lines::new(Sheet::of_udp(Iperf3Role::Client, &plan), Iperf3Unit::default(), false);
     let expected = "[ ID] Interval           Transfer     Bitrate         Total Datagrams
 [  5]   0.00-1.00   sec   128 KBytes  1.05 Mbits/sec  4  
 ";
-    assert_eq!(lines.row(&sent), expected);
+    assert_eq!(lines.interval_lines(&sent), expected);
     let datagrams =
         DatagramRow { received: 3, lost: 1, jitter_ns: Some(4600), ..DatagramRow::default() };
     let came = IntervalRow { datagrams: Some(datagrams), ..sent };
-    let mut server = Lines::new(Sheet::of_udp(Role::Server, &plan), Unit::default(), false);
+    let mut server =
+        Iperf3Lines::new(Sheet::of_udp(Iperf3Role::Server, &plan), Iperf3Unit::default(), false);
     let expected =
         "[ ID] Interval           Transfer     Bitrate         Jitter    Lost/Total Datagrams
 [  5]   0.00-1.00   sec   128 KBytes  1.05 Mbits/sec  0.005 ms  1/4 (25%)  
 ";
-    assert_eq!(server.row(&came), expected);
+    assert_eq!(server.interval_lines(&came), expected);
     let tally = DatagramTally { sent: Some(4), received: 3, lost: 1, ..DatagramTally::default() };
     let end = FlowEnd {
         bytes: 131_072,
@@ -252,13 +254,13 @@ fn a_udp_test_prints_datagrams_as_iperf3_does() {
 [  5]   0.00-1.00   sec  96.0 KBytes   786 Kbits/sec  0.000 ms  1/4 (25%)  receiver
 ";
     assert_eq!(lines.summary(&record), expected);
-    let sheet = Sheet::of_udp(Role::Client, &plan);
-    let mut document = Document::new(sheet, Surroundings::default());
+    let sheet = Sheet::of_udp(Iperf3Role::Client, &plan);
+    let mut document = Iperf3Document::new(sheet, Surroundings::default());
     document.stream(&stream(Direction::Up, 0, 1));
-    document.row(&row(Direction::Up, None, 131_072));
+    document.add_interval_row(&row(Direction::Up, None, 131_072));
     let theirs = include_str!("../../../../testdata/iperf3/udp.json");
     let theirs = linerate_core::tree::from_json(theirs).expect("a document");
-    let whole = document.whole(&record, None);
+    let whole = document.complete_json(&record, None);
     assert_has_keys(&whole, &theirs, "");
     assert_eq!(whole["end"]["sum"]["lost_percent"], 25.0);
     assert_eq!(whole["intervals"][0]["sum"]["packets"], 4);
@@ -282,15 +284,15 @@ fn keys_of(printed: &str) -> Vec<(usize, &str)> {
 
 /// A whole test of a second in each direction.
 fn document_of(directions: TcpDirections, udp: bool) -> serde_json::Value {
-    let sheet = Sheet { udp, ..sheet(Role::Client, directions, 1) };
-    let mut document = Document::new(sheet, Surroundings::default());
+    let sheet = Sheet { udp, ..sheet(Iperf3Role::Client, directions, 1) };
+    let mut document = Iperf3Document::new(sheet, Surroundings::default());
     let ways = document.sheet.directions();
     for &direction in ways {
         document.stream(&stream(direction, 0, 1));
     }
     for &direction in ways {
         let datagrams = udp.then(DatagramRow::default);
-        document.row(&IntervalRow { datagrams, ..row(direction, None, 1 << 20) });
+        document.add_interval_row(&IntervalRow { datagrams, ..row(direction, None, 1 << 20) });
     }
     let datagrams = |flow: Flow| match udp {
         true => Flow {
@@ -306,7 +308,7 @@ fn document_of(directions: TcpDirections, udp: bool) -> serde_json::Value {
         false => flow,
     };
     let flows = ways.iter().map(|&direction| datagrams(flow(direction, 0, 1 << 20))).collect();
-    document.whole(&record(&document.sheet, flows), None)
+    document.complete_json(&record(&document.sheet, flows), None)
 }
 
 #[test]
@@ -346,9 +348,9 @@ fn a_printer_of_documents_gives_back_what_iperf3_printed() {
 
 #[test]
 fn a_test_that_found_no_server_tells_of_itself_and_why() {
-    let sheet = sheet(Role::Client, TcpDirections::Up, 1);
-    let document = Document::new(sheet, Surroundings::default());
-    let whole = document.whole(&record(&document.sheet, Vec::new()), Some("no server"));
+    let sheet = sheet(Iperf3Role::Client, TcpDirections::Up, 1);
+    let document = Iperf3Document::new(sheet, Surroundings::default());
+    let whole = document.complete_json(&record(&document.sheet, Vec::new()), Some("no server"));
     // The keys of iperf3 3.21 after a refused connection.
     let expected = [
         (1, "start"),
@@ -364,10 +366,10 @@ fn a_test_that_found_no_server_tells_of_itself_and_why() {
 
 #[test]
 fn an_end_that_told_nothing_has_no_key() {
-    let sheet = sheet(Role::Client, TcpDirections::Up, 1);
-    let document = Document::new(sheet, Surroundings::default());
+    let sheet = sheet(Iperf3Role::Client, TcpDirections::Up, 1);
+    let document = Iperf3Document::new(sheet, Surroundings::default());
     let half = Flow { receiver: None, ..flow(Direction::Up, 0, 1000) };
-    let end = document.end(&record(&document.sheet, vec![half]));
+    let end = document.end_object(&record(&document.sheet, vec![half]));
     assert_eq!(end["sum_sent"]["bytes"], 1000);
     assert!(end.get("sum_received").is_none(), "{end}");
     assert!(end["streams"][0].get("receiver").is_none(), "{end}");
@@ -375,8 +377,8 @@ fn an_end_that_told_nothing_has_no_key() {
 
 #[test]
 fn a_verbose_client_tells_of_session_and_processors_as_3_21_does() {
-    let sheet = sheet(Role::Client, TcpDirections::Up, 1);
-    let mut lines = Lines::new(sheet, Unit::default(), true);
+    let sheet = sheet(Iperf3Role::Client, TcpDirections::Up, 1);
+    let mut lines = Iperf3Lines::new(sheet, Iperf3Unit::default(), true);
     let opened = stream(Direction::Up, 0, 45_660);
     assert_eq!(lines.session(&opened), "      Cookie: cookie\n      TCP MSS: 32768 (default)\n");
     lines.stream(&opened);

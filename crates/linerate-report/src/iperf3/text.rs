@@ -2,8 +2,8 @@
 
 use linerate_core::record::{Direction, Finish, IntervalRow, Record, StreamOpened, TcpPlan};
 
-use super::sheet::{Count, Datagrams, ENDLESS_NS, Role, Sheet};
-use super::unit::{Unit, amount};
+use super::sheet::{DatagramSums, ENDLESS_NS, EndCounts, Iperf3Role, Sheet};
+use super::unit::{Iperf3Unit, amount};
 
 macro_rules! separator {
     () => {
@@ -20,17 +20,17 @@ pub const SEPARATOR: &str = separator!();
 
 /// Prints a test line by line; each call gives the lines that are due, each with its end.
 #[derive(Clone, Debug)]
-pub struct Lines {
+pub struct Iperf3Lines {
     /// The test so far.
     pub sheet: Sheet,
-    unit: Unit,
+    unit: Iperf3Unit,
     verbose: bool,
     headed: bool,
 }
 
-impl Lines {
+impl Iperf3Lines {
     /// Lines of a test whose streams are not yet connected.
-    pub const fn new(sheet: Sheet, unit: Unit, verbose: bool) -> Self {
+    pub const fn new(sheet: Sheet, unit: Iperf3Unit, verbose: bool) -> Self {
         Self { sheet, unit, verbose, headed: false }
     }
 
@@ -69,8 +69,8 @@ impl Lines {
     pub fn stream(&mut self, stream: &StreamOpened) -> String {
         self.sheet.streams.push(stream.clone());
         let number = self.sheet.number(stream.direction, stream.flow);
-        let (local, local_port) = parts(&stream.local_addr);
-        let (remote, remote_port) = parts(&stream.remote_addr);
+        let (local, local_port) = host_and_port(&stream.local_addr);
+        let (remote, remote_port) = host_and_port(&stream.remote_addr);
         let mut lines = format!(
             "[{number:3}] local {local} port {local_port} connected to {remote} port {remote_port}\n"
         );
@@ -83,28 +83,28 @@ impl Lines {
     }
 
     /// An interval of a stream, or the sum of several.
-    pub fn row(&mut self, row: &IntervalRow) -> String {
-        self.sheet.take(row);
+    pub fn interval_lines(&mut self, row: &IntervalRow) -> String {
+        self.sheet.note_interval_row(row);
         let mut lines = String::new();
         if !self.headed {
             self.headed = true;
-            lines.push_str(&self.head(true));
+            lines.push_str(&self.column_heads(true));
         }
         let sheet = &self.sheet;
         let number = sheet.number_of(row);
-        let count = Count {
+        let count = EndCounts {
             bytes: row.bytes,
             seconds: (row.end_ns - row.start_ns) as f64 / 1e9,
-            retransmits: row.retransmits.filter(|_| sheet.sends(row.direction)),
+            retransmits: row.retransmits.filter(|_| sheet.is_sending(row.direction)),
             datagrams: sheet.datagrams_of(row),
         };
         let (start, end) = sheet.seconds_of(row);
-        lines.push_str(&self.start(number, row.direction, (start, end), &count));
+        lines.push_str(&self.line_start(number, row.direction, (start, end), &count));
         if let Some(datagrams) = count.datagrams {
-            lines.push_str(&match sheet.sends(row.direction) {
+            lines.push_str(&match sheet.is_sending(row.direction) {
                 true if sheet.is_both() => format!("            {}  ", datagrams.total),
                 true => format!("  {}  ", datagrams.total),
-                false => lost(&datagrams),
+                false => jitter_and_loss(&datagrams),
             });
             lines.push_str(self.end_of(row));
             return lines;
@@ -142,16 +142,24 @@ impl Lines {
         if self.verbose {
             lines.push_str("Test Complete. Summary Results:\n");
         }
-        lines.push_str(&self.head(false));
+        lines.push_str(&self.column_heads(false));
         for &direction in self.sheet.directions() {
-            for flow in self.sheet.flows(record, direction) {
+            for flow in self.sheet.flows_in_direction(record, direction) {
                 let number = self.sheet.number(direction, flow.flow);
-                let ends = self.sheet.ends(flow);
-                lines.push_str(&self.both(Some(number), direction, (ends.sender, ends.receiver)));
+                let ends = self.sheet.counts_of_flow(flow);
+                lines.push_str(&self.sender_receiver_lines(
+                    Some(number),
+                    direction,
+                    (ends.sender, ends.receiver),
+                ));
             }
             if several {
                 let sum = self.sheet.sum(record, direction);
-                lines.push_str(&self.both(None, direction, (sum.sender, sum.receiver)));
+                lines.push_str(&self.sender_receiver_lines(
+                    None,
+                    direction,
+                    (sum.sender, sum.receiver),
+                ));
             }
             if self.verbose {
                 lines.push_str(&self.details(record, direction));
@@ -162,18 +170,19 @@ impl Lines {
 
     /// The lines of the sender and of the receiver; a server knows the other end's, too, but prints
     /// its own alone, as iperf3's does.
-    fn both(
+    fn sender_receiver_lines(
         &self,
         number: Option<u64>,
         direction: Direction,
-        (sender, receiver): (Option<Count>, Option<Count>),
+        (sender, receiver): (Option<EndCounts>, Option<EndCounts>),
     ) -> String {
-        let own =
-            |sends: bool| self.sheet.role == Role::Client || self.sheet.sends(direction) == sends;
-        let line = |count: Count, word: &str| {
-            let start = self.start(number, direction, (0.0, count.seconds), &count);
+        let own = |sends: bool| {
+            self.sheet.role == Iperf3Role::Client || self.sheet.is_sending(direction) == sends
+        };
+        let line = |count: EndCounts, word: &str| {
+            let start = self.line_start(number, direction, (0.0, count.seconds), &count);
             let retransmits = match (count.datagrams, count.retransmits) {
-                (Some(datagrams), _) => lost(&datagrams),
+                (Some(datagrams), _) => jitter_and_loss(&datagrams),
                 (None, Some(retransmits)) => format!("  {retransmits:3}             "),
                 (None, None) => " ".repeat(18),
             };
@@ -185,22 +194,22 @@ impl Lines {
     }
 
     /// `[  5]   0.00-1.00   sec  4.13 GBytes  35.5 Gbits/sec`.
-    fn start(
+    fn line_start(
         &self,
         number: Option<u64>,
         direction: Direction,
         (start, end): (f64, f64),
-        count: &Count,
+        count: &EndCounts,
     ) -> String {
         let number = number.map_or_else(|| "SUM".to_owned(), |number| format!("{number:3}"));
-        let tag = self.sheet.tag(direction);
-        let (bytes, rate) = (amount(count.bytes), self.unit.rate(count.bps()));
+        let tag = self.sheet.role_tag(direction);
+        let (bytes, rate) = (amount(count.bytes), self.unit.format_rate(count.average_bps()));
         format!("[{number}]{tag} {start:6.2}-{end:<6.2} sec  {bytes}  {rate}")
     }
 
-    fn head(&self, intervals: bool) -> String {
+    fn column_heads(&self, intervals: bool) -> String {
         let role = if self.sheet.is_both() { "[Role]" } else { "" };
-        let mut sends = self.sheet.directions().iter().map(|way| self.sheet.sends(*way));
+        let mut sends = self.sheet.directions().iter().map(|way| self.sheet.is_sending(*way));
         if self.sheet.udp {
             let lost = "         Jitter    Lost/Total Datagrams";
             let sent = "         Total Datagrams";
@@ -211,7 +220,7 @@ impl Lines {
         let columns = match (intervals, sends.any(|sends| sends)) {
             (true, true) => "         Retr  Cwnd",
             (true, false) => "",
-            (false, any) if any || self.sheet.role == Role::Client => "         Retr",
+            (false, any) if any || self.sheet.role == Iperf3Role::Client => "         Retr",
             (false, _) => "",
         };
         format!("[ ID]{role} Interval           Transfer     Bitrate{columns}\n")
@@ -219,14 +228,16 @@ impl Lines {
 
     /// Processor time and congestion controls of both ends, under `-V`.
     fn details(&self, record: &Record, direction: Direction) -> String {
-        let Some(flow) = self.sheet.flows(record, direction).next() else { return String::new() };
+        let Some(flow) = self.sheet.flows_in_direction(record, direction).next() else {
+            return String::new();
+        };
         let name = |end: &Option<linerate_core::record::FlowEnd>| {
             end.as_ref().and_then(|end| end.congestion_control.got.clone())
         };
         let line = |side: &str, name: Option<String>| {
             name.map(|name| format!("{side}_tcp_congestion {name}\n")).unwrap_or_default()
         };
-        let mut lines = self.cpu(record, direction).unwrap_or_default();
+        let mut lines = self.cpu_line(record, direction).unwrap_or_default();
         if !self.sheet.udp {
             lines += &(line("snd", name(&flow.sender)) + &line("rcv", name(&flow.receiver)));
         }
@@ -235,8 +246,8 @@ impl Lines {
 
     /// `CPU Utilization: local/sender 95.4% (94.6%u/0.8%s), remote/receiver 0.0% (0.0%u/0.0%s)`,
     /// where both ends told of it, for what this end sends.
-    fn cpu(&self, record: &Record, direction: Direction) -> Option<String> {
-        if !self.sheet.sends(direction) {
+    fn cpu_line(&self, record: &Record, direction: Direction) -> Option<String> {
+        if !self.sheet.is_sending(direction) {
             return None;
         }
         let share = |place: &str, role: &str, here: bool| {
@@ -250,7 +261,7 @@ impl Lines {
 }
 
 /// `  0.005 ms  0/4 (0%)  `.
-fn lost(datagrams: &Datagrams) -> String {
+fn jitter_and_loss(datagrams: &DatagramSums) -> String {
     let percent = datagrams.lost_percent();
     // Two places that count: 0, 0.012, 1.5, 73, 100.
     let percent = match percent {
@@ -262,7 +273,7 @@ fn lost(datagrams: &Datagrams) -> String {
             format!("{small:.places$}").trim_end_matches('0').trim_end_matches('.').to_owned()
         }
     };
-    let Datagrams { jitter_ms, lost, total, .. } = datagrams;
+    let DatagramSums { jitter_ms, lost, total, .. } = datagrams;
     format!("  {jitter_ms:5.3} ms  {lost}/{total} ({percent}%)  ")
 }
 
@@ -286,7 +297,7 @@ fn starting(plan: &TcpPlan, protocol: &str) -> String {
 }
 
 /// Host and port of an address; brackets are for other places.
-pub(super) fn parts(address: &str) -> (&str, &str) {
+pub(super) fn host_and_port(address: &str) -> (&str, &str) {
     let (host, port) = address.rsplit_once(':').unwrap_or((address, "0"));
     (host.trim_matches(['[', ']']), port)
 }

@@ -3,7 +3,7 @@
 
 /// What `-f` asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unit {
+pub struct Iperf3Unit {
     /// Rates in bytes, not bits.
     bytes: bool,
     /// Thousands (or 1024s) to divide by; chosen by the value when absent.
@@ -12,7 +12,7 @@ pub struct Unit {
 
 const PREFIXES: [&str; 5] = ["", "K", "M", "G", "T"];
 
-impl Unit {
+impl Iperf3Unit {
     /// Reads the letter of `-f`: one of `kmgtKMGT`, `a` or `A` to choose by the value.
     pub fn from_letter(letter: &str) -> Option<Self> {
         let mut letters = letter.chars();
@@ -29,7 +29,7 @@ impl Unit {
     }
 
     /// A rate of `bps` bits a second, as `35.5 Gbits/sec`.
-    pub(super) fn rate(self, bps: f64) -> String {
+    pub(super) fn format_rate(self, bps: f64) -> String {
         let printed = match self.bytes {
             true => scaled(bps / 8.0, 1024.0, self.power, "Bytes"),
             false => scaled(bps, 1000.0, self.power, "bits"),
@@ -73,23 +73,24 @@ mod tests {
         assert_eq!(amount(10 << 20), "10.0 MBytes");
         assert_eq!(amount(2_422_210_560), "2.26 GBytes");
         assert_eq!(amount(1014 << 20), "1014 MBytes");
-        let unit = Unit::default();
-        assert_eq!(unit.rate(35.5e9), "35.5 Gbits/sec");
-        assert_eq!(unit.rate(1_048_489.0), "1.05 Mbits/sec");
-        assert_eq!(unit.rate(478e6), " 478 Mbits/sec");
-        assert_eq!(unit.rate(0.0), "0.00 bits/sec");
+        let unit = Iperf3Unit::default();
+        assert_eq!(unit.format_rate(35.5e9), "35.5 Gbits/sec");
+        assert_eq!(unit.format_rate(1_048_489.0), "1.05 Mbits/sec");
+        assert_eq!(unit.format_rate(478e6), " 478 Mbits/sec");
+        assert_eq!(unit.format_rate(0.0), "0.00 bits/sec");
     }
 
     #[test]
     fn a_letter_fixes_the_power_and_an_upper_case_one_means_bytes() {
-        let rate = |letter: &str| Unit::from_letter(letter).expect("a letter").rate(8e6);
+        let rate =
+            |letter: &str| Iperf3Unit::from_letter(letter).expect("a letter").format_rate(8e6);
         // 8 Mbit/s are 1,000,000 bytes a second: 976.6 KiB, 0.95 MiB.
         assert_eq!(rate("k"), "8000 Kbits/sec");
         assert_eq!(rate("m"), "8.00 Mbits/sec");
         assert_eq!(rate("g"), "0.01 Gbits/sec");
         assert_eq!(rate("K"), " 977 KBytes/sec");
         assert_eq!(rate("M"), "0.95 MBytes/sec");
-        assert_eq!(Unit::from_letter("x"), None);
-        assert_eq!(Unit::from_letter("mm"), None);
+        assert_eq!(Iperf3Unit::from_letter("x"), None);
+        assert_eq!(Iperf3Unit::from_letter("mm"), None);
     }
 }

@@ -7,9 +7,9 @@ pub use words::{booked, change_sentence, dropped_sentence, no_data_sentence, ove
 
 use linerate_core::mesh::{BookedRun, Cell, Incident, Matrix, TaskRounds};
 
-use crate::document::{Block, Document, Section};
-use crate::schedule::{shown, span, time};
-use crate::{Align, Table};
+use crate::document::{Block, Document, ReportSection};
+use crate::schedule::{span_in_words, utc_date_time, value_with_unit};
+use crate::{Align, ReportTable};
 
 /// Agents of a matrix that a terminal is wide enough for; of more, those in alert are named.
 const AGENTS_SHOWN: usize = 16;
@@ -24,24 +24,28 @@ pub fn document(matrix: &Matrix) -> Document {
         let dark = of_task.iter().filter(|cell| cell.no_data).count();
         let title = format!("{task}: {} pairs, {dark} without data", of_task.len());
         let block = if matrix.agents.len() <= AGENTS_SHOWN {
-            Block::Table(pairs(matrix, &of_task))
+            Block::Table(pairs_table(matrix, &of_task))
         } else {
             let name = |at: usize| matrix.agents[at].name.as_str();
             let line = |cell: &&&Cell| format!("{} to {}", name(cell.from), name(cell.to));
             let dark = of_task.iter().filter(|cell| cell.no_data);
             Block::Remarks(dark.map(|cell| line(&cell)).take(AGENTS_SHOWN).collect())
         };
-        sections.push(Section::apart(title, [block]));
+        sections.push(ReportSection::after_blank_line(title, [block]));
     }
-    sections.push(Section::apart("Agents", [Block::Table(agents(matrix))]));
+    sections.push(ReportSection::after_blank_line("Agents", [Block::Table(agents(matrix))]));
     if !matrix.alerts.is_empty() {
-        sections.push(Section::apart("In alert", [Block::Remarks(matrix.alerts.clone())]));
+        sections.push(ReportSection::after_blank_line(
+            "In alert",
+            [Block::Remarks(matrix.alerts.clone())],
+        ));
     }
     if !matrix.incidents.is_empty() {
-        sections.push(Section::apart("Incidents", [Block::Table(incidents(matrix))]));
+        sections
+            .push(ReportSection::after_blank_line("Incidents", [Block::Table(incidents(matrix))]));
     }
     if !matrix.bookings.is_empty() {
-        sections.push(Section::apart("Booked", [Block::Table(bookings(matrix))]));
+        sections.push(ReportSection::after_blank_line("Booked", [Block::Table(bookings(matrix))]));
     }
     let alerts = match matrix.alerts.len() {
         0 => "nothing in alert".to_owned(),
@@ -56,34 +60,38 @@ pub fn document(matrix: &Matrix) -> Document {
     }
 }
 
-fn pairs(matrix: &Matrix, cells: &[&Cell]) -> Table {
+fn pairs_table(matrix: &Matrix, cells: &[&Cell]) -> ReportTable {
     let names = matrix.agents.iter().map(|agent| (format!("to {}", agent.name), Align::Right));
     let head = std::iter::once(("from".to_owned(), Align::Left)).chain(names);
-    let mut table = Table::of(head);
+    let mut table = ReportTable::from_columns(head);
     for (from, agent) in matrix.agents.iter().enumerate() {
         let of = |to: usize| cells.iter().find(|cell| cell.from == from && cell.to == to);
-        let row = (0..matrix.agents.len()).map(|to| of(to).map_or_else(String::new, |it| cell(it)));
-        table.row(std::iter::once(agent.name.clone()).chain(row));
+        let row =
+            (0..matrix.agents.len()).map(|to| of(to).map_or_else(String::new, |it| cell_text(it)));
+        table.add_measured_row(std::iter::once(agent.name.clone()).chain(row));
     }
     table
 }
 
-fn incidents(matrix: &Matrix) -> Table {
-    let mut table =
-        Table::of([("found", Align::Left), ("state", Align::Left), ("what", Align::Left)]);
+fn incidents(matrix: &Matrix) -> ReportTable {
+    let mut table = ReportTable::from_columns([
+        ("found", Align::Left),
+        ("state", Align::Left),
+        ("what", Align::Left),
+    ]);
     for incident in &matrix.incidents {
         let Incident { opened_s, until_s, sentence, .. } = incident;
         let state = match until_s {
             None => "open".to_owned(),
-            Some(until) => format!("over after {}", span(until - opened_s)),
+            Some(until) => format!("over after {}", span_in_words(until - opened_s)),
         };
-        table.row([time(*opened_s as f64), state, sentence.clone()]);
+        table.add_measured_row([utc_date_time(*opened_s as f64), state, sentence.clone()]);
     }
     table
 }
 
-fn bookings(matrix: &Matrix) -> Table {
-    let mut table = Table::of([
+fn bookings(matrix: &Matrix) -> ReportTable {
+    let mut table = ReportTable::from_columns([
         ("begins", Align::Left),
         ("what", Align::Left),
         ("why", Align::Left),
@@ -97,26 +105,34 @@ fn bookings(matrix: &Matrix) -> Table {
             (Some(state), Some(reason)) => format!("{state}: {reason}"),
             (Some(state), None) => state.to_string(),
             (None, _) if matrix.now_s < end_s => "to come".to_owned(),
-            (None, _) => format!("nothing heard of it since {}", span(matrix.now_s - end_s)),
+            (None, _) => {
+                format!("nothing heard of it since {}", span_in_words(matrix.now_s - end_s))
+            }
         };
         let what = format!("{name} {agent} to {to}");
-        table.row([time(booking.start_s as f64), what, why.to_string(), state]);
+        table.add_measured_row([
+            utc_date_time(booking.start_s as f64),
+            what,
+            why.to_string(),
+            state,
+        ]);
     }
     table
 }
 
 /// A figure and its age; `!` where there is no data, `~` where it changed.
-fn cell(cell: &Cell) -> String {
-    let figure = cell.metric.as_ref().zip(cell.value).map(|(key, value)| shown(key, value));
+fn cell_text(cell: &Cell) -> String {
+    let figure =
+        cell.metric.as_ref().zip(cell.value).map(|(key, value)| value_with_unit(key, value));
     let figure = figure.unwrap_or_else(|| "-".to_owned());
-    let age = cell.age_s.map_or_else(String::new, |age| format!(", {}", span(age)));
+    let age = cell.age_s.map_or_else(String::new, |age| format!(", {}", span_in_words(age)));
     let mark = if cell.no_data { " !" } else { "" };
     let changed = if cell.changed { " ~" } else { "" };
     format!("{figure}{age}{mark}{changed}")
 }
 
-fn agents(matrix: &Matrix) -> Table {
-    let mut table = Table::of([
+fn agents(matrix: &Matrix) -> ReportTable {
+    let mut table = ReportTable::from_columns([
         ("agent", Align::Left),
         ("heard", Align::Right),
         ("plan", Align::Right),
@@ -125,9 +141,9 @@ fn agents(matrix: &Matrix) -> Table {
     ]);
     let none = || "-".to_owned();
     for agent in &matrix.agents {
-        table.row([
+        table.add_measured_row([
             agent.name.clone(),
-            agent.heard_s_ago.map_or_else(none, |ago| format!("{} ago", span(ago))),
+            agent.heard_s_ago.map_or_else(none, |ago| format!("{} ago", span_in_words(ago))),
             agent.revision.map_or_else(none, |revision| revision.to_string()),
             agent.waiting.map_or_else(none, |waiting| waiting.to_string()),
             agent.ahead_s.map_or_else(none, |ahead| format!("{:+.0} ms", ahead * 1e3)),
@@ -138,7 +154,7 @@ fn agents(matrix: &Matrix) -> Table {
 
 /// How the pairs of each task of a plan came out.
 pub fn calendar(mesh: &str, rounds: &[TaskRounds]) -> Document {
-    let mut table = Table::of([
+    let mut table = ReportTable::from_columns([
         ("task", Align::Left),
         ("runs a period", Align::Right),
         ("slots", Align::Right),
@@ -148,12 +164,12 @@ pub fn calendar(mesh: &str, rounds: &[TaskRounds]) -> Document {
         let background = || ("background".to_owned(), "-".to_owned());
         let (used, least) =
             task.used.map_or_else(background, |used| (used.to_string(), task.least.to_string()));
-        table.row([task.task.clone(), task.runs.to_string(), used, least]);
+        table.add_measured_row([task.task.clone(), task.runs.to_string(), used, least]);
     }
     let runs: usize = rounds.iter().map(|task| task.runs).sum();
     Document {
         title: format!("Calendar of mesh {mesh}"),
-        sections: vec![Section::close("", [Block::Table(table)])],
+        sections: vec![ReportSection::without_blank_line("", [Block::Table(table)])],
         sentence: format!("{mesh}: {runs} runs have their slots."),
         ..Document::default()
     }

@@ -1,15 +1,15 @@
 //! Incidents of a mesh in sentences.
 
-use linerate_core::mesh::{Booking, IncidentKind, Member, Moved, Shared, SharedKind};
+use linerate_core::mesh::{Booking, IncidentKind, Member, Moved, SharedElement, SharedKind};
 
-use crate::schedule::{moved, span, time};
+use crate::schedule::{change_in_words, span_in_words, utc_date_time};
 
 /// Members that a sentence names.
 const NAMED: usize = 3;
 
 /// What was hit: `5 of 5 pairs of agent c`.
-fn subject(shared: Option<&Shared>, (hit, of): (usize, usize)) -> String {
-    let Some(Shared { kind, name }) = shared else { return format!("{hit} pairs") };
+fn subject(shared: Option<&SharedElement>, (hit, of): (usize, usize)) -> String {
+    let Some(SharedElement { kind, name }) = shared else { return format!("{hit} pairs") };
     match kind {
         SharedKind::Agent => format!("{hit} of {of} pairs of agent {name}"),
         SharedKind::Site => format!("{hit} of {of} pairs of site {name}"),
@@ -27,7 +27,7 @@ fn listed(members: &[Member], line: impl Fn(&Member) -> String) -> String {
 }
 
 /// `delay a to c`.
-fn way(member: &Member) -> String {
+fn task_and_path(member: &Member) -> String {
     let task = member.task.as_deref().unwrap_or_default();
     let to = member.to.as_deref().unwrap_or_default();
     format!("{task} {} to {to}", member.from)
@@ -37,58 +37,62 @@ fn way(member: &Member) -> String {
 pub fn booked(from: &str, booking: &Booking, now_s: i64) -> String {
     let Booking { task, start_s, takes_s, .. } = booking;
     let (name, to) = task.split_once('/').unwrap_or((task, "?"));
-    let (at, wait) = (time(*start_s as f64), span(start_s - now_s));
+    let (at, wait) = (utc_date_time(*start_s as f64), span_in_words(start_s - now_s));
     format!("booked: {name} {from} to {to} begins {at} UTC, in {wait}, and takes {takes_s} s")
 }
 
 /// A lasting change of pairs.
 pub fn change_sentence(
     mesh: &str,
-    shared: Option<&Shared>,
+    shared: Option<&SharedElement>,
     counts: (usize, usize),
     members: &[Member],
     confirmed: bool,
 ) -> String {
     let further = if confirmed { "confirmed" } else { "not confirmed" };
     let moves = members.iter().flat_map(|member| &member.moved);
-    let since = moves.map(|it| it.since_s).fold(f64::INFINITY, f64::min);
-    let one = |it: &Moved| moved(&it.metric, it.before, it.after);
+    let since = moves.map(|moved| moved.since_s).fold(f64::INFINITY, f64::min);
+    let one = |it: &Moved| change_in_words(&it.metric, it.before, it.after);
     let each = |member: &Member| {
         let moves: Vec<String> = member.moved.iter().map(one).collect();
-        format!("{}: {}", way(member), moves.join(", "))
+        format!("{}: {}", task_and_path(member), moves.join(", "))
     };
     let together = if counts.0 > 1 { " changed together" } else { " changed" };
     format!(
         "{mesh}: {}{together}, since {} UTC: {}; {further} by further runs",
         subject(shared, counts),
-        time(since),
+        utc_date_time(since),
         listed(members, each)
     )
 }
 
 /// Why a change is dropped: further runs say otherwise.
 pub fn dropped_sentence(mesh: &str, member: &Member) -> String {
-    let each = |it: &Moved| moved(&it.metric, it.before, it.after);
+    let each = |it: &Moved| change_in_words(&it.metric, it.before, it.after);
     let moves: Vec<String> = member.moved.iter().map(each).collect();
     let moves = moves.join(", ");
-    format!("{mesh}: {}: {moves}: dropped, for further runs did not show it", way(member))
+    format!("{mesh}: {}: {moves}: dropped, for further runs did not show it", task_and_path(member))
 }
 
 /// No data from agents or from pairs, since a time.
 pub fn no_data_sentence(
     mesh: &str,
-    shared: Option<&Shared>,
+    shared: Option<&SharedElement>,
     counts: (usize, usize),
     members: &[Member],
     since_s: f64,
 ) -> String {
-    let since = time(since_s);
+    let since = utc_date_time(since_s);
     if members.iter().all(|member| member.to.is_none()) {
         let names: Vec<&str> = members.iter().map(|member| member.from.as_str()).collect();
         let (agents, names) = (if names.len() > 1 { "agents" } else { "agent" }, names.join(", "));
         let place = match shared {
-            Some(Shared { kind: SharedKind::Site, name }) => format!(" (all of site {name})"),
-            Some(Shared { kind: SharedKind::Uplink, name }) => format!(" (all of uplink {name})"),
+            Some(SharedElement { kind: SharedKind::Site, name }) => {
+                format!(" (all of site {name})")
+            }
+            Some(SharedElement { kind: SharedKind::Uplink, name }) => {
+                format!(" (all of uplink {name})")
+            }
             _ => String::new(),
         };
         return format!(
@@ -97,7 +101,7 @@ pub fn no_data_sentence(
     }
     let each = |member: &Member| {
         let why = member.reason.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-        format!("{}{why}", way(member))
+        format!("{}{why}", task_and_path(member))
     };
     let members = listed(members, each);
     format!("{mesh}: no data from {}, since {since} UTC: {members}", subject(shared, counts))
@@ -107,12 +111,12 @@ pub fn no_data_sentence(
 pub fn over_sentence(
     mesh: &str,
     kind: IncidentKind,
-    shared: Option<&Shared>,
+    shared: Option<&SharedElement>,
     counts: (usize, usize),
     members: &[Member],
 ) -> String {
     let of_agents = members.iter().all(|member| member.to.is_none());
-    let names = || members.iter().map(|it| it.from.clone()).collect::<Vec<_>>().join(", ");
+    let names = || members.iter().map(|member| member.from.clone()).collect::<Vec<_>>().join(", ");
     let what = if of_agents { format!("agent {}", names()) } else { subject(shared, counts) };
     match kind {
         IncidentKind::Change => format!("{mesh}: {what}: the levels are back"),
@@ -140,7 +144,7 @@ mod tests {
             between_s: (0.0, 0.0),
             back_s: None,
         };
-        let uplink = Shared { kind: SharedKind::Uplink, name: "isp".to_owned() };
+        let uplink = SharedElement { kind: SharedKind::Uplink, name: "isp".to_owned() };
         let of = |from: &str| member(from, Some("c"), vec![rose.clone()]);
         let members = ["a", "b", "d", "e"].map(of);
         let sentence = change_sentence("m", Some(&uplink), (4, 5), &members, false);
@@ -155,7 +159,7 @@ mod tests {
             each("d")
         );
         assert_eq!(sentence, wanted);
-        let one = Shared { kind: SharedKind::Pair, name: "a and c".to_owned() };
+        let one = SharedElement { kind: SharedKind::Pair, name: "a and c".to_owned() };
         let sentence = change_sentence("m", Some(&one), (1, 1), &members[..1], true);
         assert!(sentence.ends_with("(+150 %); confirmed by further runs"), "{sentence}");
         assert!(sentence.starts_with("m: the pair a and c changed, since"), "{sentence}");
@@ -165,7 +169,7 @@ mod tests {
 
     #[test]
     fn agents_and_pairs_without_data_say_since_when_and_why() {
-        let rack = Shared { kind: SharedKind::Site, name: "rack".to_owned() };
+        let rack = SharedElement { kind: SharedKind::Site, name: "rack".to_owned() };
         let agents = ["e", "f"].map(|name| member(name, None, Vec::new()));
         let at = 1_795_478_400.0;
         assert_eq!(
@@ -177,7 +181,7 @@ mod tests {
         assert_eq!(over, "m: agent e: results are back");
         let mut pair = member("a", Some("c"), Vec::new());
         pair.reason = Some("refused".to_owned());
-        let one = Shared { kind: SharedKind::Agent, name: "c".to_owned() };
+        let one = SharedElement { kind: SharedKind::Agent, name: "c".to_owned() };
         assert_eq!(
             no_data_sentence("m", Some(&one), (2, 3), &[pair], at),
             "m: no data from 2 of 3 pairs of agent c, since 2026-11-24 00:00:00 UTC: delay a to c \

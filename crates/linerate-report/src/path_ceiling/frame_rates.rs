@@ -2,8 +2,8 @@
 
 use linerate_core::theory::ladder::{FrameRates, FrameRow, OpticalRow};
 
-use crate::csv::{lines, text};
-use crate::document::{Document, Section, Table};
+use crate::csv::{field_or_empty, rows_with_head};
+use crate::document::{Document, ReportSection, ReportTable};
 use crate::number;
 
 /// Both tables.
@@ -13,13 +13,17 @@ pub fn document(rates: &FrameRates) -> Document {
     let optics = "Lines of SONET/SDH: what is left of the rate, and cells per second";
     let carriers = carriers(&rates.optical).into_iter().enumerate().map(|(index, carrier)| {
         let title = format!("Packets per second in {carrier}; sizes of IP packets");
-        Section::of(title, [optical(&rates.packet_bytes, &rates.optical, index)], vec![])
+        ReportSection::from_tables(
+            title,
+            [optical(&rates.packet_bytes, &rates.optical, index)],
+            vec![],
+        )
     });
     // Blocks of few links, so that a line of the fastest ones fits 80 columns.
     let blocks = rates.ethernet.chunks(BLOCK);
-    let ethernet =
-        blocks.map(|block| Section::of("", [ethernet(&rates.frame_bytes, block)], vec![]));
-    let optics = Section::of(optics, [optical_lines(&rates.optical)], vec![]);
+    let ethernet = blocks
+        .map(|block| ReportSection::from_tables("", [ethernet(&rates.frame_bytes, block)], vec![]));
+    let optics = ReportSection::from_tables(optics, [optical_lines(&rates.optical)], vec![]);
     Document {
         title: title.to_owned(),
         sections: ethernet.chain([optics]).chain(carriers).collect(),
@@ -30,22 +34,22 @@ pub fn document(rates: &FrameRates) -> Document {
 /// Links beside each other.
 const BLOCK: usize = 5;
 
-fn ethernet(sizes: &[u32], links: &[FrameRow]) -> Table {
-    let names = links.iter().map(|link| number::rate(link.rate_bps as f64));
-    let mut table = Table::new(std::iter::once("bytes".to_owned()).chain(names));
+fn ethernet(sizes: &[u32], links: &[FrameRow]) -> ReportTable {
+    let names = links.iter().map(|link| number::rate_with_unit(link.rate_bps as f64));
+    let mut table = ReportTable::new(std::iter::once("bytes".to_owned()).chain(names));
     for (index, size) in sizes.iter().enumerate() {
         let cell = |link: &FrameRow| {
             let frames = link.frames_per_s.get(index).copied();
             number::or_dash(frames, grouped)
         };
-        table.row(std::iter::once(size.to_string()).chain(links.iter().map(cell)));
+        table.add_measured_row(std::iter::once(size.to_string()).chain(links.iter().map(cell)));
     }
     table
 }
 
-fn optical_lines(lines: &[OpticalRow]) -> Table {
+fn optical_lines(lines: &[OpticalRow]) -> ReportTable {
     let mbit = |bps: f64| format!("{:.3}", bps / 1e6);
-    Table::by(
+    ReportTable::from_rows(
         lines,
         &[
             ("line", &|line| line.title.clone()),
@@ -63,13 +67,14 @@ fn carriers(lines: &[OpticalRow]) -> Vec<String> {
     })
 }
 
-fn optical(sizes: &[u32], lines: &[OpticalRow], carrier: usize) -> Table {
+fn optical(sizes: &[u32], lines: &[OpticalRow], carrier: usize) -> ReportTable {
     let head = sizes.iter().map(ToString::to_string);
-    let mut table = Table::new(std::iter::once("bytes".to_owned()).chain(head));
+    let mut table = ReportTable::new(std::iter::once("bytes".to_owned()).chain(head));
     for line in lines {
         let cells = line.carriers.get(carrier).map_or(&[][..], |column| &column.packets_per_s);
-        table
-            .row(std::iter::once(line.title.clone()).chain(cells.iter().map(|it| hundredths(*it))));
+        table.add_measured_row(
+            std::iter::once(line.title.clone()).chain(cells.iter().map(|rate| hundredths(*rate))),
+        );
     }
     table
 }
@@ -98,27 +103,27 @@ pub fn csv(rates: &FrameRates) -> String {
     let head = "link,rate_bps,carrier,frame_bytes,ip_bytes,packets_per_sec";
     let ethernet = rates.ethernet.iter().flat_map(|link| {
         rates.frame_bytes.iter().zip(&link.frames_per_s).map(|(size, frames)| {
-            row(&link.link, link.rate_bps, "ethernet", [Some(*size), None], frames)
+            rate_row(&link.link, link.rate_bps, "ethernet", [Some(*size), None], frames)
         })
     });
     let optical = rates.optical.iter().flat_map(|line| {
         line.carriers.iter().flat_map(|column| {
             rates.packet_bytes.iter().zip(&column.packets_per_s).map(|(size, packets)| {
-                row(&line.link, line.rate_bps, &column.carrier, [None, Some(*size)], packets)
+                rate_row(&line.link, line.rate_bps, &column.carrier, [None, Some(*size)], packets)
             })
         })
     });
-    lines(head, ethernet.chain(optical))
+    rows_with_head(head, ethernet.chain(optical))
 }
 
-fn row(
+fn rate_row(
     link: &str,
     rate_bps: u64,
     carrier: &str,
     sizes: [Option<u32>; 2],
     packets_per_s: &dyn std::fmt::Display,
 ) -> Vec<String> {
-    let [frame, ip] = sizes.map(text);
+    let [frame, ip] = sizes.map(field_or_empty);
     let (rate, packets) = (rate_bps.to_string(), packets_per_s.to_string());
     vec![link.to_owned(), rate, carrier.to_owned(), frame, ip, packets]
 }

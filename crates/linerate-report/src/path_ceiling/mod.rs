@@ -5,5 +5,5 @@ mod plots;
 mod text;
 
 pub use frame_rates::{csv as frame_rates_csv, document as frame_rates};
-pub use plots::svgs;
+pub use plots::svg_files;
 pub use text::document;

@@ -3,41 +3,43 @@
 //!
 //! One unit of rate is used throughout, chosen by the line. Estimates say so where they stand.
 
-use linerate_core::record::{CeilingInput, Family};
+use linerate_core::record::{CeilingInput, IpFamily};
 use linerate_core::theory::ladder::{
-    LossBudget, MeasuredShare, Needs, PathCeiling, Propagation, Response, Rung, RungKind,
+    CeilingRung, LossBudget, MeasuredShare, Needs, PathCeiling, Propagation, Response, RungKind,
     Statement, TransferTime,
 };
 
-use crate::document::{Align, Block, Document, Fact, Section, Table};
+use crate::document::{Align, Block, Document, Fact, ReportSection, ReportTable};
 use crate::number::{self, NONE, or_dash};
 use crate::words;
 
 /// The whole answer.
 pub fn document(ceiling: &PathCeiling) -> Document {
-    let unit = Unit::of(ceiling.layers.first().map_or(0.0, |line| line.rate_bps));
+    let unit = RateUnit::for_line_rate(ceiling.layers.first().map_or(0.0, |line| line.rate_bps));
     let measured = ceiling.measured.as_ref().map(|measured| measured_words(ceiling, measured));
     let said = std::iter::once(verdict(ceiling)).chain(measured).chain(missing(ceiling));
-    let mut sections = vec![layers(ceiling, unit), rungs(ceiling, unit), paragraphs(said)];
+    let mut sections = vec![layers(ceiling, unit), rungs_section(ceiling, unit), paragraphs(said)];
     sections.extend(ceiling.needs.as_ref().map(needed));
     sections.extend((!ceiling.transfers.is_empty()).then(|| transfers(ceiling, unit)));
-    sections.extend(ceiling.propagation.as_ref().map(|it| paragraphs([light(it)])));
-    Document { title: title(ceiling), sections, ..Document::default() }
+    sections.extend(
+        ceiling.propagation.as_ref().map(|propagation| paragraphs([light_in_fibre(propagation)])),
+    );
+    Document { title: title_line(ceiling), sections, ..Document::default() }
 }
 
-fn paragraphs(texts: impl IntoIterator<Item = String>) -> Section {
-    Section::apart("", texts.into_iter().map(Block::Text))
+fn paragraphs(texts: impl IntoIterator<Item = String>) -> ReportSection {
+    ReportSection::after_blank_line("", texts.into_iter().map(Block::Text))
 }
 
 /// The unit of a table of rates.
 #[derive(Clone, Copy)]
-struct Unit {
+struct RateUnit {
     name: &'static str,
     bps: f64,
 }
 
-impl Unit {
-    fn of(line_bps: f64) -> Self {
+impl RateUnit {
+    fn for_line_rate(line_bps: f64) -> Self {
         match line_bps {
             slow if slow < 1e6 => Self { name: "kbit/s", bps: 1e3 },
             fast if fast >= 100e9 => Self { name: "Gbit/s", bps: 1e9 },
@@ -45,12 +47,12 @@ impl Unit {
         }
     }
 
-    fn show(self, bps: f64) -> String {
+    fn format_bps(self, bps: f64) -> String {
         format!("{:.3}", bps / self.bps)
     }
 }
 
-fn title(ceiling: &PathCeiling) -> String {
+fn title_line(ceiling: &PathCeiling) -> String {
     let asked = &ceiling.asked;
     let mut text = format!("{}, {}", asked.link_title, asked.carrier_title);
     if !asked.encapsulations.is_empty() {
@@ -62,12 +64,14 @@ fn title(ceiling: &PathCeiling) -> String {
         _ => "TCP",
     };
     let family = match asked.family {
-        Family::V4 => "IPv4",
-        Family::V6 => "IPv6",
+        IpFamily::V4 => "IPv4",
+        IpFamily::V6 => "IPv6",
     };
     text.push_str(&format!(", MTU {}; {transport} over {family}", asked.mtu_bytes));
     text.push_str(&format!(", {}", words::counted(asked.flows.into(), "flow")));
-    text + &asked.congestion_control.map_or_else(String::new, |it| format!(", {}", response(it)))
+    text + &asked
+        .congestion_control
+        .map_or_else(String::new, |congestion| format!(", {}", response(congestion)))
 }
 
 const fn response(response: Response) -> &'static str {
@@ -78,7 +82,7 @@ const fn response(response: Response) -> &'static str {
     }
 }
 
-fn layers(ceiling: &PathCeiling, unit: Unit) -> Section {
+fn layers(ceiling: &PathCeiling, unit: RateUnit) -> ReportSection {
     let title = format!(
         "Capacity by layer, full packets back to back: {:.2} packets/s, {} bytes of payload each",
         ceiling.packets_per_s, ceiling.payload_bytes
@@ -87,24 +91,24 @@ fn layers(ceiling: &PathCeiling, unit: Unit) -> Section {
         let estimate = if layer.estimate { " (estimate)" } else { "" };
         [
             layer.name.clone(),
-            unit.show(layer.rate_bps),
+            unit.format_bps(layer.rate_bps),
             format!("{:.2} %", layer.line_ratio * 100.0),
             decimals(layer.bytes_per_packet),
             format!("{}{estimate}", layer.rule),
         ]
     });
     let names = ["layer", unit.name, "of line", "bytes/packet", "overhead"];
-    Section::apart(title, [Block::Table(explained(&names).rows(rows))])
+    ReportSection::after_blank_line(title, [Block::Table(explained(&names).with_rows(rows))])
 }
 
 /// An empty table whose last column explains the row.
-fn explained(names: &[&str]) -> Table {
+fn explained(names: &[&str]) -> ReportTable {
     let align = |at| match at {
         0 => Align::Left,
         _ if at + 1 == names.len() => Align::Prose,
         _ => Align::Right,
     };
-    Table::of(names.iter().enumerate().map(|(at, name)| (*name, align(at))))
+    ReportTable::from_columns(names.iter().enumerate().map(|(at, name)| (*name, align(at))))
 }
 
 /// A number of bytes: whole where it is, two decimals where it is not.
@@ -113,27 +117,30 @@ fn decimals(bytes: f64) -> String {
     text.strip_suffix(".00").map_or_else(|| text.clone(), str::to_owned)
 }
 
-fn rungs(ceiling: &PathCeiling, unit: Unit) -> Section {
+fn rungs_section(ceiling: &PathCeiling, unit: RateUnit) -> ReportSection {
     let rows = ceiling.rungs.rungs.iter().map(|rung| {
-        let inputs: Vec<String> = rung.inputs.iter().filter_map(input).collect();
+        let inputs: Vec<String> = rung.inputs.iter().filter_map(input_text).collect();
         [
-            kind(rung.kind).to_owned(),
-            range(rung, unit),
-            mark(ceiling, rung),
+            rung_name(rung.kind).to_owned(),
+            rate_range(rung, unit),
+            binding_mark(ceiling, rung),
             format!("{}; {}", rung.formula, inputs.join(", ")),
         ]
     });
-    let table = explained(&["bound", unit.name, "", "formula; inputs"]).rows(rows);
-    Section::apart(format!("Bounds, in {} of payload", unit.name), [Block::Table(table)])
+    let table = explained(&["bound", unit.name, "", "formula; inputs"]).with_rows(rows);
+    ReportSection::after_blank_line(
+        format!("Bounds, in {} of payload", unit.name),
+        [Block::Table(table)],
+    )
 }
 
-fn range(rung: &Rung, unit: Unit) -> String {
-    let high = unit.show(rung.payload_bps);
-    rung.low_bps.map_or_else(|| high.clone(), |low| format!("{} to {high}", unit.show(low)))
+fn rate_range(rung: &CeilingRung, unit: RateUnit) -> String {
+    let high = unit.format_bps(rung.payload_bps);
+    rung.low_bps.map_or_else(|| high.clone(), |low| format!("{} to {high}", unit.format_bps(low)))
 }
 
-fn mark(ceiling: &PathCeiling, rung: &Rung) -> String {
-    let place = match ceiling.limits.binding.iter().position(|it| *it == rung.kind) {
+fn binding_mark(ceiling: &PathCeiling, rung: &CeilingRung) -> String {
+    let place = match ceiling.limits.binding.iter().position(|kind| *kind == rung.kind) {
         Some(0) => "binds",
         Some(_) => "then",
         None => "",
@@ -146,7 +153,7 @@ fn mark(ceiling: &PathCeiling, rung: &Rung) -> String {
 }
 
 /// What a rung is called.
-pub(crate) const fn kind(kind: RungKind) -> &'static str {
+pub(crate) const fn rung_name(kind: RungKind) -> &'static str {
     match kind {
         RungKind::LocalLink => "link",
         RungKind::PathCapacity => "path capacity",
@@ -164,7 +171,7 @@ pub(crate) const fn kind(kind: RungKind) -> &'static str {
 }
 
 /// An input in words; none for what the formula says already.
-fn input(input: &CeilingInput) -> Option<String> {
+fn input_text(input: &CeilingInput) -> Option<String> {
     let value = input.value;
     let from = if input.source.is_empty() { String::new() } else { format!(" ({})", input.source) };
     let text = match input.name.as_str() {
@@ -177,7 +184,7 @@ fn input(input: &CeilingInput) -> Option<String> {
         "time_ns" => format!("{}{from}", number::seconds(value)),
         "loss_ratio" => format!("p {}{from}", scientific(value)),
         "line_rate_bps" | "ip_rate_bps" | "payload_rate_bps" => {
-            format!("{}{from}", number::rate(value))
+            format!("{}{from}", number::rate_with_unit(value))
         }
         "packets_per_s" => format!("{value} packets/s{from}"),
         "acks_per_s" => format!("{value:.0} ACKs/s{from}"),
@@ -210,40 +217,44 @@ fn verdict(ceiling: &PathCeiling) -> String {
     let ([first, then @ ..], Some(path)) = (limits.binding.as_slice(), limits.ceiling_bps) else {
         return "Nothing bounds the transfer that is known.".to_owned();
     };
-    let lowest = ceiling.rungs.rung(*first);
+    let lowest = ceiling.rungs.rung_of_kind(*first);
     let lowest_bps = lowest.map_or(path, |rung| rung.payload_bps);
     let estimate = if limits.estimate { ", by an estimate" } else { "" };
-    let mut text = format!("The limit is the {}", kind(*first));
+    let mut text = format!("The limit is the {}", rung_name(*first));
     let without = match then {
         [] => "Without that limit",
         [then, ..] => {
-            text.push_str(&format!(", then the {}", kind(*then)));
+            text.push_str(&format!(", then the {}", rung_name(*then)));
             "Without the first"
         }
     };
-    let rate = number::rate(lowest_bps);
+    let rate = number::rate_with_unit(lowest_bps);
     text.push_str(&format!(": at most {rate} of payload{estimate}"));
     if lowest_bps < path {
         text.push_str(&format!(
             ", {} of the {} that the path can carry",
             number::percent(lowest_bps / path),
-            number::rate(path)
+            number::rate_with_unit(path)
         ));
     }
     text.push('.');
     if let Some((bps, rung)) = limits.without_lowest_bps.zip(limits.without_lowest_rung) {
-        text.push_str(&format!(" {without} it would be {} ({}).", number::rate(bps), kind(rung)));
+        text.push_str(&format!(
+            " {without} it would be {} ({}).",
+            number::rate_with_unit(bps),
+            rung_name(rung)
+        ));
     }
     text
 }
 
 fn measured_words(ceiling: &PathCeiling, measured: &MeasuredShare) -> String {
-    let mut text = format!("Measured {}", number::rate(measured.goodput_bps));
+    let mut text = format!("Measured {}", number::rate_with_unit(measured.goodput_bps));
     if let Some(ratio) = measured.ceiling_ratio {
         text.push_str(&format!(": {} of what the path can carry", number::percent(ratio)));
     }
     if let Some((ratio, bps)) = measured.expected_ratio.zip(ceiling.limits.expected_bps) {
-        let (ratio, bps) = (number::percent(ratio), number::rate(bps));
+        let (ratio, bps) = (number::percent(ratio), number::rate_with_unit(bps));
         text.push_str(&format!(", {ratio} of the {bps} to expect"));
     }
     text.push_str(". ");
@@ -256,28 +267,32 @@ pub(crate) fn statement(statement: &Statement) -> String {
         Statement::AboveCeiling { rung } => format!(
             "That is more than the {} allows: an input is wrong, or the test was so short that a \
              burst carried it.",
-            kind(*rung)
+            rung_name(*rung)
         ),
         Statement::AtCeiling { rung } => {
-            format!("The path is full: the {} is reached.", kind(*rung))
+            format!("The path is full: the {} is reached.", rung_name(*rung))
         }
         Statement::SingleFactor { rung } => {
-            format!("As expected: the {} explains it alone.", kind(*rung))
+            format!("As expected: the {} explains it alone.", rung_name(*rung))
         }
         Statement::TwoFactors { first, then } => format!(
             "As expected: the {}, then the {}; fixing the first alone gives at most the second.",
-            kind(*first),
-            kind(*then)
+            rung_name(*first),
+            rung_name(*then)
         ),
         Statement::AboveExpected { rung } => format!(
             "That is more than the {} allows: an input of it is too pessimistic.",
-            kind(*rung)
+            rung_name(*rung)
         ),
         Statement::BelowExpected { rung } => {
-            format!("The {} explains most of it; up to a quarter is missing besides.", kind(*rung))
+            format!(
+                "The {} explains most of it; up to a quarter is missing besides.",
+                rung_name(*rung)
+            )
         }
         Statement::Unexplained { ruled_out } => {
-            let names: Vec<String> = ruled_out.iter().map(|it| kind(*it).to_owned()).collect();
+            let names: Vec<String> =
+                ruled_out.iter().map(|rung_kind| rung_name(*rung_kind).to_owned()).collect();
             let ruled_out = match names.as_slice() {
                 [] => String::new(),
                 names => format!(" Ruled out: {}.", words::listed(names)),
@@ -291,12 +306,13 @@ pub(crate) fn statement(statement: &Statement) -> String {
 }
 
 fn missing(ceiling: &PathCeiling) -> Option<String> {
-    let names: Vec<String> = ceiling.limits.missing.iter().map(|it| kind(*it).to_owned()).collect();
+    let names: Vec<String> =
+        ceiling.limits.missing.iter().map(|rung_kind| rung_name(*rung_kind).to_owned()).collect();
     let text = || format!("Not known, and so without a bound: {}.", words::listed(&names));
     (!names.is_empty()).then(text)
 }
 
-fn needed(needs: &Needs) -> Section {
+fn needed(needs: &Needs) -> ReportSection {
     let mut facts = Vec::new();
     if let Some(window) = needs.window_bytes {
         let scale = needs.window_scale.map_or_else(
@@ -307,7 +323,7 @@ fn needed(needs: &Needs) -> Section {
             |scale| format!("window scale {scale}"),
         );
         let window = words::counted(window, "byte");
-        facts.push(fact("window", format!("{window} in flight each flow; {scale}")));
+        facts.push(padded_fact("window", format!("{window} in flight each flow; {scale}")));
     }
     facts.extend(labelled("Linux", sockets(needs)));
     let bytes = words::counted(needs.queue_bytes, "byte");
@@ -315,20 +331,21 @@ fn needed(needs: &Needs) -> Section {
     if let Some((flows, bytes)) = needs.queue_flows.zip(needs.queue_shared_bytes) {
         queue.push_str(&format!(", {bytes} for {flows} that do not lose together"));
     }
-    facts.push(fact("queue", queue));
+    facts.push(padded_fact("queue", queue));
     facts.extend(labelled("loss at most", needs.loss_budgets.iter().map(loss_budget).collect()));
-    let title = format!("To fill the path with {} of payload", number::rate(needs.payload_bps));
-    Section::apart(title, [Block::Facts(facts)])
+    let title =
+        format!("To fill the path with {} of payload", number::rate_with_unit(needs.payload_bps));
+    ReportSection::after_blank_line(title, [Block::Facts(facts)])
 }
 
-fn fact(label: &str, text: String) -> Fact {
+fn padded_fact(label: &str, text: String) -> Fact {
     Fact::new(label, 16, text)
 }
 
 /// Facts of which the first alone has the label.
 fn labelled(label: &'static str, texts: Vec<String>) -> impl Iterator<Item = Fact> {
     let labels = std::iter::once(label).chain(std::iter::repeat(""));
-    texts.into_iter().zip(labels).map(|(text, label)| fact(label, text))
+    texts.into_iter().zip(labels).map(|(text, label)| padded_fact(label, text))
 }
 
 /// The largest value that the kernel takes in these sysctls: they are of type int.
@@ -382,24 +399,27 @@ fn loss_budget(budget: &LossBudget) -> String {
     }
 }
 
-fn transfers(ceiling: &PathCeiling, unit: Unit) -> Section {
-    let steady = ceiling.rungs.steady_bps().map_or_else(|| NONE.to_owned(), number::rate);
+fn transfers(ceiling: &PathCeiling, unit: RateUnit) -> ReportSection {
+    let steady = ceiling.rungs.steady_bps().map_or_else(|| NONE.to_owned(), number::rate_with_unit);
     let start_share = |it: &TransferTime| it.start_ns.map(|start| start / it.time_ns);
-    let table = Table::by(
+    let table = ReportTable::from_rows(
         &ceiling.transfers,
         &[
-            ("size", &|it| number::amount(it.size_bytes)),
-            ("time", &|it| number::seconds(it.time_ns)),
-            (unit.name, &|it| unit.show(it.mean_bps)),
-            ("start costs", &|it| or_dash(it.start_ns, number::seconds)),
-            ("of time", &|it| or_dash(start_share(it), number::percent)),
-            ("rounds", &|it| or_dash(it.rounds, |rounds| rounds.to_string())),
+            ("size", &|time| number::amount(time.size_bytes)),
+            ("time", &|time| number::seconds(time.time_ns)),
+            (unit.name, &|time| unit.format_bps(time.mean_bps)),
+            ("start costs", &|time| or_dash(time.start_ns, number::seconds)),
+            ("of time", &|time| or_dash(start_share(time), number::percent)),
+            ("rounds", &|time| or_dash(time.rounds, |rounds| rounds.to_string())),
         ],
     );
-    Section::apart(format!("Transfers at {steady} once started"), [Block::Table(table)])
+    ReportSection::after_blank_line(
+        format!("Transfers at {steady} once started"),
+        [Block::Table(table)],
+    )
 }
 
-fn light(propagation: &Propagation) -> String {
+fn light_in_fibre(propagation: &Propagation) -> String {
     let km = |metres: f64| number::significant(metres / 1e3, 4);
     let least = milliseconds_of_light(propagation.fibre_rtt_ns);
     let distance = km(propagation.distance_m as f64);

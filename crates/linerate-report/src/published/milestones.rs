@@ -7,7 +7,7 @@
 use linerate_core::study::{Milestone, MilestoneSet, PacketsPerSecond};
 use serde_json::{Value, json};
 
-use super::typed;
+use super::typed_table;
 use crate::document::{Block, Document};
 use crate::svg::{Axis, ScatterChart, ScatterGroup, ScatterPoint};
 use crate::{csv, number};
@@ -31,8 +31,8 @@ pub fn document(milestones: &[Milestone]) -> Document {
         ["no.", "year", "who", "Mbit/s", "payload, bytes", "packets/s", "which are", "over"];
     let note = "derived: rate / (8 x payload of a full packet); the payload is the MTU less 40 \
                 bytes where only the MTU is known";
-    Document::list(typed(names, milestones.iter().enumerate().map(row).collect()))
-        .with([Block::Remarks(vec![note.to_owned()])])
+    Document::from_table(typed_table(names, milestones.iter().enumerate().map(row).collect()))
+        .with_section([Block::Remarks(vec![note.to_owned()])])
 }
 
 const fn origin(packets: &PacketsPerSecond) -> &'static str {
@@ -58,18 +58,18 @@ pub fn csv(milestones: &[Milestone]) -> String {
         vec![
             milestone.year.to_string(),
             milestone.label.clone(),
-            csv::key(milestone.set),
+            csv::variant_name(milestone.set),
             milestone.rate_mbit_s.to_string(),
-            csv::text(milestone.mtu_bytes),
-            csv::text(milestone.packet_payload_bytes()),
-            csv::text(packets.map(|packets| packets.low)),
-            csv::text(packets.map(|packets| packets.high)),
-            csv::text(packets.as_ref().map(origin)),
+            csv::field_or_empty(milestone.mtu_bytes),
+            csv::field_or_empty(milestone.packet_payload_bytes()),
+            csv::field_or_empty(packets.map(|packets| packets.low)),
+            csv::field_or_empty(packets.map(|packets| packets.high)),
+            csv::field_or_empty(packets.as_ref().map(origin)),
             milestone.network.clone(),
             milestone.source.clone(),
         ]
     });
-    csv::lines(HEAD, rows)
+    csv::rows_with_head(HEAD, rows)
 }
 
 /// The milestones as a JSON array; `packets` is null without a packet size.
@@ -83,27 +83,28 @@ pub fn json(milestones: &[Milestone]) -> Value {
 }
 
 /// Both charts: name of the file and its content.
-pub fn svgs(milestones: &[Milestone]) -> Vec<(String, String)> {
+pub fn svg_files(milestones: &[Milestone]) -> Vec<(String, String)> {
     let rates = milestones.iter().zip(1..).filter_map(|(milestone, number)| {
-        let ends = (milestone.rate_mbit_s.low()? * 1e6, milestone.rate_mbit_s.high()? * 1e6);
+        let ends =
+            (milestone.rate_mbit_s.lower_end()? * 1e6, milestone.rate_mbit_s.upper_end()? * 1e6);
         let label = format!("{} Mbit/s", milestone.rate_mbit_s);
-        point((milestone, number), ends, false, &label)
+        numbered_point((milestone, number), ends, false, &label)
     });
     let packets = milestones.iter().zip(1..).filter_map(|(milestone, number)| {
         let packets = milestone.packets()?;
         let label = format!("{} packets/s, {}", packet_text(packets), origin(&packets));
-        point((milestone, number), (packets.low, packets.high), packets.derived, &label)
+        numbered_point((milestone, number), (packets.low, packets.high), packets.derived, &label)
     });
-    let rates = chart("TCP throughput by year", "TCP throughput, bit/s", rates.collect());
-    let packets = chart("Packets per second by year", "packets/s", packets.collect());
+    let rates = scatter_chart("TCP throughput by year", "TCP throughput, bit/s", rates.collect());
+    let packets = scatter_chart("Packets per second by year", "packets/s", packets.collect());
     vec![
-        ("throughput-by-year.svg".to_owned(), rates.svg().file()),
-        ("packets-per-second-by-year.svg".to_owned(), packets.svg().file()),
+        ("throughput-by-year.svg".to_owned(), rates.svg().file_with_style()),
+        ("packets-per-second-by-year.svg".to_owned(), packets.svg().file_with_style()),
     ]
 }
 
 /// A point with its number in [`document`], so that both charts and the table speak of the same.
-fn point(
+fn numbered_point(
     (milestone, number): (&Milestone, usize),
     y: (f64, f64),
     open: bool,
@@ -116,14 +117,14 @@ fn point(
             MilestoneSet::Later => 1,
             MilestoneSet::Own => 2,
         },
-        x: (milestone.year.low()?, milestone.year.high()?),
+        x: (milestone.year.lower_end()?, milestone.year.upper_end()?),
         y,
         open,
         label: format!("{} {}: {what}", milestone.year, milestone.label),
     })
 }
 
-fn chart(title: &str, label: &str, points: Vec<ScatterPoint>) -> ScatterChart {
+fn scatter_chart(title: &str, label: &str, points: Vec<ScatterPoint>) -> ScatterChart {
     let years = || points.iter().flat_map(|point| [point.x.0, point.x.1]);
     let domain = years().reduce(f64::min).zip(years().reduce(f64::max));
     let domain = domain.map(|(first, last)| (first - 1.0, last + 1.0));
@@ -133,7 +134,7 @@ fn chart(title: &str, label: &str, points: Vec<ScatterPoint>) -> ScatterChart {
         title: title.to_owned(),
         description: format!("{label}, by year; a box is a range, an open marker is derived"),
         x,
-        y: Axis::log(label, number::short),
+        y: Axis::logarithmic(label, number::short_count),
         groups: vec![group("OC-12 study of 1999", 0), group("later", 2), group("own", 1)],
         points,
     }
@@ -157,7 +158,7 @@ mod tests {
         }
     }
 
-    fn some() -> Vec<Milestone> {
+    fn sample_milestones() -> Vec<Milestone> {
         vec![
             milestone("1990-1993", "30-40", None),
             milestone("1993", "130", Some(1250)),
@@ -167,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_milestone_without_a_packet_size_is_on_the_first_chart_alone() {
-        let charts = svgs(&some());
+        let charts = svg_files(&sample_milestones());
         assert_eq!(charts[0].0, "throughput-by-year.svg");
         assert!(charts[0].1.contains("1990-1993 a &amp; b: 30-40 Mbit/s"), "{}", charts[0].1);
         // 130e6 / (8 x 1250) = 13,000.
@@ -177,20 +178,20 @@ mod tests {
 
     #[test]
     fn derived_packets_are_marked_in_every_form() {
-        let table = document(&some()).text(None);
+        let table = document(&sample_milestones()).text(None);
         let rows: Vec<&str> = table.lines().skip(1).collect();
         assert!(rows[0].contains(&format!("  {0}  {0} ", number::NONE)), "{table}");
         assert!(rows[1].contains(" 13000  derived "), "{table}");
         assert!(rows[2].contains(" 5470-7016  derived "), "{table}");
-        let text = csv(&some());
+        let text = csv(&sample_milestones());
         assert!(text.contains(",13000,13000,derived,OC-3,x"), "{text}");
-        let value = json(&some());
+        let value = json(&sample_milestones());
         assert_eq!(value[1]["packets"]["derived"], true);
         assert_eq!(value[0]["packets"], Value::Null);
     }
 
     #[test]
     fn no_milestone_gives_charts_that_say_so() {
-        assert!(svgs(&[]).iter().all(|(_, svg)| svg.contains("nothing was measured")));
+        assert!(svg_files(&[]).iter().all(|(_, svg)| svg.contains("nothing was measured")));
     }
 }

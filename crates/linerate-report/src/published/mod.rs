@@ -4,20 +4,24 @@
 
 pub mod milestones;
 
-use linerate_core::study::{Comparison, PublishedRows, PublishedTable, Relation, Theory};
+use linerate_core::study::{PublishedRows, PublishedTable, Relation, Theory, TheoryComparison};
 use serde_json::{Value, json};
 
-use crate::document::{Align, Block, Document, Table};
+use crate::document::{Align, Block, Document, ReportTable};
 use crate::{csv, number};
 
 /// A table whose columns are figures where every cell of theirs is one.
-fn typed<T: Into<String>>(names: impl IntoIterator<Item = T>, rows: Vec<Vec<String>>) -> Table {
+fn typed_table<T: Into<String>>(
+    names: impl IntoIterator<Item = T>,
+    rows: Vec<Vec<String>>,
+) -> ReportTable {
     let column = |(at, name): (usize, T)| {
         let mut cells = rows.iter().filter_map(|row: &Vec<String>| row.get(at));
         let align = if cells.all(|cell| is_figure(cell)) { Align::Right } else { Align::Left };
         (name, align)
     };
-    Table::of(names.into_iter().enumerate().map(column).collect::<Vec<_>>()).rows(rows)
+    ReportTable::from_columns(names.into_iter().enumerate().map(column).collect::<Vec<_>>())
+        .with_rows(rows)
 }
 
 /// Whether a cell is a number, a range, a bound, a share, or the dash.
@@ -27,7 +31,7 @@ fn is_figure(cell: &str) -> bool {
 }
 
 /// All tables: name, study, year, rows, what is in them.
-pub fn list(tables: &[PublishedTable]) -> Document {
+pub fn list_document(tables: &[PublishedTable]) -> Document {
     let row = |table: &PublishedTable| {
         let about = &table.about;
         vec![
@@ -39,7 +43,7 @@ pub fn list(tables: &[PublishedTable]) -> Document {
         ]
     };
     let names = ["table", "study", "year", "rows", "what is in it"];
-    Document::list(typed(names, tables.iter().map(row).collect()))
+    Document::from_table(typed_table(names, tables.iter().map(row).collect()))
 }
 
 /// All tables as a JSON array, without their rows.
@@ -56,11 +60,15 @@ pub fn list_json(tables: &[PublishedTable]) -> Value {
 pub fn document(table: &PublishedTable) -> Document {
     let about = &table.about;
     let heading = format!("{} ({}): {}", about.id, about.year, about.title);
-    let parts = [Block::Text(heading), Block::Table(shown(table)), Block::Remarks(notes(table))];
-    parts.into_iter().fold(Document::default(), |document, part| document.with([part]))
+    let parts = [
+        Block::Text(heading),
+        Block::Table(printed_table(table)),
+        Block::Remarks(table_notes(table)),
+    ];
+    parts.into_iter().fold(Document::default(), |document, part| document.with_section([part]))
 }
 
-fn shown(table: &PublishedTable) -> Table {
+fn printed_table(table: &PublishedTable) -> ReportTable {
     let has_theory = (0..table.cells.len()).any(|row| table.theory(row).is_some());
     let mut names = table.columns.clone();
     if has_theory {
@@ -73,33 +81,33 @@ fn shown(table: &PublishedTable) -> Table {
         };
         let mut row: Vec<String> = cells.iter().map(shown).collect();
         if has_theory {
-            row.push(number::or_dash(table.theory(at), |theory| value(theory.value)));
+            row.push(number::or_dash(table.theory(at), |theory| computed_value(theory.value)));
             row.push(number::or_dash(table.compared(at), compared));
         }
         row
     });
-    typed(names, rows.collect())
+    typed_table(names, rows.collect())
 }
 
 /// A computed value with the digits that a reader can use.
-pub fn value(value: f64) -> String {
+pub fn computed_value(value: f64) -> String {
     number::trimmed(&number::significant(value, 6)).to_owned()
 }
 
 /// How the published figure stands to the computed one.
-pub fn compared(comparison: Comparison) -> String {
+pub fn compared(comparison: TheoryComparison) -> String {
     match comparison {
-        Comparison::Equal => "the same".to_owned(),
-        Comparison::Differs(by) => {
+        TheoryComparison::Equal => "the same".to_owned(),
+        TheoryComparison::Differs(by) => {
             let size = number::trimmed(&number::significant(by.abs(), 3)).to_owned();
             format!("{size} {}", if by < 0.0 { "less" } else { "more" })
         }
-        Comparison::Share(share) => format!("{} of it", number::percent(share)),
+        TheoryComparison::Share(share) => format!("{} of it", number::percent(share)),
     }
 }
 
 /// Source, rules and remarks, each once.
-fn notes(table: &PublishedTable) -> Vec<String> {
+fn table_notes(table: &PublishedTable) -> Vec<String> {
     let mut notes = vec![format!("source: {}", table.about.source)];
     let mut note = |text: String| {
         if !notes.contains(&text) {
@@ -110,7 +118,8 @@ fn notes(table: &PublishedTable) -> Vec<String> {
         let Some(theory) = table.theory(at) else { continue };
         note(format!("theory: {}", theory.rule));
         if let Some(remark) = theory.remark {
-            let name: Vec<&str> = cells.iter().map(String::as_str).take(named(table)).collect();
+            let name: Vec<&str> =
+                cells.iter().map(String::as_str).take(naming_columns(table)).collect();
             note(format!("{}: {remark}", name.join(" ")));
         }
     }
@@ -118,7 +127,7 @@ fn notes(table: &PublishedTable) -> Vec<String> {
 }
 
 /// How many of the first columns name a row.
-pub const fn named(table: &PublishedTable) -> usize {
+pub const fn naming_columns(table: &PublishedTable) -> usize {
     match &table.rows {
         PublishedRows::Routers(_) => 7,
         PublishedRows::Ping(_) | PublishedRows::Tcp(_) | PublishedRows::Milestones(_) => 2,
@@ -139,13 +148,13 @@ pub fn csv(table: &PublishedTable) -> String {
         let mut row = cells.clone();
         if let Some(items) = items {
             let printed = items[at].value.as_ref();
-            row.push(csv::text(printed.and_then(|printed| printed.low())));
-            row.push(csv::text(printed.and_then(|printed| printed.high())));
+            row.push(csv::field_or_empty(printed.and_then(|printed| printed.lower_end())));
+            row.push(csv::field_or_empty(printed.and_then(|printed| printed.upper_end())));
         }
         row.extend(theory_fields(table.theory(at)));
         row
     });
-    csv::lines(&head, rows)
+    csv::rows_with_head(&head, rows)
 }
 
 fn theory_fields(theory: Option<Theory>) -> [String; 5] {
@@ -192,14 +201,14 @@ mod tests {
 
     use super::*;
 
-    fn table(text: &str) -> PublishedTable {
+    fn parse_table(text: &str) -> PublishedTable {
         let about =
             TableAbout { id: "gigasunet-2004", title: "t", study: "s", year: 2004, source: "x" };
         PublishedTable::from_csv(about, text).expect("a sound table")
     }
 
-    fn items() -> PublishedTable {
-        table(
+    fn sample_items() -> PublishedTable {
+        parse_table(
             "item,value,unit,note\nload,70-80,percent,\nloss,<0.01,percent,\nrtt,,ms,\n\
              throughput,966.50,Mbit/s,\"a, b\"\n",
         )
@@ -207,7 +216,7 @@ mod tests {
 
     #[test]
     fn cells_stay_as_printed_and_a_dash_is_absent() {
-        let text = document(&items()).text(None);
+        let text = document(&sample_items()).text(None);
         // 949.285 Mbit/s at 1 Gbit/s and MTU 1500; 966.5 of it is 101.8 %.
         let expected = "\
 gigasunet-2004 (2004): t
@@ -226,7 +235,7 @@ source: x
 
     #[test]
     fn csv_has_the_ends_of_ranges() {
-        let text = csv(&items());
+        let text = csv(&sample_items());
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("item,value,unit,note,low,high,theory,"), "{text}");
         assert!(lines[1].starts_with("load,70-80,percent,,70,80,,"), "{text}");
@@ -236,7 +245,7 @@ source: x
 
     #[test]
     fn json_has_types_and_null_for_what_is_absent() {
-        let value = json(&items());
+        let value = json(&sample_items());
         assert_eq!(value["year"], 2004);
         assert_eq!(value["rows"][0]["value"]["low"], 70.0);
         assert_eq!(value["rows"][1]["value"]["low"], Value::Null);
@@ -247,8 +256,8 @@ source: x
 
     #[test]
     fn a_list_counts_rows() {
-        let tables = [items()];
-        let text = list(&tables).text(None);
+        let tables = [sample_items()];
+        let text = list_document(&tables).text(None);
         let cells: Vec<&str> = text.lines().nth(1).expect("a row").split_whitespace().collect();
         assert_eq!(cells, ["gigasunet-2004", "s", "2004", "4", "t"]);
         assert_eq!(list_json(&tables)[0]["rows"], 4);

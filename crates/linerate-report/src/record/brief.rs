@@ -2,12 +2,12 @@
 //! iperf or ping looks for, in at most six lines of 80 columns.
 
 use linerate_core::record::{
-    Ceiling, Direction, LINK, MetricId, PingPlan, Plan, Record, Side, Stat, TcpPlan, UdpPlan,
+    Ceiling, Direction, FlowSide, LINK, MetricId, PingPlan, Plan, Record, Stat, TcpPlan, UdpPlan,
 };
 use linerate_core::time::decimals_of_ms;
 
 use super::{datagrams, streams, trace};
-use crate::document::{Block, Fact, Table};
+use crate::document::{Block, Fact, ReportTable};
 use crate::number::{self, or_dash};
 use crate::{ceiling, compare, delay, examination, words};
 
@@ -15,31 +15,31 @@ use crate::{ceiling, compare, delay, examination, words};
 const LABEL: usize = 8;
 
 /// The lines under the headline.
-pub(super) fn of(record: &Record) -> Vec<Block> {
+pub(super) fn lines_under_headline(record: &Record) -> Vec<Block> {
     let mut blocks = match &record.plan {
-        Plan::Tcp(plan) => vec![Block::Facts(tcp(record, plan))],
+        Plan::Tcp(plan) => vec![Block::Facts(tcp_facts(record, plan))],
         Plan::Udp(plan) if plan.test.search.is_some() => vec![Block::Facts(search(record))],
-        Plan::Udp(plan) => vec![Block::Facts(udp(record, plan))],
-        Plan::Ping(plan) => ping(record, plan),
+        Plan::Udp(plan) => vec![Block::Facts(udp_facts(record, plan))],
+        Plan::Ping(plan) => ping_blocks(record, plan),
         Plan::Simulate(_) => vec![Block::Facts(simulated(record))],
         Plan::Bench(_) => Vec::new(),
-        Plan::Test(_) => return examination::brief(record),
-        Plan::Compare(_) => return compare::brief(record),
+        Plan::Test(_) => return examination::brief_blocks(record),
+        Plan::Compare(_) => return compare::brief_blocks(record),
         Plan::Trace(_) => {
-            let notes = Block::Facts(notes(record).into_iter().collect());
-            return trace::brief(record).into_iter().chain([notes]).collect();
+            let notes = Block::Facts(notes_count_fact(record).into_iter().collect());
+            return trace::brief_blocks(record).into_iter().chain([notes]).collect();
         }
     };
-    let bounds = record.ceilings().filter_map(bound);
+    let bounds = record.ceilings().filter_map(ceiling_source);
     let mut common: Vec<Fact> = bounds.map(|text| Fact::new("ceiling", LABEL, text)).collect();
     common.dedup_by(|one, other| one.says_as(other));
-    common.extend(notes(record));
+    common.extend(notes_count_fact(record));
     blocks.push(Block::Facts(common));
     blocks
 }
 
 /// How much there is to know beside the headline.
-pub(crate) fn notes(record: &Record) -> Option<Fact> {
+pub(crate) fn notes_count_fact(record: &Record) -> Option<Fact> {
     let count = record.caveats.len() as u64;
     let text = format!("{}: -v shows them", words::counted(count, "note"));
     let text = if count == 1 { "1 note: -v shows it".to_owned() } else { text };
@@ -47,7 +47,7 @@ pub(crate) fn notes(record: &Record) -> Option<Fact> {
 }
 
 /// Where the ceiling comes from, or what is missing for one; nothing on loopback.
-fn bound(ceiling: &Ceiling) -> Option<String> {
+fn ceiling_source(ceiling: &Ceiling) -> Option<String> {
     if ceiling.no_link.is_some() {
         return None;
     }
@@ -63,44 +63,44 @@ fn bound(ceiling: &Ceiling) -> Option<String> {
     Some(format!("{}{inputs}{}", number::measured_rate(value), smaller.unwrap_or_default()))
 }
 
-fn tcp(record: &Record, plan: &TcpPlan) -> Vec<Fact> {
+fn tcp_facts(record: &Record, plan: &TcpPlan) -> Vec<Fact> {
     let ways = words::each_direction(plan.test.directions);
     let mut facts = Vec::new();
     for &way in ways {
-        let again = value(record, MetricId::Retransmits, way)
+        let again = value_in_direction(record, MetricId::Retransmits, way)
             .map(|count| format!("{} sent again", words::counted(count as u64, "segment")));
         let streams = words::counted(plan.test.streams.into(), "stream");
-        let loaded = value(record, MetricId::TcpRtt, way)
+        let loaded = value_in_direction(record, MetricId::TcpRtt, way)
             .map(|ns| format!("RTT {} ms", number::ms_of_clock(ns, 3)));
         let (streams, loaded) = match ways {
             [_] => (Some(streams), None),
             _ => (None, loaded),
         };
         let parts = [amount(record, way), streams, again, loaded];
-        facts.push(fact(ways, way, "received", joined(parts, ", ")));
+        facts.push(direction_fact(ways, way, "received", joined(parts, ", ")));
     }
     facts.push(delays_of_path(record, ways));
-    facts.extend(delay::queue(record).map(|text| Fact::new("queue", LABEL, text)));
-    facts.extend(delay::kinds(record).map(|text| Fact::new("kinds", LABEL, text)));
+    facts.extend(delay::queue_places(record).map(|text| Fact::new("queue", LABEL, text)));
+    facts.extend(delay::delays_by_kind(record).map(|text| Fact::new("kinds", LABEL, text)));
     let rpm = delay::responsiveness(record);
     facts.extend(rpm.map(|text| Fact::new("draft", LABEL, text)));
     facts.push(Fact::new("CPU", LABEL, processors(record, ways)));
-    told(facts)
+    without_empty_facts(facts)
 }
 
 /// `4.396 GB in 2.00 s`.
 fn amount(record: &Record, way: Direction) -> Option<String> {
-    let bytes = value(record, MetricId::Bytes, way)?;
-    let span = value(record, MetricId::Span, way);
+    let bytes = value_in_direction(record, MetricId::Bytes, way)?;
+    let span = value_in_direction(record, MetricId::Span, way);
     let span = span.map_or_else(String::new, |ns| format!(" in {}", number::seconds(ns)));
     Some(format!("{}{span}", number::amount(bytes as u64)))
 }
 
 /// What probes saw beside the load; without an answer to them what TCP saw of its own segments.
 fn delays_of_path(record: &Record, ways: &[Direction]) -> Fact {
-    match (delay::line(record, None), ways) {
+    match (delay::idle_and_loaded_line(record, None), ways) {
         (Some(text), _) => Fact::new("delay", LABEL, text),
-        (None, [way]) => fact(ways, *way, "RTT", round_trip(record, *way)),
+        (None, [way]) => direction_fact(ways, *way, "RTT", round_trip(record, *way)),
         (None, _) => Fact::new("", LABEL, ""),
     }
 }
@@ -108,7 +108,7 @@ fn delays_of_path(record: &Record, ways: &[Direction]) -> Fact {
 /// Round trips with the path at rest and under this load, and what was in flight.
 fn round_trip(record: &Record, way: Direction) -> String {
     let ms = |ns| format!("{} ms", number::ms_of_clock(ns, 3));
-    let of = |metric, stat| record.value(metric, stat, Some(way));
+    let of = |metric, stat| record.summary_value(metric, stat, Some(way));
     // Records of before 2026-11 have the smallest and the last round trip of the stream alone.
     let idle = of(MetricId::IdleRtt, Stat::Min).map(|ns| format!("idle {}", ms(ns)));
     let least = || of(MetricId::TcpRttMin, Stat::Min).map(|ns| format!("{} at least", ms(ns)));
@@ -116,52 +116,54 @@ fn round_trip(record: &Record, way: Direction) -> String {
     let mut above = above.filter_map(|(stat, share)| Some((of(MetricId::LoadedRtt, stat)?, share)));
     let above =
         above.next().map_or_else(String::new, |(ns, share)| format!(" ({} at {share} %)", ms(ns)));
-    let loaded =
-        of(MetricId::LoadedRtt, Stat::P50).or_else(|| value(record, MetricId::TcpRtt, way));
+    let loaded = of(MetricId::LoadedRtt, Stat::P50)
+        .or_else(|| value_in_direction(record, MetricId::TcpRtt, way));
     let parts = [
         idle.or_else(least),
         loaded.map(|ns| format!("loaded {}{above}", ms(ns))),
-        value(record, MetricId::Cwnd, way)
+        value_in_direction(record, MetricId::Cwnd, way)
             .map(|bytes| format!("congestion window {}", number::buffer(bytes as u64))),
     ];
     joined(parts, ", ")
 }
 
-fn udp(record: &Record, plan: &UdpPlan) -> Vec<Fact> {
+fn udp_facts(record: &Record, plan: &UdpPlan) -> Vec<Fact> {
     let ways = words::each_direction(plan.test.directions);
     let mut facts = Vec::new();
     for &way in ways {
-        let value = |metric| value(record, metric, way);
+        let value = |metric| value_in_direction(record, metric, way);
         let count = |metric| or_dash(value(metric), |count| format!("{count:.0}"));
         let (received, sent) = (count(MetricId::DatagramsReceived), count(MetricId::DatagramsSent));
         let of = format!("{received} of {sent} datagrams");
         let reordered = format!("{} reordered", count(MetricId::DatagramsReordered));
         let parts = [amount(record, way), Some(of), Some(reordered)];
-        facts.push(fact(ways, way, "received", joined(parts, ", ")));
+        facts.push(direction_fact(ways, way, "received", joined(parts, ", ")));
         let lost = datagrams::losses(record, way).unwrap_or_default();
-        facts.push(fact(ways, way, "lost", lost.trim_start_matches("lost: ").to_owned()));
-        facts.push(fact(ways, way, "jitter", delays(record, way)));
+        facts.push(direction_fact(ways, way, "lost", lost.trim_start_matches("lost: ").to_owned()));
+        facts.push(direction_fact(ways, way, "jitter", delays(record, way)));
     }
     facts.push(delays_of_path(record, ways));
-    facts.push(match delay::queue(record) {
+    facts.push(match delay::queue_places(record) {
         // There is room for one of the two.
         Some(text) => Fact::new("queue", LABEL, text),
         None => Fact::new("CPU", LABEL, processors(record, ways)),
     });
-    told(facts)
+    without_empty_facts(facts)
 }
 
 fn delays(record: &Record, way: Direction) -> String {
     let ms = |ns| format!("{} ms", number::ms_of_clock(ns, 3));
-    let pdv = |stat| record.value(MetricId::Pdv, stat, Some(way));
+    let pdv = |stat| record.summary_value(MetricId::Pdv, stat, Some(way));
     let above = pdv(Stat::P99)
         .zip(pdv(Stat::Max))
         .map(|(p99, most)| format!("above the least delay: 99 % {}, most {}", ms(p99), ms(most)));
-    joined([value(record, MetricId::JitterRfc3550, way).map(ms), above], "; ")
+    joined([value_in_direction(record, MetricId::JitterRfc3550, way).map(ms), above], "; ")
 }
 
 fn search(record: &Record) -> Vec<Fact> {
-    let Some((found, best)) = record.search.as_ref().and_then(|it| Some((it, it.best()?))) else {
+    let Some((found, best)) =
+        record.search.as_ref().and_then(|search| Some((search, search.best_interval()?)))
+    else {
         return Vec::new();
     };
     let at = |ns: u64| number::significant(ns as f64 / 1e9, 3);
@@ -169,10 +171,10 @@ fn search(record: &Record) -> Vec<Fact> {
     let parts = [
         Some(format!("{}-{} s", at(start), at(end))),
         best.loss_ratio.map(|ratio| format!("{} lost", number::percent(ratio))),
-        best.delay_range_ns().map(|ns| format!("delay varied by {} ms", ms(ns))),
+        best.delay_range_ns().map(|ns| format!("delay varied by {} ms", span_in_ms(ns))),
         best.rtt_min_ns
             .zip(best.rtt_max_ns)
-            .map(|(least, most)| format!("RTT {}-{} ms", ms(least), ms(most))),
+            .map(|(least, most)| format!("RTT {}-{} ms", span_in_ms(least), span_in_ms(most))),
     ];
     let offered = found.trials.last().map_or_else(String::new, |last| {
         let rate = number::measured_rate(last.offered_bps as f64);
@@ -185,10 +187,10 @@ fn search(record: &Record) -> Vec<Fact> {
     let facts = [("best", joined(parts, ", ")), ("offered", offered)];
     let facts = facts.map(|(label, text)| Fact::new(label, LABEL, text));
     let cpu = Fact::new("CPU", LABEL, processors(record, &[found.direction]));
-    told(facts.into_iter().chain([cpu]).collect())
+    without_empty_facts(facts.into_iter().chain([cpu]).collect())
 }
 
-fn ms(ns: u64) -> String {
+fn span_in_ms(ns: u64) -> String {
     number::ms_of_clock(ns as f64, 3)
 }
 
@@ -205,21 +207,21 @@ fn calibration(record: &Record, median_ns: Option<f64>) -> Option<String> {
 }
 
 /// Of one size the lines that ping prints, of several a table with a column for each.
-fn ping(record: &Record, plan: &PingPlan) -> Vec<Block> {
+fn ping_blocks(record: &Record, plan: &PingPlan) -> Vec<Block> {
     let step = record.ends.first().and_then(|end| end.clock_tick_ns).unwrap_or(1.0);
     let ms = |ns| number::ms_of_clock(ns, decimals_of_ms(step));
     let sizes = plan.sizes_bytes.as_slice();
-    let at = |metric, stat, size| super::ping_split::value(record, metric, stat, size);
+    let at = |metric, stat, size| super::ping_split::value_for_payload(record, metric, stat, size);
     if let [_, _, ..] = sizes {
         let head = sizes.iter().map(ToString::to_string);
-        let mut table = Table::new(std::iter::once("bytes".to_owned()).chain(head));
+        let mut table = ReportTable::new(std::iter::once("bytes".to_owned()).chain(head));
         let rows = [("min ms", Stat::Min), ("avg ms", Stat::Mean), ("max ms", Stat::Max)];
         for (name, stat) in rows {
             let cells = sizes.iter().map(|&size| or_dash(at(MetricId::Rtt, stat, size), ms));
-            table.row(std::iter::once(name.to_owned()).chain(cells));
+            table.add_measured_row(std::iter::once(name.to_owned()).chain(cells));
         }
-        let by_size = super::by_size::BySize::of(record, plan);
-        let slope = by_size.map(|found| Fact::new("slope", LABEL, found.words()));
+        let by_size = super::by_size::BySize::from_record(record, plan);
+        let slope = by_size.map(|found| Fact::new("slope", LABEL, found.fit_in_words()));
         let slope = slope.map(|fact| Block::Facts(vec![fact]));
         return [Block::Table(table)].into_iter().chain(slope).collect();
     }
@@ -234,63 +236,68 @@ fn ping(record: &Record, plan: &PingPlan) -> Vec<Block> {
         [("min", Stat::Min), ("avg", Stat::Mean), ("max", Stat::Max), ("stddev", Stat::Stddev)];
     let rate = at(MetricId::Pps, Stat::Value, size);
     let rate = rate.filter(|_| super::ping::has_rates(plan)).map(|pps| format!("{pps:.0} pings/s"));
-    let split = super::ping_split::Split::of(record, size).map(|split| split.words(ms));
+    let split = super::ping_split::Split::from_record(record, size)
+        .map(|split| split.parts_with_shares(ms));
     let facts = [
         ("RTT", joined([all(MetricId::Rtt, &spread), rate], ", ")),
         ("of it", split.unwrap_or_default()),
         ("outages", super::ping::outages(record, size).unwrap_or_default()),
         ("host", calibration(record, at(MetricId::Rtt, Stat::P50, size)).unwrap_or_default()),
     ];
-    vec![Block::Facts(told(facts.map(|(label, text)| Fact::new(label, LABEL, text)).into()))]
+    vec![Block::Facts(without_empty_facts(
+        facts.map(|(label, text)| Fact::new(label, LABEL, text)).into(),
+    ))]
 }
 
 fn simulated(record: &Record) -> Vec<Fact> {
-    let count = |metric| value(record, metric, Direction::Up).map(|count| format!("{count:.0}"));
+    let count = |metric| {
+        value_in_direction(record, metric, Direction::Up).map(|count| format!("{count:.0}"))
+    };
     let parts = [
         count(MetricId::SegmentsSent).map(|count| format!("{count} segments sent")),
         count(MetricId::Retransmits).map(|count| format!("{count} sent again")),
         count(MetricId::LossEvents).map(|count| format!("{count} loss events")),
         count(MetricId::Timeouts).map(|count| format!("{count} time-outs")),
     ];
-    told(vec![Fact::new("model", LABEL, joined(parts, ", "))])
+    without_empty_facts(vec![Fact::new("model", LABEL, joined(parts, ", "))])
 }
 
 /// Processor time of both ends, of the threads of all streams together.
 fn processors(record: &Record, ways: &[Direction]) -> String {
     let [way] = ways else { return of_both_ways(record) };
     let end = |side, cost| {
-        let share = number::share(streams::cores(record, *way, side)?);
-        let cost = value(record, cost, *way);
+        let share = number::whole_percent(streams::cpu_cores(record, *way, side)?);
+        let cost = value_in_direction(record, cost, *way);
         let cost = cost.map(|s| format!(" ({} s/GB)", number::significant(s, 2)));
         Some((share, cost.unwrap_or_default()))
     };
-    let sender = end(Side::Sender, MetricId::CpuSender)
+    let sender = end(FlowSide::Sender, MetricId::CpuSender)
         .map(|(share, cost)| format!("sender {share} of a core{cost}"));
     let of = if sender.is_some() { "" } else { " of a core" };
-    let receiver = end(Side::Receiver, MetricId::CpuReceiver)
+    let receiver = end(FlowSide::Receiver, MetricId::CpuReceiver)
         .map(|(share, cost)| format!("receiver {share}{of}{cost}"));
     joined([sender, receiver], ", ")
 }
 
 /// Each host sends and receives.
 fn of_both_ways(record: &Record) -> String {
-    let host = |name, [up, down]: [Side; 2]| {
-        let up = streams::cores(record, Direction::Up, up)?;
-        let all = up + streams::cores(record, Direction::Down, down)?;
-        Some(format!("{name} {} of a core", number::share(all)))
+    let host = |name, [up, down]: [FlowSide; 2]| {
+        let up = streams::cpu_cores(record, Direction::Up, up)?;
+        let all = up + streams::cpu_cores(record, Direction::Down, down)?;
+        Some(format!("{name} {} of a core", number::whole_percent(all)))
     };
-    let client = host("client", [Side::Sender, Side::Receiver]);
-    joined([client, host("server", [Side::Receiver, Side::Sender])], ", ")
+    let client = host("client", [FlowSide::Sender, FlowSide::Receiver]);
+    joined([client, host("server", [FlowSide::Receiver, FlowSide::Sender])], ", ")
 }
 
 /// A metric's row about a direction, whichever statistic an engine sums it up by.
-fn value(record: &Record, metric: MetricId, way: Direction) -> Option<f64> {
+fn value_in_direction(record: &Record, metric: MetricId, way: Direction) -> Option<f64> {
     let stats = [Stat::Value, Stat::Mean, Stat::Max];
-    stats.into_iter().find_map(|stat| record.value(metric, stat, Some(way)))
+    stats.into_iter().find_map(|stat| record.summary_value(metric, stat, Some(way)))
 }
 
 /// A fact about a direction, which is named where there are two.
-fn fact(ways: &[Direction], way: Direction, label: &str, text: String) -> Fact {
+fn direction_fact(ways: &[Direction], way: Direction, label: &str, text: String) -> Fact {
     let arrow = match way {
         _ if ways.len() < 2 || text.is_empty() => "",
         Direction::Up => "up: ",
@@ -305,7 +312,7 @@ fn joined(parts: impl IntoIterator<Item = Option<String>>, by: &str) -> String {
 }
 
 /// The facts that say something.
-fn told(mut facts: Vec<Fact>) -> Vec<Fact> {
+fn without_empty_facts(mut facts: Vec<Fact>) -> Vec<Fact> {
     facts.retain(|fact| !fact.is_empty());
     facts
 }

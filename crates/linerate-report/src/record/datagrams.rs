@@ -4,7 +4,7 @@ use linerate_core::record::{
     Direction, Flow, ReceivedDatagrams, Record, SentDatagrams, dropped_at_interface,
 };
 
-use super::streams::flows;
+use super::streams::flows_in_direction;
 use crate::number;
 
 /// The receiver's counts of a flow's datagrams.
@@ -13,20 +13,24 @@ pub(super) fn received(flow: &Flow) -> Option<&ReceivedDatagrams> {
 }
 
 /// The sender's counts of a flow's datagrams.
-pub(super) fn sent(flow: &Flow) -> Option<&SentDatagrams> {
+pub(super) fn sent_counts(flow: &Flow) -> Option<&SentDatagrams> {
     flow.sender.as_ref()?.sent_datagrams.as_ref()
 }
 
 /// Where the lost ones were lost, and what came that is of no use.
 pub(super) fn losses(record: &Record, direction: Direction) -> Option<String> {
-    let all: Vec<&ReceivedDatagrams> = flows(record, direction).filter_map(received).collect();
-    let sum = |pick: fn(&ReceivedDatagrams) -> u64| all.iter().map(|it| pick(it)).sum::<u64>();
-    let (lost, here) = (sum(|it| it.measured.lost), sum(|it| it.measured.lost_here));
+    let all: Vec<&ReceivedDatagrams> =
+        flows_in_direction(record, direction).filter_map(received).collect();
+    let sum = |pick: fn(&ReceivedDatagrams) -> u64| {
+        all.iter().map(|datagrams| pick(datagrams)).sum::<u64>()
+    };
+    let (lost, here) =
+        (sum(|datagrams| datagrams.measured.lost), sum(|datagrams| datagrams.measured.lost_here));
     let mut parts = Vec::new();
     if lost > 0 {
-        let dropped = dropped_at_interface(flows(record, direction));
+        let dropped = dropped_at_interface(flows_in_direction(record, direction));
         let path = lost.saturating_sub(here).saturating_sub(dropped.unwrap_or(0));
-        let told = here > 0 || all.iter().all(|it| it.socket_drops.is_some());
+        let told = here > 0 || all.iter().all(|datagrams| datagrams.socket_drops.is_some());
         // What nobody looked at may be where they were lost.
         let (way, here) = match told {
             true => ("on the path", format!(", {here} at the receiver's own socket")),
@@ -39,7 +43,10 @@ pub(super) fn losses(record: &Record, direction: Direction) -> Option<String> {
             None => format!("lost: {path} {way}, or at the sender's own interface{here}"),
         });
     }
-    let others = [(sum(|it| it.strays), "stray"), (sum(|it| it.measured.too_old), "too old")];
+    let others = [
+        (sum(|datagrams| datagrams.strays), "stray"),
+        (sum(|datagrams| datagrams.measured.too_old), "too old"),
+    ];
     let others = others.into_iter().filter(|(count, _)| *count > 0);
     parts.extend(others.map(|(count, what)| format!("{count} {what}")));
     (!parts.is_empty()).then(|| parts.join("; "))
@@ -48,8 +55,8 @@ pub(super) fn losses(record: &Record, direction: Direction) -> Option<String> {
 /// Whether datagrams travelled as packets of their own.
 pub(super) fn travel(record: &Record, direction: Direction) -> Option<String> {
     let (mut handed, mut most, mut joined, mut widest, mut all) = (0, 0, 0, 0, 0);
-    for flow in flows(record, direction) {
-        if let Some(sent) = sent(flow) {
+    for flow in flows_in_direction(record, direction) {
+        if let Some(sent) = sent_counts(flow) {
             (handed, most) = (handed + sent.joined, most.max(sent.joined_max));
         }
         if let Some(received) = received(flow) {

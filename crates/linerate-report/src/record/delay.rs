@@ -2,9 +2,11 @@
 
 use linerate_core::record::{Direction, MetricId, ProbePhase, Probes, Record, Series};
 
-use crate::delay::{kind, kinds, line, queue, responsiveness};
-use crate::document::{Block, Fact, Figure, Section};
-use crate::svg::{self, DelayChart, Shown, Trail};
+use crate::delay::{
+    delays_by_kind, idle_and_loaded_line, probe_kind_name, queue_places, responsiveness,
+};
+use crate::document::{Block, Fact, ReportFigure, ReportSection};
+use crate::svg::{self, DelayChart, ProbeDrawing, Trail};
 use crate::words;
 
 /// The metrics that a page defines.
@@ -26,23 +28,23 @@ pub(super) const METRICS: [MetricId; 14] = [
 ];
 
 /// The section of a page: the summary, how it was probed, the delay over time.
-pub(super) fn section(record: &Record) -> Option<Section> {
+pub(super) fn section(record: &Record) -> Option<ReportSection> {
     let probes = record.probes.as_ref()?;
-    let mut facts = vec![Fact::new("delay", 8, line(record, None)?)];
-    facts.extend(queue(record).map(|text| Fact::new("queue", 8, text)));
-    facts.extend(kinds(record).map(|text| Fact::new("kinds", 8, text)));
+    let mut facts = vec![Fact::new("delay", 8, idle_and_loaded_line(record, None)?)];
+    facts.extend(queue_places(record).map(|text| Fact::new("queue", 8, text)));
+    facts.extend(delays_by_kind(record).map(|text| Fact::new("kinds", 8, text)));
     facts.extend(responsiveness(record).map(|text| Fact::new("draft", 8, text)));
-    facts.push(Fact::new("probes", 8, how(probes)));
-    let figure = chart(record).map(|chart| {
+    facts.push(Fact::new("probes", 8, probes_in_words(probes)));
+    let figure = over_time_chart(record).map(|chart| {
         let caption = "Each answer at the time of its probe's sending; strokes at the foot are \
                        lost probes. Below, the goodput on the same time axis.";
-        Block::Figure(Figure::of("Delay over time", caption, chart.svg()))
+        Block::Figure(ReportFigure::from_panel("Delay over time", caption, chart.svg()))
     });
     let blocks = [Block::Facts(facts)].into_iter().chain(figure);
-    Some(Section::close("delay under load", blocks))
+    Some(ReportSection::without_blank_line("delay under load", blocks))
 }
 
-fn how(probes: &Probes) -> String {
+fn probes_in_words(probes: &Probes) -> String {
     let transport = words::transport(probes.transport);
     let count = |idle| probes.sent_in(|phase| (phase == ProbePhase::Idle) == idle).count();
     let class = probes.dscp.map_or_else(String::new, |dscp| format!(", DSCP {dscp}"));
@@ -56,13 +58,13 @@ fn how(probes: &Probes) -> String {
 }
 
 /// Delay over time of each kind of probes, over the load of each direction.
-fn chart(record: &Record) -> Option<DelayChart> {
+fn over_time_chart(record: &Record) -> Option<DelayChart> {
     let all: Vec<&Probes> =
         record.probes.iter().map(AsRef::as_ref).chain(&record.probes_beside).collect();
     let trail = |(style, probes): (usize, &&Probes)| {
         let sent = probes.sent_ns.iter().zip(&probes.rtt_ns);
         Trail {
-            label: if all.len() == 1 { "delay".to_owned() } else { kind(probes) },
+            label: if all.len() == 1 { "delay".to_owned() } else { probe_kind_name(probes) },
             style: STYLES[style % STYLES.len()],
             probes: sent.map(|(&sent, rtt)| (sent as f64 / 1e9, *rtt)).collect(),
         }
@@ -73,8 +75,8 @@ fn chart(record: &Record) -> Option<DelayChart> {
         description: format!("{count} probes"),
         since: "the load began",
         trails: all.iter().enumerate().map(trail).collect(),
-        shown: Shown::Probes,
-        load: load(record),
+        shown: ProbeDrawing::Probes,
+        load: load_series(record),
     };
     chart.has_any().then_some(chart)
 }
@@ -83,7 +85,7 @@ fn chart(record: &Record) -> Option<DelayChart> {
 const STYLES: [usize; 4] = [0, 3, 4, 5];
 
 /// Goodput of each direction, all streams together.
-fn load(record: &Record) -> Vec<svg::Series> {
+fn load_series(record: &Record) -> Vec<svg::ChartSeries> {
     let goodput = |series: &&Series| series.metric == MetricId::Goodput;
     let all: Vec<&Series> = record.series.iter().filter(goodput).collect();
     let is_sum = |series: &&&Series| series.flow.is_none();
@@ -102,7 +104,7 @@ fn load(record: &Record) -> Vec<svg::Series> {
             Some(Direction::Up) => ("load up", 2),
             None => ("load", 2),
         };
-        (!streams.is_empty()).then(|| svg::Series::new(name, style, added_up(&streams)))
+        (!streams.is_empty()).then(|| svg::ChartSeries::new(name, style, added_up(&streams)))
     };
     ways.into_iter().filter_map(of).collect()
 }
@@ -110,7 +112,8 @@ fn load(record: &Record) -> Vec<svg::Series> {
 /// Streams of one direction as one curve of steps: a value is that of the interval which ends at
 /// its time, and a stream that has none there adds nothing; where none has any there is a gap.
 fn added_up(streams: &[&Series]) -> Vec<(f64, f64)> {
-    let mut ends: Vec<u64> = streams.iter().flat_map(|it| it.t_ns.iter().copied()).collect();
+    let mut ends: Vec<u64> =
+        streams.iter().flat_map(|series| series.t_ns.iter().copied()).collect();
     ends.sort_unstable();
     ends.dedup();
     let value = |series: &&Series, end: u64| {
@@ -136,7 +139,7 @@ mod tests {
     fn record() -> Record {
         let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
         let (id, at) = (RecordId::from_parts(0, [0; 10]), WallTime::from_unix_nanos(0));
-        Record::begin(id, tool, Plan::Tcp(TcpPlan::default()), at)
+        Record::from_plan(id, tool, Plan::Tcp(TcpPlan::default()), at)
     }
 
     #[test]
@@ -156,7 +159,7 @@ mod tests {
             stream(0, vec![s, 2 * s], vec![Some(3.0), Some(5.0)]),
             stream(1, vec![s, 2 * s, 3 * s], vec![Some(4.0), None, Some(7.0)]),
         ];
-        let curves = load(&record);
+        let curves = load_series(&record);
         assert_eq!(curves.len(), 1, "one name in the legend");
         let points = [(0.0, 7.0), (1.0, 7.0), (1.0, 5.0), (2.0, 5.0), (2.0, 7.0), (3.0, 7.0)];
         assert_eq!(curves[0].points, points);
@@ -172,7 +175,7 @@ mod tests {
             rtt_ns: vec![None],
             ..Probes::new(PingTransport::Udp, "192.0.2.1:5210".to_owned(), 40)
         }));
-        assert_eq!(line(&record, None).as_deref(), Some(silent));
+        assert_eq!(idle_and_loaded_line(&record, None).as_deref(), Some(silent));
         let text = crate::record::document(&record).text(None);
         assert!(text.contains(silent), "{text}");
     }

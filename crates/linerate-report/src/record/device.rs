@@ -4,24 +4,25 @@ use linerate_core::record::{BenchPlan, BenchResult, Record};
 
 use crate::device::suite::{Suite, plain_name};
 use crate::device::{self, METRICS, single, words};
-use crate::document::{Block, Document, Section, Tile};
+use crate::document::{Block, Document, ReportSection, Tile};
 use crate::number::{self, or_dash};
 
 /// The figures of the benchmark.
 pub(super) fn document(record: &Record, plan: &BenchPlan) -> Document {
-    let common = Document { title: title(plan), metrics: METRICS.to_vec(), ..Document::default() };
+    let common =
+        Document { title: title_line(plan), metrics: METRICS.to_vec(), ..Document::default() };
     let Some(result) = record.bench.as_deref() else { return common };
     let figures = device::figures(&Suite::new([record], plain_name)).into_iter();
-    let figures = Section::apart("", figures.map(Block::Figure)).leading();
+    let figures = ReportSection::after_blank_line("", figures.map(Block::Figure)).leading();
     Document {
-        head: vec![Block::Remarks(single::facts(plan, result))],
-        tiles: tiles(result),
+        head: vec![Block::Remarks(single::head_lines(plan, result))],
+        tiles: goal_tiles(result),
         sections: [vec![figures], single::sections(plan, result)].concat(),
         ..common
     }
 }
 
-fn tiles(result: &BenchResult) -> Vec<Tile> {
+fn goal_tiles(result: &BenchResult) -> Vec<Tile> {
     let mut tiles = Vec::new();
     for goal in &result.goals {
         let fps = goal.throughput_fps();
@@ -45,7 +46,7 @@ fn tiles(result: &BenchResult) -> Vec<Tile> {
 }
 
 /// What was measured, in a line.
-fn title(plan: &BenchPlan) -> String {
+fn title_line(plan: &BenchPlan) -> String {
     let ports: Vec<_> = plan.ports.iter().map(|port| port.interface.as_str()).collect();
     let frames = &plan.frames;
     let size = match &frames.mix {

@@ -2,39 +2,39 @@
 
 use linerate_core::record::{Ceiling, Direction, LINK, MetricId, Record, Series};
 
-use crate::document::{Block, Figure, Section};
+use crate::document::{Block, ReportFigure, ReportSection};
 use crate::svg::{self, Axis, LineChart};
 use crate::{ceiling, number};
 
 /// The chart of a record, before all else on a page; none without intervals.
-pub(super) fn figure(record: &Record) -> Option<Section> {
-    let figure = Figure::of("Goodput over time", "", chart(record)?.svg());
-    Some(Section::close("", [Block::Figure(figure)]).leading())
+pub(super) fn figure(record: &Record) -> Option<ReportSection> {
+    let figure = ReportFigure::from_panel("Goodput over time", "", interval_chart(record)?.svg());
+    Some(ReportSection::without_blank_line("", [Block::Figure(figure)]).leading())
 }
 
 /// Goodput of each interval; the streams one by one where no sum was kept, and the ceiling.
-fn chart(record: &Record) -> Option<LineChart> {
+fn interval_chart(record: &Record) -> Option<LineChart> {
     let goodput = |series: &&Series| series.metric == MetricId::Goodput;
     let all: Vec<&Series> = record.series.iter().filter(goodput).collect();
     let sums: Vec<&Series> = all.iter().copied().filter(|series| series.flow.is_none()).collect();
     let shown = if sums.is_empty() { all } else { sums };
     let shown = shown.iter().enumerate();
-    let mut curves: Vec<svg::Series> = shown
-        .map(|(style, series)| svg::Series::new(series_name(series), style, points(series)))
+    let mut curves: Vec<svg::ChartSeries> = shown
+        .map(|(style, series)| svg::ChartSeries::new(series_name(series), style, points(series)))
         .collect();
     let ends = curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0));
     let last = ends.reduce(f64::max)?;
     let highest = curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.1));
     let highest = highest.fold(0.0, f64::max);
     curves.extend(bounds(record, highest).into_iter().map(|(label, style, value)| {
-        svg::Series::new(label, style, vec![(0.0, value), (last, value)]).dashed()
+        svg::ChartSeries::new(label, style, vec![(0.0, value), (last, value)]).dashed()
     }));
     let seconds = number::significant(last, 3);
-    let x = Axis::linear("seconds since the start", number::short);
+    let x = Axis::linear("seconds since the start", number::short_count);
     Some(LineChart::new(
         "Goodput of each interval",
         format!("{} curves over {seconds} seconds", curves.len()),
-        [x, Axis::linear("goodput", number::rate)],
+        [x, Axis::linear("goodput", number::rate_with_unit)],
         curves,
     ))
 }

@@ -23,13 +23,13 @@ mod tcp_means;
 pub(crate) mod trace;
 mod udp;
 
-use linerate_core::record::{Caveat, Plan, Record, Status};
+use linerate_core::record::{Caveat, Plan, Record, RecordStatus};
 
 use crate::document::{Block, Document, Fact};
 use crate::headline::Headline;
 use crate::{compare, emulated, examination, number, words};
 
-pub use pings::table as table_of_pings;
+pub use pings::targets_document as table_of_pings;
 
 /// The document of any record.
 pub fn document(record: &Record) -> Document {
@@ -52,15 +52,15 @@ pub fn document(record: &Record) -> Document {
         }
     };
     let how = match record.status {
-        Status::Partial => "ended early",
-        Status::Interrupted => "interrupted",
-        Status::Ok | Status::Error => "failed",
+        RecordStatus::Partial => "ended early",
+        RecordStatus::Interrupted => "interrupted",
+        RecordStatus::Ok | RecordStatus::Error => "failed",
     };
     let tool = format!("{} {}", record.tool.name, record.tool.version);
     let name = record.name.as_ref().map_or_else(String::new, |name| format!(", named {name}"));
     let plan =
         linerate_core::tree::to_json_pretty(&record.plan).unwrap_or_else(|error| error.to_string());
-    let headline = Headline::of(record);
+    let headline = Headline::from_record(record);
     let (mut sections, mut metrics) = (kind.sections, kind.metrics);
     if let Some(section) = delay::section(record) {
         sections.push(section);
@@ -71,10 +71,10 @@ pub fn document(record: &Record) -> Document {
         metrics.extend(page_datagrams::METRICS);
     }
     Document {
-        sentence: headline.line(),
+        sentence: headline.summary_line(),
         headline: Some(headline),
-        brief: brief::of(record),
-        head: head(record, &tool).into_iter().chain(kind.head).collect(),
+        brief: brief::lines_under_headline(record),
+        head: head_blocks(record, &tool).into_iter().chain(kind.head).collect(),
         limits,
         notes,
         failure: record.failure.as_ref().map(|failure| (how, failure.to_string())),
@@ -87,16 +87,16 @@ pub fn document(record: &Record) -> Document {
 }
 
 /// Start, length, program, ends, emulated paths.
-fn head(record: &Record, tool: &str) -> [Block; 2] {
+fn head_blocks(record: &Record, tool: &str) -> [Block; 2] {
     let span = number::seconds(record.duration_ns as f64);
     let started = format!("started {}, took {span}, {tool}", record.started_at);
-    let ends = record.ends.iter().map(|end| (end, words::end(end)));
+    let ends = record.ends.iter().map(|end| (end, words::end_in_words(end)));
     let ends = ends.filter(|(_, about)| !about.is_empty());
     let ends = ends.map(|(end, about)| Fact::new(end.role.to_string(), 6, about));
     let first = record.ends.first();
     let calibration = first.and_then(|end| Some((end.calibration.as_ref()?, end.clock_tick_ns)));
     let calibration = calibration
         .map(|(found, tick_ns)| Fact::new("host", 6, words::calibration(found, tick_ns)));
-    let facts = ends.chain(calibration).chain(emulated::facts(&record.paths)).collect();
+    let facts = ends.chain(calibration).chain(emulated::path_facts(&record.paths)).collect();
     [Block::Lines(vec![started]), Block::Facts(facts)]
 }

@@ -3,7 +3,7 @@
 
 use linerate_core::record::{MetricId, PageDatagrams, ProbePhase, Record};
 
-use crate::document::{Block, Section, Table};
+use crate::document::{Block, ReportSection, ReportTable};
 use crate::number::{self, or_dash};
 use crate::words;
 
@@ -12,33 +12,36 @@ pub(super) const METRICS: [MetricId; 3] =
     [MetricId::DatagramLossRatio, MetricId::DatagramsReordered, MetricId::JitterRfc3550];
 
 /// None where there were none.
-pub(super) fn section(record: &Record) -> Option<Section> {
+pub(super) fn section(record: &Record) -> Option<ReportSection> {
     let all = &record.page_datagrams;
     if all.is_empty() {
         return None;
     }
-    Some(Section::close("datagrams of the page", [Block::Table(table(all))]))
+    Some(ReportSection::without_blank_line(
+        "datagrams of the page",
+        [Block::Table(counts_table(all))],
+    ))
 }
 
-fn table(all: &[PageDatagrams]) -> Table {
+fn counts_table(all: &[PageDatagrams]) -> ReportTable {
     let columns = ["datagrams", "sent", "lost", "loss", "out of order", "duplicates", "jitter ms"];
-    let rows = all.iter().map(|it| {
-        let phase = match it.phase {
+    let rows = all.iter().map(|datagrams| {
+        let phase = match datagrams.phase {
             ProbePhase::Idle => "at rest",
             ProbePhase::Down | ProbePhase::Up | ProbePhase::Both => "under load",
         };
-        let ratio = (it.sent > 0).then(|| it.lost as f64 / it.sent as f64);
+        let ratio = (datagrams.sent > 0).then(|| datagrams.lost as f64 / datagrams.sent as f64);
         [
-            format!("{}, {phase}", words::direction(it.direction)),
-            it.sent.to_string(),
-            it.lost.to_string(),
+            format!("{}, {phase}", words::direction(datagrams.direction)),
+            datagrams.sent.to_string(),
+            datagrams.lost.to_string(),
             or_dash(ratio, number::percent),
-            it.reordered.to_string(),
-            it.duplicates.to_string(),
-            or_dash(it.jitter_ns, |ns| number::ms_to_microsecond(ns as f64)),
+            datagrams.reordered.to_string(),
+            datagrams.duplicates.to_string(),
+            or_dash(datagrams.jitter_ns, |ns| number::ms_to_microsecond(ns as f64)),
         ]
     });
-    Table::new(columns).rows(rows).dropping(&[5, 1])
+    ReportTable::new(columns).with_rows(rows).dropping(&[5, 1])
 }
 
 #[cfg(test)]
@@ -52,7 +55,7 @@ mod tests {
     fn each_way_is_a_row_with_what_was_lost_of_what_left() {
         let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
         let (id, at) = (RecordId::from_parts(0, [0; 10]), WallTime::from_unix_nanos(0));
-        let mut record = Record::begin(id, tool, Plan::Tcp(TcpPlan::default()), at);
+        let mut record = Record::from_plan(id, tool, Plan::Tcp(TcpPlan::default()), at);
         assert!(section(&record).is_none(), "a test without a page has none");
         let (phase, direction) = (ProbePhase::Up, Direction::Up);
         let (sent, lost, duplicates, reordered) = (350, 7, 0, 3);

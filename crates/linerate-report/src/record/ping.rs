@@ -8,9 +8,9 @@ use linerate_core::record::{LostStretch, MetricId, PingMode, PingPlan, Record, S
 use linerate_core::time::decimals_of_ms;
 
 use super::by_size::BySize;
-use super::ping_split::{Split, value};
+use super::ping_split::{Split, value_for_payload};
 use super::{ping_plots, stamp};
-use crate::document::{Block, Document, Section, Table, Tile};
+use crate::document::{Block, Document, ReportSection, ReportTable, Tile};
 use crate::number::{self, or_dash};
 use crate::words;
 
@@ -43,11 +43,15 @@ pub(super) fn document(record: &Record, plan: &PingPlan) -> Document {
     let metrics = metrics.chain(stamped.iter().copied());
     let figures = ping_plots::figures(record, plan).into_iter().map(Block::Figure);
     let figures: Vec<Block> = figures.collect();
-    let figures = (!figures.is_empty()).then(|| Section::close("", figures).leading());
+    let figures =
+        (!figures.is_empty()).then(|| ReportSection::without_blank_line("", figures).leading());
     Document {
-        title: title(plan),
-        tiles: view.tiles(plan),
-        sections: figures.into_iter().chain([Section::close("", view.blocks(plan))]).collect(),
+        title: title_line(plan),
+        tiles: view.first_size_tiles(plan),
+        sections: figures
+            .into_iter()
+            .chain([ReportSection::without_blank_line("", view.blocks(plan))])
+            .collect(),
         metrics: metrics.collect(),
         ..Document::default()
     }
@@ -60,7 +64,7 @@ pub(super) fn has_rates(plan: &PingPlan) -> bool {
 }
 
 /// The one line that says what was asked.
-fn title(plan: &PingPlan) -> String {
+fn title_line(plan: &PingPlan) -> String {
     let sizes: Vec<String> = plan.sizes_bytes.iter().map(u32::to_string).collect();
     format!(
         "{} of {} by {}: {} bytes of payload, {}, {}",
@@ -82,8 +86,8 @@ fn title(plan: &PingPlan) -> String {
 
 /// Pings per second as the studies of 2000 compute them, from the stored row or the mean.
 fn from_average(record: &Record, size: u32) -> Option<f64> {
-    value(record, MetricId::PpsPaper, Stat::Value, size).or_else(|| {
-        let mean = value(record, MetricId::Rtt, Stat::Mean, size)?;
+    value_for_payload(record, MetricId::PpsPaper, Stat::Value, size).or_else(|| {
+        let mean = value_for_payload(record, MetricId::Rtt, Stat::Mean, size)?;
         (mean > 0.0).then(|| 1e9 / mean)
     })
 }
@@ -109,22 +113,23 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn value(&self, metric: MetricId, stat: Stat, size: u32) -> Option<f64> {
-        value(self.record, metric, stat, size)
+    fn value_at_size(&self, metric: MetricId, stat: Stat, size: u32) -> Option<f64> {
+        value_for_payload(self.record, metric, stat, size)
     }
 
-    fn ms(&self, ns: f64) -> String {
+    fn format_ms(&self, ns: f64) -> String {
         number::ms_exact(ns, self.decimals)
     }
 
-    fn count(&self, metric: MetricId, size: u32) -> String {
-        or_dash(self.value(metric, Stat::Value, size), whole)
+    fn format_count(&self, metric: MetricId, size: u32) -> String {
+        or_dash(self.value_at_size(metric, Stat::Value, size), whole_number)
     }
 
     /// The figures of the sizes that were measured, and what their digits are worth. Of one size a
     /// terminal has the lines that ping prints.
     fn blocks(&self, plan: &PingPlan) -> Vec<Block> {
-        let measured = |size: &u32| self.value(MetricId::Sent, Stat::Value, *size).is_some();
+        let measured =
+            |size: &u32| self.value_at_size(MetricId::Sent, Stat::Value, *size).is_some();
         let sizes: Vec<u32> = plan.sizes_bytes.iter().copied().filter(measured).collect();
         let mut blocks = match sizes.as_slice() {
             [] => return Vec::new(),
@@ -135,25 +140,26 @@ impl View<'_> {
                     self.percentiles(*size),
                     self.by_schedule(*size),
                     self.kernel(*size),
-                    self.split(*size),
-                    self.marks(*size),
+                    self.split_line(*size),
+                    self.marked_replies(*size),
                     outages(self.record, *size),
                 ];
                 let two_way = lines.into_iter().flatten();
-                let one_way = stamp::lines(self.record, *size, self.decimals);
+                let one_way = stamp::one_way_lines(self.record, *size, self.decimals);
                 let lines = Block::Lines(two_way.chain(one_way).collect());
-                vec![lines, Block::Table(self.table(&sizes).on_pages())]
+                vec![lines, Block::Table(self.sizes_table(&sizes).on_pages())]
             }
             sizes => {
                 let one_way = sizes.iter().flat_map(|size| {
-                    let lines = stamp::lines(self.record, *size, self.decimals);
+                    let lines = stamp::one_way_lines(self.record, *size, self.decimals);
                     lines.into_iter().map(move |line| format!("{size} bytes: {line}"))
                 });
                 let one_way: Vec<String> = one_way.collect();
-                let by_size = BySize::of(self.record, plan).map(|found| found.words());
+                let by_size =
+                    BySize::from_record(self.record, plan).map(|found| found.fit_in_words());
                 let lines: Vec<String> = by_size.into_iter().chain(one_way).collect();
                 let lines = (!lines.is_empty()).then_some(Block::Lines(lines));
-                [Block::Table(self.table(sizes))].into_iter().chain(lines).collect()
+                [Block::Table(self.sizes_table(sizes))].into_iter().chain(lines).collect()
             }
         };
         blocks.extend(step_ns(self.record).map(|step_ns| {
@@ -164,10 +170,12 @@ impl View<'_> {
     }
 
     /// The figures of the first size in large type.
-    fn tiles(&self, plan: &PingPlan) -> Vec<Tile> {
+    fn first_size_tiles(&self, plan: &PingPlan) -> Vec<Tile> {
         let Some(&size) = plan.sizes_bytes.first() else { return Vec::new() };
-        let value = |metric, stat| self.value(metric, stat, size);
-        let ms = |stat| or_dash(value(MetricId::Rtt, stat), |ns| format!("{} ms", number::ms(ns)));
+        let value = |metric, stat| self.value_at_size(metric, stat, size);
+        let ms = |stat| {
+            or_dash(value(MetricId::Rtt, stat), |ns| format!("{} ms", number::time_in_ms(ns)))
+        };
         let of = |what: &str| format!("{what}, {size} bytes");
         let (min, max) = (ms(Stat::Min), ms(Stat::Max));
         let mut tiles = vec![
@@ -185,8 +193,8 @@ impl View<'_> {
     }
 
     fn counts(&self, size: u32) -> String {
-        let count = |metric| self.count(metric, size);
-        let percent = |metric| self.value(metric, Stat::Value, size).map(percent);
+        let count = |metric| self.format_count(metric, size);
+        let percent = |metric| self.value_at_size(metric, Stat::Value, size).map(percent);
         let bound = percent(MetricId::LossRatioHigh)
             .map_or_else(String::new, |high| format!(" (95 %: at most {high} %)"));
         format!(
@@ -203,10 +211,10 @@ impl View<'_> {
     /// Values joined by slashes; `None` when none of them was measured.
     fn slashed(&self, metric: MetricId, stats: &[Stat], size: u32) -> Option<String> {
         let values: Vec<Option<f64>> =
-            stats.iter().map(|&stat| self.value(metric, stat, size)).collect();
+            stats.iter().map(|&stat| self.value_at_size(metric, stat, size)).collect();
         values.iter().any(Option::is_some).then(|| {
             let texts: Vec<String> =
-                values.into_iter().map(|value| or_dash(value, |ns| self.ms(ns))).collect();
+                values.into_iter().map(|value| or_dash(value, |ns| self.format_ms(ns))).collect();
             texts.join("/")
         })
     }
@@ -215,7 +223,7 @@ impl View<'_> {
     fn spread(&self, metric: MetricId, size: u32) -> Option<String> {
         let names = ["min", "avg", "max", "stddev"];
         let stats = [Stat::Min, Stat::Mean, Stat::Max, Stat::Stddev];
-        let count = if self.value(metric, Stat::Stddev, size).is_some() { 4 } else { 3 };
+        let count = if self.value_at_size(metric, Stat::Stddev, size).is_some() { 4 } else { 3 };
         let values = self.slashed(metric, &stats[..count], size)?;
         Some(format!("{} = {values} ms", names[..count].join("/")))
     }
@@ -223,11 +231,11 @@ impl View<'_> {
     fn round_trip(&self, size: u32) -> Option<String> {
         let mut line = format!("round-trip {}", self.spread(MetricId::Rtt, size)?);
         if self.rates {
-            if let Some(pps) = self.value(MetricId::Pps, Stat::Value, size) {
+            if let Some(pps) = self.value_at_size(MetricId::Pps, Stat::Value, size) {
                 let _ = write!(line, ", {pps:.0} pings/s");
             }
             if let Some(paper) = from_average(self.record, size) {
-                let _ = write!(line, " (1000/avg: {})", whole(paper.trunc()));
+                let _ = write!(line, " (1000/avg: {})", whole_number(paper.trunc()));
             }
         }
         Some(line)
@@ -244,15 +252,16 @@ impl View<'_> {
     }
 
     /// Replies that a queue marked.
-    fn marks(&self, size: u32) -> Option<String> {
-        let ratio = self.value(MetricId::CongestionMarked, Stat::Value, size)?;
+    fn marked_replies(&self, size: u32) -> Option<String> {
+        let ratio = self.value_at_size(MetricId::CongestionMarked, Stat::Value, size)?;
         Some(format!("{} % of the replies came marked by a queue (CE)", percent(ratio)))
     }
 
     fn percentiles_of(&self, metric: MetricId, size: u32) -> Option<String> {
-        let told: Vec<_> = PERCENTILES.iter().filter(|it| self.is_told(it.1, size)).collect();
-        let stats: Vec<Stat> = told.iter().map(|it| it.1).collect();
-        let names: Vec<&str> = told.iter().map(|it| it.0).collect();
+        let told: Vec<_> =
+            PERCENTILES.iter().filter(|percentile| self.is_told(percentile.1, size)).collect();
+        let stats: Vec<Stat> = told.iter().map(|percentile| percentile.1).collect();
+        let names: Vec<&str> = told.iter().map(|percentile| percentile.0).collect();
         let values = self.slashed(metric, &stats, size)?;
         Some(format!("{} = {values} ms", names.join("/")))
     }
@@ -260,8 +269,12 @@ impl View<'_> {
     /// True if there were answers enough for a percentile; with fewer it would equal the largest
     /// value.
     fn is_told(&self, stat: Stat, size: u32) -> bool {
-        let needed = PERCENTILES.iter().find(|it| it.1 == stat).map_or(0.0, |it| it.2);
-        self.value(MetricId::Received, Stat::Value, size).is_none_or(|count| count >= needed)
+        let needed = PERCENTILES
+            .iter()
+            .find(|percentile| percentile.1 == stat)
+            .map_or(0.0, |percentile| percentile.2);
+        self.value_at_size(MetricId::Received, Stat::Value, size)
+            .is_none_or(|count| count >= needed)
     }
 
     /// The kernel's own round trip.
@@ -270,32 +283,33 @@ impl View<'_> {
     }
 
     /// Where the mean round trip passed.
-    fn split(&self, size: u32) -> Option<String> {
-        let split = Split::of(self.record, size)?;
-        Some(format!("split {}", split.words(|ns| self.ms(ns))))
+    fn split_line(&self, size: u32) -> Option<String> {
+        let split = Split::from_record(self.record, size)?;
+        Some(format!("split {}", split.parts_with_shares(|ns| self.format_ms(ns))))
     }
 
     /// Sizes as columns.
-    fn table(&self, sizes: &[u32]) -> Table {
+    fn sizes_table(&self, sizes: &[u32]) -> ReportTable {
         let head = sizes.iter().map(u32::to_string);
-        let mut table = Table::new(std::iter::once("payload, bytes".to_owned()).chain(head));
+        let mut table = ReportTable::new(std::iter::once("payload, bytes".to_owned()).chain(head));
         for (name, metric, stat) in TIMES {
-            let told = |size| self.value(metric, stat, size).filter(|_| self.is_told(stat, size));
-            let cell = |size| told(size).map(|ns| self.ms(ns));
-            row(&mut table, name, sizes, cell);
+            let told =
+                |size| self.value_at_size(metric, stat, size).filter(|_| self.is_told(stat, size));
+            let cell = |size| told(size).map(|ns| self.format_ms(ns));
+            push_stat_row(&mut table, name, sizes, cell);
         }
         if self.rates {
-            let pps = |size| self.value(MetricId::Pps, Stat::Value, size).map(whole);
-            row(&mut table, "pings/s", sizes, pps);
-            let paper = |size| from_average(self.record, size).map(|pps| whole(pps.trunc()));
-            row(&mut table, "1000/avg", sizes, paper);
+            let pps = |size| self.value_at_size(MetricId::Pps, Stat::Value, size).map(whole_number);
+            push_stat_row(&mut table, "pings/s", sizes, pps);
+            let paper = |size| from_average(self.record, size).map(|pps| whole_number(pps.trunc()));
+            push_stat_row(&mut table, "1000/avg", sizes, paper);
         }
-        let of = |metric| move |size| self.value(metric, Stat::Value, size);
-        row(&mut table, "sent", sizes, |size| of(MetricId::Sent)(size).map(whole));
+        let of = |metric| move |size| self.value_at_size(metric, Stat::Value, size);
+        push_stat_row(&mut table, "sent", sizes, |size| of(MetricId::Sent)(size).map(whole_number));
         for (name, metric) in
             [("lost, %", MetricId::LossRatio), ("lost at most, %", MetricId::LossRatioHigh)]
         {
-            row(&mut table, name, sizes, |size| of(metric)(size).map(percent));
+            push_stat_row(&mut table, name, sizes, |size| of(metric)(size).map(percent));
         }
         for (name, metric) in [
             ("duplicates", MetricId::Duplicates),
@@ -303,7 +317,7 @@ impl View<'_> {
             ("late", MetricId::Late),
         ] {
             if sizes.iter().any(|&size| of(metric)(size).is_some_and(|count| count > 0.0)) {
-                row(&mut table, name, sizes, |size| of(metric)(size).map(whole));
+                push_stat_row(&mut table, name, sizes, |size| of(metric)(size).map(whole_number));
             }
         }
         table
@@ -315,9 +329,10 @@ const OUTAGES_TOLD: usize = 3;
 
 /// When nothing was answered, and for how long.
 pub(super) fn outages(record: &Record, size: u32) -> Option<String> {
-    let count = value(record, MetricId::Outages, Stat::Value, size).filter(|count| *count > 0.0)?;
-    let longest = value(record, MetricId::OutageMax, Stat::Value, size)?;
-    let here = record.outages.iter().filter(|it| it.payload_bytes == size);
+    let count = value_for_payload(record, MetricId::Outages, Stat::Value, size)
+        .filter(|count| *count > 0.0)?;
+    let longest = value_for_payload(record, MetricId::OutageMax, Stat::Value, size)?;
+    let here = record.outages.iter().filter(|stretch| stretch.payload_bytes == size);
     let of = |it: &LostStretch| {
         format!(
             "{} from {} on ({})",
@@ -359,15 +374,20 @@ const TIMES: [(&str, MetricId, Stat); 12] = [
 ];
 
 /// A row of the table; none when no size has a value.
-fn row(table: &mut Table, name: &str, sizes: &[u32], cell: impl Fn(u32) -> Option<String>) {
+fn push_stat_row(
+    table: &mut ReportTable,
+    name: &str,
+    sizes: &[u32],
+    cell: impl Fn(u32) -> Option<String>,
+) {
     let cells: Vec<Option<String>> = sizes.iter().map(|&size| cell(size)).collect();
     if cells.iter().any(Option::is_some) {
         let texts = cells.into_iter().map(|cell| or_dash(cell, |text| text));
-        table.row(std::iter::once(name.to_owned()).chain(texts));
+        table.add_measured_row(std::iter::once(name.to_owned()).chain(texts));
     }
 }
 
-fn whole(value: f64) -> String {
+fn whole_number(value: f64) -> String {
     format!("{value:.0}")
 }
 
@@ -379,7 +399,8 @@ fn percent(ratio: f64) -> String {
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        Caveat, CaveatCode, End, Meeting, MetWay, Plan, RecordId, StampPlan, Summary, Tool,
+        Caveat, CaveatCode, MeasurementEnd, MetWay, NatMeeting, Plan, RecordId, StampPlan, Summary,
+        Tool,
     };
     use linerate_core::time::WallTime;
 
@@ -395,16 +416,19 @@ mod tests {
         };
         let tool = Tool { name: "linerate".to_owned(), version: "0.1.0".to_owned() };
         let id = RecordId::from_parts(0, [0; 10]);
-        let mut record = Record::begin(id, tool, Plan::Ping(plan), WallTime::from_unix_nanos(0));
+        let mut record =
+            Record::from_plan(id, tool, Plan::Ping(plan), WallTime::from_unix_nanos(0));
         record.duration_ns = 67_000_000;
-        record.ends = vec![End { clock_tick_ns: Some(10.04), ..End::default() }];
+        record.ends =
+            vec![MeasurementEnd { clock_tick_ns: Some(10.04), ..MeasurementEnd::default() }];
         record
     }
 
-    fn fill(record: &mut Record, size: u32) {
-        let value = |metric, value| Summary::of(metric, Stat::Value, value).at_payload(size);
-        let rtt = |stat, ns| Summary::of(MetricId::Rtt, stat, ns).at_payload(size);
-        let kernel = |stat, ns| Summary::of(MetricId::RttKernel, stat, ns).at_payload(size);
+    fn add_summary_rows(record: &mut Record, size: u32) {
+        let value =
+            |metric, value| Summary::from_value(metric, Stat::Value, value).at_payload(size);
+        let rtt = |stat, ns| Summary::from_value(MetricId::Rtt, stat, ns).at_payload(size);
+        let kernel = |stat, ns| Summary::from_value(MetricId::RttKernel, stat, ns).at_payload(size);
         record.summary.extend([
             rtt(Stat::Min, 5_988.0),
             rtt(Stat::Mean, 6_412.0),
@@ -431,14 +455,14 @@ mod tests {
         ]);
     }
 
-    fn text(record: &Record) -> String {
+    fn report_text(record: &Record) -> String {
         crate::record::document(record).text(None)
     }
 
     #[test]
     fn one_size_reads_like_ping_with_the_clocks_digits() {
         let mut record = record(&[56], PingMode::Flood);
-        fill(&mut record, 56);
+        add_summary_rows(&mut record, 56);
         record.caveats.push(Caveat::new(CaveatCode::SameHost, "seen", "do"));
         let expected = "\
 RTT 0.00630 ms (median) to 192.0.2.1, 1 of 10000 lost \u{b7} 67 % of the program's RTT within this host \u{b7} good \u{b7} 00000000-0000
@@ -452,15 +476,17 @@ ping of 192.0.2.1 by ICMP echo: 56 bytes of payload, 10000 probes, flood (stop a
   the clock steps by 10 ns; no figure is printed finer
   note: seen; do
 ";
-        assert_eq!(text(&record), expected);
+        assert_eq!(report_text(&record), expected);
     }
 
     #[test]
     fn the_split_names_its_parts_in_the_order_of_travel_and_the_probes_it_lacks() {
         let mut record = record(&[56], PingMode::Flood);
-        fill(&mut record, 56);
+        add_summary_rows(&mut record, 56);
         let mut part = |metric, ns, n| {
-            record.summary.push(Summary::of(metric, Stat::Mean, ns).with_n(n).at_payload(56));
+            record
+                .summary
+                .push(Summary::from_value(metric, Stat::Mean, ns).with_n(n).at_payload(56));
         };
         part(MetricId::RttSend, 1_850.0, 9_000);
         part(MetricId::RttQueue, 410.0, 9_000);
@@ -470,14 +496,14 @@ ping of 192.0.2.1 by ICMP echo: 56 bytes of payload, 10000 probes, flood (stop a
         // 1850 + 410 + 2130 + 2022 = 6412.
         let line = "  split sending 0.00185 ms (29 %), own queue 0.00041 ms (6 %), path and peer \
                     0.00213 ms (33 %), waking up 0.00202 ms (32 %); of 9000 probes\n";
-        assert!(text(&record).contains(line), "{}", text(&record));
+        assert!(report_text(&record).contains(line), "{}", report_text(&record));
     }
 
     #[test]
     fn outages_are_told_with_their_times_and_marks_with_their_share() {
         let mut record = record(&[56], PingMode::Paced);
-        fill(&mut record, 56);
-        let value = |metric, value| Summary::of(metric, Stat::Value, value).at_payload(56);
+        add_summary_rows(&mut record, 56);
+        let value = |metric, value| Summary::from_value(metric, Stat::Value, value).at_payload(56);
         let outage = |s: u64, length_s: u64, probes_lost| LostStretch {
             payload_bytes: 56,
             start_ns: s * 1_000_000_000,
@@ -491,7 +517,7 @@ ping of 192.0.2.1 by ICMP echo: 56 bytes of payload, 10000 probes, flood (stop a
         let line = "  5 outages: 3.00 s from 12.0 s on (4 probes), \
                     2.00 s from 20.0 s on (2 probes), 2.00 s from 30.0 s on (2 probes), \
                     and more; the longest 90.0 s\n";
-        let text = text(&record);
+        let text = report_text(&record);
         assert!(text.contains(line), "{text}");
         assert!(text.contains("  25 % of the replies came marked by a queue (CE)\n"), "{text}");
     }
@@ -503,8 +529,8 @@ ping of 192.0.2.1 by ICMP echo: 56 bytes of payload, 10000 probes, flood (stop a
                 [(PingMode::Paced, false), (PingMode::Flood, true), (PingMode::Window(4), true)]
             {
                 let mut record = record(sizes, mode);
-                sizes.iter().for_each(|&size| fill(&mut record, size));
-                let text = text(&record);
+                sizes.iter().for_each(|&size| add_summary_rows(&mut record, size));
+                let text = report_text(&record);
                 assert_eq!(text.contains("pings/s"), told, "{text}");
                 assert_eq!(text.contains("1000/avg"), told, "{text}");
             }
@@ -514,12 +540,13 @@ ping of 192.0.2.1 by ICMP echo: 56 bytes of payload, 10000 probes, flood (stop a
     #[test]
     fn several_sizes_are_columns_and_rows_without_values_are_left_out() {
         let mut record = record(&[56, 1500, 9000], PingMode::Flood);
-        fill(&mut record, 56);
-        fill(&mut record, 1500);
+        add_summary_rows(&mut record, 56);
+        add_summary_rows(&mut record, 1500);
         record.summary.retain(|row| row.metric != MetricId::RttKernel);
-        record.summary.push(Summary::of(MetricId::Sent, Stat::Value, 3.0).at_payload(9000));
-        let text = text(&record);
-        let has = |line: &str| assert!(text.lines().any(|it| it == line), "no {line:?} in {text}");
+        record.summary.push(Summary::from_value(MetricId::Sent, Stat::Value, 3.0).at_payload(9000));
+        let text = report_text(&record);
+        let has =
+            |line: &str| assert!(text.lines().any(|other| other == line), "no {line:?} in {text}");
         has("  payload, bytes        56     1500  9000");
         has("  min, ms          0.00599  0.00599     \u{2014}");
         has("  1000/avg          155957   155957     \u{2014}");
@@ -534,21 +561,23 @@ ping of 192.0.2.1 by ICMP echo: 56 bytes of payload, 10000 probes, flood (stop a
     #[test]
     fn one_answer_has_no_deviation_and_none_has_no_times() {
         let mut record = record(&[56], PingMode::Paced);
-        fill(&mut record, 56);
+        add_summary_rows(&mut record, 56);
         record.summary.retain(|row| row.stat != Stat::Stddev);
-        assert!(text(&record).contains("round-trip min/avg/max = 0.00599/0.00641/0.08321 ms\n"));
+        assert!(
+            report_text(&record).contains("round-trip min/avg/max = 0.00599/0.00641/0.08321 ms\n")
+        );
         record.summary.retain(|row| row.stat == Stat::Value);
-        assert!(!text(&record).contains("round-trip"));
+        assert!(!report_text(&record).contains("round-trip"));
         record.summary.clear();
-        assert!(!text(&record).contains("sent"), "{}", text(&record));
+        assert!(!report_text(&record).contains("sent"), "{}", report_text(&record));
     }
 
     #[test]
     fn no_figure_is_finer_than_a_coarse_clock() {
         let mut record = record(&[56], PingMode::Flood);
-        fill(&mut record, 56);
+        add_summary_rows(&mut record, 56);
         record.ends[0].clock_tick_ns = Some(1_000.0);
-        let text = text(&record);
+        let text = report_text(&record);
         assert!(text.contains("min/avg/max/stddev = 0.006/0.006/0.083/0.002 ms"), "{text}");
         assert!(text.starts_with("RTT 0.006 ms (median) to 192.0.2.1"), "{text}");
     }
@@ -557,13 +586,13 @@ ping of 192.0.2.1 by ICMP echo: 56 bytes of payload, 10000 probes, flood (stop a
     fn a_way_between_two_hosts_behind_nat_is_named() {
         let text_by = |way| {
             let mut record = record(&[56], PingMode::Flood);
-            fill(&mut record, 56);
+            add_summary_rows(&mut record, 56);
             let at = "198.51.100.7:5210".parse().expect("an address");
-            let met = Some(Meeting { at, way, local_port: 40_000 });
+            let met = Some(NatMeeting { at, way, local_port: 40_000 });
             if let Plan::Ping(plan) = &mut record.plan {
                 plan.stamp = Some(StampPlan { authenticated: false, reply_dscp: None, met });
             }
-            text(&record)
+            report_text(&record)
         };
         let hole = text_by(MetWay::Hole);
         assert!(
@@ -578,9 +607,9 @@ ping of 192.0.2.1 by ICMP echo: 56 bytes of payload, 10000 probes, flood (stop a
     #[test]
     fn what_was_not_counted_is_not_0() {
         let mut record = record(&[56], PingMode::Paced);
-        record.summary.push(Summary::of(MetricId::Sent, Stat::Value, 2.0).at_payload(56));
+        record.summary.push(Summary::from_value(MetricId::Sent, Stat::Value, 2.0).at_payload(56));
         let line = "  2 sent, \u{2014} answered, \u{2014} % lost, \u{2014} duplicates, \
                     \u{2014} reordered, \u{2014} late\n";
-        assert!(text(&record).contains(line), "{}", text(&record));
+        assert!(report_text(&record).contains(line), "{}", report_text(&record));
     }
 }

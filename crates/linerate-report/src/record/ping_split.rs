@@ -5,7 +5,12 @@ use linerate_core::record::{MetricId, Record, Stat};
 use crate::words;
 
 /// A value for one payload; a record of one size may leave the payload out of its rows.
-pub(super) fn value(record: &Record, metric: MetricId, stat: Stat, size: u32) -> Option<f64> {
+pub(super) fn value_for_payload(
+    record: &Record,
+    metric: MetricId,
+    stat: Stat,
+    size: u32,
+) -> Option<f64> {
     record.value_at(metric, stat, size).or_else(|| {
         let mut rows = record.summary.iter();
         rows.find(|row| row.metric == metric && row.stat == stat && row.payload_bytes.is_none())
@@ -29,8 +34,8 @@ pub(super) struct Split {
 }
 
 impl Split {
-    pub(super) fn of(record: &Record, size: u32) -> Option<Self> {
-        let mean = |metric| value(record, metric, Stat::Mean, size);
+    pub(super) fn from_record(record: &Record, size: u32) -> Option<Self> {
+        let mean = |metric| value_for_payload(record, metric, Stat::Mean, size);
         let counted = |metric| {
             let mut rows = record.summary.iter().filter(|row| row.metric == metric);
             let here = |payload: Option<u32>| payload.is_none_or(|payload| payload == size);
@@ -47,7 +52,7 @@ impl Split {
     }
 
     /// The parts in the order of travel, with their times in ns.
-    pub(super) fn parts(&self) -> &[(&'static str, f64)] {
+    pub(super) fn timed_parts(&self) -> &[(&'static str, f64)] {
         &self.parts
     }
 
@@ -57,7 +62,7 @@ impl Split {
     }
 
     /// Each part with its share of all.
-    pub(super) fn words(&self, ms: impl Fn(f64) -> String) -> String {
+    pub(super) fn parts_with_shares(&self, ms: impl Fn(f64) -> String) -> String {
         let all: f64 = self.parts.iter().map(|(_, ns)| ns).sum();
         let part = |(name, ns): &(&str, f64)| {
             format!("{name} {} ms ({:.0} %)", ms(*ns), 100.0 * ns / all.max(f64::MIN_POSITIVE))

@@ -3,8 +3,8 @@
 use linerate_core::record::{MetricId, PingPlan, Plan, Record, Stat};
 use linerate_core::time::decimals_of_ms;
 
-use super::ping_split::value;
-use crate::document::{Align, Block, Document, Section, Table};
+use super::ping_split::value_for_payload;
+use crate::document::{Align, Block, Document, ReportSection, ReportTable};
 use crate::number::{self, or_dash};
 
 /// The times of a row.
@@ -18,7 +18,7 @@ const TIMES: [(&str, Stat); 6] = [
 ];
 
 /// A row a target, of several sizes one for each of them; what was not measured is a dash.
-pub fn table(records: &[Record]) -> Document {
+pub fn targets_document(records: &[Record]) -> Document {
     let pings = records.iter().filter_map(|record| match &record.plan {
         Plan::Ping(plan) => Some((record, plan)),
         _ => None,
@@ -29,11 +29,11 @@ pub fn table(records: &[Record]) -> Document {
     columns.extend(has_sizes.then_some(("bytes", Align::Right)));
     columns.extend([("sent", Align::Right), ("lost %", Align::Right)]);
     columns.extend(TIMES.iter().map(|(name, _)| (*name, Align::Right)));
-    let mut table = Table::of(columns);
+    let mut table = ReportTable::from_columns(columns);
     for (record, plan) in pings {
         let step = record.ends.first().and_then(|end| end.clock_tick_ns).unwrap_or(1.0);
         for &size in &plan.sizes_bytes {
-            let of = |metric, stat| value(record, metric, stat, size);
+            let of = |metric, stat| value_for_payload(record, metric, stat, size);
             let mut row = vec![plan.host.clone()];
             row.extend(has_sizes.then(|| size.to_string()));
             let sent = of(MetricId::Sent, Stat::Value);
@@ -42,10 +42,10 @@ pub fn table(records: &[Record]) -> Document {
             row.push(or_dash(lost, |ratio| number::significant(100.0 * ratio, 2)));
             let ms = |ns| number::ms_of_clock(ns, decimals_of_ms(step));
             row.extend(TIMES.iter().map(|(_, stat)| or_dash(of(MetricId::Rtt, *stat), ms)));
-            table.row(row);
+            table.add_measured_row(row);
         }
     }
-    let sections = vec![Section::close("", [Block::Table(table)])];
+    let sections = vec![ReportSection::without_blank_line("", [Block::Table(table)])];
     Document { sections, ..Document::default() }
 }
 
@@ -60,8 +60,8 @@ mod tests {
         let plan = PingPlan { host: host.to_owned(), ..PingPlan::default() };
         let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
         let (id, at) = (RecordId::from_parts(0, [0; 10]), WallTime::from_unix_nanos(0));
-        let mut record = Record::begin(id, tool, Plan::Ping(plan), at);
-        let row = |&(metric, stat, value)| Summary::of(metric, stat, value).at_payload(56);
+        let mut record = Record::from_plan(id, tool, Plan::Ping(plan), at);
+        let row = |&(metric, stat, value)| Summary::from_value(metric, stat, value).at_payload(56);
         record.summary = rows.iter().map(row).collect();
         record
     }
@@ -75,7 +75,8 @@ mod tests {
             (MetricId::Rtt, Stat::P50, 2e6),
         ];
         let silent = [(MetricId::Sent, Stat::Value, 8.0), (MetricId::LossRatio, Stat::Value, 1.0)];
-        let text = table(&[record("near", &answered), record("far", &silent)]).text(None);
+        let text =
+            targets_document(&[record("near", &answered), record("far", &silent)]).text(None);
         let rows: Vec<Vec<&str>> =
             text.lines().map(|line| line.split_whitespace().collect()).collect();
         let dash = number::NONE;

@@ -2,24 +2,24 @@
 //! rates over time.
 
 use linerate_core::record::{
-    CapacitySearch, Layer, Record, SearchDelay, SearchPlan, SubInterval, UdpPlan, UdpTest,
+    CapacitySearch, HeaderLayer, Record, SearchDelay, SearchPlan, SubInterval, UdpPlan, UdpTest,
 };
 
 use super::datagrams;
-use crate::document::{Block, Figure, Section, Table};
+use crate::document::{Block, ReportFigure, ReportSection, ReportTable};
 use crate::number::{self, or_dash};
-use crate::svg::{Axis, LineChart, Series};
+use crate::svg::{Axis, ChartSeries, LineChart};
 use crate::words;
 
 /// More sub-intervals than this are left to the JSON.
 const ROWS_MAX: usize = 30;
 
 /// The one line that says what was asked.
-pub(super) fn title(plan: &UdpPlan, search: &SearchPlan) -> String {
+pub(super) fn title_line(plan: &UdpPlan, search: &SearchPlan) -> String {
     let size =
         plan.test.size_bytes.map_or_else(|| "usual size".to_owned(), |b| format!("{b} bytes"));
     let most = search.rate_max.map_or_else(String::new, |most| {
-        format!(", at most {} offered", number::rate(most.bits_per_sec() as f64))
+        format!(", at most {} offered", number::rate_with_unit(most.bits_per_sec() as f64))
     });
     format!(
         "UDP capacity search with {} port {}: {}, {} in sub-intervals of {}, datagrams of {size}\
@@ -33,72 +33,73 @@ pub(super) fn title(plan: &UdpPlan, search: &SearchPlan) -> String {
 }
 
 /// The rates over time, before all else on a page.
-pub(super) fn figure(record: &Record, found: &CapacitySearch) -> Section {
-    let figure = Figure::of("The search", "", chart(record, found).svg());
-    Section::close("", [Block::Figure(figure)]).leading()
+pub(super) fn figure(record: &Record, found: &CapacitySearch) -> ReportSection {
+    let figure = ReportFigure::from_panel("The search", "", rates_chart(record, found).svg());
+    ReportSection::without_blank_line("", [Block::Figure(figure)]).leading()
 }
 
 /// A row a sub-interval; of too many a terminal has their number.
 pub(super) fn blocks(found: &CapacitySearch) -> Vec<Block> {
     match found.sub_intervals.len() {
-        0..=ROWS_MAX => vec![Block::Table(table(found))],
+        0..=ROWS_MAX => vec![Block::Table(sub_interval_table(found))],
         more => {
             let line = format!("{more} sub-intervals, one by one in the JSON");
-            vec![Block::Lines(vec![line]), Block::Table(table(found).on_pages())]
+            vec![Block::Lines(vec![line]), Block::Table(sub_interval_table(found).on_pages())]
         }
     }
 }
 
 /// Result, losses and ways of travel of the search's direction.
-pub(super) fn lines(record: &Record, found: &CapacitySearch) -> Vec<String> {
+pub(super) fn result_lines(record: &Record, found: &CapacitySearch) -> Vec<String> {
     let direction = found.direction;
     let lines = [result(found), course(record, found), datagrams::losses(record, direction)];
     lines.into_iter().chain([datagrams::travel(record, direction)]).flatten().collect()
 }
 
 /// One row per sub-interval.
-fn table(found: &CapacitySearch) -> Table {
-    let table = Table::by(
+fn sub_interval_table(found: &CapacitySearch) -> ReportTable {
+    let table = ReportTable::from_rows(
         &found.sub_intervals,
         &[
             ("sub-interval", &|row| {
                 let best = if found.best == Some(row.span.index) { " *" } else { "" };
-                format!("{}{best}", when(row))
+                format!("{}{best}", span_in_seconds(row))
             }),
             ("IP packets", &|row| number::measured_rate(row.ip_bps)),
             ("offered", &|row| or_dash(row.offered_bps, number::measured_rate)),
             ("loss", &|row| or_dash(row.loss_ratio, number::percent)),
             ("reordered", &|row| row.span.reordered.to_string()),
-            ("delay above least ms", &|row| range(row.span.delay_min_ns, row.span.delay_max_ns)),
-            ("round trip ms", &|row| range(row.rtt_min_ns, row.rtt_max_ns)),
+            ("delay above least ms", &|row| ms_range(row.span.delay_min_ns, row.span.delay_max_ns)),
+            ("round trip ms", &|row| ms_range(row.rtt_min_ns, row.rtt_max_ns)),
         ],
     );
     table.dropping(&[4, 6, 2])
 }
 
-fn when(row: &SubInterval) -> String {
+fn span_in_seconds(row: &SubInterval) -> String {
     let at = |ns: u64| format!("{:.2}", ns as f64 / 1e9);
     format!("{}-{} s", at(row.span.start_ns()), at(row.span.end_ns()))
 }
 
-fn range(least: Option<u64>, most: Option<u64>) -> String {
+fn ms_range(least: Option<u64>, most: Option<u64>) -> String {
     or_dash(least.zip(most), |(least, most)| {
-        format!("{}-{}", number::ms(least as f64), number::ms(most as f64))
+        format!("{}-{}", number::time_in_ms(least as f64), number::time_in_ms(most as f64))
     })
 }
 
 /// The result with what RFC 9097 wants beside it: loss, delay range and round trip of the same
 /// sub-interval.
 fn result(found: &CapacitySearch) -> Option<String> {
-    let best = found.best()?;
-    let range_ms = or_dash(best.delay_range_ns(), |ns| format!("{} ms", number::ms(ns as f64)));
+    let best = found.best_interval()?;
+    let range_ms =
+        or_dash(best.delay_range_ns(), |ns| format!("{} ms", number::time_in_ms(ns as f64)));
     Some(format!(
         "maximum IP capacity {} (*): packets of {} bytes, loss {}, range of one-way delay \
          {range_ms}, round trip {} ms",
-        number::rate(best.ip_bps),
+        number::rate_with_unit(best.ip_bps),
         found.packet_bytes,
         or_dash(best.loss_ratio, number::percent),
-        range(best.rtt_min_ns, best.rtt_max_ns),
+        ms_range(best.rtt_min_ns, best.rtt_max_ns),
     ))
 }
 
@@ -124,12 +125,12 @@ fn course(record: &Record, found: &CapacitySearch) -> Option<String> {
     let noun = if statuses == 1 { "status" } else { "statuses" };
     Some(format!(
         "{statuses} {noun}, {missed} missing{delay}; {congested}; at the end {} was offered",
-        number::rate(last.offered_bps as f64)
+        number::rate_with_unit(last.offered_bps as f64)
     ))
 }
 
 /// What was offered and what arrived over time, below the ceiling.
-fn chart(record: &Record, found: &CapacitySearch) -> LineChart {
+fn rates_chart(record: &Record, found: &CapacitySearch) -> LineChart {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let offered =
         found.trials.iter().map(|trial| (seconds(trial.t_ns), trial.offered_bps as f64)).collect();
@@ -141,19 +142,21 @@ fn chart(record: &Record, found: &CapacitySearch) -> LineChart {
         })
         .collect();
     let last = arrived.last().map_or(1.0, |point| point.0);
-    let ceiling = record.ceiling_of(found.direction).filter(|it| it.layer == Layer::Ip);
-    let ceiling = ceiling.and_then(|it| it.value).map(|value| vec![(0.0, value), (last, value)]);
+    let ceiling =
+        record.ceiling_of(found.direction).filter(|ceiling| ceiling.layer == HeaderLayer::Ip);
+    let ceiling =
+        ceiling.and_then(|ceiling| ceiling.value).map(|value| vec![(0.0, value), (last, value)]);
     let mut series = vec![
-        Series::new("offered", 1, offered).steps(),
-        Series::new("arrived, by sub-interval", 0, arrived),
+        ChartSeries::new("offered", 1, offered).in_steps(),
+        ChartSeries::new("arrived, by sub-interval", 0, arrived),
     ];
-    series.extend(ceiling.map(|points| Series::new("ceiling", 5, points).dashed()));
+    series.extend(ceiling.map(|points| ChartSeries::new("ceiling", 5, points).dashed()));
     let (statuses, rows) = (found.trials.len(), found.sub_intervals.len());
-    let x = Axis::linear("seconds since the start", number::short);
+    let x = Axis::linear("seconds since the start", number::short_count);
     LineChart::new(
         "Rate of IP packets, offered and arrived",
         format!("{statuses} statuses and {rows} sub-intervals"),
-        [x, Axis::linear("IP packets", number::rate)],
+        [x, Axis::linear("IP packets", number::rate_with_unit)],
         series,
     )
 }
@@ -171,7 +174,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn row(index: u32, received: u64, lost: i64) -> SubInterval {
+    fn sub_interval(index: u32, received: u64, lost: i64) -> SubInterval {
         let span = SearchSpan {
             index,
             length_ns: 1000 * MS,
@@ -222,13 +225,13 @@ mod tests {
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         let id = RecordId::from_parts(0, [0; 10]);
         let at = WallTime::from_unix_nanos(0);
-        let mut record = Record::begin(id, tool, Plan::Udp(plan), at);
-        let value = Summary::of(MetricId::IpCapacity, Stat::Value, 48e6);
+        let mut record = Record::from_plan(id, tool, Plan::Udp(plan), at);
+        let value = Summary::from_value(MetricId::IpCapacity, Stat::Value, 48e6);
         record.summary = vec![value.in_direction(Direction::Up)];
         record.search = Some(CapacitySearch {
             direction: Direction::Up,
             packet_bytes: 1500,
-            sub_intervals: vec![row(0, 3000, 0), row(1, 4000, 1000)],
+            sub_intervals: vec![sub_interval(0, 3000, 0), sub_interval(1, 4000, 1000)],
             best: Some(1),
             confirmed_ns: Some(951 * MS),
             trials: vec![trial(2, SearchStep::Fast, 50), trial(1, SearchStep::Back, 951)],
@@ -274,7 +277,7 @@ mod tests {
         let text = crate::record::document(&record).text(None);
         assert!(text.starts_with("no sub-interval was measured with b \u{b7} "), "{text}");
         let found = record.search.as_mut().expect("a search");
-        found.sub_intervals = (0..31).map(|index| row(index, 1, 0)).collect();
+        found.sub_intervals = (0..31).map(|index| sub_interval(index, 1, 0)).collect();
         let text = crate::record::document(&record).text(None);
         assert!(text.contains("  31 sub-intervals, one by one in the JSON\n"), "{text}");
     }
@@ -282,7 +285,7 @@ mod tests {
     #[test]
     fn the_chart_has_what_was_offered_and_what_arrived() {
         let record = record();
-        let chart = chart(&record, record.search.as_ref().expect("a search"));
+        let chart = rates_chart(&record, record.search.as_ref().expect("a search"));
         let points: Vec<&[(f64, f64)]> =
             chart.series.iter().map(|series| series.points.as_slice()).collect();
         let arrived = [(0.0, 36e6), (1.0, 36e6), (1.0, 48e6), (2.0, 48e6)];

@@ -2,7 +2,7 @@
 
 use linerate_core::record::{Direction, MetricId, Record, SimulatePlan, Stat};
 
-use crate::document::{Block, Document, Figure, Section, Tile};
+use crate::document::{Block, Document, ReportFigure, ReportSection, Tile};
 use crate::number::{self, or_dash};
 use crate::{ceiling, simulate, words};
 
@@ -22,27 +22,30 @@ const METRICS: &[MetricId] = &[
 /// What was simulated and what came of it.
 pub(super) fn document(record: &Record, plan: &SimulatePlan) -> Document {
     let charts = simulate::charts(record, plan).into_iter().map(|(_, chart)| chart);
-    let drawn = charts.filter(|it| it.series.iter().any(|series| !series.points.is_empty()));
+    let drawn = charts.filter(|chart| chart.series.iter().any(|series| !series.points.is_empty()));
     let panels = drawn.map(|chart| (String::new(), chart.svg())).collect();
     let title = "Over virtual time".to_owned();
-    let figure = Block::Figure(Figure { title, caption: String::new(), panels });
-    let mut blocks = simulate::parts(&simulate::report(record, plan)).concat();
+    let figure = Block::Figure(ReportFigure { title, caption: String::new(), panels });
+    let mut blocks = simulate::report_parts(&simulate::report(record, plan)).concat();
     let measured = ceiling::measured(record, Direction::Up);
-    let bounds = record.ceiling.iter().flat_map(|found| ceiling::lines(found, measured));
+    let bounds = record.ceiling.iter().flat_map(|found| ceiling::remark_lines(found, measured));
     blocks.push(Block::Remarks(bounds.collect()));
     Document {
-        title: self::title(plan),
-        tiles: tiles(record),
-        sections: vec![Section::close("", [figure]).leading(), Section::close("", blocks)],
+        title: self::title_line(plan),
+        tiles: model_tiles(record),
+        sections: vec![
+            ReportSection::without_blank_line("", [figure]).leading(),
+            ReportSection::without_blank_line("", blocks),
+        ],
         metrics: METRICS.to_vec(),
         ..Document::default()
     }
 }
 
-fn tiles(record: &Record) -> Vec<Tile> {
-    let value = |metric| record.value(metric, Stat::Value, Some(Direction::Up));
-    let goodput = or_dash(value(MetricId::Goodput), number::rate);
-    let bound = ceiling::brief(record.ceiling_of(Direction::Up));
+fn model_tiles(record: &Record) -> Vec<Tile> {
+    let value = |metric| record.summary_value(metric, Stat::Value, Some(Direction::Up));
+    let goodput = or_dash(value(MetricId::Goodput), number::rate_with_unit);
+    let bound = ceiling::brief_share(record.ceiling_of(Direction::Up));
     let span = value(MetricId::Transfer).or_else(|| value(MetricId::Span));
     let whole = |metric| or_dash(value(metric), |count| format!("{count:.0}"));
     let (events, timeouts) = (whole(MetricId::LossEvents), whole(MetricId::Timeouts));
@@ -58,14 +61,14 @@ fn tiles(record: &Record) -> Vec<Tile> {
 }
 
 /// The one line that says what was asked.
-fn title(plan: &SimulatePlan) -> String {
+fn title_line(plan: &SimulatePlan) -> String {
     format!(
         "TCP simulated in virtual time over {}: {}, {}, {} with {}, seed {}",
         plan.place.as_deref().unwrap_or("a path"),
         words::counted(plan.streams.into(), "stream"),
         words::finish(plan.finish),
-        plan.model().congestion_control.name(),
+        plan.tcp_model().congestion_control.name(),
         plan.tcp.recovery.name(),
-        plan.seed(),
+        plan.random_seed(),
     )
 }

@@ -7,7 +7,7 @@ use linerate_core::record::{
 use linerate_core::time::WallTime;
 
 use crate::number;
-use crate::one_way::{clocks_of, label, one_way};
+use crate::one_way::{clock_label, clocks_of, one_way};
 
 /// The metrics that a page defines beside those of every ping.
 pub(super) const METRICS: &[MetricId] = &[
@@ -21,13 +21,13 @@ pub(super) const METRICS: &[MetricId] = &[
 ];
 
 /// The lines of one size, with times in ms of so many decimals.
-pub(super) fn lines(record: &Record, size: u32, decimals: usize) -> Vec<String> {
+pub(super) fn one_way_lines(record: &Record, size: u32, decimals: usize) -> Vec<String> {
     let Some(clocks) = clocks_of(record, size) else { return Vec::new() };
-    let view = View { record, size, decimals };
+    let view = StampView { record, size, decimals };
     let each = [(Direction::Up, "there"), (Direction::Down, "back ")];
     let directions = each.into_iter().filter_map(|(way, name)| view.direction(way, name, clocks));
     let told = [view.clocks(clocks)].into_iter().chain(changes(&clocks.changes));
-    view.path().into_iter().chain(directions).chain(told).collect()
+    view.path_times().into_iter().chain(directions).chain(told).collect()
 }
 
 /// Changes that get a line of their own.
@@ -58,19 +58,19 @@ fn change(change: &DelayChange) -> String {
             ways.into_iter().flatten().collect::<Vec<_>>().join(" and ")
         }
     };
-    let at = WallTime::from_unix_nanos(change.at_unix_ns.into()).text("%H:%M:%S UTC");
+    let at = WallTime::from_unix_nanos(change.at_unix_ns.into()).format_utc("%H:%M:%S UTC");
     let when = if change.cause == ChangeCause::Path { "since" } else { "at" };
     format!("{when} {} (probe {}) {what}", at.unwrap_or_default(), change.probe)
 }
 
-struct View<'a> {
+struct StampView<'a> {
     record: &'a Record,
     size: u32,
     decimals: usize,
 }
 
-impl View<'_> {
-    fn ms(&self, ns: f64) -> String {
+impl StampView<'_> {
+    fn format_ms(&self, ns: f64) -> String {
         number::ms_exact(ns, self.decimals)
     }
 
@@ -78,11 +78,11 @@ impl View<'_> {
     fn slashed(&self, metric: MetricId, stats: &[Stat], way: Option<Direction>) -> Option<String> {
         let value = |stat: &Stat| one_way(self.record, (metric, *stat), way, self.size);
         let texts: Option<Vec<String>> =
-            stats.iter().map(|stat| value(stat).map(|ns| self.ms(ns))).collect();
+            stats.iter().map(|stat| value(stat).map(|ns| self.format_ms(ns))).collect();
         texts.map(|texts| texts.join("/"))
     }
 
-    fn path(&self) -> Option<String> {
+    fn path_times(&self) -> Option<String> {
         const STATS: [Stat; 4] = [Stat::Min, Stat::Mean, Stat::Max, Stat::Stddev];
         let of = |metric| {
             let all = self.slashed(metric, &STATS, None);
@@ -92,7 +92,7 @@ impl View<'_> {
         };
         let residence = one_way(self.record, (MetricId::Residence, Stat::Mean), None, self.size);
         let residence = residence.map_or_else(String::new, |ns| {
-            format!("; the reflector took {} ms on average", self.ms(ns))
+            format!("; the reflector took {} ms on average", self.format_ms(ns))
         });
         Some(format!("path {}{residence}", of(MetricId::RttPath)?))
     }
@@ -101,7 +101,7 @@ impl View<'_> {
         let value = |metric, stat| one_way(self.record, (metric, stat), Some(way), self.size);
         let mut parts = Vec::new();
         let median = value(MetricId::OneWayDelay, Stat::P50);
-        if median.is_some_and(|ns| clocks.knows(ns)) {
+        if median.is_some_and(|ns| clocks.resolves_delay(ns)) {
             let stats = [Stat::Min, Stat::P50, Stat::P99, Stat::Max];
             let delay = self.slashed(MetricId::OneWayDelay, &stats, Some(way))?;
             parts.push(format!("min/median/99 %/max = {delay} ms"));
@@ -111,7 +111,8 @@ impl View<'_> {
             (MetricId::Ipdv, Stat::P50, "neighbours differ by"),
             (MetricId::JitterRfc3550, Stat::Value, "jitter"),
         ] {
-            parts.extend(value(metric, stat).map(|ns| format!("{words} {} ms", self.ms(ns))));
+            parts
+                .extend(value(metric, stat).map(|ns| format!("{words} {} ms", self.format_ms(ns))));
         }
         let lost = value(MetricId::LossOneWay, Stat::Value);
         parts.extend(lost.map(|ratio| format!("{} lost", number::percent(ratio))));
@@ -119,7 +120,7 @@ impl View<'_> {
     }
 
     fn clocks(&self, clocks: &ClockAgreement) -> String {
-        let mut parts = vec![format!("clocks {}", label(clocks, self.decimals))];
+        let mut parts = vec![format!("clocks {}", clock_label(clocks, self.decimals))];
         if let Some(drift) = clocks.drift_ns_per_s {
             parts.push(format!("drift of {:.2} ppm taken out", drift / 1e3));
         }
@@ -128,7 +129,7 @@ impl View<'_> {
         }
         if clocks.claim_refuted {
             let claimed = clocks.claimed_error_ns.unwrap_or(0) as f64;
-            parts.push(format!("clock claim refuted: ±{} ms was claimed", self.ms(claimed)));
+            parts.push(format!("clock claim refuted: ±{} ms was claimed", self.format_ms(claimed)));
         }
         parts.push(
             match (clocks.kernel_stamps, clocks.follow_up) {

@@ -1,8 +1,8 @@
 //! The table of a direction's streams, which TCP and UDP share.
 
-use linerate_core::record::{Direction, Flow, FlowEnd, Record, Side};
+use linerate_core::record::{Direction, Flow, FlowEnd, FlowSide, Record};
 
-use crate::document::{RowKind, Table};
+use crate::document::{ReportTable, RowKind};
 
 /// Of more streams than this a terminal shows the sum, and the extremes where there are some.
 pub(super) const STREAMS_MAX: usize = 16;
@@ -11,7 +11,10 @@ pub(super) const STREAMS_MAX: usize = 16;
 pub(super) type Column<'a> = (&'a str, &'a dyn Fn(&Flow) -> String, String);
 
 /// The flows of a direction.
-pub(super) fn flows(record: &Record, direction: Direction) -> impl Iterator<Item = &Flow> + Clone {
+pub(super) fn flows_in_direction(
+    record: &Record,
+    direction: Direction,
+) -> impl Iterator<Item = &Flow> + Clone {
     record.flows.iter().filter(move |flow| flow.direction == direction)
 }
 
@@ -21,10 +24,10 @@ pub(super) fn measured_bps(end: &FlowEnd) -> Option<f64> {
 }
 
 /// Processor time of an end's data threads over their span: of all of them together, in cores.
-pub(super) fn cores(record: &Record, direction: Direction, side: Side) -> Option<f64> {
-    let ends = flows(record, direction).map(|flow| match side {
-        Side::Sender => flow.sender.as_ref(),
-        Side::Receiver => flow.receiver.as_ref(),
+pub(super) fn cpu_cores(record: &Record, direction: Direction, side: FlowSide) -> Option<f64> {
+    let ends = flows_in_direction(record, direction).map(|flow| match side {
+        FlowSide::Sender => flow.sender.as_ref(),
+        FlowSide::Receiver => flow.receiver.as_ref(),
     });
     let shares = ends.map(|end| {
         let end = end.filter(|end| end.span_ns > 0)?;
@@ -35,19 +38,24 @@ pub(super) fn cores(record: &Record, direction: Direction, side: Side) -> Option
 }
 
 /// A row a stream, those streams once more that are named, and the sum of several.
-pub(super) fn table(flows: &[&Flow], named: &[(&str, &Flow)], columns: &[Column<'_>]) -> Table {
+pub(super) fn flows_table(
+    flows: &[&Flow],
+    named: &[(&str, &Flow)],
+    columns: &[Column<'_>],
+) -> ReportTable {
     let many = flows.len() > STREAMS_MAX;
     let kind = if many { RowKind::OneOfMany } else { RowKind::Measured };
-    let cells = |flow: &Flow| columns.iter().map(|it| (it.1)(flow)).collect::<Vec<String>>();
-    let mut table = Table::new(columns.iter().map(|it| it.0));
+    let cells =
+        |flow: &Flow| columns.iter().map(|column| (column.1)(flow)).collect::<Vec<String>>();
+    let mut table = ReportTable::new(columns.iter().map(|column| column.0));
     flows.iter().for_each(|flow| table.push(kind, cells(flow)));
     for (name, flow) in named {
         let mut row = cells(flow);
         row[0] = format!("{name} ({})", row[0]);
-        table.row(row);
+        table.add_measured_row(row);
     }
     if flows.len() != 1 {
-        table.row(columns.iter().map(|it| it.2.as_str()));
+        table.add_measured_row(columns.iter().map(|column| column.2.as_str()));
     }
     table
 }

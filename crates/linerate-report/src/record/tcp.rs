@@ -2,13 +2,13 @@
 //! and ceiling, and the goodput over time.
 
 use linerate_core::record::{
-    Asked, Direction, Flow, FlowEnd, MetricId, Plan, Record, Side, Stat, TcpPlan,
+    Asked, Direction, Flow, FlowEnd, FlowSide, MetricId, Plan, Record, Stat, TcpPlan,
 };
 
 use super::goodput;
-use super::streams::{self, Column, STREAMS_MAX, flows, measured_bps};
-use super::tcp_means::means;
-use crate::document::{Block, Document, Section, Table, Tile};
+use super::streams::{self, Column, STREAMS_MAX, flows_in_direction, measured_bps};
+use super::tcp_means::direction_lines;
+use crate::document::{Block, Document, ReportSection, ReportTable, Tile};
 use crate::number::{self, NONE, or_dash};
 use crate::{ceiling, words};
 
@@ -25,35 +25,35 @@ const METRICS: &[MetricId] = &[
 
 /// The figures of the test.
 pub(super) fn document(record: &Record, plan: &TcpPlan) -> Document {
-    let mut sections: Vec<Section> = goodput::figure(record).into_iter().collect();
+    let mut sections: Vec<ReportSection> = goodput::figure(record).into_iter().collect();
     for &direction in words::each_direction(plan.test.directions) {
-        let mut remarks = means(record, plan, direction);
+        let mut remarks = direction_lines(record, plan, direction);
         remarks.extend(sent_back(record, direction));
         remarks.extend(ceilings(record, direction));
         let processors = Block::Lines(vec![processors(record, direction)]);
-        let table = Block::Table(table(record, direction));
+        let table = Block::Table(streams_table(record, direction));
         let blocks = [table, processors, Block::Remarks(remarks)];
-        sections.push(Section::close(words::direction(direction), blocks));
+        sections.push(ReportSection::without_blank_line(words::direction(direction), blocks));
     }
     let background = background(record, plan).map(|line| [Block::Text(line)]);
-    sections.extend(background.map(|blocks| Section::close("", blocks)));
+    sections.extend(background.map(|blocks| ReportSection::without_blank_line("", blocks)));
     Document {
-        title: title(plan),
-        tiles: tiles(record, plan),
+        title: title_line(plan),
+        tiles: result_tiles(record, plan),
         sections,
         metrics: METRICS.to_vec(),
         ..Document::default()
     }
 }
 
-fn tiles(record: &Record, plan: &TcpPlan) -> Vec<Tile> {
+fn result_tiles(record: &Record, plan: &TcpPlan) -> Vec<Tile> {
     let goodput = |direction| {
-        let goodput = record.value(MetricId::Goodput, Stat::Value, Some(direction));
+        let goodput = record.summary_value(MetricId::Goodput, Stat::Value, Some(direction));
         let way = format!("payload, {}", words::direction(direction));
-        let ceiling = ceiling::brief(record.ceiling_of(direction));
-        Tile::new(or_dash(goodput, number::rate), way, ceiling)
+        let ceiling = ceiling::brief_share(record.ceiling_of(direction));
+        Tile::new(or_dash(goodput, number::rate_with_unit), way, ceiling)
     };
-    let retransmits = record.value(MetricId::Retransmits, Stat::Value, None);
+    let retransmits = record.summary_value(MetricId::Retransmits, Stat::Value, None);
     let retransmits = or_dash(retransmits, |n| format!("{n:.0}"));
     let ways = words::each_direction(plan.test.directions).iter();
     let goodputs = ways.map(|&direction| goodput(direction));
@@ -63,8 +63,8 @@ fn tiles(record: &Record, plan: &TcpPlan) -> Vec<Tile> {
 /// Segments that the receiver sent back, in all and for each data segment; `None` where its kernel
 /// does not count them.
 fn sent_back(record: &Record, direction: Direction) -> Option<String> {
-    let segments = whole(record, MetricId::ReturnSegments, direction)?;
-    let ratio = whole(record, MetricId::ReturnRatio, direction)
+    let segments = direction_value(record, MetricId::ReturnSegments, direction)?;
+    let ratio = direction_value(record, MetricId::ReturnRatio, direction)
         .map(|ratio| format!(", {} per data segment", number::significant(ratio, 3)));
     let segments = words::counted(segments as u64, "segment");
     Some(format!("return traffic: {segments}{}", ratio.unwrap_or_default()))
@@ -73,17 +73,19 @@ fn sent_back(record: &Record, direction: Direction) -> Option<String> {
 /// The flow against the test's direction, in one line; none without one.
 fn background(record: &Record, plan: &TcpPlan) -> Option<String> {
     let flow = record.background.as_ref()?;
-    let rate = or_dash(whole(record, MetricId::Background, flow.direction), number::rate);
-    let asked = plan
-        .test
-        .background
-        .map(|rate| format!(" of {} asked for", number::rate(rate.bits_per_sec() as f64)));
+    let rate = or_dash(
+        direction_value(record, MetricId::Background, flow.direction),
+        number::rate_with_unit,
+    );
+    let asked = plan.test.background.map(|rate| {
+        format!(" of {} asked for", number::rate_with_unit(rate.bits_per_sec() as f64))
+    });
     let way = words::direction(flow.direction);
     Some(format!("background, {way}: {rate}{}", asked.unwrap_or_default()))
 }
 
 /// The one line that says what was asked.
-fn title(plan: &TcpPlan) -> String {
+fn title_line(plan: &TcpPlan) -> String {
     let via = plan.server.via.map_or_else(String::new, |via| format!(" via {via}"));
     let mut text = format!(
         "TCP with {} port {}{via}: {}, {}, {}, writes of {}",
@@ -95,15 +97,15 @@ fn title(plan: &TcpPlan) -> String {
         number::memory(plan.test.buffer_bytes.into()),
     );
     if let Some(pace) = plan.test.pace {
-        let pace = number::rate(pace.bits_per_sec() as f64);
+        let pace = number::rate_with_unit(pace.bits_per_sec() as f64);
         text.push_str(&format!(", paced at {pace} a stream"));
     }
     text
 }
 
 /// One row per stream, the slowest and the fastest of many, and the sum of several.
-fn table(record: &Record, direction: Direction) -> Table {
-    let flows: Vec<&Flow> = flows(record, direction).collect();
+fn streams_table(record: &Record, direction: Direction) -> ReportTable {
+    let flows: Vec<&Flow> = flows_in_direction(record, direction).collect();
     let mut named = Vec::new();
     let mut sum = "sum".to_owned();
     if flows.len() > STREAMS_MAX {
@@ -114,7 +116,7 @@ fn table(record: &Record, direction: Direction) -> Table {
         named.extend(rates.first().map(|(_, flow)| ("slowest", *flow)));
         named.extend(rates.last().map(|(_, flow)| ("fastest", *flow)));
     }
-    let all = |metric| whole(record, metric, direction);
+    let all = |metric| direction_value(record, metric, direction);
     let bytes = all(MetricId::Bytes).map(|bytes| bytes as u64).or_else(|| {
         let each = flows.iter().map(|flow| Some(flow.receiver.as_ref()?.bytes_measured));
         each.collect::<Option<Vec<u64>>>().filter(|all| !all.is_empty()).map(|b| b.iter().sum())
@@ -157,7 +159,7 @@ fn table(record: &Record, direction: Direction) -> Table {
         ("window asked/set/advertised", &windows, none()),
         ("cc asked/got", &congestion_control, none()),
     ];
-    streams::table(&flows, &named, &columns).dropping(&[7, 5, 6, 1])
+    streams::flows_table(&flows, &named, &columns).dropping(&[7, 5, 6, 1])
 }
 
 /// A stream's goodput: its summary row, or its count over its span.
@@ -180,9 +182,9 @@ fn flow_value(record: &Record, flow: &Flow, metric: MetricId) -> Option<f64> {
 
 /// The row of a metric about a whole direction; how an engine sums streams up is the metric's
 /// business, so any of these statistics will do.
-fn whole(record: &Record, metric: MetricId, direction: Direction) -> Option<f64> {
+fn direction_value(record: &Record, metric: MetricId, direction: Direction) -> Option<f64> {
     let stats = [Stat::Value, Stat::Mean, Stat::Max];
-    stats.into_iter().find_map(|stat| record.value(metric, stat, Some(direction)))
+    stats.into_iter().find_map(|stat| record.summary_value(metric, stat, Some(direction)))
 }
 
 /// The receiver's window: SO_RCVBUF asked and set, and the most that it advertised.
@@ -214,12 +216,12 @@ fn congestion_control(flow: &Flow) -> String {
 
 /// Processor time of both ends for one direction, in one line.
 pub(super) fn processors(record: &Record, direction: Direction) -> String {
-    let value = |metric| whole(record, metric, direction);
-    let several = flows(record, direction).count() > 1;
+    let value = |metric| direction_value(record, metric, direction);
+    let several = flows_in_direction(record, direction).count() > 1;
     let end = |side, cost, share| {
         let cost = or_dash(value(cost), |s| format!("{} s/GB", number::significant(s, 3)));
-        let all = streams::cores(record, direction, side).map(number::share);
-        let busiest = value(share).map(number::share);
+        let all = streams::cpu_cores(record, direction, side).map(number::whole_percent);
+        let busiest = value(share).map(number::whole_percent);
         let share = match (all, busiest) {
             (Some(all), Some(busiest)) if several => {
                 format!(" ({all} of a core, busiest thread {busiest})")
@@ -233,8 +235,8 @@ pub(super) fn processors(record: &Record, direction: Direction) -> String {
     };
     format!(
         "CPU: sender {}, receiver {}",
-        end(Side::Sender, MetricId::CpuSender, MetricId::CpuShareSender),
-        end(Side::Receiver, MetricId::CpuReceiver, MetricId::CpuShareReceiver),
+        end(FlowSide::Sender, MetricId::CpuSender, MetricId::CpuShareSender),
+        end(FlowSide::Receiver, MetricId::CpuReceiver, MetricId::CpuShareReceiver),
     )
 }
 
@@ -242,7 +244,7 @@ pub(super) fn processors(record: &Record, direction: Direction) -> String {
 pub(super) fn ceilings(record: &Record, direction: Direction) -> Vec<String> {
     let measured = ceiling::measured(record, direction);
     let found = record.ceiling_of(direction);
-    found.map(|found| ceiling::lines(found, measured)).unwrap_or_default()
+    found.map(|found| ceiling::remark_lines(found, measured)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -261,7 +263,7 @@ mod tests {
         };
         let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
         let id = RecordId::from_parts(0, [0; 10]);
-        Record::begin(id, tool, Plan::Tcp(plan), WallTime::from_unix_nanos(0))
+        Record::from_plan(id, tool, Plan::Tcp(plan), WallTime::from_unix_nanos(0))
     }
 
     #[test]
@@ -269,7 +271,8 @@ mod tests {
         let mut record = record();
         let text = crate::record::document(&record).text(None);
         assert!(!text.contains("return traffic") && !text.contains("background"), "{text}");
-        let row = |metric, value, way| Summary::of(metric, Stat::Value, value).in_direction(way);
+        let row =
+            |metric, value, way| Summary::from_value(metric, Stat::Value, value).in_direction(way);
         record.summary = vec![
             row(MetricId::ReturnSegments, 1234.0, Direction::Up),
             row(MetricId::ReturnRatio, 0.517, Direction::Up),

@@ -6,18 +6,22 @@ use linerate_core::record::{
     Contents, Direction, Flow, FlowEnd, MultipathTcp, Record, TcpPlan, Trial,
 };
 
-use super::streams::flows;
+use super::streams::flows_in_direction;
 use crate::{number, words};
 
 /// The lines of one direction, without the indentation.
-pub(super) fn means(record: &Record, plan: &TcpPlan, direction: Direction) -> Vec<String> {
-    let flows: Vec<&Flow> = flows(record, direction).collect();
+pub(super) fn direction_lines(
+    record: &Record,
+    plan: &TcpPlan,
+    direction: Direction,
+) -> Vec<String> {
+    let flows: Vec<&Flow> = flows_in_direction(record, direction).collect();
     let senders: Vec<&FlowEnd> = flows.iter().filter_map(|flow| flow.sender.as_ref()).collect();
     let receivers: Vec<&FlowEnd> = flows.iter().filter_map(|flow| flow.receiver.as_ref()).collect();
     let mut lines = Vec::new();
     let ends: Vec<String> = [("sender", &senders), ("receiver", &receivers)]
         .into_iter()
-        .filter_map(|(name, ends)| Some(format!("{name} {}", end(ends)?)))
+        .filter_map(|(name, ends)| Some(format!("{name} {}", end_summary(ends)?)))
         .collect();
     if !ends.is_empty() {
         lines.push(format!("calls: {}", ends.join("; ")));
@@ -31,7 +35,7 @@ pub(super) fn means(record: &Record, plan: &TcpPlan, direction: Direction) -> Ve
 }
 
 /// The calls of an end, what became of the bytes, and its processors.
-fn end(ends: &[&FlowEnd]) -> Option<String> {
+fn end_summary(ends: &[&FlowEnd]) -> Option<String> {
     let calls: BTreeSet<&str> =
         ends.iter().map(|end| end.technique.as_str()).filter(|call| !call.is_empty()).collect();
     if calls.is_empty() {
@@ -72,7 +76,7 @@ fn chosen(record: &Record, plan: &TcpPlan) -> Option<String> {
     };
     let named = |trial: &Trial| {
         let means = &trial.means;
-        let rate = trial.goodput_bps.map_or_else(|| "failed".to_owned(), number::rate);
+        let rate = trial.goodput_bps.map_or_else(|| "failed".to_owned(), number::rate_with_unit);
         let (send, receive) = (means.send_with, means.receive_with);
         format!("{send} to {receive} on {}, {rate}", means.placement())
     };
@@ -142,7 +146,7 @@ mod tests {
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         let plan = Plan::Tcp(TcpPlan::default());
         let id = RecordId::from_parts(0, [0; 10]);
-        let mut record = Record::begin(id, tool, plan, WallTime::from_unix_nanos(0));
+        let mut record = Record::from_plan(id, tool, plan, WallTime::from_unix_nanos(0));
         record.flows = vec![Flow {
             flow: 0,
             direction: Direction::Up,
@@ -168,7 +172,7 @@ mod tests {
     fn calls_copies_and_cpus_are_one_line() {
         let sender = end_of("write", Contents::Copied, &[1, 0]);
         let receiver = end_of("read, low-water mark", Contents::Copied, &[1]);
-        let lines = means(&record(sender, receiver), &TcpPlan::default(), Direction::Up);
+        let lines = direction_lines(&record(sender, receiver), &TcpPlan::default(), Direction::Up);
         let line = "calls: sender write (copied) on CPUs 0 1; receiver read, low-water mark \
                     (copied) on CPU 1";
         assert_eq!(lines, [line]);
@@ -199,7 +203,7 @@ mod tests {
         record.trials =
             vec![trial(Means::default(), Some(40e9), false), trial(best, Some(90e9), true)];
         let plan = TcpPlan { fast: true, ..TcpPlan::default() };
-        let lines = means(&record, &plan, Direction::Up);
+        let lines = direction_lines(&record, &plan, Direction::Up);
         let expected = [
             "calls: sender vmsplice (not copied) on CPU 0, pinned; receiver trunc (not copied) \
              on CPU 0, pinned",
@@ -208,7 +212,7 @@ mod tests {
         ];
         assert_eq!(lines, expected);
         record.trials.clear();
-        let lines = means(&record, &plan, Direction::Up);
+        let lines = direction_lines(&record, &plan, Direction::Up);
         assert!(lines[1].contains("without trials"), "{lines:?}");
     }
 
@@ -224,7 +228,8 @@ mod tests {
         let verified = Verified { bytes: 5000, wrong_bytes: 2, first_wrong_offset: Some(7) };
         let receiver =
             FlowEnd { verified: Some(verified), mptcp, ..end_of("read", Contents::Checked, &[]) };
-        let lines = means(&record(sender, receiver.clone()), &TcpPlan::default(), Direction::Up);
+        let lines =
+            direction_lines(&record(sender, receiver.clone()), &TcpPlan::default(), Direction::Up);
         assert_eq!(lines[1], "contents: 2 of 5.000 kB WRONG, the first at offset 7 of stream 0");
         assert!(lines[2].starts_with("MSG_ZEROCOPY: 12 sends completed, 12 of them copied"));
         assert_eq!(lines[3], "Multipath TCP: in use, 2 subflows a stream at most");
@@ -232,8 +237,11 @@ mod tests {
         let reason = Some("it is off".to_owned());
         let mptcp = Some(MultipathTcp { reason, ..MultipathTcp::default() });
         let receiver = FlowEnd { verified, mptcp, ..receiver };
-        let lines =
-            means(&record(FlowEnd::default(), receiver), &TcpPlan::default(), Direction::Up);
+        let lines = direction_lines(
+            &record(FlowEnd::default(), receiver),
+            &TcpPlan::default(),
+            Direction::Up,
+        );
         assert_eq!(lines[1], "contents: 5.000 kB checked, all bytes correct");
         assert_eq!(lines[2], "Multipath TCP: not in use, it is off");
     }

@@ -1,14 +1,15 @@
 //! A trace: a row for each hop, with all routers where flows part, and what follows of it.
 
 use linerate_core::record::{
-    Direction, Finding, Hop, HopNode, MetricId, Record, Trace, TracePhase, TracePlan, TraceProbes,
+    Direction, Finding, Hop, HopNode, MetricId, Record, TracePhase, TracePlan, TraceProbes,
+    TraceResult,
 };
 use linerate_core::stats::median;
 use linerate_core::trace::round_trips;
 
-use crate::document::{Align, Block, Document, Fact, Figure, Section, Table};
+use crate::document::{Align, Block, Document, Fact, ReportFigure, ReportSection, ReportTable};
 use crate::number::{self, or_dash};
-use crate::svg::{Axis, LineChart, Series};
+use crate::svg::{Axis, ChartSeries, LineChart};
 use crate::words::{counted, listed};
 
 /// Columns of the labels.
@@ -18,19 +19,19 @@ const LABEL: usize = 8;
 const HOP_TICKS: u8 = 16;
 
 /// The blocks that stand under the headline in the brief report.
-pub(super) fn brief(record: &Record) -> Vec<Block> {
+pub(super) fn brief_blocks(record: &Record) -> Vec<Block> {
     record.trace.iter().flat_map(|trace| blocks(trace)).collect()
 }
 
 /// Hops and what follows, and the same of the way back where the target traced it.
-fn blocks(trace: &Trace) -> Vec<Block> {
-    let mut blocks = vec![Block::Table(table(trace)), Block::Facts(facts(trace))];
+fn blocks(trace: &TraceResult) -> Vec<Block> {
+    let mut blocks = vec![Block::Table(hop_table(trace)), Block::Facts(finding_facts(trace))];
     if let Some(back) = &trace.back {
         let found = if back.reached { "" } else { ", which does not arrive here" };
         let hops = counted(back.hops.len() as u64, "hop");
         blocks.push(Block::Text(format!("The way back, as the target traced it: {hops}{found}")));
-        blocks.push(Block::Table(table(back)));
-        let facts: Vec<Fact> = facts(back);
+        blocks.push(Block::Table(hop_table(back)));
+        let facts: Vec<Fact> = finding_facts(back);
         if !facts.is_empty() {
             blocks.push(Block::Facts(facts));
         }
@@ -42,9 +43,9 @@ fn blocks(trace: &Trace) -> Vec<Block> {
 pub(super) fn document(record: &Record, plan: &TracePlan) -> Document {
     let sections = record.trace.iter().map(|trace| {
         let caption = "Median round trip to each hop that answers.";
-        let figure = Figure::of("Round trip by hop", caption, chart(trace).svg());
+        let figure = ReportFigure::from_panel("Round trip by hop", caption, rtt_chart(trace).svg());
         let figure = (trace.hops.len() > 1).then_some(Block::Figure(figure));
-        Section::apart("Hops", blocks(trace).into_iter().chain(figure))
+        ReportSection::after_blank_line("Hops", blocks(trace).into_iter().chain(figure))
     });
     let probes = match plan.probes {
         TraceProbes::Udp => format!("UDP to port {}, each flow from a port of its own", plan.port),
@@ -112,7 +113,12 @@ pub(crate) fn sentence(finding: &Finding) -> String {
             format!("DSCP {from} becomes {to} {}", between(*after, *at))
         }
         Finding::Ecn { after, at, from, to } => {
-            format!("ECN {} becomes {} {}", ecn(*from), ecn(*to), between(*after, *at))
+            format!(
+                "ECN {} becomes {} {}",
+                ecn_field_name(*from),
+                ecn_field_name(*to),
+                between(*after, *at)
+            )
         }
         Finding::Translated { after, at } => {
             format!("addresses or ports are changed {}", between(*after, *at))
@@ -159,7 +165,7 @@ fn queue_place(after: u8, at: u8, direction: Direction) -> String {
 }
 
 /// Names of RFC 3168 §5.
-const fn ecn(field: u8) -> &'static str {
+const fn ecn_field_name(field: u8) -> &'static str {
     match field {
         0 => "not-ECT",
         1 => "ECT(1)",
@@ -168,7 +174,7 @@ const fn ecn(field: u8) -> &'static str {
     }
 }
 
-fn table(trace: &Trace) -> Table {
+fn hop_table(trace: &TraceResult) -> ReportTable {
     let loaded = has_load(trace);
     let ms = number::ms_to_microsecond;
     let mut columns = vec![
@@ -179,7 +185,7 @@ fn table(trace: &Trace) -> Table {
     ];
     columns.push(if loaded { ("loaded ms", Align::Right) } else { ("adds ms", Align::Right) });
     columns.push(("", Align::Left));
-    let mut table = Table::of(columns);
+    let mut table = ReportTable::from_columns(columns);
     for hop in &trace.hops {
         let typical = |phase| median(&round_trips(&hop.samples, phase));
         let last = match loaded {
@@ -191,39 +197,44 @@ fn table(trace: &Trace) -> Table {
         let mut nodes = hop.nodes.iter().enumerate();
         let first = nodes.next().map_or_else(|| "*".to_owned(), |(_, node)| name(hop, 0, node));
         let remark = remark(hop, hop.nodes.first());
-        table.row([hop.ttl.to_string(), first, answers(hop), rtt, last, remark]);
+        table.add_measured_row([hop.ttl.to_string(), first, answers(hop), rtt, last, remark]);
         for (index, node) in nodes {
             let blank = String::new;
             let row = [blank(), name(hop, index, node), blank(), blank(), blank()];
-            table.row(row.into_iter().chain([self::remark(hop, Some(node))]));
+            table.add_measured_row(row.into_iter().chain([self::remark(hop, Some(node))]));
         }
     }
     table
 }
 
 /// Round trips by hop, without load and under it.
-fn chart(trace: &Trace) -> LineChart {
+fn rtt_chart(trace: &TraceResult) -> LineChart {
     let of = |phase| {
         let median_of = |hop: &Hop| median(&round_trips(&hop.samples, phase));
         let points = trace.hops.iter().filter_map(|hop| Some((hop, median_of(hop)?)));
         points.map(|(hop, ns)| (f64::from(hop.ttl), ns / 1e6)).collect::<Vec<_>>()
     };
-    let mut series = vec![Series::new("at rest", 0, of(TracePhase::Idle))];
+    let mut series = vec![ChartSeries::new("at rest", 0, of(TracePhase::Idle))];
     if has_load(trace) {
-        series.push(Series::new("under load", 1, of(TracePhase::Loaded)));
+        series.push(ChartSeries::new("under load", 1, of(TracePhase::Loaded)));
     }
     let y = Axis::linear("round trip, ms", number::short_time);
-    LineChart::new("Median to each hop", "Median round trip to each hop.", [hops(trace), y], series)
+    LineChart::new(
+        "Median to each hop",
+        "Median round trip to each hop.",
+        [hop_axis(trace), y],
+        series,
+    )
 }
 
 /// One tick a hop, of many every second, fifth or tenth.
-fn hops(trace: &Trace) -> Axis {
+fn hop_axis(trace: &TraceResult) -> Axis {
     let last = trace.hops.iter().map(|hop| hop.ttl).max().unwrap_or(1).max(1);
     let step = [1, 2, 5].into_iter().find(|step| last / step <= HOP_TICKS).unwrap_or(10);
     let ticks = (1..=last).filter(|hop| *hop == 1 || hop % step == 0);
     let ticks = ticks.map(|hop| (f64::from(hop), hop.to_string())).collect();
     let domain = Some((1.0, f64::from(last)));
-    Axis { ticks, domain, ..Axis::linear("hop", number::short) }
+    Axis { ticks, domain, ..Axis::linear("hop", number::short_count) }
 }
 
 /// A router's address, with the shape of a diamond where flows part.
@@ -239,8 +250,8 @@ fn name(hop: &Hop, index: usize, node: &HopNode) -> String {
 
 /// Answers among probes of the rounds without load.
 fn answers(hop: &Hop) -> String {
-    let rounds = hop.samples.iter().filter(|it| it.phase == TracePhase::Idle);
-    let answered = rounds.clone().filter(|it| it.rtt_ns.is_some()).count();
+    let rounds = hop.samples.iter().filter(|sample| sample.phase == TracePhase::Idle);
+    let answered = rounds.clone().filter(|sample| sample.rtt_ns.is_some()).count();
     format!("{answered}/{}", rounds.count())
 }
 
@@ -252,18 +263,18 @@ fn remark(hop: &Hop, node: Option<&HopNode>) -> String {
         parts.push(counted(node.flows.len() as u64, "flow"));
     }
     if !node.labels.is_empty() {
-        let labels = node.labels.iter().map(|it| it.label.to_string());
+        let labels = node.labels.iter().map(|label| label.label.to_string());
         parts.push(format!("MPLS {}", listed(&labels.collect::<Vec<_>>())));
     }
     parts.join(", ")
 }
 
-fn has_load(trace: &Trace) -> bool {
+fn has_load(trace: &TraceResult) -> bool {
     let mut samples = trace.hops.iter().flat_map(|hop| &hop.samples);
-    samples.any(|it| it.phase == TracePhase::Loaded)
+    samples.any(|sample| sample.phase == TracePhase::Loaded)
 }
 
-fn facts(trace: &Trace) -> Vec<Fact> {
+fn finding_facts(trace: &TraceResult) -> Vec<Fact> {
     let fact = |label: &'static str, text: String| Fact::new(label, LABEL, text);
     let mut facts = Vec::new();
     for finding in &trace.findings {
@@ -278,7 +289,7 @@ fn facts(trace: &Trace) -> Vec<Fact> {
             Finding::RateLimited { .. } => continue,
         };
         facts.push(fact(label, sentence(finding)));
-        facts.extend(ports_of(trace, finding).map(|text| fact(label, text).inner()));
+        facts.extend(ports_of(trace, finding).map(|text| fact(label, text).indented()));
     }
     facts.extend(limited(trace).map(|text| fact("limits", text)));
     let goes = trace.mtu_bytes.filter(|_| trace.size_limits.is_empty());
@@ -296,7 +307,7 @@ fn facts(trace: &Trace) -> Vec<Fact> {
 }
 
 /// The ports that the flows of a loss leave from, by which it can be seen again.
-fn ports_of(trace: &Trace, finding: &Finding) -> Option<String> {
+fn ports_of(trace: &TraceResult, finding: &Finding) -> Option<String> {
     let Finding::FlowLoss { flows, .. } = finding else { return None };
     let port = |flow: &u16| trace.flow_ports.get(usize::from(*flow));
     let ports: Vec<String> = flows.iter().filter_map(port).map(u16::to_string).collect();
@@ -304,7 +315,7 @@ fn ports_of(trace: &Trace, finding: &Finding) -> Option<String> {
 }
 
 /// Routers that limit their answers, in one line: those alike together.
-fn limited(trace: &Trace) -> Option<String> {
+fn limited(trace: &TraceResult) -> Option<String> {
     let all: Vec<&Finding> = trace
         .findings
         .iter()
@@ -366,13 +377,13 @@ mod tests {
     use super::*;
     use crate::headline::Headline;
 
-    fn node(address: &str, flows: u16, label: Option<u32>) -> HopNode {
+    fn hop_node(address: &str, flows: u16, label: Option<u32>) -> HopNode {
         let labels = label.map(|label| MplsLabel { label, traffic_class: 0, ttl: 1 });
         let labels = labels.into_iter().collect();
         HopNode { address: address.to_owned(), flows: (0..flows).collect(), labels }
     }
 
-    fn hop(ttl: u8, nodes: Vec<HopNode>) -> Hop {
+    fn sample_hop(ttl: u8, nodes: Vec<HopNode>) -> Hop {
         let sample = |at_ns| HopSample {
             at_ns,
             rtt_ns: Some(1_000_000 * u64::from(ttl)),
@@ -387,20 +398,26 @@ mod tests {
         let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
         let id = RecordId::from_parts(0, [0; 10]);
         let at = WallTime::from_unix_nanos(0);
-        let mut record = Record::begin(id, tool, Plan::Trace(plan), at);
-        let row = |metric, stat, value| Summary::of(metric, stat, value);
+        let mut record = Record::from_plan(id, tool, Plan::Trace(plan), at);
+        let row = |metric, stat, value| Summary::from_value(metric, stat, value);
         record.summary = vec![
             row(MetricId::Rtt, Stat::P50, 3e6),
             row(MetricId::Sent, Stat::Value, 4.0),
             row(MetricId::Received, Stat::Value, 4.0),
         ];
         let mut hops = vec![
-            hop(1, vec![node("10.0.1.1", 6, None)]),
-            hop(2, vec![node("10.0.2.1", 5, Some(16)), node("10.0.2.2", 6, None)]),
-            hop(3, vec![node("10.0.3.1", 1, None)]),
+            sample_hop(1, vec![hop_node("10.0.1.1", 6, None)]),
+            sample_hop(2, vec![hop_node("10.0.2.1", 5, Some(16)), hop_node("10.0.2.2", 6, None)]),
+            sample_hop(3, vec![hop_node("10.0.3.1", 1, None)]),
         ];
         hops[2].is_end = true;
-        let trace = Trace { reached: true, hops, findings, reads_quotes: true, ..Trace::default() };
+        let trace = TraceResult {
+            reached: true,
+            hops,
+            findings,
+            reads_quotes: true,
+            ..TraceResult::default()
+        };
         record.trace = Some(Box::new(trace));
         record
     }
@@ -408,7 +425,7 @@ mod tests {
     #[test]
     fn a_clean_path_is_hops_and_round_trip() {
         let clean = record(Vec::new());
-        let line = Headline::of(&clean).line();
+        let line = Headline::from_record(&clean).summary_line();
         assert!(line.starts_with("3 hops to far, RTT 3.000 ms, no loss \u{b7} good"), "{line}");
         let text = crate::record::document(&clean).text(None);
         for part in ["\u{250c} 10.0.2.1", "\u{2514} 10.0.2.2", "5 flows, MPLS 16", "4/4"] {
@@ -423,7 +440,8 @@ mod tests {
             Finding::Loss { after: 0, at: 1, ratio: 0.01, low: 0.005, high: 0.02, sent: 1000 };
         let rise_ns = 2e7;
         let queue = Finding::Queue { after: 2, at: 3, rise_ns, direction: Direction::Up };
-        let line = Headline::of(&record(vec![loss, queue, Finding::Mtu(black_hole)])).line();
+        let line = Headline::from_record(&record(vec![loss, queue, Finding::Mtu(black_hole)]))
+            .summary_line();
         for part in [
             "1.00 % lost between this host and hop 1 (0.500 % to 2.00 %)",
             "queue of 20 ms at hop 2, towards hop 3",
@@ -450,7 +468,7 @@ mod tests {
         let mut record = record(vec![flows]);
         record.trace.as_mut().expect("it has one").flow_ports =
             vec![40_000, 40_001, 40_002, 40_003];
-        let line = Headline::of(&record).line();
+        let line = Headline::from_record(&record).summary_line();
         let expected = "2 of 4 flows, those through 10.0.2.2, lose 5.00 % between hop 1 and hop 2 \
                         (4.00 % to 6.00 %)";
         assert!(line.starts_with(expected), "{line}");
@@ -466,7 +484,7 @@ mod tests {
         let mut back = record(vec![loss]).trace.expect("it has one");
         back.hops[0].nodes[0].address = "10.9.9.9".to_owned();
         there.trace.as_mut().expect("it has one").back = Some(back);
-        let line = Headline::of(&there).line();
+        let line = Headline::from_record(&there).summary_line();
         for part in ["on the way back 1.00 % lost between hop 1 and hop 2", "3 hops back"] {
             assert!(line.contains(part), "{part}: {line}");
         }

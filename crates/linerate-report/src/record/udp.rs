@@ -4,10 +4,10 @@ use linerate_core::record::{
     DatagramTally, Direction, Flow, MetricId, PacedBy, Record, Stat, UdpPlan,
 };
 
-use super::datagrams::{losses, received, sent, travel};
-use super::streams::{self, Column, flows, measured_bps};
+use super::datagrams::{losses, received, sent_counts, travel};
+use super::streams::{self, Column, flows_in_direction, measured_bps};
 use super::{goodput, search, tcp};
-use crate::document::{Block, Document, Section, Table, Tile};
+use crate::document::{Block, Document, ReportSection, ReportTable, Tile};
 use crate::number::{self, or_dash};
 use crate::{ceiling, words};
 
@@ -31,14 +31,14 @@ const METRICS: &[MetricId] = &[
 /// The figures of the test.
 pub(super) fn document(record: &Record, plan: &UdpPlan) -> Document {
     let found = record.search.as_ref();
-    let mut sections: Vec<Section> =
+    let mut sections: Vec<ReportSection> =
         found.map(|found| search::figure(record, found)).into_iter().collect();
     sections.extend(goodput::figure(record));
     for &direction in words::each_direction(plan.test.directions) {
-        let streams = table(record, direction);
+        let streams = streams_table(record, direction);
         let (mut blocks, lines) = match found {
-            Some(found) => (search::blocks(found), search::lines(record, found)),
-            None => (vec![Block::Table(streams.clone())], lines(record, direction)),
+            Some(found) => (search::blocks(found), search::result_lines(record, found)),
+            None => (vec![Block::Table(streams.clone())], direction_lines(record, direction)),
         };
         blocks.extend([
             Block::Remarks(lines),
@@ -46,11 +46,11 @@ pub(super) fn document(record: &Record, plan: &UdpPlan) -> Document {
             Block::Remarks(tcp::ceilings(record, direction)),
         ]);
         blocks.extend(found.map(|_| Block::Table(streams.on_pages())));
-        sections.push(Section::close(words::direction(direction), blocks));
+        sections.push(ReportSection::without_blank_line(words::direction(direction), blocks));
     }
     Document {
-        title: title(plan),
-        tiles: tiles(record, plan),
+        title: title_line(plan),
+        tiles: result_tiles(record, plan),
         sections,
         metrics: METRICS.to_vec(),
         ..Document::default()
@@ -58,23 +58,23 @@ pub(super) fn document(record: &Record, plan: &UdpPlan) -> Document {
 }
 
 /// What became of the losses, how evenly and in what way datagrams travelled.
-fn lines(record: &Record, direction: Direction) -> Vec<String> {
-    let each = [losses, delays, pace, held, travel];
+fn direction_lines(record: &Record, direction: Direction) -> Vec<String> {
+    let each = [losses, delays, pace_kept_line, receiver_limited, travel];
     each.into_iter().filter_map(|line| line(record, direction)).collect()
 }
 
-fn tiles(record: &Record, plan: &UdpPlan) -> Vec<Tile> {
+fn result_tiles(record: &Record, plan: &UdpPlan) -> Vec<Tile> {
     let mut tiles = Vec::new();
     for &direction in words::each_direction(plan.test.directions) {
-        let value = |metric| record.value(metric, Stat::Value, Some(direction));
+        let value = |metric| record.summary_value(metric, Stat::Value, Some(direction));
         let way = words::direction(direction);
-        let mut ceiling = ceiling::brief(record.ceiling_of(direction));
+        let mut ceiling = ceiling::brief_share(record.ceiling_of(direction));
         if plan.test.search.is_some() {
-            let capacity = or_dash(value(MetricId::IpCapacity), number::rate);
+            let capacity = or_dash(value(MetricId::IpCapacity), number::rate_with_unit);
             let ceiling = std::mem::take(&mut ceiling);
             tiles.push(Tile::new(capacity, format!("most IP packets, {way}"), ceiling));
         }
-        let goodput = or_dash(value(MetricId::Goodput), number::rate);
+        let goodput = or_dash(value(MetricId::Goodput), number::rate_with_unit);
         tiles.push(Tile::new(goodput, format!("payload, {way}"), ceiling));
         let sent = or_dash(value(MetricId::DatagramsSent), |n| format!("of {n:.0} sent"));
         let loss = or_dash(value(MetricId::DatagramLossRatio), number::percent);
@@ -84,15 +84,15 @@ fn tiles(record: &Record, plan: &UdpPlan) -> Vec<Tile> {
 }
 
 /// The one line that says what was asked.
-fn title(plan: &UdpPlan) -> String {
+fn title_line(plan: &UdpPlan) -> String {
     if let Some(search) = &plan.test.search {
-        return search::title(plan, search);
+        return search::title_line(plan, search);
     }
     let size =
         plan.test.size_bytes.map_or_else(|| "usual size".to_owned(), |b| format!("{b} bytes"));
     let pace = plan.test.pace.map_or_else(
         || "as fast as possible".to_owned(),
-        |pace| format!("at {} a stream", number::rate(pace.bits_per_sec() as f64)),
+        |pace| format!("at {} a stream", number::rate_with_unit(pace.bits_per_sec() as f64)),
     );
     format!(
         "UDP with {} port {}: {}, {}, {}, datagrams of {size}, {pace}",
@@ -105,7 +105,7 @@ fn title(plan: &UdpPlan) -> String {
 }
 
 /// One row per stream, and the sum where there are several.
-fn table(record: &Record, direction: Direction) -> Table {
+fn streams_table(record: &Record, direction: Direction) -> ReportTable {
     let of = |flow: &Flow, pick: fn(&DatagramTally) -> u64| {
         or_dash(received(flow), |datagrams| pick(&datagrams.measured).to_string())
     };
@@ -116,15 +116,15 @@ fn table(record: &Record, direction: Direction) -> Table {
     };
     let goodput = |flow: &Flow| measured_bps(flow.receiver.as_ref()?);
     let jitter = |flow: &Flow| Some(received(flow)?.delay?.jitter_ns? as f64);
-    let value = |metric| record.value(metric, Stat::Value, Some(direction));
+    let value = |metric| record.summary_value(metric, Stat::Value, Some(direction));
     let count = |metric| or_dash(value(metric), |n| format!("{n:.0}"));
     let (percent, ms) = (number::percent, number::ms_to_microsecond);
-    let flows: Vec<&Flow> = flows(record, direction).collect();
+    let flows: Vec<&Flow> = flows_in_direction(record, direction).collect();
     let columns: [Column<'_>; 9] = [
         ("stream", &|flow| flow.flow.to_string(), format!("sum of {}", flows.len())),
         (
             "sent",
-            &|flow| or_dash(sent(flow), |datagrams| datagrams.measured.to_string()),
+            &|flow| or_dash(sent_counts(flow), |datagrams| datagrams.measured.to_string()),
             count(MetricId::DatagramsSent),
         ),
         ("received", &|flow| of(flow, |tally| tally.received), count(MetricId::DatagramsReceived)),
@@ -155,14 +155,14 @@ fn table(record: &Record, direction: Direction) -> Table {
             or_dash(value(MetricId::Goodput), number::measured_rate),
         ),
     ];
-    streams::table(&flows, &[], &columns).dropping(&[5, 6, 1])
+    streams::flows_table(&flows, &[], &columns).dropping(&[5, 6, 1])
 }
 
 /// How delays varied; the clocks of the ends need not agree.
 fn delays(record: &Record, direction: Direction) -> Option<String> {
-    let value = |stat| record.value(MetricId::Pdv, stat, Some(direction));
+    let value = |stat| record.summary_value(MetricId::Pdv, stat, Some(direction));
     let ms = |stat| or_dash(value(stat), |ns| format!("{} ms", number::ms_to_microsecond(ns)));
-    let kernel = flows(record, direction).filter_map(|flow| received(flow)?.delay);
+    let kernel = flows_in_direction(record, direction).filter_map(|flow| received(flow)?.delay);
     let whose = match kernel.into_iter().all(|delay| delay.kernel_stamps) {
         true => "the kernel's time of arrival",
         false => "the program's time of arrival",
@@ -177,16 +177,17 @@ fn delays(record: &Record, direction: Direction) -> Option<String> {
 }
 
 /// How evenly a paced direction was sent.
-fn pace(record: &Record, direction: Direction) -> Option<String> {
-    let worst =
-        flows(record, direction).filter_map(|flow| sent(flow)?.pace).max_by(|one, other| {
+fn pace_kept_line(record: &Record, direction: Direction) -> Option<String> {
+    let worst = flows_in_direction(record, direction)
+        .filter_map(|flow| sent_counts(flow)?.pace)
+        .max_by(|one, other| {
             let ratio =
                 |kept: &linerate_core::record::PaceKept| kept.busiest_1ms_ratio.unwrap_or(0.0);
             ratio(one).total_cmp(&ratio(other))
         })?;
     let ms = |ns: Option<u64>| or_dash(ns, |ns| number::ms_to_microsecond(ns as f64));
     let ratio = |ratio| or_dash(ratio, |ratio| number::significant(ratio, 3));
-    let rate = record.value(MetricId::SendRate, Stat::Value, Some(direction));
+    let rate = record.summary_value(MetricId::SendRate, Stat::Value, Some(direction));
     let by = match worst.paced_by {
         PacedBy::UserSpace => "by the sender itself",
         PacedBy::Fq => "by the kernel's fq",
@@ -194,7 +195,7 @@ fn pace(record: &Record, direction: Direction) -> Option<String> {
     Some(format!(
         "sent at {}, paced {by}, {} at a time; gaps {} ms in the median, 99 % {}, most {}; \
          busiest ms {} times the mean one, busiest 10 ms {}",
-        or_dash(rate, number::rate),
+        or_dash(rate, number::rate_with_unit),
         worst.batch,
         ms(worst.gap_p50_ns),
         ms(worst.gap_p99_ns),
@@ -208,8 +209,8 @@ fn pace(record: &Record, direction: Direction) -> Option<String> {
 const HELD_RATIO: f64 = 0.01;
 
 /// That the receiver was the limit of a sender without a pace.
-fn held(record: &Record, direction: Direction) -> Option<String> {
-    let share = flows(record, direction).filter_map(|flow| {
+fn receiver_limited(record: &Record, direction: Direction) -> Option<String> {
+    let share = flows_in_direction(record, direction).filter_map(|flow| {
         let end = flow.sender.as_ref().filter(|end| end.span_ns > 0)?;
         Some(end.sent_datagrams.as_ref()?.held_ns? as f64 / end.span_ns as f64)
     });
@@ -298,7 +299,7 @@ mod tests {
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         let id = RecordId::from_parts(0, [0; 10]);
         let at = WallTime::from_unix_nanos(0);
-        let mut record = Record::begin(id, tool, Plan::Udp(plan.clone()), at);
+        let mut record = Record::from_plan(id, tool, Plan::Udp(plan.clone()), at);
         record.flows = vec![Flow {
             flow: 0,
             direction: Direction::Up,
@@ -308,8 +309,9 @@ mod tests {
             receiver: Some(receiver),
             syn: None,
         }];
-        let row =
-            |metric, stat, value| Summary::of(metric, stat, value).in_direction(Direction::Up);
+        let row = |metric, stat, value| {
+            Summary::from_value(metric, stat, value).in_direction(Direction::Up)
+        };
         record.summary = vec![
             row(MetricId::Goodput, Stat::Value, 7.92e6),
             row(MetricId::DatagramLossRatio, Stat::Value, 0.01),
@@ -360,7 +362,7 @@ mod tests {
         record.flows.clear();
         let text = document(&record, &plan).text(Some(80));
         assert!(text.contains(number::NONE), "{text}");
-        let headline = crate::Headline::of(&record);
+        let headline = crate::Headline::from_record(&record);
         assert_eq!(headline.result, "nothing was measured with b");
     }
 }

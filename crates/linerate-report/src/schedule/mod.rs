@@ -5,11 +5,11 @@ mod pages;
 mod sentences;
 mod smoke;
 
-pub(crate) use pages::span;
-pub use pages::{calendar, document, page};
-pub use sentences::{change_sentence, no_data_sentence, shown};
-pub(crate) use sentences::{moved, time};
-pub use smoke::smoke;
+pub(crate) use pages::span_in_words;
+pub use pages::{calendar, document, plan_page};
+pub(crate) use sentences::{change_in_words, utc_date_time};
+pub use sentences::{change_sentence, no_data_sentence, value_with_unit};
+pub use smoke::smoke_rows;
 
 use linerate_core::schedule::EventKind;
 use linerate_core::stats::Sketch;
@@ -17,7 +17,7 @@ use serde::Serialize;
 
 /// A plan as it stands.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct View {
+pub struct ScheduleView {
     /// Its name.
     pub plan: String,
     /// Now, seconds since 1970-01-01 UTC.
@@ -56,7 +56,7 @@ pub struct TaskView {
     /// Its values.
     pub series: Vec<SeriesView>,
     /// How all samples of its runs are spread.
-    pub spreads: Vec<Spread>,
+    pub spreads: Vec<SampleSpread>,
     /// Whether it is in alert.
     pub alert: bool,
 }
@@ -86,7 +86,7 @@ pub struct SeriesView {
 /// How all samples of a figure are spread over a time: the probes of its runs, or its runs' rates.
 /// Percentiles are those of RFC 2330 §11.3, at most 1/128 above the true ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Spread {
+pub struct SampleSpread {
     /// Its key.
     pub metric: String,
     /// From when on, seconds since 1970-01-01 UTC.
@@ -107,9 +107,9 @@ pub struct Spread {
     pub max: u64,
 }
 
-impl Spread {
+impl SampleSpread {
     /// Of a sketch; none of one without samples.
-    pub fn of(metric: &str, from_s: i64, sketch: &Sketch) -> Option<Self> {
+    pub fn from_sketch(metric: &str, from_s: i64, sketch: &Sketch) -> Option<Self> {
         let at = |share| sketch.quantile(share);
         Some(Self {
             metric: metric.to_owned(),
@@ -146,7 +146,7 @@ pub struct EventView {
 
 /// One run of a calendar.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Entry {
+pub struct CalendarEntry {
     /// Begin, seconds since 1970-01-01 UTC.
     pub start_s: i64,
     /// Latest end.

@@ -2,12 +2,12 @@
 
 use linerate_core::schedule::EventKind;
 
-use super::sentences::{format, name, shown, time};
-use super::smoke::smoke;
-use super::{Entry, EventView, SeriesView, TaskView, View};
-use crate::document::{Block, Document, Figure, Section, Tile};
+use super::sentences::{format, name, utc_date_time, value_with_unit};
+use super::smoke::smoke_rows;
+use super::{CalendarEntry, EventView, ScheduleView, SeriesView, TaskView};
+use crate::document::{Block, Document, ReportFigure, ReportSection, Tile};
 use crate::svg::{Band, BandChart, BandMark};
-use crate::{Align, Table, number, words};
+use crate::{Align, ReportTable, number, words};
 
 /// Columns of a band where nothing says how wide a terminal is.
 const COLUMNS: usize = 72;
@@ -15,7 +15,7 @@ const COLUMNS: usize = 72;
 const MARGIN: usize = 2;
 
 /// A span as people say it: `12 s`, `5 min`, `3 h`, `2 days`.
-pub(crate) fn span(seconds: i64) -> String {
+pub(crate) fn span_in_words(seconds: i64) -> String {
     match seconds.max(0) {
         s @ 0..120 => format!("{s} s"),
         s @ 120..7200 => format!("{} min", s / 60),
@@ -25,23 +25,26 @@ pub(crate) fn span(seconds: i64) -> String {
 }
 
 /// The state of a plan for a terminal of some width.
-pub fn document(view: &View, width: Option<usize>) -> Document {
+pub fn document(view: &ScheduleView, width: Option<usize>) -> Document {
     let columns = width.unwrap_or(COLUMNS + MARGIN).clamp(24, 120) - MARGIN;
-    let mut sections = vec![Section::close("", [Block::Table(tasks(view))])];
+    let mut sections =
+        vec![ReportSection::without_blank_line("", [Block::Table(tasks_table(view))])];
     let mut lines = Vec::new();
     for task in &view.tasks {
         for series in &task.series {
-            lines.extend(band(view, task, series, columns));
+            lines.extend(series_band(view, task, series, columns));
         }
     }
     if !lines.is_empty() {
-        lines.push(axis(view, columns));
-        sections.push(Section::apart("", [Block::Lines(lines)]));
+        lines.push(time_axis_line(view, columns));
+        sections.push(ReportSection::after_blank_line("", [Block::Lines(lines)]));
     }
-    sections
-        .extend(spreads(view).map(|table| Section::apart("All samples", [Block::Table(table)])));
-    sections.extend(told("Gaps", gaps(view)));
-    sections.extend(told("What happened", events(view)));
+    sections.extend(
+        spreads(view)
+            .map(|table| ReportSection::after_blank_line("All samples", [Block::Table(table)])),
+    );
+    sections.extend(remarks_section("Gaps", gap_lines(view)));
+    sections.extend(remarks_section("What happened", events(view)));
     let state = if view.running { "runs" } else { "does not run" };
     let alerts = match view.alerts.as_slice() {
         [] => "nothing in alert".to_owned(),
@@ -55,12 +58,12 @@ pub fn document(view: &View, width: Option<usize>) -> Document {
     }
 }
 
-fn told(title: &str, lines: Vec<String>) -> Option<Section> {
-    (!lines.is_empty()).then(|| Section::apart(title, [Block::Remarks(lines)]))
+fn remarks_section(title: &str, lines: Vec<String>) -> Option<ReportSection> {
+    (!lines.is_empty()).then(|| ReportSection::after_blank_line(title, [Block::Remarks(lines)]))
 }
 
-fn tasks(view: &View) -> Table {
-    let mut table = Table::of([
+fn tasks_table(view: &ScheduleView) -> ReportTable {
+    let mut table = ReportTable::from_columns([
         ("task", Align::Left),
         ("last", Align::Right),
         ("ago", Align::Right),
@@ -74,11 +77,11 @@ fn tasks(view: &View) -> Table {
             .iter()
             .find_map(|figure| task.series.iter().find(|series| series.metric.starts_with(figure)));
         let last = first.or_else(|| task.series.first()).and_then(|series| {
-            series.points.last().map(|(_, value)| shown(&series.metric, *value))
+            series.points.last().map(|(_, value)| value_with_unit(&series.metric, *value))
         });
-        let ago = task.last_good_s.map(|at| span(view.now_s - at));
-        let next = task.next_s.filter(|_| view.running).map(|at| span(at - view.now_s));
-        table.row([
+        let ago = task.last_good_s.map(|at| span_in_words(view.now_s - at));
+        let next = task.next_s.filter(|_| view.running).map(|at| span_in_words(at - view.now_s));
+        table.add_measured_row([
             task.name.clone(),
             last.unwrap_or_else(|| "-".to_owned()),
             ago.unwrap_or_else(|| "-".to_owned()),
@@ -92,8 +95,8 @@ fn tasks(view: &View) -> Table {
 }
 
 /// How all samples are spread, the probes of every run together.
-fn spreads(view: &View) -> Option<Table> {
-    let mut table = Table::of([
+fn spreads(view: &ScheduleView) -> Option<ReportTable> {
+    let mut table = ReportTable::from_columns([
         ("task", Align::Left),
         ("figure", Align::Left),
         ("samples", Align::Right),
@@ -106,10 +109,10 @@ fn spreads(view: &View) -> Option<Table> {
     let mut any = false;
     for task in &view.tasks {
         // Of a run's rate there is one sample, which the series shows.
-        for spread in task.spreads.iter().filter(|it| it.metric.ends_with("_ns")) {
-            let of = |value: u64| shown(&spread.metric, value as f64);
+        for spread in task.spreads.iter().filter(|spread| spread.metric.ends_with("_ns")) {
+            let of = |value: u64| value_with_unit(&spread.metric, value as f64);
             any = true;
-            table.row([
+            table.add_measured_row([
                 task.name.clone(),
                 name(&spread.metric),
                 spread.n.to_string(),
@@ -125,7 +128,12 @@ fn spreads(view: &View) -> Option<Table> {
 }
 
 /// A series with its name and range above it, and its changes under it.
-fn band(view: &View, task: &TaskView, series: &SeriesView, columns: usize) -> Vec<String> {
+fn series_band(
+    view: &ScheduleView,
+    task: &TaskView,
+    series: &SeriesView,
+    columns: usize,
+) -> Vec<String> {
     let values = || series.points.iter().map(|point| point.1);
     let (low, high) =
         (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
@@ -133,9 +141,15 @@ fn band(view: &View, task: &TaskView, series: &SeriesView, columns: usize) -> Ve
         return Vec::new();
     }
     let axis = (view.from_s as f64, view.now_s as f64);
-    let range = format!("{} to {}", shown(&series.metric, low), shown(&series.metric, high));
+    let range = format!(
+        "{} to {}",
+        value_with_unit(&series.metric, low),
+        value_with_unit(&series.metric, high)
+    );
     let mut lines = vec![format!("{}, {}: {range}", task.name, name(&series.metric))];
-    lines.extend(smoke(&series.points, axis, columns).iter().map(|row| row.trim_end().to_owned()));
+    lines.extend(
+        smoke_rows(&series.points, axis, columns).iter().map(|row| row.trim_end().to_owned()),
+    );
     let mut marks = vec![' '; columns];
     let changes = view.events.iter().filter(|event| event.task == task.name);
     for event in changes.filter(|event| event.metrics.contains(&series.metric)) {
@@ -151,7 +165,7 @@ fn band(view: &View, task: &TaskView, series: &SeriesView, columns: usize) -> Ve
 }
 
 /// The time axis: its first and its last time.
-fn axis(view: &View, columns: usize) -> String {
+fn time_axis_line(view: &ScheduleView, columns: usize) -> String {
     let day = view.now_s - view.from_s > 86_400;
     let shape = if day { "%Y-%m-%d %H:%M" } else { "%H:%M:%S" };
     let (from, until) = (format(view.from_s as f64, shape), format(view.now_s as f64, shape));
@@ -160,12 +174,12 @@ fn axis(view: &View, columns: usize) -> String {
     format!("{from}{}{until}", "\u{2500}".repeat(between))
 }
 
-fn gaps(view: &View) -> Vec<String> {
+fn gap_lines(view: &ScheduleView) -> Vec<String> {
     let of = |task: &TaskView| {
         let name = task.name.clone();
         let gaps = task.gaps.iter().map(move |gap| {
             let runs = words::counted(gap.runs as u64, "run");
-            let from = time(gap.from_s as f64);
+            let from = utc_date_time(gap.from_s as f64);
             let until = match gap.runs {
                 1 => String::new(),
                 _ => format!(" to {}", format(gap.until_s as f64, "%H:%M:%S")),
@@ -177,17 +191,17 @@ fn gaps(view: &View) -> Vec<String> {
     view.tasks.iter().flat_map(of).collect()
 }
 
-fn events(view: &View) -> Vec<String> {
+fn events(view: &ScheduleView) -> Vec<String> {
     let line = |event: &EventView| {
-        let verdict = event.verdict.as_ref().map(|it| format!("; survey: {it}"));
+        let verdict = event.verdict.as_ref().map(|survey| format!("; survey: {survey}"));
         let verdict = verdict.unwrap_or_default();
-        format!("{} UTC: {}{verdict}", time(event.at_s as f64), event.sentence)
+        format!("{} UTC: {}{verdict}", utc_date_time(event.at_s as f64), event.sentence)
     };
     view.events.iter().map(line).collect()
 }
 
 /// The page of a plan: its series with what happened on one time axis.
-pub fn page(view: &View) -> Document {
+pub fn plan_page(view: &ScheduleView) -> Document {
     let shown_as = document(view, None);
     let axis = (view.from_s as f64, view.now_s as f64);
     let mut figures = Vec::new();
@@ -209,7 +223,7 @@ pub fn page(view: &View) -> Document {
             marks: marks(series),
             show: {
                 let metric = series.metric.clone();
-                Box::new(move |value| shown(&metric, value))
+                Box::new(move |value| value_with_unit(&metric, value))
             },
         });
         let gaps = task.gaps.iter().map(|gap| (gap.from_s as f64, gap.until_s as f64));
@@ -223,15 +237,22 @@ pub fn page(view: &View) -> Document {
                        highest of its values, the dark part has the middle half, the line is the \
                        median. Grey: no result. Numbered lines: changes.";
         let file = format!("{}.svg", task.name.replace(['/', ' '], "-"));
-        figures.push(Block::Figure(Figure::new(&task.name, caption, vec![(file, chart.svg())])));
+        figures.push(Block::Figure(ReportFigure::new(
+            &task.name,
+            caption,
+            vec![(file, chart.svg())],
+        )));
     }
     let events = numbered(view);
-    let mut sections = vec![Section::close("Tasks", [Block::Table(tasks(view))])];
-    sections.push(Section::apart("Series", figures));
-    sections
-        .extend(spreads(view).map(|table| Section::apart("All samples", [Block::Table(table)])));
-    sections.extend(told("What happened", events));
-    sections.extend(told("Gaps", gaps(view)));
+    let mut sections =
+        vec![ReportSection::without_blank_line("Tasks", [Block::Table(tasks_table(view))])];
+    sections.push(ReportSection::after_blank_line("Series", figures));
+    sections.extend(
+        spreads(view)
+            .map(|table| ReportSection::after_blank_line("All samples", [Block::Table(table)])),
+    );
+    sections.extend(remarks_section("What happened", events));
+    sections.extend(remarks_section("Gaps", gap_lines(view)));
     let tile = |figure: usize, label: &str| Tile::new(figure.to_string(), label, "");
     let sum = |of: fn(&TaskView) -> usize| view.tasks.iter().map(of).sum::<usize>();
     let changes = view.events.iter().filter(|event| event.kind == EventKind::Change).count();
@@ -243,15 +264,15 @@ pub fn page(view: &View) -> Document {
     Document { sections, tiles, ..shown_as }
 }
 
-fn numbered(view: &View) -> Vec<String> {
+fn numbered(view: &ScheduleView) -> Vec<String> {
     let lines = events(view).into_iter().enumerate();
     lines.map(|(at, line)| format!("{}. {line}", at + 1)).collect()
 }
 
 /// The runs of a day, and the volume of 31 days.
-pub fn calendar(plan: &str, entries: &[Entry], month: Option<f64>, all: bool) -> Document {
+pub fn calendar(plan: &str, entries: &[CalendarEntry], month: Option<f64>, all: bool) -> Document {
     let list = all || entries.len() <= 60;
-    let table = if list { each(entries) } else { by_task(entries) };
+    let table = if list { runs_table(entries) } else { by_task(entries) };
     let mut notes = Vec::new();
     if !list {
         let count = words::counted(entries.len() as u64, "run");
@@ -263,7 +284,7 @@ pub fn calendar(plan: &str, entries: &[Entry], month: Option<f64>, all: bool) ->
     );
     Document {
         title: format!("Schedule {plan}: the next 24 h, times in UTC"),
-        sections: vec![Section::close("", [Block::Table(table)])],
+        sections: vec![ReportSection::without_blank_line("", [Block::Table(table)])],
         notes,
         sentence: format!("{plan}: {volume}."),
         ..Document::default()
@@ -278,12 +299,12 @@ fn volume(bytes: Option<u64>) -> String {
     number::or_dash(bytes, number::amount)
 }
 
-fn each(entries: &[Entry]) -> Table {
+fn runs_table(entries: &[CalendarEntry]) -> ReportTable {
     let columns = ["begins", "until", "task", "at most", "command"];
     let right = |name: &str| if name == "at most" { Align::Right } else { Align::Left };
-    let mut table = Table::of(columns.map(|name| (name, right(name))));
+    let mut table = ReportTable::from_columns(columns.map(|name| (name, right(name))));
     for entry in entries {
-        table.row([
+        table.add_measured_row([
             format(entry.start_s as f64, "%m-%d %H:%M:%S"),
             format(entry.until_s as f64, "%H:%M:%S"),
             entry.task.clone(),
@@ -294,7 +315,7 @@ fn each(entries: &[Entry]) -> Table {
     table
 }
 
-fn by_task(entries: &[Entry]) -> Table {
+fn by_task(entries: &[CalendarEntry]) -> ReportTable {
     let columns = ["task", "first", "runs", "each until", "at most each", "command"];
     let right = |name: &str| {
         if ["runs", "each until", "at most each"].contains(&name) {
@@ -303,7 +324,7 @@ fn by_task(entries: &[Entry]) -> Table {
             Align::Left
         }
     };
-    let mut table = Table::of(columns.map(|name| (name, right(name))));
+    let mut table = ReportTable::from_columns(columns.map(|name| (name, right(name))));
     let mut seen: Vec<&str> = Vec::new();
     for entry in entries {
         if seen.contains(&entry.task.as_str()) {
@@ -311,7 +332,7 @@ fn by_task(entries: &[Entry]) -> Table {
         }
         seen.push(&entry.task);
         let runs = entries.iter().filter(|other| other.task == entry.task).count();
-        table.row([
+        table.add_measured_row([
             entry.task.clone(),
             format(entry.start_s as f64, "%m-%d %H:%M:%S"),
             runs.to_string(),
@@ -326,14 +347,14 @@ fn by_task(entries: &[Entry]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::{Gap, Spread};
+    use crate::schedule::{Gap, SampleSpread};
 
     const NOW_S: i64 = 1_795_478_400;
 
-    fn view() -> View {
+    fn sample_view() -> ScheduleView {
         let at = |n: i64| (NOW_S - 3600 + 60 * n) as f64;
         let rate = |n| if n < 40 { 9e8 } else { 9e7 };
-        View {
+        ScheduleView {
             plan: "home".to_owned(),
             now_s: NOW_S,
             from_s: NOW_S - 3600,
@@ -355,7 +376,7 @@ mod tests {
                     metric: "goodput_bps/up".to_owned(),
                     points: (0..60).map(|n| (at(n), rate(n))).collect(),
                 }],
-                spreads: vec![Spread {
+                spreads: vec![SampleSpread {
                     metric: "rtt_kernel_ns".to_owned(),
                     from_s: NOW_S - 3600,
                     n: 3600,
@@ -384,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_terminal_shows_the_series_its_change_the_gap_and_the_alert() {
-        let text = document(&view(), Some(80)).text(Some(80));
+        let text = document(&sample_view(), Some(80)).text(Some(80));
         for part in [
             "line, goodput (up): 90.00 Mbit/s to 900.0 Mbit/s",
             "^ changed",
@@ -403,7 +424,7 @@ mod tests {
 
     #[test]
     fn a_page_has_the_series_with_the_change_and_nothing_breaks() {
-        let html = page(&view()).html();
+        let html = plan_page(&sample_view()).html();
         for part in ["goodput (up)", "goodput &lt;fell&gt;", "lasting changes", "no result"] {
             assert!(html.contains(part), "{part}");
         }
@@ -412,7 +433,7 @@ mod tests {
 
     #[test]
     fn a_calendar_lists_runs_and_says_the_months_volume() {
-        let entry = |n: i64| Entry {
+        let entry = |n: i64| CalendarEntry {
             start_s: NOW_S + n,
             until_s: NOW_S + n + 30,
             task: "line".to_owned(),
@@ -421,7 +442,7 @@ mod tests {
         };
         let text = calendar("home", &[entry(10)], Some(93.01e9), false).text(None);
         assert!(text.contains("00:00:10") && text.contains("at most 93.0 GB in 31 days"), "{text}");
-        let many: Vec<Entry> = (0..100).map(entry).collect();
+        let many: Vec<CalendarEntry> = (0..100).map(entry).collect();
         let text = calendar("home", &many, None, false).text(None);
         assert!(text.contains("100 runs") && text.contains("no bound"), "{text}");
         assert_eq!(calendar("home", &many, None, true).text(None).matches("tcp B").count(), 100);

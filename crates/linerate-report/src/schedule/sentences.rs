@@ -1,7 +1,7 @@
 //! Values and changes of a series in words.
 
 use linerate_core::record::{Direction, MetricId};
-use linerate_core::schedule::{Change, Followed};
+use linerate_core::schedule::{Followed, LevelChange};
 use linerate_core::time::WallTime;
 
 use crate::number;
@@ -25,19 +25,19 @@ pub(super) fn name(key: &str) -> String {
 }
 
 /// A value of a figure with its unit.
-pub fn shown(key: &str, value: f64) -> String {
+pub fn value_with_unit(key: &str, value: f64) -> String {
     let metric = key.split_once('/').map_or(key, |(metric, _)| metric);
     if metric.ends_with("_bps") {
         number::measured_rate(value)
     } else if metric.ends_with("_ns") {
-        format!("{} ms", number::ms(value))
+        format!("{} ms", number::time_in_ms(value))
     } else {
-        number::loss(value)
+        number::loss_percent(value)
     }
 }
 
 /// A time of day with its date, UTC.
-pub(crate) fn time(at_s: f64) -> String {
+pub(crate) fn utc_date_time(at_s: f64) -> String {
     format(at_s, "%Y-%m-%d %H:%M:%S")
 }
 
@@ -45,11 +45,11 @@ pub(crate) fn time(at_s: f64) -> String {
 pub(super) fn format(at_s: f64, format: &str) -> String {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "since 1970")]
     let nanos = at_s.max(0.0) as u128 * 1_000_000_000;
-    WallTime::from_unix_nanos(nanos).text(format).unwrap_or_default()
+    WallTime::from_unix_nanos(nanos).format_utc(format).unwrap_or_default()
 }
 
 /// What a figure did, with its values before and since.
-pub(crate) fn moved(key: &str, before: f64, after: f64) -> String {
+pub(crate) fn change_in_words(key: &str, before: f64, after: f64) -> String {
     let ratio = after / before;
     let by = match ratio {
         // Of a loss that was none, no share can be said.
@@ -57,15 +57,21 @@ pub(crate) fn moved(key: &str, before: f64, after: f64) -> String {
         ratio => format!(" ({:+.0} %)", (ratio - 1.0) * 100.0),
     };
     let went = if ratio < 1.0 { "fell" } else { "rose" };
-    format!("{} {went} from {} to {}{by}", name(key), shown(key, before), shown(key, after))
+    format!(
+        "{} {went} from {} to {}{by}",
+        name(key),
+        value_with_unit(key, before),
+        value_with_unit(key, after)
+    )
 }
 
 /// A lasting change in a sentence.
-pub fn change_sentence(plan: &str, task: &str, changes: &[(String, Change)]) -> String {
-    let each = changes.iter().map(|(key, change)| moved(key, change.before, change.after));
+pub fn change_sentence(plan: &str, task: &str, changes: &[(String, LevelChange)]) -> String {
+    let each =
+        changes.iter().map(|(key, change)| change_in_words(key, change.before, change.after));
     let each = each.collect::<Vec<_>>().join(", ");
     let since = changes.iter().map(|(_, change)| change.at_s).fold(f64::INFINITY, f64::min);
-    format!("{plan}, {task}: {each}, since {} UTC", time(since))
+    format!("{plan}, {task}: {each}, since {} UTC", utc_date_time(since))
 }
 
 /// Runs without a result in a sentence.
@@ -79,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_change_says_from_what_to_what_and_since_when() {
-        let change = |before, after| Change {
+        let change = |before, after| LevelChange {
             at_s: 1_795_478_400.0,
             between_s: (1_795_478_400.0, 1_795_478_400.0),
             before,

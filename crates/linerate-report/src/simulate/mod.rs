@@ -8,6 +8,6 @@ mod text;
 pub(crate) use of_record::{START_ROUNDS, START_WORTH, charts, points, report};
 pub(crate) use plots::sequences;
 
-pub use plots::{Sample, plots};
+pub use plots::{ProgressSample, diagram_files};
 pub use text::document;
-pub(crate) use text::parts;
+pub(crate) use text::report_parts;

@@ -5,11 +5,11 @@
 
 use linerate_core::record::{Direction, MetricId, Record, Series, SimulatePlan, Stat};
 use linerate_core::simulate::{
-    FlowSummary, Point, RunSummary, SimulationReport, TcpSummary, ceiling_bps,
+    FlowSummary, RunSummary, SequencePoint, SimulationReport, TcpSummary, ceiling_bps,
 };
 use linerate_core::time::MonoTime;
 
-use super::Sample;
+use super::ProgressSample;
 use super::plots;
 use crate::number;
 use crate::svg::LineChart;
@@ -29,12 +29,12 @@ type Chart = (&'static str, LineChart);
 
 /// The simulation as the command shows it; without a run when nothing came of it.
 pub(crate) fn report(record: &Record, plan: &SimulatePlan) -> SimulationReport {
-    let facts = plan.facts().ok();
-    let model = plan.model();
+    let facts = plan.direction_facts().ok();
+    let model = plan.tcp_model();
     SimulationReport {
         plan: plan.path.as_ref().clone(),
         link_bps: facts.and_then(|[there, _]| Some(there.rate?.bits_per_sec() as f64)),
-        rtt_ns: facts.map_or(0, |[there, back]| nanos(there.delay + back.delay)),
+        rtt_ns: facts.map_or(0, |[there, back]| whole_nanoseconds(there.delay + back.delay)),
         ceiling_bps: facts.and_then(|[there, _]| ceiling_bps(&there, &model)),
         tcp: TcpSummary::from(&model),
         flow_count: plan.streams as usize,
@@ -58,27 +58,27 @@ fn run(record: &Record, plan: &SimulatePlan) -> Option<RunSummary> {
         Some(FlowSummary {
             start_ns: 0,
             goodput_bps: value(MetricId::Goodput)?,
-            acked_bytes: count(value(MetricId::Bytes)),
-            transfer_ns: value(MetricId::Transfer).map(|ns| count(Some(ns))),
-            segments_sent: count(value(MetricId::SegmentsSent)),
-            retransmitted: count(value(MetricId::Retransmits)),
-            recoveries: count(value(MetricId::LossEvents)),
-            timeouts: count(value(MetricId::Timeouts)),
-            cwnd_bytes_max: count(value(MetricId::Cwnd)),
+            acked_bytes: count_or_zero(value(MetricId::Bytes)),
+            transfer_ns: value(MetricId::Transfer).map(|ns| count_or_zero(Some(ns))),
+            segments_sent: count_or_zero(value(MetricId::SegmentsSent)),
+            retransmitted: count_or_zero(value(MetricId::Retransmits)),
+            recoveries: count_or_zero(value(MetricId::LossEvents)),
+            timeouts: count_or_zero(value(MetricId::Timeouts)),
+            cwnd_bytes_max: count_or_zero(value(MetricId::Cwnd)),
         })
     };
     Some(RunSummary {
-        seed: plan.seed(),
+        seed: plan.random_seed(),
         complete: record.failure.is_none(),
-        span_ns: count(value(MetricId::Span)),
+        span_ns: count_or_zero(value(MetricId::Span)),
         goodput_bps,
         share_of_ceiling: record.ceiling.as_ref().and_then(|ceiling| ceiling.share),
         fairness: value(MetricId::Fairness),
-        transfer_ns: value(MetricId::Transfer).map(|ns| count(Some(ns))),
-        segments_sent: count(value(MetricId::SegmentsSent)),
-        retransmitted: count(value(MetricId::Retransmits)),
-        recoveries: count(value(MetricId::LossEvents)),
-        timeouts: count(value(MetricId::Timeouts)),
+        transfer_ns: value(MetricId::Transfer).map(|ns| count_or_zero(Some(ns))),
+        segments_sent: count_or_zero(value(MetricId::SegmentsSent)),
+        retransmitted: count_or_zero(value(MetricId::Retransmits)),
+        recoveries: count_or_zero(value(MetricId::LossEvents)),
+        timeouts: count_or_zero(value(MetricId::Timeouts)),
         lost_forward: lost(0).unwrap_or(0),
         lost_backward: lost(1).unwrap_or(0),
         events: 0,
@@ -96,7 +96,7 @@ fn figure(record: &Record, metric: MetricId, flow: Option<u32>) -> Option<f64> {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
-fn count(value: Option<f64>) -> u64 {
+fn count_or_zero(value: Option<f64>) -> u64 {
     value.unwrap_or(0.0) as u64
 }
 
@@ -106,16 +106,19 @@ pub(crate) fn charts(record: &Record, plan: &SimulatePlan) -> Vec<Chart> {
     let flows = points(record);
     let ceiling = record.ceiling_of(Direction::Up).and_then(|ceiling| ceiling.value);
     let [sequence, windows, goodput] = plots::charts(&flows, &samples(record), ceiling);
-    let rtt = plan.facts().map(|[there, back]| there.delay + back.delay).unwrap_or_default();
+    let rtt =
+        plan.direction_facts().map(|[there, back]| there.delay + back.delay).unwrap_or_default();
     let start = MonoTime::default() + rtt * START_ROUNDS;
     let last = flows.iter().filter_map(|points| points.last()).map(|point| point.at).max();
-    let worth = last.is_some_and(|last| last.nanos() as f64 > START_WORTH * start.nanos() as f64);
+    let worth =
+        last.is_some_and(|last| last.as_nanos() as f64 > START_WORTH * start.as_nanos() as f64);
     let mut all = vec![sequence];
     if worth && !rtt.is_zero() {
         all.push(closer(&flows, "the start", MonoTime::default(), start));
         if let Some(loss) = first_loss(&flows).filter(|loss| *loss > start) {
             let before = rtt * ROUNDS_BEFORE_LOSS;
-            let from = MonoTime::default() + loss.since(MonoTime::default()).saturating_sub(before);
+            let from = MonoTime::default()
+                + loss.duration_since(MonoTime::default()).saturating_sub(before);
             all.push(closer(&flows, "the first loss", from, loss + rtt * ROUNDS_AFTER_LOSS));
         }
     }
@@ -124,23 +127,23 @@ pub(crate) fn charts(record: &Record, plan: &SimulatePlan) -> Vec<Chart> {
 }
 
 /// The time-sequence diagram of a part of the run, counted from the begin of that part.
-fn closer(flows: &[Vec<Point>], what: &str, from: MonoTime, to: MonoTime) -> Chart {
-    let part = |points: &Vec<Point>| -> Vec<Point> {
+fn closer(flows: &[Vec<SequencePoint>], what: &str, from: MonoTime, to: MonoTime) -> Chart {
+    let part = |points: &Vec<SequencePoint>| -> Vec<SequencePoint> {
         let within = || points.iter().filter(|point| (from..=to).contains(&point.at));
         let before = within().next().map_or(0, |first| first.acked_bytes);
         let before = if from == MonoTime::default() { 0 } else { before };
-        let moved = |point: &Point| Point {
+        let moved = |point: &SequencePoint| SequencePoint {
             at: MonoTime::from_nanos(point.at.nanos_since(from)),
             acked_bytes: point.acked_bytes - before,
             ..*point
         };
         within().map(moved).collect()
     };
-    let flows: Vec<Vec<Point>> = flows.iter().map(part).collect();
+    let flows: Vec<Vec<SequencePoint>> = flows.iter().map(part).collect();
     let [(name, mut chart), ..] = plots::charts(&flows, &[], None);
     chart.title = format!("Time and sequence of {what}");
     if from > MonoTime::default() {
-        let begin = number::significant(from.nanos() as f64 / 1e9, 4);
+        let begin = number::significant(from.as_nanos() as f64 / 1e9, 4);
         chart.x.label = format!("time after {begin} s, s");
         chart.y.label = "acknowledged since then, MB".to_owned();
     }
@@ -149,7 +152,7 @@ fn closer(flows: &[Vec<Point>], what: &str, from: MonoTime, to: MonoTime) -> Cha
 
 /// When the first flow that lost something first shrank its window: a threshold is known from then
 /// on.
-fn first_loss(flows: &[Vec<Point>]) -> Option<MonoTime> {
+fn first_loss(flows: &[Vec<SequencePoint>]) -> Option<MonoTime> {
     let shrunk = flows.iter().filter_map(|points| {
         let point = points.iter().find(|point| point.ssthresh_bytes.is_some())?;
         Some(point.at)
@@ -158,7 +161,7 @@ fn first_loss(flows: &[Vec<Point>]) -> Option<MonoTime> {
 }
 
 /// The points of each flow that has some.
-pub(crate) fn points(record: &Record) -> Vec<Vec<Point>> {
+pub(crate) fn points(record: &Record) -> Vec<Vec<SequencePoint>> {
     let of = |metric, flow| {
         let mut series = record.series.iter();
         series.find(|series: &&Series| series.metric == metric && series.flow == flow)
@@ -169,11 +172,11 @@ pub(crate) fn points(record: &Record) -> Vec<Vec<Point>> {
             let (cwnd, ssthresh) =
                 (of(MetricId::Cwnd, acked.flow), of(MetricId::Ssthresh, acked.flow));
             let at = |series: Option<&Series>, index: usize| *series?.values.get(index)?;
-            let point = |(index, (ns, value)): (usize, (&u64, &Option<f64>))| Point {
+            let point = |(index, (ns, value)): (usize, (&u64, &Option<f64>))| SequencePoint {
                 at: MonoTime::from_nanos(*ns),
-                acked_bytes: count(*value),
-                cwnd_bytes: count(at(cwnd, index)),
-                ssthresh_bytes: at(ssthresh, index).map(|bytes| count(Some(bytes))),
+                acked_bytes: count_or_zero(*value),
+                cwnd_bytes: count_or_zero(at(cwnd, index)),
+                ssthresh_bytes: at(ssthresh, index).map(|bytes| count_or_zero(Some(bytes))),
             };
             acked.t_ns.iter().zip(&acked.values).enumerate().map(point).collect()
         })
@@ -181,19 +184,19 @@ pub(crate) fn points(record: &Record) -> Vec<Vec<Point>> {
 }
 
 /// What all flows had acknowledged at the end of each interval.
-fn samples(record: &Record) -> Vec<Sample> {
+fn samples(record: &Record) -> Vec<ProgressSample> {
     let whole = |series: &&Series| series.metric == MetricId::Goodput && series.flow.is_none();
     let Some(series) = record.series.iter().find(whole) else { return Vec::new() };
-    let mut samples = vec![Sample { at_ns: 0, acked_bytes: 0 }];
+    let mut samples = vec![ProgressSample { at_ns: 0, acked_bytes: 0 }];
     let (mut before_ns, mut acked) = (0, 0.0);
     for (&at_ns, value) in series.t_ns.iter().zip(&series.values) {
         acked += value.unwrap_or(0.0) * at_ns.saturating_sub(before_ns) as f64 / 8e9;
         before_ns = at_ns;
-        samples.push(Sample { at_ns, acked_bytes: count(Some(acked.round())) });
+        samples.push(ProgressSample { at_ns, acked_bytes: count_or_zero(Some(acked.round())) });
     }
     samples
 }
 
-fn nanos(span: std::time::Duration) -> u64 {
+fn whole_nanoseconds(span: std::time::Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

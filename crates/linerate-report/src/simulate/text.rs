@@ -5,8 +5,8 @@ use linerate_core::simulate::{FlowSummary, RunSummary, SimulationReport, TcpSumm
 use linerate_core::stats::Moments;
 use linerate_core::units::print_span;
 
-use crate::document::{Block, Document, Fact, Table};
-use crate::headline::{Headline, Limit, Quality};
+use crate::document::{Block, Document, Fact, ReportTable};
+use crate::headline::{Headline, LimitText, Quality};
 use crate::{number, words};
 
 /// Flows of one run that are listed one by one.
@@ -16,12 +16,12 @@ const FLOWS_LISTED: usize = 16;
 pub fn document(report: &SimulationReport) -> Document {
     let headline = headline(report);
     let document = Document {
-        sentence: headline.line(),
+        sentence: headline.summary_line(),
         headline: Some(headline),
-        brief: brief(report),
+        brief: brief_blocks(report),
         ..Document::default()
     };
-    parts(report).into_iter().fold(document, Document::with)
+    report_parts(report).into_iter().fold(document, Document::with_section)
 }
 
 /// The mean over the runs, its share, and what the model says limited it.
@@ -34,7 +34,7 @@ fn headline(report: &SimulationReport) -> Headline {
     };
     let rate = mean(|run| Some(run.goodput_bps));
     let lossy = report.runs.iter().map(|run| run.retransmitted).sum::<u64>();
-    let limit = Limit::from(&simulated_limit(share, lossy));
+    let limit = LimitText::from(&simulated_limit(share, lossy));
     let incomplete = report.runs.iter().any(|run| !run.complete);
     Headline {
         result: match rate {
@@ -61,10 +61,10 @@ fn headline(report: &SimulationReport) -> Headline {
 }
 
 /// What was asked, and of one run what came of it.
-fn brief(report: &SimulationReport) -> Vec<Block> {
-    let asked = [("path", path(report))];
+fn brief_blocks(report: &SimulationReport) -> Vec<Block> {
+    let asked = [("path", path_text(report))];
     let found = match report.runs.as_slice() {
-        [run] => total(run).into_iter().filter(|(label, _)| *label != "goodput").collect(),
+        [run] => run_totals(run).into_iter().filter(|(label, _)| *label != "goodput").collect(),
         runs => {
             let rates = report.over_runs(|run| Some(run.goodput_bps));
             let range = rates.min().zip(rates.max()).map(|(least, most)| {
@@ -74,16 +74,20 @@ fn brief(report: &SimulationReport) -> Vec<Block> {
             range.map(|range| ("runs", range)).into_iter().collect::<Vec<_>>()
         }
     };
-    facts(asked.into_iter().chain(found))
+    facts_block(asked.into_iter().chain(found))
 }
 
 /// The same in its parts.
-pub(crate) fn parts(report: &SimulationReport) -> Vec<Vec<Block>> {
-    let asked = [("path", path(report)), ("tcp", tcp(&report.tcp)), ("flows", flows(report))];
-    let mut parts = vec![facts(asked)];
+pub(crate) fn report_parts(report: &SimulationReport) -> Vec<Vec<Block>> {
+    let asked = [
+        ("path", path_text(report)),
+        ("tcp", tcp_text(&report.tcp)),
+        ("flows", flows_text(report)),
+    ];
+    let mut parts = vec![facts_block(asked)];
     if let [run] = report.runs.as_slice() {
         parts.extend(flow_table(report, run).map(|table| vec![Block::Table(table)]));
-        parts.push(facts(total(run)));
+        parts.push(facts_block(run_totals(run)));
     } else if !report.runs.is_empty() {
         parts.push(vec![Block::Table(run_table(report))]);
     }
@@ -91,29 +95,29 @@ pub(crate) fn parts(report: &SimulationReport) -> Vec<Vec<Block>> {
         let speed = format!(
             "{} simulated seconds per second, {} events/s, {}",
             number::significant(speed.simulated_s_per_s, 3),
-            number::short(speed.events_per_s),
+            number::short_count(speed.events_per_s),
             number::seconds(speed.wall_ns as f64),
         );
-        parts.last_mut().expect("what was asked is there").extend(facts([("speed", speed)]));
+        parts.last_mut().expect("what was asked is there").extend(facts_block([("speed", speed)]));
     }
     parts
 }
 
-fn facts(facts: impl IntoIterator<Item = (&'static str, String)>) -> Vec<Block> {
+fn facts_block(facts: impl IntoIterator<Item = (&'static str, String)>) -> Vec<Block> {
     let fact = |(label, text)| Fact::new(label, 7, text);
     vec![Block::Facts(facts.into_iter().map(fact).collect())]
 }
 
-fn path(report: &SimulationReport) -> String {
-    let link = report.link_bps.map_or_else(|| "no link".to_owned(), number::rate);
-    let rtt = format!("round trip {} ms", number::ms(report.rtt_ns as f64));
+fn path_text(report: &SimulationReport) -> String {
+    let link = report.link_bps.map_or_else(|| "no link".to_owned(), number::rate_with_unit);
+    let rtt = format!("round trip {} ms", number::time_in_ms(report.rtt_ns as f64));
     match report.ceiling_bps {
-        Some(bps) => format!("{link}, {rtt}; at most {} of payload", number::rate(bps)),
+        Some(bps) => format!("{link}, {rtt}; at most {} of payload", number::rate_with_unit(bps)),
         None => format!("{link}, {rtt}"),
     }
 }
 
-fn tcp(tcp: &TcpSummary) -> String {
+fn tcp_text(tcp: &TcpSummary) -> String {
     let counted = if tcp.bytes_counted { "" } else { ", acknowledgements counted" };
     let hystart = if tcp.hystart { ", HyStart" } else { "" };
     let offload = if tcp.segmentation_offload { ", segmentation offload" } else { "" };
@@ -127,7 +131,7 @@ fn tcp(tcp: &TcpSummary) -> String {
     )
 }
 
-fn flows(report: &SimulationReport) -> String {
+fn flows_text(report: &SimulationReport) -> String {
     let each = report
         .flow_bytes
         .map_or(String::new(), |bytes| format!(", {} each", number::amount(bytes)));
@@ -140,7 +144,7 @@ fn flows(report: &SimulationReport) -> String {
     format!("{}{each}{begin}", report.flow_count)
 }
 
-fn flow_table(report: &SimulationReport, run: &RunSummary) -> Option<Table> {
+fn flow_table(report: &SimulationReport, run: &RunSummary) -> Option<ReportTable> {
     if run.flows.len() == 1 {
         return None;
     }
@@ -148,11 +152,11 @@ fn flow_table(report: &SimulationReport, run: &RunSummary) -> Option<Table> {
         return Some(spread_of_flows(run));
     }
     let share = |flow: &FlowSummary| report.ceiling_bps.map(|most| flow.goodput_bps / most);
-    Some(Table::by(
+    Some(ReportTable::from_rows(
         (1..).zip(&run.flows),
         &[
             ("flow", &|(number, _): &(u32, &FlowSummary)| number.to_string()),
-            ("goodput Mbit/s", &|(_, flow)| number::mbit(flow.goodput_bps)),
+            ("goodput Mbit/s", &|(_, flow)| number::rate_in_mbit(flow.goodput_bps)),
             ("of ceiling", &|(_, flow)| number::or_dash(share(flow), number::percent)),
             ("sent", &|(_, flow)| flow.segments_sent.to_string()),
             ("retransmitted", &|(_, flow)| flow.retransmitted.to_string()),
@@ -164,17 +168,17 @@ fn flow_table(report: &SimulationReport, run: &RunSummary) -> Option<Table> {
 }
 
 /// Extremes and middle of many flows.
-fn spread_of_flows(run: &RunSummary) -> Table {
+fn spread_of_flows(run: &RunSummary) -> ReportTable {
     let mut rates: Vec<f64> = run.flows.iter().map(|flow| flow.goodput_bps).collect();
     rates.sort_by(f64::total_cmp);
     let at = |share: f64| rates[((rates.len() - 1) as f64 * share) as usize];
-    let mut table = Table::new(["flows", "min", "p10", "median", "p90", "max"]);
-    let cells = [0.0, 0.1, 0.5, 0.9, 1.0].map(|share| number::mbit(at(share)));
-    table.row(["goodput Mbit/s".to_owned()].into_iter().chain(cells));
+    let mut table = ReportTable::new(["flows", "min", "p10", "median", "p90", "max"]);
+    let cells = [0.0, 0.1, 0.5, 0.9, 1.0].map(|share| number::rate_in_mbit(at(share)));
+    table.add_measured_row(["goodput Mbit/s".to_owned()].into_iter().chain(cells));
     table
 }
 
-fn total(run: &RunSummary) -> Vec<(&'static str, String)> {
+fn run_totals(run: &RunSummary) -> Vec<(&'static str, String)> {
     let share = run.share_of_ceiling;
     let of_ceiling =
         share.map_or(String::new(), |share| format!(", {} of the ceiling", number::percent(share)));
@@ -188,7 +192,7 @@ fn total(run: &RunSummary) -> Vec<(&'static str, String)> {
         None => format!("{} s simulated", seconds(run.span_ns)),
     };
     let mut facts = vec![
-        ("goodput", format!("{}{of_ceiling}", number::rate(run.goodput_bps))),
+        ("goodput", format!("{}{of_ceiling}", number::rate_with_unit(run.goodput_bps))),
         ("sent", sent),
         ("lost", lost),
         ("time", time),
@@ -202,7 +206,7 @@ fn total(run: &RunSummary) -> Vec<(&'static str, String)> {
 type Column = (&'static str, fn(&RunSummary) -> Option<f64>, [fn(f64) -> String; 2]);
 
 const COLUMNS: [Column; 8] = [
-    ("goodput Mbit/s", |run| Some(run.goodput_bps), [number::mbit; 2]),
+    ("goodput Mbit/s", |run| Some(run.goodput_bps), [number::rate_in_mbit; 2]),
     ("of ceiling", |run| run.share_of_ceiling, [number::percent; 2]),
     ("sent", |run| Some(run.segments_sent as f64), COUNT),
     ("retransmitted", |run| Some(run.retransmitted as f64), COUNT),
@@ -227,12 +231,12 @@ fn five_digits(value: f64) -> String {
 }
 
 /// A row for each seed, and their extremes, mean and standard deviation.
-fn run_table(report: &SimulationReport) -> Table {
-    let mut table = Table::new(["seed"].into_iter().chain(COLUMNS.map(|(name, ..)| name)));
+fn run_table(report: &SimulationReport) -> ReportTable {
+    let mut table = ReportTable::new(["seed"].into_iter().chain(COLUMNS.map(|(name, ..)| name)));
     for run in &report.runs {
         let mark = if run.complete { "" } else { " (incomplete)" };
         let cells = COLUMNS.iter().map(|(_, of, [show, _])| number::or_dash(of(run), show));
-        table.row(std::iter::once(format!("{}{mark}", run.seed)).chain(cells));
+        table.add_measured_row(std::iter::once(format!("{}{mark}", run.seed)).chain(cells));
     }
     let statistics: [Statistic; 4] = [
         ("min", Moments::min),
@@ -244,7 +248,7 @@ fn run_table(report: &SimulationReport) -> Table {
         let cells = COLUMNS
             .iter()
             .map(|(_, of, [_, show])| number::or_dash(statistic(&report.over_runs(of)), show));
-        table.row(std::iter::once(name.to_owned()).chain(cells));
+        table.add_measured_row(std::iter::once(name.to_owned()).chain(cells));
     }
     table
 }

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use linerate_core::record::{Caveat, CaveatCode};
 
 use super::grid::Grid;
-use crate::csv::key;
-use crate::document::Section;
+use crate::csv::variant_name;
+use crate::document::ReportSection;
 use crate::words;
 
 /// One line per kind of caveat; none when no run has any.
-pub(crate) fn section(grid: &Grid<'_>) -> Option<Section> {
+pub(crate) fn section(grid: &Grid<'_>) -> Option<ReportSection> {
     let mut kinds: BTreeMap<(bool, CaveatCode), Vec<(&str, &Caveat)>> = BTreeMap::new();
     for record in &grid.well {
-        let row = record.cell.as_ref().and_then(|cell| grid.row(&cell.topology));
+        let row = record.cell.as_ref().and_then(|cell| grid.find_topology(&cell.topology));
         let topology = row.map_or("", |row| row.topology.title.as_str());
         let mut seen = Vec::new();
         for caveat in &record.caveats {
@@ -27,11 +27,11 @@ pub(crate) fn section(grid: &Grid<'_>) -> Option<Section> {
         }
     }
     let notes: Vec<String> =
-        kinds.iter().map(|((_, code), found)| line(grid, *code, found)).collect();
-    (!notes.is_empty()).then(|| Section::of("Caveats".to_owned(), [], notes))
+        kinds.iter().map(|((_, code), found)| caveat_line(grid, *code, found)).collect();
+    (!notes.is_empty()).then(|| ReportSection::from_tables("Caveats".to_owned(), [], notes))
 }
 
-fn line(grid: &Grid<'_>, code: CaveatCode, found: &[(&str, &Caveat)]) -> String {
+fn caveat_line(grid: &Grid<'_>, code: CaveatCode, found: &[(&str, &Caveat)]) -> String {
     let mut topologies: Vec<String> = Vec::new();
     for (topology, _) in found {
         let quoted = format!("'{topology}'");
@@ -53,5 +53,5 @@ fn line(grid: &Grid<'_>, code: CaveatCode, found: &[(&str, &Caveat)]) -> String 
     let first = found.first().map_or_else(String::new, |(_, caveat)| caveat.to_string());
     let same = found.iter().all(|(_, caveat)| caveat.to_string() == first);
     let lead = if same { "" } else { "for example, " };
-    format!("{} ({runs}; {places}): {lead}{first}", key(code))
+    format!("{} ({runs}; {places}): {lead}{first}", variant_name(code))
 }

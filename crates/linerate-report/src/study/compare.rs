@@ -3,10 +3,10 @@
 
 use linerate_core::record::PathPlan;
 use linerate_core::study::{StudyPlan, Topology};
-use linerate_core::theory::link::Link;
+use linerate_core::theory::link::LinkTechnology;
 
 use super::figure::{FlowKind, FlowTest, by_window, of_devices};
-use super::grid::{Grid, Row};
+use super::grid::{Grid, TopologyRow};
 use crate::number;
 
 /// Payload length in bytes whose round-trip time counts as that of a full segment.
@@ -97,9 +97,9 @@ pub(crate) fn limited_rate(topology: &Topology) -> Option<String> {
 
 fn path_rate(path: &PathPlan) -> Option<String> {
     let forward = path.direction(false);
-    let named = forward.link.as_deref().and_then(|link| link.parse::<Link>().ok());
-    let facts = || path.facts().ok()?.first()?.rate;
-    named.map(Link::rate).or_else(facts).map(|rate| rate.to_string())
+    let named = forward.link.as_deref().and_then(|link| link.parse::<LinkTechnology>().ok());
+    let facts = || path.direction_facts().ok()?.first()?.rate;
+    named.map(LinkTechnology::bit_rate).or_else(facts).map(|rate| rate.to_string())
 }
 
 /// True if a link is emulated, whether or not its rate is limited; such a path cannot stand for a
@@ -110,7 +110,7 @@ fn is_emulated(topology: &Topology) -> bool {
 
 /// The figures of one topology, either measured now or published.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Point {
+pub(crate) struct TopologyFigures {
     /// Mean round-trip time in nanoseconds.
     pub rtt_ns: Option<f64>,
     /// Payload length with which that round-trip time was measured.
@@ -126,7 +126,7 @@ pub(crate) struct Point {
 }
 
 /// The figures of the comparison table of §5.1.
-pub(crate) struct Comparison {
+pub(crate) struct TopologyComparison {
     /// Value of the varied parameter in the throughput column; a window of 0 is the kernel's
     /// choice.
     pub value: u64,
@@ -135,14 +135,14 @@ pub(crate) struct Comparison {
     /// Payload length of the delay column.
     pub payload_bytes: u32,
     /// Figures measured now, one for each topology of the plan.
-    pub now: Vec<Point>,
+    pub now: Vec<TopologyFigures>,
     /// Published figures, one for each topology of the plan.
-    pub past: Vec<Point>,
+    pub past: Vec<TopologyFigures>,
     /// The topologies that others are compared with.
     pub roles: Roles,
 }
 
-impl Comparison {
+impl TopologyComparison {
     /// The figures of the first ping and the first TCP test in the grid.
     pub(crate) fn new(grid: &Grid<'_>) -> Self {
         let value = reference_value(grid);
@@ -154,8 +154,8 @@ impl Comparison {
             value,
             setting: setting(grid, value),
             payload_bytes,
-            now: rows().map(|row| now(row, value, payload_bytes)).collect(),
-            past: rows().map(|row| past(row, published, payload_bytes)).collect(),
+            now: rows().map(|row| measured_figures(row, value, payload_bytes)).collect(),
+            past: rows().map(|row| published_figures(row, published, payload_bytes)).collect(),
             roles: Roles::new(grid.plan),
         }
     }
@@ -167,8 +167,12 @@ impl Comparison {
     }
 
     /// Throughput that a topology loses against localhost: 1 minus its share.
-    pub(crate) fn loss_of_localhost(&self, points: &[Point], index: usize) -> Option<f64> {
-        loss(points, index, self.roles.localhost)
+    pub(crate) fn loss_of_localhost(
+        &self,
+        points: &[TopologyFigures],
+        index: usize,
+    ) -> Option<f64> {
+        throughput_loss(points, index, self.roles.localhost)
     }
 
     /// True if this host limited the run of the topology or of the one it is compared with.
@@ -182,12 +186,16 @@ impl Comparison {
     }
 
     /// Throughput that a topology loses against the bare cable: 1 minus its share.
-    pub(crate) fn loss_of_bare(&self, points: &[Point], index: usize) -> Option<f64> {
-        loss(points, index, self.roles.bare)
+    pub(crate) fn loss_of_bare(&self, points: &[TopologyFigures], index: usize) -> Option<f64> {
+        throughput_loss(points, index, self.roles.bare)
     }
 }
 
-fn loss(points: &[Point], index: usize, reference: Option<usize>) -> Option<f64> {
+fn throughput_loss(
+    points: &[TopologyFigures],
+    index: usize,
+    reference: Option<usize>,
+) -> Option<f64> {
     let whole = points.get(reference?)?.bps.filter(|bps| *bps > 0.0)?;
     Some(1.0 - points.get(index)?.bps? / whole)
 }
@@ -206,7 +214,8 @@ fn reference_value(grid: &Grid<'_>) -> u64 {
 fn setting(grid: &Grid<'_>, value: u64) -> String {
     match first_flow_test(grid) {
         Some(test) if !by_window(test.test) => {
-            let label = test.at(value).map_or_else(String::new, |figure| figure.label.clone());
+            let label =
+                test.figure_at(value).map_or_else(String::new, |figure| figure.label.clone());
             format!("{} {label}", test.test.parameter().name)
         }
         _ => format!("{} window", number::window(value)),
@@ -221,17 +230,21 @@ fn reference_payload(grid: &Grid<'_>) -> u32 {
     if sizes.contains(&FULL_PAYLOAD) { FULL_PAYLOAD } else { sizes.last().copied().unwrap_or(0) }
 }
 
-fn now(row: &Row<'_>, window_bytes: u64, payload_bytes: u32) -> Point {
+fn measured_figures(
+    row: &TopologyRow<'_>,
+    window_bytes: u64,
+    payload_bytes: u32,
+) -> TopologyFigures {
     let rtts = row.ping.first().map(|test| {
         test.figures.iter().map(|figure| (figure.payload_bytes, figure.rtt_ns())).collect()
     });
     let (payload_bytes, rtt_ns) = at_or_above(rtts.unwrap_or_default(), payload_bytes);
-    let figure = row.flows.first().and_then(|test| test.at(window_bytes));
+    let figure = row.flows.first().and_then(|test| test.figure_at(window_bytes));
     let mut pings = row.ping.iter().take(1).flat_map(|test| &test.figures);
-    Point {
+    TopologyFigures {
         rtt_ns,
         payload_bytes,
-        bps: figure.and_then(|figure| figure.best()),
+        bps: figure.and_then(|figure| figure.best_bps()),
         hops: (Some(row.topology.l2_hops), Some(row.topology.l3_hops)),
         rtt_spoilt: pings
             .any(|ping| Some(ping.payload_bytes) == payload_bytes && ping.any_spoilt()),
@@ -239,14 +252,18 @@ fn now(row: &Row<'_>, window_bytes: u64, payload_bytes: u32) -> Point {
     }
 }
 
-fn past(row: &Row<'_>, window_bytes: Option<u64>, payload_bytes: u32) -> Point {
+fn published_figures(
+    row: &TopologyRow<'_>,
+    window_bytes: Option<u64>,
+    payload_bytes: u32,
+) -> TopologyFigures {
     let published = &row.published;
     let sizes = published.ping.iter().map(|figure| figure.payload_bytes);
     let rtts = sizes.map(|size| (size, published.rtt_ns(size))).collect();
     let (payload_bytes, rtt_ns) = at_or_above(rtts, payload_bytes);
-    let bps = window_bytes.and_then(|bytes| published.bps(bytes));
+    let bps = window_bytes.and_then(|bytes| published.throughput_bps(bytes));
     let hops = row.published_hops();
-    Point { rtt_ns, payload_bytes, bps, hops, ..Point::default() }
+    TopologyFigures { rtt_ns, payload_bytes, bps, hops, ..TopologyFigures::default() }
 }
 
 /// Round-trip time at `payload`, or at the next larger payload length that has a figure: the PREN

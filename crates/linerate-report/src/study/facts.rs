@@ -3,27 +3,30 @@
 
 use linerate_core::record::{MetricId, Record, Stat};
 use linerate_core::study::{
-    FigureKind, FigureStat, Figures, Measured, PublishedItem, Question, Setting,
+    FigureKind, FigureSetting, FigureStat, Figures, Measured, PublishedItem, Question,
 };
 
-use super::Results;
+use super::StudyResults;
 use super::figure::{FlowFigure, by_window};
-use super::grid::{Grid, Row};
+use super::grid::{Grid, TopologyRow};
 
 /// Answers the questions' requests for figures from a grid.
-pub(super) struct Facts<'a> {
+pub(super) struct GridFacts<'a> {
     pub(super) grid: &'a Grid<'a>,
-    pub(super) results: &'a Results,
+    pub(super) results: &'a StudyResults,
 }
 
-impl<'a> Facts<'a> {
-    fn row(&self, place: &Setting<'_>) -> Option<&'a Row<'a>> {
-        self.grid.row(&place.topology.id)
+impl<'a> GridFacts<'a> {
+    fn topology_row(&self, place: &FigureSetting<'_>) -> Option<&'a TopologyRow<'a>> {
+        self.grid.find_topology(&place.topology.id)
     }
 
-    fn flow(&self, place: &Setting<'_>) -> Option<(&'a Row<'a>, &'a FlowFigure<'a>)> {
-        let row = self.row(place)?;
-        Some((row, row.flow(&place.test.id)?.at(place.value.number)?))
+    fn flow_figure(
+        &self,
+        place: &FigureSetting<'_>,
+    ) -> Option<(&'a TopologyRow<'a>, &'a FlowFigure<'a>)> {
+        let row = self.topology_row(place)?;
+        Some((row, row.find_flow_test(&place.test.id)?.figure_at(place.value.number)?))
     }
 
     /// The runs from which a figure of a question is computed, directly or through other figures;
@@ -32,7 +35,7 @@ impl<'a> Facts<'a> {
         let Some(figure) = question.figures.get(name) else { return Vec::new() };
         match &figure.kind {
             FigureKind::Measured(of) => {
-                let place = Setting::find(self.grid.plan, of);
+                let place = FigureSetting::find_in_plan(self.grid.plan, of);
                 place.map(|place| self.measured(&place, of)).unwrap_or_default()
             }
             kind if kind.is_published() => Vec::new(),
@@ -43,9 +46,9 @@ impl<'a> Facts<'a> {
     }
 
     /// The runs of a measured figure: the best run alone where the figure is that run's.
-    fn measured(&self, place: &Setting<'_>, of: &Measured) -> Vec<&'a Record> {
+    fn measured(&self, place: &FigureSetting<'_>, of: &Measured) -> Vec<&'a Record> {
         let (metric, all) = (of.metric_of(place.test), self.records(place));
-        let rate = |run: &&&Record| value(run, metric).unwrap_or(f64::NEG_INFINITY);
+        let rate = |run: &&&Record| run_value(run, metric).unwrap_or(f64::NEG_INFINITY);
         let fastest = || all.iter().max_by(|one, other| rate(one).total_cmp(&rate(other)));
         match (of.stat, metric) {
             (FigureStat::Best, MetricId::Goodput) => fastest().copied().into_iter().collect(),
@@ -53,11 +56,11 @@ impl<'a> Facts<'a> {
         }
     }
 
-    fn records(&self, place: &Setting<'_>) -> &'a [&'a Record] {
-        if let Some((_, figure)) = self.flow(place) {
+    fn records(&self, place: &FigureSetting<'_>) -> &'a [&'a Record] {
+        if let Some((_, figure)) = self.flow_figure(place) {
             return &figure.runs;
         }
-        let ping = self.row(place).and_then(|row| {
+        let ping = self.topology_row(place).and_then(|row| {
             let mut tests = row.ping.iter();
             tests.find(|ping| ping.test.id == place.test.id)
         });
@@ -69,18 +72,18 @@ impl<'a> Facts<'a> {
     }
 }
 
-impl Figures for Facts<'_> {
-    fn runs(&self, place: &Setting<'_>, metric: MetricId) -> Vec<f64> {
-        self.records(place).iter().filter_map(|run| value(run, metric)).collect()
+impl Figures for GridFacts<'_> {
+    fn run_values(&self, place: &FigureSetting<'_>, metric: MetricId) -> Vec<f64> {
+        self.records(place).iter().filter_map(|run| run_value(run, metric)).collect()
     }
 
-    fn ceiling_bps(&self, place: &Setting<'_>) -> Option<f64> {
-        let (row, figure) = self.flow(place)?;
+    fn ceiling_bps(&self, place: &FigureSetting<'_>) -> Option<f64> {
+        let (row, figure) = self.flow_figure(place)?;
         row.ceiling_bps(figure)
     }
 
-    fn bound_bps(&self, place: &Setting<'_>) -> Option<f64> {
-        let (row, figure) = self.flow(place)?;
+    fn bound_bps(&self, place: &FigureSetting<'_>) -> Option<f64> {
+        let (row, figure) = self.flow_figure(place)?;
         let window = row.window_bound_bps(figure).filter(|_| by_window(place.test));
         window.or_else(|| row.ceiling_bps(figure))
     }
@@ -89,20 +92,22 @@ impl Figures for Facts<'_> {
         self.results.published.items.iter().find(|row| row.item == item)
     }
 
-    fn published_at(&self, place: &Setting<'_>, metric: MetricId) -> Option<f64> {
-        let published = &self.row(place)?.published;
+    fn published_at(&self, place: &FigureSetting<'_>, metric: MetricId) -> Option<f64> {
+        let published = &self.topology_row(place)?.published;
         let size = u32::try_from(place.value.number);
         match metric {
-            MetricId::Goodput if by_window(place.test) => published.bps(place.value.number),
+            MetricId::Goodput if by_window(place.test) => {
+                published.throughput_bps(place.value.number)
+            }
             MetricId::Rtt => published.rtt_ns(size.ok()?),
-            MetricId::PpsPaper => published.pps(size.ok()?),
+            MetricId::PpsPaper => published.pings_per_second(size.ok()?),
             _ => None,
         }
     }
 }
 
 /// A metric of a run: its total, else the mean of its samples, else their median, else the largest.
-fn value(run: &Record, metric: MetricId) -> Option<f64> {
+fn run_value(run: &Record, metric: MetricId) -> Option<f64> {
     let stats = [Stat::Value, Stat::Mean, Stat::P50, Stat::Max, Stat::Min];
-    stats.into_iter().find_map(|stat| run.value(metric, stat, None))
+    stats.into_iter().find_map(|stat| run.summary_value(metric, stat, None))
 }

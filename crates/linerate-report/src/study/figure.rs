@@ -83,7 +83,7 @@ impl FlowKind {
     }
 
     /// The word for headings; figures of a model are always called simulated.
-    pub(crate) const fn word(self) -> &'static str {
+    pub(crate) const fn heading_word(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
             Self::Simulated => "simulated",
@@ -92,7 +92,7 @@ impl FlowKind {
     }
 
     /// The word for the beginning of a sentence.
-    pub(crate) const fn title(self) -> &'static str {
+    pub(crate) const fn sentence_word(self) -> &'static str {
         match self {
             Self::Tcp => "TCP",
             Self::Simulated => "simulated TCP",
@@ -127,12 +127,12 @@ impl<'a> FlowTest<'a> {
     }
 
     /// The figure at one value of the parameter.
-    pub(crate) fn at(&self, number: u64) -> Option<&FlowFigure<'a>> {
+    pub(crate) fn figure_at(&self, number: u64) -> Option<&FlowFigure<'a>> {
         self.figures.iter().find(|figure| figure.number == number)
     }
 
     /// The kind of the test.
-    pub(crate) fn kind(&self) -> FlowKind {
+    pub(crate) fn flow_kind(&self) -> FlowKind {
         FlowKind::from_test(self.test).unwrap_or(FlowKind::Tcp)
     }
 }
@@ -140,7 +140,9 @@ impl<'a> FlowTest<'a> {
 impl<'a> PingFigure<'a> {
     pub(super) fn new(payload_bytes: u32, runs: Vec<&'a Record>) -> Self {
         let all = |metric, stat| -> Vec<f64> {
-            runs.iter().filter_map(|run| at(run, metric, stat, payload_bytes)).collect()
+            runs.iter()
+                .filter_map(|run| value_for_payload(run, metric, stat, payload_bytes))
+                .collect()
         };
         let sent = all(MetricId::Sent, Stat::Value);
         let received = all(MetricId::Received, Stat::Value);
@@ -178,7 +180,12 @@ impl<'a> PingFigure<'a> {
 
 /// A metric at one payload length; a record of one payload length may leave the length out of its
 /// rows.
-fn at(record: &Record, metric: MetricId, stat: Stat, payload_bytes: u32) -> Option<f64> {
+fn value_for_payload(
+    record: &Record,
+    metric: MetricId,
+    stat: Stat,
+    payload_bytes: u32,
+) -> Option<f64> {
     record.value_at(metric, stat, payload_bytes).or_else(|| {
         let mut rows = record.summary.iter().filter(|row| row.metric == metric && row.stat == stat);
         rows.find(|row| row.payload_bytes.is_none()).map(|row| row.value)
@@ -196,7 +203,7 @@ pub(crate) struct PathCount {
 
 impl<'a> FlowFigure<'a> {
     pub(super) fn new(test: &Test, value: Value, runs: Vec<&'a Record>) -> Self {
-        let goodput = |run: &Record| run.value(MetricId::Goodput, Stat::Value, None);
+        let goodput = |run: &Record| run.summary_value(MetricId::Goodput, Stat::Value, None);
         let mut best: Option<(f64, &Record)> = None;
         for run in &runs {
             if let Some(bps) = goodput(run).filter(|bps| best.is_none_or(|(most, _)| *bps > most)) {
@@ -215,7 +222,7 @@ impl<'a> FlowFigure<'a> {
     }
 
     /// Goodput of the best run, which the studies of 2000 print.
-    pub(crate) fn best(&self) -> Option<f64> {
+    pub(crate) fn best_bps(&self) -> Option<f64> {
         self.runs_bps.iter().copied().reduce(f64::max)
     }
 
@@ -225,7 +232,7 @@ impl<'a> FlowFigure<'a> {
     }
 
     /// Goodput of the worst run.
-    pub(crate) fn worst(&self) -> Option<f64> {
+    pub(crate) fn worst_bps(&self) -> Option<f64> {
         self.runs_bps.iter().copied().reduce(f64::min)
     }
 
@@ -243,7 +250,8 @@ impl<'a> FlowFigure<'a> {
 
     /// The median over the runs of a metric of the whole measurement.
     pub(crate) fn middle(&self, metric: MetricId) -> Option<f64> {
-        let values = self.runs.iter().filter_map(|run| run.value(metric, Stat::Value, None));
+        let values =
+            self.runs.iter().filter_map(|run| run.summary_value(metric, Stat::Value, None));
         median(&values.collect::<Vec<f64>>())
     }
 
@@ -281,7 +289,7 @@ impl<'a> FlowFigure<'a> {
                 Plan::Simulate(plan) => matches!(plan.finish, Finish::Bytes(_)),
                 _ => false,
             };
-            let value = |metric| run.value(metric, Stat::Value, None);
+            let value = |metric| run.summary_value(metric, Stat::Value, None);
             value(MetricId::Transfer).or_else(|| value(MetricId::Span)).filter(|_| by_bytes)
         };
         median(&self.runs.iter().filter_map(time).collect::<Vec<f64>>())
@@ -303,7 +311,7 @@ fn streams(plan: &Plan) -> f64 {
 ///
 /// The rule is linerate's own. The study of 2000 speaks of a knee without a figure (§4.1, §5.1):
 /// "marked improvement between the 16k and 32k windows when compared with bigger" ones.
-pub(crate) fn knee(points: &[(u64, f64)]) -> Option<u64> {
+pub(crate) fn knee_window(points: &[(u64, f64)]) -> Option<u64> {
     let mut points: Vec<(u64, f64)> =
         points.iter().copied().filter(|(window, bps)| *window > 0 && *bps > 0.0).collect();
     points.sort_by_key(|point| point.0);
@@ -323,7 +331,7 @@ mod tests {
     #[test]
     fn the_knee_is_where_doubling_the_window_stops_to_pay() {
         let at = |mbits: [f64; 4]| {
-            knee(
+            knee_window(
                 &[16_384, 32_768, 65_536, 131_072]
                     .map(|w: u64| (w, mbits[(w / 16_384).ilog2() as usize])),
             )
@@ -339,7 +347,7 @@ mod tests {
         // 3524XL: 335 to 401 is still 20 %.
         assert_eq!(at([247.0, 335.0, 401.0, 413.0]), Some(65_536));
         assert_eq!(at([100.0, 200.0, 400.0, 800.0]), None);
-        assert_eq!(knee(&[]), None);
-        assert_eq!(knee(&[(0, 9.0), (1, 1.0), (2, f64::NAN)]), None);
+        assert_eq!(knee_window(&[]), None);
+        assert_eq!(knee_window(&[(0, 9.0), (1, 1.0), (2, f64::NAN)]), None);
     }
 }

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::record::{Record, Status};
+use linerate_core::record::{Record, RecordStatus};
 use linerate_core::study::{PublishedRouter, StudyPlan, Test, TestKind, Topology, Value};
 
-use super::Results;
+use super::StudyResults;
 use super::figure::{FlowFigure, FlowKind, FlowTest, PingFigure, PingTest, by_window, of_devices};
 use super::limit::{PlanLimit, slowest_link};
 use super::past::{self, Published};
@@ -24,13 +24,13 @@ pub(crate) struct Grid<'a> {
     /// For each cell the latest record that ended well.
     pub well: Vec<&'a Record>,
     /// The figures of each topology, in the plan's order.
-    pub topologies: Vec<Row<'a>>,
+    pub topologies: Vec<TopologyRow<'a>>,
     /// Published frame rates of routers.
     pub routers: &'a [PublishedRouter],
 }
 
 /// The figures of one topology, measured and published.
-pub(crate) struct Row<'a> {
+pub(crate) struct TopologyRow<'a> {
     /// The topology as the plan describes it.
     pub topology: &'a Topology,
     /// The emulated links between its client and its server.
@@ -45,13 +45,13 @@ pub(crate) struct Row<'a> {
 
 impl<'a> Grid<'a> {
     /// Sorts the records of `results` into the plan's grid.
-    pub(crate) fn new(results: &'a Results) -> Self {
+    pub(crate) fn new(results: &'a StudyResults) -> Self {
         let plan = &results.plan;
         let of_study =
             |record: &&Record| record.cell.as_ref().is_some_and(|cell| cell.study == plan.name);
         let records: Vec<&Record> = results.records.iter().filter(of_study).collect();
         let cells = last_of_each_cell(&records);
-        let row = |topology| Row::new(plan, topology, &cells, results);
+        let row = |topology| TopologyRow::new(plan, topology, &cells, results);
         let topologies = plan.topologies.iter().map(row).collect();
         let well = cells.values().copied().collect();
         let routers = &results.published.routers;
@@ -59,16 +59,16 @@ impl<'a> Grid<'a> {
     }
 
     /// The benchmark records that count; a device has the title of its topology.
-    pub(crate) fn bench(&self) -> Suite<'a> {
+    pub(crate) fn bench_suite(&self) -> Suite<'a> {
         Suite::new(self.well.iter().copied(), |record| {
-            let row = record.cell.as_ref().and_then(|cell| self.row(&cell.topology));
+            let row = record.cell.as_ref().and_then(|cell| self.find_topology(&cell.topology));
             row.map_or_else(|| plain_name(record), |row| row.topology.title.clone())
         })
     }
 
     /// The topologies that have tests of their path, not only tests of a device.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &Row<'a>> {
-        let of_paths = |row: &&Row<'_>| {
+    pub(crate) fn path_topologies(&self) -> impl Iterator<Item = &TopologyRow<'a>> {
+        let of_paths = |row: &&TopologyRow<'_>| {
             let mut tests = self.plan.tests.iter().filter(|test| test.is_on(&row.topology.id));
             // A topology without a test keeps its empty section.
             tests.clone().next().is_none() || tests.any(|test| !of_devices(test))
@@ -77,7 +77,7 @@ impl<'a> Grid<'a> {
     }
 
     /// The figures of the topology with an identifier.
-    pub(crate) fn row(&self, topology: &str) -> Option<&Row<'a>> {
+    pub(crate) fn find_topology(&self, topology: &str) -> Option<&TopologyRow<'a>> {
         self.topologies.iter().find(|row| row.topology.id == topology)
     }
 
@@ -96,7 +96,7 @@ type CellKey<'a> = (&'a str, &'a str, u64, u32);
 /// For each cell the latest record that ended well; a resumed run may have measured a cell twice.
 fn last_of_each_cell<'a>(records: &[&'a Record]) -> BTreeMap<CellKey<'a>, &'a Record> {
     let mut cells: BTreeMap<CellKey<'a>, &Record> = BTreeMap::new();
-    for record in records.iter().filter(|record| record.status == Status::Ok) {
+    for record in records.iter().filter(|record| record.status == RecordStatus::Ok) {
         let Some(cell) = &record.cell else { continue };
         let key = (cell.topology.as_str(), cell.test.as_str(), cell.parameter, cell.repetition);
         let held = cells.entry(key).or_insert(record);
@@ -107,12 +107,12 @@ fn last_of_each_cell<'a>(records: &[&'a Record]) -> BTreeMap<CellKey<'a>, &'a Re
     cells
 }
 
-impl<'a> Row<'a> {
+impl<'a> TopologyRow<'a> {
     fn new(
         plan: &'a StudyPlan,
         topology: &'a Topology,
         cells: &BTreeMap<CellKey<'a>, &'a Record>,
-        results: &'a Results,
+        results: &'a StudyResults,
     ) -> Self {
         let runs = |test: &'a Test, parameter: u64| -> Vec<&'a Record> {
             let first = (topology.id.as_str(), test.id.as_str(), parameter, 0);
@@ -135,11 +135,11 @@ impl<'a> Row<'a> {
         }
         let published = topology.published.as_ref();
         let published = published.map(|rows| Published::new(rows, results)).unwrap_or_default();
-        Self { topology, way: PathLinks::of(topology), ping, flows, published }
+        Self { topology, way: PathLinks::from_topology(topology), ping, flows, published }
     }
 
     /// The throughput test with an identifier.
-    pub(crate) fn flow(&self, test: &str) -> Option<&FlowTest<'a>> {
+    pub(crate) fn find_flow_test(&self, test: &str) -> Option<&FlowTest<'a>> {
         self.flows.iter().find(|flow| flow.test.id == test)
     }
 
@@ -156,21 +156,21 @@ impl<'a> Row<'a> {
 
     /// Goodput of the best run as share of `ceiling_bps`.
     pub(crate) fn ceiling_share(&self, figure: &FlowFigure<'_>) -> Option<f64> {
-        Some(figure.best()? / self.ceiling_bps(figure)?)
+        Some(figure.best_bps()? / self.ceiling_bps(figure)?)
     }
 
     /// The largest rate that the window allows over the emulated round trip, at most the ceiling.
     /// `None` without an emulated round trip, since the plan then does not tell the delay.
     pub(crate) fn window_bound_bps(&self, figure: &FlowFigure<'_>) -> Option<f64> {
         let rtt_ns = self.way.rtt_ns?;
-        figure.best()?;
+        figure.best_bps()?;
         let bps = figure.window_bytes()? * 8e9 / rtt_ns;
         Some(self.ceiling_bps(figure).map_or(bps, |ceiling| bps.min(ceiling)))
     }
 
     /// Goodput of the best run as share of `window_bound_bps`.
     pub(crate) fn window_bound_share(&self, figure: &FlowFigure<'_>) -> Option<f64> {
-        Some(figure.best()? / self.window_bound_bps(figure)?)
+        Some(figure.best_bps()? / self.window_bound_bps(figure)?)
     }
 
     /// True if the window bound applies to a test: it varies the window and the round trip is
@@ -182,7 +182,7 @@ impl<'a> Row<'a> {
     /// The figure whose runs include a record of this topology.
     pub(crate) fn figure_of(&self, record: &Record) -> Option<&FlowFigure<'a>> {
         let cell = record.cell.as_ref()?;
-        self.flow(&cell.test)?.at(cell.parameter)
+        self.find_flow_test(&cell.test)?.figure_at(cell.parameter)
     }
 
     /// The bound by the slowest link in the plan for the packets of the best run.

@@ -1,16 +1,20 @@
 //! The three or four figures that a reader takes away.
 
-use super::compare::{Comparison, limited_rate};
+use super::compare::{TopologyComparison, limited_rate};
 use super::figure::FlowFigure;
-use super::grid::{Grid, Row};
-use super::questions::Answered;
+use super::grid::{Grid, TopologyRow};
+use super::questions::QuestionAnswers;
 use super::spoilt::{marked, ratio_marked};
 use crate::document::Tile;
 use crate::{device, number};
 
 /// At most four large figures: those of the PREN study where the plan has its kinds of topology,
 /// else the best figures of the tests; none where the plan asks questions, which have their own.
-pub(crate) fn tiles(grid: &Grid<'_>, compared: &Comparison, answered: &Answered<'_>) -> Vec<Tile> {
+pub(crate) fn study_tiles(
+    grid: &Grid<'_>,
+    compared: &TopologyComparison,
+    answered: &QuestionAnswers<'_>,
+) -> Vec<Tile> {
     if compared.roles.compare(grid.plan) {
         return of_roles(grid, compared);
     }
@@ -19,29 +23,41 @@ pub(crate) fn tiles(grid: &Grid<'_>, compared: &Comparison, answered: &Answered<
         return Vec::new();
     }
     match of_tests(grid) {
-        tests if tests.is_empty() => device::headline::tiles(&grid.bench(), grid.routers),
+        tests if tests.is_empty() => {
+            device::headline::device_tiles(&grid.bench_suite(), grid.routers)
+        }
         tests => tests,
     }
 }
 
 /// Localhost's throughput, the share that a bare cable keeps, the slowest link, the ping.
-fn of_roles(grid: &Grid<'_>, compared: &Comparison) -> Vec<Tile> {
+fn of_roles(grid: &Grid<'_>, compared: &TopologyComparison) -> Vec<Tile> {
     let all = [
         localhost(grid, compared),
-        kept(grid, compared, compared.roles.bare, "of that over a bare cable"),
+        kept_share_tile(grid, compared, compared.roles.bare, "of that over a bare cable"),
         limited(grid, compared),
-        ping(grid, compared),
-        kept(grid, compared, compared.roles.routed, "of localhost's TCP through a router"),
-        kept(grid, compared, compared.roles.switched, "of localhost's TCP through a switch"),
+        ping_tile(grid, compared),
+        kept_share_tile(
+            grid,
+            compared,
+            compared.roles.routed,
+            "of localhost's TCP through a router",
+        ),
+        kept_share_tile(
+            grid,
+            compared,
+            compared.roles.switched,
+            "of localhost's TCP through a switch",
+        ),
     ];
     all.into_iter().flatten().take(4).collect()
 }
 
-fn past(grid: &Grid<'_>, value: Option<String>) -> String {
+fn published_beside(grid: &Grid<'_>, value: Option<String>) -> String {
     value.map_or_else(String::new, |value| format!("{}: {value}", grid.past))
 }
 
-fn localhost(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
+fn localhost(grid: &Grid<'_>, compared: &TopologyComparison) -> Option<Tile> {
     let index = compared.roles.localhost?;
     let now = compared.now[index].bps?;
     let then = compared.past[index].bps.map(|bps| {
@@ -49,54 +65,63 @@ fn localhost(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
         format!("{}, now {times} times that", number::rate_published(bps))
     });
     let label = format!("TCP on localhost, {}", compared.setting);
-    let now = marked(number::rate(now), compared.now[index].bps_spoilt);
-    Some(Tile::new(now, label, past(grid, then)))
+    let now = marked(number::rate_with_unit(now), compared.now[index].bps_spoilt);
+    Some(Tile::new(now, label, published_beside(grid, then)))
 }
 
-fn kept(grid: &Grid<'_>, compared: &Comparison, index: Option<usize>, label: &str) -> Option<Tile> {
+fn kept_share_tile(
+    grid: &Grid<'_>,
+    compared: &TopologyComparison,
+    index: Option<usize>,
+    label: &str,
+) -> Option<Tile> {
     let index = index?;
     let share = |points| compared.loss_of_localhost(points, index).map(|loss| 1.0 - loss);
-    let then = share(&compared.past).map(number::share);
+    let then = share(&compared.past).map(number::whole_percent);
     let spoilt = compared.is_share_spoilt(index, compared.roles.localhost);
-    let now = number::share(share(&compared.now)?);
+    let now = number::whole_percent(share(&compared.now)?);
     let now = ratio_marked(now, spoilt, compared.is_spoilt(compared.roles.localhost));
-    Some(Tile::new(now, label, past(grid, then)))
+    Some(Tile::new(now, label, published_beside(grid, then)))
 }
 
-fn limited(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
+fn limited(grid: &Grid<'_>, compared: &TopologyComparison) -> Option<Tile> {
     let index = compared.roles.limited?;
     let row = &grid.topologies[index];
-    let figure = row.flows.first()?.at(compared.value)?;
-    let best = figure.best()?;
+    let figure = row.flows.first()?.figure_at(compared.value)?;
+    let best = figure.best_bps()?;
     let ceiling = row.ceiling_share(figure).map_or_else(String::new, |share| {
         format!(", {} of what its framing allows", number::percent(share))
     });
     let rate = limited_rate(row.topology).unwrap_or_else(|| "slowest".to_owned());
     let label = format!("over the {rate} link{ceiling}");
     let then = compared.past[index].bps.map(number::rate_published);
-    Some(Tile::new(marked(number::rate(best), figure.best_spoilt), label, past(grid, then)))
+    Some(Tile::new(
+        marked(number::rate_with_unit(best), figure.best_spoilt),
+        label,
+        published_beside(grid, then),
+    ))
 }
 
-fn ping(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
+fn ping_tile(grid: &Grid<'_>, compared: &TopologyComparison) -> Option<Tile> {
     let index = compared.roles.bare.or(compared.roles.localhost)?;
     let over = if compared.roles.bare.is_some() { "a bare cable" } else { "localhost" };
     let now = compared.now[index].rtt_ns?;
     let then =
         compared.past[index].rtt_ns.map(|ns| format!("{} ms", number::ms_to_microsecond(ns)));
     let label = format!("a ping of {} bytes over {over}", compared.payload_bytes);
-    let now = marked(format!("{} ms", number::ms(now)), compared.now[index].rtt_spoilt);
-    Some(Tile::new(now, label, past(grid, then)))
+    let now = marked(format!("{} ms", number::time_in_ms(now)), compared.now[index].rtt_spoilt);
+    Some(Tile::new(now, label, published_beside(grid, then)))
 }
 
 /// Every figure of every throughput test that has at least one run.
 fn all_figures<'g>(
     grid: &'g Grid<'g>,
-) -> impl Iterator<Item = (&'g Row<'g>, &'g str, &'g FlowFigure<'g>, f64)> {
+) -> impl Iterator<Item = (&'g TopologyRow<'g>, &'g str, &'g FlowFigure<'g>, f64)> {
     grid.topologies.iter().flat_map(|row| {
         row.flows.iter().flat_map(move |test| {
             let figures = test.figures.iter();
             let name = test.test.parameter().name;
-            figures.filter_map(move |figure| Some((row, name, figure, figure.best()?)))
+            figures.filter_map(move |figure| Some((row, name, figure, figure.best_bps()?)))
         })
     })
 }
@@ -104,7 +129,7 @@ fn all_figures<'g>(
 /// The largest rate, the largest share of a ceiling, the largest ratio between values of a test,
 /// and the smallest ratio between topologies.
 fn of_tests(grid: &Grid<'_>) -> Vec<Tile> {
-    let all = [largest(grid), share(grid), by_value(grid), by_topology(grid)];
+    let all = [largest(grid), ceiling_share_tile(grid), by_value(grid), by_topology(grid)];
     all.into_iter().flatten().collect()
 }
 
@@ -112,12 +137,12 @@ fn largest(grid: &Grid<'_>) -> Option<Tile> {
     let most = all_figures(grid).max_by(|one, other| one.3.total_cmp(&other.3));
     let (row, name, figure, bps) = most?;
     let label = format!("{}, {name} {}", row.topology.title, figure.label);
-    Some(Tile::new(marked(number::rate(bps), figure.best_spoilt), label, ""))
+    Some(Tile::new(marked(number::rate_with_unit(bps), figure.best_spoilt), label, ""))
 }
 
-fn share(grid: &Grid<'_>) -> Option<Tile> {
+fn ceiling_share_tile(grid: &Grid<'_>) -> Option<Tile> {
     let shares = all_figures(grid);
-    let shares = shares.filter_map(|it| Some((it.0, it.1, it.2, it.0.ceiling_share(it.2)?)));
+    let shares = shares.filter_map(|row| Some((row.0, row.1, row.2, row.0.ceiling_share(row.2)?)));
     let (row, name, figure, share) = shares.max_by(|one, other| one.3.total_cmp(&other.3))?;
     let label = format!("of the ceiling: {}, {name} {}", row.topology.title, figure.label);
     Some(Tile::new(marked(number::percent(share), figure.best_spoilt), label, ""))
@@ -125,9 +150,11 @@ fn share(grid: &Grid<'_>) -> Option<Tile> {
 
 /// The largest ratio of goodputs at two values of one test on one topology.
 fn by_value(grid: &Grid<'_>) -> Option<Tile> {
-    let tests = grid.topologies.iter().flat_map(|row| row.flows.iter().map(move |it| (row, it)));
+    let tests =
+        grid.topologies.iter().flat_map(|row| row.flows.iter().map(move |test| (row, test)));
     let ratios = tests.filter_map(|(row, test)| {
-        let figures = || test.figures.iter().filter_map(|it| Some((it, it.best()?)));
+        let figures =
+            || test.figures.iter().filter_map(|figure| Some((figure, figure.best_bps()?)));
         let most = figures().max_by(|one, other| one.1.total_cmp(&other.1))?;
         let least = figures().min_by(|one, other| one.1.total_cmp(&other.1))?;
         (least.1 > 0.0).then(|| (row, test, most.0, least.0, most.1 / least.1))
@@ -149,8 +176,8 @@ fn by_topology(grid: &Grid<'_>) -> Option<Tile> {
         row.flows.iter().flat_map(move |test| {
             let figures = test.figures.iter();
             figures.filter_map(move |figure| {
-                let whole = first.flow(&test.test.id)?.at(figure.number)?;
-                let part = figure.best()? / whole.best()?;
+                let whole = first.find_flow_test(&test.test.id)?.figure_at(figure.number)?;
+                let part = figure.best_bps()? / whole.best_bps()?;
                 part.is_finite().then_some((row, test, figure, part, whole.best_spoilt))
             })
         })

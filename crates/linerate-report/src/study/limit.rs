@@ -3,9 +3,9 @@
 //!
 //! Left out: emulated paths, whose ceiling the records know.
 
-use linerate_core::record::{Ceiling, Family};
+use linerate_core::record::{Ceiling, IpFamily};
 use linerate_core::study::Topology;
-use linerate_core::theory::framing::{Segment, ShapedLink, Transport, shaped_ceiling};
+use linerate_core::theory::framing::{SegmentHeaders, ShapedLink, Transport, shaped_ceiling};
 use linerate_core::units::BitRate;
 
 /// MTU of a link whose plan names none (RFC 894).
@@ -14,7 +14,7 @@ const ETHERNET_MTU_BYTES: u32 = 1500;
 /// The bound of the slowest link in the plan on TCP payload, with the packet length and headers
 /// that the ceiling of a run names.
 pub(crate) fn slowest_link(topology: &Topology, seen: Option<&Ceiling>) -> Option<PlanLimit> {
-    let packet = Packet::from_ceiling(seen);
+    let packet = TcpPacketLength::from_ceiling(seen);
     let limits = topology.lab.links.iter().filter_map(|link| {
         let rate: BitRate = link.rate.as_deref()?.parse().ok()?;
         let mtu_bytes = link.mtu_bytes.unwrap_or(ETHERNET_MTU_BYTES).min(packet.bytes);
@@ -34,7 +34,7 @@ pub(crate) struct PlanLimit {
     pub rate: BitRate,
     /// Length in bytes of a full IP packet on the link.
     pub mtu_bytes: u32,
-    packet: Packet,
+    packet: TcpPacketLength,
 }
 
 impl PlanLimit {
@@ -51,25 +51,26 @@ impl PlanLimit {
 
 /// Length and headers of a run's TCP packets.
 #[derive(Clone, Copy, Debug)]
-struct Packet {
-    segment: Segment,
+struct TcpPacketLength {
+    segment: SegmentHeaders,
     bytes: u32,
     seen: bool,
 }
 
-impl Packet {
+impl TcpPacketLength {
     /// Length and headers that the ceiling of a record names; without one TCP over IPv4 with
     /// timestamps, the default of Linux.
     fn from_ceiling(ceiling: Option<&Ceiling>) -> Self {
-        let input = |name| Some(ceiling?.input(name)?.value);
-        let families = [Family::V4, Family::V6].into_iter();
+        let input = |name| Some(ceiling?.find_input(name)?.value);
+        let families = [IpFamily::V4, IpFamily::V6].into_iter();
         let segments = families.flat_map(|family| {
             [Transport::Tcp, Transport::TcpWithTimestamps, Transport::Udp]
-                .map(|transport| Segment { family, transport })
+                .map(|transport| SegmentHeaders { family, transport })
         });
         let header = input("header_bytes");
-        let mut fits = segments.filter(|it| header == Some(f64::from(it.header_bytes())));
-        let usual = Segment { family: Family::V4, transport: Transport::TcpWithTimestamps };
+        let mut fits = segments.filter(|segment| header == Some(f64::from(segment.header_bytes())));
+        let usual =
+            SegmentHeaders { family: IpFamily::V4, transport: Transport::TcpWithTimestamps };
         match (fits.next(), input("packet_bytes")) {
             (Some(segment), Some(bytes)) => Self { segment, bytes: bytes as u32, seen: true },
             _ => Self { segment: usual, bytes: u32::MAX, seen: false },
@@ -87,14 +88,14 @@ mod tests {
     fn packets_are_those_of_the_record_or_those_that_linux_sends() {
         let mut ceiling = Ceiling::of_goodput(Direction::Up);
         ceiling.inputs = vec![
-            CeilingInput::of("packet_bytes", 1040.0, ""),
-            CeilingInput::of("header_bytes", 72.0, ""),
+            CeilingInput::from_value("packet_bytes", 1040.0, ""),
+            CeilingInput::from_value("header_bytes", 72.0, ""),
         ];
         // 40 of IPv6, 20 of TCP, 12 of timestamps.
-        let seen = Packet::from_ceiling(Some(&ceiling));
-        assert_eq!((seen.bytes, seen.segment.family, seen.seen), (1040, Family::V6, true));
+        let seen = TcpPacketLength::from_ceiling(Some(&ceiling));
+        assert_eq!((seen.bytes, seen.segment.family, seen.seen), (1040, IpFamily::V6, true));
         assert_eq!(seen.segment.transport, Transport::TcpWithTimestamps);
-        let usual = Packet::from_ceiling(None);
+        let usual = TcpPacketLength::from_ceiling(None);
         assert_eq!((usual.segment.header_bytes(), usual.seen), (52, false));
     }
 }

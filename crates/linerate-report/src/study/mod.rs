@@ -21,16 +21,16 @@ pub(crate) mod sentence;
 pub(crate) mod spoilt;
 mod table_csv;
 
-use linerate_core::record::{End, MetricId, Record};
+use linerate_core::record::{MeasurementEnd, MetricId, Record};
 use linerate_core::study::{PublishedFigures, StudyPlan, TestKind};
 
 pub use sentence::summary_sentence;
 
-use crate::document::{Block, Document, Section};
+use crate::document::{Block, Document, ReportSection};
 use crate::{device, number, words};
-use compare::Comparison;
+use compare::TopologyComparison;
 use grid::Grid;
-use questions::Answered;
+use questions::QuestionAnswers;
 use spoilt::LimitedRuns;
 
 /// The metrics that a report on paths defines.
@@ -46,7 +46,7 @@ const METRICS: [MetricId; 7] = [
 
 /// Everything from which the report of a study is made.
 #[derive(Clone, Debug)]
-pub struct Results {
+pub struct StudyResults {
     /// The plan of the study.
     pub plan: StudyPlan,
     /// Identifier of the study run.
@@ -59,24 +59,24 @@ pub struct Results {
 
 /// The whole report: a section for each topology, devices, the comparison, failed runs, caveats,
 /// answers.
-pub fn document(results: &Results) -> Document {
+pub fn document(results: &StudyResults) -> Document {
     let grid = Grid::new(results);
-    let compared = Comparison::new(&grid);
-    let answered = Answered::new(results, &grid);
-    let suite = grid.bench();
-    let mut sections: Vec<Section> =
-        grid.paths().map(|row| sections::of_topology(row, &grid.past)).collect();
+    let compared = TopologyComparison::new(&grid);
+    let answered = QuestionAnswers::new(results, &grid);
+    let suite = grid.bench_suite();
+    let mut sections: Vec<ReportSection> =
+        grid.path_topologies().map(|row| sections::of_topology(row, &grid.past)).collect();
     sections.extend(device::sections(&suite, grid.routers));
-    let mut figures = plots::plots(&grid, &compared).into_iter().map(Block::Figure);
-    let main = Section::apart("", figures.next()).leading();
-    let rest = Section::apart("", figures).leading();
-    let compares = sections::comparison(&grid, &compared).map(Section::leading);
+    let mut figures = plots::collect_plots(&grid, &compared).into_iter().map(Block::Figure);
+    let main = ReportSection::after_blank_line("", figures.next()).leading();
+    let rest = ReportSection::after_blank_line("", figures).leading();
+    let compares = sections::comparison(&grid, &compared).map(ReportSection::leading);
     sections.extend([main].into_iter().chain(compares).chain([rest]));
-    sections.extend(sections::unfinished(&grid).map(Section::leading));
+    sections.extend(sections::unfinished(&grid).map(ReportSection::leading));
     sections.extend(caveats::section(&grid));
     sections.extend(answered.published(&grid));
-    sections.push(Section::of("The run", [], facts(results, &grid)));
-    sections.extend(answered.section(&grid).map(Section::leading));
+    sections.push(ReportSection::from_tables("The run", [], head_lines(results, &grid)));
+    sections.extend(answered.section(&grid).map(ReportSection::leading));
     let devices: &[MetricId] = if suite.is_empty() { &[] } else { device::METRICS };
     let plan = linerate_core::tree::to_json_pretty(&results.plan);
     let tool = grid.records.first().map(|record| &record.tool);
@@ -87,9 +87,9 @@ pub fn document(results: &Results) -> Document {
             .before_figures()
             .into_iter()
             .collect(),
-        tiles: headline::tiles(&grid, &compared, &answered),
+        tiles: headline::study_tiles(&grid, &compared, &answered),
         sections,
-        sentence: sentence::of(&grid, &answered),
+        sentence: sentence::grid_sentence(&grid, &answered),
         metrics: [&METRICS, devices].concat(),
         plan: Some(plan.unwrap_or_else(|error| error.to_string())),
         foot: tool.map_or_else(String::new, |tool| format!("{} {}", tool.name, tool.version)),
@@ -99,14 +99,14 @@ pub fn document(results: &Results) -> Document {
 
 /// One long table: study, run, topology, test, parameter, repetition, metric, stat, value, unit.
 /// Values are in stored units; published figures follow with the run `published`.
-pub fn csv(results: &Results) -> String {
-    table_csv::csv(results, &Grid::new(results))
+pub fn csv(results: &StudyResults) -> String {
+    table_csv::long_table(results, &Grid::new(results))
 }
 
 /// Purpose of the study, and number of measurements with their dates, a line each.
-fn opening(results: &Results, grid: &Grid<'_>) -> Vec<String> {
+fn opening(results: &StudyResults, grid: &Grid<'_>) -> Vec<String> {
     let records = &grid.records;
-    let planned = words::counted(results.plan.cells().len() as u64, "measurement");
+    let planned = words::counted(results.plan.cell_plans().len() as u64, "measurement");
     let mut line = format!("{} of {planned} ended well", grid.well.len());
     let started = records.iter().map(|record| record.started_at).min();
     line.extend(started.map(|at| format!(", started {at}")));
@@ -116,17 +116,17 @@ fn opening(results: &Results, grid: &Grid<'_>) -> Vec<String> {
 }
 
 /// The repeated study, the run's identifier, the tests and the hosts, a line each.
-fn facts(results: &Results, grid: &Grid<'_>) -> Vec<String> {
+fn head_lines(results: &StudyResults, grid: &Grid<'_>) -> Vec<String> {
     let mut out = Vec::new();
     out.extend(results.plan.source.as_ref().map(|source| format!("rebuilds {source}")));
     out.push(format!("run {}", results.run));
-    out.extend(tests(&results.plan));
-    out.extend(host(grid));
+    out.extend(tests_line(&results.plan));
+    out.extend(host_line(grid));
     out
 }
 
 /// The tests that the plan runs on each topology, in one line.
-fn tests(plan: &StudyPlan) -> Option<String> {
+fn tests_line(plan: &StudyPlan) -> Option<String> {
     let mut each: Vec<String> = plan
         .tests
         .iter()
@@ -169,11 +169,11 @@ fn tests(plan: &StudyPlan) -> Option<String> {
 }
 
 /// The measuring machine, from the first record that describes it.
-fn host(grid: &Grid<'_>) -> Option<String> {
+fn host_line(grid: &Grid<'_>) -> Option<String> {
     grid.records.iter().find_map(|record| {
         // The interface changes with the topology; the machine does not.
-        let machine = End { interface: None, ..record.ends.first()?.clone() };
-        let about = words::end(&machine);
+        let machine = MeasurementEnd { interface: None, ..record.ends.first()?.clone() };
+        let about = words::end_in_words(&machine);
         (machine.kernel.is_some() && !about.is_empty()).then(|| format!("on {about}"))
     })
 }

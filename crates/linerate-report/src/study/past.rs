@@ -2,7 +2,7 @@
 
 use linerate_core::study::{PublishedAs, PublishedPing, PublishedTcp, StudyPlan};
 
-use super::Results;
+use super::StudyResults;
 
 /// The figures that were published for one topology.
 #[derive(Clone, Default)]
@@ -14,7 +14,7 @@ pub(crate) struct Published<'a> {
 }
 
 impl<'a> Published<'a> {
-    pub(super) fn new(rows: &PublishedAs, results: &'a Results) -> Self {
+    pub(super) fn new(rows: &PublishedAs, results: &'a StudyResults) -> Self {
         let ping = results.published.ping.iter().filter(|row| row.test == rows.test).collect();
         let tcp: Vec<&PublishedTcp> =
             results.published.tcp.iter().filter(|row| row.test == rows.test).collect();
@@ -40,12 +40,12 @@ impl<'a> Published<'a> {
     }
 
     /// Published pings per second at one payload length.
-    pub(crate) fn pps(&self, payload_bytes: u32) -> Option<f64> {
+    pub(crate) fn pings_per_second(&self, payload_bytes: u32) -> Option<f64> {
         self.ping.iter().find(|row| row.payload_bytes == payload_bytes)?.pings_per_s
     }
 
     /// Published throughput at one window, in bit/s.
-    pub(crate) fn bps(&self, window_bytes: u64) -> Option<f64> {
+    pub(crate) fn throughput_bps(&self, window_bytes: u64) -> Option<f64> {
         let row = self.tcp.iter().find(|row| row.window_bytes == window_bytes)?;
         row.throughput_mbit_s.map(|mbit| (mbit * 1e6).round())
     }

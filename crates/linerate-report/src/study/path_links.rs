@@ -20,13 +20,13 @@ pub(crate) struct PathLinks {
 
 impl PathLinks {
     /// The links that packets cross from the client to the server.
-    pub(crate) fn of(topology: &Topology) -> Self {
-        let Ok(layout) = Layout::of(&topology.lab) else { return Self::default() };
-        let ends = layout.node(&topology.client).zip(layout.address_of(&topology.server));
+    pub(crate) fn from_topology(topology: &Topology) -> Self {
+        let Ok(layout) = Layout::from_plan(&topology.lab) else { return Self::default() };
+        let ends = layout.node_index(&topology.client).zip(layout.address_of(&topology.server));
         if topology.client == topology.server {
             return Self::default();
         }
-        let crossings = ends.map(|(from, to)| layout.way(from, to)).unwrap_or_default();
+        let crossings = ends.map(|(from, to)| layout.route_crossings(from, to)).unwrap_or_default();
         let links = crossings.iter().filter_map(|crossing| layout.links.get(crossing.link));
         let paths: Vec<&PathPlan> = links.filter_map(|link| link.path.as_ref()).collect();
         let rtt_ns: f64 = paths.iter().map(|path| propagation_ns(path)).sum();
@@ -37,13 +37,13 @@ impl PathLinks {
     }
 
     /// For a heading: the links, and the round trip; none where nothing is emulated.
-    pub(crate) fn words(&self) -> Option<String> {
+    pub(crate) fn heading_text(&self) -> Option<String> {
         if self.outlines.is_empty() {
             return None;
         }
         let links = self.outlines.join("; ");
         let rtt = self.rtt_ns.map_or_else(String::new, |ns| {
-            format!("; round trip {} ms", number::trimmed(&number::ms(ns)))
+            format!("; round trip {} ms", number::trimmed(&number::time_in_ms(ns)))
         });
         Some(format!("emulated: {links}{rtt}"))
     }

@@ -3,18 +3,19 @@
 use std::collections::BTreeSet;
 
 use linerate_core::study::{
-    Answer, Evaluated, FigureKind, Missing, Part, Quantity, Question, Template, Unit, Verdict,
+    Answer, Evaluated, FigureKind, Missing, Part, Quantity, Question, QuestionVerdict, Template,
+    Unit,
 };
 
-use super::Results;
-use super::facts::Facts;
+use super::StudyResults;
+use super::facts::GridFacts;
 use super::grid::Grid;
 use super::spoilt::{LimitedRuns, NOT_FIT, is_spoilt, ratio_marked};
-use crate::document::{self, Block, Section, Table, Tile};
+use crate::document::{self, Block, ReportSection, ReportTable, Tile};
 use crate::number::{self, NONE};
 
 /// The answers to the plan's questions, in the plan's order.
-pub(crate) struct Answered<'a> {
+pub(crate) struct QuestionAnswers<'a> {
     answers: Vec<AnswerRuns<'a>>,
 }
 
@@ -30,15 +31,17 @@ struct AnswerRuns<'a> {
     runs: LimitedRuns,
 }
 
-impl<'a> Answered<'a> {
+impl<'a> QuestionAnswers<'a> {
     /// Answers the plan's questions from the figures of a grid.
-    pub(crate) fn new(results: &'a Results, grid: &Grid<'_>) -> Self {
-        let facts = Facts { grid, results };
+    pub(crate) fn new(results: &'a StudyResults, grid: &Grid<'_>) -> Self {
+        let facts = GridFacts { grid, results };
         let rested = |question: &'a Question| {
             let answer = question.answer(grid.plan, &facts);
             let names = question.figures.keys().map(String::as_str);
             let is_marked = |name: &&str| facts.behind(question, name).into_iter().any(is_spoilt);
-            let runs = named(question).into_iter().flat_map(|name| facts.behind(question, name));
+            let runs = names_in_question(question)
+                .into_iter()
+                .flat_map(|name| facts.behind(question, name));
             let marked: BTreeSet<&str> = names.clone().filter(is_marked).collect();
             let unfit = names.filter(|name| is_unfit(question, name, &marked)).collect();
             AnswerRuns { answer, marked, unfit, runs: LimitedRuns::from_runs(runs) }
@@ -47,16 +50,18 @@ impl<'a> Answered<'a> {
     }
 
     /// The section of questions and answers; `None` if the plan asks none.
-    pub(crate) fn section(&self, grid: &Grid<'_>) -> Option<Section> {
-        let answers = self.answers.iter().map(|answer| answer.entry(&grid.past)).collect();
-        let section = Section::apart("Questions of the study", [Block::Answers(answers)]);
+    pub(crate) fn section(&self, grid: &Grid<'_>) -> Option<ReportSection> {
+        let answers =
+            self.answers.iter().map(|answer| answer.document_answer(&grid.past)).collect();
+        let section =
+            ReportSection::after_blank_line("Questions of the study", [Block::Answers(answers)]);
         (!self.answers.is_empty()).then_some(section)
     }
 
     /// The first question and its answer as a sentence.
     pub(crate) fn sentence(&self) -> Option<String> {
-        let entry = self.answers.first()?.entry("");
-        Some(format!("{} {}", entry.ask, entry.whole()))
+        let entry = self.answers.first()?.document_answer("");
+        Some(format!("{} {}", entry.ask, entry.full_text()))
     }
 
     /// True if the plan asks no question.
@@ -71,10 +76,10 @@ impl<'a> Answered<'a> {
 
     /// Each published figure that a question names beside today's figure of the same kind. Figures
     /// published for one topology stand in that topology's tables.
-    pub(crate) fn published(&self, grid: &Grid<'_>) -> Option<Section> {
+    pub(crate) fn published(&self, grid: &Grid<'_>) -> Option<ReportSection> {
         let head =
             ["published".to_owned(), grid.past.clone(), "now".to_owned(), "now is".to_owned()];
-        let mut table = Table::new(head.into_iter().chain(["question".to_owned()]));
+        let mut table = ReportTable::new(head.into_iter().chain(["question".to_owned()]));
         let mut any = false;
         for (number, rested) in (1..).zip(&self.answers) {
             let answer = &rested.answer;
@@ -85,11 +90,11 @@ impl<'a> Answered<'a> {
                 }
                 let today = beside(answer, name, &published.quantity);
                 any = true;
-                table.row([
+                table.add_measured_row([
                     published.title.clone(),
-                    show(&published.quantity),
+                    quantity_text(&published.quantity),
                     number::or_dash(today, |(name, _)| {
-                        number::or_dash(rested.shown(name), |text| text)
+                        number::or_dash(rested.figure_with_unit(name), |text| text)
                     }),
                     number::or_dash(today, |(_, figure)| figure.title.clone()),
                     number.to_string(),
@@ -102,7 +107,7 @@ impl<'a> Answered<'a> {
              first in the same unit"
                 .to_owned(),
         ];
-        any.then(|| Section::of(title, [table], notes))
+        any.then(|| ReportSection::from_tables(title, [table], notes))
     }
 }
 
@@ -138,7 +143,7 @@ fn beside<'a>(
     // What a ratio, a share or a difference holds against it, what the answer names, any other.
     let pairs = question.figures.values().map(|figure| figure.kind.sources());
     let pair = pairs.filter(|sources| sources.contains(&name)).flatten().filter(measured);
-    let named = named(question).into_iter().filter(measured);
+    let named = names_in_question(question).into_iter().filter(measured);
     let rest = question.figures.keys().map(String::as_str).filter(measured);
     pair.chain(named).chain(rest).find_map(fits)
 }
@@ -156,33 +161,33 @@ fn is_unfit(question: &Question, name: &str, marked: &BTreeSet<&str>) -> bool {
 }
 
 /// The figures that a question names, those of its condition first.
-fn named(question: &Question) -> Vec<&str> {
-    let condition = question.yes_when.iter().flat_map(|condition| condition.names());
+fn names_in_question(question: &Question) -> Vec<&str> {
+    let condition = question.yes_when.iter().flat_map(|condition| condition.figure_names());
     let texts = [Some(&question.answer), question.yes.as_ref(), question.no.as_ref()];
-    let texts = texts.into_iter().flatten().flat_map(Template::names);
+    let texts = texts.into_iter().flatten().flat_map(Template::figure_names);
     condition.chain(texts).collect()
 }
 
 impl AnswerRuns<'_> {
-    fn entry(&self, past: &str) -> document::Answer {
+    fn document_answer(&self, past: &str) -> document::StudyAnswer {
         let answer = &self.answer;
         let is_decided = self.is_decided();
         let (verdict, text) = match &answer.verdict {
-            Verdict::Yes | Verdict::No if !is_decided => {
+            QuestionVerdict::Yes | QuestionVerdict::No if !is_decided => {
                 ("Not answered", self.filled(&answer.question.answer).trim().to_owned())
             }
-            Verdict::Yes => ("Yes", self.answer_text()),
-            Verdict::No => ("No", self.answer_text()),
-            Verdict::Told => ("", self.answer_text()),
-            Verdict::Unanswered(missing) => ("Not answered", reasons(missing)),
+            QuestionVerdict::Yes => ("Yes", self.answer_text()),
+            QuestionVerdict::No => ("No", self.answer_text()),
+            QuestionVerdict::Told => ("", self.answer_text()),
+            QuestionVerdict::Unanswered(missing) => ("Not answered", reasons(missing)),
         };
-        let is_answered = !matches!(answer.verdict, Verdict::Unanswered(_));
+        let is_answered = !matches!(answer.verdict, QuestionVerdict::Unanswered(_));
         let doubt = self.runs.counted().filter(|_| is_answered);
-        document::Answer {
+        document::StudyAnswer {
             ask: answer.question.ask.trim().to_owned(),
             verdict,
             text,
-            figure: self.tile(past).filter(|_| is_answered && is_decided),
+            figure: self.figure_tile(past).filter(|_| is_answered && is_decided),
             doubt: doubt.map_or_else(String::new, |runs| format!("limited by this host: {runs}")),
         }
     }
@@ -190,7 +195,7 @@ impl AnswerRuns<'_> {
     /// True if every figure of the condition is fit to decide the answer.
     fn is_decided(&self) -> bool {
         let condition = self.answer.question.yes_when.iter();
-        let mut names = condition.flat_map(|condition| condition.names());
+        let mut names = condition.flat_map(|condition| condition.figure_names());
         names.all(|name| !self.unfit.contains(name))
     }
 
@@ -203,10 +208,10 @@ impl AnswerRuns<'_> {
     }
 
     /// A figure with its unit, marked where this host limited one of its runs.
-    fn shown(&self, name: &str) -> Option<String> {
+    fn figure_with_unit(&self, name: &str) -> Option<String> {
         let figure = self.answer.figures.get(name)?.as_ref().ok()?;
         let [is_marked, is_unfit] = [&self.marked, &self.unfit].map(|names| names.contains(name));
-        Some(ratio_marked(show(&figure.quantity), is_marked, is_unfit))
+        Some(ratio_marked(quantity_text(&figure.quantity), is_marked, is_unfit))
     }
 
     fn filled(&self, text: &Template) -> String {
@@ -222,7 +227,7 @@ impl AnswerRuns<'_> {
                 Part::Value(name) => {
                     let shown = match self.unfit.contains(&**name) {
                         true => format!("({NOT_FIT})"),
-                        false => self.shown(name).unwrap_or_else(|| NONE.to_owned()),
+                        false => self.figure_with_unit(name).unwrap_or_else(|| NONE.to_owned()),
                     };
                     // `{gain} times what …` says the word itself.
                     let said_twice = match parts.peek() {
@@ -239,7 +244,7 @@ impl AnswerRuns<'_> {
 
     /// The deciding figure, else the first that the answer names, as a large figure with its label
     /// and the published figure.
-    fn tile(&self, past: &str) -> Option<Tile> {
+    fn figure_tile(&self, past: &str) -> Option<Tile> {
         let question = self.answer.question;
         let todays = |name: &&str| {
             let figure = question.figures.get(*name);
@@ -248,13 +253,13 @@ impl AnswerRuns<'_> {
             })
         };
         let value = |name: &str| self.answer.figures.get(name)?.as_ref().ok();
-        let mut names = named(question).into_iter().filter(todays);
+        let mut names = names_in_question(question).into_iter().filter(todays);
         let (name, figure) = names.find_map(|name| Some((name, value(name)?)))?;
         // A figure of another kind beside it would be read as its past.
         let same_unit = |(_, then): &(&str, &Evaluated)| then.quantity.unit == figure.quantity.unit;
         let then = published_figures(&self.answer).find(same_unit);
-        let then = then.map(|(_, figure)| format!("{past}: {}", show(&figure.quantity)));
-        Some(Tile::new(self.shown(name)?, self.meaning(name), then.unwrap_or_default()))
+        let then = then.map(|(_, figure)| format!("{past}: {}", quantity_text(&figure.quantity)));
+        Some(Tile::new(self.figure_with_unit(name)?, self.meaning(name), then.unwrap_or_default()))
     }
 
     /// The title of a figure, made from the titles of the figures that it is computed from.
@@ -290,7 +295,7 @@ fn reasons(missing: &[Missing]) -> String {
 }
 
 /// A figure with its unit; a range with both ends.
-pub(super) fn show(quantity: &Quantity) -> String {
+pub(super) fn quantity_text(quantity: &Quantity) -> String {
     let one = |value: f64| show_one(value, &quantity.unit);
     match (quantity.low.is_finite(), quantity.high.is_finite()) {
         (true, true) if quantity.low == quantity.high => one(quantity.low),
@@ -313,17 +318,17 @@ fn show_one(value: f64, unit: &Unit) -> String {
     let signed = |text: String| if value < 0.0 { format!("\u{2212}{text}") } else { text };
     let size = value.abs();
     match unit {
-        Unit::Rate => signed(number::rate(size)),
-        Unit::Time => signed(time(size)),
-        Unit::Bytes => signed(bytes(size)),
+        Unit::Rate => signed(number::rate_with_unit(size)),
+        Unit::Time => signed(duration_text(size)),
+        Unit::Bytes => signed(bytes_text(size)),
         Unit::Share => signed(percent(size)),
         Unit::Times => signed(format!("{} times", number::significant(size, 3))),
-        Unit::Number => signed(plain(size)),
+        Unit::Number => signed(number_text(size)),
         Unit::Count(unit) if size == 1.0 => {
             let one = unit.strip_suffix('s').filter(|_| !unit.contains('/'));
             signed(format!("1 {}", one.unwrap_or(unit)))
         }
-        Unit::Count(unit) => signed(format!("{} {unit}", plain(size))),
+        Unit::Count(unit) => signed(format!("{} {unit}", number_text(size))),
     }
 }
 
@@ -337,14 +342,14 @@ fn percent(ratio: f64) -> String {
 }
 
 /// A duration in milliseconds; in seconds from 1 s on.
-fn time(ns: f64) -> String {
+fn duration_text(ns: f64) -> String {
     if ns >= 1e9 {
         return format!("{} s", number::trimmed(&number::significant(ns / 1e9, 4)));
     }
-    format!("{} ms", number::trimmed(&number::ms(ns)))
+    format!("{} ms", number::trimmed(&number::time_in_ms(ns)))
 }
 
-fn bytes(bytes: f64) -> String {
+fn bytes_text(bytes: f64) -> String {
     if bytes.fract() == 0.0 && bytes < 1e15 {
         return number::memory(bytes as u64);
     }
@@ -352,7 +357,7 @@ fn bytes(bytes: f64) -> String {
 }
 
 /// A whole number without decimals; any other value in four digits.
-fn plain(value: f64) -> String {
+fn number_text(value: f64) -> String {
     if value.fract() == 0.0 && value < 1e15 {
         return format!("{value:.0}");
     }

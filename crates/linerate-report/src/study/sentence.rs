@@ -3,24 +3,24 @@
 
 use linerate_core::study::TestKind;
 
-use super::Results;
-use super::compare::{Comparison, Roles, filter_rules, limited_rate};
-use super::grid::{Grid, Row};
-use super::questions::Answered;
+use super::StudyResults;
+use super::compare::{Roles, TopologyComparison, filter_rules, limited_rate};
+use super::grid::{Grid, TopologyRow};
+use super::questions::QuestionAnswers;
 use super::spoilt::marked;
 use crate::device::headline;
 use crate::{number, words};
 
 /// The result of a study in one plain sentence.
-pub fn summary_sentence(results: &Results) -> String {
+pub fn summary_sentence(results: &StudyResults) -> String {
     let grid = Grid::new(results);
-    of(&grid, &Answered::new(results, &grid))
+    grid_sentence(&grid, &QuestionAnswers::new(results, &grid))
 }
 
 /// The sentence for a grid: the share of localhost's TCP throughput that each path keeps; without
 /// localhost, the answer of the first question, else the fastest and the slowest topology.
-pub(crate) fn of(grid: &Grid<'_>, answered: &Answered<'_>) -> String {
-    let compared = Comparison::new(grid);
+pub(crate) fn grid_sentence(grid: &Grid<'_>, answered: &QuestionAnswers<'_>) -> String {
+    let compared = TopologyComparison::new(grid);
     let roles = compared.roles;
     let Some((reference, whole)) =
         roles.localhost.and_then(|index| Some((index, compared.now[index].bps?)))
@@ -32,7 +32,7 @@ pub(crate) fn of(grid: &Grid<'_>, answered: &Answered<'_>) -> String {
     let mut text = format!(
         "At {} localhost carries {}",
         compared.setting_in_words(),
-        marked(number::rate(whole), compared.now[reference].bps_spoilt)
+        marked(number::rate_with_unit(whole), compared.now[reference].bps_spoilt)
     );
     if let Some(past) = compared.past[reference].bps {
         text.push_str(&format!(" ({} in {})", number::rate_published(past), grid.past));
@@ -46,7 +46,7 @@ pub(crate) fn of(grid: &Grid<'_>, answered: &Answered<'_>) -> String {
             let now = 1.0 - compared.loss_of_localhost(&compared.now, index)?;
             let past = compared.loss_of_localhost(&compared.past, index).map(|loss| 1.0 - loss);
             let spoilt = compared.is_share_spoilt(index, roles.localhost);
-            Some((name, marked(number::share(now), spoilt), past))
+            Some((name, marked(number::whole_percent(now), spoilt), past))
         })
         .collect();
     if kept.is_empty() {
@@ -61,7 +61,7 @@ pub(crate) fn of(grid: &Grid<'_>, answered: &Answered<'_>) -> String {
             let of_that = if index == 0 { " of that" } else { "" };
             let past = past.map_or_else(String::new, |past| {
                 // The year is named once, at the first figure of the past.
-                format!(" ({}{})", number::share(past), std::mem::take(&mut year))
+                format!(" ({}{})", number::whole_percent(past), std::mem::take(&mut year))
             });
             format!("{name}{verb} {now}{of_that}{past}")
         })
@@ -109,9 +109,9 @@ fn nothing_yet(grid: &Grid<'_>) -> String {
 
 /// The fastest and the slowest topology, for a study without localhost's figure.
 fn without_localhost(grid: &Grid<'_>) -> String {
-    let best = |row: &Row<'_>| {
+    let best = |row: &TopologyRow<'_>| {
         let figures = row.flows.iter().flat_map(|test| test.figures.iter());
-        let best = figures.filter_map(|figure| Some((figure.best()?, figure.best_spoilt)));
+        let best = figures.filter_map(|figure| Some((figure.best_bps()?, figure.best_spoilt)));
         best.max_by(|one, other| one.0.total_cmp(&other.0))
     };
     let mut rates: Vec<(f64, bool, &str)> = grid
@@ -119,10 +119,10 @@ fn without_localhost(grid: &Grid<'_>) -> String {
         .iter()
         .filter_map(|row| best(row).map(|(bps, spoilt)| (bps, spoilt, &*row.topology.title)))
         .collect();
-    let rate = |bps: &f64, spoilt: &bool| marked(number::rate(*bps), *spoilt);
+    let rate = |bps: &f64, spoilt: &bool| marked(number::rate_with_unit(*bps), *spoilt);
     rates.sort_by(|a, b| a.0.total_cmp(&b.0));
     match rates.as_slice() {
-        [] => headline::sentence(&grid.bench()).unwrap_or_else(|| nothing_yet(grid)),
+        [] => headline::sentence(&grid.bench_suite()).unwrap_or_else(|| nothing_yet(grid)),
         [(bps, spoilt, title)] => {
             format!("The best run over '{title}' carried {}.", rate(bps, spoilt))
         }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_core::explain::decide;
 use linerate_core::record::{Caveat, CaveatCode, Record};
 
-use crate::csv::key;
+use crate::csv::variant_name;
 use crate::words;
 
 /// Mark behind a figure with a run that this host limited.
@@ -123,7 +123,7 @@ fn reason(code: CaveatCode) -> String {
         CaveatCode::PaceNotKept => "the pace was not kept",
         CaveatCode::EmulatorLate => "the path emulator was late",
         CaveatCode::TesterLimited => "the tester itself could send no more",
-        other => return key(other),
+        other => return variant_name(other),
     };
     words.to_owned()
 }

@@ -1,30 +1,30 @@
 //! The results of a study as one tidy long table.
 
 use linerate_core::record::{MetricId, Record, Stat, Summary};
-use linerate_core::study::{Answer, Test, Unit, Verdict};
+use linerate_core::study::{Answer, QuestionVerdict, Test, Unit};
 
-use super::Results;
+use super::StudyResults;
 use super::figure::by_window;
-use super::grid::{Grid, Row};
-use super::questions::Answered;
-use crate::csv::{bound_fields, layer_alone, lines, value_fields};
+use super::grid::{Grid, TopologyRow};
+use super::questions::QuestionAnswers;
+use crate::csv::{bound_fields, layer_alone, rows_with_head, value_fields};
 
 const HEAD: &str = "study,run,topology,test,parameter,repetition,metric,stat,value,unit,layer,\
     ceiling,ceiling_share,ceiling_unknown";
 
 /// All summary rows about whole measurements, then the published figures, then the answers.
-pub(crate) fn csv(results: &Results, grid: &Grid<'_>) -> String {
-    let answered = Answered::new(results, grid);
+pub(crate) fn long_table(results: &StudyResults, grid: &Grid<'_>) -> String {
+    let answered = QuestionAnswers::new(results, grid);
     let mut well = grid.well.clone();
     // The order of the plan, which is that of the records' start.
     well.sort_by_key(|record| (record.started_at, record.id));
     let measured = well.iter().flat_map(|record| measured(results, grid, record));
     let published = grid.topologies.iter().flat_map(|row| published(results, row));
     let answers = answered.numbered().flat_map(|(number, it)| answer(results, number, it));
-    lines(HEAD, measured.chain(published).chain(answers))
+    rows_with_head(HEAD, measured.chain(published).chain(answers))
 }
 
-fn measured(results: &Results, grid: &Grid<'_>, record: &Record) -> Vec<Vec<String>> {
+fn measured(results: &StudyResults, grid: &Grid<'_>, record: &Record) -> Vec<Vec<String>> {
     let Some(cell) = &record.cell else { return Vec::new() };
     let row = grid.topologies.iter().find(|row| row.topology.id == cell.topology);
     let whole = record.summary.iter().filter(|row| row.flow.is_none());
@@ -47,7 +47,7 @@ fn measured(results: &Results, grid: &Grid<'_>, record: &Record) -> Vec<Vec<Stri
 
 /// The layer of a value, its ceiling, the share of it, what is not known. The plan's slowest link
 /// goes before what the ends of the path saw.
-fn bounds(row: Option<&Row<'_>>, record: &Record, value: &Summary) -> [String; 4] {
+fn bounds(row: Option<&TopologyRow<'_>>, record: &Record, value: &Summary) -> [String; 4] {
     let fields = bound_fields(record, value);
     let limit = row.and_then(|row| row.slowest_link(row.figure_of(record)?));
     match limit.filter(|_| value.metric == MetricId::Goodput && value.stat == Stat::Value) {
@@ -61,7 +61,7 @@ fn bounds(row: Option<&Row<'_>>, record: &Record, value: &Summary) -> [String; 4
 }
 
 /// The published figures under the names of the measured ones; they have no repetition.
-fn published(results: &Results, row: &Row<'_>) -> Vec<Vec<String>> {
+fn published(results: &StudyResults, row: &TopologyRow<'_>) -> Vec<Vec<String>> {
     let line = |test: &Test, parameter: u64, summary: Summary| {
         let mut line = vec![
             results.plan.name.clone(),
@@ -79,12 +79,12 @@ fn published(results: &Results, row: &Row<'_>) -> Vec<Vec<String>> {
     if let Some(test) = row.ping.first().map(|ping| ping.test) {
         for size in row.published.ping.iter().map(|figure| figure.payload_bytes) {
             let rtt = row.published.rtt_ns(size);
-            let pps = row.published.pps(size);
-            out.extend(
-                rtt.map(|ns| line(test, size.into(), Summary::of(MetricId::Rtt, Stat::Mean, ns))),
-            );
+            let pps = row.published.pings_per_second(size);
+            out.extend(rtt.map(|ns| {
+                line(test, size.into(), Summary::from_value(MetricId::Rtt, Stat::Mean, ns))
+            }));
             out.extend(pps.map(|pps| {
-                line(test, size.into(), Summary::of(MetricId::PpsPaper, Stat::Value, pps))
+                line(test, size.into(), Summary::from_value(MetricId::PpsPaper, Stat::Value, pps))
             }));
         }
     }
@@ -92,10 +92,10 @@ fn published(results: &Results, row: &Row<'_>) -> Vec<Vec<String>> {
     if let Some(test) = by_window {
         for window in row.published.windows() {
             // Best of several runs.
-            let best = row.published.bps(window);
-            out.extend(
-                best.map(|bps| line(test, window, Summary::of(MetricId::Goodput, Stat::Max, bps))),
-            );
+            let best = row.published.throughput_bps(window);
+            out.extend(best.map(|bps| {
+                line(test, window, Summary::from_value(MetricId::Goodput, Stat::Max, bps))
+            }));
         }
     }
     out
@@ -103,7 +103,7 @@ fn published(results: &Results, row: &Row<'_>) -> Vec<Vec<String>> {
 
 /// The answer to a question, 1 for yes and 0 for no, then its figures by name; the question's
 /// number stands for the parameter. What was not answered has no row, as what was not measured.
-fn answer(results: &Results, number: usize, answer: &Answer<'_>) -> Vec<Vec<String>> {
+fn answer(results: &StudyResults, number: usize, answer: &Answer<'_>) -> Vec<Vec<String>> {
     let line = |metric: &str, stat: &str, value: f64, unit: &str| {
         let mut line: Vec<String> = [&results.plan.name, &results.run, "", "question"]
             .map(|field: &str| field.to_owned())
@@ -114,9 +114,9 @@ fn answer(results: &Results, number: usize, answer: &Answer<'_>) -> Vec<Vec<Stri
         line
     };
     let verdict = match answer.verdict {
-        Verdict::Yes => Some(1.0),
-        Verdict::No => Some(0.0),
-        Verdict::Told | Verdict::Unanswered(_) => None,
+        QuestionVerdict::Yes => Some(1.0),
+        QuestionVerdict::No => Some(0.0),
+        QuestionVerdict::Told | QuestionVerdict::Unanswered(_) => None,
     };
     let mut out: Vec<Vec<String>> =
         verdict.map(|value| line("answer", "yes", value, "1")).into_iter().collect();
@@ -130,7 +130,7 @@ fn answer(results: &Results, number: usize, answer: &Answer<'_>) -> Vec<Vec<Stri
             Unit::Share | Unit::Times | Unit::Number => "1",
             Unit::Count(unit) => unit,
         };
-        match quantity.value() {
+        match quantity.single_value() {
             Some(value) => out.push(line(name, "figure", value, unit)),
             None => {
                 // An end that was not printed is absent.

@@ -4,7 +4,7 @@
 
 /// How values become positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum AxisKind {
     /// Equal differences are equally long.
     Linear,
     /// Equal ratios are equally long; only positive values have a place.
@@ -13,38 +13,38 @@ pub enum Kind {
 
 /// A map from values to positions.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
-    kind: Kind,
+pub(super) struct AxisScale {
+    kind: AxisKind,
     domain: (f64, f64),
     range: (f64, f64),
 }
 
-impl Scale {
+impl AxisScale {
     /// A scale from `domain` to `range`; a domain that cannot be used is replaced.
-    pub(super) fn new(kind: Kind, domain: (f64, f64), range: (f64, f64)) -> Self {
-        let usable = |value: f64| value.is_finite() && (kind == Kind::Linear || value > 0.0);
+    pub(super) fn new(kind: AxisKind, domain: (f64, f64), range: (f64, f64)) -> Self {
+        let usable = |value: f64| value.is_finite() && (kind == AxisKind::Linear || value > 0.0);
         let domain = match domain {
             (lo, hi) if usable(lo) && usable(hi) && lo < hi => (lo, hi),
-            (lo, hi) if usable(lo) && usable(hi) && kind == Kind::Log => {
+            (lo, hi) if usable(lo) && usable(hi) && kind == AxisKind::Log => {
                 (lo.min(hi) / 2.0, lo.max(hi) * 2.0)
             }
             (lo, hi) if usable(lo) && usable(hi) => (lo.min(hi) - 0.5, lo.max(hi) + 0.5),
-            _ if kind == Kind::Log => (1.0, 10.0),
+            _ if kind == AxisKind::Log => (1.0, 10.0),
             _ => (0.0, 1.0),
         };
         Self { kind, domain, range }
     }
 
     /// The place of a value, held within the range; none for what has no place.
-    pub(super) fn at(&self, value: f64) -> Option<f64> {
-        if !value.is_finite() || (self.kind == Kind::Log && value <= 0.0) {
+    pub(super) fn position_of(&self, value: f64) -> Option<f64> {
+        if !value.is_finite() || (self.kind == AxisKind::Log && value <= 0.0) {
             return None;
         }
         let (lo, hi) = self.domain;
         // Halves keep the difference of the largest numbers finite.
         let share = match self.kind {
-            Kind::Linear => (value / 2.0 - lo / 2.0) / (hi / 2.0 - lo / 2.0),
-            Kind::Log => (value.ln() - lo.ln()) / (hi.ln() - lo.ln()),
+            AxisKind::Linear => (value / 2.0 - lo / 2.0) / (hi / 2.0 - lo / 2.0),
+            AxisKind::Log => (value.ln() - lo.ln()) / (hi.ln() - lo.ln()),
         };
         let (start, end) = self.range;
         let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
@@ -178,12 +178,12 @@ mod tests {
     #[test]
     fn no_domain_breaks_a_scale() {
         let odd = [f64::NAN, f64::INFINITY, -1.0, 0.0, 1e-300, 1.0, 1e300, f64::MAX, f64::MIN];
-        for kind in [Kind::Linear, Kind::Log] {
+        for kind in [AxisKind::Linear, AxisKind::Log] {
             for lo in odd {
                 for hi in odd {
-                    let scale = Scale::new(kind, (lo, hi), (10.0, 90.0));
+                    let scale = AxisScale::new(kind, (lo, hi), (10.0, 90.0));
                     for value in odd {
-                        let place = scale.at(value);
+                        let place = scale.position_of(value);
                         assert!(place.is_none_or(|at| (10.0..=90.0).contains(&at)), "{scale:?}");
                     }
                     assert!(linear_ticks((lo, hi), 5).len() < 30);

@@ -3,9 +3,12 @@
 
 use linerate_core::time::WallTime;
 
-use super::axis::{Scale, linear_ticks};
-use super::palette::light;
-use super::{Anchor, Area, Canvas, Kind, LINE_HEIGHT, Svg, WIDTH, linear_domain, px, text_width};
+use super::axis::{AxisScale, linear_ticks};
+use super::palette::light_colour;
+use super::{
+    Anchor, Area, AxisKind, Canvas, LINE_HEIGHT, Svg, WIDTH, coordinate_text, linear_domain,
+    text_width,
+};
 use crate::escape;
 
 /// Height of one panel in user units.
@@ -61,64 +64,68 @@ impl BandChart {
             return Canvas::nothing(&self.title, &description);
         }
         let mut canvas = Canvas::new();
-        canvas.title(&self.title);
-        let left = drawn.iter().map(|band| self.left(band)).fold(0.0, f64::max).min(140.0);
+        canvas.draw_title(&self.title);
+        let left = drawn.iter().map(|band| self.left_margin(band)).fold(0.0, f64::max).min(140.0);
         let mut top = 3.0 * LINE_HEIGHT;
         for band in &drawn {
             let area = Area { left, top, right: WIDTH - 12.0, bottom: top + PANEL };
-            self.panel(&mut canvas, area, band);
+            self.draw_panel(&mut canvas, area, band);
             top += PANEL + 2.2 * LINE_HEIGHT;
         }
         let bottom = top - 2.2 * LINE_HEIGHT;
         let area = Area { left, top: bottom, right: WIDTH - 12.0, bottom };
-        self.times(&mut canvas, area);
+        self.draw_times(&mut canvas, area);
         canvas.finish(&self.title, &description, bottom + 3.4 * LINE_HEIGHT)
     }
 
-    fn scale(band: &Band) -> Option<(f64, f64)> {
+    fn value_domain(band: &Band) -> Option<(f64, f64)> {
         linear_domain(band.points.iter().map(|point| point.1), 0.0, 3)
     }
 
-    fn left(&self, band: &Band) -> f64 {
-        let ticks = Self::scale(band).map(|domain| linear_ticks(domain, 3)).unwrap_or_default();
+    fn left_margin(&self, band: &Band) -> f64 {
+        let ticks =
+            Self::value_domain(band).map(|domain| linear_ticks(domain, 3)).unwrap_or_default();
         ticks.iter().map(|tick| text_width(&(band.show)(*tick))).fold(24.0, f64::max) + 10.0
     }
 
-    fn panel(&self, canvas: &mut Canvas, area: Area, band: &Band) {
-        let Some(domain) = Self::scale(band) else { return };
-        let x = Scale::new(Kind::Linear, self.axis, (area.left, area.right));
-        let y = Scale::new(Kind::Linear, domain, (area.bottom, area.top));
-        canvas.text(area.left, area.top - 6.0, Anchor::Start, "soft", &band.name);
+    fn draw_panel(&self, canvas: &mut Canvas, area: Area, band: &Band) {
+        let Some(domain) = Self::value_domain(band) else { return };
+        let x = AxisScale::new(AxisKind::Linear, self.axis, (area.left, area.right));
+        let y = AxisScale::new(AxisKind::Linear, domain, (area.bottom, area.top));
+        canvas.draw_text(area.left, area.top - 6.0, Anchor::Start, "soft", &band.name);
         for tick in linear_ticks(domain, 3) {
-            let Some(at) = y.at(tick) else { continue };
-            canvas.line("grid", (area.left, at), (area.right, at));
-            canvas.text(area.left - 6.0, at + 4.5, Anchor::End, "soft", &(band.show)(tick));
+            let Some(at) = y.position_of(tick) else { continue };
+            canvas.draw_line("grid", (area.left, at), (area.right, at));
+            canvas.draw_text(area.left - 6.0, at + 4.5, Anchor::End, "soft", &(band.show)(tick));
         }
         for (from, until) in &self.gaps {
-            let ends = (x.at(from.max(self.axis.0)), x.at(until.min(self.axis.1)));
+            let ends =
+                (x.position_of(from.max(self.axis.0)), x.position_of(until.min(self.axis.1)));
             let (Some(from), Some(until)) = ends else { continue };
-            canvas.raw(&format!(
+            canvas.push_markup(&format!(
                 "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"#888\" \
                  fill-opacity=\"0.25\"><title>no result</title></rect>",
-                px(from),
-                px(area.top),
-                px((until - from).max(2.0)),
-                px(PANEL)
+                coordinate_text(from),
+                coordinate_text(area.top),
+                coordinate_text((until - from).max(2.0)),
+                coordinate_text(PANEL)
             ));
         }
-        self.smoke(canvas, band, &x, &y);
+        self.draw_smoke(canvas, band, &x, &y);
         for mark in &band.marks {
-            let Some(at) = x.at(mark.at_s.clamp(self.axis.0, self.axis.1)) else { continue };
-            canvas.raw(&format!(
+            let Some(at) = x.position_of(mark.at_s.clamp(self.axis.0, self.axis.1)) else {
+                continue;
+            };
+            canvas.push_markup(&format!(
                 "<g><title>{}</title><path class=\"s1\" fill=\"none\" stroke=\"{}\" \
                  stroke-width=\"1.5\" stroke-dasharray=\"4 3\" d=\"M{} {}V{}\"/></g>",
-                escape::xml(&mark.hint),
-                light(1),
-                px(at),
-                px(area.top),
-                px(area.bottom)
+                escape::xml_escaped(&mark.hint),
+                light_colour(1),
+                coordinate_text(at),
+                coordinate_text(area.top),
+                coordinate_text(area.bottom)
             ));
-            canvas.text(at, area.top - 6.0, Anchor::Middle, "strong", &mark.name);
+            canvas.draw_text(at, area.top - 6.0, Anchor::Middle, "strong", &mark.name);
         }
     }
 
@@ -149,38 +156,40 @@ impl BandChart {
     }
 
     /// Band, middle half and median of each span; spans without values part the line.
-    fn smoke(&self, canvas: &mut Canvas, band: &Band, x: &Scale, y: &Scale) {
-        let half = (x.at(self.axis.1).unwrap_or(0.0) - x.at(self.axis.0).unwrap_or(0.0))
+    fn draw_smoke(&self, canvas: &mut Canvas, band: &Band, x: &AxisScale, y: &AxisScale) {
+        let half = (x.position_of(self.axis.1).unwrap_or(0.0)
+            - x.position_of(self.axis.0).unwrap_or(0.0))
             / (2.0 * SPANS as f64);
         for (at, values) in self.columns(band) {
-            let Some(at) = x.at(at) else { continue };
-            let places: Vec<f64> = values.iter().filter_map(|value| y.at(*value)).collect();
+            let Some(at) = x.position_of(at) else { continue };
+            let places: Vec<f64> =
+                values.iter().filter_map(|value| y.position_of(*value)).collect();
             let [low, quarter, median, three, high] = places.as_slice() else { continue };
             for (top, bottom, opacity) in [(high, low, "0.25"), (three, quarter, "0.5")] {
-                canvas.raw(&format!(
+                canvas.push_markup(&format!(
                     "<rect class=\"f0\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" \
                      fill=\"{}\" fill-opacity=\"{opacity}\"/>",
-                    px(at - half),
-                    px(*top),
-                    px(2.0 * half),
-                    px((bottom - top).max(1.0)),
-                    light(0)
+                    coordinate_text(at - half),
+                    coordinate_text(*top),
+                    coordinate_text(2.0 * half),
+                    coordinate_text((bottom - top).max(1.0)),
+                    light_colour(0)
                 ));
             }
-            canvas.raw(&format!(
+            canvas.push_markup(&format!(
                 "<path class=\"s0\" stroke=\"{}\" stroke-width=\"2\" d=\"M{} {}H{}\"/>",
-                light(0),
-                px(at - half),
-                px(*median),
-                px(at + half)
+                light_colour(0),
+                coordinate_text(at - half),
+                coordinate_text(*median),
+                coordinate_text(at + half)
             ));
         }
     }
 
     /// The times under the last panel.
-    fn times(&self, canvas: &mut Canvas, area: Area) {
-        let x = Scale::new(Kind::Linear, self.axis, (area.left, area.right));
-        canvas.line("axis", (area.left, area.bottom), (area.right, area.bottom));
+    fn draw_times(&self, canvas: &mut Canvas, area: Area) {
+        let x = AxisScale::new(AxisKind::Linear, self.axis, (area.left, area.right));
+        canvas.draw_line("axis", (area.left, area.bottom), (area.right, area.bottom));
         let span = self.axis.1 - self.axis.0;
         let shape = match span {
             ..600.0 => "%H:%M:%S",
@@ -189,25 +198,25 @@ impl BandChart {
         };
         for part in 0..=4 {
             let time = self.axis.0 + span * f64::from(part) / 4.0;
-            let Some(at) = x.at(time) else { continue };
-            canvas.line("axis", (at, area.bottom), (at, area.bottom + 4.0));
+            let Some(at) = x.position_of(time) else { continue };
+            canvas.draw_line("axis", (at, area.bottom), (at, area.bottom + 4.0));
             let anchor = match part {
                 0 => Anchor::Start,
                 4 => Anchor::End,
                 _ => Anchor::Middle,
             };
             let text = written(time, shape);
-            canvas.text(at, area.bottom + LINE_HEIGHT + 2.0, anchor, "soft", &text);
+            canvas.draw_text(at, area.bottom + LINE_HEIGHT + 2.0, anchor, "soft", &text);
         }
         let day = written(self.axis.0, "%Y-%m-%d");
-        canvas.under(area, &format!("time (UTC), from {day}"));
+        canvas.draw_axis_label(area, &format!("time (UTC), from {day}"));
     }
 }
 
 fn written(at_s: f64, shape: &str) -> String {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "since 1970")]
     let nanos = at_s.max(0.0) as u128 * 1_000_000_000;
-    WallTime::from_unix_nanos(nanos).text(shape).unwrap_or_default()
+    WallTime::from_unix_nanos(nanos).format_utc(shape).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -229,7 +238,7 @@ mod tests {
             gaps: vec![(30.0, 40.0)],
         };
         assert_eq!(chart.columns(&chart.bands[0]), [(0.5, [1.0, 2.0, 3.0, 4.0, 5.0])]);
-        let text = chart.svg().file();
+        let text = chart.svg().file_with_style();
         for part in ["&lt;x&gt;", "<title>no result</title>", "00:01"] {
             assert!(text.contains(part), "{part}: {text}");
         }

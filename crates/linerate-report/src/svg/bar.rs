@@ -1,9 +1,11 @@
 //! A chart of horizontal bars: of a row the bars stand under each other, as now and published, or
 //! in one line, as the parts of a whole.
 
-use super::axis::{Kind, Scale, linear_domain, linear_ticks};
-use super::palette::{class, light};
-use super::{Anchor, Area, Canvas, LINE_HEIGHT, Svg, WIDTH, broken, fitted, px, text_width};
+use super::axis::{AxisKind, AxisScale, linear_domain, linear_ticks};
+use super::palette::{colour_class, light_colour};
+use super::{
+    Anchor, Area, Canvas, LINE_HEIGHT, Svg, WIDTH, broken, coordinate_text, fitted, text_width,
+};
 use crate::{escape, number};
 
 /// One row; an absent value draws no bar and shows a dash.
@@ -67,7 +69,7 @@ impl BarChart {
         let bars = if self.stacked { 1.0 } else { self.names.len() as f64 } * (BAR + 2.0);
         let row_height = bars.max(lines.max().unwrap_or(1) as f64 * LINE_HEIGHT) + ROW_GAP;
         let mut canvas = Canvas::new();
-        canvas.title(&self.title);
+        canvas.draw_title(&self.title);
         let top = self.draw_names(&mut canvas) + 1.2 * LINE_HEIGHT;
         // The widest figure stands beyond the end of its bar.
         let texts = self.rows.iter().flat_map(|row| match self.stacked {
@@ -81,7 +83,7 @@ impl BarChart {
             right: WIDTH - (texts.fold(0.0, f64::max) + 8.0).max(64.0),
             bottom: top + self.rows.len() as f64 * row_height,
         };
-        let scale = Scale::new(Kind::Linear, domain, (area.left, area.right));
+        let scale = AxisScale::new(AxisKind::Linear, domain, (area.left, area.right));
         self.draw_axis(&mut canvas, area, &scale);
         for (index, row) in self.rows.iter().enumerate() {
             let from = top + index as f64 * row_height;
@@ -104,21 +106,21 @@ impl BarChart {
                 (x, y) = (0.0, y + LINE_HEIGHT + 2.0);
             }
             let filled = self.stacked || index == 0;
-            canvas.raw(&bar((index, filled), (x, y - 10.0), (12.0, 12.0), name));
-            canvas.text(x + 18.0, y, Anchor::Start, "name", name);
+            canvas.push_markup(&bar_markup((index, filled), (x, y - 10.0), (12.0, 12.0), name));
+            canvas.draw_text(x + 18.0, y, Anchor::Start, "name", name);
             x += text_width(name) + 44.0;
         }
         y
     }
 
-    fn draw_axis(&self, canvas: &mut Canvas, area: Area, scale: &Scale) {
+    fn draw_axis(&self, canvas: &mut Canvas, area: Area, scale: &AxisScale) {
         for tick in linear_ticks(scale.domain(), 5) {
-            let Some(x) = scale.at(tick) else { continue };
-            canvas.line("grid", (x, area.top), (x, area.bottom));
+            let Some(x) = scale.position_of(tick) else { continue };
+            canvas.draw_line("grid", (x, area.top), (x, area.bottom));
             let y = area.bottom + LINE_HEIGHT;
-            canvas.text(x, y, Anchor::Middle, "soft", &number::short_signed(tick));
+            canvas.draw_text(x, y, Anchor::Middle, "soft", &number::short_signed(tick));
         }
-        canvas.under(area, &self.axis);
+        canvas.draw_axis_label(area, &self.axis);
     }
 }
 
@@ -127,59 +129,65 @@ fn draw_label(canvas: &mut Canvas, area: Area, row: &BarRow, (top, end): (f64, f
     let label = broken(&row.label, area.left - 12.0);
     let mut y = f64::midpoint(top, end) + 4.5 - (label.len() as f64 - 1.0) * LINE_HEIGHT / 2.0;
     for line in label {
-        canvas.text(area.left - 8.0, y, Anchor::End, "name", &fitted(&line, area.left - 8.0));
+        canvas.draw_text(area.left - 8.0, y, Anchor::End, "name", &fitted(&line, area.left - 8.0));
         y += LINE_HEIGHT;
     }
 }
 
 /// The parts of a whole one after the other; a hint on each says what it is.
-fn draw_stack(canvas: &mut Canvas, scale: &Scale, row: &BarRow, (top, end): (f64, f64)) {
+fn draw_stack(canvas: &mut Canvas, scale: &AxisScale, row: &BarRow, (top, end): (f64, f64)) {
     let y = f64::midpoint(top, end) - BAR / 2.0;
     let mut sum = 0.0;
     for (index, value) in row.values.iter().enumerate() {
-        let from = scale.at(sum);
+        let from = scale.position_of(sum);
         sum += value.filter(|value| *value > 0.0).unwrap_or(0.0);
-        let Some((from, to)) = from.zip(scale.at(sum)) else { continue };
+        let Some((from, to)) = from.zip(scale.position_of(sum)) else { continue };
         if to > from {
             let hint = format!("{}: {}", row.label, row.texts.get(index).map_or("", |t| t));
-            canvas.raw(&bar((index, true), (from, y), (to - from, BAR), &hint));
+            canvas.push_markup(&bar_markup((index, true), (from, y), (to - from, BAR), &hint));
         }
     }
-    let zero = scale.at(0.0).unwrap_or(0.0);
+    let zero = scale.position_of(0.0).unwrap_or(0.0);
     let text = row.texts.last().map_or(number::NONE, |text| text);
-    let tip = scale.at(sum).unwrap_or(zero);
-    canvas.text(tip + 5.0, y + BAR - 2.5, Anchor::Start, "name", text);
-    canvas.line("axis", (zero, top), (zero, end));
+    let tip = scale.position_of(sum).unwrap_or(zero);
+    canvas.draw_text(tip + 5.0, y + BAR - 2.5, Anchor::Start, "name", text);
+    canvas.draw_line("axis", (zero, top), (zero, end));
 }
 
 /// Bars under each other from the first height to the second.
-fn draw_row(canvas: &mut Canvas, area: Area, scale: &Scale, row: &BarRow, (top, end): (f64, f64)) {
+fn draw_row(
+    canvas: &mut Canvas,
+    area: Area,
+    scale: &AxisScale,
+    row: &BarRow,
+    (top, end): (f64, f64),
+) {
     let height = row.values.len() as f64 * (BAR + 2.0);
     let middle = f64::midpoint(top, end);
-    let zero = scale.at(0.0).unwrap_or(area.left);
+    let zero = scale.position_of(0.0).unwrap_or(area.left);
     for (index, value) in row.values.iter().enumerate() {
         let y = middle - height / 2.0 + index as f64 * (BAR + 2.0);
-        let tip = value.and_then(|value| scale.at(value));
+        let tip = value.and_then(|value| scale.position_of(value));
         if let Some(tip) = tip {
             let hint = format!("{}: {}", row.label, row.texts.get(index).map_or("", |t| t));
             let size = ((tip - zero).abs().max(1.0), BAR);
-            canvas.raw(&bar((index, index == 0), (tip.min(zero), y), size, &hint));
+            canvas.push_markup(&bar_markup((index, index == 0), (tip.min(zero), y), size, &hint));
         }
         let x = tip.unwrap_or(zero).max(zero) + 5.0;
         let text = row.texts.get(index).map_or(number::NONE, |text| text);
-        canvas.text(x, y + BAR - 2.5, Anchor::Start, "name", text);
+        canvas.draw_text(x, y + BAR - 2.5, Anchor::Start, "name", text);
     }
-    canvas.line("axis", (zero, top), (zero, end));
+    canvas.draw_line("axis", (zero, top), (zero, end));
 }
 
 /// A bar in the colour of its name; the published one is open, so that grey print tells them apart.
-fn bar(
+fn bar_markup(
     (index, filled): (usize, bool),
     (x, y): (f64, f64),
     (width, height): (f64, f64),
     hint: &str,
 ) -> String {
-    let (n, colour) = (class(index), light(index));
+    let (n, colour) = (colour_class(index), light_colour(index));
     let paint = if filled {
         format!("class=\"f{n}\" fill=\"{colour}\"")
     } else {
@@ -187,11 +195,11 @@ fn bar(
     };
     format!(
         "<rect {paint} x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
-        px(x),
-        px(y),
-        px(width),
-        px(height),
-        escape::xml(hint)
+        coordinate_text(x),
+        coordinate_text(y),
+        coordinate_text(width),
+        coordinate_text(height),
+        escape::xml_escaped(hint)
     )
 }
 
@@ -218,7 +226,7 @@ mod tests {
                 stacked: false,
             };
             for stacked in [false, true] {
-                let text = BarChart { stacked, ..chart.clone() }.svg().file();
+                let text = BarChart { stacked, ..chart.clone() }.svg().file_with_style();
                 assert!(!text.contains("NaN") && !text.contains("inf") && !text.contains("a<b"));
             }
         }
@@ -242,7 +250,7 @@ mod tests {
             rows: vec![row],
             stacked: true,
         };
-        let text = chart.svg().file();
+        let text = chart.svg().file_with_style();
         let of = |line: &str, name: &str| -> f64 {
             let value = line.split(name).nth(1).and_then(|rest| rest.split('"').next());
             value.and_then(|value| value.parse().ok()).expect("a number")

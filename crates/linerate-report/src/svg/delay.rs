@@ -3,10 +3,12 @@
 
 use linerate_core::stats::Sorted;
 
-use super::axis::{Kind, Scale, linear_domain};
-use super::line::{Layout, draw_series, draw_x, draw_y, place};
-use super::palette::{class, light, marker};
-use super::{Anchor, Area, Axis, Canvas, LINE_HEIGHT, Series, Svg, WIDTH, px, text_width};
+use super::axis::{AxisKind, AxisScale, linear_domain};
+use super::line::{ChartLayout, draw_series, draw_x, draw_y, point_position};
+use super::palette::{colour_class, light_colour, marker};
+use super::{
+    Anchor, Area, Axis, Canvas, ChartSeries, LINE_HEIGHT, Svg, WIDTH, coordinate_text, text_width,
+};
 use crate::{escape, number};
 
 /// Up to this many probes are joined and have markers; more are dots.
@@ -52,7 +54,7 @@ pub(crate) struct Trail {
 
 /// The way in which probes are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum ProbeDrawing {
     /// Each one; of very many the smallest and the largest of each moment.
     Probes,
     /// The median with what 50 % and 90 % of the answers lie within.
@@ -71,14 +73,14 @@ pub(crate) struct DelayChart {
     /// Trails in the order in which they are drawn.
     pub trails: Vec<Trail>,
     /// The way in which the probes are drawn.
-    pub shown: Shown,
+    pub shown: ProbeDrawing,
     /// Load in bit/s over seconds, under the delays; empty where there was none.
-    pub load: Vec<Series>,
+    pub load: Vec<ChartSeries>,
 }
 
 /// One window of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Window {
+struct TimeWindow {
     /// Its begin and its end in s.
     x: (f64, f64),
     /// Percentiles of the answers in ms; none where nothing was answered.
@@ -91,7 +93,7 @@ impl Trail {
     }
 
     /// Percentiles in windows of equal length, `most` at most; none of too few answers.
-    fn windows(&self, most: usize) -> Vec<Window> {
+    fn windows(&self, most: usize) -> Vec<TimeWindow> {
         let count = (self.answers().count() / PER_WINDOW).min(most);
         let ends = self.probes.first().zip(self.probes.last());
         let Some((from, to)) = ends.map(|(first, last)| (first.0, last.0)) else {
@@ -113,7 +115,7 @@ impl Trail {
             let of = |share| sorted.quantile(share).map(|ns| ns as f64 / 1e6);
             let percentiles = SHARES.map(of).into_iter().collect::<Option<Vec<f64>>>();
             let percentiles = percentiles.and_then(|values| values.try_into().ok());
-            Window { x: (begin, begin + length), percentiles }
+            TimeWindow { x: (begin, begin + length), percentiles }
         });
         windows.collect()
     }
@@ -123,24 +125,24 @@ impl DelayChart {
     /// True if there is at least one value to draw.
     pub(crate) fn has_any(&self) -> bool {
         self.trails.iter().any(|trail| match self.shown {
-            Shown::Probes => trail.answers().next().is_some(),
-            Shown::Bands => !trail.windows(self.windows_most()).is_empty(),
+            ProbeDrawing::Probes => trail.answers().next().is_some(),
+            ProbeDrawing::Bands => !trail.windows(self.windows_most()).is_empty(),
         })
     }
 
     /// Draws the chart.
     pub(crate) fn svg(&self) -> Svg {
-        let (x, y) = self.axes();
+        let (x, y) = self.time_and_delay_axes();
         let Some(layout) = self.layout([&x, &y]) else {
             return Canvas::nothing(&self.title, &self.description);
         };
         let mut canvas = Canvas::new();
-        canvas.title(&self.title);
+        canvas.draw_title(&self.title);
         draw_y(&mut canvas, &layout, &y);
         for trail in &self.trails {
             match self.shown {
-                Shown::Probes => draw_probes(&mut canvas, &layout, trail),
-                Shown::Bands => {
+                ProbeDrawing::Probes => draw_probes(&mut canvas, &layout, trail),
+                ProbeDrawing::Bands => {
                     let windows = trail.windows(self.windows_most());
                     draw_bands(&mut canvas, &layout, trail.style, &windows);
                 }
@@ -150,7 +152,7 @@ impl DelayChart {
         let lowest = match self.load_layout(&layout) {
             Some((below, axis)) => {
                 let foot = layout.area;
-                canvas.line("axis", (foot.left, foot.bottom), (foot.right, foot.bottom));
+                canvas.draw_line("axis", (foot.left, foot.bottom), (foot.right, foot.bottom));
                 draw_y(&mut canvas, &below, &axis);
                 self.load.iter().for_each(|load| draw_load(&mut canvas, &below, load));
                 below
@@ -163,15 +165,16 @@ impl DelayChart {
     }
 
     /// Seconds, and the delay: by ratios where that is what keeps the most of it apart.
-    fn axes(&self) -> (Axis, Axis) {
+    fn time_and_delay_axes(&self) -> (Axis, Axis) {
         let x = Axis::linear(format!("seconds since {}", self.since), number::short_signed);
         // Time ends where the measurement does.
-        let ends = self.times().map(|at| (at, at)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        let ends =
+            self.drawn_times().map(|at| (at, at)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let x = Axis { domain: ends.map(|(from, to)| (from.min(0.0), to)), ..x };
         let (mut least, mut most) = (f64::MAX, 0.0_f64);
         self.values().for_each(|ms| (least, most) = (least.min(ms), most.max(ms)));
         let wide = least > 0.0 && most > LOG_FROM * least;
-        let axis = if wide { Axis::log } else { Axis::linear };
+        let axis = if wide { Axis::logarithmic } else { Axis::linear };
         (x, axis("round trip, ms", number::short_time))
     }
 
@@ -181,7 +184,7 @@ impl DelayChart {
     }
 
     /// Times of all that is drawn, in s.
-    fn times(&self) -> impl Iterator<Item = f64> {
+    fn drawn_times(&self) -> impl Iterator<Item = f64> {
         let sent = self.trails.iter().flat_map(|trail| trail.probes.iter().map(|probe| probe.0));
         let loaded = self.load.iter().flat_map(|load| load.points.iter().map(|point| point.0));
         sent.chain(loaded).filter(|at| at.is_finite())
@@ -190,10 +193,10 @@ impl DelayChart {
     /// All delays that are drawn, in ms.
     fn values(&self) -> Box<dyn Iterator<Item = f64> + '_> {
         match self.shown {
-            Shown::Probes => {
-                Box::new(self.trails.iter().flat_map(|it| it.answers().map(|at| at.1)))
+            ProbeDrawing::Probes => {
+                Box::new(self.trails.iter().flat_map(|trail| trail.answers().map(|at| at.1)))
             }
-            Shown::Bands => {
+            ProbeDrawing::Bands => {
                 let windows =
                     self.trails.iter().flat_map(|trail| trail.windows(self.windows_most()));
                 Box::new(windows.filter_map(|window| window.percentiles).flatten())
@@ -201,60 +204,69 @@ impl DelayChart {
         }
     }
 
-    fn layout(&self, axes: [&Axis; 2]) -> Option<Layout> {
-        let layout = Layout::of(axes, self.times(), self.values(), 16.0)?;
+    fn layout(&self, axes: [&Axis; 2]) -> Option<ChartLayout> {
+        let layout = ChartLayout::around_values(axes, self.drawn_times(), self.values(), 16.0)?;
         // Both panels begin where the longer texts of their ticks end.
         let ticks = self.load_axis().into_iter().flat_map(|axis| axis.ticks);
         let widest = ticks.map(|(_, text)| text_width(&text)).fold(0.0, f64::max);
         let area = Area { left: layout.area.left.max(widest + 10.0), ..layout.area };
         let range = (area.left + 8.0, area.right - 8.0);
-        let x = Scale::new(Kind::Linear, layout.x.domain(), range);
-        Some(Layout { area, x, ..layout })
+        let x = AxisScale::new(AxisKind::Linear, layout.x.domain(), range);
+        Some(ChartLayout { area, x, ..layout })
     }
 
     /// From 0 to the highest load; none without a load.
     fn load_axis(&self) -> Option<Axis> {
         let values = self.load.iter().flat_map(|load| load.points.iter().map(|point| point.1));
         let domain = linear_domain(values, 0.0, 2)?;
-        let ticks = [domain.0, domain.1].map(|bps| (bps, number::short(bps))).to_vec();
-        let axis = Axis::linear("load, bit/s", number::short);
+        let ticks = [domain.0, domain.1].map(|bps| (bps, number::short_count(bps))).to_vec();
+        let axis = Axis::linear("load, bit/s", number::short_count);
         Some(Axis { ticks, domain: Some(domain), ..axis })
     }
 
     /// The panel of the load under that of the delays.
-    fn load_layout(&self, above: &Layout) -> Option<(Layout, Axis)> {
+    fn load_layout(&self, above: &ChartLayout) -> Option<(ChartLayout, Axis)> {
         let axis = self.load_axis()?;
         let top = above.area.bottom + LOAD_GAP;
         let area = Area { top, bottom: top + LOAD_HEIGHT, ..above.area };
-        let y = Scale::new(Kind::Linear, axis.domain?, (area.bottom, area.top));
-        Some((Layout { area, x: above.x, y }, axis))
+        let y = AxisScale::new(AxisKind::Linear, axis.domain?, (area.bottom, area.top));
+        Some((ChartLayout { area, x: above.x, y }, axis))
     }
 
     /// When a probe was sent that nobody answered.
-    fn draw_lost(&self, canvas: &mut Canvas, layout: &Layout) {
+    fn draw_lost(&self, canvas: &mut Canvas, layout: &ChartLayout) {
         let bottom = layout.area.bottom;
         let mut strokes = String::new();
         let mut last = String::new();
-        for (at, _) in self.trails.iter().flat_map(|it| &it.probes).filter(|it| it.1.is_none()) {
-            let Some(x) = layout.x.at(*at).map(px).filter(|x| *x != last) else { continue };
-            strokes.push_str(&format!("M{x} {}V{}", px(bottom), px(bottom - LOST_HEIGHT)));
+        for (at, _) in
+            self.trails.iter().flat_map(|trail| &trail.probes).filter(|probe| probe.1.is_none())
+        {
+            let Some(x) = layout.x.position_of(*at).map(coordinate_text).filter(|x| *x != last)
+            else {
+                continue;
+            };
+            strokes.push_str(&format!(
+                "M{x} {}V{}",
+                coordinate_text(bottom),
+                coordinate_text(bottom - LOST_HEIGHT)
+            ));
             last = x;
         }
         if !strokes.is_empty() {
-            canvas.raw(&stroke(LOST_STYLE, 1.6, &strokes));
+            canvas.push_markup(&stroke(LOST_STYLE, 1.6, &strokes));
         }
     }
 
     /// The key: each colour or shape, drawn around 0, with its name.
-    fn key(&self) -> Vec<(String, String)> {
+    fn key_entries(&self) -> Vec<(String, String)> {
         let of_trail = |trail: &Trail| {
             let style = trail.style;
             let band = |half: f64, opacity| {
                 filled(style, opacity, &[(-7.0, -half), (7.0, -half), (7.0, half), (-7.0, half)])
             };
             match self.shown {
-                Shown::Probes => (marker(style, (0.0, 0.0)), trail.label.clone()),
-                Shown::Bands => {
+                ProbeDrawing::Probes => (marker(style, (0.0, 0.0)), trail.label.clone()),
+                ProbeDrawing::Bands => {
                     let sample =
                         [band(7.0, WIDE), band(4.0, NARROW), stroke(style, 2.0, "M-7 0H7")];
                     (sample.concat(), trail.label.clone())
@@ -278,14 +290,14 @@ impl DelayChart {
     /// The key under the chart, as many on a line as there is room for; gives where it ends.
     fn draw_key(&self, canvas: &mut Canvas, top: f64) -> f64 {
         let (mut x, mut y) = (8.0, top + 0.6 * LINE_HEIGHT);
-        for (sample, label) in self.key() {
+        for (sample, label) in self.key_entries() {
             let width = text_width(&label);
             if x > 8.0 && x + 14.0 + width > WIDTH {
                 (x, y) = (8.0, y + LINE_HEIGHT + 2.0);
             }
-            let at = format!("translate({} {})", px(x), px(y - 4.5));
-            canvas.raw(&format!("<g transform=\"{at}\">{sample}</g>"));
-            canvas.text(x + 14.0, y, Anchor::Start, "name", &label);
+            let at = format!("translate({} {})", coordinate_text(x), coordinate_text(y - 4.5));
+            canvas.push_markup(&format!("<g transform=\"{at}\">{sample}</g>"));
+            canvas.draw_text(x + 14.0, y, Anchor::Start, "name", &label);
             x += 14.0 + width + 24.0;
         }
         y + LINE_HEIGHT
@@ -293,26 +305,28 @@ impl DelayChart {
 }
 
 /// Probes at their places: joined where they are few, else as dots.
-fn draw_probes(canvas: &mut Canvas, layout: &Layout, trail: &Trail) {
+fn draw_probes(canvas: &mut Canvas, layout: &ChartLayout, trail: &Trail) {
     let points: Vec<(f64, f64)> = trail
         .probes
         .iter()
         .map(|(at, ns)| (*at, ns.map_or(f64::NAN, |ns| ns as f64 / 1e6)))
         .collect();
     if points.len() <= JOINED_PROBES {
-        let series = Series::new(trail.label.as_str(), trail.style, points);
+        let series = ChartSeries::new(trail.label.as_str(), trail.style, points);
         return draw_series(canvas, layout, &series, JOINED_PROBES);
     }
     let mut dots = String::new();
-    for (x, y) in thinned(points.iter().filter_map(|point| place(layout, *point)), layout.area) {
+    for (x, y) in
+        thinned(points.iter().filter_map(|point| point_position(layout, *point)), layout.area)
+    {
         // A line of no length with round ends is a dot (SVG 1.1 §11.4).
-        dots.push_str(&format!("M{} {}h0", px(x), px(y)));
+        dots.push_str(&format!("M{} {}h0", coordinate_text(x), coordinate_text(y)));
     }
-    let (n, colour) = (class(trail.style), light(trail.style));
-    canvas.raw(&format!(
+    let (n, colour) = (colour_class(trail.style), light_colour(trail.style));
+    canvas.push_markup(&format!(
         "<path class=\"s{n}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2.6\" \
          stroke-linecap=\"round\" d=\"{dots}\"><title>{}</title></path>",
-        escape::xml(&trail.label)
+        escape::xml_escaped(&trail.label)
     ));
 }
 
@@ -338,7 +352,7 @@ fn thinned(places: impl Iterator<Item = (f64, f64)>, area: Area) -> Vec<(f64, f6
 }
 
 /// Bands with their median; a window without answers is a gap.
-fn draw_bands(canvas: &mut Canvas, layout: &Layout, style: usize, windows: &[Window]) {
+fn draw_bands(canvas: &mut Canvas, layout: &ChartLayout, style: usize, windows: &[TimeWindow]) {
     let mut median = String::new();
     for run in windows.chunk_by(|a, b| a.percentiles.is_some() == b.percentiles.is_some()) {
         // In the middle of its window, but the ends of a run at theirs.
@@ -349,12 +363,12 @@ fn draw_bands(canvas: &mut Canvas, layout: &Layout, style: usize, windows: &[Win
                 _ if index == last => window.x.1,
                 _ => f64::midpoint(window.x.0, window.x.1),
             };
-            let heights = window.percentiles?.map(|ms| layout.y.at(ms));
-            Some((layout.x.at(x)?, heights.into_iter().collect::<Option<Vec<f64>>>()?))
+            let heights = window.percentiles?.map(|ms| layout.y.position_of(ms));
+            Some((layout.x.position_of(x)?, heights.into_iter().collect::<Option<Vec<f64>>>()?))
         });
         let mut columns: Vec<(f64, Vec<f64>)> = columns.collect();
         if let ([only], [window]) = (&columns[..], run) {
-            let end = layout.x.at(window.x.1).map(|x| (x, only.1.clone()));
+            let end = layout.x.position_of(window.x.1).map(|x| (x, only.1.clone()));
             columns.extend(end);
         }
         for (low, high, opacity) in [(0, 4, WIDE), (1, 3, NARROW)] {
@@ -362,40 +376,46 @@ fn draw_bands(canvas: &mut Canvas, layout: &Layout, style: usize, windows: &[Win
             let back = columns.iter().rev().map(|(x, heights)| (*x, heights[high]));
             let corners: Vec<(f64, f64)> = there.chain(back).collect();
             if !corners.is_empty() {
-                canvas.raw(&filled(style, opacity, &corners));
+                canvas.push_markup(&filled(style, opacity, &corners));
             }
         }
         for (index, (x, heights)) in columns.iter().enumerate() {
             let verb = if index == 0 { 'M' } else { 'L' };
-            median.push_str(&format!("{verb}{} {}", px(*x), px(heights[2])));
+            median.push_str(&format!(
+                "{verb}{} {}",
+                coordinate_text(*x),
+                coordinate_text(heights[2])
+            ));
         }
     }
     if !median.is_empty() {
-        canvas.raw(&stroke(style, 2.0, &median));
+        canvas.push_markup(&stroke(style, 2.0, &median));
     }
 }
 
 /// The load as a filled area from 0 up; a missing sample is a gap.
-fn draw_load(canvas: &mut Canvas, layout: &Layout, load: &Series) {
+fn draw_load(canvas: &mut Canvas, layout: &ChartLayout, load: &ChartSeries) {
     for run in load.points.split(|point| !point.1.is_finite()) {
         let mut corners: Vec<(f64, f64)> =
-            run.iter().filter_map(|point| place(layout, *point)).collect();
+            run.iter().filter_map(|point| point_position(layout, *point)).collect();
         let ends = corners.first().zip(corners.last()).map(|(first, last)| (first.0, last.0));
         if let Some((first, last)) = ends {
             corners.extend([(last, layout.area.bottom), (first, layout.area.bottom)]);
-            canvas.raw(&filled(load.style, NARROW, &corners));
+            canvas.push_markup(&filled(load.style, NARROW, &corners));
         }
     }
 }
 
 /// A filled polygon.
 fn filled(style: usize, opacity: f64, corners: &[(f64, f64)]) -> String {
-    let corners: Vec<String> =
-        corners.iter().map(|(x, y)| format!("{},{}", px(*x), px(*y))).collect();
+    let corners: Vec<String> = corners
+        .iter()
+        .map(|(x, y)| format!("{},{}", coordinate_text(*x), coordinate_text(*y)))
+        .collect();
     format!(
         "<polygon class=\"f{}\" fill=\"{}\" fill-opacity=\"{opacity}\" points=\"{}\"/>",
-        class(style),
-        light(style),
+        colour_class(style),
+        light_colour(style),
         corners.join(" ")
     )
 }
@@ -404,8 +424,8 @@ fn filled(style: usize, opacity: f64, corners: &[(f64, f64)]) -> String {
 fn stroke(style: usize, width: f64, path: &str) -> String {
     format!(
         "<path class=\"s{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{width}\" d=\"{path}\"/>",
-        class(style),
-        light(style)
+        colour_class(style),
+        light_colour(style)
     )
 }
 
@@ -413,7 +433,7 @@ fn stroke(style: usize, width: f64, path: &str) -> String {
 mod tests {
     use super::*;
 
-    fn chart(shown: Shown, probes: Vec<(f64, Option<u64>)>) -> DelayChart {
+    fn sample_chart(shown: ProbeDrawing, probes: Vec<(f64, Option<u64>)>) -> DelayChart {
         DelayChart {
             title: "t".to_owned(),
             description: "d".to_owned(),
@@ -430,7 +450,7 @@ mod tests {
     #[test]
     fn percentiles_are_those_of_each_window() {
         let probe = |n: u64| (n as f64 * 0.1, Some((100 * (n / 20) + n % 20 + 1) * 1_000_000));
-        let chart = chart(Shown::Bands, (0..=400).map(probe).take(400).collect());
+        let chart = sample_chart(ProbeDrawing::Bands, (0..=400).map(probe).take(400).collect());
         let windows = chart.trails[0].windows(60);
         assert_eq!(windows.len(), 20);
         // The last probe leaves at 39.9 s, so windows are 1.995 s long: the first has 20.
@@ -445,13 +465,13 @@ mod tests {
             let at = f64::from(n) * 0.1;
             (at, (!silent.contains(&at)).then_some(1_000_000))
         };
-        let whole = chart(Shown::Bands, (0..1000).map(probe).collect());
-        let text = whole.svg().file();
+        let whole = sample_chart(ProbeDrawing::Bands, (0..1000).map(probe).collect());
+        let text = whole.svg().file_with_style();
         // Two runs of two bands each, with two of the key.
         assert_eq!(text.matches("<polygon").count(), 6, "{text}");
         assert!(text.contains("300 lost"), "{text}");
-        assert!(!chart(Shown::Bands, (0..70).map(probe).collect()).has_any());
-        assert!(!chart(Shown::Probes, vec![(0.0, None)]).has_any());
+        assert!(!sample_chart(ProbeDrawing::Bands, (0..70).map(probe).collect()).has_any());
+        assert!(!sample_chart(ProbeDrawing::Probes, vec![(0.0, None)]).has_any());
     }
 
     #[test]
@@ -467,7 +487,7 @@ mod tests {
     #[test]
     fn a_lost_probe_is_a_stroke_at_its_time_and_no_time_of_0() {
         let probes = vec![(0.0, Some(1_000_000)), (5.0, None), (10.0, Some(2_000_000))];
-        let text = chart(Shown::Probes, probes).svg().file();
+        let text = sample_chart(ProbeDrawing::Probes, probes).svg().file_with_style();
         // Neither neighbour is joined over the gap: two moves, no line.
         let line = text.lines().find(|line| line.contains("<title>a&lt;b")).expect("the line");
         assert_eq!((line.matches('M').count(), line.matches('L').count()), (2, 0), "{line}");
@@ -476,18 +496,18 @@ mod tests {
 
     #[test]
     fn odd_values_break_nothing() {
-        for shown in [Shown::Probes, Shown::Bands] {
+        for shown in [ProbeDrawing::Probes, ProbeDrawing::Bands] {
             for ns in [None, Some(0), Some(u64::MAX)] {
                 for at in [0.0, -5.0, 1e300, f64::NAN] {
-                    let text = chart(shown, vec![(at, ns); 90]).svg().file();
+                    let text = sample_chart(shown, vec![(at, ns); 90]).svg().file_with_style();
                     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
                 }
             }
         }
-        let mut loaded = chart(Shown::Probes, vec![(0.0, Some(1))]);
+        let mut loaded = sample_chart(ProbeDrawing::Probes, vec![(0.0, Some(1))]);
         let points = vec![(0.0, 1e9), (1.0, f64::NAN), (2.0, 2e9), (3.0, 1e9)];
-        loaded.load = vec![Series::new("up", 2, points)];
+        loaded.load = vec![ChartSeries::new("up", 2, points)];
         // Two areas and the sample of the key.
-        assert_eq!(loaded.svg().file().matches("<polygon").count(), 3);
+        assert_eq!(loaded.svg().file_with_style().matches("<polygon").count(), 3);
     }
 }

@@ -2,9 +2,11 @@
 
 use linerate_core::record::Distribution;
 
-use super::axis::{Kind, Scale, linear_domain, linear_ticks, log_domain, log_ticks};
-use super::palette::{class, light, marker};
-use super::{Anchor, Area, Canvas, LINE_HEIGHT, Svg, WIDTH, broken, fitted, px, text_width};
+use super::axis::{AxisKind, AxisScale, linear_domain, linear_ticks, log_domain, log_ticks};
+use super::palette::{colour_class, light_colour, marker};
+use super::{
+    Anchor, Area, Canvas, LINE_HEIGHT, Svg, WIDTH, broken, coordinate_text, fitted, text_width,
+};
 use crate::{escape, number};
 
 /// Height of the plot area in user units.
@@ -35,7 +37,7 @@ pub struct Axis {
     /// Title of the axis, with the unit.
     pub label: String,
     /// Scale of the axis, such as linear or logarithmic.
-    pub kind: Kind,
+    pub kind: AxisKind,
     /// Its ends; from the data when absent.
     pub domain: Option<(f64, f64)>,
     /// Ticks with their text; round values when empty.
@@ -47,18 +49,18 @@ pub struct Axis {
 impl Axis {
     /// An axis of equal differences, whose ends and ticks follow from the data.
     pub fn linear(label: impl Into<String>, show: fn(f64) -> String) -> Self {
-        Self { label: label.into(), kind: Kind::Linear, domain: None, ticks: vec![], show }
+        Self { label: label.into(), kind: AxisKind::Linear, domain: None, ticks: vec![], show }
     }
 
     /// An axis of equal ratios, whose ends and ticks follow from the data.
-    pub fn log(label: impl Into<String>, show: fn(f64) -> String) -> Self {
-        Self { kind: Kind::Log, ..Self::linear(label, show) }
+    pub fn logarithmic(label: impl Into<String>, show: fn(f64) -> String) -> Self {
+        Self { kind: AxisKind::Log, ..Self::linear(label, show) }
     }
 }
 
 /// A curve with its name and style.
 #[derive(Clone, Debug)]
-pub struct Series {
+pub struct ChartSeries {
     /// Its name at its right end.
     pub label: String,
     /// Number of its colour and marker.
@@ -73,7 +75,7 @@ pub struct Series {
     pub steps: bool,
 }
 
-impl Series {
+impl ChartSeries {
     /// A full line through `points`, with the colour and the marker of number `style`.
     pub fn new(label: impl Into<String>, style: usize, points: Vec<(f64, f64)>) -> Self {
         let label = label.into();
@@ -86,16 +88,17 @@ impl Series {
     }
 
     /// The same in steps.
-    pub fn steps(self) -> Self {
+    pub fn in_steps(self) -> Self {
         Self { steps: true, ..self }
     }
 }
 
 /// Curves in words, for readers who do not see them.
-pub(crate) fn described(series: &[Series]) -> String {
+pub(crate) fn described(series: &[ChartSeries]) -> String {
     let each = series.iter().filter_map(|curve| {
         let (first, last) = (curve.points.first()?, curve.points.last()?);
-        let ends = format!("from {} to {}", number::short(first.1), number::short(last.1));
+        let ends =
+            format!("from {} to {}", number::short_count(first.1), number::short_count(last.1));
         Some(format!("{}: {ends}", curve.label))
     });
     each.collect::<Vec<String>>().join("; ")
@@ -108,7 +111,7 @@ const CURVE_POINTS: usize = 400;
 pub(crate) fn cumulated(distribution: &Distribution, unit_ns: f64) -> Vec<(f64, f64)> {
     let all = distribution.count().max(1) as f64;
     let mut below = 0_u64;
-    let points = distribution.pairs().map(|(ns, count)| {
+    let points = distribution.value_counts().map(|(ns, count)| {
         below = below.saturating_add(count);
         (ns as f64 / unit_ns, below as f64 * 100.0 / all)
     });
@@ -136,21 +139,21 @@ pub struct LineChart {
     /// The vertical axis of the chart.
     pub y: Axis,
     /// Curves in the order in which they are drawn.
-    pub series: Vec<Series>,
+    pub series: Vec<ChartSeries>,
     /// Room for names at the least, so that panels beside each other have axes of one length.
     pub room: f64,
 }
 
 /// Places of everything, before it is drawn.
-pub(super) struct Layout {
+pub(super) struct ChartLayout {
     pub(super) area: Area,
-    pub(super) x: Scale,
-    pub(super) y: Scale,
+    pub(super) x: AxisScale,
+    pub(super) y: AxisScale,
 }
 
-impl Layout {
+impl ChartLayout {
     /// Axes around these values, with `right` units beside the plot.
-    pub(super) fn of(
+    pub(super) fn around_values(
         [x, y]: [&Axis; 2],
         xs: impl Iterator<Item = f64>,
         ys: impl Iterator<Item = f64>,
@@ -162,8 +165,8 @@ impl Layout {
         let (left, bottom) = (left.min(120.0), top + PLOT_HEIGHT);
         let area = Area { left, top, right: WIDTH - right, bottom };
         // Room on both sides keeps markers clear of the axis.
-        let x = Scale::new(x.kind, x_domain, (area.left + 8.0, area.right - 8.0));
-        let y = Scale::new(y.kind, y_domain, (area.bottom, area.top));
+        let x = AxisScale::new(x.kind, x_domain, (area.left + 8.0, area.right - 8.0));
+        let y = AxisScale::new(y.kind, y_domain, (area.bottom, area.top));
         Some(Self { area, x, y })
     }
 }
@@ -174,29 +177,29 @@ impl LineChart {
         title: impl Into<String>,
         description: impl Into<String>,
         [x, y]: [Axis; 2],
-        series: Vec<Series>,
+        series: Vec<ChartSeries>,
     ) -> Self {
         Self { title: title.into(), description: description.into(), x, y, series, room: 0.0 }
     }
 
     /// Draws the chart; lines of few points have a marker on each.
     pub(crate) fn svg(&self) -> Svg {
-        self.draw(MARKED_POINTS)
+        self.draw_with_markers(MARKED_POINTS)
     }
 
     /// Draws the chart of formulas: only a line of very few points has markers, for it joins
     /// single results; the points of the others are no more than places at which it was computed.
     pub fn formula_svg(&self) -> Svg {
-        self.draw(SINGLE_RESULTS)
+        self.draw_with_markers(SINGLE_RESULTS)
     }
 
     /// Lines of up to `marked` points have a marker on each.
-    fn draw(&self, marked: usize) -> Svg {
+    fn draw_with_markers(&self, marked: usize) -> Svg {
         let Some(layout) = self.layout() else {
             return Canvas::nothing(&self.title, &self.description);
         };
         let mut canvas = Canvas::new();
-        canvas.title(&self.title);
+        canvas.draw_title(&self.title);
         draw_axes(&mut canvas, &layout, &self.x, &self.y);
         for series in &self.series {
             draw_series(&mut canvas, &layout, series, marked);
@@ -222,52 +225,56 @@ impl LineChart {
         self.longest_name() <= BESIDE_MOST
     }
 
-    fn layout(&self) -> Option<Layout> {
+    fn layout(&self) -> Option<ChartLayout> {
         let points = || self.series.iter().flat_map(|series| series.points.iter());
         let both = |(x, y): &&(f64, f64)| {
-            let has_place = |kind: Kind, v: f64| v.is_finite() && (kind == Kind::Linear || v > 0.0);
+            let has_place =
+                |kind: AxisKind, v: f64| v.is_finite() && (kind == AxisKind::Linear || v > 0.0);
             has_place(self.x.kind, *x) && has_place(self.y.kind, *y)
         };
-        let (xs, ys) = (points().filter(both).map(|it| it.0), points().filter(both).map(|it| it.1));
+        let (xs, ys) = (
+            points().filter(both).map(|point| point.0),
+            points().filter(both).map(|point| point.1),
+        );
         let right = match self.is_named_beside() {
             true => (self.longest_name() + 24.0).max(30.0),
             false => 16.0,
         };
-        Layout::of([&self.x, &self.y], xs, ys, right)
+        ChartLayout::around_values([&self.x, &self.y], xs, ys, right)
     }
 
     /// Names at the right ends, moved apart where they would cover each other.
-    fn draw_labels(&self, canvas: &mut Canvas, layout: &Layout) {
-        let last = |series: &Series| {
-            let places = series.points.iter().filter_map(|point| place(layout, *point));
+    fn draw_labels(&self, canvas: &mut Canvas, layout: &ChartLayout) {
+        let last = |series: &ChartSeries| {
+            let places = series.points.iter().filter_map(|point| point_position(layout, *point));
             places.max_by(|a, b| a.0.total_cmp(&b.0))
         };
-        let mut ends: Vec<(&Series, (f64, f64))> =
+        let mut ends: Vec<(&ChartSeries, (f64, f64))> =
             self.series.iter().filter_map(|series| Some((series, last(series)?))).collect();
         ends.sort_by(|a, b| a.1.1.total_cmp(&b.1.1));
         let wanted: Vec<f64> = ends.iter().map(|(_, end)| end.1).collect();
         let room = WIDTH - layout.area.right - 24.0;
         let left = layout.area.right + 22.0;
         for ((series, end), y) in
-            ends.iter().zip(apart(&wanted, LINE_HEIGHT, layout.area.top, layout.area.bottom))
+            ends.iter().zip(move_apart(&wanted, LINE_HEIGHT, layout.area.top, layout.area.bottom))
         {
             // From far away the sample alone says which line it is.
             if layout.area.right - end.0 <= NEAR_END {
-                canvas.line("link", (end.0 + 6.0, end.1), (layout.area.right + 6.0, y));
+                canvas.draw_line("link", (end.0 + 6.0, end.1), (layout.area.right + 6.0, y));
             }
             draw_sample(canvas, series, (layout.area.right + 13.0, y));
-            canvas.text(left, y + 4.5, Anchor::Start, "name", &fitted(&series.label, room));
+            canvas.draw_text(left, y + 4.5, Anchor::Start, "name", &fitted(&series.label, room));
         }
     }
 
     /// Samples with names under the plot, from the line that ends highest down, as many on a line
     /// as there is room for; gives where they end.
-    fn draw_key(&self, canvas: &mut Canvas, layout: &Layout, top: f64) -> f64 {
-        let height = |series: &Series| {
-            let places = series.points.iter().filter_map(|point| place(layout, *point));
+    fn draw_key(&self, canvas: &mut Canvas, layout: &ChartLayout, top: f64) -> f64 {
+        let height = |series: &ChartSeries| {
+            let places = series.points.iter().filter_map(|point| point_position(layout, *point));
             places.max_by(|a, b| a.0.total_cmp(&b.0)).map(|at| at.1)
         };
-        let mut ends: Vec<(&Series, f64)> =
+        let mut ends: Vec<(&ChartSeries, f64)> =
             self.series.iter().filter_map(|series| Some((series, height(series)?))).collect();
         ends.sort_by(|a, b| a.1.total_cmp(&b.1));
         let (mut x, mut y) = (8.0, top + 0.6 * LINE_HEIGHT);
@@ -280,7 +287,7 @@ impl LineChart {
             draw_sample(canvas, series, (x, y - 4.5));
             for (below, line) in label.iter().enumerate() {
                 y += if below == 0 { 0.0 } else { LINE_HEIGHT };
-                canvas.text(x + 12.0, y, Anchor::Start, "name", line);
+                canvas.draw_text(x + 12.0, y, Anchor::Start, "name", line);
             }
             x += 12.0 + width + 24.0;
         }
@@ -289,57 +296,57 @@ impl LineChart {
 }
 
 /// The marker of a line beside its name, a dash of a dashed one.
-fn draw_sample(canvas: &mut Canvas, series: &Series, (x, y): (f64, f64)) {
+fn draw_sample(canvas: &mut Canvas, series: &ChartSeries, (x, y): (f64, f64)) {
     if !series.dashed {
-        return canvas.raw(&marker(series.style, (x, y)));
+        return canvas.push_markup(&marker(series.style, (x, y)));
     }
-    canvas.raw(&format!(
+    canvas.push_markup(&format!(
         "<path class=\"s{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\" \
          stroke-dasharray=\"5 3\" d=\"M{} {}H{}\"/>",
-        class(series.style),
-        light(series.style),
-        px(x - 6.5),
-        px(y),
-        px(x + 6.5)
+        colour_class(series.style),
+        light_colour(series.style),
+        coordinate_text(x - 6.5),
+        coordinate_text(y),
+        coordinate_text(x + 6.5)
     ));
 }
 
 /// Both axes with their grid, ticks and labels.
-pub(super) fn draw_axes(canvas: &mut Canvas, layout: &Layout, x: &Axis, y: &Axis) {
+pub(super) fn draw_axes(canvas: &mut Canvas, layout: &ChartLayout, x: &Axis, y: &Axis) {
     draw_y(canvas, layout, y);
     draw_x(canvas, layout, x);
 }
 
-pub(super) fn draw_y(canvas: &mut Canvas, layout: &Layout, axis: &Axis) {
+pub(super) fn draw_y(canvas: &mut Canvas, layout: &ChartLayout, axis: &Axis) {
     let area = layout.area;
-    canvas.text(0.0, area.top - 12.0, Anchor::Start, "soft", &axis.label);
+    canvas.draw_text(0.0, area.top - 12.0, Anchor::Start, "soft", &axis.label);
     for (value, text) in ticks_of(axis, layout.y.domain()) {
-        if let Some(y) = layout.y.at(value) {
-            canvas.line("grid", (area.left, y), (area.right, y));
-            canvas.text(area.left - 6.0, y + 4.5, Anchor::End, "soft", &text);
+        if let Some(y) = layout.y.position_of(value) {
+            canvas.draw_line("grid", (area.left, y), (area.right, y));
+            canvas.draw_text(area.left - 6.0, y + 4.5, Anchor::End, "soft", &text);
         }
     }
 }
 
-pub(super) fn draw_x(canvas: &mut Canvas, layout: &Layout, axis: &Axis) {
+pub(super) fn draw_x(canvas: &mut Canvas, layout: &ChartLayout, axis: &Axis) {
     let area = layout.area;
-    canvas.line("axis", (area.left, area.bottom), (area.right, area.bottom));
+    canvas.draw_line("axis", (area.left, area.bottom), (area.right, area.bottom));
     let mut free_from = f64::MIN;
     for (value, text) in ticks_of(axis, layout.x.domain()) {
-        let Some(x) = layout.x.at(value) else { continue };
-        canvas.line("axis", (x, area.bottom), (x, area.bottom + 4.0));
+        let Some(x) = layout.x.position_of(value) else { continue };
+        canvas.draw_line("axis", (x, area.bottom), (x, area.bottom + 4.0));
         let half = text_width(&text) / 2.0;
         if x - half >= free_from {
             let y = area.bottom + LINE_HEIGHT + 2.0;
-            canvas.text(x, y, Anchor::Middle, "soft", &text);
+            canvas.draw_text(x, y, Anchor::Middle, "soft", &text);
             free_from = x + half + 6.0;
         }
     }
-    canvas.under(area, &axis.label);
+    canvas.draw_axis_label(area, &axis.label);
 }
 
 /// Moves sorted heights apart to at least `gap`, and back within the area where they fit.
-pub(super) fn apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
+pub(super) fn move_apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut at: Vec<f64> = Vec::with_capacity(wanted.len());
     for y in wanted {
         let lowest = at.last().map_or(top, |above| above + gap);
@@ -357,8 +364,8 @@ fn domain(axis: &Axis, values: impl Iterator<Item = f64>) -> Option<(f64, f64)> 
     let mut values = values.peekable();
     values.peek()?;
     axis.domain.or_else(|| match axis.kind {
-        Kind::Log => log_domain(values),
-        Kind::Linear => linear_domain(values, 0.0, 5),
+        AxisKind::Log => log_domain(values),
+        AxisKind::Linear => linear_domain(values, 0.0, 5),
     })
 }
 
@@ -367,41 +374,49 @@ fn ticks_of(axis: &Axis, domain: (f64, f64)) -> Vec<(f64, String)> {
         return axis.ticks.clone();
     }
     let values = match axis.kind {
-        Kind::Linear => linear_ticks(domain, 6),
-        Kind::Log => log_ticks(domain),
+        AxisKind::Linear => linear_ticks(domain, 6),
+        AxisKind::Log => log_ticks(domain),
     };
     values.into_iter().map(|value| (value, (axis.show)(value))).collect()
 }
 
-pub(super) fn place(layout: &Layout, (x, y): (f64, f64)) -> Option<(f64, f64)> {
-    Some((layout.x.at(x)?, layout.y.at(y)?))
+pub(super) fn point_position(layout: &ChartLayout, (x, y): (f64, f64)) -> Option<(f64, f64)> {
+    Some((layout.x.position_of(x)?, layout.y.position_of(y)?))
 }
 
-pub(super) fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series, most: usize) {
+pub(super) fn draw_series(
+    canvas: &mut Canvas,
+    layout: &ChartLayout,
+    series: &ChartSeries,
+    most: usize,
+) {
     let places: Vec<Option<(f64, f64)>> =
-        series.points.iter().map(|point| place(layout, *point)).collect();
-    let (n, stroke) = (class(series.style), light(series.style));
+        series.points.iter().map(|point| point_position(layout, *point)).collect();
+    let (n, stroke) = (colour_class(series.style), light_colour(series.style));
     let dash = if series.dashed { " stroke-dasharray=\"5 4\"" } else { "" };
-    canvas.raw(&format!(
+    canvas.push_markup(&format!(
         "<path class=\"s{n}\" fill=\"none\" stroke=\"{stroke}\" stroke-width=\"2\"{dash} \
          d=\"{}\"><title>{}</title></path>",
-        path(&without_unseen(&spread_out(&places, series, layout), series, most), series.steps),
-        escape::xml(&series.label)
+        path_data(
+            &without_unseen(&spread_out(&places, series, layout), series, most),
+            series.steps
+        ),
+        escape::xml_escaped(&series.label)
     ));
     let marked = places.iter().flatten().rev().take(match series {
-        Series { dashed: true, .. } => 0,
+        ChartSeries { dashed: true, .. } => 0,
         // The last point shows which curve it is.
-        Series { steps: true, .. } => 1,
+        ChartSeries { steps: true, .. } => 1,
         _ if places.len() > most => 0,
         _ => most,
     });
-    marked.for_each(|point| canvas.raw(&marker(series.style, *point)));
-    for (x, y) in series.rings.iter().filter_map(|point| place(layout, *point)) {
-        canvas.raw(&format!(
+    marked.for_each(|point| canvas.push_markup(&marker(series.style, *point)));
+    for (x, y) in series.rings.iter().filter_map(|point| point_position(layout, *point)) {
+        canvas.push_markup(&format!(
             "<circle class=\"s{n}\" cx=\"{}\" cy=\"{}\" r=\"8.5\" fill=\"none\" \
              stroke=\"{stroke}\" stroke-width=\"1.8\"/>",
-            px(x),
-            px(y)
+            coordinate_text(x),
+            coordinate_text(y)
         ));
     }
 }
@@ -409,8 +424,8 @@ pub(super) fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series,
 /// A dashed line of one point is a short dash around it; a line of one point would be invisible.
 fn spread_out(
     places: &[Option<(f64, f64)>],
-    series: &Series,
-    layout: &Layout,
+    series: &ChartSeries,
+    layout: &ChartLayout,
 ) -> Vec<Option<(f64, f64)>> {
     match places {
         [Some((x, y))] if series.dashed => {
@@ -426,7 +441,7 @@ fn spread_out(
 /// line between their neighbours (Ramer 1972, Douglas and Peucker 1973). Steps and gaps stay.
 fn without_unseen(
     places: &[Option<(f64, f64)>],
-    series: &Series,
+    series: &ChartSeries,
     most: usize,
 ) -> Vec<Option<(f64, f64)>> {
     let points: Vec<(f64, f64)> = places.iter().copied().flatten().collect();
@@ -459,7 +474,7 @@ fn distance(point: (f64, f64), from: (f64, f64), to: (f64, f64)) -> f64 {
 }
 
 /// Joins what has a place; a point without one ends the line, and the next begins another.
-fn path(places: &[Option<(f64, f64)>], steps: bool) -> String {
+fn path_data(places: &[Option<(f64, f64)>], steps: bool) -> String {
     let mut out = String::new();
     let mut drawing = false;
     for point in places {
@@ -467,7 +482,7 @@ fn path(places: &[Option<(f64, f64)>], steps: bool) -> String {
             drawing = false;
             continue;
         };
-        let (x, y) = (px(*x), px(*y));
+        let (x, y) = (coordinate_text(*x), coordinate_text(*y));
         match (drawing, steps) {
             (false, _) => out.push_str(&format!("M{x} {y}")),
             (true, true) => out.push_str(&format!("H{x}V{y}")),
@@ -482,10 +497,12 @@ fn path(places: &[Option<(f64, f64)>], steps: bool) -> String {
 mod tests {
     use super::*;
 
-    fn chart(x: Kind, y: Kind, points: &[(f64, f64)]) -> LineChart {
-        let series = Series { rings: points.to_vec(), ..Series::new("a", 0, points.to_vec()) };
+    fn sample_chart(x: AxisKind, y: AxisKind, points: &[(f64, f64)]) -> LineChart {
+        let series =
+            ChartSeries { rings: points.to_vec(), ..ChartSeries::new("a", 0, points.to_vec()) };
         let axes = [("x", x), ("y", y)];
-        let axes = axes.map(|(label, kind)| Axis { kind, ..Axis::linear(label, number::short) });
+        let axes =
+            axes.map(|(label, kind)| Axis { kind, ..Axis::linear(label, number::short_count) });
         LineChart::new("t", "d", axes, vec![series])
     }
 
@@ -502,15 +519,17 @@ mod tests {
             &[(-5.0, -7.0), (5.0, 7.0)],
         ];
         for points in sets {
-            for (x, y) in
-                [(Kind::Linear, Kind::Linear), (Kind::Linear, Kind::Log), (Kind::Log, Kind::Log)]
-            {
-                let chart = chart(x, y, points);
-                let text = chart.svg().file();
+            for (x, y) in [
+                (AxisKind::Linear, AxisKind::Linear),
+                (AxisKind::Linear, AxisKind::Log),
+                (AxisKind::Log, AxisKind::Log),
+            ] {
+                let chart = sample_chart(x, y, points);
+                let text = chart.svg().file_with_style();
                 assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
                 let Some(layout) = chart.layout() else { continue };
                 let area = layout.area;
-                for (x, y) in points.iter().filter_map(|point| place(&layout, *point)) {
+                for (x, y) in points.iter().filter_map(|point| point_position(&layout, *point)) {
                     assert!(x >= area.left && x <= area.right && y >= area.top && y <= area.bottom);
                 }
             }
@@ -520,13 +539,13 @@ mod tests {
     #[test]
     fn a_missing_sample_is_a_gap_and_not_a_bridge() {
         let places = [Some((0.0, 1.0)), Some((1.0, 2.0)), None, Some((3.0, 4.0))];
-        assert_eq!(path(&places, false), "M0 1L1 2M3 4");
-        assert_eq!(path(&places, true), "M0 1H1V2M3 4");
+        assert_eq!(path_data(&places, false), "M0 1L1 2M3 4");
+        assert_eq!(path_data(&places, true), "M0 1H1V2M3 4");
     }
 
     #[test]
     fn a_line_of_many_points_keeps_its_bends_alone() {
-        let mut chart = chart(Kind::Linear, Kind::Linear, &[]);
+        let mut chart = sample_chart(AxisKind::Linear, AxisKind::Linear, &[]);
         let places: Vec<Option<(f64, f64)>> = (0..101)
             .map(f64::from)
             .map(|x| Some((x, if x < 50.0 { x } else { 100.0 - x })))
@@ -545,9 +564,9 @@ mod tests {
 
     #[test]
     fn names_keep_their_distance_and_stay_inside() {
-        let at = apart(&[10.0, 11.0, 12.0, 300.0], 16.0, 10.0, 310.0);
+        let at = move_apart(&[10.0, 11.0, 12.0, 300.0], 16.0, 10.0, 310.0);
         assert_eq!(at, [10.0, 26.0, 42.0, 300.0]);
-        let at = apart(&[290.0, 300.0, 305.0], 16.0, 10.0, 310.0);
+        let at = move_apart(&[290.0, 300.0, 305.0], 16.0, 10.0, 310.0);
         assert_eq!(at, [278.0, 294.0, 310.0]);
     }
 }

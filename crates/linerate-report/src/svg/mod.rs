@@ -17,13 +17,13 @@ mod strip;
 mod trace;
 
 pub(crate) use axis::log_domain;
-pub use axis::{Kind, linear_domain};
+pub use axis::{AxisKind, linear_domain};
 pub(crate) use band::{Band, BandChart, BandMark};
 pub(crate) use bar::{BarChart, BarRow, described_rows};
-pub(crate) use delay::{DelayChart, Shown, Trail};
-pub use line::{Axis, LineChart, Series};
+pub(crate) use delay::{DelayChart, ProbeDrawing, Trail};
+pub use line::{Axis, ChartSeries, LineChart};
 pub(crate) use line::{cumulated, described, thinned};
-pub(crate) use palette::{OPEN, style};
+pub(crate) use palette::{OPEN, style_sheet};
 pub(crate) use scatter::{ScatterChart, ScatterGroup, ScatterPoint};
 pub(crate) use strip::{StripChart, StripGroup, StripRow};
 pub(crate) use trace::{Mark, TraceChart, TracePoint};
@@ -54,8 +54,8 @@ pub struct Svg {
 
 impl Svg {
     /// A file that brings its style sheet along.
-    pub fn file(&self) -> String {
-        let style = format!("<style>{}</style>\n", style());
+    pub fn file_with_style(&self) -> String {
+        let style = format!("<style>{}</style>\n", style_sheet());
         format!("{}{style}{}</svg>\n", self.head, self.body)
     }
 
@@ -93,7 +93,7 @@ impl Canvas {
     }
 
     /// Text in ink.
-    fn text(&mut self, x: f64, y: f64, anchor: Anchor, class: &str, text: &str) {
+    fn draw_text(&mut self, x: f64, y: f64, anchor: Anchor, class: &str, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
@@ -105,14 +105,14 @@ impl Canvas {
             self.body,
             "<text class=\"{class}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\" \
              fill=\"{fill}\"{weight}>{}</text>",
-            px(x),
-            px(y),
-            escape::xml(text)
+            coordinate_text(x),
+            coordinate_text(y),
+            escape::xml_escaped(text)
         );
     }
 
     /// A straight line of a class: `grid`, `axis`.
-    fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+    fn draw_line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let stroke = match class {
             "grid" => "#e3e3e3",
             "link" => "#9a9a9a",
@@ -121,44 +121,45 @@ impl Canvas {
         let _ = writeln!(
             self.body,
             "<line class=\"{class}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{stroke}\"/>",
-            px(from.0),
-            px(from.1),
-            px(to.0),
-            px(to.1)
+            coordinate_text(from.0),
+            coordinate_text(from.1),
+            coordinate_text(to.0),
+            coordinate_text(to.1)
         );
     }
 
     /// The label under a chart's axis.
-    fn under(&mut self, area: Area, label: &str) {
+    fn draw_axis_label(&mut self, area: Area, label: &str) {
         let middle = f64::midpoint(area.left, area.right);
-        self.text(middle, area.bottom + 2.3 * LINE_HEIGHT, Anchor::Middle, "soft", label);
+        self.draw_text(middle, area.bottom + 2.3 * LINE_HEIGHT, Anchor::Middle, "soft", label);
     }
 
     /// Anything else, already safe.
-    fn raw(&mut self, markup: &str) {
+    fn push_markup(&mut self, markup: &str) {
         self.body.push_str(markup);
         self.body.push('\n');
     }
 
     /// The title over the chart; the first lines of a long one stand above it.
-    fn title(&mut self, title: &str) {
+    fn draw_title(&mut self, title: &str) {
         let lines = broken(title, TITLE_MOST);
         for (above, line) in lines.iter().rev().enumerate() {
             let y = LINE_HEIGHT - above as f64 * LINE_HEIGHT;
-            self.text(0.0, y, Anchor::Start, "strong", line);
+            self.draw_text(0.0, y, Anchor::Start, "strong", line);
         }
     }
 
     /// The chart of a height; what of its title stands above it is added.
     fn finish(self, title: &str, description: &str, height: f64) -> Svg {
         let above = (broken(title, TITLE_MOST).len() as f64 - 1.0) * LINE_HEIGHT;
-        let (width, top, height) = (px(WIDTH), px(-above), px(height + above));
+        let (width, top, height) =
+            (coordinate_text(WIDTH), coordinate_text(-above), coordinate_text(height + above));
         let head = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 {top} {width} \
              {height}\" width=\"{width}\" height=\"{height}\" font-family=\"system-ui, sans-serif\" \
              font-size=\"{TEXT_SIZE}\">\n<title>{}</title>\n<desc>{}</desc>\n",
-            escape::xml(title),
-            escape::xml(description)
+            escape::xml_escaped(title),
+            escape::xml_escaped(description)
         );
         Svg { head, body: self.body }
     }
@@ -167,14 +168,14 @@ impl Canvas {
     fn nothing(title: &str, description: &str) -> Svg {
         let mut canvas = Self::new();
         let y = 4.0 * LINE_HEIGHT;
-        canvas.title(title);
-        canvas.text(WIDTH / 2.0, y, Anchor::Middle, "soft", "nothing was measured");
+        canvas.draw_title(title);
+        canvas.draw_text(WIDTH / 2.0, y, Anchor::Middle, "soft", "nothing was measured");
         canvas.finish(title, description, 6.0 * LINE_HEIGHT)
     }
 }
 
 /// A coordinate with at most one decimal; never `-0`.
-fn px(value: f64) -> String {
+fn coordinate_text(value: f64) -> String {
     let tenths = if value.is_finite() { (value * 10.0).round() / 10.0 } else { 0.0 };
     let tenths = if tenths == 0.0 { 0.0 } else { tenths };
     tenths.to_string()
@@ -227,7 +228,7 @@ mod tests {
         let cases: &[(f64, &str)] =
             &[(1.25, "1.3"), (-0.01, "0"), (f64::NAN, "0"), (300.0, "300"), (0.1 + 0.2, "0.3")];
         for (value, expected) in cases {
-            assert_eq!(px(*value), *expected);
+            assert_eq!(coordinate_text(*value), *expected);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::px;
+use super::coordinate_text;
 
 /// Light and dark stroke of each series.
 ///
@@ -23,17 +23,17 @@ const SERIES: [(&str, &str); 7] = [
 pub(crate) const OPEN: usize = SERIES.len();
 
 /// The light colour of a series.
-pub(super) const fn light(series: usize) -> &'static str {
+pub(super) const fn light_colour(series: usize) -> &'static str {
     SERIES[series % SERIES.len()].0
 }
 
 /// The class of a series.
-pub(super) const fn class(series: usize) -> usize {
+pub(super) const fn colour_class(series: usize) -> usize {
     series % SERIES.len()
 }
 
 /// The style sheet of all charts; the page that holds charts includes it once.
-pub(crate) fn style() -> String {
+pub(crate) fn style_sheet() -> String {
     let mut out = String::from("@media (prefers-color-scheme:dark){");
     out.push_str("svg text{fill:#f0f0f0}svg text.soft{fill:#b8b8b8}");
     out.push_str("svg .grid{stroke:#3a3a3a}svg .axis{stroke:#9a9a9a}svg .link{stroke:#7a7a7a}");
@@ -48,19 +48,28 @@ pub(crate) fn style() -> String {
 /// A marker centred on a point: filled shapes for the first seven series, open ones beyond, so
 /// that no two of fourteen series look the same.
 pub(super) fn marker(series: usize, (x, y): (f64, f64)) -> String {
-    let n = class(series);
+    let n = colour_class(series);
     let paint = if (series / SERIES.len()).is_multiple_of(2) {
-        format!("class=\"f{n}\" fill=\"{}\"", light(series))
+        format!("class=\"f{n}\" fill=\"{}\"", light_colour(series))
     } else {
-        format!("class=\"s{n}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"", light(series))
+        format!(
+            "class=\"s{n}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"",
+            light_colour(series)
+        )
     };
     let corners = |points: &[(f64, f64)]| {
-        let points: Vec<String> =
-            points.iter().map(|(dx, dy)| format!("{},{}", px(x + dx), px(y + dy))).collect();
+        let points: Vec<String> = points
+            .iter()
+            .map(|(dx, dy)| format!("{},{}", coordinate_text(x + dx), coordinate_text(y + dy)))
+            .collect();
         format!("<polygon {paint} points=\"{}\"/>", points.join(" "))
     };
     match n {
-        0 => format!("<circle {paint} cx=\"{}\" cy=\"{}\" r=\"3.8\"/>", px(x), px(y)),
+        0 => format!(
+            "<circle {paint} cx=\"{}\" cy=\"{}\" r=\"3.8\"/>",
+            coordinate_text(x),
+            coordinate_text(y)
+        ),
         1 => corners(&[(-3.5, -3.5), (3.5, -3.5), (3.5, 3.5), (-3.5, 3.5)]),
         2 => corners(&[(0.0, -4.6), (4.4, 3.4), (-4.4, 3.4)]),
         3 => corners(&[(0.0, -5.0), (5.0, 0.0), (0.0, 5.0), (-5.0, 0.0)]),

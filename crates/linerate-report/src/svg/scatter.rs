@@ -3,10 +3,12 @@
 //! A value that is a range is drawn as what it is: a bar between its ends, a box where both
 //! coordinates are ranges. Nothing stands in the middle of a range.
 
-use super::axis::Scale;
-use super::line::{Layout, draw_axes};
-use super::palette::{OPEN, class, light, marker};
-use super::{Anchor, Area, Axis, Canvas, LINE_HEIGHT, Svg, WIDTH, fitted, px, text_width};
+use super::axis::AxisScale;
+use super::line::{ChartLayout, draw_axes};
+use super::palette::{OPEN, colour_class, light_colour, marker};
+use super::{
+    Anchor, Area, Axis, Canvas, LINE_HEIGHT, Svg, WIDTH, coordinate_text, fitted, text_width,
+};
 use crate::escape;
 
 /// Size of the text of a number, and the room that one of its digits takes, user units.
@@ -74,15 +76,15 @@ pub(crate) struct ScatterChart {
 }
 
 /// A point with its places: left and right, bottom and top.
-struct Placed<'a> {
+struct PlacedPoint<'a> {
     point: &'a ScatterPoint,
     x: (f64, f64),
     y: (f64, f64),
 }
 
-impl Placed<'_> {
+impl PlacedPoint<'_> {
     /// What its markers take.
-    fn boxes(&self) -> [Area; 2] {
+    fn marker_boxes(&self) -> [Area; 2] {
         [(self.x.0, self.y.0), (self.x.1, self.y.1)].map(|(x, y)| Area {
             left: x - 5.0,
             top: y - 5.0,
@@ -107,7 +109,7 @@ impl ScatterChart {
             return Canvas::nothing(&self.title, &self.description);
         };
         let mut canvas = Canvas::new();
-        canvas.title(&self.title);
+        canvas.draw_title(&self.title);
         draw_axes(&mut canvas, &layout, &self.x, &self.y);
         let placed = self.placed(&layout);
         for place in &placed {
@@ -119,49 +121,51 @@ impl ScatterChart {
         canvas.finish(&self.title, &self.description, bottom)
     }
 
-    fn layout(&self) -> Option<Layout> {
+    fn layout(&self) -> Option<ChartLayout> {
         let xs = self.points.iter().flat_map(|point| [point.x.0, point.x.1]);
         let ys = self.points.iter().flat_map(|point| [point.y.0, point.y.1]);
-        Layout::of([&self.x, &self.y], xs, ys, 12.0)
+        ChartLayout::around_values([&self.x, &self.y], xs, ys, 12.0)
     }
 
-    fn placed(&self, layout: &Layout) -> Vec<Placed<'_>> {
-        let both = |scale: &Scale, (low, high)| Some((scale.at(low)?, scale.at(high)?));
+    fn placed(&self, layout: &ChartLayout) -> Vec<PlacedPoint<'_>> {
+        let both = |scale: &AxisScale, (low, high)| {
+            Some((scale.position_of(low)?, scale.position_of(high)?))
+        };
         let places = self.points.iter().map(|point| {
             let (x, y) = (both(&layout.x, point.x)?, both(&layout.y, point.y)?);
-            Some(Placed { point, x, y })
+            Some(PlacedPoint { point, x, y })
         });
         places.flatten().collect()
     }
 
-    fn style(&self, point: &ScatterPoint) -> usize {
+    fn marker_style(&self, point: &ScatterPoint) -> usize {
         let style = self.groups.get(point.group).map_or(0, |group| group.style);
         style + if point.open { OPEN } else { 0 }
     }
 
-    fn draw_point(&self, canvas: &mut Canvas, place: &Placed<'_>) {
-        let style = self.style(place.point);
+    fn draw_point(&self, canvas: &mut Canvas, place: &PlacedPoint<'_>) {
+        let style = self.marker_style(place.point);
         let (left, right) = place.x;
         let (bottom, top) = place.y;
         if left != right || bottom != top {
             // A box without width or without height is not drawn (SVG 1.1 §9.2); a path is.
-            canvas.raw(&format!(
+            canvas.push_markup(&format!(
                 "<path class=\"s{}\" d=\"M{} {}H{}V{}H{}Z\" fill=\"none\" stroke=\"{}\" \
                  stroke-width=\"1.6\"><title>{}</title></path>",
-                class(style),
-                px(left),
-                px(bottom),
-                px(right),
-                px(top),
-                px(left),
-                light(style),
-                escape::xml(&place.point.label)
+                colour_class(style),
+                coordinate_text(left),
+                coordinate_text(bottom),
+                coordinate_text(right),
+                coordinate_text(top),
+                coordinate_text(left),
+                light_colour(style),
+                escape::xml_escaped(&place.point.label)
             ));
         }
         if left == right {
-            canvas.raw(&marker(style, (left, bottom)));
+            canvas.push_markup(&marker(style, (left, bottom)));
             if top != bottom {
-                canvas.raw(&marker(style, (left, top)));
+                canvas.push_markup(&marker(style, (left, top)));
             }
         }
     }
@@ -170,21 +174,21 @@ impl ScatterChart {
         let mut x = 8.0;
         for (index, group) in self.groups.iter().enumerate() {
             if self.points.iter().any(|point| point.group == index) {
-                canvas.raw(&marker(group.style, (x, y - 4.5)));
-                canvas.text(x + 10.0, y, Anchor::Start, "soft", &group.label);
+                canvas.push_markup(&marker(group.style, (x, y - 4.5)));
+                canvas.draw_text(x + 10.0, y, Anchor::Start, "soft", &group.label);
                 x += text_width(&group.label) + 36.0;
             }
         }
         y + LINE_HEIGHT
     }
 
-    fn draw_list(&self, canvas: &mut Canvas, placed: &[Placed<'_>], from: f64) -> f64 {
+    fn draw_list(&self, canvas: &mut Canvas, placed: &[PlacedPoint<'_>], from: f64) -> f64 {
         let mut y = from;
         for place in placed {
-            canvas.raw(&marker(self.style(place.point), (38.0, y - 4.5)));
-            canvas.text(24.0, y, Anchor::End, "soft", &place.point.number.to_string());
+            canvas.push_markup(&marker(self.marker_style(place.point), (38.0, y - 4.5)));
+            canvas.draw_text(24.0, y, Anchor::End, "soft", &place.point.number.to_string());
             let label = fitted(&place.point.label, WIDTH - 60.0);
-            canvas.text(50.0, y, Anchor::Start, "name", &label);
+            canvas.draw_text(50.0, y, Anchor::Start, "name", &label);
             y += LINE_HEIGHT;
         }
         y
@@ -192,8 +196,8 @@ impl ScatterChart {
 }
 
 /// Numbers beside their points, each where it covers the least of what is there already.
-fn draw_numbers(canvas: &mut Canvas, layout: &Layout, placed: &[Placed<'_>]) {
-    let mut taken: Vec<Area> = placed.iter().flat_map(Placed::boxes).collect();
+fn draw_numbers(canvas: &mut Canvas, layout: &ChartLayout, placed: &[PlacedPoint<'_>]) {
+    let mut taken: Vec<Area> = placed.iter().flat_map(PlacedPoint::marker_boxes).collect();
     for place in placed {
         let text = place.point.number.to_string();
         let covers = |at: &Area| {
@@ -206,11 +210,11 @@ fn draw_numbers(canvas: &mut Canvas, layout: &Layout, placed: &[Placed<'_>]) {
             .map(|offset| place.number_at(*offset, &text))
             .min_by(|a, b| covers(a).total_cmp(&covers(b)));
         let Some(at) = best else { continue };
-        canvas.raw(&format!(
+        canvas.push_markup(&format!(
             "<text class=\"soft\" x=\"{}\" y=\"{}\" font-size=\"{NUMBER_SIZE}\" \
              fill=\"#595959\">{text}</text>",
-            px(at.left),
-            px(at.bottom)
+            coordinate_text(at.left),
+            coordinate_text(at.bottom)
         ));
         taken.push(at);
     }
@@ -230,7 +234,7 @@ mod tests {
 
     type Ends = (f64, f64);
 
-    fn chart(points: &[(Ends, Ends)]) -> String {
+    fn draw_sample(points: &[(Ends, Ends)]) -> String {
         let point = |&(x, y): &(Ends, Ends)| ScatterPoint {
             number: 1,
             group: 0,
@@ -242,22 +246,22 @@ mod tests {
         let chart = ScatterChart {
             title: "t".to_owned(),
             description: "d".to_owned(),
-            x: Axis::linear("year", number::short),
-            y: Axis::log("rate", number::short),
+            x: Axis::linear("year", number::short_count),
+            y: Axis::logarithmic("rate", number::short_count),
             groups: vec![ScatterGroup { label: "all".to_owned(), style: 0 }],
             points: points.iter().map(point).collect(),
         };
-        chart.svg().file()
+        chart.svg().file_with_style()
     }
 
     #[test]
     fn a_range_is_a_box_and_a_value_is_a_marker() {
-        let text = chart(&[((1999.0, 1999.0), (1e6, 1e6))]);
+        let text = draw_sample(&[((1999.0, 1999.0), (1e6, 1e6))]);
         // One on the plot, one in the key, one in the list.
         assert_eq!((text.matches("<circle").count(), text.matches("<path").count()), (3, 0));
-        let text = chart(&[((1999.0, 1999.0), (1e6, 2e6))]);
+        let text = draw_sample(&[((1999.0, 1999.0), (1e6, 2e6))]);
         assert_eq!((text.matches("<circle").count(), text.matches("<path").count()), (4, 1));
-        let text = chart(&[((1990.0, 1993.0), (1e6, 2e6))]);
+        let text = draw_sample(&[((1990.0, 1993.0), (1e6, 2e6))]);
         assert_eq!((text.matches("<circle").count(), text.matches("<path").count()), (2, 1));
         assert!(text.contains("a&lt;b") && !text.contains("a<b"));
     }
@@ -266,16 +270,16 @@ mod tests {
     fn odd_values_break_nothing() {
         let odd = [f64::NAN, f64::INFINITY, -1.0, 0.0, 1e300];
         for value in odd {
-            let text = chart(&[((value, value), (value, value)), ((1.0, 2.0), (3.0, 4.0))]);
+            let text = draw_sample(&[((value, value), (value, value)), ((1.0, 2.0), (3.0, 4.0))]);
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         }
-        assert!(chart(&[]).contains("nothing was measured"));
+        assert!(draw_sample(&[]).contains("nothing was measured"));
     }
 
     #[test]
     fn numbers_of_one_place_do_not_cover_each_other() {
         let same = ((2004.0, 2004.0), (4.3e9, 4.3e9));
-        let text = chart(&[same, same, same, ((1990.0, 1990.0), (7.8e8, 7.8e8))]);
+        let text = draw_sample(&[same, same, same, ((1990.0, 1990.0), (7.8e8, 7.8e8))]);
         let places: Vec<(f64, f64)> = text
             .lines()
             .filter(|line| line.contains("font-size=\"11\""))

@@ -1,9 +1,9 @@
 //! A chart of repetitions: every run as a dot on the strip of its cell, as a share of the cell's
 //! best run. The spread of a slow path and of a fast one can so be compared at a glance.
 
-use super::axis::{Kind, Scale, linear_ticks};
-use super::palette::{class, light};
-use super::{Anchor, Area, Canvas, LINE_HEIGHT, Svg, WIDTH, fitted, px, text_width};
+use super::axis::{AxisKind, AxisScale, linear_ticks};
+use super::palette::{colour_class, light_colour};
+use super::{Anchor, Area, Canvas, LINE_HEIGHT, Svg, WIDTH, coordinate_text, fitted, text_width};
 use crate::escape;
 
 /// The runs of one cell.
@@ -69,10 +69,11 @@ impl StripChart {
             bottom: top + self.groups.iter().map(height).sum::<f64>(),
         };
         let floor = (lowest.clamp(0.0, 0.9) * 10.0).floor() * 10.0;
-        let scale = Scale::new(Kind::Linear, (floor, 100.0), (area.left + 6.0, area.right - 6.0));
+        let scale =
+            AxisScale::new(AxisKind::Linear, (floor, 100.0), (area.left + 6.0, area.right - 6.0));
         let mut canvas = Canvas::new();
-        canvas.title(&self.title);
-        canvas.text(area.right + 8.0, top - 1.0, Anchor::Start, "soft", &self.notes);
+        canvas.draw_title(&self.title);
+        canvas.draw_text(area.right + 8.0, top - 1.0, Anchor::Start, "soft", &self.notes);
         self.draw_axis(&mut canvas, area, &scale);
         let mut y = top;
         for group in &self.groups {
@@ -82,68 +83,74 @@ impl StripChart {
         canvas.finish(&self.title, &self.description, area.bottom + 3.0 * LINE_HEIGHT)
     }
 
-    fn draw_axis(&self, canvas: &mut Canvas, area: Area, scale: &Scale) {
+    fn draw_axis(&self, canvas: &mut Canvas, area: Area, scale: &AxisScale) {
         for tick in linear_ticks(scale.domain(), 5) {
-            let Some(x) = scale.at(tick) else { continue };
-            canvas.line("grid", (x, area.top + 4.0), (x, area.bottom));
+            let Some(x) = scale.position_of(tick) else { continue };
+            canvas.draw_line("grid", (x, area.top + 4.0), (x, area.bottom));
             let y = area.bottom + LINE_HEIGHT;
-            canvas.text(x, y, Anchor::Middle, "soft", &format!("{tick:.0} %"));
+            canvas.draw_text(x, y, Anchor::Middle, "soft", &format!("{tick:.0} %"));
         }
-        canvas.under(area, &self.axis);
+        canvas.draw_axis_label(area, &self.axis);
     }
 }
 
-fn draw_group(canvas: &mut Canvas, area: Area, scale: &Scale, group: &StripGroup, top: f64) {
+fn draw_group(canvas: &mut Canvas, area: Area, scale: &AxisScale, group: &StripGroup, top: f64) {
     let name = fitted(&group.label, WIDTH);
     // The ground behind the name keeps grid lines out of it.
-    canvas.raw(&format!(
+    canvas.push_markup(&format!(
         "<rect class=\"ground\" x=\"0\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"#ffffff\"/>",
-        px(top + 3.0),
-        px(text_width(&name) * 1.1 + 4.0),
-        px(ROW)
+        coordinate_text(top + 3.0),
+        coordinate_text(text_width(&name) * 1.1 + 4.0),
+        coordinate_text(ROW)
     ));
-    canvas.text(0.0, top + ROW - 1.0, Anchor::Start, "strong", &name);
+    canvas.draw_text(0.0, top + ROW - 1.0, Anchor::Start, "strong", &name);
     for (index, row) in group.rows.iter().enumerate() {
         let y = top + ROW * (index as f64 + 1.5);
-        canvas.text(area.left - 4.0, y + 4.5, Anchor::End, "soft", &fitted(&row.label, 100.0));
-        canvas.text(area.right + 8.0, y + 4.5, Anchor::Start, "name", &fitted(&row.note, 212.0));
+        canvas.draw_text(area.left - 4.0, y + 4.5, Anchor::End, "soft", &fitted(&row.label, 100.0));
+        canvas.draw_text(
+            area.right + 8.0,
+            y + 4.5,
+            Anchor::Start,
+            "name",
+            &fitted(&row.note, 212.0),
+        );
         draw_row(canvas, scale, row, group.style, y);
     }
 }
 
-fn draw_row(canvas: &mut Canvas, scale: &Scale, row: &StripRow, style: usize, y: f64) {
-    let (n, colour) = (class(style), light(style));
+fn draw_row(canvas: &mut Canvas, scale: &AxisScale, row: &StripRow, style: usize, y: f64) {
+    let (n, colour) = (colour_class(style), light_colour(style));
     let mut places: Vec<f64> =
-        row.shares.iter().filter_map(|share| scale.at(share * 100.0)).collect();
+        row.shares.iter().filter_map(|share| scale.position_of(share * 100.0)).collect();
     places.sort_by(f64::total_cmp);
     if let (Some(first), Some(last)) = (places.first(), places.last()) {
-        canvas.line("link", (*first, y), (*last, y));
+        canvas.draw_line("link", (*first, y), (*last, y));
     }
-    if let Some(x) = row.median.and_then(|share| scale.at(share * 100.0)) {
-        canvas.raw(&format!(
+    if let Some(x) = row.median.and_then(|share| scale.position_of(share * 100.0)) {
+        canvas.push_markup(&format!(
             "<line class=\"s{n}\" x1=\"{x}\" x2=\"{x}\" y1=\"{}\" y2=\"{}\" stroke=\"{colour}\" \
              stroke-width=\"2.4\"/>",
-            px(y - 6.5),
-            px(y + 6.5),
-            x = px(x)
+            coordinate_text(y - 6.5),
+            coordinate_text(y + 6.5),
+            x = coordinate_text(x)
         ));
     }
     let best = places.pop();
     for x in places {
-        canvas.raw(&format!(
+        canvas.push_markup(&format!(
             "<circle class=\"s{n}\" cx=\"{}\" cy=\"{}\" r=\"3.4\" fill=\"none\" \
              stroke=\"{colour}\" stroke-width=\"1.4\"/>",
-            px(x),
-            px(y)
+            coordinate_text(x),
+            coordinate_text(y)
         ));
     }
     if let Some(x) = best {
-        canvas.raw(&format!(
+        canvas.push_markup(&format!(
             "<circle class=\"f{n}\" cx=\"{}\" cy=\"{}\" r=\"4.4\" fill=\"{colour}\">\
              <title>{}</title></circle>",
-            px(x),
-            px(y),
-            escape::xml(&row.note)
+            coordinate_text(x),
+            coordinate_text(y),
+            escape::xml_escaped(&row.note)
         ));
     }
 }
@@ -169,7 +176,7 @@ mod tests {
                 axis: "% of best".to_owned(),
                 groups: vec![group],
             };
-            let text = chart.svg().file();
+            let text = chart.svg().file_with_style();
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         }
     }

@@ -8,7 +8,7 @@ use super::note;
 use crate::{number, words};
 
 /// The reason in words; empty where the limit says the same in the same line.
-pub(crate) fn doubt(decision: &Decision, record: Option<&Record>) -> String {
+pub(crate) fn doubt_reason(decision: &Decision, record: Option<&Record>) -> String {
     let Some(doubt) = &decision.doubt else { return String::new() };
     match doubt {
         Doubt::NothingMeasured => "nothing was measured".to_owned(),
@@ -23,7 +23,7 @@ pub(crate) fn doubt(decision: &Decision, record: Option<&Record>) -> String {
         Doubt::Caveat(caveat) if is_said(decision, caveat) => String::new(),
         Doubt::Caveat(caveat) if caveat.code == CaveatCode::EmulatorLate => emulator(record),
         Doubt::Caveat(caveat) => caveat.detail.clone(),
-        Doubt::Spoilt(why) => why.as_ref().map_or_else(String::new, note::note),
+        Doubt::Spoilt(why) => why.as_ref().map_or_else(String::new, note::note_sentence),
         Doubt::FewRounds(rounds) => {
             let rounds = words::counted(*rounds as u64, "round");
             format!("{rounds} of the {ROUNDS_MIN} that an interval takes")

@@ -62,7 +62,7 @@ pub(crate) fn innocent(innocent: &Innocent) -> String {
 
 /// The bound that is met next, and its rate.
 pub(crate) fn next_limit(next: NextLimit) -> String {
-    format!("{}, at {}", note::bound(next.bound), number::rate(next.bps))
+    format!("{}, at {}", note::next_bound_name(next.bound), number::rate_with_unit(next.bps))
 }
 
 /// The delay at rest and under load.
@@ -81,13 +81,13 @@ pub(crate) fn transfer(figures: &TransferFigures) -> String {
 }
 
 /// Each figure of a goal beside what the goal needs, behind whether the path carries it.
-pub fn goal(goal: &GoalAnswer) -> Vec<String> {
-    let (rate, rtt) = (number::rate(goal.rate_bps), number::ms_of_clock(goal.rtt_ns, 1));
+pub fn goal_lines(goal: &GoalAnswer) -> Vec<String> {
+    let (rate, rtt) = (number::rate_with_unit(goal.rate_bps), number::ms_of_clock(goal.rtt_ns, 1));
     let all = format!("{rate} over {rtt} ms: {}", reached(goal.reached));
     let each = goal.criteria.iter().map(|criterion| {
-        let show = |value: f64| match criterion.kind.unit() {
-            SignUnit::BitsPerSecond => number::rate(value),
-            unit => format!("{value:.0} {}", unit.key()),
+        let show = |value: f64| match criterion.kind.figure_unit() {
+            SignUnit::BitsPerSecond => number::rate_with_unit(value),
+            unit => format!("{value:.0} {}", unit.json_symbol()),
         };
         let measured = criterion.measured.map_or_else(|| "not measured".to_owned(), show);
         let more = criterion.to_decide.map_or_else(String::new, |count| {
@@ -108,7 +108,7 @@ const fn reached(reached: Reached) -> &'static str {
 }
 
 /// Promises of a model of the path, or the reason why it makes none.
-pub(crate) fn model(model: &OnModel, measured_bps: Option<f64>) -> Vec<String> {
+pub(crate) fn model_promises(model: &OnModel, measured_bps: Option<f64>) -> Vec<String> {
     let [reached, measured] = [Some(model.reached_bps), measured_bps]
         .map(|bps| number::or_dash(bps, number::measured_rate));
     if !model.agrees {
@@ -121,7 +121,8 @@ pub(crate) fn model(model: &OnModel, measured_bps: Option<f64>) -> Vec<String> {
         format!("without the cause: {measured} -> {} on the model", number::measured_rate(bps))
     });
     let tried = model.remedies.iter().map(|tried| {
-        let (after, remedy) = (number::measured_rate(tried.bps), remedy::text(&tried.remedy));
+        let (after, remedy) =
+            (number::measured_rate(tried.bps), remedy::command_or_advice(&tried.remedy));
         format!("tried on a model of the path: {measured} -> {after} ({remedy})")
     });
     std::iter::once(reached).chain(without).chain(tried).collect()

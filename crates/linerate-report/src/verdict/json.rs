@@ -3,9 +3,9 @@
 //! Left out: how it is decided (`core::explain`). Keys are kept: scripts read them.
 
 use linerate_core::record::{
-    At, Cause, Confidence, Criterion, Direction, GoalAnswer, Innocent, Latency, LimitedBy,
-    NextLimit, OnModel, OptionChange, Outcome, ProbeLoss, Quality, Reached, Remedy, RemedyLine,
-    Sign, Threshold, TransferFigures, Tried, Verdict,
+    At, Cause, Confidence, Criterion, Direction, GoalAnswer, Innocent, Latency, LimitVerdict,
+    LimitedBy, NextLimit, OnModel, OptionChange, Outcome, ProbeLoss, Quality, Reached, Remedy,
+    RemedyLine, Sign, Threshold, TransferFigures, Tried,
 };
 use serde::Serialize;
 
@@ -102,8 +102,8 @@ struct CriterionJson {
     to_decide: Option<u64>,
 }
 
-impl<'a> From<&'a Verdict> for VerdictJson<'a> {
-    fn from(verdict: &'a Verdict) -> Self {
+impl<'a> From<&'a LimitVerdict> for VerdictJson<'a> {
+    fn from(verdict: &'a LimitVerdict) -> Self {
         Self {
             direction: verdict.direction,
             connection: verdict.connection.as_deref(),
@@ -125,7 +125,7 @@ impl<'a> From<&'a Verdict> for VerdictJson<'a> {
             loss: verdict.loss.as_ref(),
             handshake: &verdict.handshake,
             unseen: verdict.unseen.iter().copied().map(note::unmeasured).collect(),
-            notes: verdict.notes.iter().map(note::note).collect(),
+            notes: verdict.notes.iter().map(note::note_sentence).collect(),
             model: verdict.model.as_ref().map(ModelJson::from),
             rfc6349: verdict.rfc6349,
             goal: verdict.goal.as_ref().map(GoalJson::from),
@@ -138,7 +138,7 @@ impl From<&Sign> for SignJson {
         Self {
             name: sign::name(&sign.kind),
             value: sign.value,
-            unit: sign.kind.unit().key(),
+            unit: sign.kind.unit().json_symbol(),
             threshold: sign.threshold,
         }
     }
@@ -146,7 +146,7 @@ impl From<&Sign> for SignJson {
 
 impl From<NextLimit> for NextJson {
     fn from(next: NextLimit) -> Self {
-        Self { name: note::bound(next.bound), bps: next.bps }
+        Self { name: note::next_bound_name(next.bound), bps: next.bps }
     }
 }
 
@@ -173,7 +173,7 @@ impl From<&Criterion> for CriterionJson {
             name: note::criterion(criterion.kind),
             measured: criterion.measured,
             needed: criterion.needed,
-            unit: criterion.kind.unit().key(),
+            unit: criterion.kind.figure_unit().json_symbol(),
             reached: criterion.reached,
             to_decide: criterion.to_decide,
         }
@@ -184,7 +184,7 @@ impl From<&RemedyLine> for RemedyJson {
     fn from(line: &RemedyLine) -> Self {
         Self {
             at: line.at,
-            text: remedy::text(&line.remedy),
+            text: remedy::command_or_advice(&line.remedy),
             is_command: matches!(line.remedy, Remedy::Line(_)),
             tried: line.tried,
         }
@@ -193,10 +193,10 @@ impl From<&RemedyLine> for RemedyJson {
 
 impl From<&OnModel> for ModelJson {
     fn from(model: &OnModel) -> Self {
-        let tried = model
-            .remedies
-            .iter()
-            .map(|tried| RemedyOnModelJson { text: remedy::text(&tried.remedy), bps: tried.bps });
+        let tried = model.remedies.iter().map(|tried| RemedyOnModelJson {
+            text: remedy::command_or_advice(&tried.remedy),
+            bps: tried.bps,
+        });
         Self {
             reached_bps: model.reached_bps,
             agrees: model.agrees,
@@ -208,15 +208,17 @@ impl From<&OnModel> for ModelJson {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{HostCommand, Note, RemedyOnModel, Side, SignKind, Unmeasured};
+    use linerate_core::record::{
+        FlowSide, Note, RemedyCommand, RemedyOnModel, SignKind, Unmeasured,
+    };
 
     use super::*;
 
     #[test]
     fn a_remedy_stands_in_words_and_says_whether_it_is_a_line_to_type() {
-        let command = HostCommand::ScaleWindows;
+        let command = RemedyCommand::ScaleWindows;
         let on_model = RemedyOnModel { remedy: Remedy::Line(command.clone()), bps: 9e7 };
-        let verdict = Verdict {
+        let verdict = LimitVerdict {
             remedy: vec![RemedyLine::command(At::Receiver, command)],
             model: Some(OnModel {
                 reached_bps: 1e7,
@@ -224,7 +226,7 @@ mod tests {
                 without_cause_bps: None,
                 remedies: vec![on_model],
             }),
-            ..Verdict::of(Some(Direction::Up), Outcome::Limited)
+            ..LimitVerdict::from_outcome(Some(Direction::Up), Outcome::Limited)
         };
         let json = serde_json::to_value(VerdictJson::from(&verdict)).expect("plain values");
         let typed = "sysctl -w net.ipv4.tcp_window_scaling=1";
@@ -236,11 +238,11 @@ mod tests {
 
     #[test]
     fn a_figure_has_name_value_unit_and_threshold() {
-        let verdict = Verdict {
+        let verdict = LimitVerdict {
             evidence: vec![Sign::at_most(SignKind::DelayAddedForward, 2e6, 1e7)],
             notes: vec![Note::PathNotMeasured],
-            unseen: vec![Unmeasured::Cpu(Side::Sender)],
-            ..Verdict::of(None, Outcome::Undetermined)
+            unseen: vec![Unmeasured::Cpu(FlowSide::Sender)],
+            ..LimitVerdict::from_outcome(None, Outcome::Undetermined)
         };
         let json = serde_json::to_value(VerdictJson::from(&verdict)).expect("plain values");
         let figure = serde_json::json!({

@@ -6,14 +6,14 @@ use std::fmt;
 
 use linerate_core::explain::{Decision, DeviceLimit, Ground, Limitation};
 pub use linerate_core::record::LimitedBy;
-use linerate_core::record::{Cause, Direction, Record, Side, Verdict};
+use linerate_core::record::{Cause, Direction, FlowSide, LimitVerdict, Record};
 
 use super::cause;
 use crate::{ceiling, delay, number, words};
 
 /// The limit in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limit {
+pub struct LimitText {
     /// The part that limited it.
     pub by: LimitedBy,
     /// Words for what shows it; may be empty.
@@ -35,9 +35,9 @@ pub struct Sentence {
     pub has_rate: bool,
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for LimitText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let way = self.way.map_or("", words::way);
+        let way = self.way.map_or("", words::up_or_down);
         let space = if way.is_empty() { "" } else { " " };
         let colon = if way.is_empty() { "" } else { ": " };
         if let Some(sentence) = &self.sentence {
@@ -48,14 +48,14 @@ impl fmt::Display for Limit {
                 let between = if evidence.is_empty() { "" } else { ": " };
                 write!(f, "{way}{colon}limit not known{between}{evidence}")
             }
-            (by, "") => write!(f, "{way}{space}limited by {}", part(by)),
-            (by, evidence) => write!(f, "{way}{space}limited by {}: {evidence}", part(by)),
+            (by, "") => write!(f, "{way}{space}limited by {}", part_in_words(by)),
+            (by, evidence) => write!(f, "{way}{space}limited by {}: {evidence}", part_in_words(by)),
         }
     }
 }
 
 /// The part in words.
-pub(crate) const fn part(by: LimitedBy) -> &'static str {
+pub(crate) const fn part_in_words(by: LimitedBy) -> &'static str {
     match by {
         LimitedBy::ThisHost => "this host",
         LimitedBy::OtherEnd => "the other end",
@@ -70,7 +70,7 @@ pub(crate) const fn part(by: LimitedBy) -> &'static str {
     }
 }
 
-impl Limit {
+impl LimitText {
     /// A limit with its evidence.
     pub fn new(by: LimitedBy, evidence: impl Into<String>) -> Self {
         Self { by, evidence: evidence.into(), way: None, other: None, sentence: None }
@@ -111,7 +111,7 @@ impl Limit {
     }
 }
 
-impl From<&Limitation> for Limit {
+impl From<&Limitation> for LimitText {
     /// A limit that no diagnosis shows.
     fn from(limitation: &Limitation) -> Self {
         let evidence = evidence(limitation, &[]);
@@ -122,14 +122,14 @@ impl From<&Limitation> for Limit {
 /// The limit as a sentence: of a busy host, and of a link that the diagnosis found full.
 fn sentence(
     limitation: &Limitation,
-    verdicts: &[Verdict],
+    verdicts: &[LimitVerdict],
     record: Option<&Record>,
 ) -> Option<Sentence> {
-    let busy = |side: Side, shown: String| {
-        let host = host(limitation.by, record);
+    let busy = |side: FlowSide, shown: String| {
+        let host = host_name(limitation.by, record);
         let (end, did) = match side {
-            Side::Sender => ("sender", "send"),
-            Side::Receiver => ("receiver", "take"),
+            FlowSide::Sender => ("sender", "send"),
+            FlowSide::Receiver => ("receiver", "take"),
         };
         let text = format!("{host}'s CPU was too busy to {did} more (its {end} {shown})");
         Some(Sentence { text, has_rate: false })
@@ -145,7 +145,7 @@ fn sentence(
 }
 
 /// A host by its name, where the test has one for it.
-fn host(by: LimitedBy, record: Option<&Record>) -> &str {
+fn host_name(by: LimitedBy, record: Option<&Record>) -> &str {
     let named = || record.and_then(|record| record.plan.host_names().next());
     match by {
         LimitedBy::OtherEnd => named().unwrap_or("the other end"),
@@ -158,8 +158,8 @@ const ALL_FROM: f64 = 0.95;
 
 /// `the link is full both ways (it carries about 93.32 Mbit/s)`; none where the rate is below what
 /// the link carries, or that is not known.
-fn full_link(way: Option<Direction>, verdicts: &[Verdict]) -> Option<Sentence> {
-    let is_of = |verdict: &&Verdict| {
+fn full_link(way: Option<Direction>, verdicts: &[LimitVerdict]) -> Option<Sentence> {
+    let is_of = |verdict: &&LimitVerdict| {
         let same = way.is_none_or(|way| verdict.direction.is_none_or(|of| of == way));
         verdict.cause == Some(Cause::Link) && same
     };
@@ -168,7 +168,7 @@ fn full_link(way: Option<Direction>, verdicts: &[Verdict]) -> Option<Sentence> {
         verdict.measured_bps.filter(|bps| *bps >= ALL_FROM * bound).map(|_| bound)
     });
     let carried: Vec<f64> = carried.collect::<Option<_>>()?;
-    let (both, rates) = (both_ways(&carried), from_to(&carried, number::rate)?);
+    let (both, rates) = (both_ways(&carried), from_to(&carried, number::rate_with_unit)?);
     let text = format!("the link is full{both} (it carries about {rates})");
     Some(Sentence { text, has_rate: true })
 }
@@ -177,7 +177,7 @@ fn full_link(way: Option<Direction>, verdicts: &[Verdict]) -> Option<Sentence> {
 /// without an estimate of a direction.
 pub(crate) fn path_is_full(carried: &[f64], least_ns: f64, loaded_ns: f64) -> Option<String> {
     let (both, rates) = (both_ways(carried), from_to(carried, number::measured_rate)?);
-    let added = added(least_ns, loaded_ns);
+    let added = added_ms(least_ns, loaded_ns);
     Some(format!(
         "the path is full{both} (it carries about {rates}, estimated), its queue adds {added} ms"
     ))
@@ -205,10 +205,10 @@ fn percent(share: f64) -> String {
 const LISTED_MAX: usize = 3;
 
 /// Words for what shows a limit; a device's are its own.
-fn evidence(limitation: &Limitation, verdicts: &[Verdict]) -> String {
+fn evidence(limitation: &Limitation, verdicts: &[LimitVerdict]) -> String {
     let end = |side| match side {
-        Side::Sender => "sender",
-        Side::Receiver => "receiver",
+        FlowSide::Sender => "sender",
+        FlowSide::Receiver => "receiver",
     };
     match &limitation.ground {
         Ground::Nothing | Ground::Device(_) => String::new(),
@@ -245,8 +245,8 @@ fn evidence(limitation: &Limitation, verdicts: &[Verdict]) -> String {
         Ground::Queue { least_ns, loaded_ns } => {
             format!(
                 "its queue adds {} ms to {} ms",
-                added(*least_ns, *loaded_ns),
-                delay::ms(*least_ns)
+                added_ms(*least_ns, *loaded_ns),
+                delay::ms_three_digits(*least_ns)
             )
         }
         Ground::SentAgain(ratio) => {
@@ -270,8 +270,8 @@ fn evidence(limitation: &Limitation, verdicts: &[Verdict]) -> String {
 }
 
 /// Milliseconds that a queue adds.
-fn added(least_ns: f64, loaded_ns: f64) -> String {
-    delay::ms(loaded_ns - least_ns)
+fn added_ms(least_ns: f64, loaded_ns: f64) -> String {
+    delay::ms_three_digits(loaded_ns - least_ns)
 }
 
 /// Words for what shows a limit of a test over UDP.
@@ -293,12 +293,13 @@ fn for_datagrams(ground: &Ground) -> String {
 }
 
 /// The diagnosis of a cause, of one way where the limit is of one.
-fn diagnosed(found: Cause, way: Option<Direction>, verdicts: &[Verdict]) -> String {
-    let is_of = |it: &&Verdict| {
+fn diagnosed(found: Cause, way: Option<Direction>, verdicts: &[LimitVerdict]) -> String {
+    let is_of = |it: &&LimitVerdict| {
         it.cause == Some(found) && way.is_none_or(|way| it.direction.is_none_or(|of| of == way))
     };
     let first = verdicts.iter().find(is_of).and_then(|verdict| verdict.evidence.first());
-    let first = first.map_or_else(String::new, |sign| format!(", {}", super::sign::sign(sign)));
+    let first = first
+        .map_or_else(String::new, |sign| format!(", {}", super::sign::figure_with_threshold(sign)));
     format!("{}{first}", cause::name(found))
 }
 
@@ -308,7 +309,7 @@ mod tests {
 
     use super::*;
 
-    fn said(by: LimitedBy, ground: Ground, verdicts: Vec<Verdict>) -> String {
+    fn limit_sentence(by: LimitedBy, ground: Ground, verdicts: Vec<LimitVerdict>) -> String {
         let decision = Decision {
             verdicts,
             limitation: Limitation { by, way: None, ground },
@@ -316,32 +317,36 @@ mod tests {
             quality: Quality::Good,
             doubt: None,
         };
-        Limit::from_decision(&decision, None, |_| String::new()).to_string()
+        LimitText::from_decision(&decision, None, |_| String::new()).to_string()
     }
 
     #[test]
     fn a_busy_host_is_named_with_the_thread_that_had_no_core() {
-        let waited = Ground::WaitedForCore(Side::Receiver, 0.31);
-        let line = said(LimitedBy::OtherEnd, waited, Vec::new());
+        let waited = Ground::WaitedForCore(FlowSide::Receiver, 0.31);
+        let line = limit_sentence(LimitedBy::OtherEnd, waited, Vec::new());
         let told = "the other end's CPU was too busy to take more (its receiver waited 31 % of \
                     the time for a core)";
         assert_eq!(line, told);
-        let line = said(LimitedBy::ThisHost, Ground::Computed(Side::Sender, 0.99), Vec::new());
+        let line = limit_sentence(
+            LimitedBy::ThisHost,
+            Ground::Computed(FlowSide::Sender, 0.99),
+            Vec::new(),
+        );
         let told = "this host's CPU was too busy to send more (its sender used 99 % of a core)";
         assert_eq!(line, told);
     }
 
     #[test]
     fn a_full_link_is_named_with_the_rate_that_it_carries() {
-        let full = |way, bps| Verdict {
+        let full = |way, bps| LimitVerdict {
             cause: Some(Cause::Link),
             measured_bps: Some(bps),
             ceiling_bps: Some(93.32e6),
-            ..Verdict::of(Some(way), Outcome::AtCeiling)
+            ..LimitVerdict::from_outcome(Some(way), Outcome::AtCeiling)
         };
         let both = [full(Direction::Up, 94.1e6), full(Direction::Down, 94.1e6)];
-        let line = |verdicts: &[Verdict]| {
-            said(LimitedBy::Link, Ground::Diagnosis(Cause::Link), verdicts.to_vec())
+        let line = |verdicts: &[LimitVerdict]| {
+            limit_sentence(LimitedBy::Link, Ground::Diagnosis(Cause::Link), verdicts.to_vec())
         };
         assert_eq!(line(&both), "the link is full both ways (it carries about 93.32 Mbit/s)");
         assert_eq!(line(&both[..1]), "the link is full (it carries about 93.32 Mbit/s)");

@@ -13,7 +13,7 @@ pub(crate) mod outcome;
 pub mod remedy;
 pub(crate) mod sign;
 
-pub use finding::goal;
+pub use finding::goal_lines;
 pub use json::VerdictJson;
-pub use note::bound;
-pub use outcome::{evidence, named};
+pub use note::next_bound_name;
+pub use outcome::{cause_with_proof, evidence};

@@ -4,19 +4,19 @@
 //! Left out: when they are made (`core::explain`).
 
 use linerate_core::record::{
-    Change, CriterionKind, DecidingTest, Handshake, Harmless, LossShift, NextBound, Note,
-    ScaleLoss, Side, SocketNote, SourceNote, Unmeasured,
+    Change, CriterionKind, DecidingTest, FlowSide, Handshake, Harmless, LossShift, NextBound, Note,
+    ScaleLoss, SocketNote, SourceNote, Unmeasured,
 };
 
 use super::sign::{family_in_words, side_in_words};
 
 /// A note as a sentence.
-pub(crate) fn note(note: &Note) -> String {
+pub(crate) fn note_sentence(note: &Note) -> String {
     match note {
         Note::Spoilt(caveat) => caveat.detail.clone(),
         Note::OneHostIdle { cpu_most } => one_host_idle(*cpu_most),
         Note::CloseLimits { next } => {
-            format!("two limits lie close together: {} is next", bound(*next))
+            format!("two limits lie close together: {} is next", next_bound_name(*next))
         }
         Note::WindowScaleLost(place) => format!(
             "both hosts scale windows, and this connection does not: {}",
@@ -253,8 +253,8 @@ pub(crate) const fn unmeasured(quantity: Unmeasured) -> &'static str {
         }
         Unmeasured::Windows => "windows",
         Unmeasured::SendBufferInUse => "send buffer in use",
-        Unmeasured::Cpu(Side::Sender) => "CPU of the sender",
-        Unmeasured::Cpu(Side::Receiver) => "CPU of the receiver",
+        Unmeasured::Cpu(FlowSide::Sender) => "CPU of the sender",
+        Unmeasured::Cpu(FlowSide::Receiver) => "CPU of the receiver",
         Unmeasured::BothCpus => "CPU of both hosts",
         Unmeasured::CpuWaits => "CPU waits of both hosts",
         Unmeasured::SegmentsAgain => "segments sent again",
@@ -291,7 +291,7 @@ pub(crate) const fn deciding_test(test: DecidingTest) -> &'static str {
 }
 
 /// A bound that is met next.
-pub const fn bound(bound: NextBound) -> &'static str {
+pub const fn next_bound_name(bound: NextBound) -> &'static str {
     match bound {
         NextBound::EndLink => "the link of an end",
         NextBound::PathLink => "the narrowest link of the path",
@@ -359,7 +359,7 @@ mod tests {
                  more",
             ),
         ] {
-            assert_eq!(note(&value), words);
+            assert_eq!(note_sentence(&value), words);
         }
     }
 

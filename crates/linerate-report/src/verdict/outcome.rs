@@ -3,14 +3,14 @@
 //!
 //! Left out: headlines, which join it with rate and trust.
 
-use linerate_core::record::{Confidence, Outcome, SHARE_MAX, Verdict};
+use linerate_core::record::{Confidence, LimitVerdict, Outcome, SHARE_MAX};
 
 use super::cause::{self, name};
-use super::sign::sign;
+use super::sign::figure_with_threshold;
 use crate::number;
 
 /// The cause, with how far it is proved.
-pub fn named(verdict: &Verdict) -> String {
+pub fn cause_with_proof(verdict: &LimitVerdict) -> String {
     let confidence = verdict.confidence.map_or_else(String::new, |confidence| match confidence {
         Confidence::High => " (confidence high)".to_owned(),
         Confidence::Medium => " (confidence medium)".to_owned(),
@@ -30,22 +30,22 @@ pub fn named(verdict: &Verdict) -> String {
 }
 
 /// The figures that a verdict rests on, in words.
-pub fn evidence(verdict: &Verdict) -> Vec<String> {
-    verdict.evidence.iter().map(sign).collect()
+pub fn evidence(verdict: &LimitVerdict) -> Vec<String> {
+    verdict.evidence.iter().map(figure_with_threshold).collect()
 }
 
 /// The figure that a verdict rests on first.
-pub(crate) fn first_sign(verdict: &Verdict) -> Option<String> {
-    verdict.evidence.first().map(sign)
+pub(crate) fn first_sign(verdict: &LimitVerdict) -> Option<String> {
+    verdict.evidence.first().map(figure_with_threshold)
 }
 
 /// The share of what the path carries, and the same in words.
-pub(crate) fn share_of_ceiling(verdict: &Verdict) -> (Option<f64>, String) {
+pub(crate) fn share_of_ceiling(verdict: &LimitVerdict) -> (Option<f64>, String) {
     let bound = verdict.ceiling_bps.filter(|bps| *bps > 0.0);
     let share = bound.zip(verdict.measured_bps).map(|(bound, bps)| bps / bound);
     let ceiling = share.zip(bound).map_or_else(String::new, |(share, bps)| {
-        let bound = number::rate(bps);
-        match number::share(share) {
+        let bound = number::rate_with_unit(bps);
+        match number::whole_percent(share) {
             // A rate above its bound is within the error of both.
             _ if (1.0..=SHARE_MAX).contains(&share) => {
                 format!("all of the {bound} that the path carries")

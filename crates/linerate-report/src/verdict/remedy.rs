@@ -3,21 +3,22 @@
 //! Left out: which remedy a cause has, and its figures (`core::explain`).
 
 use linerate_core::record::{
-    At, Family, HostAdvice, HostCommand, PathAdvice, Remedy, RemedyLine, SHAPED_SHARE, SocketBuffer,
+    At, HostAdvice, IpFamily, PathAdvice, Remedy, RemedyCommand, RemedyLine, SHAPED_SHARE,
+    SocketBuffer,
 };
 
 use crate::number;
 
 /// A thing to do and its place, with what it did where it was tried.
-pub fn line(line: &RemedyLine) -> String {
+pub fn action_with_place(line: &RemedyLine) -> String {
     let tried = line.tried.map_or_else(String::new, |tried| {
         let [before, after] = [tried.before_bps, tried.after_bps].map(number::measured_rate);
         format!(" (tried: {before} -> {after})")
     });
-    format!("{}: {}{tried}", place(line.at), text(&line.remedy))
+    format!("{}: {}{tried}", place_in_words(line.at), command_or_advice(&line.remedy))
 }
 
-const fn place(at: At) -> &'static str {
+const fn place_in_words(at: At) -> &'static str {
     match at {
         At::Sender => "at the sender",
         At::Receiver => "at the receiver",
@@ -27,7 +28,7 @@ const fn place(at: At) -> &'static str {
 }
 
 /// A line to type, or a sentence where there is none.
-pub(crate) fn text(remedy: &Remedy) -> String {
+pub(crate) fn command_or_advice(remedy: &Remedy) -> String {
     match remedy {
         Remedy::Line(command) => command_text(command),
         Remedy::Advice(advice) => host_sentence(advice),
@@ -35,44 +36,44 @@ pub(crate) fn text(remedy: &Remedy) -> String {
     }
 }
 
-fn command_text(command: &HostCommand) -> String {
+fn command_text(command: &RemedyCommand) -> String {
     let device = |name: &Option<String>| name.clone().unwrap_or_else(|| "DEV".to_owned());
     match command {
-        HostCommand::RaiseBuffer { buffer, least_bytes, default_bytes, bytes } => {
+        RemedyCommand::RaiseBuffer { buffer, least_bytes, default_bytes, bytes } => {
             let name = match buffer {
                 SocketBuffer::Receive => "tcp_rmem",
                 SocketBuffer::Send => "tcp_wmem",
             };
             format!("sysctl -w net.ipv4.{name}=\"{least_bytes} {default_bytes} {bytes}\"")
         }
-        HostCommand::RaiseAskedMax { buffer, bytes } => {
+        RemedyCommand::RaiseAskedMax { buffer, bytes } => {
             let name = match buffer {
                 SocketBuffer::Receive => "rmem_max",
                 SocketBuffer::Send => "wmem_max",
             };
             format!("sysctl -w net.core.{name}={bytes}  # only to keep -w")
         }
-        HostCommand::ScaleWindows => "sysctl -w net.ipv4.tcp_window_scaling=1".to_owned(),
-        HostCommand::UseCongestionControl { name } => {
+        RemedyCommand::ScaleWindows => "sysctl -w net.ipv4.tcp_window_scaling=1".to_owned(),
+        RemedyCommand::UseCongestionControl { name } => {
             format!("sysctl -w net.ipv4.tcp_congestion_control={name}")
         }
-        HostCommand::FairQueue => "sysctl -w net.core.default_qdisc=fq".to_owned(),
-        HostCommand::Pace { interface, bps } => {
+        RemedyCommand::FairQueue => "sysctl -w net.core.default_qdisc=fq".to_owned(),
+        RemedyCommand::Pace { interface, bps } => {
             let rate = tc_rate(*bps);
             format!("tc qdisc replace dev {} root fq maxrate {rate}", device(interface))
         }
-        HostCommand::ReplaceShaper { interface } => {
+        RemedyCommand::ReplaceShaper { interface } => {
             format!("tc qdisc replace dev {} root fq_codel", device(interface))
         }
-        HostCommand::FullClock => "cpupower frequency-set -g performance".to_owned(),
-        HostCommand::CheckHost => "linerate doctor".to_owned(),
-        HostCommand::KeepWindowWhenIdle => {
+        RemedyCommand::FullClock => "cpupower frequency-set -g performance".to_owned(),
+        RemedyCommand::CheckHost => "linerate doctor".to_owned(),
+        RemedyCommand::KeepWindowWhenIdle => {
             "sysctl -w net.ipv4.tcp_slow_start_after_idle=0".to_owned()
         }
-        HostCommand::ForgetMetrics => "ip tcp_metrics flush".to_owned(),
-        HostCommand::ShowFixedMetrics => "ip route show; ip tcp_metrics show".to_owned(),
-        HostCommand::ProbeMtu => "sysctl -w net.ipv4.tcp_mtu_probing=1".to_owned(),
-        HostCommand::ClampSegments { mss_bytes } => format!(
+        RemedyCommand::ForgetMetrics => "ip tcp_metrics flush".to_owned(),
+        RemedyCommand::ShowFixedMetrics => "ip route show; ip tcp_metrics show".to_owned(),
+        RemedyCommand::ProbeMtu => "sysctl -w net.ipv4.tcp_mtu_probing=1".to_owned(),
+        RemedyCommand::ClampSegments { mss_bytes } => format!(
             "nft add rule ip filter forward tcp flags syn tcp option maxseg size set {mss_bytes}"
         ),
     }
@@ -192,10 +193,10 @@ fn path_sentence(advice: &PathAdvice) -> String {
     fixed.to_owned()
 }
 
-fn use_family(family: Family) -> String {
+fn use_family(family: IpFamily) -> String {
     let (name, flag, other) = match family {
-        Family::V4 => ("IPv4", "-4", "IPv6"),
-        Family::V6 => ("IPv6", "-6", "IPv4"),
+        IpFamily::V4 => ("IPv4", "-4", "IPv6"),
+        IpFamily::V6 => ("IPv6", "-6", "IPv4"),
     };
     format!(
         "until the path of {other} is mended, use {name} ({flag}): linerate trace by either shows \
@@ -211,7 +212,8 @@ mod tests {
 
     #[test]
     fn a_rate_to_type_has_the_digits_that_were_measured() {
-        let told = |bps| text(&Remedy::OnPath(PathAdvice::ManageQueue { shaped_bps: bps }));
+        let told =
+            |bps| command_or_advice(&Remedy::OnPath(PathAdvice::ManageQueue { shaped_bps: bps }));
         let rates = [(53_191.3, "53.2kbit"), (486_369.9, "486.4kbit"), (93.5419e6, "93542kbit")];
         for (bps, rate) in rates {
             let line = told(Some(bps));
@@ -221,20 +223,20 @@ mod tests {
         // Nothing is rounded to whole Mbit/s.
         let rate = BitRate::from_bits_per_sec(831_000);
         let needed = HostAdvice::BufferNeeded { rate, bytes: 1 << 20, has_bytes: None };
-        let why = text(&Remedy::Advice(needed));
+        let why = command_or_advice(&Remedy::Advice(needed));
         assert_eq!(why, "831 kbit/s over this round trip needs 1048576 bytes there");
     }
 
     #[test]
     fn a_line_to_type_has_the_figures_of_the_path_and_says_where() {
-        let raised = |buffer| HostCommand::RaiseBuffer {
+        let raised = |buffer| RemedyCommand::RaiseBuffer {
             buffer,
             least_bytes: 4096,
             default_bytes: 131_072,
             bytes: 10_485_760,
         };
-        let most = |buffer| HostCommand::RaiseAskedMax { buffer, bytes: 10_485_760 };
-        let bbr = HostCommand::UseCongestionControl { name: "bbr".to_owned() };
+        let most = |buffer| RemedyCommand::RaiseAskedMax { buffer, bytes: 10_485_760 };
+        let bbr = RemedyCommand::UseCongestionControl { name: "bbr".to_owned() };
         let on = |name: &str| Some(name.to_owned());
         for (command, typed) in [
             (raised(SocketBuffer::Receive), "sysctl -w net.ipv4.tcp_rmem=\"4096 131072 10485760\""),
@@ -246,19 +248,19 @@ mod tests {
             (most(SocketBuffer::Send), "sysctl -w net.core.wmem_max=10485760  # only to keep -w"),
             (bbr, "sysctl -w net.ipv4.tcp_congestion_control=bbr"),
             (
-                HostCommand::Pace { interface: on("eth0"), bps: 95e6 },
+                RemedyCommand::Pace { interface: on("eth0"), bps: 95e6 },
                 "tc qdisc replace dev eth0 root fq maxrate 95000kbit",
             ),
             (
-                HostCommand::ReplaceShaper { interface: None },
+                RemedyCommand::ReplaceShaper { interface: None },
                 "tc qdisc replace dev DEV root fq_codel",
             ),
             (
-                HostCommand::ClampSegments { mss_bytes: 1360 },
+                RemedyCommand::ClampSegments { mss_bytes: 1360 },
                 "nft add rule ip filter forward tcp flags syn tcp option maxseg size set 1360",
             ),
         ] {
-            let said = line(&RemedyLine::command(At::Receiver, command));
+            let said = action_with_place(&RemedyLine::command(At::Receiver, command));
             assert_eq!(said, format!("at the receiver: {typed}"));
         }
     }
@@ -276,7 +278,7 @@ mod tests {
                 "this test: segments of at most 1200 bytes (-M 1200)",
             ),
             (
-                RemedyLine::on_path(PathAdvice::UseFamily { family: Family::V6 }),
+                RemedyLine::on_path(PathAdvice::UseFamily { family: IpFamily::V6 }),
                 "on the path: until the path of IPv4 is mended, use IPv6 (-6): linerate trace by \
                  either shows where they part",
             ),
@@ -286,7 +288,7 @@ mod tests {
                  one flow fill it",
             ),
         ] {
-            assert_eq!(line(&remedy), sentence);
+            assert_eq!(action_with_place(&remedy), sentence);
         }
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! Left out: which figures a cause has (`core::explain`).
 
-use linerate_core::record::{Against, Change, Family, Side, Sign, SignKind};
+use linerate_core::record::{Against, Change, FlowSide, IpFamily, Sign, SignKind};
 
 use crate::number;
 
 /// A figure with its unit and its threshold.
-pub(crate) fn sign(sign: &Sign) -> String {
-    let shown = |value: f64| value_in_words(value, sign.kind.unit().key());
+pub(crate) fn figure_with_threshold(sign: &Sign) -> String {
+    let shown = |value: f64| value_in_words(value, sign.kind.unit().json_symbol());
     let threshold = sign.threshold.map_or_else(String::new, |threshold| {
         let word = match threshold.against {
             Against::AtLeast => "at least",
@@ -36,17 +36,17 @@ pub(crate) fn value_in_words(value: f64, unit: &str) -> String {
 }
 
 /// An end of a direction.
-pub(crate) const fn side_in_words(side: Side) -> &'static str {
+pub(crate) const fn side_in_words(side: FlowSide) -> &'static str {
     match side {
-        Side::Sender => "sender",
-        Side::Receiver => "receiver",
+        FlowSide::Sender => "sender",
+        FlowSide::Receiver => "receiver",
     }
 }
 
-pub(crate) const fn family_in_words(family: Family) -> &'static str {
+pub(crate) const fn family_in_words(family: IpFamily) -> &'static str {
     match family {
-        Family::V4 => "IPv4",
-        Family::V6 => "IPv6",
+        IpFamily::V4 => "IPv4",
+        IpFamily::V6 => "IPv6",
     }
 }
 
@@ -219,8 +219,10 @@ mod tests {
 
     #[test]
     fn a_figure_has_its_unit_and_the_threshold_that_it_was_held_against() {
-        let carries =
-            SignKind::InterfaceCarries { interface: Some("eth0".to_owned()), side: Side::Sender };
+        let carries = SignKind::InterfaceCarries {
+            interface: Some("eth0".to_owned()),
+            side: FlowSide::Sender,
+        };
         let paced = SignKind::RateWithChange(Change::Pace(BitRate::from_bits_per_sec(90_000_000)));
         for (figure, words) in [
             (
@@ -238,13 +240,13 @@ mod tests {
             (Sign::figure(carries, 94.1e6), "what eth0 of the sender carries 94.10 Mbit/s"),
             (
                 Sign::figure(
-                    SignKind::DisciplinePasses { interface: None, side: Side::Receiver },
+                    SignKind::DisciplinePasses { interface: None, side: FlowSide::Receiver },
                     1e7,
                 ),
                 "what a queueing discipline on interface of the receiver lets through 10.00 Mbit/s",
             ),
             (
-                Sign::figure(SignKind::ThreadWaited(Side::Receiver), 0.31),
+                Sign::figure(SignKind::ThreadWaited(FlowSide::Receiver), 0.31),
                 "time the receiver's thread waited for a core 0.31",
             ),
             (
@@ -252,7 +254,7 @@ mod tests {
                 "rate paced at 90 Mbit/s over that without 3 (at least 1.5)",
             ),
         ] {
-            assert_eq!(sign(&figure), words);
+            assert_eq!(figure_with_threshold(&figure), words);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::common;
 use linerate_core::explain::{Decision, decide};
 use linerate_core::record::{LimitedBy, Plan, Quality, Record, ServerPlan, TestPlan};
-use linerate_report::history::Line;
+use linerate_report::history::HistoryLine;
 use linerate_report::{Headline, diff, explain, record};
 
 /// Every record of a folder of `testdata`: a file each, a line each, or within a case of the bank.
@@ -89,7 +89,7 @@ fn answer(headline: &Headline) -> Vec<String> {
 
 fn check(name: &str, record: &Record) {
     let decision = decide(record);
-    let headline = Headline::of(record);
+    let headline = Headline::from_record(record);
     assert_eq!(headline.limit.by, decision.limitation.by, "{name}");
     assert_eq!(headline.quality, decision.quality, "{name}");
     assert!(decision.quality == Quality::Good || decision.doubt.is_some(), "{name}");
@@ -115,8 +115,8 @@ fn check(name: &str, record: &Record) {
         let host = host || decision.other.as_ref().is_some_and(|it| it.by == LimitedBy::ThisHost);
         assert!(host || !text.to_lowercase().contains("limited by this host"), "{name}, {what}");
     }
-    let line = Line::of(record);
-    assert_eq!(line.limited_by, Some(decision.limitation.by.key()), "{name}");
+    let line = HistoryLine::from_record(record);
+    assert_eq!(line.limited_by, Some(decision.limitation.by.json_key()), "{name}");
     assert_eq!(line.quality, Some(decision.quality.to_string()), "{name}");
 }
 
@@ -134,7 +134,7 @@ fn verdicts_agree(name: &str, decision: &Decision) {
         let found = of_way.find(|verdict| verdict.limited_by == limit.by);
         let verdict = found.unwrap_or_else(|| panic!("{name}: {limit:?}, {:?}", decision.verdicts));
         assert_eq!(verdict.quality, Some(decision.quality), "{name}");
-        let said = linerate_report::verdict::named(verdict);
+        let said = linerate_report::verdict::cause_with_proof(verdict);
         let open = said.starts_with("undetermined: nothing") || said.starts_with("no verdict");
         let unknown = matches!(limit.by, LimitedBy::NotKnown | LimitedBy::Nothing);
         assert!(unknown || !open, "{name}: {:?} beside {said:?}", limit.by);
@@ -148,7 +148,7 @@ fn whoever_prints_a_record_names_its_one_limit_and_its_one_trust() {
     let mut all: Vec<(String, Record)> = folders.into_iter().flat_map(records).collect();
     all.extend(surveys(&all));
     let kinds: std::collections::BTreeSet<&str> =
-        all.iter().map(|(_, record)| record.plan.kind()).collect();
+        all.iter().map(|(_, record)| record.plan.kind_name()).collect();
     for kind in ["tcp", "udp", "ping", "bench", "simulate", "test"] {
         assert!(kinds.contains(kind), "{kind} is not among {kinds:?}");
     }

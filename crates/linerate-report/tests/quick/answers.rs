@@ -2,9 +2,9 @@
 //! Every expected figure is a sum by hand over the figures in `common/wan.rs`.
 
 use crate::common::wan;
-use linerate_core::record::{Failure, Fault, Status};
+use linerate_core::record::{Failure, Fault, RecordStatus};
 use linerate_core::study::PublishedFigures;
-use linerate_report::study::{self, Results};
+use linerate_report::study::{self, StudyResults};
 use linerate_report::summary_sentence;
 
 /// The cells of the first line that starts with `name` after `section`.
@@ -23,7 +23,7 @@ fn answer(text: &str, ask: &str) -> String {
     lines.map(str::trim).collect::<Vec<&str>>().join(" ")
 }
 
-fn without(results: &Results, test: &str, parameter: u64) -> Results {
+fn without(results: &StudyResults, test: &str, parameter: u64) -> StudyResults {
     let mut left = results.clone();
     left.records.retain(|record| {
         let cell = record.cell.as_ref().expect("every record has one");
@@ -88,7 +88,8 @@ fn a_test_stands_where_the_plan_has_it_and_a_model_is_told_as_one() {
     assert!(rest.contains("simulated TCP: ceiling 941.48 Mbit/s"), "{rest}");
     assert!(text.contains("TCP of 1999 simulated in virtual time, 1 run by recovery"), "{text}");
     let simulated = |name: &str| name.contains("recovery") || name.contains("model");
-    for (name, svg) in study::document(&wan::results()).svgs().iter().filter(|it| simulated(&it.0))
+    for (name, svg) in
+        study::document(&wan::results()).svg_files().iter().filter(|it| simulated(&it.0))
     {
         assert!(svg.contains("imulated"), "{name}");
     }
@@ -165,7 +166,7 @@ fn a_question_whose_figures_are_missing_says_which() {
         "Not answered: no result of the same, 1 packet in 10,000 lost: window 8 MiB."
     );
     assert!(answer(&text, "Is a small window the whole limit?").starts_with("Yes: "));
-    let unpublished = Results { published: PublishedFigures::default(), ..wan::results() };
+    let unpublished = StudyResults { published: PublishedFigures::default(), ..wan::results() };
     assert_eq!(
         answer(&study::document(&unpublished).text(None), "holds a bandwidth-delay product?"),
         "Not answered: nothing is published as 'throughput'."
@@ -177,7 +178,7 @@ fn a_run_that_failed_answers_nothing() {
     let mut results = wan::results();
     for record in &mut results.records {
         if record.cell.as_ref().is_some_and(|cell| cell.parameter == 16_384) {
-            record.status = Status::Error;
+            record.status = RecordStatus::Error;
             let id = record.id.to_string();
             let reason = format!("{id} was late");
             record.failure = Some(Failure::new(Fault::System, "emulate path", "a eth0", reason));
@@ -247,7 +248,7 @@ fn files_have_small_letters_and_no_two_have_one_name() {
     let mut again = results.plan.tests[2].clone();
     again.id = "SACK".to_owned();
     results.plan.tests.push(again);
-    let svgs = study::document(&results).svgs();
+    let svgs = study::document(&results).svg_files();
     let names: Vec<&str> = svgs.iter().map(|(name, _)| name.as_str()).collect();
     let expected = [
         "throughput-by-window-now.svg",
@@ -268,7 +269,7 @@ fn files_have_small_letters_and_no_two_have_one_name() {
 
 #[test]
 fn the_bound_of_the_window_is_drawn_once_for_paths_that_share_it() {
-    let svgs = study::document(&wan::results()).svgs();
+    let svgs = study::document(&wan::results()).svg_files();
     let (_, window) = &svgs[0];
     assert_eq!(window.matches("stroke-dasharray=\"5 4\"").count(), 1, "{window}");
     assert!(window.contains(">window over RTT: 1 Gbit/s, 21 ms</text>"), "{window}");
@@ -288,7 +289,7 @@ fn texts_from_a_plan_stay_text() {
     let markdown = study::document(&results).markdown();
     assert!(!markdown.replace("\\<", "").contains('<') && !markdown.contains('\u{1b}'));
     assert!(markdown.contains("\\*a\\*\\|\\_b\\_"), "{markdown}");
-    for (name, svg) in study::document(&results).svgs() {
+    for (name, svg) in study::document(&results).svg_files() {
         assert!(!svg.contains("<script"), "{name}");
     }
     assert!(study::csv(&results).lines().count() > 20);
@@ -296,12 +297,12 @@ fn texts_from_a_plan_stay_text() {
 
 #[test]
 fn a_study_without_results_has_no_answers_and_still_renders() {
-    let empty = Results { records: vec![], ..wan::results() };
+    let empty = StudyResults { records: vec![], ..wan::results() };
     let text = study::document(&empty).text(None);
     assert!(answer(&text, "Does SACK help?").starts_with("Not answered: no result of"), "{text}");
     assert!(study::document(&empty).html().starts_with("<!DOCTYPE html>"));
     assert!(!study::csv(&empty).contains(",answer,yes,"));
-    for (name, svg) in study::document(&empty).svgs() {
+    for (name, svg) in study::document(&empty).svg_files() {
         assert!(svg.contains("nothing was measured"), "{name}");
     }
 }

@@ -6,7 +6,7 @@ use crate::common::{
 };
 use linerate_core::record::{self, BenchResult, Plan, Record};
 use linerate_core::study::{FramesSweep, Measure, Streams, Test, TestKind};
-use linerate_report::study::{self, Results};
+use linerate_report::study::{self, StudyResults};
 use linerate_report::{device as report, record as single};
 
 /// Whether a text has a part, wherever its lines are broken.
@@ -207,7 +207,7 @@ fn a_page_has_its_figures_its_diagrams_and_no_outside_request() {
 }
 
 /// A study whose records are of benchmarks, on two topologies of the plan.
-fn results() -> Results {
+fn results() -> StudyResults {
     let mut plan = common::plan();
     plan.name = "bradner".to_owned();
     plan.title = "Routers".to_owned();
@@ -240,12 +240,12 @@ fn results() -> Results {
         let cell = record.cell.as_mut().expect("it has one");
         cell.parameter = size.into();
     }
-    Results { plan, run: "run-1".to_owned(), records, published: bench::figures() }
+    StudyResults { plan, run: "run-1".to_owned(), records, published: bench::figures() }
 }
 
 #[test]
 fn a_study_of_benchmarks_that_all_failed_does_not_speak_of_tcp() {
-    let failed = Results { records: vec![], ..results() };
+    let failed = StudyResults { records: vec![], ..results() };
     let text = study::document(&failed).text(None);
     has(&text, "No benchmark of this study has ended well yet.");
 }
@@ -266,7 +266,7 @@ fn the_report_of_a_study_has_its_benchmarks_under_the_topologies_titles() {
     has(&study::document(&results).markdown(), "## Beside the devices of 1990: ip, single stream");
     has(&study::csv(&results), "throughput_strict_frames_per_sec,value,14488,frames/s,frame");
     let names: Vec<String> =
-        study::document(&results).svgs().into_iter().map(|(name, _)| name).collect();
+        study::document(&results).svg_files().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["bench-throughput.svg"]);
 }
 
@@ -275,8 +275,8 @@ fn diagrams_and_texts_are_the_same_as_before() {
     let accept = std::env::var_os("LINERATE_ACCEPT").is_some();
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let printed = as_printed("cisco AGS+", "ip", Streams::Single);
-    let mut files = report::document(&[full()], &[]).svgs();
-    files.extend(report::document(&printed, &[]).svgs());
+    let mut files = report::document(&[full()], &[]).svg_files();
+    files.extend(report::document(&printed, &[]).svg_files());
     files.push(("bench.txt".to_owned(), single::document(&full()).text(None)));
     let whole = report::document(&printed, &bench::published()).text(None);
     files.push(("bench-1990.txt".to_owned(), whole));

@@ -46,13 +46,19 @@ fn pages_are_those_that_were_reviewed() {
 
 #[test]
 fn what_a_run_ends_with_is_that_which_was_reviewed() {
-    holds("screen-80.txt", &study::document(&wan::spoilt()).brief().text(Some(80)));
-    holds("screen-120.txt", &study::document(&wan::spoilt()).brief().text(Some(120)));
+    holds("screen-80.txt", &study::document(&wan::spoilt()).keep_leading_sections().text(Some(80)));
+    holds(
+        "screen-120.txt",
+        &study::document(&wan::spoilt()).keep_leading_sections().text(Some(120)),
+    );
     // Verdicts are green, those that rest on spoilt runs yellow, missing and unfit ones red.
     let mut results = wan::spoilt();
     results.records.retain(|record| record.cell.as_ref().is_none_or(|cell| cell.test != "model"));
     let screen = Screen { width: Some(80), colour: true, detail: Detail::Full };
-    holds("screen-80-colour.txt", &study::document(&results).brief().on(&screen));
+    holds(
+        "screen-80-colour.txt",
+        &study::document(&results).keep_leading_sections().render_on_screen(&screen),
+    );
 }
 
 #[test]

@@ -32,8 +32,8 @@ fn plots() -> Vec<(String, String)> {
         TableAbout { id: "h", title: "", study: "h", year: 2006, source: "" },
         include_str!("../../../../studies/data/tcp-history.csv"),
     );
-    let milestones = published::milestones::svgs(table.expect("a sound table").milestones());
-    let made = documents.iter().flat_map(|document| document.svgs()).chain(milestones);
+    let milestones = published::milestones::svg_files(table.expect("a sound table").milestones());
+    let made = documents.iter().flat_map(|document| document.svg_files()).chain(milestones);
     made.chain(stored("tests/golden")).chain(stored("../../docs/theory")).collect()
 }
 
@@ -63,7 +63,7 @@ fn no_text_leaves_its_plot_or_covers_another() {
 #[test]
 fn a_ping_has_a_plot_of_all_that_was_stored() {
     let names = |record: &Record| -> Vec<String> {
-        let svgs = record::document(record).svgs();
+        let svgs = record::document(record).svg_files();
         svgs.into_iter().map(|(name, _)| name).collect()
     };
     let paced = [
@@ -80,7 +80,7 @@ fn a_ping_has_a_plot_of_all_that_was_stored() {
 /// The load lies on the time axis of the delays, and each stroke is a lost probe.
 #[test]
 fn the_load_and_the_losses_stand_on_the_axis_of_the_delay() {
-    let plots = record::document(&round_trips::under_load()).svgs();
+    let plots = record::document(&round_trips::under_load()).svg_files();
     let (_, svg) = plots.iter().find(|(name, _)| name == "delay-over-time.svg").expect("a plot");
     for part in ["load up", "load, bit/s", "2 lost", "seconds since the load began"] {
         assert!(svg.contains(part), "{part} is not in {svg}");
@@ -91,7 +91,7 @@ fn the_load_and_the_losses_stand_on_the_axis_of_the_delay() {
 #[test]
 fn ticks_of_hops_are_whole_numbers() {
     for (hops, expected) in [(2, &["1", "2"][..]), (6, &["1", "2", "3", "4", "5", "6"])] {
-        let plots = record::document(&round_trips::traced(hops)).svgs();
+        let plots = record::document(&round_trips::traced(hops)).svg_files();
         let (_, svg) = plots.first().expect("a plot");
         // Ticks of the axis below are centred on their places.
         let ticks = svg.lines().filter(|line| line.contains("text-anchor=\"middle\""));

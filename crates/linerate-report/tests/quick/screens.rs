@@ -37,7 +37,7 @@ fn words(text: &str) -> Vec<&str> {
 
 /// Every screen of a result under the live lines that led to it.
 fn check(name: &str, document: &Document, live: &dyn Fn(Option<usize>) -> String) {
-    let on = |width, detail, colour| document.on(&Screen { width, colour, detail });
+    let on = |width, detail, colour| document.render_on_screen(&Screen { width, colour, detail });
     let mut out = String::new();
     let unbroken = on(None, Detail::Brief, false);
     for width in WIDTHS {
@@ -162,7 +162,7 @@ fn ping_lines(width: Option<usize>) -> String {
     let lost = PingReply { sequence: 1, rtt_ns: None, ttl: None, ..reply.clone() };
     let first = "PING 127.0.0.1 (127.0.0.1): 56 bytes of payload, ICMP raw socket, open loop: one \
                  every 200ms, sleeping, answered by the peer's kernel";
-    let lines = [reply, lost].map(|it| live::reply(&it, "127.0.0.1", 5));
+    let lines = [reply, lost].map(|it| live::reply_line(&it, "127.0.0.1", 5));
     format!("{}{}\n", folded(first, width), lines.join("\n"))
 }
 
@@ -178,8 +178,8 @@ fn over_a_gigabit(mut record: Record, bps: f64) -> Record {
     record.ceiling = Some(Ceiling {
         value: Some(value),
         inputs: vec![
-            CeilingInput::of("link_rate_bps", 1e9, "speed of eth0 at the local end"),
-            CeilingInput::of("packet_bytes", 1500.0, "the MTU of eth0"),
+            CeilingInput::from_value("link_rate_bps", 1e9, "speed of eth0 at the local end"),
+            CeilingInput::from_value("packet_bytes", 1500.0, "the MTU of eth0"),
         ],
         share: Some(bps / value),
         ..Ceiling::of_goodput(Direction::Up)
@@ -228,7 +228,7 @@ fn a_test_of_several_parts() {
         .lines()
         .map(|line| Record::from_json(line).expect("a part"))
         .collect();
-    let lines: Vec<String> = parts.iter().map(examination::line).collect();
+    let lines: Vec<String> = parts.iter().map(examination::result_line).collect();
     let shown = |width| {
         let numbered = (1..).zip(&lines);
         numbered.map(|(at, line)| folded(&format!("{at}/{} {line}", lines.len()), width)).collect()

@@ -3,8 +3,8 @@
 use crate::common;
 use linerate_core::record::{
     Asked, Caveat, CaveatCode, Ceiling, DEFAULT_PORT, Direction, Failure, Fault, Flow, FlowEnd,
-    MetricId, PingMode, PingPlan, Plan, Record, ServerPlan, Stat, Status, Summary, TcpDirections,
-    TcpInfo, TcpPlan, TcpTest,
+    MetricId, PingMode, PingPlan, Plan, Record, RecordStatus, ServerPlan, Stat, Summary,
+    TcpDirections, TcpInfo, TcpPlan, TcpTest,
 };
 use linerate_report::{csv, record};
 
@@ -57,7 +57,8 @@ fn tcp_record() -> Record {
     let mut record = common::bare_record(0, Plan::Tcp(tcp_plan()));
     record.duration_ns = 10_020_000_000;
     record.flows = vec![flow(0, Direction::Up), flow(1, Direction::Up)];
-    let row = |metric, stat, value| Summary::of(metric, stat, value).in_direction(Direction::Up);
+    let row =
+        |metric, stat, value| Summary::from_value(metric, stat, value).in_direction(Direction::Up);
     record.summary = vec![
         row(MetricId::Goodput, Stat::Value, 933_000_000.0),
         row(MetricId::Bytes, Stat::Value, 1_180_000_000.0),
@@ -118,7 +119,7 @@ fn the_instruments_own_limit_comes_before_any_number() {
 #[test]
 fn a_failed_test_says_so_and_keeps_what_it_has() {
     let mut record = common::bare_record(0, Plan::Tcp(tcp_plan()));
-    record.status = Status::Error;
+    record.status = RecordStatus::Error;
     record.failure = Some(
         Failure::new(Fault::Unreachable, "connect", "10.0.0.2:5210", "connection refused")
             .advise("start `linerate serve` there"),
@@ -133,7 +134,7 @@ fn a_failed_test_says_so_and_keeps_what_it_has() {
     assert!(record::document(&record).html().contains("connection refused"));
 
     let mut partial = tcp_record();
-    partial.status = Status::Partial;
+    partial.status = RecordStatus::Partial;
     partial.failure = record.failure;
     assert!(record::document(&partial).text(None).contains("ended early: connect"));
     let first = "933.0 Mbit/s to 10.0.0.2 \u{b7} 99.1 % of the ceiling 941.5 Mbit/s \u{b7} \
@@ -150,7 +151,8 @@ fn both_directions_have_their_own_table() {
         ..tcp_plan()
     });
     record.flows.push(flow(0, Direction::Down));
-    let down = Summary::of(MetricId::Goodput, Stat::Value, 472e6).in_direction(Direction::Down);
+    let down =
+        Summary::from_value(MetricId::Goodput, Stat::Value, 472e6).in_direction(Direction::Down);
     record.summary.push(down);
     record.ceiling = None;
     let text = record::document(&record).text(None);
@@ -222,7 +224,8 @@ fn each_direction_stands_beside_its_own_ceiling() {
         ..tcp_plan()
     });
     record.flows.push(flow(0, Direction::Down));
-    let down = Summary::of(MetricId::Goodput, Stat::Value, 472e6).in_direction(Direction::Down);
+    let down =
+        Summary::from_value(MetricId::Goodput, Stat::Value, 472e6).in_direction(Direction::Down);
     record.summary.push(down);
     let unknown = vec!["the link's rate: eth0 (veth) does not report one".to_owned()];
     record.ceiling_reverse = Some(Ceiling { unknown, ..Ceiling::of_goodput(Direction::Down) });

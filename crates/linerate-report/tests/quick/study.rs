@@ -1,9 +1,11 @@
 //! The report of a study, held against the tables that the study of 2000 printed.
 
 use crate::common;
-use linerate_core::record::{Caveat, CaveatCode, Ceiling, Direction, Failure, Fault, Plan, Status};
+use linerate_core::record::{
+    Caveat, CaveatCode, Ceiling, Direction, Failure, Fault, Plan, RecordStatus,
+};
 use linerate_core::study::PublishedFigures;
-use linerate_report::study::{self, Results};
+use linerate_report::study::{self, StudyResults};
 use linerate_report::summary_sentence;
 
 /// The cells of the first line that starts with `name` after the heading `section`.
@@ -163,7 +165,7 @@ fn what_the_records_do_not_know_of_a_ceiling_stands_under_the_table() {
 fn a_run_that_failed_is_listed_and_does_not_count() {
     let mut results = common::as_today();
     let last = results.records.last_mut().expect("there are records");
-    last.status = Status::Partial;
+    last.status = RecordStatus::Partial;
     last.failure =
         Some(Failure::new(Fault::Unreachable, "connect", "10.0.0.2:5210", "connection refused"));
     last.summary[0].value = 1.0;
@@ -220,7 +222,8 @@ fn markdown_has_every_section_and_the_same_figures() {
 #[test]
 fn a_study_without_records_or_published_figures_still_renders() {
     let full = common::as_today();
-    let empty = Results { records: vec![], published: PublishedFigures::default(), ..full.clone() };
+    let empty =
+        StudyResults { records: vec![], published: PublishedFigures::default(), ..full.clone() };
     let mut bare = empty.clone();
     bare.plan.topologies.clear();
     bare.plan.tests.clear();
@@ -232,7 +235,7 @@ fn a_study_without_records_or_published_figures_still_renders() {
         );
         assert!(study::document(results).html().starts_with("<!DOCTYPE html>"));
         assert!(!study::document(results).markdown().is_empty() && !study::csv(results).is_empty());
-        for (name, svg) in study::document(results).svgs() {
+        for (name, svg) in study::document(results).svg_files() {
             assert!(svg.contains("nothing was measured"), "{name}");
         }
     }
@@ -242,7 +245,7 @@ fn a_study_without_records_or_published_figures_still_renders() {
 fn plots_are_the_same_as_before() {
     let accept = std::env::var_os("LINERATE_ACCEPT").is_some();
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let plots = study::document(&common::as_today()).svgs();
+    let plots = study::document(&common::as_today()).svg_files();
     let names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(
         names,

@@ -10,12 +10,12 @@ fn demand(seconds: u64, streams: usize) -> Demand {
 }
 
 fn admit(gate: &Gate, demand: &Demand) -> Result<Permit, Refuse> {
-    gate.admit(demand, SocketAddr::from(([127, 0, 0, 1], 1)))
+    gate.admit_test(demand, SocketAddr::from(([127, 0, 0, 1], 1)))
 }
 
 #[test]
 fn the_second_test_is_told_when_the_first_will_be_over() {
-    let gate = Gate::new(Limits::default());
+    let gate = Gate::new(ServerLimits::default());
     let first = admit(&gate, &demand(10, 1));
     assert!(first.is_ok());
     let refuse = admit(&gate, &demand(10, 1)).err().expect("one at a time");
@@ -29,7 +29,7 @@ fn the_second_test_is_told_when_the_first_will_be_over() {
 
 #[test]
 fn those_that_wait_come_in_their_order_and_before_newcomers() {
-    let gate = Gate::new(Limits::default());
+    let gate = Gate::new(ServerLimits::default());
     let client = |port| SocketAddr::from(([127, 0, 0, 1], port));
     let ask = |port| gate.admit_in_turn(&demand(10, 1), client(port));
     let first = ask(1).ok();
@@ -49,9 +49,9 @@ fn those_that_wait_come_in_their_order_and_before_newcomers() {
 
 #[test]
 fn clients_of_one_address_keep_their_order_by_their_tickets() {
-    let gate = Gate::new(Limits::default());
+    let gate = Gate::new(ServerLimits::default());
     let ask = |ticket| {
-        let client = Client::of(Program::Http, IpAddr::from([192, 0, 2, 1]));
+        let client = PolicyClient::without_token(Program::Http, IpAddr::from([192, 0, 2, 1]));
         gate.admit_by_ticket(&demand(10, 4), ticket, &client)
     };
     let first = ask(None).ok();
@@ -72,9 +72,9 @@ fn clients_of_one_address_keep_their_order_by_their_tickets() {
 
 #[test]
 fn who_only_takes_tickets_keeps_nobody_out_and_one_address_does_not_fill_the_line() {
-    let gate = Gate::new(Limits::default());
+    let gate = Gate::new(ServerLimits::default());
     let ask = |host, ticket| {
-        let client = Client::of(Program::Http, IpAddr::from([192, 0, 2, host]));
+        let client = PolicyClient::without_token(Program::Http, IpAddr::from([192, 0, 2, host]));
         gate.admit_by_ticket(&demand(10, 1), ticket, &client)
     };
     let wait = |host, ticket| ask(host, ticket).err().and_then(|waiting| waiting.place);
@@ -104,10 +104,10 @@ fn who_only_takes_tickets_keeps_nobody_out_and_one_address_does_not_fill_the_lin
 
 #[test]
 fn streams_of_one_address_are_one_test_within_its_streams_and_others_wait() {
-    let gate = Gate::new(Limits { streams: 3, ..Limits::default() });
+    let gate = Gate::new(ServerLimits { streams: 3, ..ServerLimits::default() });
     let ask = |host| {
         let client = SocketAddr::from(([192, 0, 2, host], 1));
-        gate.by_address().admit(&demand(10, 1), client)
+        gate.by_address().admit_test(&demand(10, 1), client)
     };
     let first: Vec<Permit> = (0..3).map(|_| ask(1).expect("one test of three")).collect();
     assert_eq!(gate.running(), 1);
@@ -122,30 +122,32 @@ fn streams_of_one_address_are_one_test_within_its_streams_and_others_wait() {
 
 #[test]
 fn a_place_without_a_proven_address_is_anybody_s_who_has_one() {
-    let gate = Gate::new(Limits::default());
+    let gate = Gate::new(ServerLimits::default());
     let client = |host| SocketAddr::from(([192, 0, 2, host], 1));
     let unproven = |host| gate.by_address().admit_unproven(&demand(10, 1), client(host));
     let (first, stop) = unproven(1).expect("nobody is there");
     let (second, _) = unproven(1).expect("another stream of the same address");
     assert_eq!(unproven(2).err().map(|refuse| refuse.code), Some(RefuseCode::Busy));
-    assert!(!stop.asked() && gate.running() == 1);
+    assert!(!stop.is_requested() && gate.running() == 1);
     // The same address, proven by a handshake, as any other.
     for host in [1, 2] {
-        let proven = gate.by_address().admit(&demand(10, 1), client(host)).expect("it gives way");
-        assert!(stop.asked() && gate.running() == 1);
+        let proven =
+            gate.by_address().admit_test(&demand(10, 1), client(host)).expect("it gives way");
+        assert!(stop.is_requested() && gate.running() == 1);
         assert!(unproven(3).is_err() && admit(&gate, &demand(10, 1)).is_err());
         drop(proven);
         assert_eq!(gate.running(), 0);
     }
     drop((first, second));
     let (_again, again_stop) = unproven(1).expect("nobody is there");
-    assert!(!again_stop.asked(), "a test of its own");
-    assert!(admit(&gate, &demand(10, 1)).is_ok() && again_stop.asked());
+    assert!(!again_stop.is_requested(), "a test of its own");
+    assert!(admit(&gate, &demand(10, 1)).is_ok() && again_stop.is_requested());
 }
 
 #[test]
 fn limits_are_named() {
-    let limits = Limits { streams: 4, duration: Duration::from_secs(5), ..Limits::default() };
+    let limits =
+        ServerLimits { streams: 4, duration: Duration::from_secs(5), ..ServerLimits::default() };
     let gate = Gate::new(limits);
     let refuse = admit(&gate, &demand(1, 6)).err().expect("3 up and 3 down are 6");
     assert_eq!(refuse.reason, "6 streams; the limit is 4");
@@ -156,17 +158,17 @@ fn limits_are_named() {
 
 #[test]
 fn a_policy_decides_for_every_protocol_before_a_place_is_given() {
-    let gate = Gate::new(Limits { tests: 9, ..Limits::default() });
+    let gate = Gate::new(ServerLimits { tests: 9, ..ServerLimits::default() });
     let policy = "[[rule]]\nname = \"lan\"\nfrom = [\"10.0.0.0/8\"]\ntime = \"5s\"\n";
     gate.set_policy(Policy::from_toml(policy).expect("a policy"));
     let programs = [Program::Linerate, Program::Iperf3, Program::Nuttcp];
     let ask = |client: IpAddr, seconds| {
         let peer = SocketAddr::new(client, 1);
         let demand = demand(seconds, 1);
-        let own = programs.map(|it| gate.of(it, client).admit(&demand, peer).is_ok());
-        let http = Client::of(Program::Http, client);
+        let own = programs.map(|it| gate.for_client(it, client).admit_test(&demand, peer).is_ok());
+        let http = PolicyClient::without_token(Program::Http, client);
         let others = [
-            gate.by_address().admit(&demand, peer).is_ok(),
+            gate.by_address().admit_test(&demand, peer).is_ok(),
             gate.admit_by_ticket(&demand, None, &http).is_ok(),
         ];
         own.into_iter().chain(others).collect::<Vec<bool>>()
@@ -174,7 +176,7 @@ fn a_policy_decides_for_every_protocol_before_a_place_is_given() {
     assert_eq!(ask(IpAddr::from([10, 0, 0, 1]), 5), [true; 5]);
     assert_eq!(ask(IpAddr::from([10, 0, 0, 1]), 6), [false; 5]);
     assert_eq!(ask(IpAddr::from([192, 0, 2, 1]), 5), [false; 5]);
-    let near = gate.of(Program::Iperf3, IpAddr::from([10, 0, 0, 1]));
+    let near = gate.for_client(Program::Iperf3, IpAddr::from([10, 0, 0, 1]));
     assert_eq!(near.duration_max(), Duration::from_secs(5));
     assert_eq!(gate.by_address().duration_max(), Duration::from_secs(5));
 }

@@ -10,18 +10,21 @@ use std::time::Duration;
 
 use linerate_core::record::{Event, Failure, Plan, Record, Tool};
 use linerate_engine::foreign::iperf3::{
-    Arrival, Guard, LogLine, Observer, Registry, Shared, UdpPort, read_cookie, serve,
+    Guard, Iperf3Connection, Iperf3Context, Iperf3UdpPort, LogLine, Observer, Registry,
+    read_cookie, serve_test,
 };
 use linerate_engine::served::LogText;
 use linerate_proto::iperf3::{STREAMS_MAX, ServerOutput};
-use linerate_report::iperf3::{Lines, Role, Sheet, Unit};
+use linerate_report::iperf3::{Iperf3Lines, Iperf3Role, Iperf3Unit, Sheet};
 use linerate_sys::clock::monotonic;
 use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 
-use crate::admission::{Gate, Limits};
-use crate::port::{ACCEPT_WAIT, Ending, Log, LogEntry, accept, address_of, cannot_listen, listen};
-use crate::table::{Knowing, Table};
+use crate::admission::{Gate, ServerLimits};
+use crate::port::{
+    ACCEPT_WAIT, ClientTestEnd, Log, LogEntry, accept, address_of, cannot_listen, listen,
+};
+use crate::table::{ConnectionTable, Knowing};
 
 /// Time between the samples of a test.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -31,9 +34,9 @@ const OUTPUT_BYTES_MAX: usize = 1 << 20;
 
 /// Limits of iperf3's own server: a day after its omitted time (MAX_TIME, MAX_OMIT_TIME) and 128
 /// streams each way (MAX_STREAMS).
-pub fn limits() -> Limits {
+pub fn limits() -> ServerLimits {
     let duration = Duration::from_secs(86_400 + 600);
-    Limits { duration, streams: 2 * STREAMS_MAX, ..Limits::default() }
+    ServerLimits { duration, streams: 2 * STREAMS_MAX, ..ServerLimits::default() }
 }
 
 /// State that connections of iperf3's clients share.
@@ -41,19 +44,19 @@ pub fn limits() -> Limits {
 pub(crate) struct Clients {
     registry: Registry,
     serial: AtomicU64,
-    udp_port: Option<UdpPort>,
+    udp_port: Option<Iperf3UdpPort>,
     guard: Option<Guard>,
 }
 
 impl Clients {
     /// Those that come to a listener; their UDP streams come to the same port, where that is free.
-    pub(crate) fn of(listener: &TcpListener) -> Self {
-        let udp_port = listener.local_addr().ok().and_then(|local| UdpPort::open(local).ok());
+    pub(crate) fn from_listener(listener: &TcpListener) -> Self {
+        let udp_port = listener.local_addr().ok().and_then(|local| Iperf3UdpPort::open(local).ok());
         Self { udp_port, ..Self::default() }
     }
 
     /// The same, asked who they are.
-    pub(crate) fn guard(&mut self, guard: Guard) {
+    pub(crate) fn set_guard(&mut self, guard: Guard) {
         self.guard = Some(guard);
     }
 
@@ -70,7 +73,7 @@ impl Clients {
         stop: &Stop,
     ) -> Result<Option<LogText>, Failure> {
         let shared = (admission, stop, INTERVAL);
-        let served = self.answer_to(connection, shared, &mut Printed::default())?;
+        let served = self.answer_to(connection, shared, &mut Iperf3Output::default())?;
         Ok(served.map(|said| match said {
             LogLine::Tested(told) => told,
             LogLine::Refused(line) => line.into(),
@@ -84,59 +87,59 @@ impl Clients {
         observer: &mut dyn Observer,
     ) -> Result<Option<LogLine>, Failure> {
         let cookie = read_cookie(&stream, peer)?;
-        let arrival = Arrival { stream, peer, serial };
-        admission.place.known();
+        let arrival = Iperf3Connection { stream, peer, serial };
+        admission.place.mark_identified();
         let Err(arrival) = self.registry.deliver(&cookie, arrival) else { return Ok(None) };
         let tool =
             Tool { name: "linerate".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
         let (registry, udp_port) = (&self.registry, self.udp_port.as_ref());
         let guard = self.guard.as_ref();
-        let shared = Shared { registry, udp_port, admission, guard, stop, tool, interval };
-        serve(arrival, cookie, &shared, observer).map(Some)
+        let shared = Iperf3Context { registry, udp_port, admission, guard, stop, tool, interval };
+        serve_test(arrival, cookie, &shared, observer).map(Some)
     }
 }
 
 /// The sheet of a test at the server.
 pub fn sheet_of(plan: &Plan) -> Option<Sheet> {
     match plan {
-        Plan::Tcp(plan) => Some(Sheet::new(Role::Server, plan.clone())),
-        Plan::Udp(plan) => Some(Sheet::of_udp(Role::Server, plan)),
+        Plan::Tcp(plan) => Some(Sheet::new(Iperf3Role::Server, plan.clone())),
+        Plan::Udp(plan) => Some(Sheet::of_udp(Iperf3Role::Server, plan)),
         _ => None,
     }
 }
 
 /// Keeps the lines of a test, for a client that wants to have them.
 #[derive(Debug, Default)]
-pub struct Printed {
-    lines: Option<Lines>,
+pub struct Iperf3Output {
+    lines: Option<Iperf3Lines>,
     said: String,
 }
 
-impl Printed {
-    fn keep(&mut self, lines: &str) {
+impl Iperf3Output {
+    fn keep_lines(&mut self, lines: &str) {
         if self.said.len() + lines.len() <= OUTPUT_BYTES_MAX {
             self.said.push_str(lines);
         }
     }
 }
 
-impl Observer for Printed {
-    fn event(&mut self, event: &Event) {
+impl Observer for Iperf3Output {
+    fn event_seen(&mut self, event: &Event) {
         let said = match (event, &mut self.lines) {
             (Event::Plan(plan), _) => {
                 let Some(sheet) = sheet_of(plan) else { return };
-                self.lines.insert(Lines::new(sheet, Unit::default(), false)).accepted()
+                self.lines.insert(Iperf3Lines::new(sheet, Iperf3Unit::default(), false)).accepted()
             }
             (Event::Stream(stream), Some(lines)) => lines.stream(stream),
-            (Event::Interval(row), Some(lines)) => lines.row(row),
+            (Event::Interval(row), Some(lines)) => lines.interval_lines(row),
             _ => return,
         };
-        self.keep(&said);
+        self.keep_lines(&said);
     }
 
     fn output(&mut self, record: &Record) -> Option<ServerOutput> {
         let summary = self.lines.as_ref()?.summary(record);
-        self.keep(&summary);
+        self.keep_lines(&summary);
         Some(ServerOutput::Text(std::mem::take(&mut self.said)))
     }
 }
@@ -147,7 +150,7 @@ pub struct Iperf3Server {
     listener: TcpListener,
     clients: Clients,
     gate: Gate,
-    table: Table,
+    table: ConnectionTable,
     idle_end: Option<Duration>,
 }
 
@@ -158,11 +161,11 @@ impl Iperf3Server {
     /// Binds the listener; nothing is answered until [`Iperf3Server::run`].
     /// # Errors
     /// When the address is taken or not this host's.
-    pub fn bind(local: SocketAddr, limits: Limits) -> Result<Self, Failure> {
+    pub fn bind(local: SocketAddr, limits: ServerLimits) -> Result<Self, Failure> {
         let listener = listen(local).map_err(|error| cannot_listen(&error))?;
-        let table = Table::new(limits.connections);
+        let table = ConnectionTable::new(limits.connections);
         Ok(Self {
-            clients: Clients::of(&listener),
+            clients: Clients::from_listener(&listener),
             listener,
             gate: Gate::new(table.fitted(limits)),
             table,
@@ -195,11 +198,11 @@ impl Iperf3Server {
     pub fn run(&self, stop: &Stop, interval: Duration, observers: Observers<'_>, log: Log<'_>) {
         std::thread::scope(|scope| {
             let mut busy = monotonic();
-            while !stop.asked() {
+            while !stop.is_requested() {
                 if !self.table.is_empty() {
                     busy = monotonic();
                 }
-                if self.idle_end.is_some_and(|after| monotonic().since(busy) >= after) {
+                if self.idle_end.is_some_and(|after| monotonic().duration_since(busy) >= after) {
                     return;
                 }
                 if !readable(&self.listener, ACCEPT_WAIT).unwrap_or(false) {
@@ -207,7 +210,7 @@ impl Iperf3Server {
                 }
                 let Some((stream, peer)) = accept(&self.listener) else { continue };
                 // Those that find no place are closed, and no log tells of it.
-                let Some(place) = self.table.enter(&stream) else { continue };
+                let Some(place) = self.table.take_slot(&stream) else { continue };
                 let connection = (stream, peer, self.clients.next_serial());
                 let handle = move || {
                     let mut observer = observers();
@@ -216,10 +219,14 @@ impl Iperf3Server {
                     let result = self.clients.answer_to(connection, shared, &mut *observer);
                     drop(place);
                     let (told, ending) = match &result {
-                        Ok(Some(LogLine::Tested(told))) => (told.clone(), Ending::Tested),
-                        Ok(Some(LogLine::Refused(line))) => (line.clone().into(), Ending::Refused),
+                        Ok(Some(LogLine::Tested(told))) => (told.clone(), ClientTestEnd::Tested),
+                        Ok(Some(LogLine::Refused(line))) => {
+                            (line.clone().into(), ClientTestEnd::Refused)
+                        }
                         Ok(None) => return,
-                        Err(failure) => (failure.to_string().into(), Ending::Failed(failure)),
+                        Err(failure) => {
+                            (failure.to_string().into(), ClientTestEnd::Failed(failure))
+                        }
                     };
                     let LogText { line, ways } = &told;
                     log(&LogEntry { peer, line, ways, ending });

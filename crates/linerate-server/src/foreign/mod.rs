@@ -13,13 +13,13 @@ use linerate_core::record::{Direction, Failure, Via};
 use linerate_engine::flow::admission::Admission;
 use linerate_engine::foreign::iperf2::{AddressValidation, UdpPort, UdpSeen, UdpServing};
 use linerate_engine::foreign::nuttcp::DataPorts;
-use linerate_engine::foreign::{Seen, Serving, iperf2, nuttcp};
+use linerate_engine::foreign::{ServedEvent, Serving, iperf2, nuttcp};
 use linerate_engine::served::LogText;
 use linerate_sys::stop::Stop;
 
 use crate::admission::Gate;
-use crate::port::{Ending, Log, LogEntry, cannot_listen, listen};
-use crate::table::{Knowing, Slot};
+use crate::port::{ClientTestEnd, Log, LogEntry, cannot_listen, listen};
+use crate::table::{ConnectionSlot, Knowing};
 
 /// Other programs whose protocols this server answers.
 const SPOKEN: [Via; 3] = [Via::Iperf3, Via::Iperf2, Via::Nuttcp];
@@ -38,7 +38,7 @@ pub enum Foreign {
 
 impl Foreign {
     /// No others.
-    pub const fn none() -> Self {
+    pub const fn without_ports() -> Self {
         Self::These(Vec::new())
     }
 }
@@ -55,20 +55,26 @@ pub(crate) struct ProtocolPort {
 
 impl ProtocolPort {
     /// Serves what comes over UDP until `stop`.
-    pub(crate) fn serve_datagrams(&self, shared: &Shared, gate: &Gate, stop: &Stop, log: Log<'_>) {
+    pub(crate) fn serve_datagrams(
+        &self,
+        shared: &ForeignState,
+        gate: &Gate,
+        stop: &Stop,
+        log: Log<'_>,
+    ) {
         let Some(udp) = &self.udp else { return };
         let watch = |peer: SocketAddr, seen: &UdpSeen<'_>| {
             let (line, ways, ending) = match seen {
                 UdpSeen::Begin(..) | UdpSeen::Interval(_) => return,
                 UdpSeen::Done(moved) => {
                     // What is sent back is a stream of the engine, which counts itself.
-                    let ways = moved.ways();
+                    let ways = moved.direction_totals();
                     let up = ways.iter().filter(|way| way.direction == Direction::Up);
-                    gate.guard().charge_unproven(peer.ip(), up.map(|way| way.bytes).sum());
-                    (moved.to_string(), ways, Ending::Tested)
+                    gate.policy_guard().charge_unproven(peer.ip(), up.map(|way| way.bytes).sum());
+                    (moved.to_string(), ways, ClientTestEnd::Tested)
                 }
                 UdpSeen::Failed(failure) => {
-                    (failure.to_string(), Vec::new(), Ending::Failed(failure))
+                    (failure.to_string(), Vec::new(), ClientTestEnd::Failed(failure))
                 }
             };
             log(&LogEntry { peer, line: &line, ways: &ways, ending });
@@ -92,7 +98,7 @@ impl ProtocolPort {
 }
 
 /// Opens the ports.
-pub(crate) fn open(foreign: &Foreign, address: IpAddr) -> Result<Vec<ProtocolPort>, Failure> {
+pub(crate) fn open_ports(foreign: &Foreign, address: IpAddr) -> Result<Vec<ProtocolPort>, Failure> {
     let (asked, must) = match foreign {
         Foreign::Usual => (SPOKEN.map(|via| (via, via.default_port())).to_vec(), false),
         Foreign::These(these) => (these.clone(), true),
@@ -119,7 +125,7 @@ pub(crate) fn open(foreign: &Foreign, address: IpAddr) -> Result<Vec<ProtocolPor
 }
 
 /// A connection that came to the port of another program.
-pub(crate) struct Arrival {
+pub(crate) struct ForeignConnection {
     pub(crate) via: Via,
     pub(crate) port: u16,
     pub(crate) stream: TcpStream,
@@ -130,7 +136,7 @@ pub(crate) struct Arrival {
 
 /// State that connections of other programs share.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct ForeignState {
     pub(crate) iperf3: iperf3::Clients,
     /// Ports of data streams that a client chooses by number.
     data_ports: DataPorts,
@@ -138,38 +144,38 @@ pub(crate) struct Shared {
     pub(crate) udp_trust: AddressValidation,
 }
 
-impl Shared {
+impl ForeignState {
     /// State for a server that listens at these ports.
     pub(crate) fn beside(ports: &[ProtocolPort]) -> Self {
         let heard = ports.iter().filter(|at| at.udp.is_some()).map(|at| at.port);
         let data_ports =
             DataPorts::beside(ports.iter().map(|at| at.port).collect()).hearing(heard.collect());
         let at = ports.iter().find(|at| at.via == Via::Iperf3);
-        let iperf3 = at.map(|at| iperf3::Clients::of(&at.listener)).unwrap_or_default();
+        let iperf3 = at.map(|at| iperf3::Clients::from_listener(&at.listener)).unwrap_or_default();
         Self { iperf3, data_ports, udp_trust: AddressValidation::default() }
     }
 }
 
 /// Serves a connection; the line is for the log.
 pub(crate) fn answer(
-    arrival: Arrival,
-    shared: &Shared,
-    (gate, place): (&Gate, &Slot<'_>),
+    arrival: ForeignConnection,
+    shared: &ForeignState,
+    (gate, place): (&Gate, &ConnectionSlot<'_>),
     stop: &Stop,
 ) -> Result<Option<LogText>, Failure> {
-    let Arrival { via, port, stream, peer, serial } = arrival;
+    let ForeignConnection { via, port, stream, peer, serial } = arrival;
     let Err(stream) = shared.data_ports.deliver(port, peer.ip(), stream) else { return Ok(None) };
     let by_address = !matches!(via, Via::Nuttcp | Via::Iperf3);
     let program = if via == Via::Iperf3 { Program::Iperf3 } else { Program::Nuttcp };
-    let (shared_place, own) = (gate.by_address(), gate.of(program, peer.ip()));
+    let (shared_place, own) = (gate.by_address(), gate.for_client(program, peer.ip()));
     let admission: &dyn Admission = if by_address { &shared_place } else { &own };
     let knowing = Knowing { admission, place };
-    let watch = &mut |_: &Seen<'_>| {};
+    let watch = &mut |_: &ServedEvent<'_>| {};
     let mut serving = Serving { admission: &knowing, stop, interval: INTERVAL, watch };
     match via {
-        Via::Iperf2 | Via::Ttcp => iperf2::serve(stream, &mut serving).map(Some),
+        Via::Iperf2 | Via::Ttcp => iperf2::serve_connection(stream, &mut serving).map(Some),
         Via::Iperf3 => shared.iperf3.answer((stream, peer, serial), &knowing, stop),
-        Via::Nuttcp => nuttcp::serve(stream, &shared.data_ports, &mut serving).map(Some),
+        Via::Nuttcp => nuttcp::serve_connection(stream, &shared.data_ports, &mut serving).map(Some),
         // Opened by none: HTTP is on the server's own port.
         Via::Http => Ok(None),
     }

@@ -86,9 +86,9 @@ impl Acme {
         let authority = Authority::read(authority)?;
         std::fs::create_dir_all(folder).map_err(failed)?;
         Ok(Self {
-            names: names.iter().map(|it| it.to_ascii_lowercase()).collect(),
+            names: names.iter().map(|name| name.to_ascii_lowercase()).collect(),
             directory: directory.to_owned(),
-            contact: contact.map(|it| format!("mailto:{it}")),
+            contact: contact.map(|contact| format!("mailto:{contact}")),
             folder: folder.to_owned(),
             authority,
         })
@@ -97,7 +97,7 @@ impl Acme {
     /// TLS by what is in the folder; without a certificate in it no handshake succeeds yet.
     /// # Errors
     /// When TLS cannot be begun.
-    pub fn tls(&self) -> Result<Tls, Failure> {
+    pub fn load_tls(&self) -> Result<Tls, Failure> {
         let tls = Tls::without(&self.folder.join(CHAIN), &self.folder.join(KEY))?;
         if self.due_s(&tls).is_some() {
             tls.reload()?;
@@ -106,10 +106,10 @@ impl Acme {
     }
 
     /// Keeps the certificate valid until `stop`.
-    pub fn keep(&self, tls: &Tls, stop: &Stop) {
+    pub fn renew_until_stop(&self, tls: &Tls, stop: &Stop) {
         let mut waits_s = AGAIN_S.0;
         let mut not_before_s = i64::MIN;
-        while !stop.asked() {
+        while !stop.is_requested() {
             let at_s = now_s();
             if at_s >= self.due_s(tls).unwrap_or(i64::MIN) && at_s >= not_before_s {
                 match self.order_now(tls, stop) {
@@ -131,9 +131,9 @@ impl Acme {
 
     /// When the certificate in the folder is to be renewed; none where there is none for the names.
     fn due_s(&self, tls: &Tls) -> Option<i64> {
-        let chain = std::fs::read(tls.files().0).ok()?;
+        let chain = std::fs::read(tls.certificate_files().0).ok()?;
         let leaf = rustls::pki_types::CertificateDer::from_pem_slice(&chain).ok()?;
-        PrivateKeyDer::from_pem_file(tls.files().1).ok()?;
+        PrivateKeyDer::from_pem_file(tls.certificate_files().1).ok()?;
         due_s(&leaf, &self.names)
     }
 
@@ -145,18 +145,18 @@ impl Acme {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
         let ended = async {
-            while !stop.asked() {
+            while !stop.is_requested() {
                 tokio::time::sleep(LOOK).await;
             }
         };
         let ordered = runtime.block_on(async {
             tokio::select! {
-                done = tokio::time::timeout(ORDER_WITHIN, self.order(tls)) =>
+                done = tokio::time::timeout(ORDER_WITHIN, self.order_certificate(tls)) =>
                     done.unwrap_or_else(|_| Err(format!("no end in {} s", ORDER_WITHIN.as_secs()))),
                 () = ended => Err("the server ends".to_owned()),
             }
         });
-        tls.prove(HashMap::new());
+        tls.set_proofs(HashMap::new());
         let (chain, key) = ordered?;
         // The key first: a chain without its key is never shown.
         self.write(KEY, key.as_bytes())?;
@@ -165,33 +165,36 @@ impl Acme {
     }
 
     /// A chain and its key, PEM.
-    async fn order(&self, tls: &Tls) -> Result<(String, String), Why> {
+    async fn order_certificate(&self, tls: &Tls) -> Result<(String, String), Why> {
         let account = self.account().await?;
         let names: Vec<_> = self.names.iter().cloned().map(Identifier::Dns).collect();
-        let mut order = account.new_order(&NewOrder::new(&names)).await.map_err(words)?;
-        prove(&mut order, tls).await?;
+        let mut order = account.new_order(&NewOrder::new(&names)).await.map_err(error_text)?;
+        prove_names(&mut order, tls).await?;
         let waits = RetryPolicy::new().timeout(POLL_WITHIN);
         match order.poll_ready(&waits).await {
             Ok(OrderStatus::Ready) => {}
             Ok(_) => return Err(refusal(&mut order).await),
             Err(Error::Api(problem)) => return Err(unproven(problem.detail.as_deref())),
-            Err(error) => return Err(words(error)),
+            Err(error) => return Err(error_text(error)),
         }
-        let key = order.finalize().await.map_err(words)?;
-        let chain = order.poll_certificate(&waits).await.map_err(words)?;
+        let key = order.finalize().await.map_err(error_text)?;
+        let chain = order.poll_certificate(&waits).await.map_err(error_text)?;
         Ok((chain, key))
     }
 
     /// The account of the folder, of this authority; a new one where there is none.
     async fn account(&self) -> Result<Account, Why> {
-        let http = || Box::new(client::Client(self.authority.clone()));
+        let http = || Box::new(client::AcmeClient(self.authority.clone()));
         let file = self.folder.join(ACCOUNT);
         if let Ok(text) = std::fs::read(&file)
             && let Ok((directory, kept)) =
                 serde_json::from_slice::<(String, AccountCredentials)>(&text)
             && directory == self.directory
         {
-            return Account::builder_with_http(http()).from_credentials(kept).await.map_err(words);
+            return Account::builder_with_http(http())
+                .from_credentials(kept)
+                .await
+                .map_err(error_text);
         }
         let contact: Vec<&str> = self.contact.iter().map(String::as_str).collect();
         let asked = NewAccount {
@@ -200,7 +203,7 @@ impl Acme {
             only_return_existing: false,
         };
         let made = Account::builder_with_http(http());
-        let made = made.create(&asked, self.directory.clone(), None).await.map_err(words)?;
+        let made = made.create(&asked, self.directory.clone(), None).await.map_err(error_text)?;
         let (account, credentials) = made;
         let text = serde_json::to_vec(&(&self.directory, &credentials));
         self.write(ACCOUNT, &text.map_err(|error| error.to_string())?)?;
@@ -223,20 +226,20 @@ impl Acme {
 }
 
 /// Shows a proof for each name that the authority has none for.
-async fn prove(order: &mut Order, tls: &Tls) -> Result<(), Why> {
+async fn prove_names(order: &mut Order, tls: &Tls) -> Result<(), Why> {
     let mut proofs = HashMap::new();
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
-        let mut authorization = authorization.map_err(words)?;
+        let mut authorization = authorization.map_err(error_text)?;
         if authorization.status == AuthorizationStatus::Valid {
             continue;
         }
         let challenge = authorization.challenge(ChallengeType::TlsAlpn01);
         let mut challenge = challenge.ok_or("it offers no tls-alpn-01 (RFC 8737)")?;
         let name = challenge.identifier().to_string();
-        let proof = proof(&name, challenge.key_authorization().digest().as_ref())?;
+        let proof = proof_certificate(&name, challenge.key_authorization().digest().as_ref())?;
         proofs.insert(name, proof);
-        tls.prove(proofs.clone());
+        tls.set_proofs(proofs.clone());
         challenge.set_ready().await.map_err(refused_at_once)?;
     }
     Ok(())
@@ -244,14 +247,15 @@ async fn prove(order: &mut Order, tls: &Tls) -> Result<(), Why> {
 
 /// The self-signed certificate of RFC 8737 §3 for one name, with the digest of the key
 /// authorization.
-fn proof(name: &str, digest: &[u8]) -> Result<Arc<CertifiedKey>, Why> {
+fn proof_certificate(name: &str, digest: &[u8]) -> Result<Arc<CertifiedKey>, Why> {
     let say = |error: rcgen::Error| error.to_string();
     let mut params = CertificateParams::new(vec![name.to_owned()]).map_err(say)?;
     params.custom_extensions.push(CustomExtension::new_acme_identifier(digest));
     let key = KeyPair::generate().map_err(say)?;
     let certificate = params.self_signed(&key).map_err(say)?;
     let secret = PrivateKeyDer::try_from(key.serialize_der())?;
-    let key = provider().key_provider.load_private_key(secret).map_err(|it| it.to_string())?;
+    let key =
+        provider().key_provider.load_private_key(secret).map_err(|fault| fault.to_string())?;
     // Not checked by `CertifiedKey::from_der`, which does not know the extension.
     Ok(Arc::new(CertifiedKey::new(vec![certificate.der().clone()], key)))
 }
@@ -260,7 +264,8 @@ fn proof(name: &str, digest: &[u8]) -> Result<Arc<CertifiedKey>, Why> {
 async fn refusal(order: &mut Order) -> Why {
     let mut authorizations = order.authorizations();
     while let Some(Ok(authorization)) = authorizations.next().await {
-        let mut errors = authorization.challenges.iter().filter_map(|it| it.error.as_ref());
+        let mut errors =
+            authorization.challenges.iter().filter_map(|challenge| challenge.error.as_ref());
         if let Some(error) = errors.next() {
             return unproven(error.detail.as_deref());
         }
@@ -279,7 +284,7 @@ fn unproven(said: Option<&str>) -> Why {
 fn refused_at_once(error: Error) -> Why {
     match error {
         Error::Api(problem) if is_of_validation(&problem) => unproven(problem.detail.as_deref()),
-        other => words(other),
+        other => error_text(other),
     }
 }
 
@@ -290,7 +295,7 @@ fn is_of_validation(problem: &Problem) -> bool {
     name.is_some_and(|name| of_validation.contains(&name))
 }
 
-fn words(error: Error) -> Why {
+fn error_text(error: Error) -> Why {
     error.to_string()
 }
 
@@ -317,7 +322,7 @@ fn due_s(certificate: &[u8], names: &[String]) -> Option<i64> {
     let alternative = certificate.subject_alternative_name().ok()??;
     let is_for = |name: &String| {
         let mut those = alternative.value.general_names.iter();
-        those.any(|it| matches!(it, GeneralName::DNSName(dns) if dns.eq_ignore_ascii_case(name)))
+        those.any(|general_name| matches!(general_name, GeneralName::DNSName(dns) if dns.eq_ignore_ascii_case(name)))
     };
     let validity = certificate.validity();
     let (from, to) = (validity.not_before.timestamp(), validity.not_after.timestamp());
@@ -359,7 +364,7 @@ mod tests {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tls/one.pem");
         let leaf = rustls::pki_types::CertificateDer::from_pem_file(&file).expect("testdata");
         let is = |names: &[&str]| {
-            due_s(&leaf, &names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>())
+            due_s(&leaf, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
         };
         // openssl x509 -noout -dates -ext subjectAltName
         assert_eq!(is(&["localhost", "one.test"]), Some(3_897_931_282));

@@ -25,7 +25,7 @@ pub(crate) fn network_of(address: IpAddr) -> String {
 pub(crate) fn without_address(record: &mut Record, address: IpAddr) {
     let address = address.to_canonical();
     let Ok(mut document) = linerate_core::tree::to_value(&*record) else { return };
-    if mask(&mut document, &address.to_string(), &network_of(address)) {
+    if mask_address(&mut document, &address.to_string(), &network_of(address)) {
         // A record with another text in a text is a record.
         let masked = Record::from_json(&document.to_string());
         *record = masked.expect("only texts have changed");
@@ -33,7 +33,7 @@ pub(crate) fn without_address(record: &mut Record, address: IpAddr) {
 }
 
 /// Replaces an address in every text; whether there was any.
-fn mask(value: &mut Value, whole: &str, network: &str) -> bool {
+fn mask_address(value: &mut Value, whole: &str, network: &str) -> bool {
     match value {
         Value::String(text) => {
             let masked = masked(text, whole, network);
@@ -41,9 +41,11 @@ fn mask(value: &mut Value, whole: &str, network: &str) -> bool {
             *text = masked;
             is_changed
         }
-        Value::Array(all) => all.iter_mut().fold(false, |any, it| mask(it, whole, network) | any),
+        Value::Array(all) => {
+            all.iter_mut().fold(false, |any, it| mask_address(it, whole, network) | any)
+        }
         Value::Object(all) => {
-            all.values_mut().fold(false, |any, it| mask(it, whole, network) | any)
+            all.values_mut().fold(false, |any, it| mask_address(it, whole, network) | any)
         }
         _ => false,
     }

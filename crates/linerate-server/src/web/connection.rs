@@ -16,7 +16,7 @@ use tower::ServiceExt;
 
 use super::content_policy::CONTENT_POLICY;
 use super::error::{ApiError, in_one_shape};
-use super::places::Place;
+use super::places::HttpConnectionSlot;
 use super::request::{Local, OverTls, Peer};
 use super::state::State;
 
@@ -43,16 +43,20 @@ const FIELDS: [(&str, &str); 8] = [
 
 /// What is known of who asks: beside each request.
 #[derive(Clone)]
-pub(crate) struct Asking {
+pub(crate) struct RequestOrigin {
     pub(crate) peer: Peer,
     local: Local,
-    place: Place,
+    place: HttpConnectionSlot,
     over_tls: OverTls,
     guest: Option<Arc<Guest>>,
 }
 
-impl Asking {
-    pub(crate) const fn new(peer: SocketAddr, local: Option<SocketAddr>, place: Place) -> Self {
+impl RequestOrigin {
+    pub(crate) const fn new(
+        peer: SocketAddr,
+        local: Option<SocketAddr>,
+        place: HttpConnectionSlot,
+    ) -> Self {
         let (peer, local, over_tls) = (Peer(peer), Local(local), OverTls(false));
         Self { peer, local, place, over_tls, guest: None }
     }
@@ -74,19 +78,19 @@ impl Asking {
 
 /// Serves connections.
 #[derive(Clone)]
-pub(crate) struct Service {
+pub(crate) struct HttpService {
     state: Arc<State>,
     router: Router,
 }
 
-impl Service {
+impl HttpService {
     pub(crate) fn new(state: Arc<State>) -> Self {
         let router = super::api::router(Arc::clone(&state));
         Self { state, router }
     }
 
     /// One request and its answer, and what becomes of the connection after an upgrade.
-    pub(crate) async fn talk<S>(self, stream: S, asking: Asking)
+    pub(crate) async fn serve_stream<S>(self, stream: S, asking: RequestOrigin)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -110,7 +114,7 @@ impl Service {
         self.router.clone()
     }
 
-    pub(crate) fn state(&self) -> &State {
+    pub(crate) fn shared_state(&self) -> &State {
         &self.state
     }
 }
@@ -119,13 +123,14 @@ impl Service {
 pub(crate) async fn respond(
     router: Router,
     request: Request<hyper::body::Incoming>,
-    asking: Asking,
+    asking: RequestOrigin,
 ) -> Result<Response, std::convert::Infallible> {
     let mut request = request.map(Body::new);
     let path = request.uri().path().to_owned();
     let peer = asking.peer.0;
     // HTTP/2 has the host in the target (RFC 9113 section 8.3.1).
-    let authority = request.uri().authority().map(|it| HeaderValue::from_str(it.as_str()));
+    let authority =
+        request.uri().authority().map(|authority| HeaderValue::from_str(authority.as_str()));
     if let Some(Ok(host)) = authority {
         request.headers_mut().entry(header::HOST).or_insert(host);
     }

@@ -25,7 +25,7 @@ pub(crate) struct Delays {
 
 impl Delays {
     /// Whether they can be what they say they are.
-    pub(crate) fn check(&self) -> Result<(), &'static str> {
+    pub(crate) fn check_ranges(&self) -> Result<(), &'static str> {
         let all = || self.idle.iter().chain(&self.down).chain(&self.up);
         if all().any(|(_, ms)| !(0.0..=MS_MAX).contains(ms)) {
             return Err("a delay is 0 to 60,000 ms");
@@ -39,12 +39,12 @@ impl Delays {
         Ok(())
     }
 
-    pub(crate) const fn count(&self) -> usize {
+    pub(crate) const fn sample_count(&self) -> usize {
         self.idle.len() + self.down.len() + self.up.len()
     }
 
     /// Those of one direction, whose load began `after_s` seconds after the first of the run.
-    pub(crate) fn of(&self, direction: Direction, after_s: f64) -> PageDelays {
+    pub(crate) fn for_direction(&self, direction: Direction, after_s: f64) -> PageDelays {
         let loaded = match direction {
             Direction::Down => &self.down,
             Direction::Up => &self.up,
@@ -70,12 +70,12 @@ mod tests {
     #[test]
     fn delays_at_rest_are_before_every_load_of_the_run() {
         let delays = read(r#"{"idle": [[-1.5, 20.5]], "up": [[2.25, 40]]}"#);
-        assert_eq!((delays.check(), delays.count()), (Ok(()), 2));
+        assert_eq!((delays.check_ranges(), delays.sample_count()), (Ok(()), 2));
         // The second direction began 10 s after the first: 10 + 1.5 s before it.
-        let up = delays.of(Direction::Up, 10.0);
+        let up = delays.for_direction(Direction::Up, 10.0);
         assert_eq!(up.idle, [(-11_500_000_000, 20_500_000)]);
         assert_eq!(up.loaded, [(2_250_000_000, 40_000_000)]);
-        assert!(delays.of(Direction::Down, 0.0).loaded.is_empty());
+        assert!(delays.for_direction(Direction::Down, 0.0).loaded.is_empty());
     }
 
     #[test]
@@ -86,7 +86,7 @@ mod tests {
             r#"{"down": [[1, 60001]]}"#,
             r#"{"up": [[301, 1]]}"#,
         ] {
-            assert!(read(text).check().is_err(), "{text}");
+            assert!(read(text).check_ranges().is_err(), "{text}");
         }
     }
 }

@@ -5,18 +5,20 @@ use std::net::{SocketAddr, TcpStream};
 use linerate_engine::http_load;
 
 use super::Caller;
-use super::connection::{Asking, LIFE, Service};
-use super::places::{Place, Places};
+use super::connection::{HttpService, LIFE, RequestOrigin};
+use super::places::{HttpConnectionSlot, HttpConnectionTable};
 #[cfg(feature = "tls")]
-use super::secure::serve as serve_secure;
+use super::secure::serve_tls as serve_secure;
 #[cfg(not(feature = "tls"))]
 use super::tls::serve as serve_secure;
 
 const FULL: &str = "all connections, or those of your address, are taken; try again";
 
 /// Serves a connection, if there is a place for it.
-pub(crate) fn serve(service: &Service, (stream, peer, tls): Caller) {
-    let Some(place) = Places::enter(&service.state().places, &stream, peer.ip()) else {
+pub(crate) fn serve_connection(service: &HttpService, (stream, peer, tls): Caller) {
+    let Some(place) =
+        HttpConnectionTable::take_slot(&service.shared_state().places, &stream, peer.ip())
+    else {
         tracing::debug!(%peer, "no place for a connection of HTTP");
         if tls.is_some() {
             return;
@@ -44,13 +46,18 @@ pub(crate) fn serve(service: &Service, (stream, peer, tls): Caller) {
     }
 }
 
-async fn serve_plain(service: Service, stream: TcpStream, peer: SocketAddr, place: Place) {
+async fn serve_plain(
+    service: HttpService,
+    stream: TcpStream,
+    peer: SocketAddr,
+    place: HttpConnectionSlot,
+) {
     let stream = match tokio::net::TcpStream::from_std(stream) {
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%peer, "HTTP: {error}"),
     };
-    let asking = Asking::new(peer, stream.local_addr().ok(), place);
-    if tokio::time::timeout(LIFE, service.talk(stream, asking)).await.is_err() {
+    let asking = RequestOrigin::new(peer, stream.local_addr().ok(), place);
+    if tokio::time::timeout(LIFE, service.serve_stream(stream, asking)).await.is_err() {
         tracing::debug!(%peer, "HTTP: open for {} s", LIFE.as_secs());
     }
 }

@@ -7,7 +7,7 @@ use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use axum::{Extension, extract};
 
-use super::places::Place;
+use super::places::HttpConnectionSlot;
 
 /// Longest message that comes back; a longer one ends the connection.
 const MESSAGE_BYTES_MAX: usize = 64;
@@ -17,11 +17,12 @@ const SILENCE: Duration = Duration::from_secs(30);
 const LIFE: Duration = Duration::from_secs(900);
 
 /// `GET /api/v1/echo`.
-pub(crate) async fn echo(
-    Extension(place): Extension<Place>,
+pub(crate) async fn get_echo(
+    Extension(place): Extension<HttpConnectionSlot>,
     upgrade: Result<WebSocketUpgrade, extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, super::error::ApiError> {
-    let upgrade = upgrade.map_err(|error| super::error::ApiError::bad(error.to_string()))?;
+    let upgrade =
+        upgrade.map_err(|error| super::error::ApiError::bad_request(error.to_string()))?;
     let upgrade = upgrade
         .max_message_size(MESSAGE_BYTES_MAX)
         .max_frame_size(MESSAGE_BYTES_MAX)

@@ -9,7 +9,7 @@ use linerate_proto::native::RefuseCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::admission::Waiting;
+use crate::admission::AdmissionWait;
 
 /// What is wrong, for programs and for people.
 #[derive(Clone, Debug, Serialize)]
@@ -45,12 +45,12 @@ impl ApiError {
     }
 
     /// The request makes no sense.
-    pub(crate) fn bad(say: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(say: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", say)
     }
 
     /// The error's text for people.
-    pub(crate) fn say(self) -> String {
+    pub(crate) fn into_message(self) -> String {
         self.say
     }
 
@@ -65,9 +65,9 @@ impl ApiError {
     }
 }
 
-impl From<Waiting> for ApiError {
-    fn from(waiting: Waiting) -> Self {
-        let Waiting { refuse, place } = waiting;
+impl From<AdmissionWait> for ApiError {
+    fn from(waiting: AdmissionWait) -> Self {
+        let AdmissionWait { refuse, place } = waiting;
         let (status, error) = match refuse.code {
             RefuseCode::Busy if place.is_some() => (StatusCode::TOO_MANY_REQUESTS, "busy"),
             RefuseCode::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
@@ -105,7 +105,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Readable<T> {
         let Query(value) = read.map_err(|error| {
             let text = error.body_text();
             let text = text.split_once("query string: ").map_or(text.as_str(), |(_, why)| why);
-            ApiError::bad(format!("behind ?: {}", in_plain_words(text)))
+            ApiError::bad_request(format!("behind ?: {}", in_plain_words(text)))
         })?;
         Ok(Self(value))
     }
@@ -136,7 +136,7 @@ pub(crate) fn in_plain_words(said: &str) -> String {
         .or_else(|| text.strip_prefix("invalid length "))
         .and_then(|rest| rest.split_once(", expected "))
     {
-        format!("{} is expected, not {found}", thing(expected))
+        format!("{} is expected, not {found}", plain_type_name(expected))
     } else if text == "invalid digit found in string" || text.contains(" integer from ") {
         "a whole number is expected".to_owned()
     } else {
@@ -146,7 +146,7 @@ pub(crate) fn in_plain_words(said: &str) -> String {
 }
 
 /// The expected value in plain words, without names of types.
-fn thing(expected: &str) -> &str {
+fn plain_type_name(expected: &str) -> &str {
     match expected {
         "u16" | "u32" | "u64" | "usize" | "i64" => "a whole number",
         "f64" => "a number",

@@ -14,8 +14,8 @@ use futures_util::stream;
 use tokio::sync::watch;
 
 use super::error::ApiError;
-use super::places::Place;
-use super::run::{Run, Said};
+use super::places::HttpConnectionSlot;
+use super::run::{BrowserRun, Said};
 use super::state::State;
 
 /// Proxies close what is silent for longer.
@@ -23,19 +23,19 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 
 /// Position of a listener in the events of a run.
 struct Listener {
-    run: Arc<Run>,
+    run: Arc<BrowserRun>,
     count: watch::Receiver<usize>,
     /// The number of the event after the last in `ready`.
     next: usize,
     ready: VecDeque<(usize, Said)>,
     /// The place of the connection.
-    _place: Place,
+    _place: HttpConnectionSlot,
 }
 
 pub(crate) async fn events(
     Shared(state): Shared<Arc<State>>,
     Path(id): Path<String>,
-    Extension(place): Extension<Place>,
+    Extension(place): Extension<HttpConnectionSlot>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let run = state.runs.get(&id)?;

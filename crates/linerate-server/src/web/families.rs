@@ -11,7 +11,7 @@ use linerate_core::policy::is_public;
 use linerate_sys::netlink::RouteSocket;
 
 /// Where this host answers over IPv4 and over IPv6, in this order: `[]` unless it does over both.
-pub(crate) fn both(local: SocketAddr, every: bool) -> Vec<String> {
+pub(crate) fn dual_stack_addresses(local: SocketAddr, every: bool) -> Vec<String> {
     if !every {
         return Vec::new();
     }
@@ -34,12 +34,14 @@ fn other_family(local: IpAddr, known: &[(u32, IpAddr)]) -> Option<IpAddr> {
         .iter()
         .filter(|(index, it)| index == link && it.is_ipv4() != local.is_ipv4() && !near(*it))
         .map(|(_, address)| *address)
-        .find(|it| is_public(*it) == is_public(local) && it.is_loopback() == local.is_loopback())
+        .find(|address| {
+            is_public(*address) == is_public(local) && address.is_loopback() == local.is_loopback()
+        })
 }
 
 /// `GET /api/v1/here`: nothing, to whoever asks, from whatever page. The browser opens a connection
 /// for it, which is what its page times.
-pub(crate) async fn here() -> (StatusCode, [(HeaderName, HeaderValue); 1]) {
+pub(crate) async fn get_here() -> (StatusCode, [(HeaderName, HeaderValue); 1]) {
     let anybody = HeaderValue::from_static("*");
     (StatusCode::NO_CONTENT, [(header::ACCESS_CONTROL_ALLOW_ORIGIN, anybody)])
 }
@@ -64,7 +66,7 @@ mod tests {
         .to_vec();
         let of = |text: &str| {
             let local = text.parse().expect("an address");
-            other_family(local, &known).map(|it| it.to_string())
+            other_family(local, &known).map(|address| address.to_string())
         };
         assert_eq!(of("127.0.0.1").as_deref(), Some("::1"));
         assert_eq!(of("192.168.1.2").as_deref(), Some("fd00::2"));

@@ -19,7 +19,7 @@ const NAME_MAX: usize = 255;
 
 /// # Errors
 /// The refusal, where a request names a host that this server does not answer as.
-pub(crate) fn check(headers: &HeaderMap, hosts: &[String]) -> Result<(), ApiError> {
+pub(crate) fn check_host(headers: &HeaderMap, hosts: &[String]) -> Result<(), ApiError> {
     // Without one it is no browser (RFC 9112 §3.2).
     let Some(host) = headers.get(header::HOST) else { return Ok(()) };
     let host = String::from_utf8_lossy(host.as_bytes());
@@ -50,7 +50,7 @@ fn is_own(name: &str, hosts: &[String]) -> bool {
     address.parse::<IpAddr>().is_ok()
         || !name.contains('.')
         || NEAR.iter().any(|end| name.ends_with(end))
-        || hosts.iter().any(|it| it == "any" || it.eq_ignore_ascii_case(name))
+        || hosts.iter().any(|host| host == "any" || host.eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]
@@ -77,15 +77,15 @@ mod tests {
             ("evillocal.example", false),
         ] {
             let headers = HeaderMap::from_iter([(header::HOST, host.parse().expect("a field"))]);
-            let answer = check(&headers, &listed);
+            let answer = check_host(&headers, &listed);
             assert_eq!(answer.is_ok(), is_answered, "{host}: {answer:?}");
-            let any = check(&headers, &["any".to_owned()]);
+            let any = check_host(&headers, &["any".to_owned()]);
             assert!(any.is_ok(), "{host}");
         }
-        assert!(check(&HeaderMap::new(), &[]).is_ok(), "no browser");
+        assert!(check_host(&HeaderMap::new(), &[]).is_ok(), "no browser");
         // Listed are none, and two.
         let headers = HeaderMap::from_iter([(header::HOST, "b.example".parse().expect("a field"))]);
-        assert!(check(&headers, &[]).is_err());
-        assert!(check(&headers, &["a.example".to_owned(), "b.example".to_owned()]).is_ok());
+        assert!(check_host(&headers, &[]).is_err());
+        assert!(check_host(&headers, &["a.example".to_owned(), "b.example".to_owned()]).is_ok());
     }
 }

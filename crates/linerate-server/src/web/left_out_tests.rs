@@ -7,7 +7,7 @@ use std::path::Path;
 
 use linerate_core::record::{BuildPart, Failure};
 
-use super::datagrams::no_port::Port;
+use super::datagrams::no_port::QuicPort;
 use super::no_acme::{Acme, LETS_ENCRYPT};
 use super::no_tls::Tls;
 
@@ -19,7 +19,7 @@ fn each_part_that_the_default_build_lacks_is_refused_with_its_name_and_where_it_
     let refusals: [(Option<Failure>, &str, BuildPart); 3] = [
         (Tls::read(file, file).err(), "--tls-cert", BuildPart::Tls),
         (Acme::new(&names, LETS_ENCRYPT, None, file, None).err(), "--acme", BuildPart::Acme),
-        (Port::bind(any_port).err(), "--quic-port", BuildPart::WebTransport),
+        (QuicPort::bind(any_port).err(), "--quic-port", BuildPart::WebTransport),
     ];
     for (refusal, object, part) in refusals {
         let refusal = refusal.expect(object);

@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use linerate_core::explain::explain;
 use linerate_core::record::{
-    Cause, Direction, Flow, MetricId, Outcome, Plan, Record, Stat, Status, Summary, TcpDirections,
-    TcpInfo, Verdict,
+    Cause, Direction, Flow, LimitVerdict, MetricId, Outcome, Plan, Record, RecordStatus, Stat,
+    Summary, TcpDirections, TcpInfo,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_engine::flow::admission::Permit;
 use linerate_engine::http_load::{LoadPlan, LoadRun, LoadSample, add_datagrams, add_delays};
-use linerate_report::verdict::{bound, evidence, named, remedy};
+use linerate_report::verdict::{cause_with_proof, evidence, next_bound_name, remedy};
 use linerate_store::Store;
 use linerate_sys::clock::{monotonic, sleep};
 use serde_json::{Value, json};
 
 use super::address::without_address;
-use super::datagrams::phases::{Load, by_phase};
-use super::run::Run;
+use super::datagrams::phases::{LoadSpan, by_phase};
+use super::run::BrowserRun;
 use super::state::State;
 
 /// The span at the begin of a direction that does not count, and the shortest test that has one.
@@ -37,30 +37,30 @@ const ROUND_WITHIN: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A run, and what it shares with others.
-struct Work<'a> {
-    run: &'a Run,
+struct BrowserRunWorker<'a> {
+    run: &'a BrowserRun,
     state: &'a State,
 }
 
-impl Work<'_> {
+impl BrowserRunWorker<'_> {
     /// Takes every direction in turn; the place at the gate is given back at the end.
     fn measure(&self, mut load: LoadRun, permit: Permit) {
         let Self { run, .. } = self;
         if run.asked.directions.is_empty() {
             drop(load);
-            return self.rest();
+            return self.wait_without_load();
         }
-        run.state("idle", "the path is at rest; waiting for the first stream");
+        run.push_state("idle", "the path is at rest; waiting for the first stream");
         let mut records = Vec::new();
         let mut loads = Vec::new();
         for direction in &run.asked.directions {
-            if run.stop.asked() {
+            if run.stop.is_requested() {
                 break;
             }
-            let (record, begin) = self.one(&mut load, *direction);
-            let failed = record.status == Status::Error;
+            let (record, begin) = self.measure_direction(&mut load, *direction);
+            let failed = record.status == RecordStatus::Error;
             records.push(record);
-            loads.push(Load { direction: *direction, begin, end: monotonic() });
+            loads.push(LoadSpan { direction: *direction, begin, end: monotonic() });
             if failed {
                 break;
             }
@@ -70,36 +70,41 @@ impl Work<'_> {
         drop(permit);
         self.add_delays(&mut records, &loads);
         self.add_datagrams(&mut records, &loads);
-        let ids = self.keep(&records);
+        let ids = self.store_records(&records);
         if let Some(said) = verdicts_said(&records, run.asked.host.as_deref()) {
-            run.say("verdict", &said);
+            run.push_event("verdict", &said);
         }
         let failure = records.iter().find_map(|record| record.failure.as_ref());
         match failure {
-            Some(failure) => run.state("failed", &failure.to_string()),
-            None if run.stop.asked() => run.state("failed", "the run was ended before its time"),
-            None => run.state("done", "every direction was measured"),
+            Some(failure) => run.push_state("failed", &failure.to_string()),
+            None if run.stop.is_requested() => {
+                run.push_state("failed", "the run was ended before its time")
+            }
+            None => run.push_state("done", "every direction was measured"),
         }
-        run.say("end", &json!({ "records": ids }));
+        run.push_event("end", &json!({ "records": ids }));
     }
 
     /// Keeps the place while datagrams are measured and nothing else.
-    fn rest(&self) {
+    fn wait_without_load(&self) {
         let Self { run, .. } = self;
-        run.state("idle", "the path is at rest; no load was asked for");
+        run.push_state("idle", "the path is at rest; no load was asked for");
         let until = monotonic() + REST_WITHIN;
-        while !run.stop.asked() && monotonic() < until {
+        while !run.stop.is_requested() && monotonic() < until {
             sleep(LOOK);
         }
-        run.state("done", "no load was asked for");
-        run.say("end", &json!({ "records": [] }));
+        run.push_state("done", "no load was asked for");
+        run.push_event("end", &json!({ "records": [] }));
     }
 
     /// Adds what the page measured to the records, once it says so.
-    fn add_delays(&self, records: &mut [Record], loads: &[Load]) {
+    fn add_delays(&self, records: &mut [Record], loads: &[LoadSpan]) {
         let until = monotonic() + DELAYS_WITHIN;
         let whole = records.iter().all(|record| record.failure.is_none());
-        while whole && self.run.delays().is_none() && monotonic() < until && !self.run.stop.asked()
+        while whole
+            && self.run.delays().is_none()
+            && monotonic() < until
+            && !self.run.stop.is_requested()
         {
             sleep(LOOK);
         }
@@ -107,14 +112,14 @@ impl Work<'_> {
         let Some(first) = loads.first() else { return };
         for (record, load) in records.iter_mut().zip(loads) {
             let after_s = load.begin.nanos_since(first.begin) as f64 / 1e9;
-            add_delays(record, &delays.of(load.direction, after_s));
+            add_delays(record, &delays.for_direction(load.direction, after_s));
         }
     }
 
     /// Adds what became of the page's datagrams to the records, once their last round is told.
-    fn add_datagrams(&self, records: &mut [Record], loads: &[Load]) {
+    fn add_datagrams(&self, records: &mut [Record], loads: &[LoadSpan]) {
         let until = monotonic() + ROUND_WITHIN;
-        while self.run.rounds().is_none() && monotonic() < until && !self.run.stop.asked() {
+        while self.run.rounds().is_none() && monotonic() < until && !self.run.stop.is_requested() {
             sleep(LOOK);
         }
         let rounds = self.run.rounds_so_far();
@@ -123,13 +128,13 @@ impl Work<'_> {
     }
 
     /// Moves one direction; its record, and when its load began.
-    fn one(&self, load: &mut LoadRun, direction: Direction) -> (Record, MonoTime) {
+    fn measure_direction(&self, load: &mut LoadRun, direction: Direction) -> (Record, MonoTime) {
         let Self { run, state } = self;
         let (name, say) = match direction {
             Direction::Down => ("down", "from this server to the browser"),
             Direction::Up => ("up", "from the browser to this server"),
         };
-        run.state(name, say);
+        run.push_state(name, say);
         let plan = LoadPlan {
             direction,
             streams: run.asked.streams,
@@ -143,28 +148,29 @@ impl Work<'_> {
         let mut first = true;
         let mut told = |sample: &LoadSample| {
             if std::mem::take(&mut first) {
-                begin = MonoTime::from_nanos(monotonic().nanos().saturating_sub(sample.t_ns));
+                begin = MonoTime::from_nanos(monotonic().as_nanos().saturating_sub(sample.t_ns));
             }
-            run.say("sample", &sample_said(sample));
+            run.push_event("sample", &sample_said(sample));
         };
         let mut record = load.direction(&plan, &run.stop, &mut told);
         record.name.clone_from(&run.asked.name);
         record.tags.insert("run".to_owned(), run.id.clone());
         without_address(&mut record, run.peer.ip());
-        run.say("part", &part_said(&record, direction));
-        log(&record, direction, run.peer);
+        run.push_event("part", &part_said(&record, direction));
+        log_direction(&record, direction, run.peer);
         (record, begin)
     }
 
     /// Puts the records into the store; their identifiers, kept or not.
-    fn keep(&self, records: &[Record]) -> Vec<String> {
+    fn store_records(&self, records: &[Record]) -> Vec<String> {
         let Self { run, state } = self;
         if let Some(path) = &state.options.store {
-            let kept = Store::open(path)
-                .and_then(|mut store| records.iter().try_for_each(|record| store.put(record)));
+            let kept = Store::open(path).and_then(|mut store| {
+                records.iter().try_for_each(|record| store.put_record(record))
+            });
             if let Err(failure) = kept {
                 tracing::warn!(peer = %run.peer, "not kept: {failure}");
-                run.state("done", &format!("the result is not kept: {failure}"));
+                run.push_state("done", &format!("the result is not kept: {failure}"));
             }
         }
         records.iter().map(|record| record.id.to_string()).collect()
@@ -178,22 +184,22 @@ const fn omitted(seconds: u64) -> Duration {
 }
 
 /// Starts the thread of a run.
-pub(crate) fn start(
-    run: &Arc<Run>,
+pub(crate) fn start_run_thread(
+    run: &Arc<BrowserRun>,
     state: &Arc<State>,
     load: LoadRun,
     permit: Permit,
 ) -> std::io::Result<()> {
     let (run, state) = (Arc::clone(run), Arc::clone(state));
     let work = move || {
-        Work { run: &run, state: &state }.measure(load, permit);
-        run.end();
+        BrowserRunWorker { run: &run, state: &state }.measure(load, permit);
+        run.mark_ended();
     };
     std::thread::Builder::new().name("linerate-run".to_owned()).spawn(work).map(drop)
 }
 
 /// A line of the server's log for a direction.
-fn log(record: &Record, direction: Direction, peer: SocketAddr) {
+fn log_direction(record: &Record, direction: Direction, peer: SocketAddr) {
     let way = if direction == Direction::Down { "down" } else { "up" };
     let rate = figure(record, MetricId::Goodput).unwrap_or(0.0);
     let bytes = figure(record, MetricId::Bytes).unwrap_or(0.0);
@@ -228,8 +234,8 @@ fn part_said(record: &Record, direction: Direction) -> Value {
     let verdict = explain(record).into_iter().next();
     let limited = verdict
         .as_ref()
-        .filter(|it| it.cause.is_some())
-        .map(|it| json!({ "cause": it.cause, "confidence": it.confidence, "say": named(it) }));
+        .filter(|verdict| verdict.cause.is_some())
+        .map(|verdict| json!({ "cause": verdict.cause, "confidence": verdict.confidence, "say": cause_with_proof(verdict) }));
     json!({
         "direction": direction,
         "rate_bps": figure(record, MetricId::Goodput),
@@ -238,7 +244,7 @@ fn part_said(record: &Record, direction: Direction) -> Value {
         "seconds": seconds,
         "omitted_s": omitted_s(record),
         "syn": record.flows.iter().find_map(|flow| flow.syn),
-        "rtt_min_us": own_info(record).filter_map(|it| it.min_rtt_us).min(),
+        "rtt_min_us": own_info(record).filter_map(|info| info.min_rtt_us).min(),
         "ecn": ecn_said(record),
         "record": record.id.to_string(),
         "status": record.status,
@@ -281,10 +287,10 @@ fn omitted_s(record: &Record) -> f64 {
 }
 
 /// True where the verdict of the direction names the browser's host as the limit.
-fn client_limits(verdict: Option<&Verdict>) -> bool {
-    verdict.and_then(|it| it.cause.zip(it.direction)).is_some_and(|it| {
+fn client_limits(verdict: Option<&LimitVerdict>) -> bool {
+    verdict.and_then(|verdict| verdict.cause.zip(verdict.direction)).is_some_and(|cause| {
         matches!(
-            it,
+            cause,
             (
                 Cause::ReceiveWindow | Cause::ReceivingHost | Cause::ReceivingApplication,
                 Direction::Down
@@ -294,8 +300,8 @@ fn client_limits(verdict: Option<&Verdict>) -> bool {
 }
 
 /// The verdict of a run: that of the direction that is limited, else the first.
-fn telling(records: &[Record]) -> Option<Verdict> {
-    let verdicts: Vec<Verdict> = records.iter().flat_map(explain).collect();
+fn telling(records: &[Record]) -> Option<LimitVerdict> {
+    let verdicts: Vec<LimitVerdict> = records.iter().flat_map(explain).collect();
     let limited = verdicts.iter().find(|verdict| verdict.outcome == Outcome::Limited);
     limited.or_else(|| verdicts.first()).cloned()
 }
@@ -311,10 +317,12 @@ pub(crate) fn verdicts_said(records: &[Record], host: Option<&str>) -> Option<Va
     Some(said)
 }
 
-fn verdict_said(verdict: &Verdict, host: Option<&str>) -> Value {
-    let remedies: Vec<String> = verdict.remedy.iter().map(remedy::line).collect();
-    let next =
-        verdict.next.as_ref().map(|it| json!({ "rate_bps": it.bps, "say": bound(it.bound) }));
+fn verdict_said(verdict: &LimitVerdict, host: Option<&str>) -> Value {
+    let remedies: Vec<String> = verdict.remedy.iter().map(remedy::action_with_place).collect();
+    let next = verdict
+        .next
+        .as_ref()
+        .map(|limit| json!({ "rate_bps": limit.bps, "say": next_bound_name(limit.bound) }));
     json!({
         "outcome": verdict.outcome,
         "direction": verdict.direction,
@@ -322,7 +330,7 @@ fn verdict_said(verdict: &Verdict, host: Option<&str>) -> Value {
         "confidence": verdict.confidence,
         "limited_by": verdict.limited_by,
         "quality": verdict.quality,
-        "headline": named(verdict),
+        "headline": cause_with_proof(verdict),
         "evidence": evidence(verdict),
         "remedy": remedies,
         "next_limit": next,
@@ -359,10 +367,10 @@ mod tests {
         for file in std::fs::read_dir(folder).expect("a folder") {
             let text = std::fs::read_to_string(file.expect("a file").path()).expect("text");
             let record = Record::from_json(&text).expect("a record");
-            let headline = linerate_report::Headline::of(&record);
+            let headline = linerate_report::Headline::from_record(&record);
             let verdict = telling(std::slice::from_ref(&record)).expect("a transfer has one");
             let said = verdict_said(&verdict, None);
-            assert_eq!(said["limited_by"], headline.limit.by.key(), "{said}");
+            assert_eq!(said["limited_by"], headline.limit.by.json_key(), "{said}");
             assert_eq!(said["quality"], headline.quality.to_string(), "{said}");
             let named = part_said(&record, Direction::Up)["limited_by"]["cause"].clone();
             assert_eq!(named, said["cause"], "{said}");

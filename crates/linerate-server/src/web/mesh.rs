@@ -13,13 +13,13 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use linerate_core::mesh::{Beat, BeatAnswer, Enrol, Enrolled, RunResults, Stored};
-use linerate_mesh::{Hub, Refused};
+use linerate_mesh::{Hub, HubRefusal};
 
 use super::error::ApiError;
 use super::json::Json;
 use super::page::takes_gzip;
 use super::request::Peer;
-use super::results::near;
+use super::results::check_list_allowed;
 use super::runs::read;
 use super::state::{State, with_hub};
 
@@ -32,23 +32,23 @@ pub(crate) const fn results_body() -> DefaultBodyLimit {
     DefaultBodyLimit::max(RESULTS_BYTES_MAX)
 }
 
-fn hub(state: &State) -> Result<Arc<Hub>, ApiError> {
+fn require_hub(state: &State) -> Result<Arc<Hub>, ApiError> {
     let none = || ApiError::not_found("this server is no hub: linerate serve --mesh PLAN is one");
     state.mesh.get().cloned().ok_or_else(none)
 }
 
 /// An agent of the hub's mesh, by its secret.
-pub(crate) struct Agent {
+pub(crate) struct AuthenticatedAgent {
     hub: Arc<Hub>,
     name: String,
 }
 
-impl FromRequestParts<Arc<State>> for Agent {
+impl FromRequestParts<Arc<State>> for AuthenticatedAgent {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &Arc<State>) -> Result<Self, ApiError> {
-        let hub = hub(state)?;
-        let login = parts.headers.get(header::AUTHORIZATION).and_then(|it| it.to_str().ok());
+        let hub = require_hub(state)?;
+        let login = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let secret = login.and_then(|text| text.strip_prefix("Bearer ")).map(str::to_owned);
         let say = "an agent's secret is needed: Authorization: Bearer SECRET";
         let none = || ApiError::new(StatusCode::UNAUTHORIZED, "policy", say);
@@ -64,25 +64,25 @@ pub(crate) async fn matrix(
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
-    near(peer, &state, &headers)?;
-    let hub = hub(&state)?;
+    check_list_allowed(peer, &state, &headers)?;
+    let hub = require_hub(&state)?;
     let json = with_hub(hub, |hub| Ok(hub.matrix_json()?)).await?;
     Ok((JSON, json.as_bytes().to_vec()))
 }
 
 /// `POST /api/v1/mesh/enrol`.
-pub(crate) async fn enrol(
+pub(crate) async fn post_enrol(
     Shared(state): Shared<Arc<State>>,
     body: Bytes,
 ) -> Result<Json<Enrolled>, ApiError> {
-    let (hub, asked) = (hub(&state)?, read::<Enrol>(&body)?);
-    let done = with_hub(hub, move |hub| hub.enrol(&asked)).await?;
+    let (hub, asked) = (require_hub(&state)?, read::<Enrol>(&body)?);
+    let done = with_hub(hub, move |hub| hub.enrol_agent(&asked)).await?;
     tracing::info!("agent {} has joined", done.agent);
     Ok(Json(done))
 }
 
 /// `GET /api/v1/mesh/plan`.
-pub(crate) async fn plan(agent: Agent, headers: HeaderMap) -> Response {
+pub(crate) async fn get_plan(agent: AuthenticatedAgent, headers: HeaderMap) -> Response {
     if takes_gzip(&headers) {
         let encoding = [(header::CONTENT_ENCODING, "gzip"), (header::VARY, "accept-encoding")];
         return (JSON, encoding, agent.hub.plan_packed()).into_response();
@@ -91,18 +91,25 @@ pub(crate) async fn plan(agent: Agent, headers: HeaderMap) -> Response {
 }
 
 /// `POST /api/v1/mesh/beat`.
-pub(crate) async fn beat(agent: Agent, body: Bytes) -> Result<Json<BeatAnswer>, ApiError> {
-    let Agent { hub, name } = agent;
+pub(crate) async fn post_beat(
+    agent: AuthenticatedAgent,
+    body: Bytes,
+) -> Result<Json<BeatAnswer>, ApiError> {
+    let AuthenticatedAgent { hub, name } = agent;
     let beat = read::<Beat>(&body)?;
-    Ok(Json(with_hub(hub, move |hub| hub.beat(&name, &beat)).await?))
+    Ok(Json(with_hub(hub, move |hub| hub.answer_beat(&name, &beat)).await?))
 }
 
 /// `POST /api/v1/mesh/results`.
-pub(crate) async fn results(agent: Agent, body: Bytes) -> Result<Json<Stored>, ApiError> {
-    let Agent { hub, name } = agent;
+pub(crate) async fn results(
+    agent: AuthenticatedAgent,
+    body: Bytes,
+) -> Result<Json<Stored>, ApiError> {
+    let AuthenticatedAgent { hub, name } = agent;
     let done = with_hub(hub, move |hub| {
-        let runs = read::<RunResults>(&body).map_err(|error| Refused::Bad(error.say()))?;
-        hub.take(&name, &runs)
+        let runs =
+            read::<RunResults>(&body).map_err(|error| HubRefusal::Bad(error.into_message()))?;
+        hub.store_runs(&name, &runs)
     });
     Ok(Json(done.await?))
 }

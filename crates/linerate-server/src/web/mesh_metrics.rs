@@ -26,7 +26,7 @@ pub(super) struct MeshState {
 impl MeshState {
     /// # Errors
     /// When the store cannot be read.
-    pub(super) fn of(hub: &Hub) -> Result<Self, Failure> {
+    pub(super) fn from_hub(hub: &Hub) -> Result<Self, Failure> {
         let (matrix, (runs, waiting)) = (hub.matrix()?, hub.counts()?);
         Ok(Self { matrix, runs, waiting })
     }
@@ -60,10 +60,10 @@ const AGENTS: [(&str, &str, OfAgent); 4] = [
     (
         "linerate_mesh_agent_waiting_results",
         "Results that the agent keeps until the hub has them.",
-        |_, agent| agent.waiting.map(|it| it as f64),
+        |_, agent| agent.waiting.map(|waiting| waiting as f64),
     ),
     ("linerate_mesh_agent_plan_revision", "The plan that the agent has.", |_, agent| {
-        agent.revision.map(|it| it as f64)
+        agent.revision.map(|revision| revision as f64)
     }),
     (
         "linerate_mesh_agent_clock_offset_seconds",
@@ -88,7 +88,7 @@ pub(super) fn write(text: &mut OpenMetrics, state: &MeshState) {
     let one = |value: f64| [(of_mesh(), value)];
     let revision = matrix.revision as f64;
     text.gauge("linerate_mesh_plan_revision", "The plan that the hub has.", &one(revision));
-    pairs(text, matrix);
+    write_pairs(text, matrix);
     for (name, help, pick) in AGENTS {
         let row = |agent: &AgentRow| {
             Some((labels(&[("mesh", mesh), ("agent", &agent.name)]), pick(matrix, agent)?))
@@ -103,7 +103,10 @@ pub(super) fn write(text: &mut OpenMetrics, state: &MeshState) {
     let rows: Vec<Row> = state.runs.iter().map(row).collect();
     text.counter("linerate_mesh_runs", "Runs by how they ended; a gap by its reason.", &rows);
     let open = |kind: IncidentKind, word: &str| {
-        let mine = matrix.incidents.iter().filter(|it| it.kind == kind && it.until_s.is_none());
+        let mine = matrix
+            .incidents
+            .iter()
+            .filter(|incident| incident.kind == kind && incident.until_s.is_none());
         (labels(&[("mesh", mesh), ("kind", word)]), mine.count() as f64)
     };
     let rows = [open(IncidentKind::Change, "change"), open(IncidentKind::NoData, "no_data")];
@@ -112,7 +115,7 @@ pub(super) fn write(text: &mut OpenMetrics, state: &MeshState) {
     text.gauge("linerate_mesh_alerts_waiting", help, &one(state.waiting as f64));
 }
 
-fn pairs(text: &mut OpenMetrics, matrix: &Matrix) {
+fn write_pairs(text: &mut OpenMetrics, matrix: &Matrix) {
     let cells = &matrix.cells[..matrix.cells.len().min(PAIRS_MAX)];
     let name = |at: usize| matrix.agents[at].name.as_str();
     let of = |cell: &Cell, more: Option<&str>| {

@@ -11,13 +11,13 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use linerate_core::record::Failure;
 use linerate_mesh::Hub;
-use linerate_store::{Line, LineFilter, SeriesValue, Sketched, Store, TaskState};
+use linerate_store::{LineFilter, ResultLine, SeriesValue, Sketched, Store, TaskState};
 
 use super::error::ApiError;
 use super::mesh_metrics::{self, MeshState};
 use super::open_metrics::{Exemplar, Histogram, Labels, OpenMetrics, Row, labels};
 use super::request::Peer;
-use super::results::near;
+use super::results::check_list_allowed;
 use super::state::{State, with_hub};
 use super::stored::with_store;
 use crate::admission::Gate;
@@ -30,7 +30,7 @@ const PEERS_MAX: usize = 100;
 const HISTOGRAMS_MAX: usize = 300;
 
 /// Figures of the newest result of each kind and other end: name, help, value.
-type Pick = fn(&Line) -> Option<f64>;
+type Pick = fn(&ResultLine) -> Option<f64>;
 const FIGURES: [(&str, &str, Pick); 3] = [
     ("linerate_goodput_bits_per_second", "Payload rate of the newest result.", |line| {
         line.rate_bps
@@ -48,17 +48,17 @@ pub(crate) async fn metrics(
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    near(peer, &state, &headers)?;
+    check_list_allowed(peer, &state, &headers)?;
     let stored = match state.options.store {
-        Some(_) => with_store(&state, Stored::of).await?,
-        None => Stored::default(),
+        Some(_) => with_store(&state, StoredMetrics::from_store).await?,
+        None => StoredMetrics::default(),
     };
     let mesh = match state.mesh.get().cloned() {
-        Some(hub) => Some(with_hub(hub, |hub| Ok(MeshState::of(hub)?)).await?),
+        Some(hub) => Some(with_hub(hub, |hub| Ok(MeshState::from_hub(hub)?)).await?),
         None => None,
     };
     let tests = (state.gate.running(), state.gate.waiting());
-    let mut response = document(&stored, tests, mesh.as_ref()).end().into_response();
+    let mut response = document(&stored, tests, mesh.as_ref()).render_text().into_response();
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(response)
@@ -67,33 +67,33 @@ pub(crate) async fn metrics(
 /// The same, for who may wait.
 /// # Errors
 /// When the store cannot be read.
-pub(crate) fn now(
+pub(crate) fn collect_metrics(
     store: Option<&Path>,
     gate: &Gate,
     hub: Option<&Hub>,
 ) -> Result<OpenMetrics, Failure> {
     let stored = match store {
-        Some(path) => Stored::of(&Store::look(path)?)?,
-        None => Stored::default(),
+        Some(path) => StoredMetrics::from_store(&Store::open_for_lookup(path)?)?,
+        None => StoredMetrics::default(),
     };
-    let mesh = hub.map(MeshState::of).transpose()?;
+    let mesh = hub.map(MeshState::from_hub).transpose()?;
     Ok(document(&stored, (gate.running(), gate.waiting()), mesh.as_ref()))
 }
 
 /// Results and series of the store that `/metrics` shows.
 #[derive(Default)]
-struct Stored {
-    lines: Vec<Line>,
+struct StoredMetrics {
+    lines: Vec<ResultLine>,
     values: Vec<(String, SeriesValue)>,
     tasks: Vec<TaskState>,
     /// All samples of each figure of a plan, and how many figures there are.
     whole: (Vec<(String, Sketched)>, usize),
 }
 
-impl Stored {
-    fn of(store: &Store) -> Result<Self, Failure> {
+impl StoredMetrics {
+    fn from_store(store: &Store) -> Result<Self, Failure> {
         Ok(Self {
-            lines: store.lines(&LineFilter::default(), LINES)?,
+            lines: store.result_lines(&LineFilter::default(), LINES)?,
             values: store.newest_values()?,
             tasks: store.task_states()?,
             whole: store.whole_sketches(HISTOGRAMS_MAX)?,
@@ -153,7 +153,7 @@ fn histogram(
     }
 }
 
-fn histograms(document: &mut OpenMetrics, stored: &Stored) {
+fn histograms(document: &mut OpenMetrics, stored: &StoredMetrics) {
     let newest = |(plan, of): &(String, Sketched)| {
         let found = stored.values.iter().find(|(name, value)| {
             name == plan && value.task == of.task && value.metric == of.metric
@@ -178,7 +178,7 @@ fn histograms(document: &mut OpenMetrics, stored: &Stored) {
 }
 
 fn document(
-    stored: &Stored,
+    stored: &StoredMetrics,
     (running, waiting): (usize, usize),
     mesh: Option<&MeshState>,
 ) -> OpenMetrics {
@@ -186,7 +186,7 @@ fn document(
     let mut gauge = |name: &str, help: &str, rows: &[Row]| text.gauge(name, help, rows);
     gauge("linerate_tests_running", "Tests that run now.", &[(Labels::new(), running as f64)]);
     gauge("linerate_tests_waiting", "Clients that wait.", &[(Labels::new(), waiting as f64)]);
-    let mut newest: BTreeMap<(&str, &str), &Line> = BTreeMap::new();
+    let mut newest: BTreeMap<(&str, &str), &ResultLine> = BTreeMap::new();
     for line in &stored.lines {
         let key = (line.kind.as_str(), line.peer.as_deref().unwrap_or(""));
         if newest.len() < PEERS_MAX || newest.contains_key(&key) {
@@ -194,7 +194,7 @@ fn document(
         }
     }
     for (name, help, pick) in FIGURES {
-        let row = |((kind, peer), line): (&(&str, &str), &&Line)| {
+        let row = |((kind, peer), line): (&(&str, &str), &&ResultLine)| {
             Some((labels(&[("kind", kind), ("peer", peer)]), pick(line)?))
         };
         let rows: Vec<_> = newest.iter().filter_map(row).collect();
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_newest_result_of_each_other_end_has_its_figures() {
-        let line = |id: &str, peer: &str, rate: f64| Line {
+        let line = |id: &str, peer: &str, rate: f64| ResultLine {
             id: id.to_owned(),
             kind: "tcp".to_owned(),
             started_at: String::new(),
@@ -262,13 +262,13 @@ mod tests {
             sketched("goodput_bps/up", &[5_000_000, 40_000_000]),
             sketched("rtt_ns", &[3_000_000, 30_000_000, 30_000_000]),
         ];
-        let stored = Stored {
+        let stored = StoredMetrics {
             lines: lines.to_vec(),
             values: vec![("p".to_owned(), value)],
             tasks: vec![task],
             whole: (whole.to_vec(), 3),
         };
-        let text = document(&stored, (1, 2), None).end();
+        let text = document(&stored, (1, 2), None).render_text();
         let labels = "{plan=\"p\",task=\"home\",metric=\"goodput_bps/up\"}";
         assert!(text.contains(&format!("linerate_schedule_value{labels} 5000000\n")), "{text}");
         let labels = "{plan=\"p\",task=\"home\"}";

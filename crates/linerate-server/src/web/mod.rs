@@ -1,6 +1,6 @@
 //! HTTP on the server's own port: the page, its API, and tests from browsers.
 //!
-//! The first bytes of a connection say whether it speaks HTTP (`sniff`). Load goes to the engine's
+//! The first bytes of a connection say whether it speaks HTTP (`detect_protocol`). Load goes to the engine's
 //! threads; everything else to a runtime on one thread of its own, which measures nothing. Each
 //! connection there has a place, a time and a size that it cannot exceed. `spec/http.md` has paths,
 //! answers and limits.
@@ -85,19 +85,19 @@ use linerate_store::Store;
 use linerate_sys::stop::Stop;
 use tokio::sync::mpsc;
 
-use crate::admission::{Gate, Limits};
-use crate::policy_guard::{Allowance, Client};
-use crate::table::{Knowing, Slot};
+use crate::admission::{Gate, ServerLimits};
+use crate::policy_guard::{ClientAllowance, PolicyClient};
+use crate::table::{ConnectionSlot, Knowing};
 pub use acme::{Acme, LETS_ENCRYPT};
 use address::without_address;
-use datagrams::port::Port;
-pub use export::Receiver;
+use datagrams::port::QuicPort;
+pub use export::ExportReceiver;
 #[cfg(feature = "schema")]
 pub use openapi::document as openapi;
 pub use outer::Outer;
 #[cfg(feature = "tls")]
 use rustls::ServerConfig;
-pub(crate) use sniff::{Spoken, sniff};
+pub(crate) use sniff::{Spoken, detect_protocol};
 use state::State;
 #[cfg(not(feature = "tls"))]
 use tls::ServerConfig;
@@ -124,7 +124,7 @@ pub struct WebOptions {
 
 /// What a server knows of itself that the page shows.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct About {
+pub(crate) struct ServerFacts {
     /// Other programs that are answered, and where.
     pub(crate) others: Vec<(&'static str, u16)>,
     pub(crate) udp_echo: bool,
@@ -146,12 +146,12 @@ pub(crate) struct Web {
 }
 
 /// Puts the records of a visit into the store; what there is to say.
-fn keep(state: &State, end: VisitEnd, peer: SocketAddr) -> LogText {
+fn store_visit(state: &State, end: VisitEnd, peer: SocketAddr) -> LogText {
     let VisitEnd { text, mut records } = end;
     records.iter_mut().for_each(|record| without_address(record, peer.ip()));
     let Some(path) = &state.options.store else { return text };
     let kept = Store::open(path)
-        .and_then(|mut store| records.iter().try_for_each(|record| store.put(record)));
+        .and_then(|mut store| records.iter().try_for_each(|record| store.put_record(record)));
     if let Err(failure) = kept {
         tracing::warn!(%peer, "not kept: {failure}");
     }
@@ -159,7 +159,7 @@ fn keep(state: &State, end: VisitEnd, peer: SocketAddr) -> LogText {
 }
 
 impl Web {
-    pub(crate) fn new(options: WebOptions, gate: Arc<Gate>, limits: Limits) -> Self {
+    pub(crate) fn new(options: WebOptions, gate: Arc<Gate>, limits: ServerLimits) -> Self {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         let state = Arc::new(State::new(options, gate, limits));
         let receiver = Mutex::new(Some(receiver));
@@ -172,13 +172,13 @@ impl Web {
     }
 
     /// Is the hub of a mesh, too.
-    pub(crate) fn hub(&self, hub: Arc<Hub>) {
+    pub(crate) fn set_hub(&self, hub: Arc<Hub>) {
         // There is one for the server's life.
         let _ = self.state.mesh.set(hub);
     }
 
     /// Names a server outside, to which the page measures too.
-    pub(crate) fn outer(&self, outer: Outer) {
+    pub(crate) fn set_outer_server(&self, outer: Outer) {
         // There is one for the server's life.
         let _ = self.state.outer.set(outer);
     }
@@ -190,13 +190,13 @@ impl Web {
     }
 
     /// Hands figures on until the server ends.
-    pub(crate) fn export(&self, receiver: Receiver) {
-        export::begin(&self.state, receiver);
+    pub(crate) fn export(&self, receiver: ExportReceiver) {
+        export::start_export(&self.state, receiver);
     }
 
     /// Answers WebTransport at this UDP address, too; the port that it got.
     pub(crate) fn datagrams(&self, address: SocketAddr) -> Result<u16, Failure> {
-        let port = Port::bind(address)?;
+        let port = QuicPort::bind(address)?;
         let number = port.number();
         // There is one for the server's life.
         let _ = self.state.datagrams.set(port);
@@ -211,27 +211,27 @@ impl Web {
     }
 
     /// Tells what the server has opened.
-    pub(crate) fn tell(&self, about: About) {
-        self.state.tell(about);
+    pub(crate) fn set_server_facts(&self, about: ServerFacts) {
+        self.state.set_server_facts(about);
     }
 
     /// Reads the head of a connection of load and hands it to its run.
-    pub(crate) fn load(&self, stream: TcpStream, peer: SocketAddr) -> Result<(), Failure> {
+    pub(crate) fn accept_load(&self, stream: TcpStream, peer: SocketAddr) -> Result<(), Failure> {
         http_load::arrive(stream, peer, &self.state.registry, self.state.limits.hello)
     }
 
     /// Serves a client of another speed test; what else it asks for goes where it belongs.
-    pub(crate) fn visit(
+    pub(crate) fn serve_visit(
         &self,
         stream: TcpStream,
         peer: SocketAddr,
-        place: &Slot<'_>,
+        place: &ConnectionSlot<'_>,
         stop: &Stop,
     ) -> Result<Option<LogText>, Failure> {
         let State { gate, options, .. } = &*self.state;
         let own = gate.by_address_of(Program::Http, peer.ip());
-        let Allowance { rate_bps, bytes, streams, .. } =
-            gate.guard().allowance(&Client::of(Program::Http, peer.ip()));
+        let ClientAllowance { rate_bps, bytes, streams, .. } =
+            gate.policy_guard().allowance(&PolicyClient::without_token(Program::Http, peer.ip()));
         let serving = VisitServing {
             admission: &Knowing { admission: &own, place },
             caps: VisitCaps { rate_bps, bytes, streams },
@@ -240,18 +240,18 @@ impl Web {
             tool: &options.tool,
             stop,
         };
-        let visited = http_load::visit(stream, peer, serving)?;
+        let visited = http_load::serve_visitor(stream, peer, serving)?;
         if let Some(stream) = visited.other {
-            match sniff(&stream, self.state.limits.hello) {
-                Spoken::Load => self.load(stream, peer)?,
-                _ => self.take(stream, peer)?,
+            match detect_protocol(&stream, self.state.limits.hello) {
+                Spoken::Load => self.accept_load(stream, peer)?,
+                _ => self.take_plain(stream, peer)?,
             }
         }
-        Ok(visited.end.map(|end| keep(&self.state, end, peer)))
+        Ok(visited.end.map(|end| store_visit(&self.state, end, peer)))
     }
 
     /// Hands a connection to the runtime.
-    pub(crate) fn take(&self, stream: TcpStream, peer: SocketAddr) -> Result<(), Failure> {
+    pub(crate) fn take_plain(&self, stream: TcpStream, peer: SocketAddr) -> Result<(), Failure> {
         self.hand_over((stream, peer, None))
     }
 
@@ -290,19 +290,22 @@ impl Web {
             Ok(runtime) => runtime,
             Err(error) => return tracing::warn!("no HTTP: {error}"),
         };
-        let service = connection::Service::new(Arc::clone(&self.state));
+        let service = connection::HttpService::new(Arc::clone(&self.state));
         runtime.block_on(async {
             let mut look = tokio::time::interval(LOOK);
             loop {
                 tokio::select! {
-                    Some(caller) = receiver.recv() => dispatch::serve(&service, caller),
+                    Some(caller) = receiver.recv() => dispatch::serve_connection(&service, caller),
                     _ = look.tick() => {}
                 }
-                if stop.asked() {
-                    self.state.ends.ask();
+                if stop.is_requested() {
+                    self.state.ends.request_stop();
                     self.state.runs.end_all();
                 }
-                if stop.asked() && self.state.runs.all_over() && self.state.studies.all_over() {
+                if stop.is_requested()
+                    && self.state.runs.all_over()
+                    && self.state.studies.all_over()
+                {
                     break;
                 }
             }

@@ -29,12 +29,12 @@ impl Acme {
 
     /// # Errors
     /// Never: there is none.
-    pub const fn tls(&self) -> Result<Tls, Failure> {
+    pub const fn load_tls(&self) -> Result<Tls, Failure> {
         match *self {}
     }
 
     /// Keeps the certificate valid.
-    pub const fn keep(&self, _: &Tls, _: &Stop) {
+    pub const fn renew_until_stop(&self, _: &Tls, _: &Stop) {
         match *self {}
     }
 }

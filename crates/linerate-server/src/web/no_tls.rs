@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use linerate_core::record::{BuildPart, Failure};
 
-use super::connection::Service;
-use super::places::Place;
+use super::connection::HttpService;
+use super::places::HttpConnectionSlot;
 
 /// A certificate and its key: there is none.
 #[derive(Debug)]
@@ -35,10 +35,10 @@ impl Tls {
     }
 }
 
-pub(super) fn serve(
-    _: &Service,
+pub(super) fn serve_tls(
+    _: &HttpService,
     (_, _, tls): (TcpStream, SocketAddr, Arc<ServerConfig>),
-    _: Place,
+    _: HttpConnectionSlot,
 ) {
     match *tls {}
 }

@@ -11,20 +11,20 @@ pub(super) type Row = (Labels, f64);
 
 /// A document in the making: family after family.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct OpenMetrics(pub(crate) Vec<Family>);
+pub(crate) struct OpenMetrics(pub(crate) Vec<MetricFamily>);
 
 /// Samples of one name.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Family {
+pub(crate) struct MetricFamily {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: MetricFamilyKind,
     pub(crate) help: String,
-    pub(crate) samples: Vec<Sample>,
+    pub(crate) samples: Vec<MetricSample>,
 }
 
 /// What samples of a family are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MetricFamilyKind {
     Gauge,
     Counter,
     Histogram,
@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 
 /// One sample.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Sample {
+pub(crate) struct MetricSample {
     /// Behind the family's name.
     pub(crate) suffix: &'static str,
     pub(crate) labels: Labels,
@@ -64,33 +64,44 @@ pub(super) struct Histogram {
 impl OpenMetrics {
     /// A family of values that go up and down.
     pub(super) fn gauge(&mut self, name: &str, help: &str, rows: &[Row]) {
-        self.family(name, Kind::Gauge, help, rows.iter().map(|row| plain("", row)).collect());
+        self.family(
+            name,
+            MetricFamilyKind::Gauge,
+            help,
+            rows.iter().map(|row| plain_sample("", row)).collect(),
+        );
     }
 
     /// A family of counts that only grow; its samples have `_total` behind the name.
     pub(super) fn counter(&mut self, name: &str, help: &str, rows: &[Row]) {
-        let samples = rows.iter().map(|row| plain("_total", row)).collect();
-        self.family(name, Kind::Counter, help, samples);
+        let samples = rows.iter().map(|row| plain_sample("_total", row)).collect();
+        self.family(name, MetricFamilyKind::Counter, help, samples);
     }
 
     /// A family of histograms.
     pub(super) fn histogram(&mut self, name: &str, help: &str, rows: &[Histogram]) {
         let samples = rows.iter().flat_map(Histogram::samples).collect();
-        self.family(name, Kind::Histogram, help, samples);
+        self.family(name, MetricFamilyKind::Histogram, help, samples);
     }
 
-    fn family(&mut self, name: &str, kind: Kind, help: &str, samples: Vec<Sample>) {
+    fn family(
+        &mut self,
+        name: &str,
+        kind: MetricFamilyKind,
+        help: &str,
+        samples: Vec<MetricSample>,
+    ) {
         let (name, help) = (name.to_owned(), help.to_owned());
-        self.0.push(Family { name, kind, help, samples });
+        self.0.push(MetricFamily { name, kind, help, samples });
     }
 
     /// The whole as text.
-    pub(super) fn end(&self) -> String {
+    pub(super) fn render_text(&self) -> String {
         let mut text = String::new();
-        for Family { name, kind, help, samples } in &self.0 {
-            let kind = kind.word();
+        for MetricFamily { name, kind, help, samples } in &self.0 {
+            let kind = kind.type_keyword();
             let _ = write!(text, "# TYPE {name} {kind}\n# HELP {name} {help}\n");
-            for Sample { suffix, labels, value, exemplar } in samples {
+            for MetricSample { suffix, labels, value, exemplar } in samples {
                 let _ = write!(text, "{name}{suffix}{} {value}", braces(labels, true));
                 if let Some(Exemplar { labels, value, at_s }) = exemplar {
                     let _ = write!(text, " # {} {value} {at_s}", braces(labels, false));
@@ -103,8 +114,8 @@ impl OpenMetrics {
     }
 }
 
-impl Kind {
-    const fn word(self) -> &'static str {
+impl MetricFamilyKind {
+    const fn type_keyword(self) -> &'static str {
         match self {
             Self::Gauge => "gauge",
             Self::Counter => "counter",
@@ -113,14 +124,14 @@ impl Kind {
     }
 }
 
-fn plain(suffix: &'static str, (labels, value): &Row) -> Sample {
-    Sample { suffix, labels: labels.clone(), value: *value, exemplar: None }
+fn plain_sample(suffix: &'static str, (labels, value): &Row) -> MetricSample {
+    MetricSample { suffix, labels: labels.clone(), value: *value, exemplar: None }
 }
 
 impl Histogram {
-    fn samples(&self) -> Vec<Sample> {
+    fn samples(&self) -> Vec<MetricSample> {
         let whole = (f64::INFINITY, self.count);
-        let mut samples: Vec<Sample> = Vec::new();
+        let mut samples: Vec<MetricSample> = Vec::new();
         let mut exemplar = self.exemplar.clone();
         for (bound, count) in self.at_most.iter().copied().chain([whole]) {
             let le = if bound.is_finite() { format!("{bound:?}") } else { "+Inf".to_owned() };
@@ -129,11 +140,11 @@ impl Histogram {
             // A bucket without a value has none to show.
             let before = samples.last().map_or(0.0, |sample| sample.value);
             let value = count as f64;
-            let shown = exemplar.take_if(|it| it.value <= bound && value > before);
-            samples.push(Sample { suffix: "_bucket", labels, value, exemplar: shown });
+            let shown = exemplar.take_if(|exemplar| exemplar.value <= bound && value > before);
+            samples.push(MetricSample { suffix: "_bucket", labels, value, exemplar: shown });
         }
-        samples.push(plain("_count", &(self.labels.clone(), self.count as f64)));
-        samples.push(plain("_sum", &(self.labels.clone(), self.sum)));
+        samples.push(plain_sample("_count", &(self.labels.clone(), self.count as f64)));
+        samples.push(plain_sample("_sum", &(self.labels.clone(), self.sum)));
         samples
     }
 }
@@ -165,8 +176,10 @@ pub(super) fn read(text: &str) -> std::collections::BTreeMap<String, Vec<(String
     use std::collections::{BTreeMap, BTreeSet};
     let body = text.strip_suffix("# EOF\n").expect("it ends with # EOF");
     let is_name = |name: &str| {
-        let first = name.bytes().next().is_some_and(|it| it.is_ascii_alphabetic() || it == b'_');
-        first && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_' || it == b':')
+        let first =
+            name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+        first
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b':')
     };
     let mut families: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
     let (mut family, mut kind, mut seen) = (String::new(), String::new(), BTreeSet::new());
@@ -225,10 +238,10 @@ pub(super) fn read(text: &str) -> std::collections::BTreeMap<String, Vec<(String
         let number: f64 = value.parse().expect("a number");
         assert!(number.is_finite() && !value.contains(['N', 'i']), "{line}");
         assert!(kind == "gauge" || number >= 0.0, "{line}");
-        if suffix == "_bucket" && before.0 == head.rsplit_once("le=").map(|it| it.0) {
+        if suffix == "_bucket" && before.0 == head.rsplit_once("le=").map(|label| label.0) {
             assert!(number >= before.1, "buckets add up: {line}");
         }
-        before = (head.rsplit_once("le=").map(|it| it.0), number);
+        before = (head.rsplit_once("le=").map(|label| label.0), number);
         assert!(seen.insert(head.to_owned()), "twice: {line}");
         families.get_mut(&family).expect("begun").push((name.to_owned(), head.to_owned()));
     }
@@ -286,7 +299,7 @@ mod tests {
         text.gauge("a_seconds", "How long.", &[(labels(&[("x", "q\"\\\n"), ("y", "")]), 1.5)]);
         text.counter("b", "How often.", &[(Labels::new(), 3.0)]);
         text.histogram("c", "How spread.", &[spread()]);
-        let text = text.end();
+        let text = text.render_text();
         let buckets = "c_bucket{x=\"y\",le=\"0.001\"} 0\nc_bucket{x=\"y\",le=\"1.0\"} 3 \
                        # {record=\"01\"} 0.5 1795478400.25\nc_bucket{x=\"y\",le=\"+Inf\"} 4\n\
                        c_count{x=\"y\"} 4\nc_sum{x=\"y\"} 7.5\n";

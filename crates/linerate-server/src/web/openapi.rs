@@ -31,11 +31,12 @@ struct Operation {
 
 /// The whole API.
 pub fn document() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|it| it.definitions_path = SCHEMAS.into());
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = SCHEMAS.into());
     let mut types = settings.into_generator();
-    let error = named::<ApiError>(&mut types);
+    let error = named_schema::<ApiError>(&mut types);
     let all = [
-        tests(&mut types),
+        test_operations(&mut types),
         stored(&mut types),
         studied(&mut types),
         meshed(&mut types),
@@ -63,12 +64,12 @@ pub fn document() -> Value {
     })
 }
 
-fn named<T: JsonSchema>(types: &mut SchemaGenerator) -> Value {
+fn named_schema<T: JsonSchema>(types: &mut SchemaGenerator) -> Value {
     types.subschema_for::<T>().to_value()
 }
 
 /// Fields of a query, as parameters.
-fn query<T: JsonSchema>(types: &mut SchemaGenerator) -> Option<Value> {
+fn query_parameters<T: JsonSchema>(types: &mut SchemaGenerator) -> Option<Value> {
     let whole = T::json_schema(types).to_value();
     let required = whole["required"].as_array().cloned().unwrap_or_default();
     let fields = whole["properties"].as_object().cloned().unwrap_or_default();
@@ -117,31 +118,31 @@ fn get(
     Operation { path, method: "get", summary, query: None, body: None, answer }
 }
 
-fn tests(types: &mut SchemaGenerator) -> Vec<Operation> {
+fn test_operations(types: &mut SchemaGenerator) -> Vec<Operation> {
     let run = "/api/v1/runs/{run}";
     vec![
         Operation {
             method: "post",
-            body: Some(named::<runs::Request>(types)),
-            answer: (201, JSON, Some(named::<runs::Begun>(types))),
+            body: Some(named_schema::<runs::BrowserTestRequest>(types)),
+            answer: (201, JSON, Some(named_schema::<runs::BrowserTestBegun>(types))),
             ..get("/api/v1/runs", "begin a test from here to the server", (JSON, None))
         },
         Operation {
             method: "post",
-            body: Some(named::<from_here::Request>(types)),
-            answer: (201, JSON, Some(named::<from_here::Begun>(types))),
+            body: Some(named_schema::<from_here::MeasureRequest>(types)),
+            answer: (201, JSON, Some(named_schema::<from_here::Begun>(types))),
             ..get("/api/v1/measure", "begin a measurement from the server", (JSON, None))
         },
         Operation {
             method: "delete",
-            query: query::<runs::Shown>(types),
+            query: query_parameters::<runs::Shown>(types),
             ..get(run, "end a run before its time", (JSON, None))
         },
         get("/api/v1/runs/{run}/events", "what happens, live", ("text/event-stream", None)),
         Operation {
             method: "post",
-            query: query::<runs::Shown>(types),
-            body: Some(named::<Delays>(types)),
+            query: query_parameters::<runs::Shown>(types),
+            body: Some(named_schema::<Delays>(types)),
             ..get("/api/v1/runs/{run}/delays", "round trips that the browser saw", (JSON, None))
         },
         get("/api/v1/echo", "a WebSocket that sends messages back", (JSON, None)),
@@ -154,12 +155,12 @@ fn tests(types: &mut SchemaGenerator) -> Vec<Operation> {
 
 fn stored(types: &mut SchemaGenerator) -> Vec<Operation> {
     let record = json!({ "$ref": "record.schema.json" });
-    let list = named::<results::List>(types);
-    let words = named::<words::Words>(types);
+    let list = named_schema::<results::ResultsPage>(types);
+    let words = named_schema::<words::Words>(types);
     let one = "/api/v1/results/{result}";
     vec![
         Operation {
-            query: query::<results::Asked>(types),
+            query: query_parameters::<results::ResultsQuery>(types),
             ..get("/api/v1/results", "stored results, newest first", (JSON, Some(list)))
         },
         get(one, "a stored record; with .csv behind its values", (JSON, Some(record))),
@@ -172,21 +173,25 @@ fn stored(types: &mut SchemaGenerator) -> Vec<Operation> {
         get("/api/v1/results/{result}/report", "it as a page of one file", ("text/html", None)),
         get("/api/v1/results/{result}/figures", "its drawings as SVG", (JSON, None)),
         Operation {
-            query: query::<series::Asked>(types),
+            query: query_parameters::<series::SeriesQuery>(types),
             ..get("/api/v1/series", "what schedules follow", (JSON, None))
         },
     ]
 }
 
 fn studied(types: &mut SchemaGenerator) -> Vec<Operation> {
-    let (list, run) = (named::<studies::List>(types), named::<studies::RunLine>(types));
-    let (tables, table) = (named::<published::Tables>(types), named::<published::Table>(types));
+    let (list, run) =
+        (named_schema::<studies::StudyList>(types), named_schema::<studies::RunLine>(types));
+    let (tables, table) = (
+        named_schema::<published::Tables>(types),
+        named_schema::<published::PublishedTableJson>(types),
+    );
     let (all, one) = ("/api/v1/studies", "/api/v1/studies/{run}");
     vec![
         get(all, "studies that ship, and their runs", (JSON, Some(list))),
         Operation {
             method: "post",
-            body: Some(named::<studies::Request>(types)),
+            body: Some(named_schema::<studies::StudyRequest>(types)),
             answer: (201, JSON, Some(run.clone())),
             ..get(all, "begin a run of a study, or go on with one", (JSON, None))
         },
@@ -199,16 +204,19 @@ fn studied(types: &mut SchemaGenerator) -> Vec<Operation> {
 }
 
 fn meshed(types: &mut SchemaGenerator) -> Vec<Operation> {
-    let matrix = named::<mesh::Matrix>(types);
-    let plan = named::<mesh::SignedPlan>(types);
+    let matrix = named_schema::<mesh::Matrix>(types);
+    let plan = named_schema::<mesh::SignedPlan>(types);
     let post = |path, summary, body, answer| Operation {
         method: "post",
         body: Some(body),
         ..get(path, summary, (JSON, Some(answer)))
     };
-    let (enrol, enrolled) = (named::<mesh::Enrol>(types), named::<mesh::Enrolled>(types));
-    let (beat, beaten) = (named::<mesh::Beat>(types), named::<mesh::BeatAnswer>(types));
-    let (results, taken) = (named::<mesh::RunResults>(types), named::<mesh::Stored>(types));
+    let (enrol, enrolled) =
+        (named_schema::<mesh::Enrol>(types), named_schema::<mesh::Enrolled>(types));
+    let (beat, beaten) =
+        (named_schema::<mesh::Beat>(types), named_schema::<mesh::BeatAnswer>(types));
+    let (results, taken) =
+        (named_schema::<mesh::RunResults>(types), named_schema::<mesh::Stored>(types));
     vec![
         get("/api/v1/mesh", "how the mesh stands", (JSON, Some(matrix))),
         get("/api/v1/mesh/plan", "the signed plan, for an agent", (JSON, Some(plan))),
@@ -219,13 +227,13 @@ fn meshed(types: &mut SchemaGenerator) -> Vec<Operation> {
 }
 
 fn others(types: &mut SchemaGenerator) -> Vec<Operation> {
-    let info = named::<ServerInfo>(types);
+    let info = named_schema::<ServerInfo>(types);
     vec![
         get("/api/v1/server", "what this server is, allows and does", (JSON, Some(info))),
         get("/api/v1/openapi.json", "this document", (JSON, None)),
         get("/metrics", "what is stored and runs; starts nothing", (OPEN_METRICS, None)),
         Operation {
-            query: query::<probe::Asked>(types),
+            query: query_parameters::<probe::ProbeQuery>(types),
             ..get("/probe", "a light test to an allowed target", (OPEN_METRICS, None))
         },
         get("/.well-known/nq", "where networkQuality tests, over TLS", (JSON, None)),
@@ -274,7 +282,7 @@ mod tests {
         let text = document.to_string();
         for rest in text.split("\"$ref\":\"").skip(1) {
             let to = rest.split('"').next().expect("an end");
-            let there = to.strip_prefix('#').map(|it| document.pointer(it).is_some());
+            let there = to.strip_prefix('#').map(|reference| document.pointer(reference).is_some());
             assert!(there.unwrap_or(to == "record.schema.json"), "{to}");
         }
     }

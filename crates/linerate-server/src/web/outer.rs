@@ -38,7 +38,7 @@ impl Outer {
     }
 
     /// `HOST:PORT`.
-    pub fn host(&self) -> &str {
+    pub fn host_port(&self) -> &str {
         &self.host
     }
 }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_server_outside_is_a_host_and_a_port() {
-        let of = |text: &str| Outer::parse(text).map(|it| it.host);
+        let of = |text: &str| Outer::parse(text).map(|outer| outer.host);
         assert_eq!(of("Out.example"), Ok("out.example:5210".to_owned()));
         assert_eq!(of("http://192.0.2.1:80/"), Ok("192.0.2.1:80".to_owned()));
         for (wrong, word) in [

@@ -39,15 +39,17 @@ struct File {
     packed: Vec<u8>,
 }
 
-fn files() -> &'static HashMap<&'static str, File> {
+fn page_files() -> &'static HashMap<&'static str, File> {
     static FILES: OnceLock<HashMap<&'static str, File>> = OnceLock::new();
     FILES.get_or_init(|| {
         let fallback = [(INDEX, FALLBACK.as_bytes())];
         let has_index = files::FILES.iter().any(|(path, _)| *path == INDEX);
         let fallback = fallback.into_iter().filter(|_| !has_index);
         let all = files::FILES.iter().copied().chain(fallback);
-        all.map(|(path, plain)| (path, File { kind: kind(path), plain, packed: packed(plain) }))
-            .collect()
+        all.map(|(path, plain)| {
+            (path, File { kind: media_type(path), plain, packed: packed(plain) })
+        })
+        .collect()
     })
 }
 
@@ -58,7 +60,7 @@ fn packed(plain: &[u8]) -> Vec<u8> {
 }
 
 /// The media type by the end of a name (IANA).
-fn kind(path: &str) -> &'static str {
+fn media_type(path: &str) -> &'static str {
     match path.rsplit('.').next().unwrap_or_default() {
         "html" => "text/html; charset=utf-8",
         "js" => "text/javascript; charset=utf-8",
@@ -74,14 +76,14 @@ fn kind(path: &str) -> &'static str {
 }
 
 /// A file of the page; a path without a dot is one of the page's own places.
-pub(crate) async fn page(
+pub(crate) async fn get_page(
     Shared(state): Shared<Arc<State>>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
     let path = uri.path();
     let place = !path.rsplit('/').next().unwrap_or_default().contains('.');
-    let file = files().get(if place { INDEX } else { path });
+    let file = page_files().get(if place { INDEX } else { path });
     let Some(file) = file.filter(|_| !path.starts_with("/api/")) else {
         return ApiError::not_found(format!("{path}: there is no such path")).into_response();
     };
@@ -100,7 +102,7 @@ pub(crate) async fn page(
         fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     }
     if let Some(outer) = state.outer.get()
-        && let Ok(policy) = HeaderValue::from_str(&with_server(outer.host()))
+        && let Ok(policy) = HeaderValue::from_str(&with_server(outer.host_port()))
     {
         // Workers have a policy of their own; the others are the page's.
         fields.entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);

@@ -32,7 +32,7 @@ const MAY_USE: [(HeaderName, &str); 3] = [
 ];
 
 /// Lets a request through, or refuses it in words.
-pub(crate) async fn check(
+pub(crate) async fn check_origin(
     Shared(state): Shared<Arc<State>>,
     request: Request<Body>,
     next: Next,
@@ -41,10 +41,10 @@ pub(crate) async fn check(
     let over_tls = request.extensions().get::<OverTls>().is_some_and(|over_tls| over_tls.0);
     let hosts = state.hosts.get().map_or(&[][..], Vec::as_slice);
     let is_proven = over_tls || path.starts_with(AGENTS);
-    if let Some(error) = host::check(request.headers(), hosts).err().filter(|_| !is_proven) {
+    if let Some(error) = host::check_host(request.headers(), hosts).err().filter(|_| !is_proven) {
         return error.into_response();
     }
-    let Some(origin) = guest(path, request.headers()).cloned() else {
+    let Some(origin) = guest_origin(path, request.headers()).cloned() else {
         return match same_origin(method, request.headers()) {
             Ok(()) => next.run(request).await,
             Err(error) => error.into_response(),
@@ -69,7 +69,7 @@ pub(crate) async fn check(
 }
 
 /// The origin of a page of another site that asks for what belongs to tests.
-fn guest<'a>(path: &str, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
+fn guest_origin<'a>(path: &str, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
     let of_runs =
         path.strip_prefix(RUNS).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let for_guests = of_runs || path == SERVER || path == ECHO;
@@ -78,15 +78,15 @@ fn guest<'a>(path: &str, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
 
 /// True for an origin among these (`https://example.org`), or where they have `any`.
 fn is_named(origin: &HeaderValue, origins: &[String]) -> bool {
-    let origin = text(origin);
+    let origin = lowercase_text(origin);
     origins.iter().any(|known| known == "any" || known.eq_ignore_ascii_case(&origin))
 }
 
 /// Refusal of a page whose origin is not allowed. Its first request gets one that the page may
 /// read.
 fn refusal(method: &Method, path: &str, headers: &HeaderMap) -> Option<ApiError> {
-    let origin = headers.get(header::ORIGIN).map(text).unwrap_or_default();
-    let host = headers.get(header::HOST).map(text).unwrap_or_default();
+    let origin = headers.get(header::ORIGIN).map(lowercase_text).unwrap_or_default();
+    let host = headers.get(header::HOST).map(lowercase_text).unwrap_or_default();
     if *method != Method::GET || path != SERVER {
         return same_origin(method, headers).err();
     }
@@ -116,21 +116,21 @@ fn same_origin(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     if is_own(origin, headers) {
         return Ok(());
     }
-    let host = headers.get(header::HOST).map(text).unwrap_or_default();
-    let origin = text(origin);
+    let host = headers.get(header::HOST).map(lowercase_text).unwrap_or_default();
+    let origin = lowercase_text(origin);
     let say = format!("a page of {origin} may not ask this of {host}: open this server's own page");
     Err(ApiError::forbidden(say))
 }
 
 /// True for a page whose origin is the requested host.
 fn is_own(origin: &HeaderValue, headers: &HeaderMap) -> bool {
-    let host = headers.get(header::HOST).map(text).unwrap_or_default();
-    text(origin).split_once("://").is_some_and(|(scheme, authority)| {
+    let host = headers.get(header::HOST).map(lowercase_text).unwrap_or_default();
+    lowercase_text(origin).split_once("://").is_some_and(|(scheme, authority)| {
         matches!(scheme, "http" | "https") && !host.is_empty() && authority == host
     })
 }
 
-fn text(value: &HeaderValue) -> String {
+fn lowercase_text(value: &HeaderValue) -> String {
     value.to_str().unwrap_or_default().to_ascii_lowercase()
 }
 
@@ -166,19 +166,22 @@ mod tests {
     fn a_page_of_another_site_is_a_guest_of_tests_alone() {
         let other = headers(Some("http://lan.example:5210"));
         for path in [SERVER, RUNS, ECHO, "/api/v1/runs/1/events"] {
-            assert!(guest(path, &other).is_some(), "{path}");
+            assert!(guest_origin(path, &other).is_some(), "{path}");
         }
         for path in ["/", "/api/v1/measure", "/api/v1/results", "/api/v1/runsome", "/metrics"] {
-            assert!(guest(path, &other).is_none(), "{path}");
+            assert!(guest_origin(path, &other).is_none(), "{path}");
         }
-        assert!(guest(RUNS, &headers(None)).is_none(), "no page");
-        assert!(guest(RUNS, &headers(Some("http://192.0.2.1:5210"))).is_none(), "its own page");
+        assert!(guest_origin(RUNS, &headers(None)).is_none(), "no page");
+        assert!(
+            guest_origin(RUNS, &headers(Some("http://192.0.2.1:5210"))).is_none(),
+            "its own page"
+        );
     }
 
     #[test]
     fn an_origin_is_named_whole_or_by_any() {
         let named = |origin: &'static str, origins: &[&str]| {
-            let origins: Vec<String> = origins.iter().map(|it| (*it).to_owned()).collect();
+            let origins: Vec<String> = origins.iter().map(|origin| (*origin).to_owned()).collect();
             is_named(&HeaderValue::from_static(origin), &origins)
         };
         assert!(named("http://lan.example:5210", &["http://lan.example:5210"]));

@@ -17,25 +17,25 @@ const IN_USE: Duration = Duration::from_secs(1);
 
 /// Open connections of HTTP.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct HttpConnectionTable {
     limit: usize,
     /// Of one network.
     share: usize,
     /// A connection that is silent for less is in use: its own network cannot push it out.
     in_use: Duration,
-    inner: Mutex<Inner>,
+    inner: Mutex<HttpTableInner>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct HttpTableInner {
     serial: u64,
     /// With those that were sent away and are still ending.
     open: usize,
-    connections: BTreeMap<u64, Connection>,
+    connections: BTreeMap<u64, HttpConnection>,
 }
 
 #[derive(Debug)]
-struct Connection {
+struct HttpConnection {
     network: Network,
     /// A second handle, by which it is sent away.
     handle: TcpStream,
@@ -56,15 +56,17 @@ impl Network {
 
 /// A connection's place, as long as anybody holds it.
 #[derive(Clone, Debug)]
-pub(crate) struct Place(#[expect(dead_code, reason = "kept until it drops")] Arc<Taken>);
+pub(crate) struct HttpConnectionSlot(
+    #[expect(dead_code, reason = "kept until it drops")] Arc<HttpSlotGuard>,
+);
 
 #[derive(Debug)]
-struct Taken {
-    places: Arc<Places>,
+struct HttpSlotGuard {
+    places: Arc<HttpConnectionTable>,
     serial: u64,
 }
 
-impl Places {
+impl HttpConnectionTable {
     /// Places for `limit` connections, three quarters of them at most for one network: a test over
     /// TLS and an office behind one address fit.
     pub(crate) fn new(limit: usize) -> Self {
@@ -74,16 +76,20 @@ impl Places {
 
     /// A place for a connection; where there is none the most silent of the fullest network goes.
     /// `None` where all of those are in use, or too many are still ending.
-    pub(crate) fn enter(places: &Arc<Self>, stream: &TcpStream, client: IpAddr) -> Option<Place> {
+    pub(crate) fn take_slot(
+        places: &Arc<Self>,
+        stream: &TcpStream,
+        client: IpAddr,
+    ) -> Option<HttpConnectionSlot> {
         let network = Network::of_client(client);
         let handle = stream.try_clone().ok()?;
         let mut inner = places.lock();
-        if inner.count(network) >= places.share {
+        if inner.network_count(network) >= places.share {
             inner.send_away(network, places.in_use)?;
         } else if inner.connections.len() >= places.limit {
             let fullest = inner.fullest()?;
             // One with no more than the newcomer's would have, and in use, owes it nothing.
-            let has_more = inner.count(fullest) > inner.count(network) + 1;
+            let has_more = inner.network_count(fullest) > inner.network_count(network) + 1;
             let least = if has_more { Duration::ZERO } else { places.in_use };
             inner.send_away(fullest, least)?;
         }
@@ -93,18 +99,18 @@ impl Places {
         inner.open += 1;
         inner.serial += 1;
         let serial = inner.serial;
-        inner.connections.insert(serial, Connection { network, handle });
-        Some(Place(Arc::new(Taken { places: Arc::clone(places), serial })))
+        inner.connections.insert(serial, HttpConnection { network, handle });
+        Some(HttpConnectionSlot(Arc::new(HttpSlotGuard { places: Arc::clone(places), serial })))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, HttpTableInner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
-    fn count(&self, network: Network) -> usize {
-        self.connections.values().filter(|it| it.network == network).count()
+impl HttpTableInner {
+    fn network_count(&self, network: Network) -> usize {
+        self.connections.values().filter(|connection| connection.network == network).count()
     }
 
     /// The network with the most connections.
@@ -130,12 +136,12 @@ impl Inner {
         }
         let oldest = self.connections.remove(&(u64::MAX - inverse))?;
         // Its task reads an error or the end, and drops the place.
-        tcp::abort(&oldest.handle);
+        tcp::abort_connection(&oldest.handle);
         Some(())
     }
 }
 
-impl Drop for Taken {
+impl Drop for HttpSlotGuard {
     fn drop(&mut self) {
         let mut inner = self.places.lock();
         inner.open -= 1;
@@ -160,13 +166,13 @@ mod tests {
         (0..count).map(pair).collect()
     }
 
-    fn ip(text: &str) -> IpAddr {
+    fn parse_ip(text: &str) -> IpAddr {
         text.parse().expect("an address")
     }
 
     #[test]
     fn all_addresses_of_an_ipv6_client_are_one_network() {
-        let network = |text| Network::of_client(ip(text));
+        let network = |text| Network::of_client(parse_ip(text));
         assert_eq!(network("2001:db8::1"), network("2001:db8::ffff:0:0:9"));
         assert_ne!(network("2001:db8::1"), network("2001:db8:0:1::1"));
         assert_eq!(network("::ffff:192.0.2.1"), network("192.0.2.1"));
@@ -174,13 +180,16 @@ mod tests {
     }
 
     /// Places where a connection is in use for so long after it said something.
-    fn places(limit: usize, in_use_s: u64) -> Arc<Places> {
-        Arc::new(Places { in_use: Duration::from_secs(in_use_s), ..Places::new(limit) })
+    fn places(limit: usize, in_use_s: u64) -> Arc<HttpConnectionTable> {
+        Arc::new(HttpConnectionTable {
+            in_use: Duration::from_secs(in_use_s),
+            ..HttpConnectionTable::new(limit)
+        })
     }
 
     fn is_closed((client, _): &mut (TcpStream, TcpStream)) -> bool {
         client.set_nonblocking(true).expect("ours");
-        let open = client.read(&mut [0]).is_err_and(|it| it.kind() == ErrorKind::WouldBlock);
+        let open = client.read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
         !open
     }
 
@@ -188,7 +197,7 @@ mod tests {
     fn the_fullest_network_makes_room_for_one_that_has_less() {
         let (places, mut pairs) = (places(4, 3600), connections(8));
         let enter = |at: usize, from: &str, pairs: &[(TcpStream, TcpStream)]| {
-            Places::enter(&places, &pairs[at].1, ip(from))
+            HttpConnectionTable::take_slot(&places, &pairs[at].1, parse_ip(from))
         };
         let first = [(0, "192.0.2.1"), (1, "192.0.2.1"), (2, "192.0.2.2"), (3, "192.0.2.3")];
         let mut entered: Vec<_> = first.map(|(at, from)| enter(at, from, &pairs)).into();
@@ -206,8 +215,10 @@ mod tests {
     #[test]
     fn the_oldest_idle_connection_of_a_network_makes_room_for_its_next() {
         let (places, mut pairs) = (places(4, 0), connections(4));
-        let entered: Vec<_> =
-            pairs.iter().map(|it| Places::enter(&places, &it.1, ip("192.0.2.1"))).collect();
+        let entered: Vec<_> = pairs
+            .iter()
+            .map(|pair| HttpConnectionTable::take_slot(&places, &pair.1, parse_ip("192.0.2.1")))
+            .collect();
         assert!(entered.iter().all(Option::is_some), "three of four, and one for the oldest");
         let closed: Vec<bool> = pairs.iter_mut().map(is_closed).collect();
         assert_eq!(closed, [true, false, false, false]);

@@ -21,7 +21,7 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use super::error::{ApiError, Readable};
-use super::from_here::{Kind, Target};
+use super::from_here::{MeasureKind, MeasureTarget};
 use super::request::{Peer, client_of};
 use super::state::State;
 
@@ -38,7 +38,7 @@ const PING_TIMEOUT_NS: u64 = 1_000_000_000;
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ProbeQuery"))]
-pub(crate) struct Asked {
+pub(crate) struct ProbeQuery {
     /// HOST, with `tcp` HOST:PORT.
     target: String,
     #[serde(default)]
@@ -65,16 +65,16 @@ struct Found {
     rtt: Vec<(&'static str, f64)>,
 }
 
-pub(crate) async fn probe(
+pub(crate) async fn get_probe(
     Shared(state): Shared<Arc<State>>,
     Extension(Peer(peer)): Extension<Peer>,
     headers: HeaderMap,
-    Readable(asked): Readable<Asked>,
+    Readable(asked): Readable<ProbeQuery>,
 ) -> Result<Response, ApiError> {
     not_of_another_page(&headers)?;
     let client = client_of(peer, &headers)?;
-    let kind = if asked.module == Module::Icmp { Kind::Ping } else { Kind::Tcp };
-    let target = Target::find_any_port(&asked.target, kind, &state, &client).await?;
+    let kind = if asked.module == Module::Icmp { MeasureKind::Ping } else { MeasureKind::Tcp };
+    let target = MeasureTarget::find_any_port(&asked.target, kind, &state, &client).await?;
     let busy = || {
         let say = "four probes run already; ask again";
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", say)
@@ -83,9 +83,9 @@ pub(crate) async fn probe(
     let begin = monotonic();
     let found = match asked.module {
         Module::Tcp => handshake(&target).await,
-        Module::Icmp => pings(&target, &state).await,
+        Module::Icmp => ping_target(&target, &state).await,
     };
-    let text = text(&found, monotonic().since(begin), target.address().is_ipv6());
+    let text = metrics_text(&found, monotonic().duration_since(begin), target.address().is_ipv6());
     let mut response = text.into_response();
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -99,18 +99,18 @@ fn not_of_another_page(headers: &HeaderMap) -> Result<(), ApiError> {
     own.then_some(()).ok_or_else(|| ApiError::forbidden("a page of another site may not ask this"))
 }
 
-async fn handshake(target: &Target) -> Found {
+async fn handshake(target: &MeasureTarget) -> Found {
     let begin = monotonic();
     let connect = tokio::net::TcpStream::connect((target.address(), target.port()));
     let done = tokio::time::timeout(WITHIN, connect).await;
-    let took = monotonic().since(begin).as_secs_f64();
+    let took = monotonic().duration_since(begin).as_secs_f64();
     match done {
         Ok(Ok(_)) => Found { success: true, loss: None, rtt: vec![("connect", took)] },
         _ => Found::default(),
     }
 }
 
-async fn pings(target: &Target, state: &State) -> Found {
+async fn ping_target(target: &MeasureTarget, state: &State) -> Found {
     let plan = PingPlan {
         host: target.address().to_string(),
         count: Some(PINGS),
@@ -127,11 +127,11 @@ async fn pings(target: &Target, state: &State) -> Found {
         rtt::run(&plan, &mut Context { tool, stop, watch: &mut watch })
     });
     let record = tokio::time::timeout(WITHIN, work).await;
-    ends.ask();
-    record.ok().and_then(Result::ok).map(|record| of(&record)).unwrap_or_default()
+    ends.request_stop();
+    record.ok().and_then(Result::ok).map(|record| probe_result(&record)).unwrap_or_default()
 }
 
-fn of(record: &Record) -> Found {
+fn probe_result(record: &Record) -> Found {
     let value = |metric: MetricId, stat: Stat| {
         let is = |row: &&linerate_core::record::Summary| row.metric == metric && row.stat == stat;
         record.summary.iter().find(is).map(|row| row.value)
@@ -147,7 +147,7 @@ fn of(record: &Record) -> Found {
     }
 }
 
-fn text(found: &Found, took: Duration, ipv6: bool) -> String {
+fn metrics_text(found: &Found, took: Duration, ipv6: bool) -> String {
     let mut text = String::new();
     let mut gauge = |name: &str, help: &str, rows: &[(String, f64)]| {
         let _ = write!(text, "# TYPE {name} gauge\n# HELP {name} {help}\n");
@@ -174,12 +174,12 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_has_no_value() {
-        let silent = text(&Found::default(), Duration::from_millis(1500), false);
+        let silent = metrics_text(&Found::default(), Duration::from_millis(1500), false);
         assert!(silent.contains("probe_success 0\n") && silent.contains("probe_ip_protocol 4\n"));
         assert!(silent.contains("probe_duration_seconds 1.5\n") && silent.ends_with("# EOF\n"));
         assert!(!silent.contains("rtt_seconds{") && !silent.contains("loss_ratio 0"), "{silent}");
         let rtt = vec![("connect", 0.25)];
-        let there = text(&Found { success: true, loss: None, rtt }, WITHIN, true);
+        let there = metrics_text(&Found { success: true, loss: None, rtt }, WITHIN, true);
         assert!(there.contains("linerate_probe_rtt_seconds{stat=\"connect\"} 0.25\n"), "{there}");
     }
 

@@ -18,14 +18,14 @@ use super::json::Json;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "PublishedTables"))]
 pub(crate) struct Tables {
-    tables: Vec<About>,
+    tables: Vec<PublishedAboutJson>,
 }
 
 /// What a table is.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "PublishedAbout"))]
-struct About {
+struct PublishedAboutJson {
     id: &'static str,
     title: &'static str,
     study: &'static str,
@@ -33,7 +33,7 @@ struct About {
     source: &'static str,
 }
 
-impl From<TableAbout> for About {
+impl From<TableAbout> for PublishedAboutJson {
     fn from(about: TableAbout) -> Self {
         let TableAbout { id, title, study, year, source } = about;
         Self { id, title, study, year, source }
@@ -44,16 +44,16 @@ impl From<TableAbout> for About {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "PublishedFigures"))]
-pub(crate) struct Table {
-    about: About,
-    figures: Vec<Figure>,
+pub(crate) struct PublishedTableJson {
+    about: PublishedAboutJson,
+    figures: Vec<PublishedFigureJson>,
 }
 
 /// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "PublishedFigure"))]
-struct Figure {
+struct PublishedFigureJson {
     /// Its number in the table, from 0.
     number: usize,
     /// What it is of.
@@ -72,32 +72,34 @@ const MBIT_BPS: f64 = 1e6;
 const MS_NS: f64 = 1e6;
 
 /// `GET /api/v1/published`.
-pub(crate) async fn list() -> Json<Tables> {
+pub(crate) async fn get_published() -> Json<Tables> {
     let read = TABLES.iter().filter_map(|table| table.read().ok());
     let tables = read.filter(|table| !figures(table).is_empty());
     Json(Tables { tables: tables.map(|table| table.about.into()).collect() })
 }
 
 /// `GET /api/v1/published/TABLE`.
-pub(crate) async fn one(Path(id): Path<String>) -> Result<Json<Table>, ApiError> {
+pub(crate) async fn get_published_table(
+    Path(id): Path<String>,
+) -> Result<Json<PublishedTableJson>, ApiError> {
     let found = TABLES.iter().find(|table| table.about.id == id);
     let none = || ApiError::not_found(format!("{id}: no table of this name comes with linerate"));
     let table = found.and_then(|table| table.read().ok()).ok_or_else(none)?;
     let figures = figures(&table);
-    Ok(Json(Table { about: table.about.into(), figures }))
+    Ok(Json(PublishedTableJson { about: table.about.into(), figures }))
 }
 
-fn figures(table: &PublishedTable) -> Vec<Figure> {
+fn figures(table: &PublishedTable) -> Vec<PublishedFigureJson> {
     let single =
-        |value: Option<f64>, unit: &str| value.map(|it| ((it, it), format!("{it} {unit}")));
+        |value: Option<f64>, unit: &str| value.map(|mbit| ((mbit, mbit), format!("{mbit} {unit}")));
     let goodput = |name: String, mbit: Option<f64>| {
-        single(mbit, "Mbit/s").map(|it| (name, MetricId::Goodput, MBIT_BPS, it))
+        single(mbit, "Mbit/s").map(|figure| (name, MetricId::Goodput, MBIT_BPS, figure))
     };
     let found: Vec<_> = match &table.rows {
         PublishedRows::Ping(rows) => {
             let row = |of: &linerate_core::study::PublishedPing| {
                 let name = format!("{} {}, {} bytes", of.test, of.topology, of.payload_bytes);
-                single(of.rtt_avg_ms, "ms").map(|it| (name, MetricId::Rtt, MS_NS, it))
+                single(of.rtt_avg_ms, "ms").map(|figure| (name, MetricId::Rtt, MS_NS, figure))
             };
             rows.iter().map(row).collect()
         }
@@ -116,30 +118,32 @@ fn figures(table: &PublishedTable) -> Vec<Figure> {
                     "ms" => (MetricId::Rtt, MS_NS),
                     _ => return None,
                 };
-                let note = of.note.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
+                let note = of.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
                 let name = format!("{}{note}", of.item.replace('_', " "));
-                let value = range(of.value.as_ref()?, &of.unit)?;
+                let value = printed_range(of.value.as_ref()?, &of.unit)?;
                 Some((name, metric, unit, value))
             };
             rows.iter().map(row).collect()
         }
         PublishedRows::Milestones(rows) => {
             let row = |of: &linerate_core::study::Milestone| {
-                let name = format!("{} {}, {}", of.year.text(), of.label, of.network);
-                Some((name, MetricId::Goodput, MBIT_BPS, range(&of.rate_mbit_s, "Mbit/s")?))
+                let name = format!("{} {}, {}", of.year.source_text(), of.label, of.network);
+                Some((name, MetricId::Goodput, MBIT_BPS, printed_range(&of.rate_mbit_s, "Mbit/s")?))
             };
             rows.iter().map(row).collect()
         }
         PublishedRows::Routers(_) => Vec::new(),
     };
     let numbered = found.into_iter().enumerate().filter_map(|(number, it)| Some((number, it?)));
-    let figure = |(number, (name, metric, unit, ((low, high), printed))): (usize, Found)| Figure {
-        number,
-        name,
-        metric: metric.key(),
-        low: low * unit,
-        high: high * unit,
-        printed,
+    let figure = |(number, (name, metric, unit, ((low, high), printed))): (usize, Found)| {
+        PublishedFigureJson {
+            number,
+            name,
+            metric: metric.key(),
+            low: low * unit,
+            high: high * unit,
+            printed,
+        }
     };
     numbered.map(figure).collect()
 }
@@ -148,15 +152,15 @@ fn figures(table: &PublishedTable) -> Vec<Figure> {
 type Found = (String, MetricId, f64, ((f64, f64), String));
 
 /// Both ends of what was printed; none of one that is open.
-fn range(of: &Printed, unit: &str) -> Option<((f64, f64), String)> {
-    Some(((of.low()?, of.high()?), format!("{} {unit}", of.text())))
+fn printed_range(of: &Printed, unit: &str) -> Option<((f64, f64), String)> {
+    Some(((of.lower_end()?, of.upper_end()?), format!("{} {unit}", of.source_text())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn named(id: &str) -> Vec<Figure> {
+    fn figures_of_table(id: &str) -> Vec<PublishedFigureJson> {
         let table = TABLES.iter().find(|table| table.about.id == id).expect("it ships");
         figures(&table.read().expect("a sound table"))
     }
@@ -164,19 +168,21 @@ mod tests {
     /// Beside studies/data: row 1 of pren-2000-ttcp.csv is 587 Mbit/s at a window of 16384.
     #[test]
     fn figures_are_in_the_units_of_metrics() {
-        let tcp = named("pren-2000-ttcp");
+        let tcp = figures_of_table("pren-2000-ttcp");
         assert_eq!(tcp.len(), 48);
         assert_eq!(tcp[0].name, "c.1 localhost, MTU 1500, window 16 KiB");
         assert_eq!((tcp[0].metric, tcp[0].low, tcp[0].high), ("goodput_bps", 587e6, 587e6));
-        let ping = named("pren-2000-ping");
+        let ping = figures_of_table("pren-2000-ping");
         let (metric, low) = (ping[0].metric, ping[0].low);
         assert_eq!((metric, low.round()), ("rtt_ns", 11_000.0), "0.011 ms");
-        let items = named("gigasunet-2004");
-        let names: Vec<&str> = items.iter().map(|it| it.name.as_str()).collect();
+        let items = figures_of_table("gigasunet-2004");
+        let names: Vec<&str> = items.iter().map(|figure| figure.name.as_str()).collect();
         assert!(names[0].starts_with("rtt (about 1000 km"), "{names:?}");
         assert!(names.iter().all(|name| !name.contains("window gain")), "{names:?}");
-        let range = named("nap-1995").into_iter().find(|it| it.printed.starts_with("40-41"));
-        assert_eq!(range.map(|it| (it.low, it.high)), Some((40e6, 41e6)));
-        assert!(named("bradner-1990-routers").is_empty());
+        let range = figures_of_table("nap-1995")
+            .into_iter()
+            .find(|figure| figure.printed.starts_with("40-41"));
+        assert_eq!(range.map(|figure| (figure.low, figure.high)), Some((40e6, 41e6)));
+        assert!(figures_of_table("bradner-1990-routers").is_empty());
     }
 }

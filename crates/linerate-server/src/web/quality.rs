@@ -24,7 +24,7 @@ use super::error::ApiError;
 use super::json::Json;
 use super::request::{OverTls, Peer, asked_host};
 use super::state::State;
-use crate::policy_guard::{Allowance, Client};
+use crate::policy_guard::{ClientAllowance, PolicyClient};
 
 const SMALL: &str = "/nq/small";
 const LARGE: &str = "/nq/large";
@@ -39,7 +39,7 @@ pub(crate) async fn config(
     Extension(OverTls(over_tls)): Extension<OverTls>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let host = asked_host(&headers).ok_or_else(|| ApiError::bad("Host is missing"))?;
+    let host = asked_host(&headers).ok_or_else(|| ApiError::bad_request("Host is missing"))?;
     if !over_tls {
         let say = format!("networkQuality needs TLS: https://{host}/.well-known/nq");
         return Err(ApiError::new(StatusCode::CONFLICT, "limit", say));
@@ -62,31 +62,31 @@ fn document(host: &str) -> Value {
 }
 
 /// `GET` of one byte, by which clients time the path.
-pub(crate) async fn small() -> &'static str {
+pub(crate) async fn get_small() -> &'static str {
     "x"
 }
 
 /// `GET` of as much as is taken, within the time of a transfer.
-pub(crate) async fn large(
+pub(crate) async fn get_large(
     Shared(state): Shared<Arc<State>>,
     Extension(Peer(peer)): Extension<Peer>,
     guest: Option<Extension<Arc<Guest>>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let leg = begin(&state, guest, (Direction::Down, DOWN_MOST), (&headers, peer.ip()))?;
+    let leg = begin_leg(&state, guest, (Direction::Down, DOWN_MOST), (&headers, peer.ip()))?;
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"))];
-    Ok((kind, Body::from_stream(futures_util::stream::unfold(leg, piece))).into_response())
+    Ok((kind, Body::from_stream(futures_util::stream::unfold(leg, next_piece))).into_response())
 }
 
 /// The next bytes; none when the time or the budget is over.
-async fn piece(leg: Leg) -> Option<(Result<Bytes, Infallible>, Leg)> {
-    let bytes = leg.draw();
+async fn next_piece(leg: Leg) -> Option<(Result<Bytes, Infallible>, Leg)> {
+    let bytes = leg.take_allowed_bytes();
     if bytes == 0 {
         return None;
     }
-    pause(leg.wait(bytes)).await;
-    leg.count(bytes);
-    Some((Ok(Bytes::from_static(Leg::noise(bytes))), leg))
+    sleep_for(leg.pacing_delay(bytes)).await;
+    leg.count_moved_bytes(bytes);
+    Some((Ok(Bytes::from_static(Leg::incompressible_bytes(bytes))), leg))
 }
 
 /// `POST` of anything: it is dropped.
@@ -97,38 +97,38 @@ pub(crate) async fn upload(
     request: Request,
 ) -> Result<StatusCode, ApiError> {
     let asked = (request.headers(), peer.ip());
-    let leg = begin(&state, guest, (Direction::Up, UP_MOST), asked)?;
-    let left = leg.until().since(monotonic());
+    let leg = begin_leg(&state, guest, (Direction::Up, UP_MOST), asked)?;
+    let left = leg.transfer_deadline().duration_since(monotonic());
     let body = request.into_body().into_data_stream();
     // Over before the body is: the answer says so, and the rest is not read.
-    let _ = tokio::time::timeout(left, take(body, &leg)).await;
+    let _ = tokio::time::timeout(left, consume_body(body, &leg)).await;
     Ok(StatusCode::OK)
 }
 
-async fn take(mut body: BodyDataStream, leg: &Leg) {
+async fn consume_body(mut body: BodyDataStream, leg: &Leg) {
     while let Some(Ok(bytes)) = body.next().await {
         let mut left = bytes.len();
         while left > 0 {
-            let drawn = leg.draw();
+            let drawn = leg.take_allowed_bytes();
             if drawn == 0 {
                 return;
             }
             let count = drawn.min(left);
             leg.give_back(drawn - count);
-            pause(leg.wait(count)).await;
-            leg.count(count);
+            sleep_for(leg.pacing_delay(count)).await;
+            leg.count_moved_bytes(count);
             left -= count;
         }
     }
 }
 
-async fn pause(span: Duration) {
+async fn sleep_for(span: Duration) {
     if !span.is_zero() {
         tokio::time::sleep(span).await;
     }
 }
 
-fn begin(
+fn begin_leg(
     state: &State,
     guest: Option<Extension<Arc<Guest>>>,
     (direction, most): (Direction, Duration),
@@ -140,10 +140,11 @@ fn begin(
         return Err(ApiError::forbidden("a page of another site may not load this host"));
     }
     let Some(Extension(guest)) = guest else {
-        return Err(ApiError::bad("this test goes over HTTP/2 and TLS 1.3"));
+        return Err(ApiError::bad_request("this test goes over HTTP/2 and TLS 1.3"));
     };
-    let allowance = state.gate.guard().allowance(&Client::of(Program::Http, client));
-    let Allowance { rate_bps, bytes, streams, .. } = allowance;
+    let allowance =
+        state.gate.policy_guard().allowance(&PolicyClient::without_token(Program::Http, client));
+    let ClientAllowance { rate_bps, bytes, streams, .. } = allowance;
     let own = state.gate.by_address_of(Program::Http, client);
     let serving = VisitServing {
         admission: &own,
@@ -153,8 +154,8 @@ fn begin(
         tool: &state.options.tool,
         stop: &state.ends,
     };
-    let agent = headers.get(header::USER_AGENT).and_then(|it| it.to_str().ok());
-    guest.begin(direction, most, agent, &serving).map_err(refused)
+    let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+    guest.begin_transfer(direction, most, agent, &serving).map_err(refused)
 }
 
 fn refused(refuse: Refuse) -> ApiError {

@@ -40,7 +40,7 @@ const TIME: &str = "0000-00-00T00:00:00.000Z";
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ResultsQuery"))]
-pub(crate) struct Asked {
+pub(crate) struct ResultsQuery {
     kind: Option<String>,
     peer: Option<String>,
     name: Option<String>,
@@ -59,16 +59,20 @@ pub(crate) struct Asked {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Results"))]
-pub(crate) struct List {
+pub(crate) struct ResultsPage {
     results: Vec<ResultRow>,
     /// What `before` is for the next page.
     next: Option<String>,
 }
 
 /// Whether a client may have a list: as the policy says; without one, those of private networks.
-pub(crate) fn near(Peer(peer): Peer, state: &State, headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn check_list_allowed(
+    Peer(peer): Peer,
+    state: &State,
+    headers: &HeaderMap,
+) -> Result<(), ApiError> {
     let client = client_of(peer, headers)?;
-    if let Some(allowed) = state.gate.guard().allows(Act::Results, &client) {
+    if let Some(allowed) = state.gate.policy_guard().allows(Act::Results, &client) {
         return allowed.map_err(ApiError::forbidden);
     }
     let say = "lists of results are for clients of private networks; a single one is found by its \
@@ -77,19 +81,20 @@ pub(crate) fn near(Peer(peer): Peer, state: &State, headers: &HeaderMap) -> Resu
 }
 
 /// `GET /api/v1/results`.
-pub(crate) async fn list(
+pub(crate) async fn get_results(
     Shared(state): Shared<Arc<State>>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-    Readable(asked): Readable<Asked>,
-) -> Result<Json<List>, ApiError> {
+    Readable(asked): Readable<ResultsQuery>,
+) -> Result<Json<ResultsPage>, ApiError> {
     let most = if asked.judged { JUDGED_MAX } else { LINES_MAX };
     let limit = asked.limit.unwrap_or(LINES_USUAL).clamp(1, most);
     let run = asked.run.as_deref().map(|run| run.parse::<RecordId>());
-    let run = run.transpose().map_err(|_| ApiError::bad("run: the identifier of a test"))?;
+    let run =
+        run.transpose().map_err(|_| ApiError::bad_request("run: the identifier of a test"))?;
     // Whoever has the identifier of a test finds it, as a result by its own.
     if run.is_none() {
-        near(peer, &state, &headers)?;
+        check_list_allowed(peer, &state, &headers)?;
     }
     let some = |text: Option<String>| text.filter(|text| !text.is_empty());
     for (name, time) in [("since", &asked.since), ("until", &asked.until)] {
@@ -107,7 +112,7 @@ pub(crate) async fn list(
     // One more than asked tells whether there is a next page.
     let judged = asked.judged;
     let found = with_store(&state, move |store| {
-        let mut lines = store.lines(&filter, limit + 1)?;
+        let mut lines = store.result_lines(&filter, limit + 1)?;
         let more = lines.len() > limit;
         lines.truncate(limit);
         let row = |line| match judged {
@@ -118,7 +123,7 @@ pub(crate) async fn list(
     });
     let (results, more) = found.await?;
     let next = results.last().filter(|_| more).map(|row| row.id().to_owned());
-    Ok(Json(List { results, next }))
+    Ok(Json(ResultsPage { results, next }))
 }
 
 /// # Errors
@@ -128,11 +133,11 @@ fn check_time(name: &str, text: &str) -> Result<(), ApiError> {
         |(byte, form): (u8, u8)| if form == b'0' { byte.is_ascii_digit() } else { byte == form };
     let is_time = text.len() <= TIME.len() && text.bytes().zip(TIME.bytes()).all(fits);
     let say = || format!("{name}: a time is as 2026-01-31T12:00:00.000Z, or the beginning of one");
-    is_time.then_some(()).ok_or_else(|| ApiError::bad(say()))
+    is_time.then_some(()).ok_or_else(|| ApiError::bad_request(say()))
 }
 
 /// `GET /api/v1/results/ID`, and `ID.csv`.
-pub(crate) async fn one(
+pub(crate) async fn get_result(
     Shared(state): Shared<Arc<State>>,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -140,7 +145,7 @@ pub(crate) async fn one(
         return Ok(Json(stored(&state, &name).await?).into_response());
     };
     let text = csv::record(&stored(&state, id).await?);
-    Ok(typed(text, "text/csv; charset=utf-8"))
+    Ok(text_response(text, "text/csv; charset=utf-8"))
 }
 
 /// `GET /api/v1/results/ID/explain`.
@@ -159,7 +164,7 @@ pub(crate) async fn report(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let page = record::document(&stored(&state, &id).await?).html();
-    let mut response = typed(page, "text/html; charset=utf-8");
+    let mut response = text_response(page, "text/html; charset=utf-8");
     let policy = HeaderValue::from_static(REPORT_POLICY);
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
     Ok(response)
@@ -170,12 +175,12 @@ pub(crate) async fn figures(
     Shared(state): Shared<Arc<State>>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let figures = record::document(&stored(&state, &id).await?).svgs();
+    let figures = record::document(&stored(&state, &id).await?).svg_files();
     let figures = figures.into_iter().map(|(name, svg)| json!({ "name": name, "svg": svg }));
     Ok(Json(figures.collect()))
 }
 
-pub(crate) fn typed(text: String, kind: &'static str) -> Response {
+pub(crate) fn text_response(text: String, kind: &'static str) -> Response {
     let mut response = text.into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response

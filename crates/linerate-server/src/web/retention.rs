@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_core::policy::Keep;
 use linerate_core::record::Failure;
 use linerate_store::Store;
-use linerate_sys::clock::{monotonic, sleep, wall};
+use linerate_sys::clock::{monotonic, sleep, wall_time};
 use linerate_sys::stop::Stop;
 
 use super::state::State;
@@ -22,9 +22,11 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 /// Until `stop`; a policy that came meanwhile holds from the next look on.
 pub(super) fn run(state: &State, stop: &Stop) {
     let Some(path) = &state.options.store else { return };
-    while !stop.asked() {
-        if let Some(keep) = state.gate.guard().policy().and_then(|policy| policy.keep.clone()) {
-            tell(&keep, forget(state, path, &keep, stop));
+    while !stop.is_requested() {
+        if let Some(keep) =
+            state.gate.policy_guard().policy().and_then(|policy| policy.keep.clone())
+        {
+            log_deleted(&keep, forget(state, path, &keep, stop));
         }
         sleep_or_stop(EVERY, stop);
     }
@@ -33,7 +35,7 @@ pub(super) fn run(state: &State, stop: &Stop) {
 /// Sleeps until the time is over or the server ends.
 fn sleep_or_stop(span: Duration, stop: &Stop) {
     let until = monotonic() + span;
-    while monotonic() < until && !stop.asked() {
+    while monotonic() < until && !stop.is_requested() {
         sleep(LOOK);
     }
 }
@@ -42,8 +44,8 @@ fn sleep_or_stop(span: Duration, stop: &Stop) {
 fn forget(state: &State, path: &Path, keep: &Keep, stop: &Stop) -> Result<u64, Failure> {
     let mut store = Store::open(path)?;
     let mut results = 0;
-    while !stop.asked() {
-        let step = store.forget(keep, wall())?;
+    while !stop.is_requested() {
+        let step = store.forget(keep, wall_time())?;
         results += step.results;
         if !step.more {
             break;
@@ -53,7 +55,7 @@ fn forget(state: &State, path: &Path, keep: &Keep, stop: &Stop) -> Result<u64, F
     Ok(results)
 }
 
-fn tell(keep: &Keep, forgotten: Result<u64, Failure>) {
+fn log_deleted(keep: &Keep, forgotten: Result<u64, Failure>) {
     match forgotten {
         Ok(0) => {}
         Ok(results) => tracing::info!("{results} results deleted: the policy keeps them {keep}"),
@@ -68,10 +70,10 @@ mod tests {
     #[test]
     fn the_end_of_the_server_ends_the_wait_and_so_does_its_time() {
         let stop = Stop::new();
-        stop.ask();
+        stop.request_stop();
         let begin = monotonic();
         sleep_or_stop(EVERY, &stop);
-        assert!(monotonic().since(begin) < EVERY, "a server that ends waits for nothing");
+        assert!(monotonic().duration_since(begin) < EVERY, "a server that ends waits for nothing");
         // Nobody asked: it comes back by itself.
         let (told, returned) = std::sync::mpsc::channel();
         std::thread::spawn(move || {

@@ -23,7 +23,7 @@ const SESSIONS_MAX: u8 = 3;
 
 /// A browser's test as it was asked for, lowered to the limits.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct BrowserTestOptions {
     pub(crate) streams: u16,
     pub(crate) seconds: u64,
     pub(crate) directions: Vec<Direction>,
@@ -42,10 +42,10 @@ pub(crate) type Said = (&'static str, String);
 
 /// A run that was let in.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct BrowserRun {
     pub(crate) id: String,
     pub(crate) token: Token,
-    pub(crate) asked: Asked,
+    pub(crate) asked: BrowserTestOptions,
     pub(crate) peer: SocketAddr,
     pub(crate) stop: Stop,
     said: Mutex<Vec<Said>>,
@@ -73,8 +73,13 @@ impl Drop for OpenRound<'_> {
     }
 }
 
-impl Run {
-    pub(crate) fn new(id: String, token: Token, asked: Asked, peer: SocketAddr) -> Self {
+impl BrowserRun {
+    pub(crate) fn new(
+        id: String,
+        token: Token,
+        asked: BrowserTestOptions,
+        peer: SocketAddr,
+    ) -> Self {
         Self {
             id,
             token,
@@ -136,7 +141,7 @@ impl Run {
 
     /// Time since the run ended; none while it goes on.
     pub(crate) fn over_since(&self, now: MonoTime) -> Option<Duration> {
-        lock(&self.ended).map(|ended| now.since(ended))
+        lock(&self.ended).map(|ended| now.duration_since(ended))
     }
 
     /// The events from number `from` on.
@@ -144,18 +149,18 @@ impl Run {
         lock(&self.said).get(from..).unwrap_or_default().to_vec()
     }
 
-    pub(crate) fn say(&self, event: &'static str, data: &Value) {
+    pub(crate) fn push_event(&self, event: &'static str, data: &Value) {
         let mut said = lock(&self.said);
         said.push((event, data.to_string()));
         self.count.send_replace(said.len());
     }
 
-    pub(crate) fn state(&self, state: &str, say: &str) {
-        self.say("state", &json!({ "state": state, "say": say }));
+    pub(crate) fn push_state(&self, state: &str, say: &str) {
+        self.push_event("state", &json!({ "state": state, "say": say }));
     }
 
     /// Nothing more will be said.
-    pub(crate) fn end(&self) {
+    pub(crate) fn mark_ended(&self) {
         *lock(&self.ended) = Some(monotonic());
         self.over.store(true, Ordering::Release);
         self.count.send_replace(lock(&self.said).len());

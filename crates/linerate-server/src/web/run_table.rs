@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_sys::clock::monotonic;
 
 use super::error::ApiError;
-use super::run::Run;
+use super::run::BrowserRun;
 
 /// Events of a run that is over are kept for this long.
 const KEPT: Duration = Duration::from_secs(600);
@@ -15,20 +15,20 @@ const KEPT: Duration = Duration::from_secs(600);
 const RUNS_MAX: usize = 256;
 /// Runs by their identifiers.
 #[derive(Debug, Default)]
-pub(crate) struct Runs(Mutex<HashMap<String, Arc<Run>>>);
+pub(crate) struct Runs(Mutex<HashMap<String, Arc<BrowserRun>>>);
 
 impl Runs {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Run>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<BrowserRun>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps a run; the oldest that are over leave.
-    pub(crate) fn add(&self, run: &Arc<Run>) {
+    pub(crate) fn add(&self, run: &Arc<BrowserRun>) {
         let now = monotonic();
         let mut runs = self.lock();
         runs.retain(|_, run| run.over_since(now).is_none_or(|ago| ago < KEPT));
         while runs.len() >= RUNS_MAX {
-            let over = runs.values().filter_map(|it| Some((it.over_since(now)?, it.id.clone())));
+            let over = runs.values().filter_map(|arc| Some((arc.over_since(now)?, arc.id.clone())));
             let Some((_, oldest)) = over.max() else { break };
             runs.remove(&oldest);
         }
@@ -39,14 +39,14 @@ impl Runs {
         self.lock().remove(id);
     }
 
-    pub(crate) fn get(&self, id: &str) -> Result<Arc<Run>, ApiError> {
+    pub(crate) fn get(&self, id: &str) -> Result<Arc<BrowserRun>, ApiError> {
         let say = || format!("{id}: there is no such run; its events are kept for 10 minutes");
         self.lock().get(id).cloned().ok_or_else(|| ApiError::not_found(say()))
     }
 
     /// Ends every run as soon as it can be.
     pub(crate) fn end_all(&self) {
-        self.lock().values().for_each(|run| run.stop.ask());
+        self.lock().values().for_each(|run| run.stop.request_stop());
     }
 
     pub(crate) fn all_over(&self) -> bool {

@@ -18,16 +18,16 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::datagrams::port::At;
+use super::datagrams::port::WebTransportAddress;
 use super::delays::Delays;
 use super::error::{ApiError, Readable, in_plain_words};
 use super::families;
 use super::json::Json;
-use super::measure::start;
+use super::measure::start_run_thread;
 use super::request::{Local, OverTls, Peer, asked_host, client_of};
-use super::run::{Asked, Run};
+use super::run::{BrowserRun, BrowserTestOptions};
 use super::state::State;
-use crate::policy_guard::Client;
+use crate::policy_guard::PolicyClient;
 
 /// Streams of one direction.
 const STREAMS_MAX: u16 = 32;
@@ -41,12 +41,12 @@ const PAUSE: Duration = Duration::from_secs(10);
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(rename = "TestRequest"))]
-pub(crate) struct Request {
+pub(crate) struct BrowserTestRequest {
     #[serde(default = "streams_usual")]
     streams: u16,
     #[serde(default = "seconds_usual")]
     seconds: u64,
-    #[serde(default = "both")]
+    #[serde(default = "both_directions")]
     directions: Vec<Direction>,
     ticket: Option<String>,
     name: Option<String>,
@@ -56,7 +56,7 @@ pub(crate) struct Request {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Test"))]
-pub(crate) struct Begun {
+pub(crate) struct BrowserTestBegun {
     run: String,
     token: String,
     /// Path of its events.
@@ -69,7 +69,7 @@ pub(crate) struct Begun {
     /// This host over IPv4 and over IPv6, as `ADDRESS:PORT`; empty unless it answers over both.
     families: Vec<String>,
     /// Where its datagrams go; none where the server answers none.
-    datagrams: Option<At>,
+    datagrams: Option<WebTransportAddress>,
 }
 
 const fn streams_usual() -> u16 {
@@ -80,12 +80,12 @@ const fn seconds_usual() -> u64 {
     8
 }
 
-fn both() -> Vec<Direction> {
+fn both_directions() -> Vec<Direction> {
     vec![Direction::Down, Direction::Up]
 }
 
 /// `POST /api/v1/runs`.
-pub(crate) async fn begin(
+pub(crate) async fn post_run(
     Shared(state): Shared<Arc<State>>,
     Extension(Peer(peer)): Extension<Peer>,
     Extension(Local(local)): Extension<Local>,
@@ -93,30 +93,30 @@ pub(crate) async fn begin(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    let request: Request = read(&body)?;
+    let request: BrowserTestRequest = read(&body)?;
     if over_tls && !request.directions.is_empty() {
         return Err(not_over_tls(&headers));
     }
     let ticket = request.ticket.as_deref().map(ticket_of).transpose()?;
     let client = client_of(peer, &headers)?;
     let asked = within_limits(request, &state, (&headers, &client))?;
-    let by_rule = state.gate.guard().allowance(&client).time.unwrap_or(Duration::MAX);
+    let by_rule = state.gate.policy_guard().allowance(&client).time.unwrap_or(Duration::MAX);
     let demand = demand(&asked, state.limits.duration.min(by_rule));
     let permit = state.gate.admit_by_ticket(&demand, ticket, &client)?;
     let token = Token(random_bytes());
     let full = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "no token is free");
-    let load = LoadRun::begin(&state.registry, token).ok_or_else(full)?;
+    let load = LoadRun::register_token(&state.registry, token).ok_or_else(full)?;
     let id = record_id().to_string();
-    let run = Arc::new(Run::new(id.clone(), token, asked.clone(), peer));
+    let run = Arc::new(BrowserRun::new(id.clone(), token, asked.clone(), peer));
     state.runs.add(&run);
-    if let Err(error) = start(&run, &state, load, permit) {
+    if let Err(error) = start_run_thread(&run, &state, load, permit) {
         state.runs.remove(&id);
         let say = format!("no thread for the run: {error}");
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", say));
     }
-    let datagrams = state.datagrams.get().map(|it| it.at(&run));
+    let datagrams = state.datagrams.get().map(|port| port.session_address(&run));
     let token = token.to_hex();
-    let answer = Begun {
+    let answer = BrowserTestBegun {
         events: format!("/api/v1/runs/{id}/events"),
         run: id,
         load: format!("/api/v1/load/{token}"),
@@ -124,8 +124,9 @@ pub(crate) async fn begin(
         streams: asked.streams,
         seconds: asked.seconds,
         directions: asked.directions,
-        families: local
-            .map_or_else(Vec::new, |local| families::both(local, state.about().every_address)),
+        families: local.map_or_else(Vec::new, |local| {
+            families::dual_stack_addresses(local, state.server_facts().every_address)
+        }),
         datagrams,
     };
     Ok((StatusCode::CREATED, Json(answer)).into_response())
@@ -143,23 +144,23 @@ fn not_over_tls(headers: &HeaderMap) -> ApiError {
 pub(crate) fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
     let text: &[u8] = if body.is_empty() { b"{}" } else { body };
     linerate_core::tree::from_json_bytes(text)
-        .map_err(|error| ApiError::bad(in_plain_words(&error.to_string())))
+        .map_err(|error| ApiError::bad_request(in_plain_words(&error.to_string())))
 }
 
 pub(crate) fn ticket_of(text: &str) -> Result<u64, ApiError> {
-    let bad = || ApiError::bad("a ticket is what this server gave, 16 hexadecimal digits");
+    let bad = || ApiError::bad_request("a ticket is what this server gave, 16 hexadecimal digits");
     let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     u64::from_str_radix(text, 16).ok().filter(|_| digits).ok_or_else(bad)
 }
 
 /// What is asked, as far as any test may go.
 fn within_limits(
-    request: Request,
+    request: BrowserTestRequest,
     state: &State,
-    (headers, client): (&HeaderMap, &Client),
-) -> Result<Asked, ApiError> {
-    let allowance = state.gate.guard().allowance(client);
-    let Request { streams, seconds, directions, name, .. } = request;
+    (headers, client): (&HeaderMap, &PolicyClient),
+) -> Result<BrowserTestOptions, ApiError> {
+    let allowance = state.gate.policy_guard().allowance(client);
+    let BrowserTestRequest { streams, seconds, directions, name, .. } = request;
     let limit = |say: String| ApiError::new(StatusCode::FORBIDDEN, "limit", say);
     let most = most_streams(state, allowance.streams);
     if !(1..=most).contains(&streams) {
@@ -171,14 +172,24 @@ fn within_limits(
     }
     if directions.is_empty() && state.datagrams.get().is_none() {
         let say = "no directions is for datagrams alone, which this server does not take";
-        return Err(ApiError::bad(say));
+        return Err(ApiError::bad_request(say));
     }
-    if directions.len() > 2 || directions.first().is_some_and(|it| directions.get(1) == Some(it)) {
-        return Err(ApiError::bad("directions: down, up, or both, each once"));
+    if directions.len() > 2
+        || directions.first().is_some_and(|direction| directions.get(1) == Some(direction))
+    {
+        return Err(ApiError::bad_request("directions: down, up, or both, each once"));
     }
-    let name = name.map(|name| name.chars().filter(|it| !it.is_control()).take(100).collect());
+    let name = name
+        .map(|name| name.chars().filter(|character| !character.is_control()).take(100).collect());
     let rate_bps = allowance.rate_bps;
-    Ok(Asked { streams, seconds, directions, name, host: asked_host(headers), rate_bps })
+    Ok(BrowserTestOptions {
+        streams,
+        seconds,
+        directions,
+        name,
+        host: asked_host(headers),
+        rate_bps,
+    })
 }
 
 /// Streams of one direction that any client, and this one by its rule, may have.
@@ -194,7 +205,7 @@ pub(crate) fn most_seconds(state: &State, by_rule: Option<Duration>) -> u64 {
 
 /// What a run takes of the gate: one direction at a time, and the pauses between. The limit is of
 /// one direction's time, which fits it; for the rest the gate only tells others when to ask again.
-fn demand(asked: &Asked, longest: Duration) -> Demand {
+fn demand(asked: &BrowserTestOptions, longest: Duration) -> Demand {
     let ways = u32::try_from(asked.directions.len()).unwrap_or(1).max(1);
     let planned = (Duration::from_secs(asked.seconds) + PAUSE / 4) * ways;
     // Load is kept to the rate at this end, either way.
@@ -213,7 +224,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    fn check(&self, run: &Run) -> Result<(), ApiError> {
+    fn check_token(&self, run: &BrowserRun) -> Result<(), ApiError> {
         let token = self.token.as_deref().and_then(Token::from_hex);
         let say = "the run's token is needed: ?token=…";
         (token == Some(run.token)).then_some(()).ok_or_else(|| ApiError::forbidden(say))
@@ -221,14 +232,14 @@ impl Shown {
 }
 
 /// `DELETE /api/v1/runs/UUID?token=…`.
-pub(crate) async fn end(
+pub(crate) async fn delete_run(
     Shared(state): Shared<Arc<State>>,
     Path(id): Path<String>,
     Readable(shown): Readable<Shown>,
 ) -> Result<Json<Value>, ApiError> {
     let run = state.runs.get(&id)?;
-    shown.check(&run)?;
-    run.stop.ask();
+    shown.check_token(&run)?;
+    run.stop.request_stop();
     Ok(Json(json!({ "run": id, "ended": true })))
 }
 
@@ -240,7 +251,7 @@ pub(crate) async fn delays(
     body: Bytes,
 ) -> Result<Json<Value>, ApiError> {
     let run = state.runs.get(&id)?;
-    shown.check(&run)?;
+    shown.check_token(&run)?;
     if run.is_over() {
         return Err(ApiError::new(
             StatusCode::NOT_FOUND,
@@ -249,8 +260,8 @@ pub(crate) async fn delays(
         ));
     }
     let delays: Delays = read(&body)?;
-    delays.check().map_err(ApiError::bad)?;
-    let count = delays.count();
+    delays.check_ranges().map_err(ApiError::bad_request)?;
+    let count = delays.sample_count();
     run.take_delays(delays);
     Ok(Json(json!({ "taken": count })))
 }

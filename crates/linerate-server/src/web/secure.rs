@@ -14,9 +14,9 @@ use rustls::ServerConfig;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::connection::{Asking, HEAD_WITHIN, LIFE, Service, respond};
-use super::keep;
-use super::places::Place;
+use super::connection::{HEAD_WITHIN, HttpService, LIFE, RequestOrigin, respond};
+use super::places::HttpConnectionSlot;
+use super::store_visit;
 use super::tls::{ACME, HTTP2};
 
 /// Requests of one connection at once.
@@ -38,10 +38,10 @@ const PLAIN_LIFE: Duration = Duration::from_secs(60);
 const LEAVE: Duration = Duration::from_secs(10);
 
 /// Serves a connection to its end.
-pub(crate) fn serve(
-    service: &Service,
+pub(crate) fn serve_tls(
+    service: &HttpService,
     (stream, peer, tls): (TcpStream, SocketAddr, Arc<ServerConfig>),
-    place: Place,
+    place: HttpConnectionSlot,
 ) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let (runtime, wire) = match (runtime, stream.try_clone()) {
@@ -49,7 +49,7 @@ pub(crate) fn serve(
         (Err(error), _) | (_, Err(error)) => return tracing::warn!(%peer, "TLS: {error}"),
     };
     let guest = Guest::new(wire, peer);
-    let talk = talk(service.clone(), (stream, peer, tls), place, Arc::clone(&guest));
+    let talk = serve_tls_stream(service.clone(), (stream, peer, tls), place, Arc::clone(&guest));
     runtime.block_on(async {
         if tokio::time::timeout(LIFE, talk).await.is_err() {
             tracing::debug!(%peer, "TLS: open for {} s", LIFE.as_secs());
@@ -57,23 +57,23 @@ pub(crate) fn serve(
     });
     // With it go all requests of the connection.
     drop(runtime);
-    if let Some(end) = Guest::leave(guest) {
-        let text = keep(service.state(), end, peer);
+    if let Some(end) = Guest::leave_visit(guest) {
+        let text = store_visit(service.shared_state(), end, peer);
         tracing::info!(%peer, "{}", text.line);
     }
 }
 
-async fn talk(
-    service: Service,
+async fn serve_tls_stream(
+    service: HttpService,
     (stream, peer, tls): (TcpStream, SocketAddr, Arc<ServerConfig>),
-    place: Place,
+    place: HttpConnectionSlot,
     guest: Arc<Guest>,
 ) {
     let stream = match tokio::net::TcpStream::from_std(stream) {
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%peer, "TLS: {error}"),
     };
-    let asking = Asking::new(peer, stream.local_addr().ok(), place);
+    let asking = RequestOrigin::new(peer, stream.local_addr().ok(), place);
     let handshake = TlsAcceptor::from(tls).accept(stream);
     match tokio::time::timeout(HEAD_WITHIN, handshake).await {
         Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(HTTP2) => {
@@ -84,16 +84,16 @@ async fn talk(
         Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(ACME) => {
             tracing::debug!(%peer, "TLS: asked for a proof of a name");
         }
-        Ok(Ok(stream)) => service.talk(stream, asking.over_tls(None)).await,
+        Ok(Ok(stream)) => service.serve_stream(stream, asking.over_tls(None)).await,
         Ok(Err(error)) => tracing::debug!(%peer, "TLS: {error}"),
         Err(_) => tracing::debug!(%peer, "TLS: no handshake in {HEAD_WITHIN:?}"),
     }
 }
 
 async fn talk_http2(
-    service: Service,
+    service: HttpService,
     stream: TlsStream<tokio::net::TcpStream>,
-    asking: Asking,
+    asking: RequestOrigin,
     guest: Arc<Guest>,
 ) {
     let peer = asking.peer.0;
@@ -125,7 +125,7 @@ async fn talk_http2(
             () = life.as_mut(), if !life.is_elapsed() => {}
             _ = look.tick() => looks_to_leave -= u128::from(is_ending && guest.is_idle()),
         }
-        if service.state().ends.asked() || looks_to_leave == 0 || guest.is_overdue() {
+        if service.shared_state().ends.is_requested() || looks_to_leave == 0 || guest.is_overdue() {
             return;
         }
         if guest.is_idle() || (life.is_elapsed() && !guest.has_begun()) {

@@ -9,7 +9,7 @@ use axum::Extension;
 use axum::extract::State as Shared;
 use axum::http::HeaderMap;
 use linerate_core::stats::Sketch;
-use linerate_report::schedule::Spread;
+use linerate_report::schedule::SampleSpread;
 use linerate_store::{DAY_S, HOUR_S, ScheduleEvent, SeriesValue, Sketched};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::error::{ApiError, Readable};
 use super::json::Json;
 use super::request::Peer;
-use super::results::near;
+use super::results::check_list_allowed;
 use super::state::{State, with_hub};
 use super::stored::with_store;
 
@@ -29,7 +29,7 @@ const VALUES_MAX: usize = 10_000;
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "SeriesQuery"))]
-pub(crate) struct Asked {
+pub(crate) struct SeriesQuery {
     plan: Option<String>,
     task: Option<String>,
     metric: Option<String>,
@@ -64,7 +64,7 @@ impl By {
 const SPREADS_MAX: usize = 8400;
 
 /// Percentiles of all samples, one row for each span.
-fn spreads(of: Vec<Sketched>, asked: &Asked) -> Vec<Value> {
+fn spreads(of: Vec<Sketched>, asked: &SeriesQuery) -> Vec<Value> {
     let mut merged: BTreeMap<(i64, String, String), Sketch> = BTreeMap::new();
     for Sketched { task, metric, at_s, sketch } in of {
         if asked.metric.as_ref().is_some_and(|wanted| *wanted != metric) {
@@ -79,14 +79,14 @@ fn spreads(of: Vec<Sketched>, asked: &Asked) -> Vec<Value> {
     }
     let newest = merged.len().saturating_sub(SPREADS_MAX);
     let shown = merged.iter().skip(newest).filter_map(|((at_s, task, metric), sketch)| {
-        let mut shown = json!(Spread::of(metric, *at_s, sketch)?);
+        let mut shown = json!(SampleSpread::from_sketch(metric, *at_s, sketch)?);
         shown["task"] = json!(task);
         Some(shown)
     });
     shown.collect()
 }
 
-fn value(value: &SeriesValue) -> Value {
+fn value_json(value: &SeriesValue) -> Value {
     json!({
         "task": value.task,
         "metric": value.metric,
@@ -96,7 +96,7 @@ fn value(value: &SeriesValue) -> Value {
     })
 }
 
-fn event(event: &ScheduleEvent) -> Value {
+fn event_json(event: &ScheduleEvent) -> Value {
     json!({
         "task": event.task,
         "at_s": event.at_s,
@@ -111,13 +111,13 @@ pub(crate) async fn series(
     Shared(state): Shared<Arc<State>>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-    Readable(asked): Readable<Asked>,
+    Readable(asked): Readable<SeriesQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    near(peer, &state, &headers)?;
+    check_list_allowed(peer, &state, &headers)?;
     let Some(plan) = asked.plan.clone() else {
         let newest = with_store(&state, |store| store.newest_values()).await?;
         let each = newest.iter().map(|(plan, of)| {
-            let mut shown = value(of);
+            let mut shown = value_json(of);
             shown["plan"] = json!(plan);
             shown
         });
@@ -128,14 +128,14 @@ pub(crate) async fn series(
     let (name, by) = (plan.clone(), asked.by);
     if let Some(hub) = state.mesh.get().filter(|hub| hub.has_series(&plan)) {
         let say = "task: which, of an agent of a mesh whose store is a database";
-        let task = asked.task.clone().ok_or_else(|| ApiError::bad(say))?;
+        let task = asked.task.clone().ok_or_else(|| ApiError::bad_request(say))?;
         let merge = asked.merge;
         let found = with_hub(Arc::clone(hub), move |hub| {
             let spreads = by.map(|by| hub.spreads((&name, &task, merge), (by.step_s(), since_s)));
             let (values, events) = hub.series((&name, &task), since_s, limit)?;
             Ok((values, events, spreads.transpose()?.unwrap_or_default()))
         });
-        return Ok(Json(said(&asked, &plan, found.await?)));
+        return Ok(Json(series_json(&asked, &plan, found.await?)));
     }
     let found = with_store(&state, move |store| {
         if !store.knows_schedules()?
@@ -149,14 +149,14 @@ pub(crate) async fn series(
         Ok(Some((values, store.events(&name, since_s)?, sketches.unwrap_or_default())))
     });
     let unknown = || ApiError::not_found(format!("{plan}: no such plan was run on this store"));
-    Ok(Json(said(&asked, &plan, found.await?.ok_or_else(unknown)?)))
+    Ok(Json(series_json(&asked, &plan, found.await?.ok_or_else(unknown)?)))
 }
 
 /// Values, events, and sketches of a plan.
 type Whole = (Vec<SeriesValue>, Vec<ScheduleEvent>, Vec<Sketched>);
 
 /// The values, events and sketches that the query selects, as JSON.
-fn said(asked: &Asked, plan: &str, (values, events, sketches): Whole) -> Value {
+fn series_json(asked: &SeriesQuery, plan: &str, (values, events, sketches): Whole) -> Value {
     let wanted = |asked: &Option<String>, is: &str| asked.as_ref().is_none_or(|name| name == is);
     let values = values
         .iter()
@@ -165,8 +165,8 @@ fn said(asked: &Asked, plan: &str, (values, events, sketches): Whole) -> Value {
         events.iter().filter(|event| event.task.is_empty() || wanted(&asked.task, &event.task));
     let mut answer = json!({
         "plan": plan,
-        "values": values.map(value).collect::<Vec<_>>(),
-        "events": events.map(event).collect::<Vec<_>>(),
+        "values": values.map(value_json).collect::<Vec<_>>(),
+        "events": events.map(event_json).collect::<Vec<_>>(),
     });
     if asked.by.is_some() {
         answer["spreads"] = json!(spreads(sketches, asked));
@@ -189,13 +189,17 @@ mod tests {
         // Nine samples of 10 ns to one agent and one of 200 ns to another: the median of all is 10,
         // the mean of both medians 105.
         let all = || vec![of("delay/b", &[10; 9]), of("delay/c", &[200]), of("rate/b", &[5])];
-        let asked = Asked { merge: true, task: Some("delay".to_owned()), ..Asked::default() };
+        let asked =
+            SeriesQuery { merge: true, task: Some("delay".to_owned()), ..SeriesQuery::default() };
         let merged = spreads(all(), &asked);
         assert_eq!(merged.len(), 1);
         let of = |key: &str| merged[0][key].as_u64();
         assert_eq!((of("n"), of("p50"), of("p99")), (Some(10), Some(10), Some(200)));
         assert_eq!((of("from_s"), merged[0]["task"].as_str()), (Some(3600), Some("delay")));
-        let apart = spreads(all(), &Asked { task: Some("delay/c".to_owned()), ..Asked::default() });
+        let apart = spreads(
+            all(),
+            &SeriesQuery { task: Some("delay/c".to_owned()), ..SeriesQuery::default() },
+        );
         assert_eq!((apart.len(), apart[0]["p50"].as_u64()), (1, Some(200)));
     }
 }

@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 use linerate_core::policy::Keep;
 use linerate_core::schedule::Span;
 use linerate_core::units::Bytes;
-use linerate_sys::clock::wall;
+use linerate_sys::clock::wall_time;
 use serde::Serialize;
 
 use super::address::network_of;
@@ -37,20 +37,20 @@ pub(crate) struct ServerInfo {
     measure_from_here: FromHere,
     /// A server outside, `HOST:PORT`, to which its page measures too; null where none is named.
     outer: Option<String>,
-    results_kept: Option<Kept>,
+    results_kept: Option<RetentionLimits>,
 }
 
 /// What its policy keeps of results; null where nothing is limited, as with all of it where no
 /// policy says.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct Kept {
+struct RetentionLimits {
     seconds: Option<u64>,
     count: Option<u64>,
     bytes: Option<u64>,
 }
 
-impl From<&Keep> for Kept {
+impl From<&Keep> for RetentionLimits {
     fn from(keep: &Keep) -> Self {
         let (seconds, bytes) = (keep.time.map(Span::seconds), keep.bytes.map(Bytes::count));
         Self { seconds, count: keep.count, bytes }
@@ -67,7 +67,7 @@ enum FromHere {
 }
 
 impl FromHere {
-    fn of(targets: Vec<String>) -> Self {
+    fn from_targets(targets: Vec<String>) -> Self {
         if targets.is_empty() { Self::Nobody(false) } else { Self::To { targets } }
     }
 }
@@ -96,8 +96,8 @@ pub(crate) async fn server(
     headers: HeaderMap,
 ) -> Result<Json<ServerInfo>, ApiError> {
     let client = client_of(peer, &headers)?;
-    let allowance = state.gate.guard().allowance(&client);
-    let about = state.about();
+    let allowance = state.gate.policy_guard().allowance(&client);
+    let about = state.server_facts();
     let other = |(program, port)| OtherProgram { program, port };
     let mut features = vec!["load", "events", "echo"];
     if state.options.store.is_some() {
@@ -113,7 +113,7 @@ pub(crate) async fn server(
         name: state.options.tool.name.clone(),
         version: state.options.tool.version.clone(),
         host: linerate_sys::host::read_line("/proc/sys/kernel/hostname"),
-        now: wall().to_string(),
+        now: wall_time().to_string(),
         client: network_of(peer.ip()),
         limits: InForce {
             tests: state.limits.tests,
@@ -128,12 +128,10 @@ pub(crate) async fn server(
         udp_echo: about.udp_echo,
         stamp_port: about.stamp_port,
         features,
-        measure_from_here: FromHere::of(state.gate.guard().targets(&client)),
-        outer: state.outer.get().map(|it| it.host().to_owned()),
-        results_kept: state
-            .options
-            .store
-            .as_ref()
-            .and_then(|_| state.gate.guard().policy()?.keep.as_ref().map(Kept::from)),
+        measure_from_here: FromHere::from_targets(state.gate.policy_guard().targets(&client)),
+        outer: state.outer.get().map(|outer| outer.host_port().to_owned()),
+        results_kept: state.options.store.as_ref().and_then(|_| {
+            state.gate.policy_guard().policy()?.keep.as_ref().map(RetentionLimits::from)
+        }),
     }))
 }

@@ -28,7 +28,7 @@ pub(crate) enum Spoken {
 }
 
 /// Looks at the first bytes without taking them, for at most `within`.
-pub(crate) fn sniff(stream: &TcpStream, within: Duration) -> Spoken {
+pub(crate) fn detect_protocol(stream: &TcpStream, within: Duration) -> Spoken {
     let until = monotonic() + within;
     let _ = stream.set_read_timeout(Some(within));
     let mut bytes = [0; TELLING];
@@ -65,7 +65,7 @@ fn spoken(bytes: &[u8]) -> Option<Spoken> {
         Start::Http => {}
     }
     let path = bytes.splitn(2, |byte| *byte == b' ').nth(1).unwrap_or_default();
-    let known = VISITOR_PATHS.iter().map(|it| (it.as_bytes(), Spoken::Visitor));
+    let known = VISITOR_PATHS.iter().map(|path| (path.as_bytes(), Spoken::Visitor));
     let mut known = known.chain([(LOAD_PATH.as_bytes(), Spoken::Load)]);
     if let Some((_, spoken)) = known.clone().find(|(known, _)| path.starts_with(known)) {
         return Some(spoken);

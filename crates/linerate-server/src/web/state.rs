@@ -4,23 +4,23 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use axum::http::StatusCode;
 use linerate_engine::http_load::{LoadRegistry, Visits};
-use linerate_mesh::{Hub, Refused};
+use linerate_mesh::{Hub, HubRefusal};
 use linerate_sys::stop::Stop;
 
-use super::datagrams::port::Port;
+use super::datagrams::port::QuicPort;
 use super::error::ApiError;
-use super::places::Places;
+use super::places::HttpConnectionTable;
 use super::run_table::Runs;
 use super::studies::place::Studies;
-use super::{About, Outer, WebOptions};
-use crate::admission::{Gate, Limits};
+use super::{Outer, ServerFacts, WebOptions};
+use crate::admission::{Gate, ServerLimits};
 
 /// Shared by the runtime, the runs, and the threads that read heads of load.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) options: WebOptions,
     pub(crate) gate: Arc<Gate>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ServerLimits,
     pub(crate) registry: LoadRegistry,
     pub(crate) runs: Runs,
     /// The study that is measured here.
@@ -30,8 +30,8 @@ pub(crate) struct State {
     /// Asked when the server ends: for connections that have threads of their own.
     pub(crate) ends: Stop,
     /// Places of connections: half of the server's, so that others always find one.
-    pub(crate) places: Arc<Places>,
-    about: Mutex<About>,
+    pub(crate) places: Arc<HttpConnectionTable>,
+    about: Mutex<ServerFacts>,
     /// The hub of a mesh, where there is one.
     pub(crate) mesh: OnceLock<Arc<Hub>>,
     /// A server outside, to which the page measures too, where one is named.
@@ -39,11 +39,11 @@ pub(crate) struct State {
     /// Names of hosts as which it answers, beside addresses and names of its own network.
     pub(crate) hosts: OnceLock<Vec<String>>,
     /// Where browsers send datagrams, where that was asked for.
-    pub(crate) datagrams: OnceLock<Port>,
+    pub(crate) datagrams: OnceLock<QuicPort>,
 }
 
 impl State {
-    pub(crate) fn new(options: WebOptions, gate: Arc<Gate>, limits: Limits) -> Self {
+    pub(crate) fn new(options: WebOptions, gate: Arc<Gate>, limits: ServerLimits) -> Self {
         Self {
             options,
             gate,
@@ -53,7 +53,7 @@ impl State {
             studies: Studies::default(),
             visits: Visits::default(),
             ends: Stop::new(),
-            places: Arc::new(Places::new(limits.connections / 2)),
+            places: Arc::new(HttpConnectionTable::new(limits.connections / 2)),
             about: Mutex::default(),
             mesh: OnceLock::new(),
             outer: OnceLock::new(),
@@ -62,21 +62,21 @@ impl State {
         }
     }
 
-    pub(crate) fn tell(&self, about: About) {
+    pub(crate) fn set_server_facts(&self, about: ServerFacts) {
         *self.about.lock().unwrap_or_else(PoisonError::into_inner) = about;
     }
 
-    pub(crate) fn about(&self) -> About {
+    pub(crate) fn server_facts(&self) -> ServerFacts {
         self.about.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl From<Refused> for ApiError {
-    fn from(refused: Refused) -> Self {
+impl From<HubRefusal> for ApiError {
+    fn from(refused: HubRefusal) -> Self {
         match refused {
-            Refused::Bad(say) => Self::bad(say),
-            Refused::Unknown(say) => Self::new(StatusCode::UNAUTHORIZED, "policy", say),
-            Refused::System(say) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "system", say),
+            HubRefusal::Bad(say) => Self::bad_request(say),
+            HubRefusal::Unknown(say) => Self::new(StatusCode::UNAUTHORIZED, "policy", say),
+            HubRefusal::System(say) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "system", say),
         }
     }
 }
@@ -84,7 +84,7 @@ impl From<Refused> for ApiError {
 /// Does something with the hub's store, on a thread that may wait for it.
 pub(super) async fn with_hub<T: Send + 'static>(
     hub: Arc<Hub>,
-    work: impl FnOnce(&Hub) -> Result<T, Refused> + Send + 'static,
+    work: impl FnOnce(&Hub) -> Result<T, HubRefusal> + Send + 'static,
 ) -> Result<T, ApiError> {
     let done = tokio::task::spawn_blocking(move || work(&hub)).await;
     let failed = |say: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "system", say);

@@ -33,7 +33,9 @@ pub(crate) async fn with_store<T: Send + 'static>(
 ) -> Result<T, ApiError> {
     let none = || ApiError::not_found("this server keeps no results");
     let path = state.options.store.clone().ok_or_else(none)?;
-    let done = tokio::task::spawn_blocking(move || Store::look(&path).and_then(|it| work(&it)));
+    let done = tokio::task::spawn_blocking(move || {
+        Store::open_for_lookup(&path).and_then(|store| work(&store))
+    });
     let failed = |say: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "system", say);
     let done = done.await.map_err(|error| failed(error.to_string()))?;
     done.map_err(|failure| failed(failure.to_string()))

@@ -30,20 +30,20 @@ const PROTOCOLS: [&[u8]; 3] = [HTTP2, b"http/1.1", ACME];
 pub struct Tls {
     certificate: PathBuf,
     key: PathBuf,
-    shown: Arc<Shown>,
+    shown: Arc<ShownCertificates>,
     config: Arc<ServerConfig>,
 }
 
 /// Certificates that a client is shown.
 #[derive(Debug, Default)]
-struct Shown {
+struct ShownCertificates {
     /// None before an authority has given the first.
     certificate: RwLock<Option<Arc<CertifiedKey>>>,
     /// Certificates that prove a name to an ACME authority, by name.
     proofs: RwLock<HashMap<String, Arc<CertifiedKey>>>,
 }
 
-impl ResolvesServerCert for Shown {
+impl ResolvesServerCert for ShownCertificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         if hello.alpn().is_some_and(|mut protocols| protocols.any(|protocol| protocol == ACME)) {
             let proofs = self.proofs.read().unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +66,7 @@ impl Tls {
     /// One whose files are not read yet, and may not be there: until [`Tls::reload`] no handshake
     /// succeeds.
     pub(super) fn without(certificate: &Path, key: &Path) -> Result<Self, Failure> {
-        let shown = Arc::new(Shown::default());
+        let shown = Arc::new(ShownCertificates::default());
         // RFC 8446 alone: every browser has had it since 2020.
         let config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
@@ -88,12 +88,12 @@ impl Tls {
     }
 
     /// Shows a certificate to an authority that asks for a name; none of what was shown before.
-    pub(super) fn prove(&self, proofs: HashMap<String, Arc<CertifiedKey>>) {
+    pub(super) fn set_proofs(&self, proofs: HashMap<String, Arc<CertifiedKey>>) {
         *self.shown.proofs.write().unwrap_or_else(PoisonError::into_inner) = proofs;
     }
 
     /// The files: the chain and its key.
-    pub(super) fn files(&self) -> (&Path, &Path) {
+    pub(super) fn certificate_files(&self) -> (&Path, &Path) {
         (&self.certificate, &self.key)
     }
 

@@ -8,7 +8,7 @@ use axum::extract::{Path, State as Shared};
 use linerate_core::record::Record;
 use linerate_report::Headline;
 use linerate_report::headline::{LimitedBy, Quality};
-use linerate_store::{Line, Store};
+use linerate_store::{ResultLine, Store};
 use serde::Serialize;
 
 use super::error::ApiError;
@@ -52,7 +52,7 @@ impl Judgement {
 #[cfg_attr(feature = "schema", schemars(rename = "ResultRow"))]
 pub(crate) struct ResultRow {
     #[serde(flatten)]
-    line: Line,
+    line: ResultLine,
     /// The test of a browser that it is a part of.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<String>,
@@ -62,14 +62,14 @@ pub(crate) struct ResultRow {
 
 impl ResultRow {
     /// A line alone.
-    pub(crate) fn from_line(line: Line) -> Self {
+    pub(crate) fn from_line(line: ResultLine) -> Self {
         Self { line, run: None, judgement: None }
     }
 
     /// A line with what its record says; alone where that cannot be read.
-    pub(crate) fn from_record(line: Line, store: &Store) -> Self {
+    pub(crate) fn from_record(line: ResultLine, store: &Store) -> Self {
         let Ok(Some(record)) = store.stored(&line.id) else { return Self::from_line(line) };
-        let judgement = Some(Judgement::from_headline(&Headline::of(&record)));
+        let judgement = Some(Judgement::from_headline(&Headline::from_record(&record)));
         Self { line, run: record.tags.get("run").cloned(), judgement }
     }
 
@@ -96,21 +96,21 @@ pub(crate) struct Words {
 
 impl Words {
     fn from_record(record: &Record) -> Self {
-        let headline = Headline::of(record);
+        let headline = Headline::from_record(record);
         let summary = record.summary.iter().map(|row| row.metric);
         let metrics = summary.chain(record.series.iter().map(|series| series.metric));
         Self {
-            headline: headline.line(),
+            headline: headline.summary_line(),
             judgement: Judgement::from_headline(&headline),
             caveats: record.caveats.iter().map(ToString::to_string).collect(),
             failure: record.failure.as_ref().map(ToString::to_string),
-            names: metrics.map(|metric| (metric.key(), metric.row().title)).collect(),
+            names: metrics.map(|metric| (metric.key(), metric.table_row().title)).collect(),
         }
     }
 }
 
 /// `GET /api/v1/results/ID/words`.
-pub(crate) async fn words(
+pub(crate) async fn get_words(
     Shared(state): Shared<Arc<State>>,
     Path(id): Path<String>,
 ) -> Result<Json<Words>, ApiError> {

@@ -12,15 +12,15 @@ use std::time::Duration;
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    Direction, Fault, Finish, MetricId, Record, ServerPlan, Stat, Status, TcpDirections, TcpPlan,
-    TcpTest, Tool, Via,
+    Direction, Fault, Finish, MetricId, Record, RecordStatus, ServerPlan, Stat, TcpDirections,
+    TcpPlan, TcpTest, Tool, Via,
 };
 use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
 use linerate_engine::throughput;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{ServeOptions, Server};
+use linerate_server::listen::{MeasurementServer, ServeOptions};
 use linerate_sys::clock::monotonic;
 use linerate_sys::stop::Stop;
 use linerate_sys::userns;
@@ -41,7 +41,7 @@ fn lab_with_hole_to(host: &str) -> Option<Lab> {
         return None;
     }
     let plan = LabPlan::from_toml(LAB, "test.toml").expect("a plan");
-    let lab = Lab::build(&plan).expect("the laboratory stands");
+    let lab = Lab::build_from_plan(&plan).expect("the laboratory stands");
     let filter = lab.run_on(host, || {
         let mut nft = Command::new("nft").args(["-f", "-"]).stdin(Stdio::piped()).spawn()?;
         nft.stdin.take().expect("a pipe").write_all(HOLE.as_bytes())?;
@@ -61,7 +61,7 @@ struct AskOnDrop<'a>(&'a Stop);
 
 impl Drop for AskOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.ask();
+        self.0.request_stop();
     }
 }
 
@@ -77,10 +77,11 @@ fn measure_via(lab: &Lab, directions: TcpDirections, via: Option<Via>) -> (Recor
     let dialect = if via == Some(Via::Ttcp) { Some(Via::Iperf2) } else { via };
     let options = ServeOptions {
         local: SocketAddr::new(address, 0),
-        limits: Limits::default(),
-        foreign: dialect.map_or_else(Foreign::none, |via| Foreign::These(vec![(via, 0)])),
+        limits: ServerLimits::default(),
+        foreign: dialect.map_or_else(Foreign::without_ports, |via| Foreign::These(vec![(via, 0)])),
     };
-    let server = lab.run_on("b", || Server::bind(&options)).expect("runs").expect("binds");
+    let server =
+        lab.run_on("b", || MeasurementServer::bind(&options)).expect("runs").expect("binds");
     let stop = Stop::new();
     std::thread::scope(|scope| {
         scope.spawn(|| lab.run_on("b", || server.run(&stop, &|_| {})));
@@ -108,13 +109,17 @@ fn measure_via(lab: &Lab, directions: TcpDirections, via: Option<Via>) -> (Recor
             throughput::run_tcp(&plan, &mut context)
         };
         let record = lab.run_on("a", run).expect("the host runs it");
-        (record, monotonic().since(begin))
+        (record, monotonic().duration_since(begin))
     })
 }
 
 fn check_nothing_arrived(record: &Record, took: Duration) {
     let failure = record.failure.as_ref().expect("nothing arrived");
-    assert_eq!((failure.fault, record.status), (Fault::Unreachable, Status::Error), "{failure}");
+    assert_eq!(
+        (failure.fault, record.status),
+        (Fault::Unreachable, RecordStatus::Error),
+        "{failure}"
+    );
     assert_eq!(record.exit_code(), 3);
     assert!(failure.reason.contains("nothing arrived"), "{failure}");
     // A second of sending and five of patience, and what a busy machine adds; a kernel's own
@@ -140,7 +145,11 @@ fn in_the_protocols_of_others_too_a_test_of_which_nothing_arrived_has_failed() {
         let (record, took) = measure_via(lab, directions, Some(via));
         let failure = record.failure.as_ref().expect("nothing arrived");
         let of = format!("{via} {directions:?}: {failure}");
-        assert_eq!((failure.fault, record.status), (Fault::Unreachable, Status::Error), "{of}");
+        assert_eq!(
+            (failure.fault, record.status),
+            (Fault::Unreachable, RecordStatus::Error),
+            "{of}"
+        );
         assert!(failure.reason.contains("nothing arrived"), "{of}");
         // A second of sending, up to 15 s of waiting for what is on the way, and as much again.
         assert!(took < Duration::from_secs(40), "{of}: {took:?}");
@@ -161,8 +170,8 @@ fn the_receivers_figures_come_through_a_hole_on_the_way_back() {
     let Some(lab) = lab_with_hole_to("a") else { return };
     let (record, _) = measure(&lab, TcpDirections::Up);
     assert_eq!(record.failure, None);
-    assert_eq!(record.status, Status::Ok);
-    let received = record.value(MetricId::Bytes, Stat::Value, Some(Direction::Up));
+    assert_eq!(record.status, RecordStatus::Ok);
+    let received = record.summary_value(MetricId::Bytes, Stat::Value, Some(Direction::Up));
     // A hundredth of what 100 Mbit/s carry in a second.
     assert!(received.is_some_and(|bytes| bytes > 125_000.0), "{received:?}");
     let receiver = record.flows[0].receiver.as_ref().expect("it reports");
@@ -175,5 +184,5 @@ fn both_ways_at_once_one_that_carried_nothing_makes_the_test_a_part() {
     let (record, _) = measure(&lab, TcpDirections::Both);
     let failure = record.failure.as_ref().expect("nothing came down");
     assert!(failure.to_string().starts_with("move data from"), "{failure}");
-    assert_eq!((record.status, record.exit_code()), (Status::Partial, 3));
+    assert_eq!((record.status, record.exit_code()), (RecordStatus::Partial, 3));
 }

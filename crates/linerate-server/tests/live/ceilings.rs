@@ -15,9 +15,9 @@ use linerate_core::record::{
 use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
 use linerate_engine::throughput;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{ServeOptions, Server};
+use linerate_server::listen::{MeasurementServer, ServeOptions};
 use linerate_sys::netlink::{RouteSocket, Tbf};
 use linerate_sys::stop::Stop;
 use linerate_sys::userns;
@@ -39,7 +39,7 @@ fn lab() -> Option<Lab> {
         return None;
     }
     let plan = LabPlan::from_toml(CABLE, "test.toml").expect("a plan");
-    Some(Lab::build(&plan).expect("the laboratory stands"))
+    Some(Lab::build_from_plan(&plan).expect("the laboratory stands"))
 }
 
 fn both_ways() -> TcpPlan {
@@ -59,10 +59,11 @@ fn both_ways() -> TcpPlan {
 fn measure_in(lab: &Lab, address: IpAddr, plan: &TcpPlan) -> Record {
     let options = ServeOptions {
         local: SocketAddr::new(address, 0),
-        limits: Limits::default(),
-        foreign: Foreign::none(),
+        limits: ServerLimits::default(),
+        foreign: Foreign::without_ports(),
     };
-    let server = lab.run_on("b", || Server::bind(&options)).expect("runs").expect("binds");
+    let server =
+        lab.run_on("b", || MeasurementServer::bind(&options)).expect("runs").expect("binds");
     let stop = Stop::new();
     std::thread::scope(|scope| {
         scope.spawn(|| lab.run_on("b", || server.run(&stop, &|_| {})));
@@ -86,7 +87,7 @@ struct AskOnDrop<'a>(&'a Stop);
 
 impl Drop for AskOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.ask();
+        self.0.request_stop();
     }
 }
 
@@ -106,7 +107,7 @@ fn each_direction_is_held_against_the_shaper_of_its_sender() {
     let Some(lab) = lab() else { return };
     // The way back is made slower than the plan has it.
     let slow = Tbf { rate_bps: 16_000_000, burst_bytes: 20_000, limit_bytes: 200_000 };
-    let index = lab.link("b", "eth0").expect("its link").index;
+    let index = lab.link_facts("b", "eth0").expect("its link").index;
     let set = move || RouteSocket::open()?.set_tbf(index, &slow);
     lab.run_on("b", set).expect("runs").expect("a token bucket");
     let target = lab.address_of("b").expect("it has an address");
@@ -132,7 +133,8 @@ fn segments_below_the_mtu_lower_the_ceiling_and_are_told() {
     let record = measure_in(&lab, target, &plan);
     // TCP_MAXSEG counts the timestamps in: 988 of payload, 1040 of IP, 1054 for the bucket.
     check(record.ceiling.as_ref(), 40e6 * 988.0 / 1054.0);
-    let input = |name| record.ceiling.as_ref().and_then(|it| it.input(name)).map(|it| it.value);
+    let input =
+        |name| record.ceiling.as_ref().and_then(|it| it.find_input(name)).map(|it| it.value);
     assert_eq!((input("packet_bytes"), input("mtu_bytes")), (Some(1040.0), Some(1500.0)));
     assert_eq!(record.ceiling_reverse, None);
 }
@@ -165,7 +167,7 @@ fn a_vlan_shows_its_tag_and_the_shaper_of_the_link_under_it() {
     assert_eq!(interface.shaper_bps, Some(40_000_000));
     check(record.ceiling_of(Direction::Up), 40e6 * PAYLOAD_SHARE);
     let ceiling = record.ceiling_of(Direction::Up).expect("checked above");
-    assert_eq!(ceiling.input("vlan_tags").map(|it| it.value), Some(1.0));
+    assert_eq!(ceiling.find_input("vlan_tags").map(|it| it.value), Some(1.0));
 }
 
 #[test]
@@ -173,10 +175,10 @@ fn loopback_has_no_link_and_no_share() {
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let options = ServeOptions {
         local: SocketAddr::new(address, 0),
-        limits: Limits::default(),
-        foreign: Foreign::none(),
+        limits: ServerLimits::default(),
+        foreign: Foreign::without_ports(),
     };
-    let server = Server::bind(&options).expect("binds");
+    let server = MeasurementServer::bind(&options).expect("binds");
     let stop = Stop::new();
     let record = std::thread::scope(|scope| {
         scope.spawn(|| server.run(&stop, &|_| {}));

@@ -13,9 +13,9 @@ use linerate_core::record::{
 use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
 use linerate_engine::throughput;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{ServeOptions, Server};
+use linerate_server::listen::{MeasurementServer, ServeOptions};
 use linerate_sys::stop::Stop;
 use linerate_sys::userns;
 
@@ -36,11 +36,13 @@ fn the_bytes_told_are_those_that_the_interface_counted() {
         return;
     }
     let plan = LabPlan::from_toml(CABLE, "test.toml").expect("a plan");
-    let lab = Lab::build(&plan).expect("the laboratory stands");
+    let lab = Lab::build_from_plan(&plan).expect("the laboratory stands");
     let target = lab.address_of("b").expect("it has an address");
     let local = SocketAddr::new(target, 0);
-    let options = ServeOptions { local, limits: Limits::default(), foreign: Foreign::none() };
-    let server = lab.run_on("b", || Server::bind(&options)).expect("runs").expect("binds");
+    let options =
+        ServeOptions { local, limits: ServerLimits::default(), foreign: Foreign::without_ports() };
+    let server =
+        lab.run_on("b", || MeasurementServer::bind(&options)).expect("runs").expect("binds");
     let port = server.local_addr().expect("bound").port();
     let stop = Stop::new();
     std::thread::scope(|scope| {
@@ -50,7 +52,7 @@ fn the_bytes_told_are_those_that_the_interface_counted() {
         let record = lab.run_on("a", || measure(target, port)).expect("runs");
         let after = lab.counters("b", "eth0").expect("counters");
         assert_eq!(record.failure, None);
-        let told = record.value(MetricId::Bytes, Stat::Value, Some(Direction::Up));
+        let told = record.summary_value(MetricId::Bytes, Stat::Value, Some(Direction::Up));
         assert_eq!(told, Some(20_000_000.0));
         let info = record.flows[0].sender.as_ref().and_then(|end| end.tcp_info);
         let again = info.and_then(|info| info.bytes_retrans).expect("kernel 4.19");
@@ -67,7 +69,7 @@ struct AskOnDrop<'a>(&'a Stop);
 
 impl Drop for AskOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.ask();
+        self.0.request_stop();
     }
 }
 

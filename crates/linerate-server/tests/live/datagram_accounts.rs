@@ -14,15 +14,15 @@ use std::time::Duration;
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
     DEFAULT_PORT, DatagramRow, DatagramTally, Direction, Event, Finish, PathDirection, Record,
-    ServerPlan, Status, TcpDirections, Tool, UdpPlan, UdpTest, Via,
+    RecordStatus, ServerPlan, TcpDirections, Tool, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
 use linerate_engine::throughput;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{LogEntry, MeasurementServer, ServeOptions};
 use linerate_sys::packet_capture::{CaptureOptions, PacketCapture};
 use linerate_sys::stop::Stop;
 use linerate_sys::userns;
@@ -56,7 +56,7 @@ fn lab(way: &str, path: &str) -> Option<Lab> {
          link = [{{ ends = [\"a\", \"b\"], mtu_bytes = 1000, path = {{ seed = 7, {way} = {{ {path} }} }} }}]\n"
     );
     let plan = LabPlan::from_toml(&text, "test.toml").expect("a plan");
-    Some(Lab::build(&plan).expect("the laboratory stands"))
+    Some(Lab::build_from_plan(&plan).expect("the laboratory stands"))
 }
 
 /// 2000 datagrams of 500 bytes in 0.4 s.
@@ -88,7 +88,7 @@ struct AskOnDrop<'a>(&'a Stop);
 
 impl Drop for AskOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.ask();
+        self.0.request_stop();
     }
 }
 
@@ -98,8 +98,10 @@ fn measure(lab: &Lab, plan: &UdpPlan) -> Seen {
     let capture = lab.run_on(at, || PacketCapture::open(&options)).expect("runs");
     let mut capture = capture.expect("laboratories are made with privilege");
     let foreign = Foreign::These(plan.server.via.map(|via| (via, 0)).into_iter().collect());
-    let options = ServeOptions { local: SocketAddr::new(B, 0), limits: Limits::default(), foreign };
-    let server = lab.run_on("b", || Server::bind(&options)).expect("runs").expect("binds");
+    let options =
+        ServeOptions { local: SocketAddr::new(B, 0), limits: ServerLimits::default(), foreign };
+    let server =
+        lab.run_on("b", || MeasurementServer::bind(&options)).expect("runs").expect("binds");
     let native = server.local_addr().expect("bound").port();
     let port = server.foreign().next().map_or(native, |(_, port)| port);
     let (stop, log) = (Stop::new(), Mutex::new(Vec::new()));
@@ -122,10 +124,10 @@ fn measure(lab: &Lab, plan: &UdpPlan) -> Seen {
 fn watch(capture: &mut PacketCapture, (to, via): (IpAddr, Option<Via>), stop: &Stop) -> Vec<u64> {
     let mut numbers = Vec::new();
     loop {
-        let asked = stop.asked();
+        let asked = stop.is_requested();
         let mut arrived = |packet: &[u8]| numbers.extend(number_of(packet, to, via));
         let patience = Duration::from_millis(100);
-        let count = capture.take(patience, |it| arrived(it.data)).expect("the link is up");
+        let count = capture.take_packets(patience, |it| arrived(it.data)).expect("the link is up");
         if asked && count == 0 {
             assert_eq!(capture.counts().expect("told").dropped, 0);
             return numbers;
@@ -143,7 +145,7 @@ fn run(plan: &UdpPlan) -> (Record, Vec<DatagramRow>) {
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
     let record = throughput::run_udp(plan, &mut context);
-    assert_eq!((record.failure.as_ref(), record.status), (None, Status::Ok));
+    assert_eq!((record.failure.as_ref(), record.status), (None, RecordStatus::Ok));
     (record, rows)
 }
 

@@ -13,12 +13,12 @@ use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::throughput;
 use linerate_proto::native::{
-    Accept, DatagramHeader, Decoder, Grant, Hello, HelloKind, Message, OPENING_BYTES, Opening,
-    OpeningStep, Token, encode,
+    Accept, Decoder, Grant, Hello, HelloKind, Message, NativeDatagramHeader, OPENING_BYTES,
+    OpeningDatagram, OpeningStep, Token, encode,
 };
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{ServeOptions, Server};
+use linerate_server::listen::{MeasurementServer, ServeOptions};
 use linerate_sys::clock::monotonic;
 use linerate_sys::stop::Stop;
 
@@ -26,7 +26,7 @@ struct AskOnDrop<'a>(&'a Stop);
 
 impl Drop for AskOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.ask();
+        self.0.request_stop();
     }
 }
 
@@ -48,9 +48,12 @@ fn with_server<T: Send>(work: impl FnOnce(SocketAddr) -> T + Send) -> T {
 fn with_server_at<T: Send>(address: IpAddr, work: impl FnOnce(SocketAddr) -> T + Send) -> T {
     crate::turn::take();
     let local = SocketAddr::new(address, 0);
-    let server =
-        Server::bind(&ServeOptions { local, limits: Limits::default(), foreign: Foreign::none() })
-            .expect("binds");
+    let server = MeasurementServer::bind(&ServeOptions {
+        local,
+        limits: ServerLimits::default(),
+        foreign: Foreign::without_ports(),
+    })
+    .expect("binds");
     let stop = Stop::new();
     let address = server.local_addr().expect("bound");
     std::thread::scope(|scope| {
@@ -147,12 +150,16 @@ impl RawClient {
     }
 
     /// Asks for a test whose data the server sends, and gives what opens its only stream.
-    fn ask(&mut self) -> (Accept, Opening, UdpSocket) {
+    fn ask(&mut self) -> (Accept, OpeningDatagram, UdpSocket) {
         self.send(&udp(request()));
         let Some(Message::Accept(accept)) = self.next() else { panic!("the server accepts") };
         let token = Token::from_hex(&accept.token).expect("32 digits");
-        let opening =
-            Opening { step: OpeningStep::Hello, token, stream: 0, direction: Direction::Down };
+        let opening = OpeningDatagram {
+            step: OpeningStep::Hello,
+            token,
+            stream: 0,
+            direction: Direction::Down,
+        };
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
         socket.connect((self.server.ip(), accept.udp_ports[0])).expect("loopback");
         socket.set_read_timeout(Some(ANSWER_WITHIN)).expect("a time-out");
@@ -183,9 +190,9 @@ fn nothing_is_sent_to_an_address_that_has_not_said_the_token_and_its_number_back
         let mut client = RawClient::connect(server);
         let (_, opening, socket) = client.ask();
         let mut answer = [0; 2048];
-        let other = Opening { token: Token([7; 16]), ..opening };
-        let elsewhere = Opening { stream: 1, ..opening };
-        let early = Opening { step: OpeningStep::Answer(5), ..opening };
+        let other = OpeningDatagram { token: Token([7; 16]), ..opening };
+        let elsewhere = OpeningDatagram { stream: 1, ..opening };
+        let early = OpeningDatagram { step: OpeningStep::Answer(5), ..opening };
         for wrong in [other, elsewhere, early] {
             socket.send(&wrong.to_bytes()).expect("sent");
         }
@@ -198,14 +205,14 @@ fn nothing_is_sent_to_an_address_that_has_not_said_the_token_and_its_number_back
         socket.send(&opening.to_bytes()).expect("sent");
         let len = socket.recv(&mut answer).expect("a challenge");
         assert_eq!(len, OPENING_BYTES, "no longer than what asked for it");
-        let challenge = Opening::parse(&answer[..len]).expect("a challenge");
+        let challenge = OpeningDatagram::parse(&answer[..len]).expect("a challenge");
         let OpeningStep::Challenge(nonce) = challenge.step else { panic!("{challenge:?}") };
         // The number said back from another address, and another number from this one.
         let stranger = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        let right = Opening { step: OpeningStep::Answer(nonce), ..opening };
+        let right = OpeningDatagram { step: OpeningStep::Answer(nonce), ..opening };
         let port = socket.peer_addr().expect("connected");
         stranger.send_to(&right.to_bytes(), port).expect("sent");
-        let wrong = Opening { step: OpeningStep::Answer(nonce ^ 1), ..opening };
+        let wrong = OpeningDatagram { step: OpeningStep::Answer(nonce ^ 1), ..opening };
         socket.send(&wrong.to_bytes()).expect("sent");
         client.control.set_read_timeout(Some(SILENCE)).expect("a time-out");
         let mut bytes = [0; 64];
@@ -226,9 +233,9 @@ fn place_after(server: SocketAddr, from: linerate_core::time::MonoTime) -> Durat
     loop {
         let record = run(&loopback(server));
         if record.failure.is_none() {
-            return monotonic().since(from);
+            return monotonic().duration_since(from);
         }
-        assert!(monotonic().since(from) < Duration::from_secs(20), "{:?}", record.failure);
+        assert!(monotonic().duration_since(from) < Duration::from_secs(20), "{:?}", record.failure);
         linerate_sys::clock::sleep(Duration::from_millis(50));
     }
 }
@@ -268,14 +275,14 @@ fn a_client_that_opens_no_stream_or_never_starts_or_leaves_holds_no_place_for_lo
     });
 }
 
-fn open(socket: &UdpSocket, opening: Opening) {
+fn open(socket: &UdpSocket, opening: OpeningDatagram) {
     let mut answer = [0; 64];
     socket.send(&opening.to_bytes()).expect("sent");
     let len = socket.recv(&mut answer).expect("a challenge");
-    let challenge = Opening::parse(&answer[..len]).expect("a challenge");
+    let challenge = OpeningDatagram::parse(&answer[..len]).expect("a challenge");
     let OpeningStep::Challenge(nonce) = challenge.step else { panic!("{challenge:?}") };
     let step = OpeningStep::Answer(nonce);
-    socket.send(&Opening { step, ..opening }.to_bytes()).expect("sent");
+    socket.send(&OpeningDatagram { step, ..opening }.to_bytes()).expect("sent");
 }
 
 #[test]
@@ -306,8 +313,12 @@ fn a_sender_without_a_pace_goes_as_far_as_it_was_granted_and_tries_again_after_a
         client.send(&udp(fast));
         let Some(Message::Accept(accept)) = client.next() else { panic!("the server accepts") };
         let token = Token::from_hex(&accept.token).expect("32 digits");
-        let opening =
-            Opening { step: OpeningStep::Hello, token, stream: 0, direction: Direction::Down };
+        let opening = OpeningDatagram {
+            step: OpeningStep::Hello,
+            token,
+            stream: 0,
+            direction: Direction::Down,
+        };
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
         socket.connect((server.ip(), accept.udp_ports[0])).expect("loopback");
         socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a time-out");
@@ -322,9 +333,9 @@ fn a_sender_without_a_pace_goes_as_far_as_it_was_granted_and_tries_again_after_a
         let mut datagram = [0; 2048];
         let mut next = || {
             let len = socket.recv(&mut datagram).expect("data within 10 s");
-            DatagramHeader::parse(&datagram[..len]).expect("a header")
+            NativeDatagramHeader::parse(&datagram[..len]).expect("a header")
         };
-        let heads: Vec<DatagramHeader> = (0..51).map(|_| next()).collect();
+        let heads: Vec<NativeDatagramHeader> = (0..51).map(|_| next()).collect();
         assert!(heads.iter().zip(0..).all(|(head, number)| head.number == number), "{heads:?}");
         // By the sender's own clock: 50 at once, then the patience of 50 ms.
         let waited_ns = heads[50].stamp_ns - heads[49].stamp_ns;
@@ -373,8 +384,12 @@ fn short_giant_and_foreign_datagrams_on_an_open_stream_are_strays() {
         client.send(&udp(up));
         let Some(Message::Accept(accept)) = client.next() else { panic!("the server accepts") };
         let token = Token::from_hex(&accept.token).expect("32 digits");
-        let opening =
-            Opening { step: OpeningStep::Hello, token, stream: 0, direction: Direction::Up };
+        let opening = OpeningDatagram {
+            step: OpeningStep::Hello,
+            token,
+            stream: 0,
+            direction: Direction::Up,
+        };
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
         socket.connect((server.ip(), accept.udp_ports[0])).expect("loopback");
         socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a time-out");
@@ -383,7 +398,7 @@ fn short_giant_and_foreign_datagrams_on_an_open_stream_are_strays() {
         client.send(&Message::Start);
         let tag = linerate_proto::native::stream_tag(token, Direction::Up, 0);
         let header = |number, tag| {
-            let header = DatagramHeader { number, tag, stamp_ns: 0 };
+            let header = NativeDatagramHeader { number, tag, stamp_ns: 0 };
             let mut datagram = header.to_bytes().to_vec();
             datagram.resize(100, 0);
             datagram
@@ -427,7 +442,7 @@ fn account_of(server: SocketAddr, told: (u64, u64, u64)) -> linerate_core::recor
     let Some(Message::Accept(accept)) = client.next() else { panic!("the server accepts") };
     let token = Token::from_hex(&accept.token).expect("32 digits");
     let direction = Direction::Up;
-    let opening = Opening { step: OpeningStep::Hello, token, stream: 0, direction };
+    let opening = OpeningDatagram { step: OpeningStep::Hello, token, stream: 0, direction };
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     socket.connect((server.ip(), accept.udp_ports[0])).expect("loopback");
     socket.set_read_timeout(Some(ANSWER_WITHIN)).expect("a time-out");
@@ -436,7 +451,7 @@ fn account_of(server: SocketAddr, told: (u64, u64, u64)) -> linerate_core::recor
     client.send(&Message::Start);
     let tag = linerate_proto::native::stream_tag(token, direction, 0);
     for number in [0, 1] {
-        let mut datagram = DatagramHeader { number, tag, stamp_ns: 0 }.to_bytes().to_vec();
+        let mut datagram = NativeDatagramHeader { number, tag, stamp_ns: 0 }.to_bytes().to_vec();
         datagram.resize(100, 0);
         socket.send(&datagram).expect("sent");
     }

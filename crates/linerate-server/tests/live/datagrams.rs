@@ -9,16 +9,16 @@ use std::net::{IpAddr, SocketAddr};
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    CaveatCode, DatagramTally, Direction, Finish, MetricId, Record, ServerPlan, Stat, Status,
+    CaveatCode, DatagramTally, Direction, Finish, MetricId, Record, RecordStatus, ServerPlan, Stat,
     TcpDirections, Tool, UdpPlan, UdpTest,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
 use linerate_engine::throughput;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{ServeOptions, Server};
+use linerate_server::listen::{MeasurementServer, ServeOptions};
 use linerate_sys::stop::Stop;
 use linerate_sys::userns;
 
@@ -32,7 +32,7 @@ fn cable() -> Option<Lab> {
     }
     let text = "host = [{ name = \"a\" }, { name = \"b\" }]\nlink = [{ ends = [\"a\", \"b\"] }]\n";
     let plan = LabPlan::from_toml(text, "test.toml").expect("a plan");
-    Some(Lab::build(&plan).expect("the laboratory stands"))
+    Some(Lab::build_from_plan(&plan).expect("the laboratory stands"))
 }
 
 /// Two hosts with a path between them; small packets keep IPv6 and its own packets away.
@@ -51,14 +51,14 @@ fn lab(path: &str) -> Option<Lab> {
          link = [{{ ends = [\"a\", \"b\"], mtu_bytes = 1000, path = {{ {path} }} }}]\n"
     );
     let plan = LabPlan::from_toml(&text, "test.toml").expect("a plan");
-    Some(Lab::build(&plan).expect("the laboratory stands"))
+    Some(Lab::build_from_plan(&plan).expect("the laboratory stands"))
 }
 
 struct AskOnDrop<'a>(&'a Stop);
 
 impl Drop for AskOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.ask();
+        self.0.request_stop();
     }
 }
 
@@ -76,10 +76,11 @@ fn measure_in(lab: &Lab, plan: &UdpPlan) -> Record {
 fn measure_at(lab: &Lab, address: IpAddr, plan: &UdpPlan) -> Record {
     let options = ServeOptions {
         local: SocketAddr::new(address, 0),
-        limits: Limits::default(),
-        foreign: Foreign::none(),
+        limits: ServerLimits::default(),
+        foreign: Foreign::without_ports(),
     };
-    let server = lab.run_on("b", || Server::bind(&options)).expect("runs").expect("binds");
+    let server =
+        lab.run_on("b", || MeasurementServer::bind(&options)).expect("runs").expect("binds");
     let stop = Stop::new();
     std::thread::scope(|scope| {
         scope.spawn(|| lab.run_on("b", || server.run(&stop, &|_| {})));
@@ -109,7 +110,7 @@ fn plan(directions: TcpDirections) -> UdpPlan {
 /// The tally of the only stream, whose end was a good one and whose account is closed.
 fn tally(record: &Record) -> DatagramTally {
     assert_eq!(record.failure, None);
-    assert_eq!(record.status, Status::Ok);
+    assert_eq!(record.status, RecordStatus::Ok);
     let flow = &record.flows[0];
     let sender = flow.sender.as_ref().and_then(|end| end.sent_datagrams.as_ref());
     let receiver = flow.receiver.as_ref().and_then(|end| end.received_datagrams.as_ref());
@@ -134,7 +135,10 @@ fn planted_losses_are_counted_exactly_as_the_path_counts_them_in_both_directions
         assert_eq!((tally.lost_here, tally.duplicates, tally.reordered), (0, 0, 0));
         let path = record.paths[0].carrying(way).expect("the direction that carries data");
         assert_eq!(path.lost_packets(), 7, "the path's own count");
-        assert_eq!(record.value(MetricId::DatagramsLost, Stat::Value, Some(way)), Some(7.0));
+        assert_eq!(
+            record.summary_value(MetricId::DatagramsLost, Stat::Value, Some(way)),
+            Some(7.0)
+        );
     }
 }
 
@@ -146,7 +150,7 @@ fn planted_copies_are_duplicates_and_no_gain() {
     assert_eq!((tally.sent, tally.lost, tally.duplicates), (Some(2000), 0, 2000));
     let path = record.paths[0].carrying(Direction::Up).expect("it carries data");
     assert_eq!(path.copied_packets, path.taken_packets);
-    let bytes = record.value(MetricId::Bytes, Stat::Value, Some(Direction::Up));
+    let bytes = record.summary_value(MetricId::Bytes, Stat::Value, Some(Direction::Up));
     assert_eq!(bytes, Some(1_000_000.0), "2000 of 500 bytes, each once");
 }
 
@@ -196,7 +200,7 @@ fn a_bottleneck_bounds_what_arrives_and_its_drops_are_the_paths() {
     let ceiling = record.ceiling.as_ref().expect("the path tells its rate");
     let value = ceiling.value.expect("and its framing");
     assert!((value - 10e6 * 972.0 / 1038.0).abs() < 1.0, "{value}");
-    let goodput = record.value(MetricId::Goodput, Stat::Value, Some(Direction::Up));
+    let goodput = record.summary_value(MetricId::Goodput, Stat::Value, Some(Direction::Up));
     assert!(goodput.is_some_and(|bps| bps <= value * 1.01), "{goodput:?}");
 }
 

@@ -17,9 +17,9 @@ use linerate_core::record::{
 use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
 use linerate_engine::throughput;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{ServeOptions, Server};
+use linerate_server::listen::{MeasurementServer, ServeOptions};
 use linerate_sys::stop::Stop;
 use linerate_sys::userns;
 
@@ -53,7 +53,7 @@ struct AskOnDrop<'a>(&'a Stop);
 
 impl Drop for AskOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.ask();
+        self.0.request_stop();
     }
 }
 
@@ -62,10 +62,11 @@ fn seen(lab: &Lab, directions: TcpDirections, test: TcpTest) -> Vec<OptionChange
     let address: IpAddr = lab.address_of("b").expect("it has a link");
     let options = ServeOptions {
         local: SocketAddr::new(address, 0),
-        limits: Limits::default(),
-        foreign: Foreign::none(),
+        limits: ServerLimits::default(),
+        foreign: Foreign::without_ports(),
     };
-    let server = lab.run_on("b", || Server::bind(&options)).expect("runs").expect("binds");
+    let server =
+        lab.run_on("b", || MeasurementServer::bind(&options)).expect("runs").expect("binds");
     let port = server.local_addr().expect("bound").port();
     let stop = Stop::new();
     std::thread::scope(|scope| {
@@ -144,7 +145,7 @@ fn what_a_host_does_not_offer_or_accept_was_not_removed() {
     for hosts in hosts {
         let text = format!("host = [{hosts}]\nlink = [{{ ends = [\"a\", \"b\"] }}]\n");
         let plan = LabPlan::from_toml(&text, "test.toml").expect("a plan");
-        let lab = Lab::build(&plan).expect("the laboratory stands");
+        let lab = Lab::build_from_plan(&plan).expect("the laboratory stands");
         for directions in [TcpDirections::Up, TcpDirections::Down] {
             assert_eq!(seen(&lab, directions, TcpTest::default()), [], "{text}");
         }
@@ -159,7 +160,7 @@ fn what_a_device_takes_from_a_handshake_is_named_with_the_segment() {
         return;
     }
     let plan = LabPlan::from_toml(LAB, "test.toml").expect("a plan");
-    let lab = Lab::build(&plan).expect("the laboratory stands");
+    let lab = Lab::build_from_plan(&plan).expect("the laboratory stands");
     for directions in [TcpDirections::Up, TcpDirections::Down] {
         assert_eq!(seen(&lab, directions, TcpTest::default()), [], "nothing is on the way");
         // What the user made small is no device's work.

@@ -17,9 +17,9 @@ use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
 use linerate_engine::throughput;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{ServeOptions, Server};
+use linerate_server::listen::{MeasurementServer, ServeOptions};
 use linerate_sys::stop::Stop;
 use linerate_sys::{tcp, userns};
 
@@ -41,7 +41,7 @@ fn lab(text: &str) -> Option<Lab> {
         return None;
     }
     let plan = LabPlan::from_toml(text, "test.toml").expect("a plan");
-    Some(Lab::build(&plan).expect("the laboratory stands"))
+    Some(Lab::build_from_plan(&plan).expect("the laboratory stands"))
 }
 
 /// Ends the server also when the test ends by a panic.
@@ -49,7 +49,7 @@ struct AskOnDrop<'a>(&'a Stop);
 
 impl Drop for AskOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.ask();
+        self.0.request_stop();
     }
 }
 
@@ -58,10 +58,11 @@ fn measured(lab: &Lab, plans: &[TcpPlan]) -> Vec<Record> {
     let target = lab.address_of("b").expect("it has an address");
     let options = ServeOptions {
         local: SocketAddr::new(target, 0),
-        limits: Limits::default(),
-        foreign: Foreign::none(),
+        limits: ServerLimits::default(),
+        foreign: Foreign::without_ports(),
     };
-    let server = lab.run_on("b", || Server::bind(&options)).expect("runs").expect("binds");
+    let server =
+        lab.run_on("b", || MeasurementServer::bind(&options)).expect("runs").expect("binds");
     let port = server.local_addr().expect("bound").port();
     let stop = Stop::new();
     std::thread::scope(|scope| {
@@ -152,7 +153,8 @@ fn a_setting_that_cannot_be_had_is_one_line_that_names_it() {
     }
     let text = cable("congestion_control = \"no_such_thing\"");
     let plan = LabPlan::from_toml(&text, "test.toml").expect("a plan");
-    let failure = Lab::build(&plan).expect_err("there is no such congestion control").to_string();
+    let failure =
+        Lab::build_from_plan(&plan).expect_err("there is no such congestion control").to_string();
     assert!(failure.contains("congestion_control = no_such_thing on host a"), "{failure}");
     assert!(!failure.contains('\n'), "{failure}");
 }
@@ -256,7 +258,8 @@ fn the_flow_in_the_background_has_its_rate_and_the_test_its_bytes() {
             TcpDirections::Down => (Direction::Down, Direction::Up),
             _ => (Direction::Up, Direction::Down),
         };
-        let rate = record.value(MetricId::Background, Stat::Value, Some(back)).expect("measured");
+        let rate =
+            record.summary_value(MetricId::Background, Stat::Value, Some(back)).expect("measured");
         // A host that is taken from a virtual machine for a while falls behind, and nothing makes
         // it faster; none and a rate of its own are far outside.
         assert!((0.6..=1.05).contains(&(rate / 35e6)), "{rate} bit/s of {plan:?}");
@@ -266,10 +269,10 @@ fn the_flow_in_the_background_has_its_rate_and_the_test_its_bytes() {
         // It is told apart from the test.
         assert!(record.flows.iter().all(|flow| flow.direction == ahead));
         assert_eq!(record.flows.len(), usize::from(plan.test.streams));
-        assert_eq!(record.value(MetricId::Goodput, Stat::Value, Some(back)), None);
+        assert_eq!(record.summary_value(MetricId::Goodput, Stat::Value, Some(back)), None);
         assert!(record.series.iter().all(|series| series.direction == Some(ahead)));
     }
-    let bytes = records[3].value(MetricId::Bytes, Stat::Value, Some(Direction::Up));
+    let bytes = records[3].summary_value(MetricId::Bytes, Stat::Value, Some(Direction::Up));
     assert_eq!(bytes, Some(5_000_019.0));
 }
 
@@ -287,7 +290,7 @@ fn small_reads_send_more_segments_back() {
     };
     let records = measured(&lab, &[plan(None), plan(Some(512))]);
     let value = |record: &Record, metric| {
-        record.value(metric, Stat::Value, Some(Direction::Up)).expect("Linux tells")
+        record.summary_value(metric, Stat::Value, Some(Direction::Up)).expect("Linux tells")
     };
     for record in &records {
         assert_eq!(value(record, MetricId::Bytes), 4_000_000.0);

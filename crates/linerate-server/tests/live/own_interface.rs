@@ -10,16 +10,16 @@ use std::net::{IpAddr, SocketAddr};
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    CaveatCode, DatagramTally, Direction, Finish, MetricId, Record, SentDatagrams, ServerPlan,
-    Stat, Status, TcpDirections, Tool, UdpPlan, UdpTest,
+    CaveatCode, DatagramTally, Direction, Finish, MetricId, Record, RecordStatus, SentDatagrams,
+    ServerPlan, Stat, TcpDirections, Tool, UdpPlan, UdpTest,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
 use linerate_engine::throughput;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{ServeOptions, Server};
+use linerate_server::listen::{MeasurementServer, ServeOptions};
 use linerate_sys::netlink::{EgressDrops, egress_drops_to};
 use linerate_sys::stop::Stop;
 use linerate_sys::userns;
@@ -38,14 +38,14 @@ fn lab() -> Option<Lab> {
     let text = "host = [{ name = \"a\" }, { name = \"b\" }]\n\
                 link = [{ ends = [\"a\", \"b\"], rate = \"100M\" }]\n";
     let plan = LabPlan::from_toml(text, "test.toml").expect("a plan");
-    Some(Lab::build(&plan).expect("the laboratory stands"))
+    Some(Lab::build_from_plan(&plan).expect("the laboratory stands"))
 }
 
 struct AskOnDrop<'a>(&'a Stop);
 
 impl Drop for AskOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.ask();
+        self.0.request_stop();
     }
 }
 
@@ -70,10 +70,11 @@ fn measure(plan: &UdpPlan) -> Option<(Record, u64)> {
     let lab = lab()?;
     let options = ServeOptions {
         local: SocketAddr::new(SERVER, 0),
-        limits: Limits::default(),
-        foreign: Foreign::none(),
+        limits: ServerLimits::default(),
+        foreign: Foreign::without_ports(),
     };
-    let server = lab.run_on("b", || Server::bind(&options)).expect("runs").expect("binds");
+    let server =
+        lab.run_on("b", || MeasurementServer::bind(&options)).expect("runs").expect("binds");
     let stop = Stop::new();
     std::thread::scope(|scope| {
         scope.spawn(|| lab.run_on("b", || server.run(&stop, &|_| {})));
@@ -83,8 +84,8 @@ fn measure(plan: &UdpPlan) -> Option<(Record, u64)> {
             UdpPlan { server: ServerPlan::new(None, SERVER.to_string(), port), ..plan.clone() };
         let before = drops(&lab, plan.test.directions);
         let record = lab.run_on("a", || run(&plan)).expect("the host runs it");
-        let dropped = drops(&lab, plan.test.directions).since(&before);
-        assert_eq!((record.status, &record.failure), (Status::Ok, &None));
+        let dropped = drops(&lab, plan.test.directions).drops_since(&before);
+        assert_eq!((record.status, &record.failure), (RecordStatus::Ok, &None));
         Some((record, dropped))
     })
 }
@@ -109,7 +110,7 @@ fn told(record: &Record, metric: MetricId, directions: TcpDirections) -> Option<
         TcpDirections::Down => Direction::Down,
         _ => Direction::Up,
     };
-    record.value(metric, Stat::Value, Some(way))
+    record.summary_value(metric, Stat::Value, Some(way))
 }
 
 /// Below the link's rate less headers, whatever the host's other work takes of a second; half of

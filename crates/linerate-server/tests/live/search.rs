@@ -14,18 +14,18 @@ use std::sync::{Mutex, PoisonError};
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    CapacitySearch, CaveatCode, Direction, End, Event, Fault, Finish, Layer, MetricId, Record,
-    SearchDelay, SearchPlan, SearchStep, ServerPlan, Stat, Status, TcpDirections, Tool, UdpPlan,
-    UdpTest,
+    CapacitySearch, CaveatCode, Direction, Event, Fault, Finish, HeaderLayer, MeasurementEnd,
+    MetricId, Record, RecordStatus, SearchDelay, SearchPlan, SearchStep, ServerPlan, Stat,
+    TcpDirections, Tool, UdpPlan, UdpTest,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
 use linerate_engine::throughput;
 use linerate_proto::native::{Accept, Decoder, Hello, HelloKind, Message, Token, encode};
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{ServeOptions, Server};
+use linerate_server::listen::{MeasurementServer, ServeOptions};
 use linerate_sys::stop::Stop;
 use linerate_sys::userns;
 
@@ -49,14 +49,14 @@ fn lab(path: &str) -> Option<Lab> {
          link = [{{ ends = [\"a\", \"b\"], path = {{ {path} }} }}]\n"
     );
     let plan = LabPlan::from_toml(&text, "test.toml").expect("a plan");
-    Some(Lab::build(&plan).expect("the laboratory stands"))
+    Some(Lab::build_from_plan(&plan).expect("the laboratory stands"))
 }
 
 struct AskOnDrop<'a>(&'a Stop);
 
 impl Drop for AskOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.ask();
+        self.0.request_stop();
     }
 }
 
@@ -79,8 +79,10 @@ fn plan(directions: TcpDirections) -> UdpPlan {
 fn search_in(lab: &Lab, address: &str, plan: &UdpPlan) -> (Record, usize) {
     let address: IpAddr = address.parse().expect("an address");
     let local = SocketAddr::new(address, 0);
-    let options = ServeOptions { local, limits: Limits::default(), foreign: Foreign::none() };
-    let server = lab.run_on("b", || Server::bind(&options)).expect("runs").expect("binds");
+    let options =
+        ServeOptions { local, limits: ServerLimits::default(), foreign: Foreign::without_ports() };
+    let server =
+        lab.run_on("b", || MeasurementServer::bind(&options)).expect("runs").expect("binds");
     let stop = Stop::new();
     std::thread::scope(|scope| {
         scope.spawn(|| lab.run_on("b", || server.run(&stop, &|_| {})));
@@ -104,7 +106,7 @@ fn search_in(lab: &Lab, address: &str, plan: &UdpPlan) -> (Record, usize) {
 /// What holds of every search however busy the machine is.
 fn check(record: &Record, told: usize, packet_bytes: u32) -> CapacitySearch {
     assert_eq!(record.failure, None);
-    assert_eq!(record.status, Status::Ok);
+    assert_eq!(record.status, RecordStatus::Ok);
     let found = record.search.clone().expect("a search was asked for");
     let direction = found.direction;
     assert_eq!(found.packet_bytes, packet_bytes);
@@ -130,9 +132,9 @@ fn check(record: &Record, told: usize, packet_bytes: u32) -> CapacitySearch {
         assert!((row.ip_bps - bps).abs() < 1e-3, "{row:?}");
     }
     let most = found.sub_intervals.iter().map(|row| row.ip_bps).fold(0.0, f64::max);
-    let value = record.value(MetricId::IpCapacity, Stat::Value, Some(direction));
+    let value = record.summary_value(MetricId::IpCapacity, Stat::Value, Some(direction));
     assert_eq!(value, (told > 0).then_some(most));
-    assert_eq!(found.best().map(|row| row.ip_bps), value);
+    assert_eq!(found.best_interval().map(|row| row.ip_bps), value);
     assert!(found.trials.is_sorted_by_key(|trial| trial.t_ns));
     assert!(found.trials.last().is_some_and(|last| last.sent <= sent.count));
     found
@@ -187,7 +189,7 @@ fn searched(
 /// The rate found as a share of the ceiling, which is `ip_bps`.
 fn share_of_ceiling(record: &Record, ip_bps: f64) -> Option<f64> {
     let ceiling = record.ceiling.as_ref().expect("the path tells its rate");
-    assert_eq!((ceiling.metric, ceiling.layer), (MetricId::IpCapacity, Layer::Ip));
+    assert_eq!((ceiling.metric, ceiling.layer), (MetricId::IpCapacity, HeaderLayer::Ip));
     let value = ceiling.value.expect("and its framing");
     assert!((value / ip_bps - 1.0).abs() < 1e-6, "{value} beside {ip_bps}");
     ceiling.share
@@ -242,7 +244,7 @@ fn the_delay_of_a_deep_queue_stops_the_rate_and_nothing_is_lost() {
         let high = |delay: Option<u64>| delay > Some(90 * MS);
         assert!(late.clone().count() >= 3);
         // Losses of this host's own sockets may have stopped it once in a while.
-        let here = record.value(MetricId::DatagramsLost, Stat::Value, Some(Direction::Up));
+        let here = record.summary_value(MetricId::DatagramsLost, Stat::Value, Some(Direction::Up));
         assert!(late.clone().all(|trial| high(trial.delay_ns)) || here > Some(0.0));
     }
 }
@@ -265,7 +267,7 @@ fn a_policer_is_found_by_what_it_loses() {
     let policed = path.lost.iter().find(|loss| loss.cause == "policed");
     assert!(policed.is_some_and(|loss| loss.packets > 10), "{path:?}");
     // For a quarter of a second the bucket is 1.6 Mbit/s more.
-    let most = found.best().expect("something arrived").ip_bps;
+    let most = found.best_interval().expect("something arrived").ip_bps;
     assert!(most <= 33e6, "{most}");
 }
 
@@ -291,7 +293,7 @@ fn independent_losses_below_the_threshold_do_not_stop_the_rate() {
     assert_eq!(highest, Some(50));
     let path = record.paths[0].carrying(Direction::Up).expect("it carries data");
     let random = path.lost.iter().find(|loss| loss.cause == "random").map_or(0, |it| it.packets);
-    let lost = record.value(MetricId::DatagramsLost, Stat::Value, Some(Direction::Up));
+    let lost = record.summary_value(MetricId::DatagramsLost, Stat::Value, Some(Direction::Up));
     // The path's count has the few packets of the control connection, too.
     assert!(random > 0 && lost.is_some_and(|lost| lost > 0.0 && lost <= random as f64));
 }
@@ -318,7 +320,7 @@ fn older_server() -> SocketAddr {
             data_port: 0,
             udp_ports: vec![address.port()],
             host_id: None,
-            end: End::default(),
+            end: MeasurementEnd::default(),
             features: Vec::new(),
         };
         let accept = encode(&Message::Accept(Box::new(accept))).expect("a short message");
@@ -339,7 +341,7 @@ fn a_server_that_knows_no_search_is_left_before_anything_is_measured() {
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
     let record = throughput::run_udp(&plan, &mut context);
-    assert_eq!(record.status, Status::Error);
+    assert_eq!(record.status, RecordStatus::Error);
     let failure = record.failure.expect("it names no features");
     assert_eq!(failure.fault, Fault::PeerIncompatible);
     assert!(failure.to_string().contains("the server does not know it"), "{failure}");

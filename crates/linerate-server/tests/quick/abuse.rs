@@ -8,9 +8,9 @@ use linerate_core::policy::Policy;
 use linerate_core::record::Via;
 use linerate_proto::echo::UdpProbe;
 use linerate_proto::stamp::ReflectorOptions;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{LogEntry, MeasurementServer, ServeOptions};
 use linerate_sys::stop::Stop;
 
 /// Answers come at once over loopback; after this silence none is to come.
@@ -29,8 +29,8 @@ fn with_server(policy: Option<&str>, test: impl FnOnce(&Ports)) {
     let foreign = [Via::Iperf3, Via::Iperf2, Via::Nuttcp].map(|via| (via, 0)).to_vec();
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
     let options =
-        ServeOptions { local, limits: Limits::default(), foreign: Foreign::These(foreign) };
-    let mut server = Server::bind(&options).expect("free ports");
+        ServeOptions { local, limits: ServerLimits::default(), foreign: Foreign::These(foreign) };
+    let mut server = MeasurementServer::bind(&options).expect("free ports");
     server.reflect_stamp(0, ReflectorOptions::default()).expect("a free port");
     if let Some(policy) = policy {
         server.set_policy(Policy::from_toml(policy).expect("a policy"));
@@ -47,7 +47,7 @@ fn with_server(policy: Option<&str>, test: impl FnOnce(&Ports)) {
         let running = scope.spawn(move || server.run(stop, &|_: &LogEntry<'_>| {}));
         let test = std::panic::AssertUnwindSafe(|| test(&ports));
         let result = std::panic::catch_unwind(test);
-        stop.ask();
+        stop.request_stop();
         running.join().expect("the server ends");
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);

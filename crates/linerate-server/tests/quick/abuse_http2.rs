@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::record::Tool;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{LogEntry, MeasurementServer, ServeOptions};
 use linerate_server::web::{Tls, WebOptions};
 use linerate_sys::clock::monotonic;
 use linerate_sys::stop::Stop;
@@ -38,9 +38,9 @@ const NO_WINDOW: [u8; 6] = [0, 4, 0, 0, 0, 0];
 
 fn with_server(test: impl FnOnce(SocketAddr)) {
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let limits = Limits { duration: Duration::from_secs(1), ..Limits::default() };
-    let options = ServeOptions { local, limits, foreign: Foreign::none() };
-    let mut server = Server::bind(&options).expect("a free port");
+    let limits = ServerLimits { duration: Duration::from_secs(1), ..ServerLimits::default() };
+    let options = ServeOptions { local, limits, foreign: Foreign::without_ports() };
+    let mut server = MeasurementServer::bind(&options).expect("a free port");
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
     server.serve_web(WebOptions { page: true, store: None, tool, origins: Vec::new() });
     let file = |name| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tls").join(name);
@@ -52,7 +52,7 @@ fn with_server(test: impl FnOnce(SocketAddr)) {
         let running = scope.spawn(move || server.run(stop, &|_: &LogEntry<'_>| {}));
         let test = std::panic::AssertUnwindSafe(|| test(address));
         let result = std::panic::catch_unwind(test);
-        stop.ask();
+        stop.request_stop();
         running.join().expect("the server ends");
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);
@@ -132,7 +132,7 @@ fn stay(mut talk: Talk) -> Toll {
             bytes.drain(..9 + length);
         }
     }
-    Toll { back, lasted: monotonic().since(since) }
+    Toll { back, lasted: monotonic().duration_since(since) }
 }
 
 fn is_answered(server: SocketAddr) -> bool {

@@ -8,9 +8,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::Tool;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{LogEntry, MeasurementServer, ServeOptions};
 use linerate_server::web::WebOptions;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
@@ -22,9 +22,9 @@ const WORDS_BYTES: usize = 2048;
 
 fn with_server(connections: usize, test: impl FnOnce(SocketAddr)) {
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let limits = Limits { connections, ..Limits::default() };
-    let options = ServeOptions { local, limits, foreign: Foreign::none() };
-    let mut server = Server::bind(&options).expect("a free port");
+    let limits = ServerLimits { connections, ..ServerLimits::default() };
+    let options = ServeOptions { local, limits, foreign: Foreign::without_ports() };
+    let mut server = MeasurementServer::bind(&options).expect("a free port");
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
     server.serve_web(WebOptions { page: true, store: None, tool, origins: Vec::new() });
     let address = server.local_addr().expect("bound");
@@ -34,7 +34,7 @@ fn with_server(connections: usize, test: impl FnOnce(SocketAddr)) {
         let running = scope.spawn(move || server.run(stop, &|_: &LogEntry<'_>| {}));
         let test = std::panic::AssertUnwindSafe(|| test(address));
         let result = std::panic::catch_unwind(test);
-        stop.ask();
+        stop.request_stop();
         running.join().expect("the server ends");
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);

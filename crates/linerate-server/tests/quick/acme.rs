@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use crate::peers::{free_port, lacks};
 use linerate_core::record::Tool;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{LogEntry, MeasurementServer, ServeOptions};
 use linerate_server::web::{Acme, Tls, WebOptions};
 use linerate_sys::clock::sleep;
 use linerate_sys::stop::Stop;
@@ -34,7 +34,7 @@ fn file(name: &str) -> PathBuf {
 fn name_server(socket: &UdpSocket, stop: &Stop) {
     socket.set_read_timeout(Some(Duration::from_millis(100))).expect("a time");
     let mut packet = [0; 512];
-    while !stop.asked() {
+    while !stop.is_requested() {
         let Ok((length, from)) = socket.recv_from(&mut packet) else { continue };
         let name = packet[12..length].iter().position(|byte| *byte == 0).expect("a name's end");
         let question = &packet[12..12 + name + 5];
@@ -153,8 +153,9 @@ fn get(
 
 fn with_server(port: u16, tls: &Arc<Tls>, test: impl FnOnce(SocketAddr)) {
     let local = SocketAddr::from(([127, 0, 0, 1], port));
-    let options = ServeOptions { local, limits: Limits::default(), foreign: Foreign::none() };
-    let mut server = Server::bind(&options).expect("a free port");
+    let options =
+        ServeOptions { local, limits: ServerLimits::default(), foreign: Foreign::without_ports() };
+    let mut server = MeasurementServer::bind(&options).expect("a free port");
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
     server.serve_web(WebOptions { page: true, store: None, tool, origins: Vec::new() });
     server.serve_tls(Arc::clone(tls));
@@ -162,7 +163,7 @@ fn with_server(port: u16, tls: &Arc<Tls>, test: impl FnOnce(SocketAddr)) {
     std::thread::scope(|scope| {
         let running = scope.spawn(|| server.run(&stop, &|_: &LogEntry<'_>| {}));
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(local)));
-        stop.ask();
+        stop.request_stop();
         running.join().expect("the server ends");
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);
@@ -177,7 +178,7 @@ fn with_names(test: impl FnOnce(SocketAddr)) {
     std::thread::scope(|scope| {
         scope.spawn(|| name_server(&names, &stop));
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(at)));
-        stop.ask();
+        stop.request_stop();
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);
         }
@@ -194,7 +195,7 @@ fn an_authority_gives_a_certificate_and_a_server_that_starts_again_has_it() {
         let pebble = Pebble::start(port, names);
         let kept = tempfile::tempdir().expect("a folder");
         let acme = pebble.order(kept.path(), &NAMES);
-        let tls = Arc::new(acme.tls().expect("TLS begins"));
+        let tls = Arc::new(acme.load_tls().expect("TLS begins"));
         let root = pebble.root();
         let first = std::cell::OnceCell::new();
         with_server(port, &tls, |server| {
@@ -202,12 +203,12 @@ fn an_authority_gives_a_certificate_and_a_server_that_starts_again_has_it() {
             assert!(none.is_err(), "before there is a certificate: {none:?}");
             let stop = Stop::new();
             std::thread::scope(|scope| {
-                scope.spawn(|| acme.keep(&tls, &stop));
+                scope.spawn(|| acme.renew_until_stop(&tls, &stop));
                 let there = || get(server, NAMES[0], root.clone(), "/api/v1/server").is_ok();
                 let came = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                     wait("a certificate", there);
                 }));
-                stop.ask();
+                stop.request_stop();
                 came.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             });
             // Checked by rustls against the authority's root, for each of the names.
@@ -221,7 +222,7 @@ fn an_authority_gives_a_certificate_and_a_server_that_starts_again_has_it() {
         });
         let again = pebble.order(kept.path(), &NAMES);
         drop(pebble);
-        let tls = Arc::new(again.tls().expect("TLS begins"));
+        let tls = Arc::new(again.load_tls().expect("TLS begins"));
         with_server(port, &tls, |server| {
             let (_, shown) = get(server, NAMES[1], root.clone(), "/").expect("at once");
             assert_eq!(first.get(), Some(&shown), "the one of the folder");
@@ -238,7 +239,7 @@ fn a_name_that_leads_elsewhere_is_refused_with_what_the_authority_saw() {
         // Where the authority looks, nobody answers.
         let pebble = Pebble::start(free_port(), names);
         let acme = pebble.order(&pebble.folder.path().join("acme"), &NAMES[..1]);
-        let tls = acme.tls().expect("TLS begins");
+        let tls = acme.load_tls().expect("TLS begins");
         let why = acme.order_now(&tls, &Stop::new()).expect_err("it is not proven");
         assert!(why.contains("not proven: Failed to connect to 127.0.0.1"), "{why}");
         assert!(why.contains("port 443 of each name"), "{why}");

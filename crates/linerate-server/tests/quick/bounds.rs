@@ -12,11 +12,11 @@ use linerate_core::record::{
 use linerate_engine::context::Context;
 use linerate_engine::throughput;
 use linerate_proto::native::{
-    DataHello, Decoder, Hello, HelloKind, Message, Request, Token, VERSION,
+    DataHello, Decoder, Hello, HelloKind, Message, NativeTcpTestRequest, Token, VERSION,
 };
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{LogEntry, MeasurementServer, ServeOptions};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 
@@ -24,10 +24,11 @@ use linerate_sys::stop::Stop;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs `test` against a server on a free loopback port; the lines of its log.
-fn with_server(limits: Limits, test: impl FnOnce(SocketAddr)) -> Vec<String> {
+fn with_server(limits: ServerLimits, test: impl FnOnce(SocketAddr)) -> Vec<String> {
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let server = Server::bind(&ServeOptions { local, limits, foreign: Foreign::none() })
-        .expect("a free port");
+    let server =
+        MeasurementServer::bind(&ServeOptions { local, limits, foreign: Foreign::without_ports() })
+            .expect("a free port");
     let address = server.local_addr().expect("bound");
     let (stop, lines) = (Stop::new(), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
@@ -37,7 +38,7 @@ fn with_server(limits: Limits, test: impl FnOnce(SocketAddr)) -> Vec<String> {
         let (stop, server) = (&stop, &server);
         let running = scope.spawn(move || server.run(stop, &log));
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(address)));
-        stop.ask();
+        stop.request_stop();
         running.join().expect("the server ends");
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);
@@ -124,13 +125,13 @@ impl Client {
 fn endless(directions: TcpDirections) -> String {
     let test = TcpTest { directions, finish: Finish::Bytes(1 << 60), ..TcpTest::default() };
     let test = TcpTest { interval_ns: 50_000_000, ..test };
-    let request = Request { test, ..Request::default() };
+    let request = NativeTcpTestRequest { test, ..NativeTcpTestRequest::default() };
     serde_json::to_string(&Message::Request(request)).expect("plain data")
 }
 
 #[test]
 fn a_connection_that_does_not_say_what_it_is_is_closed_in_time() {
-    let limits = Limits { hello: Duration::from_millis(100), ..Limits::default() };
+    let limits = ServerLimits { hello: Duration::from_millis(100), ..ServerLimits::default() };
     let said = with_server(limits, |server| {
         let whole = Hello::new(HelloKind::Data).to_bytes();
         for sent in [&[][..], &whole[..7], &whole] {
@@ -146,14 +147,15 @@ fn a_connection_that_does_not_say_what_it_is_is_closed_in_time() {
     });
     assert_eq!(said.len(), 3, "{said:?}");
     // spec/native.md: "A hello has 5 s to arrive whole."
-    assert_eq!(Limits::default().hello, Duration::from_secs(5));
+    assert_eq!(ServerLimits::default().hello, Duration::from_secs(5));
 }
 
 #[test]
 fn a_server_stops_sending_by_itself_when_its_longest_time_is_over() {
     let duration = Duration::from_millis(200);
     // Were the streams only cut off at the very end, it would be after a minute.
-    let limits = Limits { duration, grace: Duration::from_secs(60), ..Limits::default() };
+    let limits =
+        ServerLimits { duration, grace: Duration::from_secs(60), ..ServerLimits::default() };
     with_server(limits, |server| {
         let (mut client, _) = Client::hello(server, VERSION);
         let mut data = client.start(server, &endless(TcpDirections::Down), VERSION);
@@ -166,7 +168,8 @@ fn a_server_stops_sending_by_itself_when_its_longest_time_is_over() {
 #[test]
 fn a_client_that_never_stops_sending_is_cut_off() {
     let duration = Duration::from_millis(200);
-    let limits = Limits { duration, grace: Duration::from_millis(300), ..Limits::default() };
+    let limits =
+        ServerLimits { duration, grace: Duration::from_millis(300), ..ServerLimits::default() };
     with_server(limits, |server| {
         let (mut client, _) = Client::hello(server, VERSION);
         let mut data = client.start(server, &endless(TcpDirections::Up), VERSION);
@@ -190,7 +193,7 @@ fn is_one_plain_line(text: &str) -> bool {
 
 #[test]
 fn control_characters_of_a_client_do_not_reach_the_servers_log_or_come_back() {
-    let said = with_server(Limits::default(), |server| {
+    let said = with_server(ServerLimits::default(), |server| {
         let (mut client, _) = Client::hello(server, VERSION);
         client.json(HOSTILE);
         let answer = client.next();
@@ -203,7 +206,7 @@ fn control_characters_of_a_client_do_not_reach_the_servers_log_or_come_back() {
 
 #[test]
 fn a_connection_without_a_byte_is_no_line_of_the_log_and_half_a_hello_is_one() {
-    let said = with_server(Limits::default(), |server| {
+    let said = with_server(ServerLimits::default(), |server| {
         for bytes in [&b""[..], b"", b"half"] {
             let mut client = TcpStream::connect(server).expect("the server listens");
             client.set_read_timeout(Some(PATIENCE)).expect("a time");
@@ -293,12 +296,12 @@ fn a_refusal_of_a_megabyte_is_cut() {
 
 #[test]
 fn a_client_of_the_next_version_is_served_in_this_one() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let (mut client, answer) = Client::hello(server, VERSION + 1);
         assert_eq!(answer.version, VERSION, "the lower of both");
         // What this version does not know it passes over, at any depth.
         let test = TcpTest { finish: Finish::Bytes(1000), ..TcpTest::default() };
-        let request = Request { test, ..Request::default() };
+        let request = NativeTcpTestRequest { test, ..NativeTcpTestRequest::default() };
         let request = serde_json::to_string(&Message::Request(request)).expect("plain data");
         let newer = request.replacen('{', r#"{"new_field":{"deep":[1,2]},"#, 1);
         let mut data = client.start(server, &newer, VERSION + 1);
@@ -314,7 +317,7 @@ fn a_server_that_speaks_only_newer_versions_is_named_and_so_is_a_client_that_is_
     let failure = record.failure.expect("no common version");
     assert_eq!(failure.fault, Fault::PeerIncompatible);
     assert!(failure.to_string().contains("version 2"), "{failure}");
-    let said = with_server(Limits::default(), |server| {
+    let said = with_server(ServerLimits::default(), |server| {
         let (mut client, answer) = Client::hello(server, 0);
         assert_eq!(answer.version, VERSION, "its own, so that both can be named");
         assert!(client.next().is_err(), "and closed");
@@ -324,7 +327,7 @@ fn a_server_that_speaks_only_newer_versions_is_named_and_so_is_a_client_that_is_
 
 #[test]
 fn the_log_says_which_way_how_much_how_long_and_how_fast() {
-    let said = with_server(Limits::default(), |server| {
+    let said = with_server(ServerLimits::default(), |server| {
         assert_eq!(measure(server).failure, None);
     });
     let line = said.iter().find(|line| line.starts_with("tcp up: 1 stream, ")).expect("one line");

@@ -6,9 +6,9 @@ use std::net::{TcpStream, UdpSocket};
 use std::time::Duration;
 
 use linerate_core::record::Via;
-use linerate_proto::iperf2::{Amount, ClientHeader, Mode, Stamp, UdpSender};
-use linerate_proto::iperf3::{Cookie, Params, Results, StreamResult, frame};
-use linerate_server::admission::Limits;
+use linerate_proto::iperf2::{ClientHeader, Iperf2Amount, Mode, Stamp, UdpSender};
+use linerate_proto::iperf3::{Cookie, Params, Results, StreamResult, frame_json};
+use linerate_server::admission::ServerLimits;
 
 use crate::peers::{HERE, Running, with_server};
 
@@ -27,7 +27,7 @@ fn of_iperf3(server: &Running<'_>, reverse: bool, told: StreamResult, cpu_percen
     let params = Params { parallel: 1, time_s, bytes, reverse, ..Params::default() };
     let params = Params { rate_bps: Some(80_000), block_bytes: Some(1000), ..params };
     control.write_all(&cookie.to_bytes()).expect("sent");
-    control.write_all(&frame(&params.to_json())).expect("sent");
+    control.write_all(&frame_json(&params.to_json())).expect("sent");
     let mut states = [0; 2];
     control.read_exact(&mut states).expect("parameter exchange, create streams");
     assert_eq!(states, [9, 10]);
@@ -48,7 +48,7 @@ fn of_iperf3(server: &Running<'_>, reverse: bool, told: StreamResult, cpu_percen
         cpu_user_percent: cpu_percent,
         ..Results::default()
     };
-    control.write_all(&frame(&results.to_json())).expect("sent");
+    control.write_all(&frame_json(&results.to_json())).expect("sent");
     let mut length = [0; 4];
     control.read_exact(&mut length).expect("a length");
     let mut own = vec![0; u32::from_be_bytes(length) as usize];
@@ -65,7 +65,7 @@ fn of_iperf3(server: &Running<'_>, reverse: bool, told: StreamResult, cpu_percen
 
 #[test]
 fn figures_of_iperf3s_clients_that_cannot_be_are_left_out_and_said_to_be() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let end_s = |end_s| StreamResult { end_s: Some(end_s), ..StreamResult::default() };
         let sound = StreamResult { bytes: BYTES as u64, ..end_s(0.01) };
         let said = of_iperf3(server, false, sound, 3.0);
@@ -87,11 +87,11 @@ fn figures_of_iperf3s_clients_that_cannot_be_are_left_out_and_said_to_be() {
 
 #[test]
 fn a_number_that_no_client_of_iperf2_reaches_makes_no_lost_datagrams() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let socket = UdpSocket::bind((HERE, 0)).expect("a free port");
         socket.connect(server.at(Via::Iperf2)).expect("loopback");
         socket.set_read_timeout(Some(Duration::from_millis(100))).expect("a time");
-        let header = ClientHeader::new(Mode::Forward, Amount::Centiseconds(100));
+        let header = ClientHeader::new(Mode::Forward, Iperf2Amount::Centiseconds(100));
         let mut datagram = UdpSender::new(header).buffer(200);
         let mut send = |number| {
             Stamp { number, sent_us: 1_700_000_000_000_000 }.write(&mut datagram);

@@ -6,14 +6,14 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Event, Finish, Record, ServerPlan, Status, TcpDirections, TcpPlan, TcpTest, Tool, UdpPlan,
-    UdpTest, Via,
+    Event, Finish, Record, RecordStatus, ServerPlan, TcpDirections, TcpPlan, TcpTest, Tool,
+    UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::foreign::nuttcp::{Extras, run, run_udp};
-use linerate_proto::nuttcp::Interval;
-use linerate_server::admission::Limits;
+use linerate_engine::foreign::nuttcp::{NuttcpExtras, run, run_udp};
+use linerate_proto::nuttcp::NuttcpInterval;
+use linerate_server::admission::ServerLimits;
 use linerate_sys::stop::Stop;
 
 use crate::nuttcp_udp::wait_until_connected;
@@ -84,8 +84,9 @@ fn tcp(directions: TcpDirections, streams: u16, told: &str) -> Record {
         };
         let server = ServerPlan::new(Some(Via::Nuttcp), HERE.to_string(), port);
         let plan = TcpPlan { server, test, ..TcpPlan::default() };
-        let mut told = |_: &Interval, _: &str| {};
-        let extras = Extras { data_port: Some(ports), ..Extras::none(&mut told) };
+        let mut told = |_: &NuttcpInterval, _: &str| {};
+        let extras =
+            NuttcpExtras { data_port: Some(ports), ..NuttcpExtras::without_options(&mut told) };
         run(&plan, extras, context).0
     })
 }
@@ -110,8 +111,9 @@ fn what_a_server_has_buffered_is_read_however_long_after_the_time_it_comes() {
         let test = TcpTest { directions: TcpDirections::Down, finish, ..TcpTest::default() };
         let server = ServerPlan::new(Some(Via::Nuttcp), HERE.to_string(), port);
         let plan = TcpPlan { server, test, ..TcpPlan::default() };
-        let mut told = |_: &Interval, _: &str| {};
-        let extras = Extras { data_port: Some(data), ..Extras::none(&mut told) };
+        let mut told = |_: &NuttcpInterval, _: &str| {};
+        let extras =
+            NuttcpExtras { data_port: Some(data), ..NuttcpExtras::without_options(&mut told) };
         run(&plan, extras, context).0
     });
     assert_eq!(record.failure, None);
@@ -144,8 +146,9 @@ fn udp(directions: TcpDirections, told: &str, data: impl FnOnce(&UdpSocket, u16)
         };
         let server = ServerPlan::new(Some(Via::Nuttcp), HERE.to_string(), control);
         let plan = UdpPlan { server, test, ..UdpPlan::default() };
-        let mut told = |_: &Interval, _: &str| {};
-        let extras = Extras { data_port: Some(port), ..Extras::none(&mut told) };
+        let mut told = |_: &NuttcpInterval, _: &str| {};
+        let extras =
+            NuttcpExtras { data_port: Some(port), ..NuttcpExtras::without_options(&mut told) };
         run_udp(&plan, extras, context).0
     })
 }
@@ -160,7 +163,7 @@ fn check_refused(record: &Record, reason: &str) {
     let failure = record.failure.as_ref().map(ToString::to_string).unwrap_or_default();
     let expected = "the other end's figures contradict this end's: ";
     assert!(failure.contains(expected) && failure.contains(reason), "{reason}: {failure}");
-    assert_eq!((record.status, record.exit_code()), (Status::Error, 3), "{reason}");
+    assert_eq!((record.status, record.exit_code()), (RecordStatus::Error, 3), "{reason}");
 }
 
 #[test]
@@ -242,7 +245,7 @@ fn a_sender_of_datagrams_has_sent_no_more_than_its_pace_allows() {
 
 #[test]
 fn a_number_that_no_client_of_nuttcp_reaches_makes_no_lost_datagrams() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let port = free_port();
         let mut stream = TcpStream::connect(server.at(Via::Nuttcp)).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time");

@@ -13,7 +13,7 @@ use linerate_core::record::{
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::throughput;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_sys::clock::monotonic;
 use linerate_sys::stop::Stop;
 
@@ -79,7 +79,7 @@ fn counted(line: &str) -> Option<u64> {
 #[test]
 fn a_hundred_clients_of_four_protocols_are_not_disturbed_by_a_thousand_of_none() {
     // Fewer connections than come: those that say nothing make room.
-    let limits = Limits { tests: 128, connections: 400, ..Limits::default() };
+    let limits = ServerLimits { tests: 128, connections: 400, ..ServerLimits::default() };
     with_server(limits, |server| {
         let mut expected: Vec<u64> = std::thread::scope(|scope| {
             let client = |n| move || run(n % 4, n / 4, server);
@@ -123,7 +123,7 @@ fn first(server: &peers::Running<'_>, stop: Stop, begun: &dyn Fn()) {
 
 #[test]
 fn one_place_is_that_of_all_protocols_and_each_tells_its_clients_in_its_own_way() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         std::thread::scope(|scope| {
             let (stop, (say, begun)) = (Stop::new(), std::sync::mpsc::channel());
             let ask = stop.clone();
@@ -151,7 +151,7 @@ fn one_place_is_that_of_all_protocols_and_each_tells_its_clients_in_its_own_way(
             let waiting = scope.spawn(move || {
                 good(&TcpPlan { test: TcpTest { buffer_bytes: 65_536, ..plan.test }, ..plan })
             });
-            ask.ask();
+            ask.request_stop();
             running.join().expect("no panic");
             assert_eq!(bytes(&waiting.join().expect("no panic"), Direction::Up), 65_536);
         });

@@ -12,15 +12,15 @@ use linerate_core::record::{
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::foreign::iperf2::AddressValidation;
-use linerate_engine::foreign::nuttcp::{Extras, run_udp};
+use linerate_engine::foreign::nuttcp::{NuttcpExtras, run_udp};
 use linerate_engine::throughput;
 use linerate_proto::echo::UdpProbe;
-use linerate_proto::iperf2::{Amount, ClientHeader, Mode, UdpSender};
-use linerate_proto::nuttcp::Interval;
+use linerate_proto::iperf2::{ClientHeader, Iperf2Amount, Mode, UdpSender};
+use linerate_proto::nuttcp::NuttcpInterval;
 use linerate_proto::stamp::ReflectorOptions;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{LogEntry, MeasurementServer, ServeOptions};
 use linerate_server::web::WebOptions;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
@@ -38,8 +38,8 @@ fn with_server(test: impl FnOnce(&Ports)) {
     let foreign = [Via::Iperf3, Via::Iperf2, Via::Nuttcp].map(|via| (via, 0)).to_vec();
     let local = SocketAddr::new(HERE, 0);
     let options =
-        ServeOptions { local, limits: Limits::default(), foreign: Foreign::These(foreign) };
-    let mut server = Server::bind(&options).expect("free ports");
+        ServeOptions { local, limits: ServerLimits::default(), foreign: Foreign::These(foreign) };
+    let mut server = MeasurementServer::bind(&options).expect("free ports");
     server.reflect_stamp(0, ReflectorOptions::default()).expect("a free port");
     server.trust_udp(AddressValidation::nobody());
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
@@ -56,7 +56,7 @@ fn with_server(test: impl FnOnce(&Ports)) {
         let running = scope.spawn(|| server.run(&stop, &|_: &LogEntry<'_>| {}));
         let test = std::panic::AssertUnwindSafe(|| test(&ports));
         let result = std::panic::catch_unwind(test);
-        stop.ask();
+        stop.request_stop();
         running.join().expect("the server ends");
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);
@@ -94,10 +94,10 @@ fn garbage() -> Vec<Vec<u8>> {
     let zeros = [1, 4, 5, 16, 44].map(|length| vec![0; length]);
     let question = UdpProbe::new(64, 7).expect("long enough").request(1, 1).to_vec();
     let openings = [Mode::Forward, Mode::Reverse, Mode::FullDuplex, Mode::Dual].map(|mode| {
-        let header = ClientHeader::new(mode, Amount::Centiseconds(6_000));
+        let header = ClientHeader::new(mode, Iperf2Amount::Centiseconds(6_000));
         let mut sender = UdpSender::new(header);
         let mut datagram = sender.buffer(1470);
-        sender.stamp(&mut datagram, 1_700_000_000_000_000);
+        sender.stamp_datagram(&mut datagram, 1_700_000_000_000_000);
         datagram
     });
     let all = zeros.into_iter().chain([5, 12, 44, 100, 1470].map(noise)).chain(openings);
@@ -132,10 +132,10 @@ fn flood((ports, per_second): (&[u16], u64), stop: &Stop, sent: &AtomicU64) {
     let kinds = garbage();
     let begin = monotonic();
     let mut count = 0;
-    while !stop.asked() {
+    while !stop.is_requested() {
         let due = monotonic().nanos_since(begin) * per_second / 1_000_000_000;
         // The first goes at once.
-        while count <= due && !stop.asked() {
+        while count <= due && !stop.is_requested() {
             let at = usize::try_from(count).expect("it is short");
             // Each kind from each source: their numbers have no common divisor.
             let (source, kind) = (&sources[at % sources.len()], &kinds[at % kinds.len()]);
@@ -182,9 +182,10 @@ fn of_udp(via: Option<Via>, port: u16) -> Option<Failure> {
 
 fn of_nuttcp(port: u16, data_port: u16) -> Option<Failure> {
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
-    let (mut watch, mut told) = (|_: &Event| {}, |_: &Interval, _: &str| {});
+    let (mut watch, mut told) = (|_: &Event| {}, |_: &NuttcpInterval, _: &str| {});
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-    let extras = Extras { data_port: Some(data_port), ..Extras::none(&mut told) };
+    let extras =
+        NuttcpExtras { data_port: Some(data_port), ..NuttcpExtras::without_options(&mut told) };
     run_udp(&plan_of_udp(Some(Via::Nuttcp), port), extras, &mut context).0.failure
 }
 
@@ -247,7 +248,7 @@ fn garbage_of_any_rate_to_every_udp_port_keeps_no_client_out() {
                     sleep(TURN);
                 }
                 let failed = unserved(ports);
-                stop.ask();
+                stop.request_stop();
                 garbage.join().expect("it only sends");
                 let sent = sent.load(Ordering::Relaxed);
                 assert!(failed.is_empty(), "{per_second}/s, {sent} sent: {failed:#?}");
@@ -266,7 +267,7 @@ fn a_forged_test_gives_way_to_every_client_that_proves_its_address() {
         let begin = |host: u8| {
             let source = UdpSocket::bind((IpAddr::from([127, 9, 8, host]), 0)).expect("free");
             source.connect((HERE, udp)).expect("loopback");
-            let header = ClientHeader::new(Mode::Forward, Amount::Centiseconds(6_000));
+            let header = ClientHeader::new(Mode::Forward, Iperf2Amount::Centiseconds(6_000));
             (source, UdpSender::new(header))
         };
         std::thread::scope(|scope| {
@@ -274,10 +275,10 @@ fn a_forged_test_gives_way_to_every_client_that_proves_its_address() {
                 let mut forged: Vec<_> = (1..=4).map(begin).collect();
                 let mut datagram = forged[0].1.buffer(200);
                 let mut us = 1_700_000_000_000_000;
-                while !stop.asked() {
+                while !stop.is_requested() {
                     for (source, sender) in &mut forged {
                         us += 1;
-                        sender.stamp(&mut datagram, us);
+                        sender.stamp_datagram(&mut datagram, us);
                         let _ = source.send(&datagram);
                     }
                     sleep(Duration::from_millis(2));
@@ -292,7 +293,7 @@ fn a_forged_test_gives_way_to_every_client_that_proves_its_address() {
                     failed.extend(of_tcp(Some(via), ports.of(via)));
                 }
             }
-            stop.ask();
+            stop.request_stop();
             forging.join().expect("it only sends");
             assert!(failed.is_empty(), "{failed:#?}");
         });

@@ -13,9 +13,9 @@ use linerate_mesh::Hub;
 use linerate_mesh::tests::{Embedded, Serving, World, holds};
 #[cfg(feature = "scale")]
 use linerate_mesh::tests::{TestAgent, begin_s};
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{LogEntry, MeasurementServer, ServeOptions};
 use linerate_server::web::WebOptions;
 use linerate_sys::stop::Stop;
 
@@ -23,8 +23,9 @@ use linerate_sys::stop::Stop;
 use crate::started::Postgres;
 
 fn serve(hub: Arc<Hub>, local: SocketAddr) -> Serving {
-    let options = ServeOptions { local, limits: Limits::default(), foreign: Foreign::none() };
-    let mut server = Server::bind(&options).expect("the port is free");
+    let options =
+        ServeOptions { local, limits: ServerLimits::default(), foreign: Foreign::without_ports() };
+    let mut server = MeasurementServer::bind(&options).expect("the port is free");
     let local = server.local_addr().expect("bound");
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
     server.serve_web(WebOptions { page: false, store: None, tool, origins: Vec::new() });

@@ -9,10 +9,10 @@ use crate::peers::{
     HERE, Peer, bytes, free_port, good, lacks, logged_bytes, measure, plan, run, with_server,
 };
 use linerate_core::record::{
-    CaveatCode, Direction, Finish, Status, TcpDirections, TcpPlan, TcpTest, Via,
+    CaveatCode, Direction, Finish, RecordStatus, TcpDirections, TcpPlan, TcpTest, Via,
 };
 use linerate_core::units::BitRate;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions};
 
@@ -37,7 +37,7 @@ fn an_iperf_client_and_our_server_count_the_same_bytes() {
     if lacks("iperf") {
         return;
     }
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let port = server.port(Via::Iperf2).to_string();
         let cases: [(&[&str], usize); 7] = [
             (&["-t", "0.4"], 1),
@@ -63,7 +63,7 @@ fn an_iperf_client_gets_its_data_back_at_once_and_afterwards_and_on_the_same_con
     if lacks("iperf") {
         return;
     }
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let port = server.port(Via::Iperf2).to_string();
         for mode in ["-d", "-r", "--full-duplex"] {
             let back = free_port().to_string();
@@ -161,7 +161,7 @@ fn the_figures_of_a_sender_alone_come_with_a_word_of_warning_and_its_rows_with_i
 
 #[test]
 fn our_client_and_our_server_speak_iperf_2_with_each_other_too() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both] {
             let plan = TcpPlan {
                 test: TcpTest { directions, ..plan(Via::Iperf2, server.port(Via::Iperf2)).test },
@@ -179,7 +179,7 @@ fn our_client_and_our_server_speak_iperf_2_with_each_other_too() {
 /// What the 1991 ttcp sends: its pattern, no header (-t -s -l 8192 -n 16).
 #[test]
 fn a_plain_ttcp_is_counted_to_the_byte() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let mut stream = TcpStream::connect(server.at(Via::Iperf2)).expect("it listens");
         let buffer: Vec<u8> = (b' '..=b'~').cycle().take(8192).collect();
         for _ in 0..16 {
@@ -224,7 +224,7 @@ const FIRST: usize = 64 << 20;
 
 #[test]
 fn another_address_is_sent_away_while_a_test_runs_and_the_same_one_is_not() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let to = server.at(Via::Iperf2);
         let mut first = TcpStream::connect(to).expect("it listens");
         // Enough to be no header.
@@ -257,7 +257,7 @@ fn a_latency_test_gets_every_request_back() {
     if lacks("iperf") {
         return;
     }
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let port = server.port(Via::Iperf2).to_string();
         for flags in [&[][..], &["-l", "5000"], &["--bounceback-hold", "5"]] {
             let fixed = ["-c", "127.0.0.1", "-p", &port, "--bounceback", "-t", "1"];
@@ -281,7 +281,7 @@ fn a_latency_test_gets_every_request_back() {
 
 #[test]
 fn garbage_and_silence_cost_seconds_and_disturb_nobody() {
-    let limits = Limits { tests: 4, ..Limits::default() };
+    let limits = ServerLimits { tests: 4, ..ServerLimits::default() };
     with_server(limits, |server| {
         let begin = monotonic();
         let to = server.at(Via::Iperf2);
@@ -330,7 +330,7 @@ fn a_server_that_dies_while_it_sends_is_no_end_of_the_test() {
             });
             let failure = record.failure.as_ref().expect("its end never came");
             assert!(failure.reason.contains("its streams ended"), "{finish:?}: {failure}");
-            assert_eq!((record.status, record.exit_code()), (Status::Partial, 3));
+            assert_eq!((record.status, record.exit_code()), (RecordStatus::Partial, 3));
             assert_eq!(bytes(&record, Direction::Down), 100_000, "what came is kept");
         });
     }

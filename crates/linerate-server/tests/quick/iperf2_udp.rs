@@ -12,8 +12,8 @@ use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::foreign::iperf2::AddressValidation;
 use linerate_engine::throughput;
-use linerate_proto::iperf2::{Amount, ClientHeader, Mode, UdpReport, UdpSender};
-use linerate_server::admission::Limits;
+use linerate_proto::iperf2::{ClientHeader, Iperf2Amount, Mode, UdpReport, UdpSender};
+use linerate_server::admission::ServerLimits;
 use linerate_sys::stop::Stop;
 
 fn plan(port: u16) -> UdpPlan {
@@ -82,7 +82,7 @@ fn an_iperf_client_reads_our_report() {
     if lacks("iperf") {
         return;
     }
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let port = server.port(Via::Iperf2).to_string();
         for (flags, streams) in [(&["-t", "0.4"][..], 1), (&["-n", "20000", "-P", "2"], 2)] {
             let fixed = ["-u", "-c", "127.0.0.1", "-p", &port, "-b", "10M"];
@@ -117,7 +117,7 @@ fn old(number: i32) -> Vec<u8> {
 
 #[test]
 fn a_client_of_2_0_5_gets_the_report_that_it_can_read() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let client = socket(server);
         for number in (0..50).filter(|number| ![7, 8, 30].contains(number)) {
             client.send(&old(number)).expect("loopback");
@@ -139,7 +139,7 @@ fn a_client_of_2_0_5_gets_the_report_that_it_can_read() {
 
 #[test]
 fn a_ttcp_is_counted_between_its_marks_and_gets_no_answer() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let client = socket(server);
         let buffer: Vec<u8> = (b' '..=b'~').cycle().take(1024).collect();
         client.send(&buffer[..4]).expect("loopback");
@@ -158,7 +158,7 @@ fn a_ttcp_is_counted_between_its_marks_and_gets_no_answer() {
 
 #[test]
 fn nobody_gets_more_than_he_sent_and_silence_ends_a_test() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let client = socket(server);
         // The end of nothing, again and again: 3 × 16 bytes do not earn 52.
         for _ in 0..3 {
@@ -179,7 +179,7 @@ fn nobody_gets_more_than_he_sent_and_silence_ends_a_test() {
 
 #[test]
 fn ends_that_are_said_again_earn_no_more_than_they_bring() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let client = socket(server);
         for number in 0..3 {
             client.send(&old(number)).expect("loopback");
@@ -202,17 +202,17 @@ fn taken(socket: &UdpSocket) -> usize {
 
 #[test]
 fn one_datagram_makes_nobody_a_target() {
-    with_server_trusting(AddressValidation::nobody(), Limits::default(), |server| {
+    with_server_trusting(AddressValidation::nobody(), ServerLimits::default(), |server| {
         for mode in [Mode::Reverse, Mode::FullDuplex, Mode::Dual, Mode::TradeOff] {
             let (client, target) = (socket(server), UdpSocket::bind((HERE, 0)).expect("free"));
             let header = ClientHeader {
                 listen_port: target.local_addr().expect("bound").port(),
                 rate_bps: 100_000_000_000,
-                ..ClientHeader::new(mode, Amount::Centiseconds(6_000))
+                ..ClientHeader::new(mode, Iperf2Amount::Centiseconds(6_000))
             };
             let mut sender = UdpSender::new(header);
             let mut datagram = sender.buffer(1470);
-            sender.stamp(&mut datagram, 1);
+            sender.stamp_datagram(&mut datagram, 1);
             client.send(&datagram).expect("loopback");
             let (here, there) = (taken(&client), taken(&target));
             assert_eq!((here, there), (0, 0), "{mode:?}");
@@ -225,18 +225,18 @@ fn one_datagram_makes_nobody_a_target() {
 
 #[test]
 fn who_proves_no_address_is_sent_three_times_what_came_and_no_more() {
-    with_server_trusting(AddressValidation::nobody(), Limits::default(), |server| {
+    with_server_trusting(AddressValidation::nobody(), ServerLimits::default(), |server| {
         for mode in [Mode::FullDuplex, Mode::Dual, Mode::TradeOff] {
             let (client, target) = (socket(server), UdpSocket::bind((HERE, 0)).expect("free"));
             let header = ClientHeader {
                 listen_port: target.local_addr().expect("bound").port(),
                 rate_bps: 100_000_000_000,
-                ..ClientHeader::new(mode, Amount::Centiseconds(6_000))
+                ..ClientHeader::new(mode, Iperf2Amount::Centiseconds(6_000))
             };
             let mut sender = UdpSender::new(header);
             let mut datagram = sender.buffer(1470);
             for _ in 0..20 {
-                sender.stamp(&mut datagram, 1);
+                sender.stamp_datagram(&mut datagram, 1);
                 client.send(&datagram).expect("loopback");
             }
             sender.stamp_end(&mut datagram, 1);
@@ -259,7 +259,7 @@ fn an_iperf_that_sends_itself_is_sent_data_without_proof_and_for_r_its_network_i
     // 50 datagrams, in these tests: where a busy host holds iperf up, 92 of 1000 bytes fill the
     // buffer of its socket (212,992 bytes, each takes 2304).
     let fixed = ["-u", "-c", "127.0.0.1", "-b", "10M", "-n", "50000", "-l", "1000", "-y", "C"];
-    with_server_trusting(AddressValidation::nobody(), Limits::default(), |server| {
+    with_server_trusting(AddressValidation::nobody(), ServerLimits::default(), |server| {
         let port = server.port(Via::Iperf2).to_string();
         for mode in ["--full-duplex", "-d", "-r"] {
             let back = peers::free_port().to_string();
@@ -272,8 +272,9 @@ fn an_iperf_that_sends_itself_is_sent_data_without_proof_and_for_r_its_network_i
             server.log(1);
         }
     });
-    let trust = AddressValidation::nobody().and(&["127.0.0.0/8=2M".parse().expect("a network")]);
-    with_server_trusting(trust, Limits::default(), |server| {
+    let trust =
+        AddressValidation::nobody().with_networks(&["127.0.0.0/8=2M".parse().expect("a network")]);
+    with_server_trusting(trust, ServerLimits::default(), |server| {
         let port = server.port(Via::Iperf2).to_string();
         run("iperf", &[&fixed[..], &["-p", &port, "-R"]].concat());
         let log = server.log(1);
@@ -287,7 +288,7 @@ fn an_iperf_that_sends_itself_is_sent_data_without_proof_and_for_r_its_network_i
 
 #[test]
 fn our_client_proves_its_address_and_is_sent_what_it_asks() {
-    with_server_trusting(AddressValidation::nobody(), Limits::default(), |server| {
+    with_server_trusting(AddressValidation::nobody(), ServerLimits::default(), |server| {
         for (streams, size) in [(1, 1000), (3, 1000), (2, 64)] {
             let plan = UdpPlan {
                 test: UdpTest {
@@ -383,7 +384,7 @@ fn an_iperf_client_gets_what_it_asked_a_server_to_send() {
     if lacks("iperf") {
         return;
     }
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let port = server.port(Via::Iperf2).to_string();
         for mode in ["-R", "--full-duplex", "-d", "-r", "-R --trip-times"] {
             let back = peers::free_port().to_string();
@@ -412,7 +413,7 @@ fn an_iperf_client_gets_what_it_asked_a_server_to_send() {
 
 #[test]
 fn our_client_and_our_server_send_both_ways_over_udp_too() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         use TcpDirections::{Both, Down, Up};
         for (directions, streams) in [(Up, 2), (Down, 3), (Both, 2)] {
             let finish = Finish::Buffers(100 * u64::from(streams));
@@ -435,7 +436,7 @@ fn trip_times_are_the_delays_that_both_ends_tell() {
     if lacks("iperf") {
         return;
     }
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let port = server.port(Via::Iperf2).to_string();
         let fixed = ["-u", "-c", "127.0.0.1", "-p", &port, "-b", "10M", "-n", "100000"];
         let printed = run("iperf", &[&fixed[..], &["-l", "1000", "-e", "--trip-times"]].concat());

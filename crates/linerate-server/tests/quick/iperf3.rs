@@ -13,10 +13,10 @@ use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::foreign::iperf3::{Extras, run};
 use linerate_engine::throughput::{run_tcp, run_udp};
-use linerate_proto::iperf3::{Cookie, Params, Protocol, frame};
-use linerate_server::admission::Limits;
+use linerate_proto::iperf3::{Cookie, Params, Protocol, frame_json};
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{LogEntry, MeasurementServer, ServeOptions};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 
@@ -24,10 +24,11 @@ use linerate_sys::stop::Stop;
 const GIVE_BACK_MAX: Duration = Duration::from_secs(9);
 
 /// Runs `test` against a server whose port for iperf3 is free.
-fn with_server(limits: Limits, test: impl FnOnce(SocketAddr)) {
+fn with_server(limits: ServerLimits, test: impl FnOnce(SocketAddr)) {
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
     let foreign = Foreign::These(vec![(Via::Iperf3, 0)]);
-    let server = Server::bind(&ServeOptions { local, limits, foreign }).expect("free ports");
+    let server =
+        MeasurementServer::bind(&ServeOptions { local, limits, foreign }).expect("free ports");
     let (_, port) = server.foreign().next().expect("one other program is answered");
     let stop = Stop::new();
     std::thread::scope(|scope| {
@@ -35,7 +36,7 @@ fn with_server(limits: Limits, test: impl FnOnce(SocketAddr)) {
             scope.spawn(|| server.run(&stop, &|entry: &LogEntry<'_>| drop(format!("{entry:?}"))));
         let address = SocketAddr::new(local.ip(), port);
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(address)));
-        stop.ask();
+        stop.request_stop();
         running.join().expect("the server ends");
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);
@@ -68,7 +69,7 @@ fn measure(server: SocketAddr, test: TcpTest) -> (Record, Vec<Event>) {
 }
 
 fn value(record: &Record, metric: MetricId, direction: Direction) -> f64 {
-    let value = record.value(metric, Stat::Value, Some(direction));
+    let value = record.summary_value(metric, Stat::Value, Some(direction));
     value.unwrap_or_else(|| panic!("no {metric} {direction:?} in {record:#?}"))
 }
 
@@ -91,7 +92,7 @@ fn assert_agreed(record: &Record) {
 
 #[test]
 fn both_ends_count_the_same_bytes_in_every_direction() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let ways = [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both];
         let ends = [Finish::TimeNs(400_000_000), Finish::Bytes(5_000_011), Finish::Buffers(30)];
         for (directions, finish) in
@@ -110,7 +111,7 @@ fn both_ends_count_the_same_bytes_in_every_direction() {
 
 #[test]
 fn a_client_sends_an_amount_in_whole_blocks_and_a_server_to_the_byte() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         // 7,000,003 bytes are 53.4 blocks of 128 KiB; iperf3's own client sends 54.
         for (directions, direction, bytes) in [
             (TcpDirections::Up, Direction::Up, 54.0 * 131_072.0),
@@ -126,7 +127,7 @@ fn a_client_sends_an_amount_in_whole_blocks_and_a_server_to_the_byte() {
 
 #[test]
 fn a_paced_test_has_rows_and_takes_its_time() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let pace = Some(BitRate::from_bits_per_sec(80_000_000));
         for directions in [TcpDirections::Up, TcpDirections::Down] {
             // 31 blocks of 128 KiB.
@@ -134,7 +135,7 @@ fn a_paced_test_has_rows_and_takes_its_time() {
             let begin = monotonic();
             let (record, events) =
                 measure(server, TcpTest { directions, finish, pace, ..tcp_test() });
-            let took = monotonic().since(begin);
+            let took = monotonic().duration_since(begin);
             assert_agreed(&record);
             let rows = events.iter().filter(|event| matches!(event, Event::Interval(_))).count();
             assert!(rows > 0, "intervals of 100 ms");
@@ -151,7 +152,7 @@ fn a_paced_test_has_rows_and_takes_its_time() {
 
 #[test]
 fn options_reach_both_ends() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let test = TcpTest {
             window_bytes: Some(65_536),
             nodelay: true,
@@ -176,7 +177,7 @@ fn options_reach_both_ends() {
 
 #[test]
 fn the_omitted_seconds_do_not_count() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let finish = Finish::TimeNs(1_000_000_000);
         let pace = Some(BitRate::from_bits_per_sec(80_000_000));
         for directions in [TcpDirections::Up, TcpDirections::Down] {
@@ -199,7 +200,7 @@ fn the_omitted_seconds_do_not_count() {
 
 #[test]
 fn where_the_first_second_of_datagrams_is_omitted_none_is_lost_at_its_end() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down] {
             let finish = Finish::TimeNs(1_000_000_000);
             let pace = Some(BitRate::from_bits_per_sec(1_000_000));
@@ -220,7 +221,7 @@ fn where_the_first_second_of_datagrams_is_omitted_none_is_lost_at_its_end() {
 
 #[test]
 fn a_second_client_is_denied_while_the_first_runs() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         std::thread::scope(|scope| {
             let (stop, (send, streams)) = (Stop::new(), std::sync::mpsc::channel());
             let ask = stop.clone();
@@ -238,7 +239,7 @@ fn a_second_client_is_denied_while_the_first_runs() {
             });
             streams.recv().expect("the first has a row");
             let (record, _) = measure(server, tcp_test());
-            ask.ask();
+            ask.request_stop();
             let failure = record.failure.as_ref().expect("the first is running");
             assert_eq!((failure.fault, record.exit_code()), (Fault::PeerRefused, 4));
             assert!(failure.to_string().contains("busy"), "{failure}");
@@ -249,7 +250,7 @@ fn a_second_client_is_denied_while_the_first_runs() {
 
 #[test]
 fn several_clients_run_at_once_where_the_server_allows_them() {
-    with_server(Limits { tests: 4, ..Limits::default() }, |server| {
+    with_server(ServerLimits { tests: 4, ..ServerLimits::default() }, |server| {
         let pace = Some(BitRate::from_bits_per_sec(20_000_000));
         std::thread::scope(|scope| {
             let ways = [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both];
@@ -273,11 +274,11 @@ fn control(server: SocketAddr, seed: u8) -> (TcpStream, Cookie) {
 
 #[test]
 fn garbage_silence_and_half_messages_stop_nobody() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let silent: Vec<TcpStream> =
             (0..20).map(|_| TcpStream::connect(server).expect("the server listens")).collect();
         let mut rude = Vec::new();
-        let many = frame("{\"tcp\":true,\"parallel\":500}");
+        let many = frame_json("{\"tcp\":true,\"parallel\":500}");
         for (bytes, seed) in [
             (&b"\xff\xff\xff\xff{"[..], 1),
             (b"\x00\x00\x00\x02[]", 2),
@@ -307,9 +308,9 @@ fn garbage_silence_and_half_messages_stop_nobody() {
 
 #[test]
 fn a_test_that_this_server_does_not_do_is_answered_by_its_number() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let (mut stream, _) = control(server, 1);
-        stream.write_all(&frame("{\"sctp\":true,\"time\":1}")).expect("sent");
+        stream.write_all(&frame_json("{\"sctp\":true,\"time\":1}")).expect("sent");
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).expect("an answer and the end");
         // 13: not implemented.
@@ -319,8 +320,8 @@ fn a_test_that_this_server_does_not_do_is_answered_by_its_number() {
 
 #[test]
 fn a_cookie_is_that_of_one_test_alone() {
-    with_server(Limits { tests: 3, ..Limits::default() }, |server| {
-        let params = frame(&Params { parallel: 1, time_s: 60, ..Params::default() }.to_json());
+    with_server(ServerLimits { tests: 3, ..ServerLimits::default() }, |server| {
+        let params = frame_json(&Params { parallel: 1, time_s: 60, ..Params::default() }.to_json());
         let ask = |stream: &mut TcpStream| {
             stream.write_all(&params).expect("sent");
             let mut answer = [0; 2];
@@ -351,7 +352,8 @@ fn a_cookie_is_that_of_one_test_alone() {
 
 #[test]
 fn a_test_beyond_the_limits_is_refused_for_what_is_beyond() {
-    let limits = Limits { duration: Duration::from_secs(60), streams: 4, ..Limits::default() };
+    let limits =
+        ServerLimits { duration: Duration::from_secs(60), streams: 4, ..ServerLimits::default() };
     with_server(limits, |server| {
         // 5: the time; 37: the server allows none so long, since 3.20; 6: streams.
         for (parameters, code) in [
@@ -361,7 +363,7 @@ fn a_test_beyond_the_limits_is_refused_for_what_is_beyond() {
             ("{\"tcp\":true,\"time\":1,\"parallel\":3,\"bidirectional\":true}", 6),
         ] {
             let (mut stream, _) = control(server, 1);
-            stream.write_all(&frame(parameters)).expect("sent");
+            stream.write_all(&frame_json(parameters)).expect("sent");
             let mut answer = Vec::new();
             stream.read_to_end(&mut answer).expect("an answer and the end");
             assert_eq!(answer, [9, 0xfe, 0, 0, 0, code, 0, 0, 0, 0], "{parameters}");
@@ -371,7 +373,7 @@ fn a_test_beyond_the_limits_is_refused_for_what_is_beyond() {
 
 #[test]
 fn the_kernel_holds_a_server_to_the_rate_that_a_client_asks_for() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         for directions in [TcpDirections::Down, TcpDirections::Up] {
             let test = TcpTest { directions, finish: Finish::TimeNs(1_000_000_000), ..tcp_test() };
             let extras = Extras { fq_rate_bps: Some(20_000_000), ..Extras::default() };
@@ -389,7 +391,7 @@ fn the_kernel_holds_a_server_to_the_rate_that_a_client_asks_for() {
 
 #[test]
 fn a_test_by_time_ends_with_a_whole_block() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         // 50 Mbit/s are 2.5 MB in 400 ms, 19.07 blocks: servers since 3.16 count whole ones only.
         let pace = Some(BitRate::from_bits_per_sec(50_000_000));
         for streams in [1, 3] {
@@ -405,7 +407,7 @@ fn a_test_by_time_ends_with_a_whole_block() {
 
 #[test]
 fn a_senders_bytes_and_their_time_belong_together() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let finish = Finish::TimeNs(1_000_000_000);
         let pace = Some(BitRate::from_bits_per_sec(80_000_000));
         let omit_ns = 1_000_000_000;
@@ -428,11 +430,11 @@ fn a_senders_bytes_and_their_time_belong_together() {
 
 #[test]
 fn a_client_that_vanishes_at_any_stage_gives_its_place_back() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let params = Params { parallel: 1, time_s: 60, ..Params::default() };
         for stage in 0..3_u8 {
             let (mut stream, cookie) = control(server, stage);
-            stream.write_all(&frame(&params.to_json())).expect("sent");
+            stream.write_all(&frame_json(&params.to_json())).expect("sent");
             let mut answer = [0; 2];
             stream.read_exact(&mut answer).expect("parameter exchange, create streams");
             assert_eq!(answer, [9, 10]);
@@ -454,7 +456,7 @@ fn a_client_that_vanishes_at_any_stage_gives_its_place_back() {
                 if record.failure.is_none() {
                     break;
                 }
-                let waited = monotonic().since(begin);
+                let waited = monotonic().duration_since(begin);
                 assert!(waited < GIVE_BACK_MAX, "stage {stage}: {:?}", record.failure);
                 sleep(Duration::from_millis(50));
             }
@@ -506,7 +508,7 @@ fn assert_agreed_udp(record: &Record) {
 
 #[test]
 fn datagrams_are_counted_alike_in_every_direction() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both] {
             for streams in [1, 3] {
                 let test = UdpTest { directions, streams, ..udp_test() };
@@ -522,7 +524,7 @@ fn datagrams_are_counted_alike_in_every_direction() {
 
 #[test]
 fn an_amount_of_datagrams_is_sent_to_the_last_one() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let test = UdpTest { finish: Finish::Buffers(151), streams: 2, ..udp_test() };
         let (record, _) = measure_udp(server, test);
         assert_eq!(record.failure, None);
@@ -533,7 +535,7 @@ fn an_amount_of_datagrams_is_sent_to_the_last_one() {
 
 #[test]
 fn several_udp_clients_of_one_address_run_at_once() {
-    with_server(Limits { tests: 4, ..Limits::default() }, |server| {
+    with_server(ServerLimits { tests: 4, ..ServerLimits::default() }, |server| {
         std::thread::scope(|scope| {
             let ways = [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both];
             let tests: Vec<_> = ways
@@ -548,7 +550,7 @@ fn several_udp_clients_of_one_address_run_at_once() {
 
 #[test]
 fn an_address_that_no_test_knows_gets_no_datagram() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
         let timeout = Duration::from_millis(300);
         socket.set_read_timeout(Some(timeout)).expect("a time-out");
@@ -562,7 +564,7 @@ fn an_address_that_no_test_knows_gets_no_datagram() {
 
 #[test]
 fn a_udp_client_that_vanishes_gives_its_place_back() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let params = Params {
             protocol: Protocol::Udp,
             parallel: 1,
@@ -572,7 +574,7 @@ fn a_udp_client_that_vanishes_gives_its_place_back() {
         };
         for stage in 0..2_u8 {
             let (mut stream, _) = control(server, stage);
-            stream.write_all(&frame(&params.to_json())).expect("sent");
+            stream.write_all(&frame_json(&params.to_json())).expect("sent");
             let mut answer = [0; 2];
             stream.read_exact(&mut answer).expect("parameter exchange, create streams");
             let data = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
@@ -591,7 +593,7 @@ fn a_udp_client_that_vanishes_gives_its_place_back() {
                 if record.failure.is_none() {
                     break;
                 }
-                let waited = monotonic().since(begin);
+                let waited = monotonic().duration_since(begin);
                 assert!(waited < GIVE_BACK_MAX, "stage {stage}: {:?}", record.failure);
                 sleep(Duration::from_millis(50));
             }

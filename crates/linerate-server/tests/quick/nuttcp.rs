@@ -9,12 +9,12 @@ use crate::peers::{
     HERE, Peer, bytes, free_port, good, lacks, logged_bytes, measure, plan, run, with_server,
 };
 use linerate_core::record::{
-    Direction, Finish, Status, TcpDirections, TcpPlan, TcpTest, Tool, Via,
+    Direction, Finish, RecordStatus, TcpDirections, TcpPlan, TcpTest, Tool, Via,
 };
 use linerate_engine::context::Context;
-use linerate_engine::foreign::nuttcp::{self, Extras};
-use linerate_proto::nuttcp::Interval;
-use linerate_server::admission::Limits;
+use linerate_engine::foreign::nuttcp::{self, NuttcpExtras};
+use linerate_proto::nuttcp::NuttcpInterval;
+use linerate_server::admission::ServerLimits;
 use linerate_sys::clock::sleep;
 use linerate_sys::stop::Stop;
 
@@ -36,7 +36,7 @@ fn a_nuttcp_client_and_our_server_count_the_same_bytes() {
     if lacks("nuttcp") {
         return;
     }
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let port = format!("-P{}", server.port(Via::Nuttcp));
         let cases: [&[&str]; 12] = [
             &["-T0.5"],
@@ -118,7 +118,7 @@ fn our_client_and_a_nuttcp_server_count_the_same_bytes() {
 
 #[test]
 fn our_client_and_our_server_speak_nuttcp_with_each_other_too() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         for (directions, direction) in
             [(TcpDirections::Up, Direction::Up), (TcpDirections::Down, Direction::Down)]
         {
@@ -130,15 +130,18 @@ fn our_client_and_our_server_speak_nuttcp_with_each_other_too() {
                 ..TcpTest::default()
             };
             let plan = TcpPlan { test, ..plan(Via::Nuttcp, server.port(Via::Nuttcp)) };
-            let mut told = |_: &Interval, _: &str| {};
-            let extras = Extras { data_port: Some(free_port()), ..Extras::none(&mut told) };
+            let mut told = |_: &NuttcpInterval, _: &str| {};
+            let extras = NuttcpExtras {
+                data_port: Some(free_port()),
+                ..NuttcpExtras::without_options(&mut told)
+            };
             let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
             let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
             let (record, summary) = nuttcp::run(&plan, extras, &mut context);
             assert_eq!(record.failure, None);
             let sent = 64 * 65_536;
             assert_eq!(bytes(&record, direction), sent);
-            assert_eq!(summary.and_then(|told| told.bytes(sent)), Some(sent));
+            assert_eq!(summary.and_then(|told| told.payload_bytes(sent)), Some(sent));
             let log = server.log(1);
             assert!(
                 log[0].starts_with("nuttcp 7.0.1: ")
@@ -168,15 +171,16 @@ fn a_server_that_dies_while_it_sends_is_no_end_of_the_test() {
             data.write_all(&[7; 100_000]).expect("the client is there");
             // All that the kernel says for a process that was killed is that both are at their end.
         });
-        let mut told = |_: &Interval, _: &str| {};
-        let extras = Extras { data_port: Some(data_port), ..Extras::none(&mut told) };
+        let mut told = |_: &NuttcpInterval, _: &str| {};
+        let extras =
+            NuttcpExtras { data_port: Some(data_port), ..NuttcpExtras::without_options(&mut told) };
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
         let (record, summary) = nuttcp::run(&plan, extras, &mut context);
         assert_eq!(summary, None);
         let failure = record.failure.as_ref().expect("its end never came");
         assert!(failure.to_string().contains("closed the control connection"), "{failure}");
-        assert_eq!((record.status, record.exit_code()), (Status::Partial, 3));
+        assert_eq!((record.status, record.exit_code()), (RecordStatus::Partial, 3));
         assert_eq!(bytes(&record, Direction::Down), 100_000, "what came is kept");
     });
 }
@@ -206,7 +210,7 @@ fn ask(stream: &mut TcpStream, changes: &[(&str, &str)]) -> String {
 /// what waits at the start of the test took that time to come.
 #[test]
 fn what_came_before_the_server_began_has_its_time() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let mut control = TcpStream::connect(server.at(Via::Nuttcp)).expect("it listens");
         let first = free_port();
         let port = format!("port = {first}");
@@ -235,7 +239,7 @@ fn what_came_before_the_server_began_has_its_time() {
 
 #[test]
 fn what_is_not_served_is_refused_in_words() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let cases: [(&[(&str, &str)], &str); 5] = [
             (&[("_NULL_", "elsewhere")], "a third party is not served"),
             (&[("port = 5101", "port = 22")], "data port 22 is below 1024"),
@@ -255,7 +259,7 @@ fn what_is_not_served_is_refused_in_words() {
 
 #[test]
 fn a_client_that_comes_while_another_measures_waits_for_its_place() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let to = server.at(Via::Nuttcp);
         let mut first = TcpStream::connect(to).expect("it listens");
         let port = format!("port = {}", free_port());

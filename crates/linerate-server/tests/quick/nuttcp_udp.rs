@@ -11,9 +11,9 @@ use linerate_core::record::{
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::foreign::nuttcp::{Extras, run_udp};
-use linerate_proto::nuttcp::{Interval, Summary};
-use linerate_server::admission::Limits;
+use linerate_engine::foreign::nuttcp::{NuttcpExtras, run_udp};
+use linerate_proto::nuttcp::{NuttcpInterval, NuttcpSummary};
+use linerate_server::admission::ServerLimits;
 use linerate_sys::stop::Stop;
 
 const MB: f64 = 1_048_576.0;
@@ -32,7 +32,7 @@ fn a_nuttcp_client_and_our_server_count_the_same_datagrams() {
     if lacks("nuttcp") {
         return;
     }
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let port = format!("-P{}", server.port(Via::Nuttcp));
         let shared = format!("-p{}", server.port(Via::Iperf2));
         let own = format!("-p{}", free_port());
@@ -83,10 +83,14 @@ fn plan(port: u16) -> UdpPlan {
 }
 
 /// The record and summary of a test, and the intervals that the server told.
-fn measure(plan: &UdpPlan, data_port: u16) -> (Record, Option<Summary>, Vec<Interval>) {
+fn measure(plan: &UdpPlan, data_port: u16) -> (Record, Option<NuttcpSummary>, Vec<NuttcpInterval>) {
     let mut intervals = Vec::new();
-    let mut told = |interval: &Interval, _: &str| intervals.push(*interval);
-    let extras = Extras { data_port: Some(data_port), intervals: true, ..Extras::none(&mut told) };
+    let mut told = |interval: &NuttcpInterval, _: &str| intervals.push(*interval);
+    let extras = NuttcpExtras {
+        data_port: Some(data_port),
+        intervals: true,
+        ..NuttcpExtras::without_options(&mut told)
+    };
     let mut watch = |_: &Event| {};
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
@@ -127,7 +131,7 @@ fn our_client_and_a_nuttcp_server_count_the_same_datagrams() {
         assert_eq!(record.failure, None);
         assert_eq!(record.ends[1].version.as_deref(), Some("nuttcp 6.1.2"));
         assert_eq!(counts(&record), (count, count, 0), "{directions:?} {finish:?}");
-        let told = summary.expect("a summary").bytes(count * u64::from(size));
+        let told = summary.expect("a summary").payload_bytes(count * u64::from(size));
         assert_eq!(told, Some(count * u64::from(size)));
         // Datagrams of nuttcp carry no time that could be believed.
         let received =
@@ -157,7 +161,7 @@ fn intervals_that_a_server_tells_add_up_to_no_more_than_the_whole() {
 
 #[test]
 fn our_client_and_our_server_speak_nuttcp_over_udp_too() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down] {
             let plan = UdpPlan {
                 test: UdpTest { directions, ..plan(server.port(Via::Nuttcp)).test },
@@ -225,7 +229,7 @@ fn rest(mut stream: TcpStream) -> String {
 
 #[test]
 fn marks_may_be_lost_and_counts_may_have_the_other_byte_order() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         for swapped in [false, true] {
             let port = free_port();
             let stream = ask(server, port, "1.000000");
@@ -249,7 +253,7 @@ fn marks_may_be_lost_and_counts_may_have_the_other_byte_order() {
 
 #[test]
 fn without_an_end_the_test_is_over_when_the_client_closes_its_half() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let port = free_port();
         let stream = ask(server, port, "0.000000");
         let socket = UdpSocket::bind((HERE, 0)).expect("a free port");
@@ -292,7 +296,7 @@ pub(crate) fn wait_until_connected(port: u16) {
 
 #[test]
 fn datagrams_of_others_are_not_counted() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         // At a port of its own each stream is heard from its first sender alone.
         let port = free_port();
         let stream = ask(server, port, "0.000000");

@@ -9,9 +9,9 @@ use linerate_core::policy::{Policy, Program};
 use linerate_core::record::{Finish, Record, ServerPlan, TcpDirections, TcpPlan, TcpTest, Via};
 use linerate_core::units::BitRate;
 use linerate_engine::flow::admission::{Admission, Demand, Permit};
-use linerate_server::admission::{Gate, Limits};
+use linerate_server::admission::{Gate, ServerLimits};
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{LogEntry, MeasurementServer, ServeOptions};
 use linerate_sys::stop::Stop;
 
 use crate::peers::{self, HERE, lacks, text};
@@ -20,9 +20,9 @@ use crate::peers::{self, HERE, lacks, text};
 fn with_policy(policy: &str, test: impl FnOnce(u16, &dyn Fn(Via) -> u16)) {
     let foreign = [Via::Iperf3, Via::Iperf2, Via::Nuttcp].map(|via| (via, 0)).to_vec();
     let local = SocketAddr::new(HERE, 0);
-    let limits = Limits { tests: 20, ..Limits::default() };
+    let limits = ServerLimits { tests: 20, ..ServerLimits::default() };
     let options = ServeOptions { local, limits, foreign: Foreign::These(foreign) };
-    let server = Server::bind(&options).expect("free ports");
+    let server = MeasurementServer::bind(&options).expect("free ports");
     server.set_policy(Policy::from_toml(policy).expect("a policy"));
     let own = server.local_addr().expect("bound").port();
     let ports: Vec<(Via, u16)> = server.foreign().collect();
@@ -32,7 +32,7 @@ fn with_policy(policy: &str, test: impl FnOnce(u16, &dyn Fn(Via) -> u16)) {
         let running = scope.spawn(|| server.run(&stop, &|_: &LogEntry<'_>| {}));
         let test = std::panic::AssertUnwindSafe(|| test(own, &port));
         let result = std::panic::catch_unwind(test);
-        stop.ask();
+        stop.request_stop();
         running.join().expect("the server ends");
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);
@@ -161,7 +161,7 @@ fn our_client_gets_all_limits_at_once_as_a_line_that_is_let_in() {
 fn tests_at_once_of_one_client_keep_to_one_rule_whatever_their_programs() {
     let guests = "[[rule]]\nname = \"guests\"\nstreams = 4\nrate = \"50M\"\n\
                   bytes_per_client_per_day = \"20 MB\"\n";
-    let gate = Gate::new(Limits { tests: 20, ..Limits::default() });
+    let gate = Gate::new(ServerLimits { tests: 20, ..ServerLimits::default() });
     gate.set_policy(Policy::from_toml(guests).expect("a policy"));
     let programs = [Program::Linerate, Program::Iperf3, Program::Nuttcp];
     let ask = |at: usize, host: IpAddr| -> Option<Permit> {
@@ -173,8 +173,8 @@ fn tests_at_once_of_one_client_keep_to_one_rule_whatever_their_programs() {
         };
         let peer = SocketAddr::new(host, 1);
         match at % 4 {
-            3 => gate.by_address().admit(&demand, peer).ok(),
-            program => gate.of(programs[program], host).admit(&demand, peer).ok(),
+            3 => gate.by_address().admit_test(&demand, peer).ok(),
+            program => gate.for_client(programs[program], host).admit_test(&demand, peer).ok(),
         }
     };
     let host = IpAddr::from([192, 0, 2, 1]);

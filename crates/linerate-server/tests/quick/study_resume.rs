@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use linerate_core::record::{
-    Failure, MetricId, PingPlan, Plan, Record, Stat, Status, Summary, Tool,
+    Failure, MetricId, PingPlan, Plan, Record, RecordStatus, Stat, Summary, Tool,
 };
 use linerate_core::study::{CellKey, CellPlan, StudyPlan, Topology};
 use linerate_core::time::WallTime;
-use linerate_engine::study::{Ending, Measurer, Options, Tools, run};
+use linerate_engine::study::{Measurer, Options, StudyEnding, Tools, run};
 use linerate_store::{NewStudyRun, Store, StudyState};
 use linerate_sys::clock::{self, SystemClock};
 use linerate_sys::stop::Stop;
@@ -68,9 +68,9 @@ impl Measurer for Fake {
         self.measured.push(CellKey::from_cell(&cell.cell));
         let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
         let plan = Plan::Ping(PingPlan::default());
-        let mut record = Record::begin(clock::record_id(), tool, plan, clock::wall());
+        let mut record = Record::from_plan(clock::record_id(), tool, plan, clock::wall_time());
         let value = (cell.cell.parameter * u64::from(cell.cell.repetition)) as f64;
-        record.summary.push(Summary::of(MetricId::Rtt, Stat::Mean, value));
+        record.summary.push(Summary::from_value(MetricId::Rtt, Stat::Mean, value));
         record
     }
 
@@ -78,11 +78,11 @@ impl Measurer for Fake {
         panic!("this fake builds everything: {failure}")
     }
 
-    fn clear(&mut self) {}
+    fn tear_down(&mut self) {}
 }
 
 /// Measures what the store lacks.
-fn session(store: &mut Store, mut kept: impl FnMut()) -> (Ending, Vec<CellKey>) {
+fn session(store: &mut Store, mut kept: impl FnMut()) -> (StudyEnding, Vec<CellKey>) {
     let records = store.run_records(RUN).expect("readable");
     let done = records.iter().filter_map(|record| record.cell.as_ref().map(CellKey::from_cell));
     let options = Options { run: RUN.to_owned(), done: done.collect(), retries: 0 };
@@ -91,7 +91,7 @@ fn session(store: &mut Store, mut kept: impl FnMut()) -> (Ending, Vec<CellKey>) 
         measurer: &mut fake,
         clock: &SystemClock,
         stop: &Stop::new(),
-        keep: &mut |record| store.put(&record).map(|()| kept()),
+        keep: &mut |record| store.put_record(&record).map(|()| kept()),
         progress: &mut |_| {},
     };
     let ending = run(&plan(), &options, &mut tools).expect("all kept");
@@ -147,9 +147,9 @@ fn a_study_killed_twice_has_every_cell_once() {
     let (ending, measured) = session(&mut store, || {});
     assert_eq!((ending.found, ending.measured), (stored, CELLS - stored));
     let all: Vec<CellKey> =
-        plan().cells().iter().map(|cell| CellKey::from_cell(&cell.cell)).collect();
+        plan().cell_plans().iter().map(|cell| CellKey::from_cell(&cell.cell)).collect();
     assert_eq!(measured, all[stored..], "exactly the rest, in order");
-    store.finish_run(RUN, StudyState::Finished, clock::wall()).expect("room");
+    store.finish_run(RUN, StudyState::Finished, clock::wall_time()).expect("room");
     check_complete(&store, &all);
 }
 
@@ -160,8 +160,8 @@ fn check_complete(store: &Store, all: &[CellKey]) {
     for record in &records {
         let cell = record.cell.as_ref().expect("in a study");
         let expected = (cell.parameter * u64::from(cell.repetition)) as f64;
-        assert_eq!(record.value(MetricId::Rtt, Stat::Mean, None), Some(expected));
-        assert_eq!((record.status, cell.run.as_str()), (Status::Ok, RUN));
+        assert_eq!(record.summary_value(MetricId::Rtt, Stat::Mean, None), Some(expected));
+        assert_eq!((record.status, cell.run.as_str()), (RecordStatus::Ok, RUN));
         keys.push(CellKey::from_cell(cell));
     }
     let mut expected = all.to_vec();

@@ -10,23 +10,23 @@ use linerate_core::record::{
 };
 use linerate_engine::context::Context;
 use linerate_engine::throughput;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{LogEntry, MeasurementServer, ServeOptions};
 use linerate_sys::stop::Stop;
 
 /// Runs `test` against a server on a free port of `host`.
-fn with_server(host: &str, limits: Limits, test: impl FnOnce(SocketAddr)) {
+fn with_server(host: &str, limits: ServerLimits, test: impl FnOnce(SocketAddr)) {
     let local = SocketAddr::new(host.parse().expect("an address"), 0);
-    let options = ServeOptions { local, limits, foreign: Foreign::none() };
-    let server = Server::bind(&options).expect("a free port");
+    let options = ServeOptions { local, limits, foreign: Foreign::without_ports() };
+    let server = MeasurementServer::bind(&options).expect("a free port");
     let address = server.local_addr().expect("bound");
     let stop = Stop::new();
     std::thread::scope(|scope| {
         let running =
             scope.spawn(|| server.run(&stop, &|entry: &LogEntry<'_>| drop(format!("{entry:?}"))));
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(address)));
-        stop.ask();
+        stop.request_stop();
         running.join().expect("the server ends");
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);
@@ -64,7 +64,7 @@ fn good(plan: &TcpPlan) -> Record {
 }
 
 fn bytes(record: &Record, direction: Direction) -> f64 {
-    let found = record.value(MetricId::Bytes, Stat::Value, Some(direction));
+    let found = record.summary_value(MetricId::Bytes, Stat::Value, Some(direction));
     found.unwrap_or_else(|| panic!("no bytes {direction:?} in {record:#?}"))
 }
 
@@ -87,7 +87,7 @@ fn every_way_of_moving_data_delivers_every_byte_and_says_what_it_did_with_them()
         (ReceiveWith::Splice, "splice", Untouched),
     ];
     for host in ["127.0.0.1", "::1"] {
-        with_server(host, Limits::default(), |server| {
+        with_server(host, ServerLimits::default(), |server| {
             for ((send_with, sent, left), (receive_with, taken, came)) in
                 sends.iter().flat_map(|send| receives.map(|receive| (*send, receive)))
             {
@@ -113,8 +113,8 @@ fn every_way_of_moving_data_delivers_every_byte_and_says_what_it_did_with_them()
 
 #[test]
 fn data_threads_stay_on_the_processors_that_were_asked_for() {
-    let cpu = linerate_sys::sched::cpus()[0];
-    with_server("127.0.0.1", Limits::default(), |server| {
+    let cpu = linerate_sys::sched::allowed_cpus()[0];
+    with_server("127.0.0.1", ServerLimits::default(), |server| {
         let (client_cpus, server_cpus) = (vec![cpu], vec![cpu]);
         let means = Means { client_cpus, server_cpus, ..Means::default() };
         let record = good(&TcpPlan {
@@ -135,7 +135,7 @@ fn data_threads_stay_on_the_processors_that_were_asked_for() {
 
 #[test]
 fn zerocopy_over_loopback_is_told_as_the_copy_that_it_was() {
-    with_server("127.0.0.1", Limits::default(), |server| {
+    with_server("127.0.0.1", ServerLimits::default(), |server| {
         let means = Means { send_with: SendWith::Zerocopy, ..Means::default() };
         let record = good(&plan(server, means));
         assert_eq!(bytes(&record, Direction::Up), AMOUNT);
@@ -151,7 +151,7 @@ fn zerocopy_over_loopback_is_told_as_the_copy_that_it_was() {
 
 #[test]
 fn trials_choose_once_and_leave_the_counts_of_the_test_alone() {
-    with_server("127.0.0.1", Limits { tests: 1, ..Limits::default() }, |server| {
+    with_server("127.0.0.1", ServerLimits { tests: 1, ..ServerLimits::default() }, |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down] {
             let plan = TcpPlan {
                 fast: true,
@@ -159,7 +159,7 @@ fn trials_choose_once_and_leave_the_counts_of_the_test_alone() {
                 ..plan(server, Means::default())
             };
             let record = good(&plan);
-            assert_eq!(record.value(MetricId::Bytes, Stat::Value, None), Some(AMOUNT));
+            assert_eq!(record.summary_value(MetricId::Bytes, Stat::Value, None), Some(AMOUNT));
             let chosen: Vec<_> = record.trials.iter().filter(|trial| trial.chosen).collect();
             let [chosen] = chosen.as_slice() else { panic!("one: {:#?}", record.trials) };
             assert_ne!(chosen.means.send_with, SendWith::Zerocopy);
@@ -181,7 +181,7 @@ fn trials_choose_once_and_leave_the_counts_of_the_test_alone() {
 
 #[test]
 fn a_clean_path_is_verified_to_the_last_byte() {
-    with_server("::1", Limits::default(), |server| {
+    with_server("::1", ServerLimits::default(), |server| {
         let means = Means { verify_seed: Some(9), ..Means::default() };
         let directions = TcpDirections::Both;
         let record = good(&TcpPlan {
@@ -237,7 +237,7 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, place: Option<u64>) {
 
 #[test]
 fn a_bit_that_a_relay_changed_is_found_at_its_offset_and_fails_the_test() {
-    with_server("127.0.0.1", Limits::default(), |server| {
+    with_server("127.0.0.1", ServerLimits::default(), |server| {
         let relay = meddler(server, 1_234_567);
         let means = Means { verify_seed: Some(77), ..Means::default() };
         let record = measure(&plan(relay, means));
@@ -255,14 +255,14 @@ fn a_bit_that_a_relay_changed_is_found_at_its_offset_and_fails_the_test() {
 
 #[test]
 fn multipath_tcp_is_used_or_its_absence_is_told() {
-    with_server("127.0.0.1", Limits::default(), |server| {
+    with_server("127.0.0.1", ServerLimits::default(), |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down] {
             let means = Means { mptcp: true, ..Means::default() };
             let record = good(&TcpPlan {
                 test: TcpTest { directions, streams: 2, ..plan(server, means.clone()).test },
                 ..plan(server, means)
             });
-            assert_eq!(record.value(MetricId::Bytes, Stat::Value, None), Some(AMOUNT));
+            assert_eq!(record.summary_value(MetricId::Bytes, Stat::Value, None), Some(AMOUNT));
             let has = linerate_sys::tcp::has_multipath();
             for (sender, receiver) in record.flows.iter().map(ends) {
                 for end in [sender, receiver] {

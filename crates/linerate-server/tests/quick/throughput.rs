@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{
-    CaveatCode, Direction, End, Event, Fault, Finish, MetricId, Record, ServerPlan, Stat, Status,
-    TcpDirections, TcpPlan, TcpTest, Tool,
+    CaveatCode, Direction, Event, Fault, Finish, MeasurementEnd, MetricId, Record, RecordStatus,
+    ServerPlan, Stat, TcpDirections, TcpPlan, TcpTest, Tool,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -15,24 +15,25 @@ use linerate_engine::throughput;
 use linerate_proto::native::{
     Accept, Decoder, FlowSample, Hello, HelloKind, Message, Token, encode,
 };
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{LogEntry, MeasurementServer, ServeOptions};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 
 /// Runs `test` against a server on a free loopback port.
-fn with_server(limits: Limits, test: impl FnOnce(SocketAddr)) {
+fn with_server(limits: ServerLimits, test: impl FnOnce(SocketAddr)) {
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let server = Server::bind(&ServeOptions { local, limits, foreign: Foreign::none() })
-        .expect("a free port");
+    let server =
+        MeasurementServer::bind(&ServeOptions { local, limits, foreign: Foreign::without_ports() })
+            .expect("a free port");
     let address = server.local_addr().expect("bound");
     let stop = Stop::new();
     std::thread::scope(|scope| {
         let running =
             scope.spawn(|| server.run(&stop, &|entry: &LogEntry<'_>| drop(format!("{entry:?}"))));
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(address)));
-        stop.ask();
+        stop.request_stop();
         running.join().expect("the server ends");
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);
@@ -66,13 +67,13 @@ fn measure_watched(plan: &TcpPlan, stop: &Stop, watch: &mut dyn FnMut(&Event)) -
 }
 
 fn value(record: &Record, metric: MetricId, direction: Direction) -> f64 {
-    let value = record.value(metric, Stat::Value, Some(direction));
+    let value = record.summary_value(metric, Stat::Value, Some(direction));
     value.unwrap_or_else(|| panic!("no {metric} {direction:?} in {record:#?}"))
 }
 
 #[test]
 fn a_test_by_bytes_delivers_exactly_those_bytes_in_every_direction() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let cases = [
             (TcpDirections::Up, 1, Finish::Bytes(10_000_019)),
             (TcpDirections::Down, 3, Finish::Bytes(10_000_019)),
@@ -106,9 +107,9 @@ fn a_test_by_bytes_delivers_exactly_those_bytes_in_every_direction() {
 
 #[test]
 fn the_rate_is_the_bytes_over_the_span_and_the_span_is_the_time_that_was_asked() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let (record, events) = measure(&plan(server));
-        assert_eq!(record.status, Status::Ok);
+        assert_eq!(record.status, RecordStatus::Ok);
         let span = value(&record, MetricId::Span, Direction::Up);
         // The sender's time starts a moment before the receiver's first byte, longer on a busy
         // machine.
@@ -123,7 +124,7 @@ fn the_rate_is_the_bytes_over_the_span_and_the_span_is_the_time_that_was_asked()
 
 #[test]
 fn a_window_is_asked_granted_and_advertised_and_all_three_are_told() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down] {
             let plan = TcpPlan {
                 test: TcpTest { directions, window_bytes: Some(16_384), ..plan(server).test },
@@ -148,7 +149,7 @@ fn a_window_is_asked_granted_and_advertised_and_all_three_are_told() {
 
 #[test]
 fn a_pace_is_kept() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let pace = BitRate::from_bits_per_sec(40_000_000);
         let finish = Finish::Bytes(3_000_000);
         let plan = TcpPlan {
@@ -157,7 +158,7 @@ fn a_pace_is_kept() {
         };
         let begin = monotonic();
         let (record, _) = measure(&plan);
-        let took = monotonic().since(begin);
+        let took = monotonic().duration_since(begin);
         assert_eq!(value(&record, MetricId::Bytes, Direction::Up), 3_000_000.0);
         // Two streams of 40 Mbit/s take 300 ms, but for the buffers that leave at once; a busy
         // machine may wake the senders late, never early.
@@ -167,7 +168,7 @@ fn a_pace_is_kept() {
 
 #[test]
 fn the_omitted_span_does_not_count() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let plan =
             TcpPlan { test: TcpTest { omit_ns: 200_000_000, ..plan(server).test }, ..plan(server) };
         let (record, events) = measure(&plan);
@@ -184,7 +185,7 @@ fn the_omitted_span_does_not_count() {
 
 #[test]
 fn zero_copy_and_reverse_and_small_segments_are_told_as_they_were() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let plan = TcpPlan {
             test: TcpTest {
                 zero_copy: true,
@@ -205,7 +206,7 @@ fn zero_copy_and_reverse_and_small_segments_are_told_as_they_were() {
 
 #[test]
 fn an_unknown_congestion_control_is_one_clear_line() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down] {
             let congestion_control = Some("nosuch".to_owned());
             let (record, _) = measure(&TcpPlan {
@@ -214,14 +215,14 @@ fn an_unknown_congestion_control_is_one_clear_line() {
             });
             let failure = record.failure.expect("no kernel has it");
             assert!(failure.to_string().contains("nosuch"), "{failure}");
-            assert_eq!(record.status, Status::Error);
+            assert_eq!(record.status, RecordStatus::Error);
         }
     });
 }
 
 #[test]
 fn a_second_test_is_refused_while_the_first_runs_and_limits_are_kept() {
-    with_server(Limits { streams: 4, ..Limits::default() }, |server| {
+    with_server(ServerLimits { streams: 4, ..ServerLimits::default() }, |server| {
         std::thread::scope(|scope| {
             let (stop, (send, rows)) = (Stop::new(), std::sync::mpsc::channel());
             let ask = stop.clone();
@@ -243,7 +244,7 @@ fn a_second_test_is_refused_while_the_first_runs_and_limits_are_kept() {
             });
             rows.recv().expect("the first has a row");
             let (record, _) = measure(&plan(server));
-            ask.ask();
+            ask.request_stop();
             let failure = record.failure.as_ref().expect("the first is running");
             assert_eq!((failure.fault, record.exit_code()), (Fault::PeerRefused, 4));
             assert!(failure.to_string().contains("try again"), "{failure}");
@@ -258,7 +259,7 @@ fn a_second_test_is_refused_while_the_first_runs_and_limits_are_kept() {
 
 #[test]
 fn garbage_silence_and_half_messages_stop_nobody() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let connect = || TcpStream::connect(server).expect("the server listens");
         let silent: Vec<TcpStream> = (0..20).map(|_| connect()).collect();
         let mut rude: Vec<TcpStream> = Vec::new();
@@ -283,7 +284,7 @@ fn garbage_silence_and_half_messages_stop_nobody() {
 
 #[test]
 fn a_client_that_vanishes_gives_its_place_back() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let mut stream = TcpStream::connect(server).expect("the server listens");
         stream.write_all(&Hello::new(HelloKind::Control).to_bytes()).expect("sent");
         let plan_request = r#"{"type":"request","directions":"up","streams":1,
@@ -302,7 +303,11 @@ fn a_client_that_vanishes_gives_its_place_back() {
             if record.failure.is_none() {
                 break;
             }
-            assert!(monotonic().since(begin) < Duration::from_secs(10), "{:?}", record.failure);
+            assert!(
+                monotonic().duration_since(begin) < Duration::from_secs(10),
+                "{:?}",
+                record.failure
+            );
             sleep(Duration::from_millis(50));
         }
     });
@@ -332,7 +337,7 @@ fn fake_server(version: u16, intervals: u64) -> SocketAddr {
             data_port: address.port(),
             udp_ports: Vec::new(),
             host_id: None,
-            end: End::default(),
+            end: MeasurementEnd::default(),
             features: Vec::new(),
         };
         let send = |control: &mut TcpStream, message: &Message| {
@@ -377,7 +382,7 @@ fn a_server_that_dies_leaves_a_partial_record_with_its_samples() {
         test: TcpTest { finish: Finish::TimeNs(5_000_000_000), ..plan(server).test },
         ..plan(server)
     });
-    assert_eq!(record.status, Status::Partial);
+    assert_eq!(record.status, RecordStatus::Partial);
     assert_eq!(record.failure.as_ref().map(|failure| failure.fault), Some(Fault::Unreachable));
     // 3 MB in 0.3 s are 80 Mbit/s.
     assert_eq!(value(&record, MetricId::Goodput, Direction::Up), 80e6);
@@ -394,7 +399,7 @@ fn a_server_without_flows_in_the_background_is_told_before_anything_is_measured(
     let failure = record.failure.expect("it names no features");
     assert_eq!(failure.fault, Fault::PeerIncompatible);
     assert!(failure.to_string().contains("does not know background"), "{failure}");
-    assert_eq!(record.status, Status::Error);
+    assert_eq!(record.status, RecordStatus::Error);
 }
 
 #[test]
@@ -419,7 +424,7 @@ fn a_refused_connection_says_what_to_start() {
 
 #[test]
 fn an_interrupted_test_keeps_what_it_measured() {
-    with_server(Limits::default(), |server| {
+    with_server(ServerLimits::default(), |server| {
         let stop = Stop::new();
         let begin = monotonic();
         let plan = TcpPlan {
@@ -428,11 +433,11 @@ fn an_interrupted_test_keeps_what_it_measured() {
         };
         let record = measure_watched(&plan, &stop, &mut |event| {
             if matches!(event, Event::Interval(_)) {
-                stop.ask();
+                stop.request_stop();
             }
         });
-        assert!(monotonic().since(begin) < Duration::from_secs(40));
-        assert_eq!((record.status, record.exit_code()), (Status::Interrupted, 130));
+        assert!(monotonic().duration_since(begin) < Duration::from_secs(40));
+        assert_eq!((record.status, record.exit_code()), (RecordStatus::Interrupted, 130));
         assert!(value(&record, MetricId::Bytes, Direction::Up) > 0.0);
     });
 }

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use linerate_core::record::{Record, Tool};
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{LogEntry, MeasurementServer, ServeOptions};
 use linerate_server::web::{Tls, WebOptions};
-use linerate_store::{Filter, Store};
+use linerate_store::{HistoryFilter, Store};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 use rustls::pki_types::CertificateDer;
@@ -37,8 +37,9 @@ fn with_server_and_store(
     test: impl FnOnce(SocketAddr),
 ) {
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let options = ServeOptions { local, limits: Limits::default(), foreign: Foreign::none() };
-    let mut server = Server::bind(&options).expect("a free port");
+    let options =
+        ServeOptions { local, limits: ServerLimits::default(), foreign: Foreign::without_ports() };
+    let mut server = MeasurementServer::bind(&options).expect("a free port");
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
     server.serve_web(WebOptions { page: true, store, tool, origins: Vec::new() });
     tls.iter().for_each(|tls| server.serve_tls(Arc::clone(tls)));
@@ -49,7 +50,7 @@ fn with_server_and_store(
         let running = scope.spawn(move || server.run(stop, &|_: &LogEntry<'_>| {}));
         let test = std::panic::AssertUnwindSafe(|| test(address));
         let result = std::panic::catch_unwind(test);
-        stop.ask();
+        stop.request_stop();
         running.join().expect("the server ends");
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);
@@ -271,7 +272,7 @@ fn stored(path: &Path, count: usize) -> Vec<Record> {
     let until = monotonic() + PATIENCE;
     loop {
         let read = Store::open(path).and_then(|store| {
-            let entries = store.list(&Filter::default(), 100)?;
+            let entries = store.list_history(&HistoryFilter::default(), 100)?;
             entries.iter().map(|entry| store.record(&entry.id)).collect()
         });
         let records: Vec<Record> = read.unwrap_or_default();

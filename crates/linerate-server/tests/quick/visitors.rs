@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use linerate_core::policy::Policy;
 use linerate_core::record::{Direction, MetricId, Plan, Record, Stat, TcpDirections, Tool};
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{LogEntry, MeasurementServer, ServeOptions};
 use linerate_server::web::WebOptions;
-use linerate_store::{Filter, Store};
+use linerate_store::{HistoryFilter, Store};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
 struct Setting {
-    limits: Limits,
+    limits: ServerLimits,
     policy: Option<&'static str>,
     origins: Vec<String>,
 }
@@ -39,7 +39,8 @@ fn with_server(setting: Setting, test: impl FnOnce(SocketAddr, PathBuf)) {
     // Any other program: visitors are answered where others are.
     let foreign = Foreign::These(vec![(linerate_core::record::Via::Nuttcp, peers::free_port())]);
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let mut server = Server::bind(&ServeOptions { local, limits, foreign }).expect("free ports");
+    let mut server =
+        MeasurementServer::bind(&ServeOptions { local, limits, foreign }).expect("free ports");
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
     server.serve_web(WebOptions { page: true, store: Some(store.clone()), tool, origins });
     if let Some(policy) = policy {
@@ -52,7 +53,7 @@ fn with_server(setting: Setting, test: impl FnOnce(SocketAddr, PathBuf)) {
         let running = scope.spawn(move || server.run(stop, &|_: &LogEntry<'_>| {}));
         let test = std::panic::AssertUnwindSafe(|| test(address, store));
         let result = std::panic::catch_unwind(test);
-        stop.ask();
+        stop.request_stop();
         running.join().expect("the server ends");
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);
@@ -121,7 +122,7 @@ fn records(store: &Path, count: usize) -> Vec<Record> {
     let until = monotonic() + PATIENCE;
     loop {
         let found = Store::open(store)
-            .and_then(|store| store.list(&Filter::default(), 100))
+            .and_then(|store| store.list_history(&HistoryFilter::default(), 100))
             .map(|rows| rows.into_iter().map(|row| row.id).collect::<Vec<String>>());
         let ids = found.unwrap_or_default();
         if ids.len() >= count || monotonic() >= until {
@@ -158,13 +159,13 @@ fn a_worker_of_librespeed_gets_its_bytes_and_leaves_a_record_of_each_direction()
         let begin = monotonic();
         let line = "GET /backend/garbage.php?r=0.3&ckSize=4";
         let (status, head, body) = ask(&mut stream, &get(line), b"");
-        let down_s = monotonic().since(begin).as_secs_f64();
+        let down_s = monotonic().duration_since(begin).as_secs_f64();
         assert_eq!((status, body.len()), (200, 4 << 20));
         assert!(head.contains("no-store, no-transform"), "{head}");
         let up = request(server, "POST /backend/empty.php?r=0.4", None, 3_000_000);
         let begin = monotonic();
         let (status, ..) = ask(&mut stream, &up, &vec![7; 3_000_000]);
-        let up_s = monotonic().since(begin).as_secs_f64();
+        let up_s = monotonic().duration_since(begin).as_secs_f64();
         assert_eq!(status, 200);
         drop(stream);
         let records = records(&store, 2);
@@ -281,7 +282,7 @@ fn client_frame(first: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 fn of_a_second() -> Setting {
-    let limits = Limits { duration: Duration::from_secs(1), ..Limits::default() };
+    let limits = ServerLimits { duration: Duration::from_secs(1), ..ServerLimits::default() };
     Setting { limits, ..Setting::default() }
 }
 
@@ -311,7 +312,7 @@ fn an_ndt7_download_has_messages_that_grow_and_measurements_and_an_end() {
                 (first, _) => panic!("frame {first:#x}"),
             }
         }
-        let seconds = monotonic().since(begin).as_secs_f64();
+        let seconds = monotonic().duration_since(begin).as_secs_f64();
         assert_eq!(stream.read(&mut [0]).expect("the server closes"), 0);
         assert_eq!(sizes[0], 1 << 13);
         assert!(sizes.iter().all(|size| size.is_power_of_two() && *size <= 1 << 20));
@@ -482,8 +483,8 @@ fn a_throughput1_upload_takes_messages_in_parts_and_tells_what_it_took() {
 
 #[test]
 fn while_one_tests_others_are_told_when_to_come_back_and_waiting_ones_get_their_turn() {
-    let limits = Limits { queue: Duration::from_secs(20), ..Limits::default() };
-    for (limits, waits) in [(Limits::default(), false), (limits, true)] {
+    let limits = ServerLimits { queue: Duration::from_secs(20), ..ServerLimits::default() };
+    for (limits, waits) in [(ServerLimits::default(), false), (limits, true)] {
         with_server(Setting { limits, ..Setting::default() }, |server, _| {
             let mut first = connect(server);
             let get = request(server, "GET /backend/garbage.php?ckSize=1", None, 0);
@@ -528,13 +529,13 @@ fn the_policys_rate_bytes_and_streams_hold_for_visitors() {
         let begin = monotonic();
         let mut first = connect_from(server, GUEST);
         assert_eq!(ask(&mut first, &get, b"").2.len(), 1 << 20);
-        let seconds = monotonic().since(begin).as_secs_f64();
+        let seconds = monotonic().duration_since(begin).as_secs_f64();
         // 8,388,608 bits at 16 Mbit/s, less the 10 ms that a pace makes up for.
         assert!(seconds > 0.5, "{seconds} s");
         let up = request(server, "POST /backend/empty.php", None, 1_000_000);
         let begin = monotonic();
         assert_eq!(ask(&mut first, &up, &vec![0; 1_000_000]).0, 200);
-        let seconds = monotonic().since(begin).as_secs_f64();
+        let seconds = monotonic().duration_since(begin).as_secs_f64();
         assert!(seconds > 0.48, "{seconds} s");
         let mut second = connect_from(server, GUEST);
         // 3,000,000 - 1,048,576 - 1,000,000 = 951,424 are left.

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool, Via,
+    Direction, MetricId, PingPlan, Plan, Record, RecordId, RecordStatus, Stat, Summary, Tool, Via,
 };
 use linerate_core::schedule::EventKind;
 use linerate_core::time::WallTime;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{LogEntry, MeasurementServer, ServeOptions};
 use linerate_server::web::WebOptions;
-use linerate_store::{Filter, Store, TAG_PLAN, TAG_SLOT};
+use linerate_store::{HistoryFilter, Store, TAG_PLAN, TAG_SLOT};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
@@ -27,12 +27,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 const MARK: u8 = 8; // CS1 (RFC 2474 §4.2.2.2).
 
 /// Runs `test` against a server with HTTP on a free loopback port, and a store in a file.
-pub(crate) fn with_server(limits: Limits, test: impl FnOnce(SocketAddr, PathBuf)) {
+pub(crate) fn with_server(limits: ServerLimits, test: impl FnOnce(SocketAddr, PathBuf)) {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("results.db");
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let options = ServeOptions { local, limits, foreign: Foreign::none() };
-    let mut server = Server::bind(&options).expect("a free port");
+    let options = ServeOptions { local, limits, foreign: Foreign::without_ports() };
+    let mut server = MeasurementServer::bind(&options).expect("a free port");
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
     server.serve_web(WebOptions {
         page: true,
@@ -47,7 +47,7 @@ pub(crate) fn with_server(limits: Limits, test: impl FnOnce(SocketAddr, PathBuf)
         let running = scope.spawn(move || server.run(stop, &|_: &LogEntry<'_>| {}));
         let test = std::panic::AssertUnwindSafe(|| test(address, store));
         let result = std::panic::catch_unwind(test);
-        stop.ask();
+        stop.request_stop();
         running.join().expect("the server ends");
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);
@@ -171,7 +171,7 @@ fn push(server: SocketAddr, run: &Value, stream: u16, length: usize) -> u64 {
 
 fn stored(path: &Path) -> Vec<Record> {
     let store = Store::open(path).expect("a store");
-    let entries = store.list(&Filter::default(), 100).expect("a list");
+    let entries = store.list_history(&HistoryFilter::default(), 100).expect("a list");
     entries.iter().map(|entry| store.record(&entry.id).expect("a record")).collect()
 }
 
@@ -186,7 +186,7 @@ fn measured(record: &Record) -> u64 {
 
 #[test]
 fn what_went_down_is_counted_to_the_byte_and_kept_with_what_the_kernel_knew() {
-    with_server(Limits::default(), |server, store| {
+    with_server(ServerLimits::default(), |server, store| {
         let asked = json!({ "streams": 2, "seconds": 1, "directions": ["down"] });
         let run = begin(server, &asked);
         let fetched: u64 = std::thread::scope(|scope| {
@@ -207,7 +207,7 @@ fn what_went_down_is_counted_to_the_byte_and_kept_with_what_the_kernel_knew() {
         let records = stored(&store);
         assert_eq!(end["records"], json!([records[0].id.to_string()]));
         let [record] = records.as_slice() else { panic!("one record: {}", records.len()) };
-        assert_eq!((record.status, measured(record)), (Status::Ok, fetched));
+        assert_eq!((record.status, measured(record)), (RecordStatus::Ok, fetched));
         let Plan::Tcp(plan) = &record.plan else { panic!("TCP") };
         assert_eq!(plan.server.via, Some(Via::Http));
         let sender = record.flows[0].sender.as_ref().expect("this end sent");
@@ -223,7 +223,7 @@ fn what_went_down_is_counted_to_the_byte_and_kept_with_what_the_kernel_knew() {
 
 #[test]
 fn what_goes_up_is_counted_by_its_receiver_and_each_request_is_answered() {
-    with_server(Limits::default(), |server, store| {
+    with_server(ServerLimits::default(), |server, store| {
         let asked = json!({ "streams": 2, "seconds": 1, "directions": ["up"] });
         let run = begin(server, &asked);
         let pushed: u64 = std::thread::scope(|scope| {
@@ -242,7 +242,7 @@ fn what_goes_up_is_counted_by_its_receiver_and_each_request_is_answered() {
 
 #[test]
 fn both_ways_are_one_run_in_one_place_and_a_second_client_waits_with_a_ticket() {
-    with_server(Limits::default(), |server, store| {
+    with_server(ServerLimits::default(), |server, store| {
         let asked = json!({ "streams": 1, "seconds": 1 });
         let run = begin(server, &asked);
         let (status, busy) = call(server, "POST", "/api/v1/runs", &asked);
@@ -276,7 +276,7 @@ fn both_ways_are_one_run_in_one_place_and_a_second_client_waits_with_a_ticket() 
 
 #[test]
 fn the_start_of_a_longer_test_does_not_count_and_the_browsers_delays_are_kept() {
-    with_server(Limits::default(), |server, store| {
+    with_server(ServerLimits::default(), |server, store| {
         let run = begin(server, &json!({"streams": 1, "seconds": 4, "directions": ["down"]}));
         let path =
             format!("/api/v1/runs/{}/delays?token={}", text(&run, "run"), text(&run, "token"));
@@ -299,9 +299,12 @@ fn the_start_of_a_longer_test_does_not_count_and_the_browsers_delays_are_kept() 
 
         let record = stored(&store).pop().expect("it is kept");
         let (idle, loaded) = (MetricId::DelayIdle, MetricId::DelayLoaded);
-        assert_eq!(record.value(idle, Stat::P50, None), Some(21e6));
-        assert_eq!(record.value(loaded, Stat::P50, Some(Direction::Down)), Some(60e6));
-        assert_eq!(record.value(MetricId::DelayLoss, Stat::Value, Some(Direction::Down)), None);
+        assert_eq!(record.summary_value(idle, Stat::P50, None), Some(21e6));
+        assert_eq!(record.summary_value(loaded, Stat::P50, Some(Direction::Down)), Some(60e6));
+        assert_eq!(
+            record.summary_value(MetricId::DelayLoss, Stat::Value, Some(Direction::Down)),
+            None
+        );
         assert_eq!(record.probes.map_or(0, |probes| probes.rtt_ns.len()), 7);
         let late = call(server, "POST", &path, &delays);
         assert_eq!((late.0, &late.1["error"]), (404, &json!("over")));
@@ -310,7 +313,7 @@ fn the_start_of_a_longer_test_does_not_count_and_the_browsers_delays_are_kept() 
 
 #[test]
 fn all_streams_of_a_longer_test_count_the_same_time() {
-    with_server(Limits::default(), |server, store| {
+    with_server(ServerLimits::default(), |server, store| {
         let run = begin(server, &json!({"streams": 2, "seconds": 4, "directions": ["up"]}));
         let taken: u64 = std::thread::scope(|scope| {
             let run = &run;
@@ -344,7 +347,7 @@ fn all_streams_of_a_longer_test_count_the_same_time() {
 
 #[test]
 fn streams_that_do_not_come_are_told_and_the_others_are_measured() {
-    with_server(Limits::default(), |server, _| {
+    with_server(ServerLimits::default(), |server, _| {
         let asked = json!({ "streams": 2, "seconds": 1, "directions": ["down"] });
         let run = begin(server, &asked);
         let fetched = fetch(server, &run, 1);
@@ -358,7 +361,7 @@ fn streams_that_do_not_come_are_told_and_the_others_are_measured() {
 
 #[test]
 fn events_go_on_where_a_client_left_them() {
-    with_server(Limits::default(), |server, _| {
+    with_server(ServerLimits::default(), |server, _| {
         let asked = json!({ "streams": 1, "seconds": 1, "directions": ["down"] });
         let run = begin(server, &asked);
         fetch(server, &run, 0);
@@ -379,7 +382,7 @@ fn events_go_on_where_a_client_left_them() {
 
 #[test]
 fn a_page_of_another_site_begins_nothing_and_answers_carry_what_protects_a_visitor() {
-    with_server(Limits::default(), |server, _| {
+    with_server(ServerLimits::default(), |server, _| {
         let request = |origin: &str| {
             format!(
                 "POST /api/v1/runs HTTP/1.1\r\nHost: {server}\r\nOrigin: {origin}\r\n\
@@ -409,7 +412,7 @@ fn a_page_of_another_site_begins_nothing_and_answers_carry_what_protects_a_visit
 
 #[test]
 fn a_page_of_a_name_that_points_here_reads_nothing() {
-    with_server(Limits::default(), |server, store| {
+    with_server(ServerLimits::default(), |server, store| {
         drop(Store::open(&store).expect("a store"));
         for (host, expected) in [
             (server.to_string(), 200),
@@ -430,7 +433,7 @@ fn a_page_of_a_name_that_points_here_reads_nothing() {
 
 #[test]
 fn results_are_listed_page_by_page_and_shown_in_every_form() {
-    with_server(Limits::default(), |server, _| {
+    with_server(ServerLimits::default(), |server, _| {
         let named = |name: &str| {
             let asked = json!({ "streams": 1, "seconds": 1, "directions": ["down"], "name": name });
             let run = begin(server, &asked);
@@ -492,21 +495,21 @@ fn of_schedule(n: u8) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
     let at = WallTime::from_unix_nanos(u128::from(at_s) * 1_000_000_000);
     let id = RecordId::from_parts(at_s * 1000, [n; 10]);
-    let mut record = Record::begin(id, tool, Plan::Ping(PingPlan::default()), at);
+    let mut record = Record::from_plan(id, tool, Plan::Ping(PingPlan::default()), at);
     record.name = Some("home".to_owned());
     for (key, value) in [(TAG_PLAN, "p".to_owned()), (TAG_SLOT, at_s.to_string())] {
         record.tags.insert(key.to_owned(), value);
     }
-    record.summary = vec![Summary::of(MetricId::Rtt, Stat::P50, 1e6 * f64::from(n))];
+    record.summary = vec![Summary::from_value(MetricId::Rtt, Stat::P50, 1e6 * f64::from(n))];
     record
 }
 
 #[test]
 fn series_of_schedules_are_given_over_http_and_a_scrape_starts_nothing() {
-    with_server(Limits::default(), |server, path| {
+    with_server(ServerLimits::default(), |server, path| {
         let mut store = Store::open(&path).expect("a store");
         store.schedule_opened("p", "plan", 1_795_478_400).expect("opened");
-        (1..=3).for_each(|n| store.put(&of_schedule(n)).expect("kept"));
+        (1..=3).for_each(|n| store.put_record(&of_schedule(n)).expect("kept"));
         let change = json!({"metric": "rtt_ns", "before": 1e6, "after": 3e6});
         let (of, kind) = (("home", 1_795_478_403), EventKind::Change);
         store.event_happened("p", of, kind, &change).expect("kept");
@@ -544,57 +547,61 @@ fn series_of_schedules_are_given_over_http_and_a_scrape_starts_nothing() {
 
 #[test]
 fn nonsense_gets_one_answer_that_names_it_and_holds_nothing_up() {
-    with_server(Limits { hello: Duration::from_secs(1), ..Limits::default() }, |server, _| {
-        let token = "00".repeat(16);
-        let load = |method: &str, rest: &str, fields: &str| {
-            format!("{method} /api/v1/load/{token}/{rest} HTTP/1.1\r\n{fields}\r\n")
-        };
-        for (request, status) in [
-            (load("GET", "down/0", ""), 404),
-            (load("GET", "sideways/0", ""), 404),
-            (load("POST", "down/0", ""), 405),
-            (load("POST", "up/0", "Transfer-Encoding: chunked\r\n"), 411),
-            (load("POST", "up/0", "Content-Length: 1\r\nContent-Length: 2\r\n"), 400),
-            (load("GET", "down/0", &format!("X: {}\r\n", "a".repeat(20_000))), 431),
-            // Half a head, and nothing more.
-            (format!("GET /api/v1/load/{token}/down"), 408),
-            ("GET /api/v1/nothing HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 404),
-            ("DELETE /api/v1/server HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 405),
-            ("GET /api/v1/runs/x/events HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 404),
-        ] {
-            let (got, head, body) = ask(server, &request);
-            assert_eq!(got, status, "{request}: {head}");
-            let body: Value = serde_json::from_slice(&body).unwrap_or_else(|_| panic!("{head}"));
-            assert!(!text(&body, "say").is_empty() && !text(&body, "error").is_empty());
-        }
-        for body in [
-            "{",
-            "[]",
-            "{\"streams\":\"4\"}",
-            "{\"streams\":0}",
-            "{\"unknown\":1}",
-            "{\"directions\":[\"down\",\"down\"]}",
-            "{\"seconds\":100000}",
-            "\u{1}",
-        ] {
-            let request = format!(
-                "POST /api/v1/runs HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{body}",
-                body.len()
-            );
-            let (status, _, answer) = ask(server, &request);
-            assert!(matches!(status, 400 | 403), "{body}: {status} {}", answer.escape_ascii());
-        }
-        let long = "POST /api/v1/runs HTTP/1.1\r\nHost: a\r\nContent-Length: 70000\r\n\r\n";
-        let (status, ..) = ask(server, &(long.to_owned() + &" ".repeat(70_000)));
-        assert_eq!(status, 413);
-        // Silent and half-open connections do not keep the next client waiting.
-        let silent: Vec<TcpStream> = (0..20).map(|_| connect(server)).collect();
-        for stream in &silent {
-            let _ = (&*stream).write_all(b"PO");
-        }
-        silent[0].shutdown(Shutdown::Write).expect("open");
-        let (status, about) = call(server, "GET", "/api/v1/server", &Value::Null);
-        assert_eq!((status, &about["running"]), (200, &json!(0)), "{about}");
-        assert_eq!(about["client"], json!("127.0.0.0/24"));
-    });
+    with_server(
+        ServerLimits { hello: Duration::from_secs(1), ..ServerLimits::default() },
+        |server, _| {
+            let token = "00".repeat(16);
+            let load = |method: &str, rest: &str, fields: &str| {
+                format!("{method} /api/v1/load/{token}/{rest} HTTP/1.1\r\n{fields}\r\n")
+            };
+            for (request, status) in [
+                (load("GET", "down/0", ""), 404),
+                (load("GET", "sideways/0", ""), 404),
+                (load("POST", "down/0", ""), 405),
+                (load("POST", "up/0", "Transfer-Encoding: chunked\r\n"), 411),
+                (load("POST", "up/0", "Content-Length: 1\r\nContent-Length: 2\r\n"), 400),
+                (load("GET", "down/0", &format!("X: {}\r\n", "a".repeat(20_000))), 431),
+                // Half a head, and nothing more.
+                (format!("GET /api/v1/load/{token}/down"), 408),
+                ("GET /api/v1/nothing HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 404),
+                ("DELETE /api/v1/server HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 405),
+                ("GET /api/v1/runs/x/events HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 404),
+            ] {
+                let (got, head, body) = ask(server, &request);
+                assert_eq!(got, status, "{request}: {head}");
+                let body: Value =
+                    serde_json::from_slice(&body).unwrap_or_else(|_| panic!("{head}"));
+                assert!(!text(&body, "say").is_empty() && !text(&body, "error").is_empty());
+            }
+            for body in [
+                "{",
+                "[]",
+                "{\"streams\":\"4\"}",
+                "{\"streams\":0}",
+                "{\"unknown\":1}",
+                "{\"directions\":[\"down\",\"down\"]}",
+                "{\"seconds\":100000}",
+                "\u{1}",
+            ] {
+                let request = format!(
+                    "POST /api/v1/runs HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{body}",
+                    body.len()
+                );
+                let (status, _, answer) = ask(server, &request);
+                assert!(matches!(status, 400 | 403), "{body}: {status} {}", answer.escape_ascii());
+            }
+            let long = "POST /api/v1/runs HTTP/1.1\r\nHost: a\r\nContent-Length: 70000\r\n\r\n";
+            let (status, ..) = ask(server, &(long.to_owned() + &" ".repeat(70_000)));
+            assert_eq!(status, 413);
+            // Silent and half-open connections do not keep the next client waiting.
+            let silent: Vec<TcpStream> = (0..20).map(|_| connect(server)).collect();
+            for stream in &silent {
+                let _ = (&*stream).write_all(b"PO");
+            }
+            silent[0].shutdown(Shutdown::Write).expect("open");
+            let (status, about) = call(server, "GET", "/api/v1/server", &Value::Null);
+            assert_eq!((status, &about["running"]), (200, &json!(0)), "{about}");
+            assert_eq!(about["client"], json!("127.0.0.0/24"));
+        },
+    );
 }

@@ -7,10 +7,10 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use linerate_core::record::Tool;
-use linerate_proto::datagrams::{Ask, Datagram, DatagramArrival, Report};
-use linerate_server::admission::Limits;
+use linerate_proto::datagrams::{Datagram, DatagramArrival, DatagramRoundRequest, Report};
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{LogEntry, MeasurementServer, ServeOptions};
 use linerate_server::web::WebOptions;
 use linerate_sys::stop::Stop;
 use serde_json::{Value, json};
@@ -25,8 +25,9 @@ const QUIET: Duration = Duration::from_secs(3);
 
 fn with_server(test: impl FnOnce(SocketAddr, u16)) {
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let options = ServeOptions { local, limits: Limits::default(), foreign: Foreign::none() };
-    let mut server = Server::bind(&options).expect("a free port");
+    let options =
+        ServeOptions { local, limits: ServerLimits::default(), foreign: Foreign::without_ports() };
+    let mut server = MeasurementServer::bind(&options).expect("a free port");
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
     server.serve_web(WebOptions { page: false, store: None, tool, origins: Vec::new() });
     let port = server.serve_datagrams(0).expect("a free port").expect("HTTP is answered");
@@ -37,7 +38,7 @@ fn with_server(test: impl FnOnce(SocketAddr, u16)) {
         let running = scope.spawn(move || server.run(stop, &|_: &LogEntry<'_>| {}));
         let test = std::panic::AssertUnwindSafe(|| test(address, port));
         let result = std::panic::catch_unwind(test);
-        stop.ask();
+        stop.request_stop();
         running.join().expect("the server ends");
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);
@@ -99,18 +100,23 @@ pub(crate) fn path(run: &Value) -> String {
 }
 
 /// Asks for a round and plays the client's part by hand; what the server says of it.
-async fn round(connection: &Connection, ask: Ask, sends: &[u32], misses: u32) -> Value {
+async fn round(
+    connection: &Connection,
+    ask: DatagramRoundRequest,
+    sends: &[u32],
+    misses: u32,
+) -> Value {
     let give = |number: u32| {
         let sent_us = u64::from(number * ask.interval_us);
         let datagram = Datagram { round: ask.round, number, sent_us };
-        connection.send_datagram(datagram.emit(ask.bytes.into())).expect("sent");
+        connection.send_datagram(datagram.padded_bytes(ask.bytes.into())).expect("sent");
     };
     // The first one is there before the ask is, as where that is lost and sent again.
     give(sends[0]);
     tokio::time::sleep(Duration::from_millis(300)).await;
     let stream = connection.open_bi().await.expect("a stream").await.expect("a stream");
     let (mut send, mut recv) = stream;
-    send.write_all(&ask.emit()).await.expect("sent");
+    send.write_all(&ask.wire_bytes()).await.expect("sent");
     let mut seen = Vec::new();
     while (seen.len() as u32) < ask.count {
         let datagram = connection.receive_datagram().await.expect("a datagram");
@@ -123,7 +129,7 @@ async fn round(connection: &Connection, ask: Ask, sends: &[u32], misses: u32) ->
     sends[1..].iter().copied().for_each(give);
     seen.retain(|it| it.number != misses);
     let report = Report { sent: ask.count, seen };
-    send.write_all(&report.emit()).await.expect("sent");
+    send.write_all(&report.wire_bytes()).await.expect("sent");
     send.finish().await.expect("sent");
     let mut answer = Vec::new();
     let mut piece = [0; 1024];
@@ -142,11 +148,11 @@ fn a_round_is_counted_as_it_was_played() {
         assert_eq!(run["datagrams"]["port"], port);
         in_a_runtime(async {
             let connection = session(&run, port, &path(&run)).await.expect("a session");
-            let ask = Ask { round: 3, bytes: 120, count: 8, interval_us: 5_000 };
-            let nothing = Ask { count: 0, ..ask };
+            let ask = DatagramRoundRequest { round: 3, bytes: 120, count: 8, interval_us: 5_000 };
+            let nothing = DatagramRoundRequest { count: 0, ..ask };
             let stream = connection.open_bi().await.expect("a stream").await.expect("a stream");
             let (mut send, mut recv) = stream;
-            send.write_all(&nothing.emit()).await.expect("sent");
+            send.write_all(&nothing.wire_bytes()).await.expect("sent");
             assert!(!matches!(recv.read(&mut [0; 8]).await, Ok(Some(_))), "no round of nothing");
             let said = round(&connection, ask, &[0, 1, 3, 2, 2, 6], 5).await;
             let up = json!([8, 3, 1, 1]);
@@ -164,10 +170,10 @@ fn a_round_is_counted_as_it_was_played() {
     });
 }
 
-async fn round_refused(connection: &Connection, ask: Ask) -> Value {
+async fn round_refused(connection: &Connection, ask: DatagramRoundRequest) -> Value {
     let stream = connection.open_bi().await.expect("a stream").await.expect("a stream");
     let (mut send, mut recv) = stream;
-    send.write_all(&ask.emit()).await.expect("sent");
+    send.write_all(&ask.wire_bytes()).await.expect("sent");
     match recv.read(&mut [0; 64]).await {
         Ok(Some(count)) => json!(count),
         _ => Value::Null,
@@ -255,8 +261,9 @@ fn an_address_that_is_not_proven_gets_less_than_it_sent() {
 #[test]
 fn a_server_that_was_not_asked_to_takes_none() {
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let options = ServeOptions { local, limits: Limits::default(), foreign: Foreign::none() };
-    let mut server = Server::bind(&options).expect("a free port");
+    let options =
+        ServeOptions { local, limits: ServerLimits::default(), foreign: Foreign::without_ports() };
+    let mut server = MeasurementServer::bind(&options).expect("a free port");
     assert_eq!(server.serve_datagrams(0).expect("nothing to do"), None);
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
     server.serve_web(WebOptions { page: false, store: None, tool, origins: Vec::new() });
@@ -270,7 +277,7 @@ fn a_server_that_was_not_asked_to_takes_none() {
         let running = scope.spawn(|| server.run(&stop, &|_: &LogEntry<'_>| {}));
         let (status, refused) = call(address, "POST", "/api/v1/runs", &json!({ "directions": [] }));
         let (_, run) = call(address, "POST", "/api/v1/runs", &json!({ "seconds": 1 }));
-        stop.ask();
+        stop.request_stop();
         running.join().expect("the server ends");
         assert_eq!(status, 400, "{refused}");
         assert_eq!(run["datagrams"], Value::Null);

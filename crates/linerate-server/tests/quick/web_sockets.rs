@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::net::IpAddr;
 
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_sys::tcp::{self, TcpOptions};
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::web::{PATIENCE, call, connect, with_server};
 
 #[test]
 fn a_websocket_gives_short_messages_back_at_once() {
-    with_server(Limits::default(), |server, _| {
+    with_server(ServerLimits::default(), |server, _| {
         let mut stream = connect(server);
         // The key and its answer are those of RFC 6455 §1.3.
         let request = format!(
@@ -47,7 +47,7 @@ fn a_websocket_gives_short_messages_back_at_once() {
 #[test]
 fn idle_websockets_of_one_address_leave_room_for_others() {
     // Half of the connections are for HTTP, and three quarters of those for one address.
-    with_server(Limits { connections: 32, ..Limits::default() }, |server, _| {
+    with_server(ServerLimits { connections: 32, ..ServerLimits::default() }, |server, _| {
         let open = |from: [u8; 4]| {
             let local = Some(IpAddr::from(from));
             let mut stream = tcp::connect(server, local, &TcpOptions::default(), PATIENCE)

@@ -19,7 +19,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnPath, TypePtr};
 
-use super::{DayRun, Path};
+use super::{DayRun, TaskPath};
 
 /// Rows of a row group: enough that names cost next to nothing, few enough that one is read in
 /// milliseconds.
@@ -97,7 +97,7 @@ impl Hash for Texts {
 
 /// Rows that are on their way.
 #[derive(Debug)]
-pub(super) struct Columns {
+pub(super) struct DayColumns {
     pub(super) agent: Texts,
     pub(super) task: Texts,
     pub(super) peer: Texts,
@@ -113,7 +113,7 @@ pub(super) struct Columns {
     bytes: usize,
 }
 
-impl Default for Columns {
+impl Default for DayColumns {
     fn default() -> Self {
         Self {
             agent: Texts::default(),
@@ -133,8 +133,8 @@ impl Default for Columns {
     }
 }
 
-impl Columns {
-    pub(super) fn push(&mut self, path: Path<'_>, run: &DayRun) {
+impl DayColumns {
+    pub(super) fn push(&mut self, path: TaskPath<'_>, run: &DayRun) {
         self.agent.push(path.agent);
         self.task.push(path.task);
         self.peer.push(path.peer);
@@ -151,12 +151,12 @@ impl Columns {
         self.bytes += run.doc.as_ref().map_or(0, String::len);
     }
 
-    pub(super) fn rows(&self) -> usize {
+    pub(super) fn row_count(&self) -> usize {
         self.start_ms.len()
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.rows() >= ROWS_MOST || self.bytes >= BYTES_MOST
+        self.row_count() >= ROWS_MOST || self.bytes >= BYTES_MOST
     }
 
     /// A hash of all values and of the rows in which one is missing.
@@ -180,11 +180,11 @@ impl Columns {
         for texts in [&self.agent, &self.task, &self.peer] {
             put_texts(&mut group, texts)?;
         }
-        put::<Int64Type, W>(&mut group, &self.start_ms, None)?;
+        write_column::<Int64Type, W>(&mut group, &self.start_ms, None)?;
         for texts in [&self.why, &self.state, &self.reason, &self.metric] {
             put_texts(&mut group, texts)?;
         }
-        put::<DoubleType, W>(&mut group, &self.values, Some(&self.valued))?;
+        write_column::<DoubleType, W>(&mut group, &self.values, Some(&self.valued))?;
         for texts in [&self.id, &self.record] {
             put_texts(&mut group, texts)?;
         }
@@ -217,10 +217,10 @@ fn put_texts<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     texts: &Texts,
 ) -> Result<()> {
-    put::<ByteArrayType, W>(group, &texts.values, texts.levels.as_deref())
+    write_column::<ByteArrayType, W>(group, &texts.values, texts.levels.as_deref())
 }
 
-fn put<T: DataType, W: Write + Send>(
+fn write_column<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[T::T],
     levels: Option<&[i16]>,

@@ -8,7 +8,7 @@ const DAY_MS: u64 = 86_400_000;
 
 /// Measurements of one task from one agent to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Path<'a> {
+pub struct TaskPath<'a> {
     /// The agent that measures.
     pub agent: &'a str,
     /// The task of the plan.
@@ -17,7 +17,7 @@ pub struct Path<'a> {
     pub peer: &'a str,
 }
 
-impl<'a> Path<'a> {
+impl<'a> TaskPath<'a> {
     /// Path of an agent's task, whose name is `TASK/AGENT`: the agent after the slash is the peer.
     #[must_use]
     pub fn from_task(agent: &'a str, task: &'a str) -> Self {
@@ -46,7 +46,7 @@ pub struct DayRun {
 }
 
 /// Takes some runs of a path; whether it wants more.
-pub type Takes<'a> = dyn FnMut(Path<'_>, Vec<DayRun>) -> Result<bool, Failure> + 'a;
+pub type Takes<'a> = dyn FnMut(TaskPath<'_>, Vec<DayRun>) -> Result<bool, Failure> + 'a;
 
 /// Runs that are given at once: their records are held meanwhile.
 pub(crate) const AT_ONCE: usize = 200;
@@ -62,9 +62,9 @@ impl Day {
     /// Reads `2026-11-25`, or `yesterday`.
     /// # Errors
     /// One line where it is none, or not over yet.
-    pub fn named(text: &str, now: WallTime) -> Result<Self, String> {
+    pub fn from_date_text(text: &str, now: WallTime) -> Result<Self, String> {
         let none = || format!("{text:?} is no day; write 2026-11-25 or yesterday, days in UTC");
-        let at = WallTime::named(text, now).map_err(|_| none())?;
+        let at = WallTime::from_user_text(text, now).map_err(|_| none())?;
         let millis = at.unix_millis();
         let day = Self::containing(i64::try_from(millis / 1000).unwrap_or(0));
         if !at.to_string().starts_with(&format!("{}T00:00:00.000", day.date)) {
@@ -90,7 +90,7 @@ impl Day {
     }
 
     /// Its begin and its end, seconds since 1970-01-01 UTC.
-    pub fn span(&self) -> (i64, i64) {
+    pub fn span_seconds(&self) -> (i64, i64) {
         (self.begin_s, self.begin_s + 86_400)
     }
 }

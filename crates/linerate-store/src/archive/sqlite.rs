@@ -4,10 +4,10 @@ use linerate_core::record::{Failure, Record};
 use linerate_core::schedule::followed;
 use rusqlite::{Connection, Row, TransactionBehavior, params};
 
-use super::{AT_ONCE, Day, DayRun, Path, Takes, differs};
+use super::{AT_ONCE, Day, DayRun, Takes, TaskPath, differs};
 use crate::Store;
-use crate::records::rows;
-use crate::word::Word;
+use crate::records::query_rows;
+use crate::word::StoredWord;
 
 impl Store {
     /// Gives the runs of a day path by path, as the file is at one moment.
@@ -17,23 +17,23 @@ impl Store {
         span: (i64, i64),
         take: &mut Takes<'_>,
     ) -> Result<(), Failure> {
-        let read = |error: &rusqlite::Error| self.fault("read store", error);
+        let read = |error: &rusqlite::Error| self.storage_failure("read store", error);
         let snapshot = self.connection.unchecked_transaction().map_err(|error| read(&error))?;
         let mut paths = Vec::new();
         for agent in agents(&snapshot, mesh).map_err(|error| read(&error))? {
             let sql = "SELECT DISTINCT task FROM schedule_run
                        WHERE plan = ?1 AND start_s >= ?2 AND start_s < ?3";
             let plan = format!("{mesh}/{agent}");
-            let tasks = rows(&snapshot, sql, params![plan, span.0, span.1], |row| row.get(0));
+            let tasks = query_rows(&snapshot, sql, params![plan, span.0, span.1], |row| row.get(0));
             let tasks: Vec<String> = tasks.map_err(|error| read(&error))?;
             paths.extend(tasks.into_iter().map(|task| (agent.clone(), task)));
         }
         // As bytes are: a database's own order may be that of a language.
-        paths.sort_by(|a, b| Path::from_task(&a.0, &a.1).cmp(&Path::from_task(&b.0, &b.1)));
+        paths.sort_by(|a, b| TaskPath::from_task(&a.0, &a.1).cmp(&TaskPath::from_task(&b.0, &b.1)));
         for (agent, task) in &paths {
             let mut failure = Ok(true);
-            let given = some(&snapshot, (mesh, agent, task), span, &mut |runs| {
-                failure = take(Path::from_task(agent, task), runs);
+            let given = read_path_runs(&snapshot, (mesh, agent, task), span, &mut |runs| {
+                failure = take(TaskPath::from_task(agent, task), runs);
                 matches!(failure, Ok(true))
             });
             given.map_err(|error| read(&error))?;
@@ -56,7 +56,7 @@ impl Store {
         let work = |store: &mut Self| {
             let begin = TransactionBehavior::Immediate;
             let transaction = store.connection.transaction_with_behavior(begin)?;
-            let ((from_s, until_s), mut stored) = (day.span(), 0);
+            let ((from_s, until_s), mut stored) = (day.span_seconds(), 0);
             let agents = agents(&transaction, mesh)?;
             for agent in &agents {
                 let plan = format!("{mesh}/{agent}");
@@ -77,8 +77,8 @@ impl Store {
             Ok(stored)
         };
         let stored = work(self);
-        let stored =
-            stored.map_err(|error: rusqlite::Error| self.fault("drop a day of", &error))?;
+        let stored = stored
+            .map_err(|error: rusqlite::Error| self.storage_failure("drop a day of", &error))?;
         if stored == count { Ok(()) } else { Err(differs(&place, day, stored, count)) }
     }
 }
@@ -90,7 +90,7 @@ fn agents(connection: &Connection, mesh: &str) -> rusqlite::Result<Vec<String>> 
     let (first, end) = (format!("{mesh}/"), format!("{mesh}0"));
     let (mut found, mut after) = (Vec::new(), first.clone());
     while let Some(plan) =
-        rows(connection, sql, params![after, end], |row| row.get::<_, String>(0))?.pop()
+        query_rows(connection, sql, params![after, end], |row| row.get::<_, String>(0))?.pop()
     {
         found.push(plan[first.len()..].to_owned());
         after = plan;
@@ -99,7 +99,7 @@ fn agents(connection: &Connection, mesh: &str) -> rusqlite::Result<Vec<String>> 
 }
 
 /// Gives runs of a path, some at a time, until no more are wanted.
-fn some(
+fn read_path_runs(
     connection: &Connection,
     (mesh, agent, task): (&str, &str, &str),
     (from_s, until_s): (i64, i64),
@@ -131,10 +131,10 @@ fn day_run(row: &Row<'_>) -> rusqlite::Result<DayRun> {
     let figure = record.and_then(|record| followed(&record).into_iter().next());
     Ok(DayRun {
         start_s: row.get(0)?,
-        why: row.get::<_, Word<_>>(1)?.0,
-        state: row.get::<_, Word<_>>(2)?.0,
+        why: row.get::<_, StoredWord<_>>(1)?.0,
+        state: row.get::<_, StoredWord<_>>(2)?.0,
         reason: row.get(3)?,
-        figure: figure.map(|(what, value)| (what.key(), value)),
+        figure: figure.map(|(what, value)| (what.series_key(), value)),
         record: row.get(4)?,
         doc,
     })

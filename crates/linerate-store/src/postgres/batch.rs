@@ -12,7 +12,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Transaction};
 
 use super::schema::LOCK;
-use super::{Link, PostgresStore};
+use super::{PooledConnection, PostgresStore};
 use crate::follow::in_series;
 use crate::hub::AgentRun;
 
@@ -22,7 +22,7 @@ const DAY_S: i64 = 86_400;
 const OWN_DAYS: (i64, i64) = (31, 2);
 
 /// A run, the number of its path, its record as it is kept, and the values of its series.
-struct Row<'a> {
+struct BatchRow<'a> {
     path: i32,
     given: &'a AgentRun,
     doc: Option<String>,
@@ -33,7 +33,7 @@ struct Row<'a> {
 fn followed(given: &AgentRun) -> Option<String> {
     let values = in_series(given.record.as_ref()?);
     let values: BTreeMap<String, f64> =
-        values.into_iter().map(|(what, value)| (what.key(), value)).collect();
+        values.into_iter().map(|(what, value)| (what.series_key(), value)).collect();
     if values.is_empty() { None } else { linerate_core::tree::to_json(&values).ok() }
 }
 
@@ -54,18 +54,18 @@ impl PostgresStore {
         let docs = docs.map_err(|error| {
             Failure::new(Fault::System, "write record", self.database.0.shown.clone(), error)
         })?;
-        let mut link = self.taken()?;
-        let Link { runtime, client, paths, days } = &mut link;
+        let mut link = self.take_connection()?;
+        let PooledConnection { runtime, client, paths, days } = &mut link;
         let work = async {
             number(client, paths, mesh, runs).await?;
             partitions(client, days, runs).await?;
-            let number = |given: &AgentRun| paths[&key(mesh, given)];
+            let number = |given: &AgentRun| paths[&path_key(mesh, given)];
             let rows = runs.iter().zip(docs);
             let rows = rows.map(|(given, doc)| {
                 let (path, followed) = (number(given), followed(given));
-                Row { path, given, doc, followed }
+                BatchRow { path, given, doc, followed }
             });
-            let rows: Vec<Row<'_>> = rows.collect();
+            let rows: Vec<BatchRow<'_>> = rows.collect();
             let transaction = client.transaction().await?;
             let new = insert(&transaction, &rows).await?;
             outcomes(&transaction, mesh, &rows, &new).await?;
@@ -80,7 +80,7 @@ impl PostgresStore {
     }
 }
 
-fn key(mesh: &str, given: &AgentRun) -> (String, String, String) {
+fn path_key(mesh: &str, given: &AgentRun) -> (String, String, String) {
     (mesh.to_owned(), given.agent.clone(), given.run.task.clone())
 }
 
@@ -93,7 +93,7 @@ async fn number(
 ) -> Result<(), Error> {
     let unknown: BTreeSet<(&str, &str)> = runs
         .iter()
-        .filter(|given| !paths.contains_key(&key(mesh, given)))
+        .filter(|given| !paths.contains_key(&path_key(mesh, given)))
         .map(|given| (given.agent.as_str(), given.run.task.as_str()))
         .collect();
     if unknown.is_empty() {
@@ -151,9 +151,9 @@ async fn partitions(
     Ok(())
 }
 
-async fn insert(transaction: &Transaction<'_>, rows: &[Row<'_>]) -> Result<Vec<bool>, Error> {
+async fn insert(transaction: &Transaction<'_>, rows: &[BatchRow<'_>]) -> Result<Vec<bool>, Error> {
     // In the order of the key, so that two hubs never wait for each other.
-    let mut order: Vec<&Row<'_>> = rows.iter().collect();
+    let mut order: Vec<&BatchRow<'_>> = rows.iter().collect();
     order.sort_by_key(|row| (row.path, row.given.run.start_s));
     let path: Vec<i32> = order.iter().map(|row| row.path).collect();
     let start_s: Vec<i64> = order.iter().map(|row| row.given.run.start_s).collect();
@@ -187,7 +187,7 @@ async fn insert(transaction: &Transaction<'_>, rows: &[Row<'_>]) -> Result<Vec<b
 async fn outcomes(
     transaction: &Transaction<'_>,
     mesh: &str,
-    rows: &[Row<'_>],
+    rows: &[BatchRow<'_>],
     new: &[bool],
 ) -> Result<(), Error> {
     let mut counts: BTreeMap<(&str, &str), i64> = BTreeMap::new();
@@ -208,10 +208,10 @@ async fn outcomes(
 }
 
 /// The newest of each path, and the newest that is good.
-async fn newest(transaction: &Transaction<'_>, rows: &[Row<'_>]) -> Result<(), Error> {
+async fn newest(transaction: &Transaction<'_>, rows: &[BatchRow<'_>]) -> Result<(), Error> {
     let (mut last, mut good) = (BTreeMap::new(), BTreeMap::new());
     for row in rows {
-        let newer = |old: &&Row<'_>| row.given.run.start_s > old.given.run.start_s;
+        let newer = |old: &&BatchRow<'_>| row.given.run.start_s > old.given.run.start_s;
         if last.get(&row.path).is_none_or(newer) {
             last.insert(row.path, row);
         }
@@ -219,7 +219,7 @@ async fn newest(transaction: &Transaction<'_>, rows: &[Row<'_>]) -> Result<(), E
             good.insert(row.path, row);
         }
     }
-    let columns = |rows: &BTreeMap<i32, &Row<'_>>| -> (Vec<i32>, Vec<i64>) {
+    let columns = |rows: &BTreeMap<i32, &BatchRow<'_>>| -> (Vec<i32>, Vec<i64>) {
         rows.values().map(|row| (row.path, row.given.run.start_s)).unzip()
     };
     let (path, start_s) = columns(&last);

@@ -11,7 +11,7 @@ use tokio_postgres::{Error, Row, Transaction};
 
 use super::PostgresStore;
 use super::tables::{READ, WRITE};
-use crate::word::Word;
+use crate::word::StoredWord;
 use crate::{Booked, NewBooking};
 
 /// Tries of one that is refused by what is not seen yet.
@@ -23,10 +23,10 @@ impl PostgresStore {
     /// Keeps a booking, all of it or nothing.
     pub(super) fn keep_booking(&mut self, asked: &NewBooking) -> Result<Booked, Failure> {
         for _ in 0..TRIES {
-            let done = self.with(WRITE, async |client| {
+            let done = self.with_client(WRITE, async |client| {
                 let transaction = client.transaction().await?;
                 // An agent's hour is counted by one at a time, whoever it is that asks.
-                let mut agents = [asked.agent.as_str(), peer(&asked.booking)];
+                let mut agents = [asked.agent.as_str(), peer_name(&asked.booking)];
                 agents.sort_unstable();
                 let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
                 for agent in agents {
@@ -40,7 +40,7 @@ impl PostgresStore {
                     let hour = asked.booking.start_s.div_euclid(HOUR_S);
                     return Ok(Some(Booked::Spent { until_s: (hour + 1) * HOUR_S }));
                 }
-                match keep(&transaction, asked).await {
+                match insert_booking(&transaction, asked).await {
                     Ok(()) => {
                         transaction.commit().await?;
                         Ok(Some(Booked::Kept))
@@ -65,7 +65,7 @@ impl PostgresStore {
         agents: &BTreeSet<&str>,
         since_s: i64,
     ) -> Result<BTreeMap<String, Vec<Booking>>, Failure> {
-        self.with(READ, async |client| {
+        self.with_client(READ, async |client| {
             let some: Vec<&str> = agents.iter().copied().collect();
             let sql = "SELECT id, task, start_s, until_s - start_s, agent
                        FROM mesh_booking AS booking
@@ -90,7 +90,7 @@ impl PostgresStore {
         mesh: &str,
         since_s: i64,
     ) -> Result<Vec<BookedRun>, Failure> {
-        self.with(READ, async |client| {
+        self.with_client(READ, async |client| {
             let sql = "SELECT id, b.task, b.start_s, until_s - b.start_s, b.agent, b.why, asked_s,
                               state, reason, record
                        FROM mesh_booking AS b
@@ -103,9 +103,11 @@ impl PostgresStore {
                 Ok(BookedRun {
                     booking: booking(row),
                     agent: row.get(4),
-                    why: row.try_get::<_, Word<_>>(5)?.0,
+                    why: row.try_get::<_, StoredWord<_>>(5)?.0,
                     asked_s: row.get(6),
-                    state: row.try_get::<_, Option<Word<_>>>(7)?.map(|Word(state)| state),
+                    state: row
+                        .try_get::<_, Option<StoredWord<_>>>(7)?
+                        .map(|StoredWord(state)| state),
                     reason: row.get(8),
                     record: row.get(9),
                 })
@@ -120,7 +122,7 @@ fn is_refused(error: &Error) -> bool {
     error.code().is_some_and(|code| others.contains(code))
 }
 
-fn peer(booking: &Booking) -> &str {
+fn peer_name(booking: &Booking) -> &str {
     booking.task.split_once('/').map_or("", |(_, peer)| peer)
 }
 
@@ -166,13 +168,13 @@ async fn is_spent(
     Ok(false)
 }
 
-async fn keep(transaction: &Transaction<'_>, asked: &NewBooking) -> Result<(), Error> {
+async fn insert_booking(transaction: &Transaction<'_>, asked: &NewBooking) -> Result<(), Error> {
     let NewBooking { mesh, agent, booking, things, margin_s, why, asked_s, .. } = asked;
     let end_s = booking.start_s + booking.takes_s;
     let sql = "INSERT INTO mesh_booking
                    (id, mesh, agent, task, peer, start_s, until_s, why, asked_s)
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-    let peer = peer(&asked.booking);
+    let peer = peer_name(&asked.booking);
     let values: [&(dyn ToSql + Sync); 9] = [
         &booking.id,
         mesh,

@@ -6,9 +6,9 @@ use tokio_postgres::{Client, Error, IsolationLevel, Row, Statement, Transaction}
 
 use super::schema::LOCK;
 use super::tables::{READ, WRITE};
-use super::{Link, PostgresStore};
-use crate::archive::{AT_ONCE, Day, DayRun, Path, Takes, differs};
-use crate::word::Word;
+use super::{PooledConnection, PostgresStore};
+use crate::archive::{AT_ONCE, Day, DayRun, Takes, TaskPath, differs};
+use crate::word::StoredWord;
 
 /// Some runs of a path, by their key.
 const SOME: &str = "SELECT start_s, why, state, reason, metric, value, record, doc FROM mesh_result
@@ -22,13 +22,13 @@ impl PostgresStore {
         span: (i64, i64),
         take: &mut Takes<'_>,
     ) -> Result<(), Failure> {
-        self.with(READ, async |client| {
+        self.with_client(READ, async |client| {
             let begin = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
             let snapshot = begin.read_only(true).start().await?;
             let some = snapshot.prepare(SOME).await?;
-            for (number, agent, task) in paths(&snapshot, mesh).await? {
-                let mut of = |runs| take(Path::from_task(&agent, &task), runs);
-                match give((&snapshot, &some), number, span, &mut of).await? {
+            for (number, agent, task) in mesh_paths(&snapshot, mesh).await? {
+                let mut of = |runs| take(TaskPath::from_task(&agent, &task), runs);
+                match stream_path_runs((&snapshot, &some), number, span, &mut of).await? {
                     Ok(true) => {}
                     Ok(false) => break,
                     Err(failure) => return Ok(Err(failure)),
@@ -41,10 +41,11 @@ impl PostgresStore {
     /// Takes a day out if it has so many runs, all of it or nothing: its partition as a whole where
     /// no other mesh has runs in it, else those runs.
     pub(super) fn drop_day(&mut self, mesh: &str, day: &Day, count: u64) -> Result<(), Failure> {
-        let stored = self.with(WRITE, async |client| goes(client, mesh, day, count).await)?;
+        let stored =
+            self.with_client(WRITE, async |client| delete_day(client, mesh, day, count).await)?;
         // A later run of that day finds no partition of its own.
-        if let Some(Link { days, .. }) = &mut self.link {
-            days.remove(&day.span().0.div_euclid(86_400));
+        if let Some(PooledConnection { days, .. }) = &mut self.link {
+            days.remove(&day.span_seconds().0.div_euclid(86_400));
         }
         if stored == count {
             return Ok(());
@@ -54,7 +55,7 @@ impl PostgresStore {
 }
 
 /// The paths of a mesh with their numbers, in the order of a day's file.
-async fn paths(
+async fn mesh_paths(
     snapshot: &Transaction<'_>,
     mesh: &str,
 ) -> Result<Vec<(i32, String, String)>, Error> {
@@ -63,12 +64,12 @@ async fn paths(
     let mut found: Vec<(i32, String, String)> =
         snapshot.query(sql, &[&mesh]).await?.iter().map(read).collect();
     // As bytes are: a database's own order may be that of a language.
-    found.sort_by(|a, b| Path::from_task(&a.1, &a.2).cmp(&Path::from_task(&b.1, &b.2)));
+    found.sort_by(|a, b| TaskPath::from_task(&a.1, &a.2).cmp(&TaskPath::from_task(&b.1, &b.2)));
     Ok(found)
 }
 
 /// Gives runs of a path, some at a time, by the key; whether more are wanted.
-async fn give(
+async fn stream_path_runs(
     (snapshot, some): (&Transaction<'_>, &Statement),
     path: i32,
     (mut from_s, until_s): (i64, i64),
@@ -93,8 +94,8 @@ fn run(row: &Row) -> Result<DayRun, Error> {
     let metric: Option<String> = row.get(4);
     Ok(DayRun {
         start_s: row.get(0),
-        why: row.try_get::<_, Word<_>>(1)?.0,
-        state: row.try_get::<_, Word<_>>(2)?.0,
+        why: row.try_get::<_, StoredWord<_>>(1)?.0,
+        state: row.try_get::<_, StoredWord<_>>(2)?.0,
         reason: row.get(3),
         figure: metric.zip(row.get(5)),
         record: row.get(6),
@@ -103,13 +104,13 @@ fn run(row: &Row) -> Result<DayRun, Error> {
 }
 
 /// Deletes a day's runs of a mesh if their number is `count`; returns the number found.
-async fn goes(client: &mut Client, mesh: &str, day: &Day, count: u64) -> Result<u64, Error> {
+async fn delete_day(client: &mut Client, mesh: &str, day: &Day, count: u64) -> Result<u64, Error> {
     let begin = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
     let transaction = begin.start().await?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
     // Who adds a run waits until this is over, and never for one who waits for this.
     transaction.batch_execute("LOCK TABLE ONLY mesh_result IN ACCESS EXCLUSIVE MODE").await?;
-    let (from_s, until_s) = day.span();
+    let (from_s, until_s) = day.span_seconds();
     let sql = "SELECT count(*) FILTER (WHERE mesh = $1), count(*) FROM mesh_result
                JOIN mesh_path USING (path) WHERE start_s >= $2 AND start_s < $3";
     let row = transaction.query_one(sql, &[&mesh, &from_s, &until_s]).await?;

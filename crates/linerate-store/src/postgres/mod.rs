@@ -27,7 +27,7 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, NoTls};
 
-use tls::{Asked, Tls};
+use tls::{PostgresTls, TlsUriOptions};
 
 /// A connection is there within this.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -36,21 +36,21 @@ const KEPT_MAX: usize = 8;
 
 /// A database of PostgreSQL: where it is, and connections to it.
 #[derive(Clone, Debug)]
-pub struct Database(Arc<Inner>);
+pub struct Database(Arc<DatabaseInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct DatabaseInner {
     config: Config,
     /// None where nobody else can read what is said, or the address says that they may.
-    tls: Option<Tls>,
+    tls: Option<PostgresTls>,
     shown: String,
-    idle: Mutex<Vec<Link>>,
+    idle: Mutex<Vec<PooledConnection>>,
 }
 
 /// A connection, with the runtime that drives it: only while it is used.
 #[derive(Debug)]
-struct Link {
-    runtime: Driver,
+struct PooledConnection {
+    runtime: DetachedRuntime,
     client: Client,
     /// Numbers of paths: mesh, agent, task.
     paths: HashMap<(String, String, String), i32>,
@@ -60,15 +60,15 @@ struct Link {
 
 /// A runtime that may be dropped anywhere, in another runtime too.
 #[derive(Debug)]
-struct Driver(Option<Runtime>);
+struct DetachedRuntime(Option<Runtime>);
 
-impl Driver {
+impl DetachedRuntime {
     fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
         self.0.as_ref().expect("there until it is dropped").block_on(work)
     }
 }
 
-impl Drop for Driver {
+impl Drop for DetachedRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
@@ -80,7 +80,7 @@ impl Drop for Driver {
 #[derive(Debug)]
 pub struct PostgresStore {
     database: Database,
-    link: Option<Link>,
+    link: Option<PooledConnection>,
     /// The mesh that it alone watches. The right to that ends with the connection: there is no
     /// other in its place, and nobody has it next.
     watches: Option<String>,
@@ -92,7 +92,7 @@ impl Database {
     /// # Errors
     /// One line where it makes no sense, or there are no authorities to check a certificate by.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let asked = Asked::from_uri(text);
+        let asked = TlsUriOptions::from_uri(text);
         let mut config: Config = asked.rest.parse().map_err(|error: tokio_postgres::Error| {
             let cause = std::error::Error::source(&error)
                 .map_or_else(String::new, |source| format!(": {source}"));
@@ -100,7 +100,7 @@ impl Database {
         })?;
         let secure = is_secure(&asked, &config)?;
         config.ssl_mode(if secure { SslMode::Require } else { SslMode::Disable });
-        let tls = secure.then(|| Tls::read(asked.authority.as_deref())).transpose()?;
+        let tls = secure.then(|| PostgresTls::read(asked.authority.as_deref())).transpose()?;
         let hosts: Vec<String> = config
             .get_hosts()
             .iter()
@@ -112,14 +112,14 @@ impl Database {
         let name = config.get_dbname().or_else(|| config.get_user()).unwrap_or("");
         let shown = format!("postgresql://{}/{name}", hosts.join(","));
         config.application_name("linerate").connect_timeout(CONNECT_WITHIN);
-        Ok(Self(Arc::new(Inner { config, tls, shown, idle: Mutex::default() })))
+        Ok(Self(Arc::new(DatabaseInner { config, tls, shown, idle: Mutex::default() })))
     }
 
     /// A connection: one that was used before, or a new one, whose tables are brought to this
     /// version.
     /// # Errors
     /// When the database is not reached, or a newer version has written it.
-    pub fn open(&self) -> Result<PostgresStore, Failure> {
+    pub fn open_store(&self) -> Result<PostgresStore, Failure> {
         let idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let link = match idle.filter(|link| !link.client.is_closed()) {
             Some(link) => link,
@@ -128,7 +128,7 @@ impl Database {
         Ok(PostgresStore { database: self.clone(), link: Some(link), watches: None })
     }
 
-    fn connect(&self) -> Result<Link, Failure> {
+    fn connect(&self) -> Result<PooledConnection, Failure> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| {
             Failure::new(Fault::System, "open store", self.0.shown.clone(), error.to_string())
@@ -147,11 +147,12 @@ impl Database {
             client.batch_execute("SET synchronous_commit = on").await?;
             Ok::<Client, tokio_postgres::Error>(client)
         };
-        let runtime = Driver(Some(runtime));
+        let runtime = DetachedRuntime(Some(runtime));
         let client = runtime.block_on(connecting);
-        let client = client.map_err(|error| fault("open store", &self.0.shown, &error))?;
+        let client =
+            client.map_err(|error| database_failure("open store", &self.0.shown, &error))?;
         let (paths, days) = (HashMap::new(), BTreeSet::new());
-        let mut link = Link { runtime, client, paths, days };
+        let mut link = PooledConnection { runtime, client, paths, days };
         schema::migrate(&mut link, &self.0.shown)?;
         Ok(link)
     }
@@ -159,7 +160,7 @@ impl Database {
 
 /// True where TLS is used: to each host but this one, and where the address asks for it. A Unix
 /// socket has no TLS (PostgreSQL's manual 34.19).
-fn is_secure(asked: &Asked, config: &Config) -> Result<bool, String> {
+fn is_secure(asked: &TlsUriOptions, config: &Config) -> Result<bool, String> {
     let is_near = |host: &Host| match host {
         Host::Unix(_) => true,
         Host::Tcp(name) => {
@@ -187,7 +188,7 @@ fn is_secure(asked: &Asked, config: &Config) -> Result<bool, String> {
 
 impl PostgresStore {
     /// Its connection, or another one.
-    fn taken(&mut self) -> Result<Link, Failure> {
+    fn take_connection(&mut self) -> Result<PooledConnection, Failure> {
         match (self.link.take(), &self.watches) {
             (Some(link), _) => Ok(link),
             (None, None) => self.database.connect(),
@@ -199,13 +200,13 @@ impl PostgresStore {
     }
 
     /// Does something with the connection. One that failed is not used again.
-    fn with<T>(
+    fn with_client<T>(
         &mut self,
         attempt: &str,
         work: impl AsyncFnOnce(&mut Client) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, Failure> {
-        let mut link = self.taken()?;
-        let Link { runtime, client, .. } = &mut link;
+        let mut link = self.take_connection()?;
+        let PooledConnection { runtime, client, .. } = &mut link;
         match runtime.block_on(work(client)) {
             Ok(done) => {
                 self.link = Some(link);
@@ -221,7 +222,7 @@ impl PostgresStore {
         if error.is_closed() || error.as_db_error().is_none() || error.code().is_some_and(is_over) {
             self.database.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
         }
-        fault(attempt, &self.database.0.shown, error)
+        database_failure(attempt, &self.database.0.shown, error)
     }
 }
 
@@ -241,7 +242,7 @@ impl Drop for PostgresStore {
 }
 
 /// PostgreSQL's errors as one line with a next step (its manual, appendix A).
-fn fault(attempt: &str, shown: &str, error: &tokio_postgres::Error) -> Failure {
+fn database_failure(attempt: &str, shown: &str, error: &tokio_postgres::Error) -> Failure {
     let reason = match (error.as_db_error(), std::error::Error::source(error)) {
         (Some(said), _) => format!("{} (SQLSTATE {})", said.message(), said.code().code()),
         (None, Some(cause)) => format!("{error}: {cause}"),
@@ -255,7 +256,7 @@ fn fault(attempt: &str, shown: &str, error: &tokio_postgres::Error) -> Failure {
         return failure.advise(not_reached(error));
     };
     let full = *code == SqlState::DISK_FULL;
-    let failure = failure.coded(full.then_some(FailureCode::NoRoom));
+    let failure = failure.with_code(full.then_some(FailureCode::NoRoom));
     match code {
         code if *code == SqlState::DISK_FULL => failure.advise("make room there"),
         code if is_over(code) => failure.advise("see that it has started, and try again"),
@@ -326,6 +327,6 @@ mod tests {
         let advised = |say: &str| say.contains("nothing.pem") && say.contains("sslrootcert=FILE");
         assert!(nobody.is_err_and(|say| advised(&say)));
         // As of libpq: nothing is what is usual.
-        assert_eq!(Asked::from_uri("postgresql://h/m?sslrootcert=").authority, None);
+        assert_eq!(TlsUriOptions::from_uri("postgresql://h/m?sslrootcert=").authority, None);
     }
 }

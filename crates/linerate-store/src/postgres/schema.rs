@@ -6,7 +6,7 @@
 use linerate_core::record::{Failure, Fault};
 use tokio_postgres::Client;
 
-use super::{Link, fault};
+use super::{PooledConnection, database_failure};
 
 /// One entry per version: what brings a database from the one before to it.
 const STEPS: &[&str] = &[STEP_1, STEP_2, STEP_3];
@@ -159,21 +159,21 @@ CREATE INDEX mesh_alert_out_next ON mesh_alert_out (output, next_s) WHERE next_s
 const STEP_3: &str = "CREATE INDEX mesh_result_record ON mesh_result (record);";
 
 /// Brings the tables to this version, all steps or none.
-pub(super) fn migrate(link: &mut Link, shown: &str) -> Result<(), Failure> {
-    let Link { runtime, client, .. } = link;
-    let storage = |error: &tokio_postgres::Error| fault("open store", shown, error);
+pub(super) fn migrate(link: &mut PooledConnection, shown: &str) -> Result<(), Failure> {
+    let PooledConnection { runtime, client, .. } = link;
+    let storage = |error: &tokio_postgres::Error| database_failure("open store", shown, error);
     let found = runtime.block_on(version(client)).map_err(|error| storage(&error))?;
-    if check(found, shown)? == STEPS.len() {
+    if check_version(found, shown)? == STEPS.len() {
         return Ok(());
     }
     // Another process may have done the steps while this one waited for the lock.
     let found = runtime.block_on(locked(client)).map_err(|error| storage(&error))?;
-    let done = check(found, shown)?;
-    runtime.block_on(steps(client, done)).map_err(|error| storage(&error))
+    let done = check_version(found, shown)?;
+    runtime.block_on(apply_steps(client, done)).map_err(|error| storage(&error))
 }
 
 /// The steps already done; a number beyond ours is a newer program's.
-fn check(found: i32, shown: &str) -> Result<usize, Failure> {
+fn check_version(found: i32, shown: &str) -> Result<usize, Failure> {
     let newest = STEPS.len();
     usize::try_from(found).ok().filter(|&found| found <= newest).ok_or_else(|| {
         let reason =
@@ -199,7 +199,7 @@ async fn locked(client: &Client) -> Result<i32, tokio_postgres::Error> {
     version(client).await
 }
 
-async fn steps(client: &Client, done: usize) -> Result<(), tokio_postgres::Error> {
+async fn apply_steps(client: &Client, done: usize) -> Result<(), tokio_postgres::Error> {
     for step in STEPS.iter().skip(done) {
         client.batch_execute(step).await?;
     }

@@ -28,7 +28,7 @@ impl PostgresStore {
     ) -> Result<Vec<Sketched>, Failure> {
         let from_s = since_s - since_s.rem_euclid(step_s);
         let limit = i64::try_from(RECORDS_MAX + 1).unwrap_or(i64::MAX);
-        let read = self.with(READ, async |client| {
+        let read = self.with_client(READ, async |client| {
             // What is part of a series is part of its sketches.
             let sql =
                 "SELECT task, start_s, record, doc FROM mesh_result JOIN mesh_path USING (path)

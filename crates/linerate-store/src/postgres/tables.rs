@@ -4,20 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_core::mesh::{AgentState, BookedRun, Booking, CellState, Cells, Seen};
 use linerate_core::record::{Failure, Record, RecordId};
-use linerate_core::schedule::Run;
+use linerate_core::schedule::ScheduleRun;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, IsolationLevel, Row};
 
 use super::PostgresStore;
 use crate::hub::{AgentRun, HubStore};
 use crate::records::parse;
-use crate::word::Word;
+use crate::word::StoredWord;
 use crate::{Booked, Day, Joined, KeptPlan, NewBooking, OutcomeCount, Sketched, Takes};
 
 pub(super) const READ: &str = "read store";
 pub(super) const WRITE: &str = "store mesh in";
 
-fn count(value: u64) -> i64 {
+fn saturating_i64(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
@@ -27,7 +27,7 @@ fn counted(row: &Row, at: usize) -> u64 {
 
 /// Reads an agent's last beat from seven columns, the first at index `at`: `seen_s, instance,
 /// starts, revision, waiting, ahead_s, double_s`.
-fn seen(row: &Row, at: usize) -> Option<Seen> {
+fn seen_from_row(row: &Row, at: usize) -> Option<Seen> {
     Some(Seen {
         at_s: row.get::<_, Option<i64>>(at)?,
         instance: row.get(at + 1),
@@ -40,16 +40,16 @@ fn seen(row: &Row, at: usize) -> Option<Seen> {
 }
 
 impl HubStore for PostgresStore {
-    fn place(&self) -> String {
+    fn location_name(&self) -> String {
         self.database.0.shown.clone()
     }
 
     fn keep_plan(&mut self, mesh: &str, plan: &KeptPlan) -> Result<(), Failure> {
-        self.with(WRITE, async |client| {
+        self.with_client(WRITE, async |client| {
             let sql = "INSERT INTO mesh_plan (mesh, revision, text, key, signature, kept_s)
                        VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
             let KeptPlan { revision, text, key, signature, kept_s } = plan;
-            let revision = count(*revision);
+            let revision = saturating_i64(*revision);
             client.execute(sql, &[&mesh, &revision, text, key, signature, kept_s]).await?;
             let older = "DELETE FROM mesh_plan WHERE mesh = $1 AND revision NOT IN
                              (SELECT revision FROM mesh_plan WHERE mesh = $1
@@ -58,8 +58,8 @@ impl HubStore for PostgresStore {
         })
     }
 
-    fn plans(&mut self, mesh: &str) -> Result<Vec<KeptPlan>, Failure> {
-        self.with(READ, async |client| {
+    fn list_plans(&mut self, mesh: &str) -> Result<Vec<KeptPlan>, Failure> {
+        self.with_client(READ, async |client| {
             let sql = "SELECT revision, text, key, signature, kept_s FROM mesh_plan WHERE mesh = $1
                        ORDER BY revision DESC";
             let read = |row: &Row| KeptPlan {
@@ -74,7 +74,7 @@ impl HubStore for PostgresStore {
     }
 
     fn plan_names(&mut self) -> Result<Vec<String>, Failure> {
-        self.with(READ, async |client| {
+        self.with_client(READ, async |client| {
             let sql = "SELECT DISTINCT mesh FROM mesh_plan ORDER BY mesh";
             Ok(client.query(sql, &[]).await?.iter().map(|row| row.get(0)).collect())
         })
@@ -86,15 +86,15 @@ impl HubStore for PostgresStore {
         (mesh, agent): (&str, &str),
         until_s: i64,
     ) -> Result<(), Failure> {
-        self.with(WRITE, async |client| {
+        self.with_client(WRITE, async |client| {
             let sql = "INSERT INTO mesh_token (digest, mesh, agent, until_s)
                        VALUES ($1, $2, $3, $4)";
             client.execute(sql, &[&digest, &mesh, &agent, &until_s]).await.map(drop)
         })
     }
 
-    fn joins(&mut self, token: &str, secret: &str, now_s: i64) -> Result<Joined, Failure> {
-        self.with(WRITE, async |client| {
+    fn join_by_token(&mut self, token: &str, secret: &str, now_s: i64) -> Result<Joined, Failure> {
+        self.with_client(WRITE, async |client| {
             let begin = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
             let transaction = begin.start().await?;
             let sql = "SELECT mesh, agent, used_by, until_s FROM mesh_token WHERE digest = $1
@@ -122,7 +122,7 @@ impl HubStore for PostgresStore {
     }
 
     fn agent_of(&mut self, secret: &str) -> Result<Option<(String, String)>, Failure> {
-        self.with(READ, async |client| {
+        self.with_client(READ, async |client| {
             let sql = "SELECT mesh, agent FROM mesh_agent WHERE secret = $1";
             let found = client.query_opt(sql, &[&secret]).await?;
             Ok(found.map(|row| (row.get(0), row.get(1))))
@@ -130,15 +130,15 @@ impl HubStore for PostgresStore {
     }
 
     fn logins(&mut self, mesh: &str) -> Result<BTreeMap<String, String>, Failure> {
-        self.with(READ, async |client| {
+        self.with_client(READ, async |client| {
             let sql = "SELECT secret, agent FROM mesh_agent WHERE mesh = $1";
             let found = client.query(sql, &[&mesh]).await?;
             Ok(found.iter().map(|row| (row.get(0), row.get(1))).collect())
         })
     }
 
-    fn saw(&mut self, mesh: &str, seen: &BTreeMap<String, Seen>) -> Result<(), Failure> {
-        self.with(WRITE, async |client| {
+    fn keep_beats(&mut self, mesh: &str, seen: &BTreeMap<String, Seen>) -> Result<(), Failure> {
+        self.with_client(WRITE, async |client| {
             let sql = "UPDATE mesh_agent AS known
                        SET seen_s = u.seen_s, instance = u.instance, starts = u.starts,
                            revision = u.revision, waiting = u.waiting, ahead_s = u.ahead_s,
@@ -151,9 +151,11 @@ impl HubStore for PostgresStore {
             let agents: Vec<&str> = seen.keys().map(String::as_str).collect();
             let at_s: Vec<i64> = seen.values().map(|beat| beat.at_s).collect();
             let instance: Vec<&str> = seen.values().map(|beat| beat.instance.as_str()).collect();
-            let starts: Vec<i64> = seen.values().map(|beat| count(beat.starts)).collect();
-            let revision: Vec<i64> = seen.values().map(|beat| count(beat.revision)).collect();
-            let waiting: Vec<i64> = seen.values().map(|beat| count(beat.waiting)).collect();
+            let starts: Vec<i64> = seen.values().map(|beat| saturating_i64(beat.starts)).collect();
+            let revision: Vec<i64> =
+                seen.values().map(|beat| saturating_i64(beat.revision)).collect();
+            let waiting: Vec<i64> =
+                seen.values().map(|beat| saturating_i64(beat.waiting)).collect();
             let ahead_s: Vec<Option<f64>> = seen.values().map(|beat| beat.ahead_s).collect();
             let double_s: Vec<Option<i64>> = seen.values().map(|beat| beat.double_s).collect();
             let columns: [&(dyn ToSql + Sync); 9] = [
@@ -172,22 +174,23 @@ impl HubStore for PostgresStore {
         mesh: &str,
         agents: &BTreeSet<&str>,
     ) -> Result<BTreeMap<String, Seen>, Failure> {
-        self.with(READ, async |client| {
+        self.with_client(READ, async |client| {
             let some: Vec<&str> = agents.iter().copied().collect();
             let sql = "SELECT agent, seen_s, instance, starts, revision, waiting, ahead_s, double_s
                        FROM mesh_agent WHERE mesh = $1 AND agent = ANY($2)";
             let found = client.query(sql, &[&mesh, &some]).await?;
-            Ok(found.iter().filter_map(|row| Some((row.get(0), seen(row, 1)?))).collect())
+            Ok(found.iter().filter_map(|row| Some((row.get(0), seen_from_row(row, 1)?))).collect())
         })
     }
 
     fn agents(&mut self, mesh: &str) -> Result<BTreeMap<String, AgentState>, Failure> {
-        self.with(READ, async |client| {
+        self.with_client(READ, async |client| {
             let sql = "SELECT agent, joined_s, seen_s, instance, starts, revision, waiting,
                               ahead_s, double_s
                        FROM mesh_agent WHERE mesh = $1";
-            let read =
-                |row: &Row| (row.get(0), AgentState { joined_s: row.get(1), seen: seen(row, 2) });
+            let read = |row: &Row| {
+                (row.get(0), AgentState { joined_s: row.get(1), seen: seen_from_row(row, 2) })
+            };
             Ok(client.query(sql, &[&mesh]).await?.iter().map(read).collect())
         })
     }
@@ -197,7 +200,7 @@ impl HubStore for PostgresStore {
         mesh: &str,
         agents: &BTreeSet<&str>,
     ) -> Result<BTreeMap<String, u64>, Failure> {
-        self.with(READ, async |client| {
+        self.with_client(READ, async |client| {
             let some: Vec<&str> = agents.iter().copied().collect();
             let sql =
                 "SELECT u.agent, coalesce(sum(runs), 0)::bigint FROM unnest($2::text[]) AS u(agent)
@@ -212,13 +215,13 @@ impl HubStore for PostgresStore {
         self.keep_batch(mesh, runs)
     }
 
-    fn runs(
+    fn agent_runs(
         &mut self,
         (mesh, agent): (&str, &str),
         task: Option<&str>,
         (from_s, until_s): (i64, i64),
-    ) -> Result<Vec<Run>, Failure> {
-        self.with(READ, async |client| {
+    ) -> Result<Vec<ScheduleRun>, Failure> {
+        self.with_client(READ, async |client| {
             // The path first: results are read by its number, in the partitions of the span.
             let paths = "SELECT path, task FROM mesh_path
                          WHERE mesh = $1 AND agent = $2 AND ($3::text IS NULL OR task = $3)";
@@ -228,11 +231,11 @@ impl HubStore for PostgresStore {
             for path in client.query(paths, &[&mesh, &agent, &task]).await? {
                 let (path, task): (i32, String) = (path.get(0), path.get(1));
                 for row in client.query(results, &[&path, &from_s, &until_s]).await? {
-                    runs.push(Run {
+                    runs.push(ScheduleRun {
                         task: task.clone(),
                         start_s: row.get(0),
-                        why: row.try_get::<_, Word<_>>(4)?.0,
-                        state: row.try_get::<_, Word<_>>(1)?.0,
+                        why: row.try_get::<_, StoredWord<_>>(4)?.0,
+                        state: row.try_get::<_, StoredWord<_>>(1)?.0,
                         reason: row.get(2),
                         record: row.get(3),
                     });
@@ -246,9 +249,9 @@ impl HubStore for PostgresStore {
     fn record(
         &mut self,
         (mesh, agent): (&str, &str),
-        run: &Run,
+        run: &ScheduleRun,
     ) -> Result<Option<Record>, Failure> {
-        let doc: Option<String> = self.with(READ, async |client| {
+        let doc: Option<String> = self.with_client(READ, async |client| {
             let sql = "SELECT doc FROM mesh_result JOIN mesh_path USING (path)
                        WHERE mesh = $1 AND agent = $2 AND task = $3 AND start_s = $4";
             let found = client.query_opt(sql, &[&mesh, &agent, &run.task, &run.start_s]).await?;
@@ -260,7 +263,7 @@ impl HubStore for PostgresStore {
 
     fn record_named(&mut self, id: RecordId) -> Result<Option<Record>, Failure> {
         let (name, begin_s) = (id.to_string(), (id.unix_millis() / 1000).cast_signed());
-        let doc: Option<String> = self.with(READ, async |client| {
+        let doc: Option<String> = self.with_client(READ, async |client| {
             // A record begins with its run: the partitions of a day before and after are enough.
             let sql = "SELECT doc FROM mesh_result
                        WHERE record = $1
@@ -280,8 +283,8 @@ impl HubStore for PostgresStore {
         self.add_up(of, tasks, spans)
     }
 
-    fn cells(&mut self, mesh: &str) -> Result<Cells, Failure> {
-        self.with(READ, async |client| {
+    fn newest_cells(&mut self, mesh: &str) -> Result<Cells, Failure> {
+        self.with_client(READ, async |client| {
             let sql = "SELECT task, agent, last_s, state, reason, good_s, metric, value, record
                        FROM mesh_latest JOIN mesh_path USING (path) WHERE mesh = $1";
             let read = |row: &Row| -> Result<_, Error> {
@@ -289,7 +292,7 @@ impl HubStore for PostgresStore {
                 let (task, peer) = task.split_once('/').unwrap_or((&task, ""));
                 let state = CellState {
                     last_s: row.get(2),
-                    state: row.try_get::<_, Word<_>>(3)?.0,
+                    state: row.try_get::<_, StoredWord<_>>(3)?.0,
                     reason: row.get(4),
                     good_s: row.get(5),
                     metric: row.get(6),
@@ -303,18 +306,18 @@ impl HubStore for PostgresStore {
     }
 
     fn outcomes(&mut self, mesh: &str) -> Result<Vec<OutcomeCount>, Failure> {
-        self.with(READ, async |client| {
+        self.with_client(READ, async |client| {
             let sql = "SELECT agent, outcome, runs FROM mesh_outcome WHERE mesh = $1
                        ORDER BY agent, outcome";
             let read = |row: &Row| -> Result<_, Error> {
-                let outcome = row.try_get::<_, Word<_>>(1)?.0;
+                let outcome = row.try_get::<_, StoredWord<_>>(1)?.0;
                 Ok(OutcomeCount { agent: row.get(0), outcome, runs: counted(row, 2) })
             };
             client.query(sql, &[&mesh]).await?.iter().map(read).collect()
         })
     }
 
-    fn books(&mut self, asked: &NewBooking) -> Result<Booked, Failure> {
+    fn store_booking(&mut self, asked: &NewBooking) -> Result<Booked, Failure> {
         self.keep_booking(asked)
     }
 
@@ -331,7 +334,12 @@ impl HubStore for PostgresStore {
         self.all_bookings(mesh, since_s)
     }
 
-    fn day(&mut self, mesh: &str, span: (i64, i64), take: &mut Takes<'_>) -> Result<(), Failure> {
+    fn read_day_runs(
+        &mut self,
+        mesh: &str,
+        span: (i64, i64),
+        take: &mut Takes<'_>,
+    ) -> Result<(), Failure> {
         self.day_by_path(mesh, span, take)
     }
 

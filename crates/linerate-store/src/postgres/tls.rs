@@ -28,7 +28,7 @@ const PROTOCOL: &[u8] = b"postgresql";
 
 /// TLS options taken out of a connection URI, and the remaining URI.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct TlsUriOptions {
     /// The address, with what is left of its options.
     pub(super) rest: String,
     /// `sslmode`.
@@ -37,7 +37,7 @@ pub(super) struct Asked {
     pub(super) authority: Option<String>,
 }
 
-impl Asked {
+impl TlsUriOptions {
     /// Takes `sslmode` and `sslrootcert` out of a connection's URI.
     pub(super) fn from_uri(text: &str) -> Self {
         let (mut mode, mut authority) = (None, None);
@@ -66,9 +66,9 @@ fn decoded(text: &str) -> String {
 
 /// TLS connector that checks each host's certificate against the host's name.
 #[derive(Clone, Debug)]
-pub(super) struct Tls(Arc<ClientConfig>);
+pub(super) struct PostgresTls(Arc<ClientConfig>);
 
-impl Tls {
+impl PostgresTls {
     /// Believes a file's authorities, or this host's.
     /// # Errors
     /// One line, where there are none.
@@ -84,7 +84,7 @@ impl Tls {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Tls {
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for PostgresTls {
     type Stream = Secured<S>;
     type TlsConnect = TlsTo;
     type Error = InvalidDnsNameError;

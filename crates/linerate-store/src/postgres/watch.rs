@@ -14,7 +14,7 @@ use super::tables::{READ, WRITE};
 use crate::alerts::KEPT_S;
 use crate::happened::at_once;
 use crate::watch::READ_MAX;
-use crate::word::Word;
+use crate::word::StoredWord;
 use crate::{
     DueAlert, Marks, NewAlert, Outbox, Outgoing, ScheduleEvent, SeriesValue, TaskNote, WatchStore,
 };
@@ -35,7 +35,7 @@ const OLD_INCIDENTS: &str = "DELETE FROM mesh_incident WHERE id IN
     (SELECT id FROM mesh_incident WHERE mesh = $1 AND until_s < $2 ORDER BY until_s LIMIT $3)";
 
 /// Mesh and agent of `MESH/AGENT`.
-fn parts(plan: &str) -> (&str, &str) {
+fn split_plan_name(plan: &str) -> (&str, &str) {
     plan.split_once('/').unwrap_or((plan, ""))
 }
 
@@ -46,14 +46,14 @@ fn second(at_s: f64) -> i64 {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "seconds since 1970")]
-fn time(second: i64) -> f64 {
+fn seconds_f64(second: i64) -> f64 {
     second as f64
 }
 
 impl WatchStore for PostgresStore {
     fn mesh_watches(&mut self, mesh: &str) -> Result<bool, Failure> {
         if self.watches.is_none() {
-            let has = self.with(WRITE, async |client| {
+            let has = self.with_client(WRITE, async |client| {
                 let sql = "SELECT pg_try_advisory_lock(hashtextextended($1, 0))";
                 let name = format!("mesh watch {mesh}");
                 client.query_one_scalar::<bool, _>(sql, &[&name]).await
@@ -68,18 +68,18 @@ impl WatchStore for PostgresStore {
         mesh: &str,
         since_s: i64,
     ) -> Result<BTreeSet<(String, String)>, Failure> {
-        self.with(READ, async |client| {
+        self.with_client(READ, async |client| {
             let sql = "SELECT agent, task FROM mesh_path JOIN mesh_latest USING (path)
                        LEFT JOIN mesh_watched USING (path)
                        WHERE mesh = $1 AND metric IS NOT NULL AND good_s > coalesce(at_s, $2)";
-            let found = client.query(sql, &[&mesh, &time(since_s)]).await?;
+            let found = client.query(sql, &[&mesh, &seconds_f64(since_s)]).await?;
             Ok(found.iter().map(|row| (row.get(0), row.get(1))).collect())
         })
     }
 
     fn mesh_watched_s(&mut self, plan: &str, task: &str) -> Result<Option<f64>, Failure> {
-        let (mesh, agent) = parts(plan);
-        self.with(READ, async |client| {
+        let (mesh, agent) = split_plan_name(plan);
+        self.with_client(READ, async |client| {
             let sql = format!("SELECT at_s FROM mesh_watched WHERE path = {PATH}");
             let found = client.query_opt(&sql, &[&mesh, &agent, &task]).await?;
             Ok(found.map(|row| row.get(0)))
@@ -92,10 +92,10 @@ impl WatchStore for PostgresStore {
         (after_s, until_s): (f64, f64),
         limit: usize,
     ) -> Result<Vec<SeriesValue>, Failure> {
-        let (mesh, agent) = parts(plan);
+        let (mesh, agent) = split_plan_name(plan);
         let (after_s, until_s) = (second(after_s), second(until_s));
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.with(READ, async |client| {
+        self.with_client(READ, async |client| {
             let sql = format!(
                 "SELECT start_s, record, followed FROM mesh_result
                  WHERE path = {PATH} AND start_s > $4 AND start_s <= $5 AND followed IS NOT NULL
@@ -114,11 +114,11 @@ impl WatchStore for PostgresStore {
         until_s: f64,
         notes: &[TaskNote],
     ) -> Result<Vec<i64>, Failure> {
-        let (mesh, agent) = parts(plan);
-        self.with(WRITE, async |client| {
+        let (mesh, agent) = split_plan_name(plan);
+        self.with_client(WRITE, async |client| {
             let transaction = client.transaction().await?;
-            mark(&transaction, (&[mesh], &[agent], &[task]), &[until_s]).await?;
-            let ids = noted(&transaction, notes).await?;
+            set_watched_until(&transaction, (&[mesh], &[agent], &[task]), &[until_s]).await?;
+            let ids = insert_notes(&transaction, notes).await?;
             transaction.commit().await?;
             Ok(ids)
         })
@@ -129,19 +129,19 @@ impl WatchStore for PostgresStore {
             return Ok(());
         }
         let (meshes, agents): (Vec<&str>, Vec<&str>) =
-            marks.keys().map(|(plan, _)| parts(plan)).unzip();
+            marks.keys().map(|(plan, _)| split_plan_name(plan)).unzip();
         let tasks: Vec<&str> = marks.keys().map(|(_, task)| task.as_str()).collect();
         let until_s: Vec<f64> = marks.values().copied().collect();
-        self.with(WRITE, async |client| {
+        self.with_client(WRITE, async |client| {
             let transaction = client.transaction().await?;
             transaction.batch_execute("SET LOCAL synchronous_commit = off").await?;
-            mark(&transaction, (&meshes, &agents, &tasks), &until_s).await?;
+            set_watched_until(&transaction, (&meshes, &agents, &tasks), &until_s).await?;
             transaction.commit().await
         })
     }
 
     fn mesh_events(&mut self, plan: &str, since_s: i64) -> Result<Vec<ScheduleEvent>, Failure> {
-        self.with(READ, async |client| {
+        self.with_client(READ, async |client| {
             let sql = "SELECT id, task, at_s, kind, detail::text FROM mesh_event
                        WHERE plan = $1 AND at_s >= $2 ORDER BY id";
             let read = |row: &Row| -> Result<_, Error> {
@@ -149,7 +149,7 @@ impl WatchStore for PostgresStore {
                     id: row.get(0),
                     task: row.get(1),
                     at_s: row.get(2),
-                    kind: row.try_get::<_, Word<_>>(3)?.0,
+                    kind: row.try_get::<_, StoredWord<_>>(3)?.0,
                     detail: linerate_core::tree::from_json(row.get(4)).unwrap_or_default(),
                     told_s: None,
                 })
@@ -166,7 +166,7 @@ impl WatchStore for PostgresStore {
         alert: Option<Outgoing<'_>>,
     ) -> Result<(), Failure> {
         let doc = linerate_core::tree::to_json(incident).unwrap_or_default();
-        self.with(WRITE, async |client| {
+        self.with_client(WRITE, async |client| {
             let transaction = client.transaction().await?;
             let sql = "INSERT INTO mesh_incident (id, mesh, opened_s, until_s, doc)
                        VALUES ($1, $2, $3, $4, $5)
@@ -178,16 +178,16 @@ impl WatchStore for PostgresStore {
                         SET detail = jsonb_set(detail, '{incident}', to_jsonb($2::text))
                         WHERE id = ANY($1)";
             transaction.execute(part, &[&changes, id]).await?;
-            noted(&transaction, notes).await?;
+            insert_notes(&transaction, notes).await?;
             if let Some(alert) = alert {
-                make(&transaction, alert).await?;
+                insert_alert(&transaction, alert).await?;
             }
             transaction.commit().await
         })
     }
 
     fn incidents(&mut self, mesh: &str, since_s: i64) -> Result<Vec<Incident>, Failure> {
-        self.with(READ, async |client| {
+        self.with_client(READ, async |client| {
             let sql = "SELECT doc FROM mesh_incident
                        WHERE mesh = $1 AND (until_s IS NULL OR until_s >= $2)
                        ORDER BY opened_s DESC, id DESC LIMIT $3";
@@ -202,7 +202,7 @@ impl WatchStore for PostgresStore {
 
     fn mesh_changes_ask(&mut self, events: &[i64], further: &Value) -> Result<(), Failure> {
         let further = further.to_string();
-        self.with(WRITE, async |client| {
+        self.with_client(WRITE, async |client| {
             let sql = "UPDATE mesh_event
                        SET detail = jsonb_set(detail, '{further}', $2::text::jsonb)
                        WHERE id = ANY($1)";
@@ -211,7 +211,7 @@ impl WatchStore for PostgresStore {
     }
 
     fn mesh_changes_dropped(&mut self, events: &[i64], sentence: &str) -> Result<(), Failure> {
-        self.with(WRITE, async |client| {
+        self.with_client(WRITE, async |client| {
             let sql = "UPDATE mesh_event
                        SET kind = 'dropped',
                            detail = jsonb_set(detail, '{sentence}', to_jsonb($2::text))
@@ -221,7 +221,7 @@ impl WatchStore for PostgresStore {
     }
 
     fn mesh_changes_closed(&mut self, events: &[i64]) -> Result<(), Failure> {
-        self.with(WRITE, async |client| {
+        self.with_client(WRITE, async |client| {
             let sql = "UPDATE mesh_event SET detail = jsonb_set(detail, '{incident}', '\"none\"')
                        WHERE id = ANY($1)";
             client.execute(sql, &[&events]).await.map(drop)
@@ -229,7 +229,7 @@ impl WatchStore for PostgresStore {
     }
 
     fn mesh_forgets(&mut self, mesh: &str, before_s: i64) -> Result<usize, Failure> {
-        self.with("delete events in", async |client| {
+        self.with_client("delete events in", async |client| {
             let values: [&(dyn ToSql + Sync); 3] = [&mesh, &before_s, &at_once()];
             let events = client.execute(OLD_EVENTS, &values).await?;
             let incidents = client.execute(OLD_INCIDENTS, &values).await?;
@@ -245,7 +245,7 @@ impl Outbox for PostgresStore {
         output: &str,
         now_s: i64,
     ) -> Result<Option<DueAlert>, Failure> {
-        self.with(READ, async |client| {
+        self.with_client(READ, async |client| {
             let sql = "SELECT id, at_s, sentence, doc, tries
                        FROM mesh_alert_out JOIN mesh_alert ON alert = id
                        WHERE output = $2 AND next_s <= $3 AND owner = $1
@@ -262,7 +262,7 @@ impl Outbox for PostgresStore {
     }
 
     fn alert_told(&mut self, id: &str, output: &str, now_s: i64) -> Result<(), Failure> {
-        self.with(ALERT, async |client| {
+        self.with_client(ALERT, async |client| {
             let sql = "UPDATE mesh_alert_out SET told_s = $3, next_s = NULL, reason = NULL
                        WHERE alert = $1 AND output = $2";
             client.execute(sql, &[&id, &output, &now_s]).await.map(drop)
@@ -276,7 +276,7 @@ impl Outbox for PostgresStore {
         reason: &str,
     ) -> Result<(), Failure> {
         let reason: String = reason.chars().filter(|c| *c != '\0').collect();
-        self.with(ALERT, async |client| {
+        self.with_client(ALERT, async |client| {
             let sql = "UPDATE mesh_alert_out SET tries = tries + 1, next_s = $3, reason = $4
                        WHERE alert = $1 AND output = $2";
             client.execute(sql, &[&id, &output, &next_s, &reason]).await.map(drop)
@@ -288,7 +288,7 @@ impl Outbox for PostgresStore {
         owner: &str,
         since_s: i64,
     ) -> Result<Vec<(String, Option<String>)>, Failure> {
-        self.with(READ, async |client| {
+        self.with_client(READ, async |client| {
             let sql = "SELECT output, reason FROM mesh_alert_out JOIN mesh_alert ON alert = id
                        WHERE owner = $1 AND told_s IS NULL AND at_s >= $2
                        ORDER BY at_s, id, output";
@@ -306,7 +306,7 @@ fn of_run(task: &str, row: &Row) -> Vec<SeriesValue> {
     let value = |(metric, value)| SeriesValue {
         task: task.to_owned(),
         metric,
-        at_s: time(row.get(0)),
+        at_s: seconds_f64(row.get(0)),
         value,
         record: record.clone().unwrap_or_default(),
     };
@@ -314,7 +314,7 @@ fn of_run(task: &str, row: &Row) -> Vec<SeriesValue> {
 }
 
 /// Until when series were looked at: of paths by mesh, agent and task.
-async fn mark(
+async fn set_watched_until(
     transaction: &Transaction<'_>,
     (meshes, agents, tasks): (&[&str], &[&str], &[&str]),
     until_s: &[f64],
@@ -328,7 +328,10 @@ async fn mark(
     transaction.execute(sql, &[&meshes, &agents, &tasks, &until_s]).await.map(drop)
 }
 
-async fn noted(transaction: &Transaction<'_>, notes: &[TaskNote]) -> Result<Vec<i64>, Error> {
+async fn insert_notes(
+    transaction: &Transaction<'_>,
+    notes: &[TaskNote],
+) -> Result<Vec<i64>, Error> {
     let sql = "INSERT INTO mesh_event (plan, task, at_s, kind, detail)
                VALUES ($1, $2, $3, $4, $5::text::jsonb) RETURNING id";
     let mut ids = Vec::with_capacity(notes.len());
@@ -341,7 +344,7 @@ async fn noted(transaction: &Transaction<'_>, notes: &[TaskNote]) -> Result<Vec<
 }
 
 /// Writes an alert for each output.
-async fn make(
+async fn insert_alert(
     transaction: &Transaction<'_>,
     (owner, alert, outputs): Outgoing<'_>,
 ) -> Result<(), Error> {

@@ -86,7 +86,7 @@ pub enum Alu {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "their names say what they ask")]
-pub enum Condition {
+pub enum JumpCondition {
     Equal = 0x10,
     Greater = 0x20,
     GreaterOrEqual = 0x30,
@@ -97,9 +97,9 @@ pub enum Condition {
     SignedLess = 0xc0,
 }
 
-/// A jump target in the program (see [`Asm::bind`]).
+/// A jump target in the program (see [`Asm::bind_label`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Label(usize);
+pub struct JumpLabel(usize);
 
 /// One instruction as the kernel takes it (struct bpf_insn).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,7 +135,7 @@ const PSEUDO_MAP_VALUE: u8 = 2;
 pub struct Asm {
     code: Vec<Instruction>,
     labels: Vec<Option<usize>>,
-    jumps: Vec<(usize, Label)>,
+    jumps: Vec<(usize, JumpLabel)>,
 }
 
 impl Asm {
@@ -144,57 +144,57 @@ impl Asm {
         Self::default()
     }
 
-    /// A label for a place that comes later or is bound at once with [`Asm::bind`].
-    pub fn label(&mut self) -> Label {
+    /// A label for a place that comes later or is bound at once with [`Asm::bind_label`].
+    pub fn new_label(&mut self) -> JumpLabel {
         self.labels.push(None);
-        Label(self.labels.len() - 1)
+        JumpLabel(self.labels.len() - 1)
     }
 
     /// Binds a label to the next instruction.
-    pub fn bind(&mut self, label: Label) {
+    pub fn bind_label(&mut self, label: JumpLabel) {
         self.labels[label.0] = Some(self.code.len());
     }
 
     /// Makes a label that is bound to the next instruction.
-    pub fn here(&mut self) -> Label {
-        let label = self.label();
-        self.bind(label);
+    pub fn label_here(&mut self) -> JumpLabel {
+        let label = self.new_label();
+        self.bind_label(label);
         label
     }
 
     /// `dst = dst op src` on 64 bits.
-    pub fn alu(&mut self, op: Alu, dst: Reg, src: impl Into<Operand>) {
+    pub fn alu_op(&mut self, op: Alu, dst: Reg, src: impl Into<Operand>) {
         self.with_operand(CLASS_ALU64 | op as u8, dst, 0, src.into());
     }
 
     /// `dst = src`.
     pub fn mov(&mut self, dst: Reg, src: impl Into<Operand>) {
-        self.alu(Alu::Mov, dst, src);
+        self.alu_op(Alu::Mov, dst, src);
     }
 
     /// `dst = dst + src`.
     pub fn add(&mut self, dst: Reg, src: impl Into<Operand>) {
-        self.alu(Alu::Add, dst, src);
+        self.alu_op(Alu::Add, dst, src);
     }
 
     /// `dst = dst - src`.
     pub fn sub(&mut self, dst: Reg, src: impl Into<Operand>) {
-        self.alu(Alu::Sub, dst, src);
+        self.alu_op(Alu::Sub, dst, src);
     }
 
     /// `dst = dst and src`.
     pub fn and(&mut self, dst: Reg, src: impl Into<Operand>) {
-        self.alu(Alu::And, dst, src);
+        self.alu_op(Alu::And, dst, src);
     }
 
     /// `dst = dst << src`.
     pub fn lsh(&mut self, dst: Reg, src: impl Into<Operand>) {
-        self.alu(Alu::Lsh, dst, src);
+        self.alu_op(Alu::Lsh, dst, src);
     }
 
     /// `dst = dst >> src`, zeros coming in.
     pub fn rsh(&mut self, dst: Reg, src: impl Into<Operand>) {
-        self.alu(Alu::Rsh, dst, src);
+        self.alu_op(Alu::Rsh, dst, src);
     }
 
     /// `dst` = the low 32 bits of `src`.
@@ -203,30 +203,30 @@ impl Asm {
     }
 
     /// `dst` = a constant of 64 bits; two instructions.
-    pub fn imm64(&mut self, dst: Reg, value: u64) {
+    pub fn load_imm64(&mut self, dst: Reg, value: u64) {
         let [low, high] = halves(value);
-        self.wide(dst, 0, low, high);
+        self.push_wide(dst, 0, low, high);
     }
 
     /// `dst` = a map, for helpers. The map is to be open until the program is loaded.
-    pub fn map(&mut self, dst: Reg, map: &impl AsRawFd) {
-        self.wide(dst, PSEUDO_MAP_FD, map.as_raw_fd(), 0);
+    pub fn load_map(&mut self, dst: Reg, map: &impl AsRawFd) {
+        self.push_wide(dst, PSEUDO_MAP_FD, map.as_raw_fd(), 0);
     }
 
     /// `dst` = the address of byte `offset` of the only element of an array. The map is to be open
     /// until the program is loaded.
     pub fn map_value(&mut self, dst: Reg, map: &Map, offset: u32) {
         let fd: RawFd = map.as_raw_fd();
-        self.wide(dst, PSEUDO_MAP_VALUE, fd, offset.cast_signed());
+        self.push_wide(dst, PSEUDO_MAP_VALUE, fd, offset.cast_signed());
     }
 
     /// `dst` = memory at `base + offset`, zeros above.
-    pub fn load(&mut self, size: Size, dst: Reg, base: Reg, offset: i16) {
+    pub fn load_memory(&mut self, size: Size, dst: Reg, base: Reg, offset: i16) {
         self.push(CLASS_LDX | MODE_MEM | size as u8, dst, base, offset, 0);
     }
 
     /// Memory at `base + offset` = `src`.
-    pub fn store(&mut self, size: Size, base: Reg, offset: i16, src: impl Into<Operand>) {
+    pub fn store_memory(&mut self, size: Size, base: Reg, offset: i16, src: impl Into<Operand>) {
         match src.into() {
             Operand::Reg(src) => self.push(CLASS_STX | MODE_MEM | size as u8, base, src, offset, 0),
             Operand::Imm(imm) => {
@@ -254,19 +254,25 @@ impl Asm {
     }
 
     /// Jumps to the label.
-    pub fn jump(&mut self, to: Label) {
+    pub fn jump_to(&mut self, to: JumpLabel) {
         self.jumps.push((self.code.len(), to));
         self.push(CLASS_JMP | JUMP_ALWAYS, Reg::R0, Reg::R0, 0, 0);
     }
 
     /// Jumps to the label if `dst condition src` holds.
-    pub fn jump_if(&mut self, condition: Condition, dst: Reg, src: impl Into<Operand>, to: Label) {
+    pub fn jump_if(
+        &mut self,
+        condition: JumpCondition,
+        dst: Reg,
+        src: impl Into<Operand>,
+        to: JumpLabel,
+    ) {
         self.jumps.push((self.code.len(), to));
         self.with_operand(CLASS_JMP | condition as u8, dst, 0, src.into());
     }
 
     /// Calls a function of the kernel (see [`super::helper`]).
-    pub fn call(&mut self, helper: i32) {
+    pub fn call_helper(&mut self, helper: i32) {
         self.push(CLASS_JMP | CALL, Reg::R0, Reg::R0, 0, helper);
     }
 
@@ -306,18 +312,28 @@ impl Asm {
         }
     }
 
-    fn wide(&mut self, dst: Reg, source: u8, low: i32, high: i32) {
+    fn push_wide(&mut self, dst: Reg, source: u8, low: i32, high: i32) {
         let opcode = CLASS_LD | Size::Double as u8;
-        self.code.push(Instruction { opcode, regs: regs(dst as u8, source), offset: 0, imm: low });
+        self.code.push(Instruction {
+            opcode,
+            regs: register_byte(dst as u8, source),
+            offset: 0,
+            imm: low,
+        });
         self.code.push(Instruction { imm: high, ..Instruction::default() });
     }
 
     fn push(&mut self, opcode: u8, dst: Reg, src: Reg, offset: i16, imm: i32) {
-        self.code.push(Instruction { opcode, regs: regs(dst as u8, src as u8), offset, imm });
+        self.code.push(Instruction {
+            opcode,
+            regs: register_byte(dst as u8, src as u8),
+            offset,
+            imm,
+        });
     }
 }
 
-const fn regs(dst: u8, src: u8) -> u8 {
+const fn register_byte(dst: u8, src: u8) -> u8 {
     if cfg!(target_endian = "little") { dst | src << 4 } else { dst << 4 | src }
 }
 
@@ -330,7 +346,7 @@ const fn halves(value: u64) -> [i32; 2] {
 mod tests {
     use super::*;
 
-    fn bytes(asm: &Asm) -> Vec<[u8; 8]> {
+    fn encoded_program(asm: &Asm) -> Vec<[u8; 8]> {
         let one = |it: &Instruction| {
             let [o0, o1] = it.offset.to_le_bytes();
             let [i0, i1, i2, i3] = it.imm.to_le_bytes();
@@ -346,12 +362,12 @@ mod tests {
         let mut asm = Asm::new();
         asm.mov(Reg::R1, -2);
         asm.add(Reg::R1, Reg::R2);
-        asm.load(Size::Half, Reg::R3, Reg::R4, -6);
-        asm.store(Size::Double, Reg::R10, -8, Reg::R5);
-        asm.imm64(Reg::R6, 0x1122_3344_5566_7788);
+        asm.load_memory(Size::Half, Reg::R3, Reg::R4, -6);
+        asm.store_memory(Size::Double, Reg::R10, -8, Reg::R5);
+        asm.load_imm64(Reg::R6, 0x1122_3344_5566_7788);
         asm.swap_be(Reg::R7, 16);
         asm.atomic_fetch_or(Reg::R1, 0, Reg::R2);
-        asm.call(5);
+        asm.call_helper(5);
         asm.exit();
         let expected = [
             [0xb7, 0x01, 0, 0, 0xfe, 0xff, 0xff, 0xff],
@@ -365,17 +381,17 @@ mod tests {
             [0x85, 0, 0, 0, 5, 0, 0, 0],
             [0x95, 0, 0, 0, 0, 0, 0, 0],
         ];
-        assert_eq!(bytes(&asm), expected);
+        assert_eq!(encoded_program(&asm), expected);
     }
 
     #[test]
     fn a_jump_counts_from_the_instruction_after_it() {
         let mut asm = Asm::new();
-        let start = asm.here();
-        let end = asm.label();
-        asm.jump_if(Condition::Equal, Reg::R0, 0, end);
-        asm.jump(start);
-        asm.bind(end);
+        let start = asm.label_here();
+        let end = asm.new_label();
+        asm.jump_if(JumpCondition::Equal, Reg::R0, 0, end);
+        asm.jump_to(start);
+        asm.bind_label(end);
         asm.exit();
         let offsets: Vec<_> = asm.finish().iter().map(|instruction| instruction.offset).collect();
         assert_eq!(offsets, [1, -2, 0]);

@@ -6,8 +6,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::program::Program;
-use super::{Attributes, LINK_CREATE, LINK_UPDATE, bpf, bpf_fd};
+use super::program::XdpProgram;
+use super::{Attributes, LINK_CREATE, LINK_UPDATE, bpf_fd, bpf_syscall};
 use crate::{Error, Result};
 
 const ATTACH_XDP: u32 = 37;
@@ -61,7 +61,7 @@ impl XdpLink {
     /// # Errors
     /// When another program is there, when the driver cannot (in [`AttachMode::Native`]), when the
     /// MTU is too large for its native mode, or without CAP_NET_ADMIN.
-    pub fn attach(program: &Program, ifindex: u32, mode: AttachMode) -> Result<Self> {
+    pub fn attach(program: &XdpProgram, ifindex: u32, mode: AttachMode) -> Result<Self> {
         let failed = |source| Error::new("attach XDP program to interface", ifindex, source);
         if mode == AttachMode::Generic {
             return Self::create(program, ifindex, false).map_err(failed);
@@ -82,18 +82,18 @@ impl XdpLink {
     /// Replaces the attached program without a gap: no frame passes between the two.
     /// # Errors
     /// When the interface no longer exists.
-    pub fn replace(&self, program: &Program) -> Result<()> {
+    pub fn replace(&self, program: &XdpProgram) -> Result<()> {
         let mut update = UpdateLink {
             link_fd: self.fd.as_raw_fd().cast_unsigned(),
             new_prog_fd: program.as_raw_fd().cast_unsigned(),
             ..UpdateLink::default()
         };
         // SAFETY: nothing in it is a pointer.
-        let done = unsafe { bpf(LINK_UPDATE, &mut update) };
+        let done = unsafe { bpf_syscall(LINK_UPDATE, &mut update) };
         done.map(drop).map_err(|source| Error::new("replace", "XDP program", source))
     }
 
-    fn create(program: &Program, ifindex: u32, native: bool) -> io::Result<Self> {
+    fn create(program: &XdpProgram, ifindex: u32, native: bool) -> io::Result<Self> {
         let mut create = CreateLink {
             prog_fd: program.as_raw_fd().cast_unsigned(),
             target_ifindex: ifindex,

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Attributes, MAP_CREATE, MAP_UPDATE_ELEM, bpf, bpf_fd, object_name};
+use super::{Attributes, MAP_CREATE, MAP_UPDATE_ELEM, bpf_fd, bpf_syscall, object_name};
 use crate::{Error, Result};
 
 const TYPE_ARRAY: u32 = 2;
@@ -57,7 +57,7 @@ impl Map {
     }
 
     /// Sets an element of 4 bytes.
-    fn set(&self, key: u32, value: u32) -> io::Result<()> {
+    fn set_element(&self, key: u32, value: u32) -> io::Result<()> {
         let mut element = Element {
             map_fd: self.as_raw_fd().cast_unsigned(),
             key: (&raw const key) as u64,
@@ -65,7 +65,7 @@ impl Map {
             ..Element::default()
         };
         // SAFETY: key and value are 4 bytes each, as the map was made, and live through the call.
-        unsafe { bpf(MAP_UPDATE_ELEM, &mut element) }.map(drop)
+        unsafe { bpf_syscall(MAP_UPDATE_ELEM, &mut element) }.map(drop)
     }
 }
 
@@ -91,7 +91,7 @@ unsafe impl Send for MappedArray {}
 unsafe impl Sync for MappedArray {}
 
 impl MappedArray {
-    /// Makes and maps an array of `words` words, all of them 0.
+    /// Makes and maps an array of `atomic_words` words, all of them 0.
     /// # Errors
     /// Without CAP_BPF, or when the kernel gives no memory.
     pub fn new(name: &str, words: usize) -> Result<Self> {
@@ -129,30 +129,30 @@ impl MappedArray {
     }
 
     /// The BPF map behind the memory, for programs to refer to.
-    pub const fn map(&self) -> &Map {
+    pub const fn bpf_map(&self) -> &Map {
         &self.map
     }
 
     /// The words. Programs change them at any time.
-    pub const fn words(&self) -> &[AtomicU64] {
-        // SAFETY: `words` words at `start` are mapped and initialised until the drop; a page
+    pub const fn atomic_words(&self) -> &[AtomicU64] {
+        // SAFETY: `atomic_words` words at `start` are mapped and initialised until the drop; a page
         // boundary is aligned for them, and everybody changes them by single stores.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 
     /// Word `index`.
     pub fn get(&self, index: usize) -> u64 {
-        self.words()[index].load(Ordering::Acquire)
+        self.atomic_words()[index].load(Ordering::Acquire)
     }
 
     /// Sets word `index`.
-    pub fn set(&self, index: usize, value: u64) {
-        self.words()[index].store(value, Ordering::Release);
+    pub fn set_word(&self, index: usize, value: u64) {
+        self.atomic_words()[index].store(value, Ordering::Release);
     }
 
     /// Sets all words to 0.
-    pub fn clear(&self) {
-        for word in self.words() {
+    pub fn clear_words(&self) {
+        for word in self.atomic_words() {
             word.store(0, Ordering::Relaxed);
         }
         std::sync::atomic::fence(Ordering::SeqCst);
@@ -208,7 +208,7 @@ impl DeviceMap {
         };
         let map = Self { map: Map::create("devices", create)? };
         for (key, ifindex) in (0_u32..).zip(ifindexes) {
-            let set = map.map.set(key, *ifindex);
+            let set = map.map.set_element(key, *ifindex);
             set.map_err(|source| Error::new("send XDP frames to interface", ifindex, source))?;
         }
         Ok(map)
@@ -245,8 +245,8 @@ impl SocketMap {
     /// Redirects the frames of a receive queue to this socket from now on.
     /// # Errors
     /// When `socket` is not a bound AF_XDP socket.
-    pub fn set(&self, queue: u32, socket: &impl AsRawFd) -> Result<()> {
-        let set = self.map.set(queue, socket.as_raw_fd().cast_unsigned());
+    pub fn set_socket(&self, queue: u32, socket: &impl AsRawFd) -> Result<()> {
+        let set = self.map.set_element(queue, socket.as_raw_fd().cast_unsigned());
         set.map_err(|source| Error::new("send XDP frames to the socket of queue", queue, source))
     }
 }

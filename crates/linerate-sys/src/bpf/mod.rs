@@ -13,10 +13,10 @@ mod run;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-pub use asm::{Alu, Asm, Condition, Instruction, Label, Operand, Reg, Size};
+pub use asm::{Alu, Asm, Instruction, JumpCondition, JumpLabel, Operand, Reg, Size};
 pub use link::{AttachMode, XdpLink};
 pub use map::{Counters, DeviceMap, Map, MappedArray, SocketMap};
-pub use program::{Program, ProgramOptions};
+pub use program::{ProgramOptions, XdpProgram};
 pub use run::{LiveRun, TestRun};
 
 /// Numbers of kernel functions that programs call (enum bpf_func_id).
@@ -72,7 +72,10 @@ unsafe trait Attributes {}
 /// # Safety
 /// Addresses in `attributes` point to memory that the command may read or write as the manual
 /// page says, for as long as the call takes.
-unsafe fn bpf<A: Attributes>(command: libc::c_int, attributes: &mut A) -> io::Result<libc::c_int> {
+unsafe fn bpf_syscall<A: Attributes>(
+    command: libc::c_int,
+    attributes: &mut A,
+) -> io::Result<libc::c_int> {
     let size = size_of::<A>();
     // SAFETY: `attributes` is borrowed for writing and `size` bytes long; what it points to is
     // vouched for by the caller.
@@ -87,10 +90,10 @@ unsafe fn bpf<A: Attributes>(command: libc::c_int, attributes: &mut A) -> io::Re
 /// A command that answers with a new descriptor.
 ///
 /// # Safety
-/// As for [`bpf`], and the command is one that makes a descriptor.
+/// As for [`bpf_syscall`], and the command is one that makes a descriptor.
 unsafe fn bpf_fd<A: Attributes>(command: libc::c_int, attributes: &mut A) -> io::Result<OwnedFd> {
     // SAFETY: the caller vouches for the addresses.
-    let fd = unsafe { bpf(command, attributes) }?;
+    let fd = unsafe { bpf_syscall(command, attributes) }?;
     // SAFETY: the kernel has just made this descriptor for the caller, who owns it alone.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -112,7 +115,7 @@ pub fn available() -> crate::Result<()> {
     let mut asm = Asm::new();
     asm.mov(Reg::R0, action::PASS);
     asm.exit();
-    Program::load("probe", &asm, &ProgramOptions::default()).map(drop)
+    XdpProgram::load("probe", &asm, &ProgramOptions::default()).map(drop)
 }
 
 #[cfg(test)]
@@ -132,7 +135,7 @@ pub(crate) mod tests {
         }
         let mut asm = Asm::new();
         build(&mut asm);
-        let program = Program::load("test", &asm, &ProgramOptions::default()).expect("accepted");
+        let program = XdpProgram::load("test", &asm, &ProgramOptions::default()).expect("accepted");
         Some(program.test_run(frame).expect("a run"))
     }
 
@@ -142,20 +145,20 @@ pub(crate) mod tests {
         frame[12..14].copy_from_slice(&[0x08, 0x06]);
         let done = action_of(
             |asm| {
-                let short = asm.label();
-                asm.load(Size::Word, Reg::R2, Reg::R1, 0);
-                asm.load(Size::Word, Reg::R3, Reg::R1, 4);
+                let short = asm.new_label();
+                asm.load_memory(Size::Word, Reg::R2, Reg::R1, 0);
+                asm.load_memory(Size::Word, Reg::R3, Reg::R1, 4);
                 asm.mov(Reg::R4, Reg::R2);
                 asm.add(Reg::R4, 14);
-                asm.jump_if(Condition::Greater, Reg::R4, Reg::R3, short);
-                asm.load(Size::Half, Reg::R5, Reg::R2, 12);
+                asm.jump_if(JumpCondition::Greater, Reg::R4, Reg::R3, short);
+                asm.load_memory(Size::Half, Reg::R5, Reg::R2, 12);
                 asm.swap_be(Reg::R5, 16);
                 asm.add(Reg::R5, 1);
                 asm.swap_be(Reg::R5, 16);
-                asm.store(Size::Half, Reg::R2, 12, Reg::R5);
+                asm.store_memory(Size::Half, Reg::R2, 12, Reg::R5);
                 asm.mov(Reg::R0, action::TX);
                 asm.exit();
-                asm.bind(short);
+                asm.bind_label(short);
                 asm.mov(Reg::R0, action::DROP);
                 asm.exit();
             },
@@ -173,20 +176,21 @@ pub(crate) mod tests {
             return;
         }
         let array = MappedArray::new("shared", 3).expect("an array");
-        array.set(2, 0b100);
+        array.set_word(2, 0b100);
         let mut asm = Asm::new();
-        asm.map_value(Reg::R1, array.map(), 8);
-        asm.imm64(Reg::R2, 0x0123_4567_89ab_cdef);
-        asm.store(Size::Double, Reg::R1, 0, Reg::R2);
+        asm.map_value(Reg::R1, array.bpf_map(), 8);
+        asm.load_imm64(Reg::R2, 0x0123_4567_89ab_cdef);
+        asm.store_memory(Size::Double, Reg::R1, 0, Reg::R2);
         asm.mov(Reg::R2, 0b011);
         asm.atomic_fetch_or(Reg::R1, 8, Reg::R2);
         asm.mov(Reg::R0, Reg::R2);
         asm.exit();
-        let program = Program::load("share", &asm, &ProgramOptions::default()).expect("accepted");
+        let program =
+            XdpProgram::load("share", &asm, &ProgramOptions::default()).expect("accepted");
         let before = program.test_run(&[0; 14]).expect("a run").action;
         assert_eq!((before, array.get(0), array.get(1)), (0b100, 0, 0x0123_4567_89ab_cdef));
         assert_eq!(array.get(2), 0b111);
-        array.clear();
+        array.clear_words();
         assert_eq!((array.get(1), array.get(2)), (0, 0));
     }
 }

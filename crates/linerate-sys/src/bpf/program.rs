@@ -20,7 +20,7 @@ const LOG_LINES: usize = 4;
 
 #[repr(C)]
 #[derive(Default)]
-struct Load {
+struct ProgramLoadAttr {
     prog_type: u32,
     insn_cnt: u32,
     insns: u64,
@@ -34,8 +34,8 @@ struct Load {
     prog_ifindex: u32,
     expected_attach_type: u32,
 }
-// SAFETY: integers alone, no padding; the pointers are kept valid by `Program::load`.
-unsafe impl Attributes for Load {}
+// SAFETY: integers alone, no padding; the pointers are kept valid by `XdpProgram::load`.
+unsafe impl Attributes for ProgramLoadAttr {}
 
 /// Options for loading a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,11 +52,11 @@ impl Default for ProgramOptions {
 
 /// An XDP program in the kernel; it goes with its last descriptor and link.
 #[derive(Debug)]
-pub struct Program {
+pub struct XdpProgram {
     fd: OwnedFd,
 }
 
-impl Program {
+impl XdpProgram {
     /// Has the kernel check and translate a program. Its maps may be closed afterwards.
     /// # Errors
     /// When the verifier refuses it (its last lines are in the error), without CAP_BPF and
@@ -79,7 +79,7 @@ impl Program {
     }
 }
 
-impl AsRawFd for Program {
+impl AsRawFd for XdpProgram {
     fn as_raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
@@ -92,7 +92,7 @@ fn try_load(
     log: Option<&mut [u8]>,
 ) -> io::Result<OwnedFd> {
     let code = asm.finish();
-    let mut load = Load {
+    let mut load = ProgramLoadAttr {
         prog_type: TYPE_XDP,
         insn_cnt: u32::try_from(code.len()).unwrap_or(u32::MAX),
         insns: code.as_ptr() as u64,
@@ -100,7 +100,7 @@ fn try_load(
         prog_flags: if options.multi_buffer { FLAG_XDP_HAS_FRAGS } else { 0 },
         prog_name: object_name(name),
         expected_attach_type: ATTACH_XDP,
-        ..Load::default()
+        ..ProgramLoadAttr::default()
     };
     if let Some(log) = log {
         load.log_level = 1;
@@ -137,12 +137,13 @@ mod tests {
         let mut asm = Asm::new();
         // R0 is not set when the program ends.
         asm.exit();
-        let error = Program::load("wrong", &asm, &ProgramOptions::default()).expect_err("refused");
+        let error =
+            XdpProgram::load("wrong", &asm, &ProgramOptions::default()).expect_err("refused");
         assert!(error.to_string().contains("R0 !read_ok"), "{error}");
         assert_eq!(error.to_string().lines().count(), 1);
         let mut asm = Asm::new();
         asm.mov(Reg::R0, 2);
         asm.exit();
-        Program::load("right", &asm, &ProgramOptions::default()).expect("accepted");
+        XdpProgram::load("right", &asm, &ProgramOptions::default()).expect("accepted");
     }
 }

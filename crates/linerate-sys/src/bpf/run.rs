@@ -4,8 +4,8 @@
 use std::io;
 use std::os::fd::AsRawFd;
 
-use super::program::Program;
-use super::{Attributes, PROG_TEST_RUN, bpf};
+use super::program::XdpProgram;
+use super::{Attributes, PROG_TEST_RUN, bpf_syscall};
 use crate::{Error, Result};
 
 const FLAG_LIVE_FRAMES: u32 = 1 << 1;
@@ -14,7 +14,7 @@ const GROWTH_BYTES: usize = 256;
 
 #[repr(C)]
 #[derive(Default)]
-struct Run {
+struct TestRunAttr {
     prog_fd: u32,
     retval: u32,
     data_size_in: u32,
@@ -33,7 +33,7 @@ struct Run {
     unused: u32,
 }
 // SAFETY: integers alone, padding named; the pointers are kept valid by the functions below.
-unsafe impl Attributes for Run {}
+unsafe impl Attributes for TestRunAttr {}
 
 /// Result of running a program once on a test frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct LiveRun {
     pub batch: u32,
 }
 
-impl Program {
+impl XdpProgram {
     /// Runs the program once on a frame that goes nowhere.
     /// # Errors
     /// For frames below 14 bytes, or without CAP_BPF.
@@ -64,7 +64,7 @@ impl Program {
         run.data_size_out = u32::try_from(out.len()).unwrap_or(u32::MAX);
         run.repeat = 1;
         // SAFETY: `frame` and `out` live through the call and are as long as told.
-        unsafe { bpf(PROG_TEST_RUN, &mut run) }
+        unsafe { bpf_syscall(PROG_TEST_RUN, &mut run) }
             .map_err(|source| Error::new("run", "XDP program", source))?;
         out.truncate(usize::try_from(run.data_size_out).unwrap_or(0));
         Ok(TestRun { action: run.retval, frame: out })
@@ -82,19 +82,19 @@ impl Program {
         run.flags = FLAG_LIVE_FRAMES;
         // SAFETY: `frame` lives through the call and is as long as told; nothing is written back
         // but the structure itself.
-        match unsafe { bpf(PROG_TEST_RUN, &mut run) } {
+        match unsafe { bpf_syscall(PROG_TEST_RUN, &mut run) } {
             // A signal ended it early; the caller looks at what was done.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             done => done.map(drop).map_err(|source| Error::new("run live", "frames", source)),
         }
     }
 
-    fn run_on(&self, frame: &[u8]) -> Run {
-        Run {
+    fn run_on(&self, frame: &[u8]) -> TestRunAttr {
+        TestRunAttr {
             prog_fd: self.as_raw_fd().cast_unsigned(),
             data_in: frame.as_ptr() as u64,
             data_size_in: u32::try_from(frame.len()).unwrap_or(u32::MAX),
-            ..Run::default()
+            ..TestRunAttr::default()
         }
     }
 }

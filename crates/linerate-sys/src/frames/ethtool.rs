@@ -31,7 +31,7 @@ pub(crate) const BUFFER_WORDS: usize = 64;
 
 /// struct ifreq as SIOCETHTOOL uses it; 40 bytes on 64-bit hosts.
 #[repr(C)]
-struct Request {
+struct EthtoolRequest {
     name: [u8; NAME_BYTES],
     data: *mut c_void,
     rest: [u8; 16],
@@ -101,7 +101,7 @@ impl Offload {
 /// When the link does not exist.
 pub fn offload(ifname: &str, offload: Offload) -> Result<bool> {
     let (get, _, flag) = offload.commands();
-    Ok(value(ifname, get)? & flag.unwrap_or(u32::MAX) != 0)
+    Ok(query_value(ifname, get)? & flag.unwrap_or(u32::MAX) != 0)
 }
 
 /// Switches an offload on or off, unless it is already in that state.
@@ -109,7 +109,7 @@ pub fn offload(ifname: &str, offload: Offload) -> Result<bool> {
 /// When the link does not exist, its driver does not support it, or without CAP_NET_ADMIN.
 pub fn set_offload(ifname: &str, offload: Offload, on: bool) -> Result<()> {
     let (get, set, flag) = offload.commands();
-    let now = value(ifname, get)?;
+    let now = query_value(ifname, get)?;
     let mask = flag.unwrap_or(1);
     let wanted = if on { now | mask } else { now & !mask };
     if wanted == now {
@@ -117,13 +117,13 @@ pub fn set_offload(ifname: &str, offload: Offload, on: bool) -> Result<()> {
     }
     let mut buffer = [0; BUFFER_WORDS];
     (buffer[0], buffer[1]) = (set, wanted);
-    call("switch offloads of", ifname, &mut buffer)
+    call_ethtool("switch offloads of", ifname, &mut buffer)
 }
 
-fn value(ifname: &str, command: u32) -> Result<u32> {
+fn query_value(ifname: &str, command: u32) -> Result<u32> {
     let mut buffer = [0; BUFFER_WORDS];
     buffer[0] = command;
-    call("ask the offloads of", ifname, &mut buffer)?;
+    call_ethtool("ask the offloads of", ifname, &mut buffer)?;
     Ok(buffer[1])
 }
 
@@ -133,7 +133,7 @@ fn value(ifname: &str, command: u32) -> Result<u32> {
 pub fn is_full_duplex(ifname: &str) -> Result<Option<bool>> {
     let mut buffer = [0; BUFFER_WORDS];
     buffer[0] = ETHTOOL_GSET;
-    call("ask the duplex mode of", ifname, &mut buffer)?;
+    call_ethtool("ask the duplex mode of", ifname, &mut buffer)?;
     Ok(match buffer[3].to_ne_bytes()[2] {
         0 => Some(false),
         1 => Some(true),
@@ -143,7 +143,7 @@ pub fn is_full_duplex(ifname: &str) -> Result<Option<bool>> {
 
 /// Flow control of a link by PAUSE frames (IEEE 802.3 annex 31B), which stop a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pause {
+pub struct LinkPauseSettings {
     /// True if both directions are auto-negotiated with the other end.
     pub negotiated: bool,
     /// The link stops sending on received PAUSE frames.
@@ -155,13 +155,13 @@ pub struct Pause {
 /// Flow control of a link; `None` where its driver does not support PAUSE frames.
 /// # Errors
 /// When the link does not exist.
-pub fn pause(ifname: &str) -> Result<Option<Pause>> {
+pub fn pause_settings(ifname: &str) -> Result<Option<LinkPauseSettings>> {
     let mut buffer = [0; BUFFER_WORDS];
     buffer[0] = ETHTOOL_GPAUSEPARAM;
-    match call("ask the flow control of", ifname, &mut buffer) {
+    match call_ethtool("ask the flow control of", ifname, &mut buffer) {
         Ok(()) => {
             let [negotiated, obeyed, sent] = [1, 2, 3].map(|at| buffer[at] != 0);
-            Ok(Some(Pause { negotiated, obeyed, sent }))
+            Ok(Some(LinkPauseSettings { negotiated, obeyed, sent }))
         }
         Err(error) if error.source.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(None),
         Err(error) => Err(error),
@@ -174,7 +174,7 @@ pub fn pause(ifname: &str) -> Result<Option<Pause>> {
 pub fn driver(ifname: &str) -> Result<String> {
     let mut buffer = [0; BUFFER_WORDS];
     buffer[0] = ETHTOOL_GDRVINFO;
-    call("ask the driver of", ifname, &mut buffer)?;
+    call_ethtool("ask the driver of", ifname, &mut buffer)?;
     let bytes: Vec<u8> = buffer[1..9].iter().flat_map(|word| word.to_ne_bytes()).collect();
     let name = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     Ok(String::from_utf8_lossy(name).into_owned())
@@ -186,7 +186,7 @@ pub fn driver(ifname: &str) -> Result<String> {
 pub fn speed_bps(ifname: &str) -> Result<Option<u64>> {
     let mut buffer = [0; BUFFER_WORDS];
     buffer[0] = ETHTOOL_GSET;
-    call("ask the speed of", ifname, &mut buffer)?;
+    call_ethtool("ask the speed of", ifname, &mut buffer)?;
     let half = |word: u32| {
         let bytes = word.to_ne_bytes();
         u32::from(u16::from_ne_bytes([bytes[0], bytes[1]]))
@@ -198,16 +198,16 @@ pub fn speed_bps(ifname: &str) -> Result<Option<u64>> {
 }
 
 /// Calls SIOCETHTOOL with a structure whose first word is the command.
-pub(crate) fn call(
+pub(crate) fn call_ethtool(
     attempt: &'static str,
     ifname: &str,
     buffer: &mut [u32; BUFFER_WORDS],
 ) -> Result<()> {
-    ask(SIOCETHTOOL, attempt, ifname, buffer)
+    interface_ioctl(SIOCETHTOOL, attempt, ifname, buffer)
 }
 
 /// Calls an ioctl that takes struct ifreq with a pointer to at most [`BUFFER_WORDS`].
-pub(crate) fn ask(
+pub(crate) fn interface_ioctl(
     number: libc::c_ulong,
     attempt: &'static str,
     ifname: &str,
@@ -220,7 +220,7 @@ pub(crate) fn ask(
     // Any socket of the namespace serves; this one is never bound.
     let socket = any_socket().map_err(failed)?;
     let mut request =
-        Request { name: [0; NAME_BYTES], data: buffer.as_mut_ptr().cast(), rest: [0; 16] };
+        EthtoolRequest { name: [0; NAME_BYTES], data: buffer.as_mut_ptr().cast(), rest: [0; 16] };
     request.name[..ifname.len()].copy_from_slice(ifname.as_bytes());
     // SAFETY: `request` lives through the call and has the size of struct ifreq; its data points
     // to `buffer`, 256 bytes borrowed for writing, more than any command used here writes (196).

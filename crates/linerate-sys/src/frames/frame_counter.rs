@@ -20,7 +20,7 @@ use crate::stop::Stop;
 use crate::{Error, Result, clock};
 
 use crate::frame_tally::FrameTally;
-pub use crate::frame_tally::{Expected, StreamExpected};
+pub use crate::frame_tally::{SinkExpected, StreamExpected};
 
 /// Longest wait for packets, so that requests are answered.
 const WAIT: Duration = Duration::from_millis(5);
@@ -65,22 +65,22 @@ pub struct CounterReading {
 /// A running counter; its thread ends when it is dropped.
 #[derive(Debug)]
 pub struct FrameCounter {
-    shared: Arc<Shared>,
-    requests: Sender<Request>,
+    shared: Arc<SharedCounterState>,
+    requests: Sender<CounterRequest>,
     thread: Option<JoinHandle<()>>,
     stop: Stop,
     name: String,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedCounterState {
     frames: AtomicU64,
     /// Error of the capture since the start of the trial.
     broken: Mutex<Option<Error>>,
 }
 
-enum Request {
-    Begin(Expected, Sender<Result<()>>),
+enum CounterRequest {
+    Begin(SinkExpected, Sender<Result<()>>),
     Read { asked_ns: u64, answer: Sender<Result<CounterReading>> },
 }
 
@@ -88,7 +88,7 @@ impl FrameCounter {
     /// Opens the ring in promiscuous mode, and starts the thread.
     /// # Errors
     /// The errors of [`PacketCapture::open`], or when no thread can be started.
-    pub fn open(options: &CounterOptions, expected: Expected) -> Result<Self> {
+    pub fn open(options: &CounterOptions, expected: SinkExpected) -> Result<Self> {
         let name = options.interface.clone();
         let capture = PacketCapture::open(&CaptureOptions {
             promiscuous: true,
@@ -96,7 +96,7 @@ impl FrameCounter {
             ring_bytes: options.ring_bytes,
             ..CaptureOptions::of_interface(&name)
         })?;
-        let (shared, stop) = (Arc::new(Shared::new()), Stop::new());
+        let (shared, stop) = (Arc::new(SharedCounterState::new()), Stop::new());
         let (requests, inbox) = channel();
         let worker = Worker {
             capture,
@@ -111,7 +111,7 @@ impl FrameCounter {
         let (cpu, until) = (options.cpu, stop.clone());
         let thread = thread::Builder::new()
             .name("frame-counter".to_owned())
-            .spawn(move || worker.work(cpu, &inbox, &until))
+            .spawn(move || worker.count_until_stopped(cpu, &inbox, &until))
             .map_err(|source| Error::new("start the counter of", &name, source))?;
         Ok(Self { shared, requests, thread: Some(thread), stop, name })
     }
@@ -119,8 +119,8 @@ impl FrameCounter {
     /// Starts a trial: all counts are 0, and frames captured before are not counted.
     /// # Errors
     /// When the thread has ended, or the kernel's counts cannot be read.
-    pub fn begin(&self, expected: Expected) -> Result<()> {
-        self.ask(|answer| Request::Begin(expected, answer))
+    pub fn begin_trial(&self, expected: SinkExpected) -> Result<()> {
+        self.ask_worker(|answer| CounterRequest::Begin(expected, answer))
     }
 
     /// Frames of the trial so far, without duplicates; some 10 ms old.
@@ -132,11 +132,14 @@ impl FrameCounter {
     /// # Errors
     /// When the interface went down or was removed since the start of the trial.
     pub fn read(&self) -> Result<CounterReading> {
-        let asked_ns = clock::monotonic().nanos();
-        self.ask(|answer| Request::Read { asked_ns, answer })
+        let asked_ns = clock::monotonic().as_nanos();
+        self.ask_worker(|answer| CounterRequest::Read { asked_ns, answer })
     }
 
-    fn ask<T>(&self, request: impl FnOnce(Sender<Result<T>>) -> Request) -> Result<T> {
+    fn ask_worker<T>(
+        &self,
+        request: impl FnOnce(Sender<Result<T>>) -> CounterRequest,
+    ) -> Result<T> {
         let (answer, reply) = channel();
         let gone = |_| {
             let source = std::io::Error::other("its thread has ended");
@@ -149,7 +152,7 @@ impl FrameCounter {
 
 impl Drop for FrameCounter {
     fn drop(&mut self) {
-        self.stop.ask();
+        self.stop.request_stop();
         if let Some(thread) = self.thread.take() {
             // A panic of the thread has already been printed; its counts are lost.
             let _ = thread.join();
@@ -157,7 +160,7 @@ impl Drop for FrameCounter {
     }
 }
 
-impl Shared {
+impl SharedCounterState {
     const fn new() -> Self {
         Self { frames: AtomicU64::new(0), broken: Mutex::new(None) }
     }
@@ -176,23 +179,30 @@ struct Worker {
     /// Start of the trial; earlier arrivals are not counted.
     begin_ns: u64,
     last_arrival_ns: u64,
-    shared: Arc<Shared>,
+    shared: Arc<SharedCounterState>,
     /// Requested readings that wait for the frames in the ring.
     waiting: Vec<(u64, Sender<Result<CounterReading>>)>,
 }
 
 impl Worker {
-    fn work(mut self, cpu: Option<u32>, inbox: &Receiver<Request>, stop: &Stop) {
-        let _pinned = cpu.map(Pinned::to);
-        while !stop.asked() {
+    fn count_until_stopped(
+        mut self,
+        cpu: Option<u32>,
+        inbox: &Receiver<CounterRequest>,
+        stop: &Stop,
+    ) {
+        let _pinned = cpu.map(Pinned::on_cpu);
+        while !stop.is_requested() {
             let taken = self.count_block();
             // The requester may have gone, and then the answer is dropped.
             for request in inbox.try_iter() {
                 match request {
-                    Request::Begin(expected, answer) => {
-                        let _ = answer.send(self.begin(expected));
+                    CounterRequest::Begin(expected, answer) => {
+                        let _ = answer.send(self.begin_trial(expected));
                     }
-                    Request::Read { asked_ns, answer } => self.waiting.push((asked_ns, answer)),
+                    CounterRequest::Read { asked_ns, answer } => {
+                        self.waiting.push((asked_ns, answer))
+                    }
                 }
             }
             self.answer(taken);
@@ -202,7 +212,7 @@ impl Worker {
     /// Counts one block of the ring; returns its number of frames.
     fn count_block(&mut self) -> usize {
         let Self { capture, tally, clocks, begin_ns, last_arrival_ns, .. } = self;
-        let taken = capture.take(WAIT, |packet| {
+        let taken = capture.take_packets(WAIT, |packet| {
             let tag = if packet.vlan.is_some() { 4 } else { 0 };
             *last_arrival_ns = clocks.monotonic(packet.at_ns);
             if *last_arrival_ns >= *begin_ns {
@@ -219,11 +229,11 @@ impl Worker {
         })
     }
 
-    fn begin(&mut self, expected: Expected) -> Result<()> {
+    fn begin_trial(&mut self, expected: SinkExpected) -> Result<()> {
         self.base = self.capture.counts()?;
-        self.tally.begin(expected);
+        self.tally.begin_trial(expected);
         self.clocks = Clocks::read();
-        self.begin_ns = clock::monotonic().nanos();
+        self.begin_ns = clock::monotonic().as_nanos();
         self.shared.frames.store(0, Ordering::Relaxed);
         *self.shared.broken() = None;
         Ok(())
@@ -232,7 +242,7 @@ impl Worker {
     /// Answers the requests whose time the counts have reached: the kernel hands a block over when
     /// it is full or old, and blocks are in order.
     fn answer(&mut self, taken: usize) {
-        let now_ns = clock::monotonic().nanos();
+        let now_ns = clock::monotonic().as_nanos();
         let age_ns = 2 * BLOCK_AGE.as_nanos() as u64;
         let reached_ns = if taken == 0 { now_ns.saturating_sub(age_ns) } else { 0 };
         let reached_ns = reached_ns.max(self.last_arrival_ns);
@@ -270,9 +280,9 @@ struct Clocks {
 impl Clocks {
     fn read() -> Self {
         let reading = || {
-            let before = clock::monotonic().nanos();
+            let before = clock::monotonic().as_nanos();
             let offset = clock::realtime_offset_ns();
-            (clock::monotonic().nanos() - before, offset)
+            (clock::monotonic().as_nanos() - before, offset)
         };
         let quickest = (0..CLOCK_READINGS).map(|_| reading()).min_by_key(|(took, _)| *took);
         Self { offset_ns: quickest.map_or(0, |(_, offset)| offset) }

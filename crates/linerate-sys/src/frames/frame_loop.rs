@@ -34,14 +34,14 @@ pub(crate) trait Outlet {
     /// Most frames of one call.
     fn batch_max(&self) -> usize;
 
-    /// Waits until there is room for `count` frames; returns the room, or 0 once stopped.
+    /// Waits until there is room for `template_count` frames; returns the room, or 0 once stopped.
     fn reserve(&mut self, count: usize, stop: &Stop) -> Result<usize>;
 
     /// Writes frame `index` of the next call; `write` returns its length.
-    fn put(&mut self, index: usize, write: impl FnOnce(&mut FrameBuffer<'_>) -> usize);
+    fn put_frame(&mut self, index: usize, write: impl FnOnce(&mut FrameBuffer<'_>) -> usize);
 
-    /// Sends the first `count` frames.
-    fn send(&mut self, count: usize, stop: &Stop) -> Result<Handed>;
+    /// Sends the first `template_count` frames.
+    fn send_frames(&mut self, count: usize, stop: &Stop) -> Result<Handed>;
 
     /// Waits until the interface has sent all frames.
     fn finish(&mut self, stop: &Stop) -> Result<()>;
@@ -58,11 +58,11 @@ pub(crate) struct Handed {
 /// Counts of a generator so far, readable from other threads.
 #[derive(Clone, Debug, Default)]
 pub struct SendProgress {
-    counts: Arc<Counts>,
+    counts: Arc<SendProgressCounts>,
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct SendProgressCounts {
     frames: AtomicU64,
     refused: AtomicU64,
     late: AtomicU64,
@@ -80,7 +80,7 @@ impl SendProgress {
     }
 
     /// Frames that were sent late.
-    pub fn late(&self) -> u64 {
+    pub fn late_frames(&self) -> u64 {
         self.counts.late.load(Ordering::Relaxed)
     }
 
@@ -101,7 +101,7 @@ pub struct Window {
 }
 
 /// A run of a load.
-pub(crate) struct Run<'a> {
+pub(crate) struct FrameLoadRun<'a> {
     pub(crate) set: &'a FrameSet,
     pub(crate) load: &'a FrameLoad,
     /// Sequence of the first frame.
@@ -112,20 +112,20 @@ pub(crate) struct Run<'a> {
     pub(crate) progress: &'a SendProgress,
 }
 
-impl Run<'_> {
+impl FrameLoadRun<'_> {
     /// Sends the load on the calling thread.
     pub(crate) fn send_load(&self, outlet: &mut impl Outlet) -> Result<SendCounts> {
-        self.check()?;
-        let _pinned = self.cpu.map(pin).transpose()?;
-        let _slack = ShortSlack::begin();
+        self.check_load()?;
+        let _pinned = self.cpu.map(pin_to_cpu).transpose()?;
+        let _slack = ShortSlack::shorten_slack();
         let mut sent = SendCounts::default();
         self.progress.store_counts(&sent);
         let start = self.window.start.unwrap_or_else(clock::monotonic);
-        let mut pacer = Pacer::new(self.load, start.nanos());
-        let mut mix = Mix::at(&self.load.mix, self.first);
+        let mut pacer = Pacer::new(self.load, start.as_nanos());
+        let mut mix = TemplateCycle::from_number(&self.load.mix, self.first);
         let (mut left, mut next, mut batch) = (self.load.frames, self.first, 0);
         while left > 0 {
-            let Some(now) = self.wait(pacer.due_ns) else { break };
+            let Some(now) = self.wait_until_due(pacer.due_ns) else { break };
             let most = usize::try_from(left).unwrap_or(usize::MAX).min(outlet.batch_max());
             let room = outlet.reserve(most, self.stop)?;
             if room == 0 {
@@ -136,9 +136,9 @@ impl Run<'_> {
             for index in 0..batch {
                 let number = Numbered { sequence: next + index as u64, stamp };
                 let template = mix.next();
-                outlet.put(index, |place| self.set.fill(template, number, place));
+                outlet.put_frame(index, |place| self.set.fill_frame(template, number, place));
             }
-            let handed = outlet.send(batch, self.stop)?;
+            let handed = outlet.send_frames(batch, self.stop)?;
             add_handed(&mut sent, handed, now);
             self.progress.store_counts(&sent);
             next += batch as u64;
@@ -148,18 +148,18 @@ impl Run<'_> {
         outlet.finish(self.stop)?;
         if batch > 1 {
             // The last frame of a call is sent near the call's end.
-            sent.last_ns = clock::monotonic().nanos();
+            sent.last_ns = clock::monotonic().as_nanos();
         }
         Ok(sent)
     }
 
     /// Waits until `due_ns`, and returns the time; `None` at the deadline and once stopped.
     #[inline]
-    fn wait(&self, due_ns: u64) -> Option<u64> {
-        let deadline_ns = self.window.deadline.map_or(u64::MAX, MonoTime::nanos);
+    fn wait_until_due(&self, due_ns: u64) -> Option<u64> {
+        let deadline_ns = self.window.deadline.map_or(u64::MAX, MonoTime::as_nanos);
         loop {
-            let now = clock::monotonic().nanos();
-            if self.stop.asked() || now >= deadline_ns {
+            let now = clock::monotonic().as_nanos();
+            if self.stop.is_requested() || now >= deadline_ns {
                 return None;
             }
             if now >= due_ns {
@@ -175,14 +175,18 @@ impl Run<'_> {
         }
     }
 
-    fn check(&self) -> Result<()> {
+    fn check_load(&self) -> Result<()> {
         let load = self.load;
         let text = match load.pace {
             FramePace::Rate { frames_per_sec: 0 } => "a rate of 0".to_owned(),
             _ if load.burst == 0 => "bursts of 0 frames".to_owned(),
             _ if load.mix.is_empty() => "a mix of no template".to_owned(),
-            _ => match load.mix.iter().find(|entry| usize::from(**entry) >= self.set.count()) {
-                Some(missing) => format!("template {missing} of {}", self.set.count()),
+            _ => match load
+                .mix
+                .iter()
+                .find(|entry| usize::from(**entry) >= self.set.template_count())
+            {
+                Some(missing) => format!("template {missing} of {}", self.set.template_count()),
                 None => return Ok(()),
             },
         };
@@ -191,8 +195,8 @@ impl Run<'_> {
     }
 }
 
-fn pin(cpu: u32) -> Result<Pinned> {
-    let pinned = Pinned::to(cpu);
+fn pin_to_cpu(cpu: u32) -> Result<Pinned> {
+    let pinned = Pinned::on_cpu(cpu);
     if pinned.is_pinned() {
         return Ok(pinned);
     }
@@ -213,14 +217,14 @@ fn add_handed(sent: &mut SendCounts, handed: Handed, now: u64) {
 }
 
 /// Iterator over the template of each frame.
-struct Mix<'a> {
+struct TemplateCycle<'a> {
     entries: &'a [u8],
     at: usize,
 }
 
-impl<'a> Mix<'a> {
+impl<'a> TemplateCycle<'a> {
     /// The templates from frame `number` on. The mix is not empty.
-    fn at(entries: &'a [u8], number: u64) -> Self {
+    fn from_number(entries: &'a [u8], number: u64) -> Self {
         Self { entries, at: (number % entries.len() as u64) as usize }
     }
 
@@ -242,7 +246,7 @@ struct Pacer {
     /// Fraction of that time below a nanosecond, in 1 / `frames_per_sec` ns.
     due_part: u64,
     /// Time between two frames; `None` for as fast as possible.
-    step: Option<Step>,
+    step: Option<BurstSendInterval>,
     when_late: WhenLate,
     burst: u32,
     /// Frames of the burst that are still due at `due_ns`.
@@ -253,7 +257,7 @@ struct Pacer {
 }
 
 /// Time between two bursts: whole nanoseconds, and the rest in 1 / `frames_per_sec` ns.
-struct Step {
+struct BurstSendInterval {
     ns: u64,
     part: u64,
     frames_per_sec: u64,
@@ -265,7 +269,7 @@ impl Pacer {
             FramePace::Flood => None,
             FramePace::Rate { frames_per_sec } => {
                 let span = u64::from(load.burst) * 1_000_000_000;
-                Some(Step {
+                Some(BurstSendInterval {
                     ns: span / frames_per_sec,
                     part: span % frames_per_sec,
                     frames_per_sec,
@@ -324,7 +328,7 @@ impl Pacer {
 mod tests {
     use super::*;
 
-    fn load(frames_per_sec: u64, burst: u32, when_late: WhenLate) -> FrameLoad {
+    fn load_at_rate(frames_per_sec: u64, burst: u32, when_late: WhenLate) -> FrameLoad {
         let pace = FramePace::Rate { frames_per_sec };
         FrameLoad { frames: 100, pace, when_late, burst, mix: vec![0] }
     }
@@ -332,7 +336,7 @@ mod tests {
     #[test]
     fn due_times_add_up_without_a_rounding_error() {
         // 1,488,095 frames a second: a gap of 672.0001882 ns. Frame n is due floor(n 10^9 / rate).
-        let mut pacer = Pacer::new(&load(1_488_095, 1, WhenLate::KeepSchedule), 7);
+        let mut pacer = Pacer::new(&load_at_rate(1_488_095, 1, WhenLate::KeepSchedule), 7);
         let mut sent = SendCounts::default();
         for number in 0..3_000_000_u64 {
             assert_eq!(pacer.due_ns, 7 + number * 1_000_000_000 / 1_488_095);
@@ -344,7 +348,7 @@ mod tests {
     #[test]
     fn what_is_late_leaves_at_once_and_the_schedule_stays() {
         // A gap of 100 us; 1 ms late: frames 0 to 10 are due, 0 to 8 by more than a gap.
-        let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::KeepSchedule), 0);
+        let mut pacer = Pacer::new(&load_at_rate(10_000, 1, WhenLate::KeepSchedule), 0);
         let mut sent = SendCounts::default();
         assert_eq!(pacer.take_due_frames(1_000_000, 64, &mut sent), 11);
         assert_eq!((sent.late, sent.worst_late_ns), (9, 1_000_000));
@@ -354,7 +358,7 @@ mod tests {
     #[test]
     fn a_steady_pace_makes_up_for_delays_but_not_for_pauses() {
         // A gap of 100 us: 90 us late is made up for, 400 us is let go.
-        let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::Steady), 0);
+        let mut pacer = Pacer::new(&load_at_rate(10_000, 1, WhenLate::Steady), 0);
         let mut sent = SendCounts::default();
         assert_eq!(pacer.take_due_frames(90_000, 64, &mut sent), 1);
         assert_eq!(pacer.due_ns, 100_000);
@@ -367,7 +371,7 @@ mod tests {
 
     #[test]
     fn what_leaves_at_once_after_a_delay_may_cost_a_device_frames() {
-        let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::KeepSchedule), 0);
+        let mut pacer = Pacer::new(&load_at_rate(10_000, 1, WhenLate::KeepSchedule), 0);
         let mut sent = SendCounts::default();
         assert_eq!(pacer.take_due_frames(0, 64, &mut sent), 1);
         // Frames 1 to 10: one finds room.
@@ -378,7 +382,7 @@ mod tests {
 
     #[test]
     fn no_more_leave_at_once_than_fit() {
-        let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::KeepSchedule), 0);
+        let mut pacer = Pacer::new(&load_at_rate(10_000, 1, WhenLate::KeepSchedule), 0);
         let mut sent = SendCounts::default();
         assert_eq!(pacer.take_due_frames(1_000_000, 4, &mut sent), 4);
         assert_eq!(pacer.due_ns, 400_000);
@@ -386,7 +390,7 @@ mod tests {
 
     #[test]
     fn a_kept_gap_moves_the_schedule() {
-        let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::KeepGap), 0);
+        let mut pacer = Pacer::new(&load_at_rate(10_000, 1, WhenLate::KeepGap), 0);
         let mut sent = SendCounts::default();
         assert_eq!(pacer.take_due_frames(1_000_000, 64, &mut sent), 1);
         assert_eq!(pacer.due_ns, 1_100_000);
@@ -397,7 +401,7 @@ mod tests {
     #[test]
     fn bursts_are_as_far_apart_as_their_frames_together() {
         // 16 frames of a mean gap of 100 us every 1.6 ms, in calls of at most 10.
-        let mut pacer = Pacer::new(&load(10_000, 16, WhenLate::KeepSchedule), 0);
+        let mut pacer = Pacer::new(&load_at_rate(10_000, 16, WhenLate::KeepSchedule), 0);
         let mut sent = SendCounts::default();
         assert_eq!(pacer.take_due_frames(5, 10, &mut sent), 10);
         assert_eq!(pacer.due_ns, 0);
@@ -408,7 +412,8 @@ mod tests {
 
     #[test]
     fn at_full_speed_every_call_is_full() {
-        let flood = FrameLoad { pace: FramePace::Flood, ..load(1, 1, WhenLate::KeepSchedule) };
+        let flood =
+            FrameLoad { pace: FramePace::Flood, ..load_at_rate(1, 1, WhenLate::KeepSchedule) };
         let mut pacer = Pacer::new(&flood, 0);
         assert_eq!(pacer.take_due_frames(123, 64, &mut SendCounts::default()), 64);
     }

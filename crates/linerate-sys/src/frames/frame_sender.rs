@@ -13,7 +13,7 @@ use std::time::Duration;
 use linerate_core::device::{FrameLoad, FrameTemplate, SendCounts};
 use socket2::{Domain, Socket, Type};
 
-use crate::frame_loop::{Handed, Outlet, Run};
+use crate::frame_loop::{FrameLoadRun, Handed, Outlet};
 use crate::frame_writer::{FrameBuffer, FrameSet, NOTHING};
 use crate::netlink::{LinkFacts, RouteSocket};
 use crate::socket_option::set_int;
@@ -58,7 +58,7 @@ pub struct FrameSender {
     link: LinkFacts,
     set: FrameSet,
     cpu: Option<u32>,
-    batch: Batch,
+    batch: SendFrameBatch,
     next: u64,
     progress: SendProgress,
 }
@@ -76,17 +76,17 @@ impl FrameSender {
         let failed = |source| Error::new("open packet socket to send on", name, explain(source));
         // Protocol 0 receives nothing.
         let socket = Socket::new(Domain::PACKET, Type::RAW, None).map_err(failed)?;
-        bind(&socket, options.ifindex).map_err(failed)?;
+        bind_interface(&socket, options.ifindex).map_err(failed)?;
         set_int(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1).map_err(failed)?;
         socket.set_write_timeout(Some(ROOM_WAIT)).map_err(failed)?;
-        let batch = Batch::new(set.longest());
+        let batch = SendFrameBatch::new(set.longest());
         let (cpu, progress) = (options.cpu, SendProgress::default());
         Ok(Self { socket, link, set, cpu, batch, next: 0, progress })
     }
 
     /// Starts another trial, with sequence numbers from 0.
-    pub fn begin(&mut self, trial: u32) {
-        self.set.begin(trial);
+    pub fn begin_trial(&mut self, trial: u32) {
+        self.set.begin_trial(trial);
         self.next = 0;
     }
 
@@ -96,12 +96,12 @@ impl FrameSender {
     pub fn set_templates(&mut self, templates: &[FrameTemplate]) -> Result<()> {
         check_lengths(&self.link, templates)?;
         self.set = self.set.with_templates(templates)?;
-        self.batch = Batch::new(self.set.longest());
+        self.batch = SendFrameBatch::new(self.set.longest());
         Ok(())
     }
 
     /// State of the interface when the generator was opened.
-    pub const fn link(&self) -> &LinkFacts {
+    pub const fn link_facts(&self) -> &LinkFacts {
         &self.link
     }
 
@@ -129,7 +129,7 @@ impl FrameSender {
         window: Window,
     ) -> Result<SendCounts> {
         let (set, cpu, progress, first) = (&self.set, self.cpu, &self.progress, self.next);
-        let run = Run { set, load, first, window, cpu, stop, progress };
+        let run = FrameLoadRun { set, load, first, window, cpu, stop, progress };
         let name = &self.link.name;
         let mut outlet = PacketOutlet { socket: &self.socket, batch: &mut self.batch, name };
         let sent = run.send_load(&mut outlet);
@@ -179,7 +179,7 @@ pub(crate) fn explain(error: io::Error) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, text)
 }
 
-fn bind(socket: &Socket, ifindex: u32) -> io::Result<()> {
+fn bind_interface(socket: &Socket, ifindex: u32) -> io::Result<()> {
     // SAFETY: all-zero is a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
@@ -191,7 +191,7 @@ fn bind(socket: &Socket, ifindex: u32) -> io::Result<()> {
 }
 
 /// Buffers for the frames of one call.
-struct Batch {
+struct SendFrameBatch {
     bytes: Box<[u8]>,
     /// Distance of two frames, in whole cache lines.
     stride: usize,
@@ -203,15 +203,15 @@ struct Batch {
 
 // SAFETY: the pointers in `pieces` and `messages` are written anew before each call and followed by
 // nobody afterwards; the value is not tied to a thread.
-unsafe impl Send for Batch {}
+unsafe impl Send for SendFrameBatch {}
 
-impl std::fmt::Debug for Batch {
+impl std::fmt::Debug for SendFrameBatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Batch").field("stride", &self.stride).finish_non_exhaustive()
     }
 }
 
-impl Batch {
+impl SendFrameBatch {
     fn new(longest: usize) -> Self {
         let stride = longest.next_multiple_of(64);
         // SAFETY: all-zero is a valid iovec (a null pointer with length 0).
@@ -230,7 +230,7 @@ impl Batch {
 
     /// Sends the frames from `first` up to `end` in one call; returns the number that the kernel
     /// accepted.
-    fn send(&mut self, socket: &Socket, first: usize, end: usize) -> io::Result<usize> {
+    fn send_frames(&mut self, socket: &Socket, first: usize, end: usize) -> io::Result<usize> {
         for index in first..end {
             let piece = &mut self.pieces[index];
             piece.iov_base = self.bytes[index * self.stride..].as_mut_ptr().cast();
@@ -250,7 +250,7 @@ impl Batch {
 
 struct PacketOutlet<'a> {
     socket: &'a Socket,
-    batch: &'a mut Batch,
+    batch: &'a mut SendFrameBatch,
     name: &'a str,
 }
 
@@ -264,18 +264,18 @@ impl Outlet for PacketOutlet<'_> {
     }
 
     #[inline]
-    fn put(&mut self, index: usize, write: impl FnOnce(&mut FrameBuffer<'_>) -> usize) {
+    fn put_frame(&mut self, index: usize, write: impl FnOnce(&mut FrameBuffer<'_>) -> usize) {
         let start = index * self.batch.stride;
         let bytes = &mut self.batch.bytes[start..start + self.batch.stride];
         let held = &mut self.batch.held[index];
         self.batch.lens[index] = write(&mut FrameBuffer { bytes, held });
     }
 
-    fn send(&mut self, count: usize, stop: &Stop) -> Result<Handed> {
+    fn send_frames(&mut self, count: usize, stop: &Stop) -> Result<Handed> {
         let mut handed = Handed::default();
         let mut first = 0;
         while first < count {
-            match self.batch.send(self.socket, first, count) {
+            match self.batch.send_frames(self.socket, first, count) {
                 Ok(taken) => {
                     let bytes: usize = self.batch.lens[first..first + taken].iter().sum();
                     handed.frames += taken as u64;
@@ -290,7 +290,7 @@ impl Outlet for PacketOutlet<'_> {
                         first += 1;
                     }
                     // The send buffer is full, or a signal arrived.
-                    Some(libc::EAGAIN | libc::EINTR) if !stop.asked() => {}
+                    Some(libc::EAGAIN | libc::EINTR) if !stop.is_requested() => {}
                     Some(libc::EAGAIN | libc::EINTR) => break,
                     _ => return Err(Error::new("send frames on", self.name, error)),
                 },

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use linerate_core::device::{ForeignFrames, ReceiveCounts, Signature, TimeHistogram};
 
-pub use crate::xdp::{Expected, StreamExpected};
+pub use crate::xdp::{SinkExpected, StreamExpected};
 
 /// Most sequence numbers that are remembered to detect duplicates: 256 MiB of bits, 144 s at 14.88
 /// million frames a second.
@@ -24,7 +24,7 @@ const NEGATIVE_MAX: u32 = 1_000_000;
 /// Counts of the arrivals at one port.
 #[derive(Clone, Debug)]
 pub struct FrameTally {
-    expected: Expected,
+    expected: SinkExpected,
     former: VecDeque<u32>,
     streams: Vec<StreamTally>,
     foreign: ForeignFrames,
@@ -32,13 +32,13 @@ pub struct FrameTally {
 
 impl FrameTally {
     /// Counts of 0 for the first trial.
-    pub fn new(expected: Expected) -> Self {
+    pub fn new(expected: SinkExpected) -> Self {
         let streams = expected.streams.iter().copied().map(StreamTally::new).collect();
         Self { expected, former: VecDeque::new(), streams, foreign: ForeignFrames::default() }
     }
 
     /// Resets the counts for another trial.
-    pub fn begin(&mut self, expected: Expected) {
+    pub fn begin_trial(&mut self, expected: SinkExpected) {
         let mut former = std::mem::take(&mut self.former);
         former.push_back(self.expected.trial);
         if former.len() > FORMER_MAX {
@@ -63,7 +63,10 @@ impl FrameTally {
         match self.streams.iter_mut().find(|tally| tally.stream == signature.stream) {
             Some(stream) => {
                 let right = (self.expected.shortest..=self.expected.longest).contains(&len);
-                stream.add(signature, Arrival { len: len as u64, right, at_ns: arrival_ns });
+                stream.add(
+                    signature,
+                    SignedFrameArrival { len: len as u64, right, at_ns: arrival_ns },
+                );
             }
             None => self.foreign.other_trial += 1,
         }
@@ -86,14 +89,16 @@ impl FrameTally {
 
     fn kind_of(&mut self, frame: &[u8], signature: Option<Signature>) -> &mut u64 {
         match kind_of(frame) {
-            Kind::Arp => &mut self.foreign.arp,
-            Kind::NeighbourDiscovery => &mut self.foreign.neighbour_discovery,
-            Kind::LinkControl => &mut self.foreign.link_control,
-            Kind::Pause => &mut self.foreign.pause,
-            Kind::Other if signature.is_some_and(|found| self.is_other_trial(found.trial)) => {
+            UnsignedFrameKind::Arp => &mut self.foreign.arp,
+            UnsignedFrameKind::NeighbourDiscovery => &mut self.foreign.neighbour_discovery,
+            UnsignedFrameKind::LinkControl => &mut self.foreign.link_control,
+            UnsignedFrameKind::Pause => &mut self.foreign.pause,
+            UnsignedFrameKind::Other
+                if signature.is_some_and(|found| self.is_other_trial(found.trial)) =>
+            {
                 &mut self.foreign.other_trial
             }
-            Kind::Other => &mut self.foreign.other,
+            UnsignedFrameKind::Other => &mut self.foreign.other,
         }
     }
 
@@ -102,7 +107,7 @@ impl FrameTally {
     }
 }
 
-struct Arrival {
+struct SignedFrameArrival {
     len: u64,
     right: bool,
     at_ns: u64,
@@ -126,7 +131,7 @@ impl StreamTally {
         Self { stream: expected.stream, received, next: 0, seen }
     }
 
-    fn add(&mut self, signature: Signature, arrival: Arrival) {
+    fn add(&mut self, signature: Signature, arrival: SignedFrameArrival) {
         let number = signature.sequence;
         let received = &mut self.received;
         match self.seen.get_mut((number / 64) as usize) {
@@ -174,7 +179,7 @@ fn spread(spread: &mut TimeHistogram, ns: u64) {
     spread.bins.record(ns);
 }
 
-enum Kind {
+enum UnsignedFrameKind {
     Arp,
     NeighbourDiscovery,
     LinkControl,
@@ -183,26 +188,28 @@ enum Kind {
 }
 
 /// Classifies a frame without a signature of the trial.
-fn kind_of(frame: &[u8]) -> Kind {
-    if half(frame, 12) == Some(0x8808) {
-        return Kind::Pause;
+fn kind_of(frame: &[u8]) -> UnsignedFrameKind {
+    if read_be_u16(frame, 12) == Some(0x8808) {
+        return UnsignedFrameKind::Pause;
     }
     // IEEE 802.1Q §8.6.3: addresses that bridges do not forward.
     if matches!(frame, [0x01, 0x80, 0xc2, 0, 0, last, ..] if *last < 16) {
-        return Kind::LinkControl;
+        return UnsignedFrameKind::LinkControl;
     }
     let mut at = 12;
-    let mut ether_type = half(frame, at);
+    let mut ether_type = read_be_u16(frame, at);
     while matches!(ether_type, Some(0x8100 | 0x88a8)) {
         at += 4;
-        ether_type = half(frame, at);
+        ether_type = read_be_u16(frame, at);
     }
     match ether_type {
-        Some(0x0806) => Kind::Arp,
+        Some(0x0806) => UnsignedFrameKind::Arp,
         // Slow protocols and LLDP.
-        Some(0x8809 | 0x88cc) => Kind::LinkControl,
-        Some(0x86dd) if is_neighbour_discovery(&frame[at + 2..]) => Kind::NeighbourDiscovery,
-        _ => Kind::Other,
+        Some(0x8809 | 0x88cc) => UnsignedFrameKind::LinkControl,
+        Some(0x86dd) if is_neighbour_discovery(&frame[at + 2..]) => {
+            UnsignedFrameKind::NeighbourDiscovery
+        }
+        _ => UnsignedFrameKind::Other,
     }
 }
 
@@ -219,7 +226,7 @@ fn is_neighbour_discovery(packet: &[u8]) -> bool {
     matches!(packet.get(icmp), Some(130..=137 | 143))
 }
 
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
+fn read_be_u16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
 }
 
@@ -229,8 +236,8 @@ mod tests {
 
     const TRIAL: u32 = 0x1234_0007;
 
-    fn expected(trial: u32) -> Expected {
-        Expected {
+    fn expected(trial: u32) -> SinkExpected {
+        SinkExpected {
             trial,
             streams: vec![StreamExpected { stream: 1, frames: 100 }],
             own_streams: vec![2],
@@ -239,7 +246,7 @@ mod tests {
         }
     }
 
-    fn frame(trial: u32, stream: u8, sequence: u64, stamp: u32) -> Vec<u8> {
+    fn signed_frame(trial: u32, stream: u8, sequence: u64, stamp: u32) -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
         frame.resize(44, 0);
         frame.extend(Signature { trial, stream, sequence, stamp }.to_bytes());
@@ -249,7 +256,7 @@ mod tests {
     fn received(numbers: &[u64]) -> ReceiveCounts {
         let mut tally = FrameTally::new(expected(TRIAL));
         for (at, number) in numbers.iter().enumerate() {
-            tally.add(&frame(TRIAL, 1, *number, 0), 60, 1000 * at as u64);
+            tally.add(&signed_frame(TRIAL, 1, *number, 0), 60, 1000 * at as u64);
         }
         tally.streams().remove(0).1
     }
@@ -277,9 +284,9 @@ mod tests {
         // last 2,000 ns.
         let wrap = 1u64 << 32;
         for (number, sent, latency) in [(0, wrap - 100, 1000), (1, wrap + 300, 1000)] {
-            tally.add(&frame(TRIAL, 1, number, sent as u32), 60, sent + latency);
+            tally.add(&signed_frame(TRIAL, 1, number, sent as u32), 60, sent + latency);
         }
-        tally.add(&frame(TRIAL, 1, 2, 500), 60, wrap + 2500);
+        tally.add(&signed_frame(TRIAL, 1, 2, 500), 60, wrap + 2500);
         let it = &tally.streams()[0].1;
         assert_eq!((it.latency.min_ns, it.latency.max_ns, it.latency.sum_ns), (1000, 2000, 4000));
         assert_eq!((it.gap.min_ns, it.gap.max_ns, it.gap.sum_ns), (400, 1200, 1600));
@@ -297,7 +304,7 @@ mod tests {
     fn a_wrong_length_is_told_and_the_frame_counted() {
         let mut tally = FrameTally::new(expected(TRIAL));
         for (number, len) in [(0, 59), (1, 60), (2, 64), (3, 65)] {
-            tally.add(&frame(TRIAL, 1, number, 0), len, 0);
+            tally.add(&signed_frame(TRIAL, 1, number, 0), len, 0);
         }
         let it = &tally.streams()[0].1;
         assert_eq!((it.frames, it.wrong_length), (4, 2));
@@ -306,7 +313,7 @@ mod tests {
     #[test]
     fn what_is_not_of_the_trial_is_told_apart() {
         let mut tally = FrameTally::new(expected(0x5678_0001));
-        tally.begin(expected(TRIAL));
+        tally.begin_trial(expected(TRIAL));
         let typed = |ether_type: [u8; 2], rest: &[u8]| {
             let mut frame = vec![0xff; 12];
             frame.extend(ether_type);
@@ -330,10 +337,10 @@ mod tests {
             typed([0x88, 0xcc], &[]),
             [&[0x01, 0x80, 0xc2, 0, 0, 0][..], &[0; 54]].concat(),
             [&[0x01, 0x80, 0xc2, 0, 0, 1][..], &[2; 6], &[0x88, 8, 0, 1], &[0; 44]].concat(),
-            frame(TRIAL + 1, 1, 0, 0),
-            frame(0x5678_0001, 1, 0, 0),
-            frame(0x9999_0001, 1, 0, 0),
-            frame(TRIAL, 2, 0, 0),
+            signed_frame(TRIAL + 1, 1, 0, 0),
+            signed_frame(0x5678_0001, 1, 0, 0),
+            signed_frame(0x9999_0001, 1, 0, 0),
+            signed_frame(TRIAL, 2, 0, 0),
             vec![0; 10],
         ];
         for frame in &frames {

@@ -36,7 +36,7 @@ impl FrameWriter {
     /// # Errors
     /// When a field is outside the template, or has another width than 2 or 4.
     pub fn new(template: FrameTemplate, trial: u32, stream: u8) -> Result<Self> {
-        check(&template).map_err(|text| {
+        check_template(&template).map_err(|text| {
             let source = io::Error::new(io::ErrorKind::InvalidInput, text);
             Error::new("write frames of", format!("{} bytes", template.bytes.len()), source)
         })?;
@@ -69,7 +69,7 @@ impl FrameWriter {
     /// # Panics
     /// When `frame` is shorter.
     #[inline]
-    pub fn fill(&self, sequence: u64, stamp: u32, frame: &mut [u8]) {
+    pub fn fill_frame(&self, sequence: u64, stamp: u32, frame: &mut [u8]) {
         let mut changed = Changes::default();
         if !self.template.varying.is_empty() {
             let flow = self.template.flow_of(sequence);
@@ -78,7 +78,7 @@ impl FrameWriter {
             }
         }
         if let Some((at, complement)) = self.header {
-            let sum = !fold(u64::from(complement) + changed.header);
+            let sum = !fold_sum(u64::from(complement) + changed.header);
             frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
         }
         let signature = Signature { trial: self.trial, stream: self.stream, sequence, stamp };
@@ -86,10 +86,11 @@ impl FrameWriter {
         let at = self.template.signature_at();
         frame[at..at + SIGNATURE_BYTES].copy_from_slice(&bytes);
         if let Some((at, word)) = self.balance {
-            let signed = fold(sum_of(&bytes));
+            let signed = fold_sum(sum_of(&bytes));
             let signed = if self.signature_is_odd { signed.swap_bytes() } else { signed };
-            let word =
-                fold(u64::from(word) + u64::from(!fold(changed.transport + u64::from(signed))));
+            let word = fold_sum(
+                u64::from(word) + u64::from(!fold_sum(changed.transport + u64::from(signed))),
+            );
             frame[at..at + 2].copy_from_slice(&word.to_be_bytes());
         }
     }
@@ -112,7 +113,7 @@ impl Changes {
             u64::from(value) + u64::from(!base)
         } else {
             frame[at..at + 4].copy_from_slice(&value.to_be_bytes());
-            words(value) + words(!field.base)
+            sum_halves(value) + sum_halves(!field.base)
         };
         if field.in_header_sum {
             self.header += difference;
@@ -123,7 +124,7 @@ impl Changes {
     }
 }
 
-const fn words(value: u32) -> u64 {
+const fn sum_halves(value: u32) -> u64 {
     (value >> 16) as u64 + (value & 0xffff) as u64
 }
 
@@ -132,7 +133,7 @@ fn sum_of(bytes: &[u8; SIGNATURE_BYTES]) -> u64 {
 }
 
 /// Folds a ones' complement sum to 16 bits (RFC 1071 §1).
-const fn fold(mut sum: u64) -> u16 {
+const fn fold_sum(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum >> 16) + (sum & 0xffff);
     }
@@ -140,7 +141,7 @@ const fn fold(mut sum: u64) -> u16 {
 }
 
 /// Checks a template; the error is a text.
-fn check(template: &FrameTemplate) -> std::result::Result<(), String> {
+fn check_template(template: &FrameTemplate) -> std::result::Result<(), String> {
     let end = template.signature_at();
     if template.bytes.len() < ETHERNET_BYTES + SIGNATURE_BYTES {
         return Err(format!(
@@ -200,7 +201,7 @@ impl FrameSet {
     }
 
     /// Starts another trial with the same templates.
-    pub(crate) fn begin(&mut self, trial: u32) {
+    pub(crate) fn begin_trial(&mut self, trial: u32) {
         self.trial = trial;
         for writer in &mut self.writers {
             writer.trial = trial;
@@ -213,14 +214,14 @@ impl FrameSet {
     }
 
     /// Number of templates.
-    pub(crate) const fn count(&self) -> usize {
+    pub(crate) const fn template_count(&self) -> usize {
         self.writers.len()
     }
 
     /// Writes a frame of one template into a buffer that has a frame of the template `held`, and
     /// returns its length.
     #[inline]
-    pub(crate) fn fill(
+    pub(crate) fn fill_frame(
         &self,
         template: u8,
         number: Numbered,
@@ -232,7 +233,7 @@ impl FrameSet {
             frame.copy_from_slice(writer.template());
             *place.held = template;
         }
-        writer.fill(number.sequence, number.stamp, frame);
+        writer.fill_frame(number.sequence, number.stamp, frame);
         frame.len()
     }
 }
@@ -278,7 +279,7 @@ mod tests {
         plain_sum(&covered)
     }
 
-    fn field(at: u16, width: u8, base: u32, in_header_sum: bool) -> Varying {
+    fn varying_field(at: u16, width: u8, base: u32, in_header_sum: bool) -> Varying {
         let in_transport_sum = true;
         Varying { at, width, base, divisor: 1, count: 1000, in_header_sum, in_transport_sum }
     }
@@ -296,8 +297,9 @@ mod tests {
         bytes.resize(len, 0);
         let udp = !transport_sum(&bytes);
         bytes[40..42].copy_from_slice(&udp.to_be_bytes());
-        let mut varying = vec![field(26, 4, 0xc612_0001, true), field(30, 4, 0xc613_0001, true)];
-        varying.extend([field(34, 2, 0xfff0, false), field(36, 2, 9, false)]);
+        let mut varying =
+            vec![varying_field(26, 4, 0xc612_0001, true), varying_field(30, 4, 0xc613_0001, true)];
+        varying.extend([varying_field(34, 2, 0xfff0, false), varying_field(36, 2, 9, false)]);
         FrameTemplate {
             bytes,
             varying,
@@ -316,7 +318,7 @@ mod tests {
             let mut frame = template.bytes.clone();
             for sequence in (0..3000).chain([u64::MAX >> 8, 1 << 40]) {
                 let stamp = (sequence as u32).wrapping_mul(0x9e37_79b9);
-                writer.fill(sequence, stamp, &mut frame);
+                writer.fill_frame(sequence, stamp, &mut frame);
                 assert_eq!(plain_sum(&frame[14..34]), 0xffff, "header, {len} bytes, {sequence}");
                 assert_eq!(transport_sum(&frame), 0xffff, "UDP, {len} bytes, {sequence}");
                 let expected = Signature { trial: 0xdead_beef, stream: 3, sequence, stamp };
@@ -336,7 +338,7 @@ mod tests {
         let template = template(128);
         let writer = FrameWriter::new(template.clone(), 1, 2).expect("a template");
         let mut frame = template.bytes.clone();
-        writer.fill(77, 88, &mut frame);
+        writer.fill_frame(77, 88, &mut frame);
         let fixed = [0..24, 38..42, 44..128 - SIGNATURE_BYTES];
         for range in fixed {
             assert_eq!(frame[range.clone()], template.bytes[range]);
@@ -351,7 +353,7 @@ mod tests {
         for (sequence, index) in [0u8, 1, 1, 0, 0].into_iter().enumerate() {
             let number = Numbered { sequence: sequence as u64, stamp: 9 };
             let mut place = FrameBuffer { bytes: &mut bytes, held: &mut held };
-            let len = set.fill(index, number, &mut place);
+            let len = set.fill_frame(index, number, &mut place);
             assert_eq!(len, templates[usize::from(index)].bytes.len());
             assert_eq!(transport_sum(&bytes[..len]), 0xffff);
         }

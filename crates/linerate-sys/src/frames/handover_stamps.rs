@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::mm::{MapFlags, ProtFlags};
 use socket2::{Domain, Socket, Type};
 
-use super::packet_capture::bind;
+use super::packet_capture::bind_all_protocols;
 use crate::socket_option::set_octets;
 use crate::{Error, Result, icmp};
 
@@ -57,18 +57,18 @@ impl HandoverStamps {
         let index = rustix::net::netdevice::name_to_index(&socket, name)
             .map_err(|errno| failed(errno.into()))?;
         icmp::accept_outgoing(socket.as_fd(), KEY_BYTES as u32).map_err(failed)?;
-        let ring = Ring::map(&socket).map_err(failed)?;
-        bind(&socket, index).map_err(failed)?;
+        let ring = Ring::from_socket(&socket).map_err(failed)?;
+        bind_all_protocols(&socket, index).map_err(failed)?;
         Ok(Self { _socket: socket, ring, next: 0 })
     }
 
     /// Time at which the host handed over a packet just read from the device, in ns since 1970 on
     /// CLOCK_REALTIME; `None` when it is unknown. The bytes start with the packet's link header, or
     /// with its IP header where the device has none.
-    pub fn take(&mut self, packet: &[u8]) -> Option<u64> {
+    pub fn take_time(&mut self, packet: &[u8]) -> Option<u64> {
         for ahead in 0..SEARCH_MAX {
             let place = (self.next + ahead) % FRAMES;
-            let frame = self.ring.frame(place)?;
+            let frame = self.ring.filled_frame(place)?;
             if frame.is_of(packet) {
                 let at_ns = frame.at_ns();
                 self.release(ahead + 1);
@@ -89,22 +89,22 @@ impl HandoverStamps {
 }
 
 /// A filled frame of the ring.
-struct Frame<'a>(&'a [u8]);
+struct RingFrame<'a>(&'a [u8]);
 
-impl Frame<'_> {
-    fn word(&self, at: usize) -> u32 {
+impl RingFrame<'_> {
+    fn read_u32(&self, at: usize) -> u32 {
         let bytes = self.0.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
         bytes.map_or(0, u32::from_ne_bytes)
     }
 
     fn at_ns(&self) -> u64 {
-        u64::from(self.word(16)) * 1_000_000_000 + u64::from(self.word(20))
+        u64::from(self.read_u32(16)) * 1_000_000_000 + u64::from(self.read_u32(20))
     }
 
     fn is_of(&self, packet: &[u8]) -> bool {
-        let begin = (self.word(12) & 0xffff) as usize;
-        let captured = (self.word(8) as usize).min(KEY_BYTES);
-        self.word(4) as usize == packet.len()
+        let begin = (self.read_u32(12) & 0xffff) as usize;
+        let captured = (self.read_u32(8) as usize).min(KEY_BYTES);
+        self.read_u32(4) as usize == packet.len()
             && captured == packet.len().min(KEY_BYTES)
             && self.0.get(begin..begin + captured) == packet.get(..captured)
     }
@@ -121,7 +121,7 @@ struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    fn map(socket: &Socket) -> io::Result<Self> {
+    fn from_socket(socket: &Socket) -> io::Result<Self> {
         let fd = socket.as_fd();
         let version = libc::tpacket_versions::TPACKET_V2 as u32;
         set_octets(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &version.to_ne_bytes())?;
@@ -154,7 +154,7 @@ impl Ring {
     }
 
     /// A frame of the ring; `None` before the kernel has filled it.
-    fn frame(&self, place: usize) -> Option<Frame<'_>> {
+    fn filled_frame(&self, place: usize) -> Option<RingFrame<'_>> {
         if self.status(place).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return None;
         }
@@ -163,7 +163,7 @@ impl Ring {
         let bytes = unsafe {
             std::slice::from_raw_parts(self.start.as_ptr().add(Self::offset(place)), FRAME_BYTES)
         };
-        Some(Frame(bytes))
+        Some(RingFrame(bytes))
     }
 
     /// Returns the frame to the kernel.

@@ -2,11 +2,11 @@
 //! the settings that could be mistaken for a limit of the device.
 //!
 //! The sources are rtnetlink ([`crate::netlink`]), ethtool ([`crate::ethtool`]) and the NAPI
-//! contexts ([`crate::netlink::napis`]); a fact that the driver does not report is absent. Left
+//! contexts ([`crate::netlink::napi_contexts`]); a fact that the driver does not report is absent. Left
 //! out: the processors' counters ([`crate::host`]).
 
 use crate::Result;
-use crate::ethtool::{self, Offload, Pause};
+use crate::ethtool::{self, LinkPauseSettings, Offload};
 use crate::netlink::{self, LinkFacts, Napi, RouteSocket};
 
 /// State and settings of one interface at one time.
@@ -21,7 +21,7 @@ pub struct InterfaceFacts {
     /// True if the link is full-duplex.
     pub full_duplex: Option<bool>,
     /// Flow control by PAUSE frames.
-    pub pause: Option<Pause>,
+    pub pause: Option<LinkPauseSettings>,
     /// Offloads that are on.
     pub offloads: Vec<Offload>,
     /// NAPI contexts of the interface.
@@ -43,9 +43,9 @@ impl InterfaceFacts {
             driver: ethtool::driver(name).ok(),
             speed_bps: is_hardware.then(speed).flatten(),
             full_duplex: ethtool::is_full_duplex(name).ok().flatten(),
-            pause: ethtool::pause(name).ok().flatten(),
+            pause: ethtool::pause_settings(name).ok().flatten(),
             offloads: Offload::ALL.into_iter().filter(is_on).collect(),
-            napis: netlink::napis(ifindex).unwrap_or_default(),
+            napis: netlink::napi_contexts(ifindex).unwrap_or_default(),
             link,
         })
     }

@@ -37,7 +37,7 @@ pub fn run_on_threads(ifname: &str, cpu: Option<u32>) -> Result<usize> {
         return Err(failed(io::Error::other(reason)));
     }
     if let Some(cpu) = cpu {
-        new.iter().try_for_each(|pid| pin(*pid, cpu)).map_err(failed)?;
+        new.iter().try_for_each(|pid| pin_thread(*pid, cpu)).map_err(failed)?;
     }
     Ok(new.len())
 }
@@ -78,7 +78,7 @@ fn threads_of(ifname: &str) -> io::Result<Vec<Pid>> {
     Ok(threads)
 }
 
-fn pin(thread: Pid, cpu: u32) -> io::Result<()> {
+fn pin_thread(thread: Pid, cpu: u32) -> io::Result<()> {
     let cpu = usize::try_from(cpu).unwrap_or(usize::MAX);
     if cpu >= CpuSet::MAX_CPU {
         return Err(io::ErrorKind::InvalidInput.into());

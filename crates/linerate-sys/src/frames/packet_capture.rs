@@ -129,7 +129,7 @@ pub struct CaptureCounts {
 #[derive(Debug)]
 pub struct PacketCapture {
     socket: Socket,
-    ring: Ring,
+    ring: CaptureRing,
     next: usize,
     name: String,
     hardware: u16,
@@ -151,7 +151,7 @@ impl PacketCapture {
             icmp::accept(socket.as_fd(), snaplen)
                 .map_err(|source| Error::new("set snapshot length", snaplen, source))?;
         }
-        let ring = Ring::map(&socket, options.ring_bytes)
+        let ring = CaptureRing::from_socket(&socket, options.ring_bytes)
             .map_err(|source| Error::new("map capture ring of", options.ring_bytes, source))?;
         if options.incoming_only {
             set_int(socket.as_fd(), libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
@@ -161,7 +161,7 @@ impl PacketCapture {
             set_promiscuous(&socket, index)
                 .map_err(|source| Error::new("set promiscuous mode on", name, source))?;
         }
-        let hardware = bind(&socket, index)
+        let hardware = bind_all_protocols(&socket, index)
             .map_err(|source| Error::new("capture on interface", name, source))?;
         let name = name.clone();
         Ok(Self { socket, ring, next: 0, name, hardware, counts: CaptureCounts::default() })
@@ -185,20 +185,21 @@ impl PacketCapture {
     /// loopback, where every packet is seen twice, only incoming ones are returned.
     /// # Errors
     /// When the interface goes down or is removed.
-    pub fn take(
+    pub fn take_packets(
         &mut self,
         timeout: Duration,
         mut each: impl FnMut(LivePacket<'_>),
     ) -> Result<usize> {
         if !self.ring.is_ready(self.next) {
-            self.wait(timeout).map_err(|s| Error::new("capture on interface", &self.name, s))?;
+            self.wait_for_block(timeout)
+                .map_err(|s| Error::new("capture on interface", &self.name, s))?;
             if !self.ring.is_ready(self.next) {
                 return Ok(0);
             }
         }
         let is_loopback = self.hardware == libc::ARPHRD_LOOPBACK;
         let mut count = 0;
-        for packet in Packets::from_block(self.ring.block(self.next)) {
+        for packet in Packets::from_block(self.ring.ready_block(self.next)) {
             if !(is_loopback && packet.direction == PacketDirection::Outgoing) {
                 each(packet);
                 count += 1;
@@ -209,7 +210,7 @@ impl PacketCapture {
         Ok(count)
     }
 
-    fn wait(&self, timeout: Duration) -> io::Result<()> {
+    fn wait_for_block(&self, timeout: Duration) -> io::Result<()> {
         let timeout = Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
@@ -258,7 +259,7 @@ fn set_promiscuous(socket: &Socket, index: u32) -> io::Result<()> {
 }
 
 /// Binds to all protocols of the interface; returns its hardware type.
-pub(super) fn bind(socket: &Socket, index: u32) -> io::Result<u16> {
+pub(super) fn bind_all_protocols(socket: &Socket, index: u32) -> io::Result<u16> {
     // SAFETY: all-zero is a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
@@ -298,16 +299,16 @@ fn take_statistics(socket: &Socket) -> io::Result<CaptureCounts> {
 
 /// Receive ring shared with the kernel.
 #[derive(Debug)]
-struct Ring {
+struct CaptureRing {
     start: ptr::NonNull<u8>,
     blocks: usize,
 }
 
 // SAFETY: the mapping belongs to this value alone and is not tied to a thread.
-unsafe impl Send for Ring {}
+unsafe impl Send for CaptureRing {}
 
-impl Ring {
-    fn map(socket: &Socket, bytes: usize) -> io::Result<Self> {
+impl CaptureRing {
+    fn from_socket(socket: &Socket, bytes: usize) -> io::Result<Self> {
         let blocks = bytes.div_ceil(BLOCK_BYTES).max(2);
         let version = libc::tpacket_versions::TPACKET_V3 as u32;
         let fd = socket.as_fd();
@@ -354,7 +355,7 @@ impl Ring {
     }
 
     /// The block without its first 12 bytes, which include the status; only while it is ready.
-    fn block(&self, block: usize) -> &[u8] {
+    fn ready_block(&self, block: usize) -> &[u8] {
         assert!(self.is_ready(block), "the kernel has handed it over");
         let skipped = STATUS + 4;
         // SAFETY: within the mapping, which lives as long as `self`; the kernel does not write to
@@ -371,7 +372,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl Drop for CaptureRing {
     fn drop(&mut self) {
         // SAFETY: the whole mapping, and nothing borrows from it any more. An error would mean
         // that it is not mapped, which leaves nothing to do.
@@ -389,7 +390,7 @@ struct Packets<'a> {
 
 impl<'a> Packets<'a> {
     fn from_block(block: &'a [u8]) -> Self {
-        let (left, first) = (word(block, 0), word(block, 4));
+        let (left, first) = (read_u32(block, 0), read_u32(block, 4));
         Self { block, at: (first as usize).saturating_sub(STATUS + 4), left }
     }
 }
@@ -400,36 +401,36 @@ impl<'a> Iterator for Packets<'a> {
     fn next(&mut self) -> Option<LivePacket<'a>> {
         self.left = self.left.checked_sub(1)?;
         let header = self.block.get(self.at..)?;
-        let captured = word(header, 12) as usize;
-        let link_header = half(header, 24).into();
+        let captured = read_u32(header, 12) as usize;
+        let link_header = read_u16(header, 24).into();
         let data = header.get(link_header..)?.get(..captured)?;
-        let status = word(header, 20);
+        let status = read_u32(header, 20);
         let packet_type = *header.get(PACKET_HEADER_BYTES + 10)?;
         let tagged = status & libc::TP_STATUS_VLAN_VALID != 0;
         let typed = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
-        let ether_type = if typed { half(header, 36) } else { libc::ETH_P_8021Q as u16 };
+        let ether_type = if typed { read_u16(header, 36) } else { libc::ETH_P_8021Q as u16 };
         let packet = LivePacket {
-            at_ns: u64::from(word(header, 4)) * 1_000_000_000 + u64::from(word(header, 8)),
+            at_ns: u64::from(read_u32(header, 4)) * 1_000_000_000 + u64::from(read_u32(header, 8)),
             data,
-            original_len: word(header, 16),
+            original_len: read_u32(header, 16),
             direction: match packet_type {
                 libc::PACKET_OUTGOING => PacketDirection::Outgoing,
                 _ => PacketDirection::Incoming,
             },
-            vlan: tagged.then_some(VlanTag { ether_type, control: word(header, 32) as u16 }),
+            vlan: tagged.then_some(VlanTag { ether_type, control: read_u32(header, 32) as u16 }),
         };
-        self.at += word(header, 0) as usize;
+        self.at += read_u32(header, 0) as usize;
         Some(packet)
     }
 }
 
 /// The 32-bit word at `at` in host byte order; 0 after the end.
-fn word(bytes: &[u8], at: usize) -> u32 {
+fn read_u32(bytes: &[u8], at: usize) -> u32 {
     let octets = bytes.get(at..).and_then(|rest| rest.first_chunk());
     octets.map_or(0, |octets| u32::from_ne_bytes(*octets))
 }
 
-fn half(bytes: &[u8], at: usize) -> u16 {
+fn read_u16(bytes: &[u8], at: usize) -> u16 {
     let octets = bytes.get(at..).and_then(|rest| rest.first_chunk());
     octets.map_or(0, |octets| u16::from_ne_bytes(*octets))
 }
@@ -454,7 +455,7 @@ mod tests {
         bytes
     }
 
-    fn block() -> Vec<u8> {
+    fn sample_block() -> Vec<u8> {
         let mut block = [2u32, 48, 0].map(u32::to_ne_bytes).concat();
         block.resize(48 - (STATUS + 4), 0);
         block.extend(packet(80, libc::PACKET_OUTGOING, true, &[1, 2, 3]));
@@ -464,7 +465,7 @@ mod tests {
 
     #[test]
     fn a_block_gives_its_packets() {
-        let block = block();
+        let block = sample_block();
         let packets: Vec<_> = Packets::from_block(&block).collect();
         let first = LivePacket {
             at_ns: 1_700_000_000_000_000_005,
@@ -479,7 +480,7 @@ mod tests {
 
     #[test]
     fn a_block_cut_anywhere_ends_early() {
-        let block = block();
+        let block = sample_block();
         for len in 0..block.len() {
             assert!(Packets::from_block(&block[..len]).count() < 2, "length {len}");
         }

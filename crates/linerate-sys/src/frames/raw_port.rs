@@ -33,7 +33,9 @@ impl RawPort {
         let index = rustix::net::netdevice::name_to_index(&socket, name)
             .map_err(|errno| failed(errno.into()))?;
         let mut address = address_of(index);
-        bind(&socket, &address).and_then(|()| name_of(&socket, &mut address)).map_err(failed)?;
+        bind_address(&socket, &address)
+            .and_then(|()| name_of(&socket, &mut address))
+            .map_err(failed)?;
         if address.sll_hatype != libc::ARPHRD_ETHER || address.sll_halen != 6 {
             return Err(failed(io::Error::other("it is not an Ethernet interface")));
         }
@@ -55,7 +57,7 @@ impl RawPort {
     /// Sends one frame, without FCS.
     /// # Errors
     /// When the interface is down, or the frame is too long.
-    pub fn send(&self, frame: &[u8]) -> Result<()> {
+    pub fn send_frame(&self, frame: &[u8]) -> Result<()> {
         let mut sent = self.socket.send(frame);
         // The kernel reports once that the interface was down, even when it is up again.
         if sent.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::ENETDOWN)) {
@@ -104,7 +106,7 @@ fn address_of(index: u32) -> libc::sockaddr_ll {
     address
 }
 
-fn bind(socket: &Socket, address: &libc::sockaddr_ll) -> io::Result<()> {
+fn bind_address(socket: &Socket, address: &libc::sockaddr_ll) -> io::Result<()> {
     let len = size_of_val(address) as libc::socklen_t;
     // SAFETY: the kernel reads `len` octets of `address` during the call.
     let result = unsafe { libc::bind(socket.as_raw_fd(), std::ptr::from_ref(address).cast(), len) };

@@ -49,7 +49,7 @@ impl StampAbilities {
     pub fn from_interface(ifname: &str) -> Result<Self> {
         let mut buffer = [0; ethtool::BUFFER_WORDS];
         buffer[0] = ETHTOOL_GET_TS_INFO;
-        ethtool::call("ask the timestamps of", ifname, &mut buffer)?;
+        ethtool::call_ethtool("ask the timestamps of", ifname, &mut buffer)?;
         Ok(Self::parse(&buffer))
     }
 
@@ -89,20 +89,25 @@ const FILTER_ALL: u32 = 1;
 
 /// Current hardware timestamping of a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamping {
+pub struct HardwareStamping {
     /// True if sent packets get timestamps on request of their socket.
     pub sent: bool,
     /// Received packets that get timestamps.
     pub received: HardwareReceive,
 }
 
-impl Stamping {
+impl HardwareStamping {
     /// Reads the setting of an interface's NIC; `None` where the driver does not support it.
     /// # Errors
     /// When the interface does not exist.
     pub fn from_interface(ifname: &str) -> Result<Option<Self>> {
         let mut buffer = [0; ethtool::BUFFER_WORDS];
-        match ethtool::ask(SIOCGHWTSTAMP, "ask the card's timestamps of", ifname, &mut buffer) {
+        match ethtool::interface_ioctl(
+            SIOCGHWTSTAMP,
+            "ask the card's timestamps of",
+            ifname,
+            &mut buffer,
+        ) {
             Ok(()) => Ok(Some(Self::parse(&buffer))),
             Err(error) if is_unsupported(&error) => Ok(None),
             Err(error) => Err(error),
@@ -131,7 +136,7 @@ mod tests {
     use super::*;
 
     /// Bytes as a struct of the headers lies in memory on a little-endian host.
-    fn words(hex: &str) -> [u32; ethtool::BUFFER_WORDS] {
+    fn words_from_hex(hex: &str) -> [u32; ethtool::BUFFER_WORDS] {
         let mut words = [0; ethtool::BUFFER_WORDS];
         for (at, word) in words.iter_mut().enumerate().take(hex.len() / 8) {
             let four = u32::from_str_radix(&hex[at * 8..at * 8 + 8], 16).expect("hexadecimal");
@@ -146,11 +151,11 @@ mod tests {
     #[test]
     fn virtual_interfaces_stamp_by_software_alone() {
         let rest = "ffffffff0000000000000000000000000000000000000000000000000000000000000000";
-        let found = StampAbilities::parse(&words(&format!("410000001a000000{rest}")));
+        let found = StampAbilities::parse(&words_from_hex(&format!("410000001a000000{rest}")));
         let software =
             StampAbilities { sent_software: true, received_software: true, ..Default::default() };
         assert_eq!(found, software);
-        let found = StampAbilities::parse(&words(&format!("4100000018000000{rest}")));
+        let found = StampAbilities::parse(&words_from_hex(&format!("4100000018000000{rest}")));
         assert_eq!(found, StampAbilities { sent_software: false, ..software });
     }
 
@@ -160,15 +165,15 @@ mod tests {
     #[test]
     fn a_card_stamps_all_packets_or_those_of_ptp() {
         let all = "410000005f000000030000000300000000000000000000000000000003000000";
-        let found = StampAbilities::parse(&words(all));
+        let found = StampAbilities::parse(&words_from_hex(all));
         assert!(found.hardware_for_all() && found.sent_software && found.received_software);
         assert_eq!(found.clock, Some(3));
         let some = "410000005f000000000000000300000000000000000000000000000001100000";
-        let found = StampAbilities::parse(&words(some));
+        let found = StampAbilities::parse(&words_from_hex(some));
         assert_eq!((found.received_hardware, found.clock), (HardwareReceive::Some, Some(0)));
         assert!(found.sent_hardware && !found.hardware_for_all());
         // The first with HWTSTAMP_TX_OFF alone in tx_types.
-        let mut off = words(all);
+        let mut off = words_from_hex(all);
         off[3] = 1;
         let off = StampAbilities::parse(&off);
         assert!(!off.sent_hardware && off.received_hardware == HardwareReceive::All, "{off:?}");
@@ -177,10 +182,10 @@ mod tests {
     #[test]
     fn what_a_card_is_told_is_read() {
         // HWTSTAMP_TX_ON, HWTSTAMP_FILTER_PTP_V2_EVENT.
-        let found = Stamping::parse(&words("00000000010000000c000000"));
-        assert_eq!(found, Stamping { sent: true, received: HardwareReceive::Some });
-        let off = Stamping::parse(&words("000000000000000000000000"));
-        assert_eq!(off, Stamping { sent: false, received: HardwareReceive::Nothing });
+        let found = HardwareStamping::parse(&words_from_hex("00000000010000000c000000"));
+        assert_eq!(found, HardwareStamping { sent: true, received: HardwareReceive::Some });
+        let off = HardwareStamping::parse(&words_from_hex("000000000000000000000000"));
+        assert_eq!(off, HardwareStamping { sent: false, received: HardwareReceive::Nothing });
     }
 
     #[test]
@@ -188,10 +193,10 @@ mod tests {
         let found = StampAbilities::from_interface("lo").expect("there is one");
         assert!(found.received_software && found.clock.is_none(), "{found:?}");
         assert!(!found.sent_hardware && !found.hardware_for_all());
-        assert_eq!(Stamping::from_interface("lo").expect("there is one"), None);
+        assert_eq!(HardwareStamping::from_interface("lo").expect("there is one"), None);
         assert!(
             StampAbilities::from_interface("none0").is_err()
-                && Stamping::from_interface("none0").is_err()
+                && HardwareStamping::from_interface("none0").is_err()
         );
     }
 }

@@ -84,7 +84,7 @@ impl Tun {
     /// without an address; threads of any namespace may use it.
     /// # Errors
     /// Without /dev/net/tun, without CAP_NET_ADMIN, or when the name is taken.
-    pub fn make(name: &str, kind: TunKind) -> Result<Self> {
+    pub fn create_device(name: &str, kind: TunKind) -> Result<Self> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = rustix::fs::open(NODE, flags, Mode::empty())
             .map_err(|errno| Error::new("open", NODE, errno))?;
@@ -117,7 +117,7 @@ impl Tun {
     }
 
     /// Payload of the device.
-    pub const fn kind(&self) -> TunKind {
+    pub const fn payload_kind(&self) -> TunKind {
         self.kind
     }
 

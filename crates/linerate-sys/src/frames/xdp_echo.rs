@@ -16,7 +16,7 @@ use crate::netlink::RouteSocket;
 use crate::socket_option::set_int;
 use crate::xdp::EchoFilter;
 use crate::xdp_rings::{
-    Mapping, PLACES, Ring, XdpOptions, bind, kick, offsets, socket_with_memory,
+    Mapping, PLACES, XdpOptions, XdpRing, bind_queue, offsets, socket_with_memory, wake_kernel,
 };
 use crate::{Error, Result};
 
@@ -44,7 +44,7 @@ pub(crate) struct EchoHeaders {
 
 /// A received message: its length in the buffer, and fields of its IP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Message {
+pub(crate) struct ReceivedEchoMessage {
     pub(crate) len: usize,
     pub(crate) ttl: Option<u8>,
     pub(crate) class: Option<u8>,
@@ -55,10 +55,10 @@ pub(crate) struct Message {
 pub(crate) struct XdpEcho {
     filter: EchoFilter,
     fd: OwnedFd,
-    send: Ring,
-    done: Ring,
-    received: Ring,
-    fill: Ring,
+    send: XdpRing,
+    done: XdpRing,
+    received: XdpRing,
+    fill: XdpRing,
     memory: Mapping,
     headers: Vec<u8>,
     mtu_bytes: usize,
@@ -83,9 +83,10 @@ impl XdpEcho {
         let next = routes.resolve_neighbour(ifindex, hop)?;
         let filter = EchoFilter::attach(ifindex, headers.peer)?;
         let (fd, memory) = socket_with_memory(PLACE_BYTES, 2 * PLACES).map_err(failed)?;
-        let [send, done, received, fill] = rings(&fd).map_err(failed)?;
-        bind(&fd, ifindex, XdpOptions { queue: QUEUE, ..XdpOptions::default() }).map_err(failed)?;
-        filter.give(QUEUE, &fd)?;
+        let [send, done, received, fill] = map_rings(&fd).map_err(failed)?;
+        bind_queue(&fd, ifindex, XdpOptions { queue: QUEUE, ..XdpOptions::default() })
+            .map_err(failed)?;
+        filter.redirect_queue(QUEUE, &fd)?;
         let socket = Self {
             filter,
             fd,
@@ -99,7 +100,7 @@ impl XdpEcho {
             free: (0..PLACES).collect(),
             submitted: 0,
         };
-        (PLACES..2 * PLACES).for_each(|place| socket.offer(place - PLACES, place));
+        (PLACES..2 * PLACES).for_each(|place| socket.offer_receive_place(place - PLACES, place));
         Ok(socket)
     }
 
@@ -124,14 +125,14 @@ impl XdpEcho {
     /// EMSGSIZE for a message too long for the link, EWOULDBLOCK when there is no room, or the
     /// kernel's reason.
     #[inline]
-    pub(crate) fn send(&mut self, message: &[u8]) -> io::Result<()> {
+    pub(crate) fn send_message(&mut self, message: &[u8]) -> io::Result<()> {
         let len = self.headers.len() + message.len();
         if len > (self.mtu_bytes + ETHERNET_BYTES).min(PLACE_BYTES) {
             return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
         }
-        self.reap();
+        self.reclaim_sent();
         let place = self.free.pop().ok_or(io::ErrorKind::WouldBlock)?;
-        let frame = self.place(place);
+        let frame = self.frame_at_place(place);
         let (headers, rest) = frame.split_at_mut(self.headers.len());
         headers.copy_from_slice(&self.headers);
         finish(&mut headers[ETHERNET_BYTES..], message.len());
@@ -141,13 +142,13 @@ impl XdpEcho {
         // since no more than PLACES frames exist; the kernel reads it once the producer has moved
         // past it.
         unsafe {
-            let entry = self.send.entry::<libc::xdp_desc>(self.submitted);
+            let entry = self.send.entry_ptr::<libc::xdp_desc>(self.submitted);
             entry.write(libc::xdp_desc { addr, len: len as u32, options: 0 });
         }
         self.submitted = self.submitted.wrapping_add(1);
         self.send.producer().store(self.submitted, Ordering::Release);
         for _ in 0..KICKS {
-            match kick(&self.fd) {
+            match wake_kernel(&self.fd) {
                 Ok(()) => return Ok(()),
                 // The driver dropped the frame, which counts as a lost probe.
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => return Ok(()),
@@ -162,25 +163,26 @@ impl XdpEcho {
     /// Receives a message if one is queued, an empty one for a damaged frame, without a system
     /// call.
     #[inline]
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> Option<Message> {
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> Option<ReceivedEchoMessage> {
         let at = self.received.consumer().load(Ordering::Relaxed);
         if self.received.producer().load(Ordering::Acquire) == at {
             return None;
         }
         // SAFETY: an entry of the ring of descriptors, which the kernel filled before it moved the
         // producer past it and leaves alone until the consumer has moved.
-        let entry = unsafe { self.received.entry::<libc::xdp_desc>(at).read() };
+        let entry = unsafe { self.received.entry_ptr::<libc::xdp_desc>(at).read() };
         let place = (entry.addr / PLACE_BYTES as u64) as u32;
         let start = (entry.addr % PLACE_BYTES as u64) as usize;
-        let frame = &self.place(place)[start..(start + entry.len as usize).min(PLACE_BYTES)];
+        let frame =
+            &self.frame_at_place(place)[start..(start + entry.len as usize).min(PLACE_BYTES)];
         let packet = copy_message(frame, buffer);
         self.received.consumer().store(at.wrapping_add(1), Ordering::Release);
-        self.offer(self.fill.producer().load(Ordering::Relaxed), place);
+        self.offer_receive_place(self.fill.producer().load(Ordering::Relaxed), place);
         Some(packet.unwrap_or_default())
     }
 
     /// Replies dropped for lack of room, where the kernel counts them.
-    pub(crate) fn drops(&self) -> Option<u32> {
+    pub(crate) fn dropped_replies(&self) -> Option<u32> {
         // struct xdp_statistics: dropped for other reasons, invalid in either ring, receive ring
         // full, fill ring empty, send ring empty.
         let mut words = [0_u64; 6];
@@ -204,13 +206,13 @@ impl XdpEcho {
     }
 
     /// Frees the places of sent probes.
-    fn reap(&mut self) {
+    fn reclaim_sent(&mut self) {
         let end = self.done.producer().load(Ordering::Acquire);
         let mut at = self.done.consumer().load(Ordering::Relaxed);
         while at != end {
             // SAFETY: an entry of the ring of u64, which the kernel filled before it moved the
             // producer past it and leaves alone until the consumer has moved.
-            let address = unsafe { self.done.entry::<u64>(at).read() };
+            let address = unsafe { self.done.entry_ptr::<u64>(at).read() };
             self.free.push((address / PLACE_BYTES as u64) as u32);
             at = at.wrapping_add(1);
         }
@@ -218,12 +220,12 @@ impl XdpEcho {
     }
 
     /// Adds a place for an answer to the fill ring, as entry `number`.
-    fn offer(&self, number: u32, place: u32) {
+    fn offer_receive_place(&self, number: u32, place: u32) {
         // SAFETY: an entry of the ring of u64 between producer and consumer + PLACES, since no
         // more than PLACES places are for answers; the kernel reads it once the producer has moved
         // past it.
         unsafe {
-            self.fill.entry::<u64>(number).write(u64::from(place) * PLACE_BYTES as u64);
+            self.fill.entry_ptr::<u64>(number).write(u64::from(place) * PLACE_BYTES as u64);
         }
         self.fill.producer().store(number.wrapping_add(1), Ordering::Release);
     }
@@ -232,7 +234,7 @@ impl XdpEcho {
         clippy::mut_from_ref,
         reason = "the places are the kernel's and this socket's in turn"
     )]
-    fn place(&self, place: u32) -> &mut [u8] {
+    fn frame_at_place(&self, place: u32) -> &mut [u8] {
         let start = (place % (2 * PLACES)) as usize * PLACE_BYTES;
         // SAFETY: within the mapping, which lives as long as the socket; the place was taken from
         // the free ones or from a ring, so that neither the kernel nor another slice is at it.
@@ -279,7 +281,7 @@ impl EchoHeaders {
 }
 
 /// Maps the four rings: fill, completion, receive and transmit.
-fn rings(fd: &OwnedFd) -> io::Result<[Ring; 4]> {
+fn map_rings(fd: &OwnedFd) -> io::Result<[XdpRing; 4]> {
     let kinds = [
         libc::XDP_UMEM_FILL_RING,
         libc::XDP_UMEM_COMPLETION_RING,
@@ -293,10 +295,10 @@ fn rings(fd: &OwnedFd) -> io::Result<[Ring; 4]> {
     let frame = size_of::<libc::xdp_desc>();
     let place = size_of::<u64>();
     Ok([
-        Ring::map(fd, at.tx, libc::XDP_PGOFF_TX_RING as u64, frame)?,
-        Ring::map(fd, at.cr, libc::XDP_UMEM_PGOFF_COMPLETION_RING, place)?,
-        Ring::map(fd, at.rx, libc::XDP_PGOFF_RX_RING as u64, frame)?,
-        Ring::map(fd, at.fr, libc::XDP_UMEM_PGOFF_FILL_RING, place)?,
+        XdpRing::from_fd(fd, at.tx, libc::XDP_PGOFF_TX_RING as u64, frame)?,
+        XdpRing::from_fd(fd, at.cr, libc::XDP_UMEM_PGOFF_COMPLETION_RING, place)?,
+        XdpRing::from_fd(fd, at.rx, libc::XDP_PGOFF_RX_RING as u64, frame)?,
+        XdpRing::from_fd(fd, at.fr, libc::XDP_UMEM_PGOFF_FILL_RING, place)?,
     ])
 }
 
@@ -326,7 +328,7 @@ fn sum(header: &[u8]) -> u16 {
 
 /// Copies the ICMP message of a frame to `buffer`; `None` for a damaged header, or a packet longer
 /// than the frame.
-fn copy_message(frame: &[u8], buffer: &mut [u8]) -> Option<Message> {
+fn copy_message(frame: &[u8], buffer: &mut [u8]) -> Option<ReceivedEchoMessage> {
     let packet = frame.get(ETHERNET_BYTES..)?;
     let (message, ttl, class) = if packet.first()? >> 4 == 4 {
         let header = packet.get(..IPV4_BYTES).filter(|header| sum(header) == 0xffff)?;
@@ -339,7 +341,7 @@ fn copy_message(frame: &[u8], buffer: &mut [u8]) -> Option<Message> {
         (packet.get(IPV6_BYTES..IPV6_BYTES + length)?, header[7], class)
     };
     buffer.get_mut(..message.len())?.copy_from_slice(message);
-    Some(Message { len: message.len(), ttl: Some(ttl), class: Some(class) })
+    Some(ReceivedEchoMessage { len: message.len(), ttl: Some(ttl), class: Some(class) })
 }
 
 #[cfg(test)]

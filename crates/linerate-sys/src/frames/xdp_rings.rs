@@ -65,7 +65,7 @@ pub(super) fn socket_with_memory(
 }
 
 /// Wakes the kernel to send the frames in the ring.
-pub(super) fn kick(fd: &OwnedFd) -> io::Result<()> {
+pub(super) fn wake_kernel(fd: &OwnedFd) -> io::Result<()> {
     // SAFETY: no memory is passed.
     let sent =
         unsafe { libc::sendto(fd.as_raw_fd(), ptr::null(), 0, libc::MSG_DONTWAIT, ptr::null(), 0) };
@@ -95,7 +95,7 @@ pub(super) fn offsets(fd: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {
     Ok(offsets)
 }
 
-pub(super) fn bind(fd: &OwnedFd, ifindex: u32, options: XdpOptions) -> io::Result<()> {
+pub(super) fn bind_queue(fd: &OwnedFd, ifindex: u32, options: XdpOptions) -> io::Result<()> {
     // Without a flag the kernel uses zero-copy where the driver supports it, else copy mode.
     let wish = if options.mode == XdpMode::Copy { libc::XDP_COPY } else { 0 };
     let address = libc::sockaddr_xdp {
@@ -129,14 +129,14 @@ pub(super) fn bind(fd: &OwnedFd, ifindex: u32, options: XdpOptions) -> io::Resul
 
 /// A ring shared with the kernel.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(super) struct XdpRing {
     mapping: Mapping,
     offsets: libc::xdp_ring_offset,
     entry_bytes: usize,
 }
 
-impl Ring {
-    pub(super) fn map(
+impl XdpRing {
+    pub(super) fn from_fd(
         fd: &OwnedFd,
         offsets: libc::xdp_ring_offset,
         at: u64,
@@ -146,26 +146,26 @@ impl Ring {
         Ok(Self { mapping: Mapping::from_fd(fd, len, at)?, offsets, entry_bytes })
     }
 
-    fn word(&self, offset: u64) -> &AtomicU32 {
+    fn word_at(&self, offset: u64) -> &AtomicU32 {
         // SAFETY: the kernel gave the offset of an aligned word in the mapping, which lives as
         // long as `self`; both sides access it as an atomic.
         unsafe { AtomicU32::from_ptr(self.mapping.start.as_ptr().add(offset as usize).cast()) }
     }
 
     pub(super) fn producer(&self) -> &AtomicU32 {
-        self.word(self.offsets.producer)
+        self.word_at(self.offsets.producer)
     }
 
     pub(super) fn consumer(&self) -> &AtomicU32 {
-        self.word(self.offsets.consumer)
+        self.word_at(self.offsets.consumer)
     }
 
     pub(super) fn wants_wakeup(&self) -> bool {
-        self.word(self.offsets.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
+        self.word_at(self.offsets.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 
     /// Entry of the ring with a running number.
-    pub(super) fn entry<T>(&self, number: u32) -> *mut T {
+    pub(super) fn entry_ptr<T>(&self, number: u32) -> *mut T {
         debug_assert_eq!(size_of::<T>(), self.entry_bytes);
         let at = self.offsets.desc as usize + (number % PLACES) as usize * self.entry_bytes;
         // SAFETY: within the mapping of `desc` bytes and PLACES entries.
@@ -188,7 +188,7 @@ impl Mapping {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         // SAFETY: a new mapping at a place that the kernel chooses; `Drop` takes it away.
         let start = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), len, access, flags) }?;
-        Self::at(start.cast(), len)
+        Self::from_start(start.cast(), len)
     }
 
     fn from_fd(fd: &OwnedFd, len: usize, offset: u64) -> io::Result<Self> {
@@ -196,10 +196,10 @@ impl Mapping {
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: a new mapping at a place that the kernel chooses; `Drop` takes it away.
         let start = unsafe { rustix::mm::mmap(ptr::null_mut(), len, access, flags, fd, offset) }?;
-        Self::at(start.cast(), len)
+        Self::from_start(start.cast(), len)
     }
 
-    fn at(start: *mut u8, len: usize) -> io::Result<Self> {
+    fn from_start(start: *mut u8, len: usize) -> io::Result<Self> {
         let start = NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { start, len })
     }

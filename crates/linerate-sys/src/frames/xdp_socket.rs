@@ -18,13 +18,15 @@ use std::time::Duration;
 
 use linerate_core::device::{FrameLoad, FrameTemplate, SendCounts};
 
-use crate::frame_loop::{Handed, Outlet, Run, SendProgress, Window};
+use crate::frame_loop::{FrameLoadRun, Handed, Outlet, SendProgress, Window};
 use crate::frame_sender::{SenderOptions, check_lengths, explain, usable_link};
 use crate::frame_writer::{FrameBuffer, FrameSet, NOTHING};
 use crate::netlink::LinkFacts;
 use crate::socket_option::{get_int, set_int};
 use crate::stop::Stop;
-use crate::xdp_rings::{Mapping, PLACES, Ring, bind, kick, offsets, socket_with_memory};
+use crate::xdp_rings::{
+    Mapping, PLACES, XdpRing, bind_queue, offsets, socket_with_memory, wake_kernel,
+};
 pub use crate::xdp_rings::{XdpMode, XdpOptions};
 use crate::{Error, Result, clock};
 
@@ -70,8 +72,8 @@ impl XdpSender {
     }
 
     /// Starts another trial, with sequence numbers from 0.
-    pub fn begin(&mut self, trial: u32) {
-        self.set.begin(trial);
+    pub fn begin_trial(&mut self, trial: u32) {
+        self.set.begin_trial(trial);
         self.next = 0;
     }
 
@@ -91,12 +93,12 @@ impl XdpSender {
     }
 
     /// Mode in which frames are sent.
-    pub const fn mode(&self) -> XdpMode {
+    pub const fn xdp_mode(&self) -> XdpMode {
         self.socket.mode
     }
 
     /// State of the interface when the generator was opened.
-    pub const fn link(&self) -> &LinkFacts {
+    pub const fn link_facts(&self) -> &LinkFacts {
         &self.link
     }
 
@@ -124,7 +126,7 @@ impl XdpSender {
         window: Window,
     ) -> Result<SendCounts> {
         let (set, cpu, progress, first) = (&self.set, self.cpu, &self.progress, self.next);
-        let run = Run { set, load, first, window, cpu, stop, progress };
+        let run = FrameLoadRun { set, load, first, window, cpu, stop, progress };
         let name = &self.link.name;
         let sent = run.send_load(&mut XdpOutlet { socket: &mut self.socket, name });
         self.next += sent.as_ref().map_or(load.frames, |sent| sent.frames + sent.refused);
@@ -148,8 +150,8 @@ fn too_long(longest: usize, most: usize) -> Error {
 #[derive(Debug)]
 struct XdpSocket {
     fd: OwnedFd,
-    send: Ring,
-    done: Ring,
+    send: XdpRing,
+    done: XdpRing,
     memory: Mapping,
     place_bytes: usize,
     mode: XdpMode,
@@ -175,9 +177,9 @@ impl XdpSocket {
         let offsets = offsets(&fd)?;
         let (send_at, done_at) =
             (libc::XDP_PGOFF_TX_RING as u64, libc::XDP_UMEM_PGOFF_COMPLETION_RING);
-        let send = Ring::map(&fd, offsets.tx, send_at, size_of::<libc::xdp_desc>())?;
-        let done = Ring::map(&fd, offsets.cr, done_at, size_of::<u64>())?;
-        bind(&fd, ifindex, options)?;
+        let send = XdpRing::from_fd(&fd, offsets.tx, send_at, size_of::<libc::xdp_desc>())?;
+        let done = XdpRing::from_fd(&fd, offsets.cr, done_at, size_of::<u64>())?;
+        bind_queue(&fd, ifindex, options)?;
         let flags = get_int(fd.as_fd(), libc::SOL_XDP, libc::XDP_OPTIONS)?;
         let zero_copy = flags.cast_unsigned() & libc::XDP_OPTIONS_ZEROCOPY != 0;
         Ok(Self {
@@ -196,13 +198,13 @@ impl XdpSocket {
     }
 
     /// Frees the places of sent frames.
-    fn reap(&mut self) {
+    fn reclaim_sent(&mut self) {
         let end = self.done.producer().load(Ordering::Acquire);
         let mut at = self.done.consumer().load(Ordering::Relaxed);
         while at != end {
             // SAFETY: an entry of the ring of u64, which the kernel filled before it moved the
             // producer past it and leaves alone until the consumer has moved.
-            let address = unsafe { self.done.entry::<u64>(at).read() };
+            let address = unsafe { self.done.entry_ptr::<u64>(at).read() };
             self.free.push((address / self.place_bytes as u64) as u32);
             at = at.wrapping_add(1);
         }
@@ -217,7 +219,7 @@ impl XdpSocket {
             // since no more than PLACES frames exist; the kernel reads it once the producer has
             // moved past it.
             unsafe {
-                let entry = self.send.entry::<libc::xdp_desc>(self.submitted);
+                let entry = self.send.entry_ptr::<libc::xdp_desc>(self.submitted);
                 entry.write(libc::xdp_desc { addr, len: *len, options: 0 });
             }
             self.submitted = self.submitted.wrapping_add(1);
@@ -226,8 +228,8 @@ impl XdpSocket {
     }
 
     /// Wakes the kernel to send the frames in the ring.
-    fn kick(&self) -> io::Result<()> {
-        kick(&self.fd)
+    fn wake_kernel(&self) -> io::Result<()> {
+        wake_kernel(&self.fd)
     }
 
     /// Frames that the kernel has consumed since the last call; all but the last are certainly
@@ -268,7 +270,7 @@ impl XdpOutlet<'_> {
         Error::new("send frames on", self.name, source)
     }
 
-    fn stuck(&self) -> Error {
+    fn stuck_error(&self) -> Error {
         let text = "nothing was taken for a second; look at carrier and queue";
         self.failed(io::Error::new(io::ErrorKind::TimedOut, text))
     }
@@ -278,7 +280,7 @@ impl XdpOutlet<'_> {
         if self.socket.mode == XdpMode::ZeroCopy && !self.socket.send.wants_wakeup() {
             return Ok(false);
         }
-        match self.socket.kick() {
+        match self.socket.wake_kernel() {
             Ok(()) => Ok(false),
             Err(error) => match error.raw_os_error() {
                 // In copy mode: the driver dropped one frame (NET_XMIT_DROP). With zero-copy: the
@@ -293,7 +295,7 @@ impl XdpOutlet<'_> {
 
     /// Sends the ring in copy mode: each call continues until the ring is empty or a frame is
     /// dropped.
-    fn drain(&mut self, count: usize, stop: &Stop) -> Result<Handed> {
+    fn send_in_copy_mode(&mut self, count: usize, stop: &Stop) -> Result<Handed> {
         let (mut handed, mut at) = (Handed::default(), 0);
         let mut progress_at = clock::monotonic();
         while at < count {
@@ -312,12 +314,12 @@ impl XdpOutlet<'_> {
                 progress_at = clock::monotonic();
                 continue;
             }
-            self.socket.reap();
-            if stop.asked() {
+            self.socket.reclaim_sent();
+            if stop.is_requested() {
                 break;
             }
-            if clock::monotonic().since(progress_at) > PATIENCE {
-                return Err(self.stuck());
+            if clock::monotonic().duration_since(progress_at) > PATIENCE {
+                return Err(self.stuck_error());
             }
         }
         Ok(handed)
@@ -330,27 +332,27 @@ impl Outlet for XdpOutlet<'_> {
     }
 
     fn reserve(&mut self, count: usize, stop: &Stop) -> Result<usize> {
-        self.socket.reap();
+        self.socket.reclaim_sent();
         let begin = clock::monotonic();
         // In copy mode the ring is empty between two calls, unless a stop ended one.
         while self.socket.free.is_empty() || self.socket.has_leftovers() {
-            if stop.asked() {
+            if stop.is_requested() {
                 return Ok(0);
             }
-            if clock::monotonic().since(begin) > PATIENCE {
-                return Err(self.stuck());
+            if clock::monotonic().duration_since(begin) > PATIENCE {
+                return Err(self.stuck_error());
             }
             if self.socket.waiting() > 0 {
                 let dropped = self.push()?;
                 self.socket.count_consumed(dropped);
             }
-            self.socket.reap();
+            self.socket.reclaim_sent();
         }
         Ok(count.min(self.socket.free.len()))
     }
 
     #[inline]
-    fn put(&mut self, index: usize, write: impl FnOnce(&mut FrameBuffer<'_>) -> usize) {
+    fn put_frame(&mut self, index: usize, write: impl FnOnce(&mut FrameBuffer<'_>) -> usize) {
         let socket = &mut *self.socket;
         let place = socket.free.pop().expect("the loop reserved a place for each frame");
         let start = place as usize * socket.place_bytes;
@@ -365,10 +367,10 @@ impl Outlet for XdpOutlet<'_> {
         socket.batch[index] = (place, len as u32);
     }
 
-    fn send(&mut self, count: usize, stop: &Stop) -> Result<Handed> {
+    fn send_frames(&mut self, count: usize, stop: &Stop) -> Result<Handed> {
         self.socket.submit(count);
         if self.socket.mode == XdpMode::Copy {
-            return self.drain(count, stop);
+            return self.send_in_copy_mode(count, stop);
         }
         self.push()?;
         self.socket.count_consumed(false);
@@ -381,12 +383,12 @@ impl Outlet for XdpOutlet<'_> {
             return Ok(());
         }
         let begin = clock::monotonic();
-        while self.socket.free.len() < PLACES as usize && !stop.asked() {
+        while self.socket.free.len() < PLACES as usize && !stop.is_requested() {
             self.push()?;
             self.socket.count_consumed(false);
-            self.socket.reap();
-            if clock::monotonic().since(begin) > PATIENCE {
-                return Err(self.stuck());
+            self.socket.reclaim_sent();
+            if clock::monotonic().duration_since(begin) > PATIENCE {
+                return Err(self.stuck_error());
             }
         }
         Ok(())

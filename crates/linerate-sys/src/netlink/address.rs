@@ -38,7 +38,8 @@ impl RouteSocket {
     /// When the kernel does not answer.
     pub fn addresses(&mut self) -> Result<Vec<(u32, IpAddr)>> {
         let message = RouteNetlinkMessage::GetAddress(AddressMessage::default());
-        let replies = self.dump(message, &Attempt { call: "list", object: &"addresses" })?;
+        let replies =
+            self.dump_objects(message, &Attempt { call: "list", object: &"addresses" })?;
         let of_message = |reply: &RouteNetlinkMessage| {
             let RouteNetlinkMessage::NewAddress(it) = reply else { return None };
             // On a point-to-point link Address is the other end's, and Local this end's.

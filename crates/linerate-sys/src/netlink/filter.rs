@@ -48,12 +48,12 @@ pub struct InputRule {
     /// port in two.
     pub equals: Vec<Vec<u8>>,
     /// Verdict for a matching packet.
-    pub verdict: Verdict,
+    pub verdict: FilterRuleVerdict,
 }
 
 /// Verdict of a rule for a matching packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Verdict {
+pub enum FilterRuleVerdict {
     /// No verdict: the next rule decides.
     #[default]
     None,
@@ -74,10 +74,10 @@ pub fn input_chains() -> Result<Vec<InputChain>> {
 
 fn read() -> io::Result<Vec<InputChain>> {
     let mut socket = PlainSocket::open(NETLINK_NETFILTER)?;
-    let chains = socket.ask(GETCHAIN, NLM_F_DUMP, [0; 4], &[])?;
+    let chains = socket.send_request(GETCHAIN, NLM_F_DUMP, [0; 4], &[])?;
     let mut chains: Vec<InputChain> =
         chains.iter().filter_map(|(header, it)| chain_of(header[0], it)).collect();
-    for (header, rule) in socket.ask(GETRULE, NLM_F_DUMP, [0; 4], &[])? {
+    for (header, rule) in socket.send_request(GETRULE, NLM_F_DUMP, [0; 4], &[])? {
         let Some((table, name, rule)) = family_name(header[0]).and_then(|_| rule_of(&rule)) else {
             continue;
         };
@@ -106,14 +106,14 @@ fn chain_of(family: u8, attributes: &[u8]) -> Option<InputChain> {
     let (mut hook, mut filters) = (None, true);
     for (kind, value) in attributes_of(attributes) {
         match kind {
-            1 => chain.table = text(value),
-            3 => chain.name = text(value),
+            1 => chain.table = attribute_text(value),
+            3 => chain.name = attribute_text(value),
             4 => {
                 let number_of = attributes_of(value).find(|(kind, _)| *kind == 1);
                 hook = number_of.and_then(|(_, bytes)| number(bytes))
             }
             5 => chain.drops = number(value) == Some(NF_DROP),
-            7 => filters = text(value) == "filter",
+            7 => filters = attribute_text(value) == "filter",
             _ => {}
         }
     }
@@ -125,8 +125,8 @@ fn rule_of(attributes: &[u8]) -> Option<(String, String, InputRule)> {
     let (mut table, mut chain, mut rule) = (None, None, InputRule::default());
     for (kind, value) in attributes_of(attributes) {
         match kind {
-            1 => table = Some(text(value)),
-            2 => chain = Some(text(value)),
+            1 => table = Some(attribute_text(value)),
+            2 => chain = Some(attribute_text(value)),
             4 => attributes_of(value).for_each(|(_, it)| rule.add(it)),
             _ => {}
         }
@@ -140,7 +140,7 @@ impl InputRule {
         let find = |bytes, wanted| {
             attributes_of(bytes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
         };
-        let name = find(expression, 1).map(text).unwrap_or_default();
+        let name = find(expression, 1).map(attribute_text).unwrap_or_default();
         let data = find(expression, 2).unwrap_or_default();
         match name.as_str() {
             // Operator 0 is "equal".
@@ -152,21 +152,21 @@ impl InputRule {
                 let verdict = find(data, 2).and_then(|nested| find(nested, 2));
                 let verdict = verdict.and_then(|nested| find(nested, 1));
                 self.verdict = match verdict.and_then(number) {
-                    Some(NF_ACCEPT) => Verdict::Accept,
-                    Some(NF_DROP) => Verdict::Drop,
-                    Some(_) => Verdict::Elsewhere,
+                    Some(NF_ACCEPT) => FilterRuleVerdict::Accept,
+                    Some(NF_DROP) => FilterRuleVerdict::Drop,
+                    Some(_) => FilterRuleVerdict::Elsewhere,
                     None => self.verdict,
                 };
             }
-            "reject" => self.verdict = Verdict::Drop,
-            "queue" => self.verdict = Verdict::Elsewhere,
+            "reject" => self.verdict = FilterRuleVerdict::Drop,
+            "queue" => self.verdict = FilterRuleVerdict::Elsewhere,
             _ => {}
         }
         self.expressions.push(name);
     }
 }
 
-fn text(value: &[u8]) -> String {
+fn attribute_text(value: &[u8]) -> String {
     String::from_utf8_lossy(value).trim_end_matches('\0').to_owned()
 }
 
@@ -207,7 +207,7 @@ mod tests {
         let (table, chain, rule) = rule_of(&bytes).expect("a rule");
         assert_eq!((table.as_str(), chain.as_str()), ("f", "i"));
         assert_eq!(rule.equals, [vec![6], 5210u16.to_be_bytes().to_vec()]);
-        assert_eq!(rule.verdict, Verdict::Accept);
+        assert_eq!(rule.verdict, FilterRuleVerdict::Accept);
         assert_eq!(rule.expressions.join(" "), "meta cmp payload cmp immediate");
         for len in 0..bytes.len() {
             assert_ne!(

@@ -29,7 +29,7 @@ impl GenericSocket {
         let socket = PlainSocket::open(NETLINK_GENERIC)?;
         let mut this = Self { socket, family: GENL_ID_CTRL };
         let wish = attribute(CTRL_ATTR_FAMILY_NAME, &[family.as_bytes(), b"\0"].concat());
-        let replies = this.ask(CTRL_CMD_GETFAMILY, NLM_F_ACK, &wish)?;
+        let replies = this.send_request(CTRL_CMD_GETFAMILY, NLM_F_ACK, &wish)?;
         let mut all = replies.iter().flat_map(|reply| attributes_of(reply));
         let id = all.find(|(kind, _)| *kind == CTRL_ATTR_FAMILY_ID).map(|(_, value)| value);
         let id = id.and_then(|value| value.first_chunk());
@@ -39,13 +39,14 @@ impl GenericSocket {
     }
 
     /// Sends a request; returns the attributes of each reply.
-    pub(super) fn ask(
+    pub(super) fn send_request(
         &mut self,
         command: u8,
         flags: u16,
         attributes: &[u8],
     ) -> io::Result<Vec<Vec<u8>>> {
-        let replies = self.socket.ask(self.family, flags, [command, 1, 0, 0], attributes)?;
+        let replies =
+            self.socket.send_request(self.family, flags, [command, 1, 0, 0], attributes)?;
         Ok(replies.into_iter().map(|(_, attributes)| attributes).collect())
     }
 }

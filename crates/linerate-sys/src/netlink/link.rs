@@ -136,7 +136,11 @@ impl RouteSocket {
     /// When either does not exist, or without CAP_NET_ADMIN.
     pub fn set_master(&mut self, port: u32, bridge: u32) -> Result<()> {
         let change = vec![LinkAttribute::Controller(bridge)];
-        self.set(port, change, &Attempt { call: "add port to bridge, link", object: &port })
+        self.set_attributes(
+            port,
+            change,
+            &Attempt { call: "add port to bridge, link", object: &port },
+        )
     }
 
     /// Sets the MTU of a link.
@@ -144,7 +148,7 @@ impl RouteSocket {
     /// When the link does not allow that size, or without CAP_NET_ADMIN.
     pub fn set_mtu(&mut self, index: u32, mtu_bytes: u32) -> Result<()> {
         let change = vec![LinkAttribute::Mtu(mtu_bytes)];
-        self.set(index, change, &Attempt { call: "set MTU of link", object: &index })
+        self.set_attributes(index, change, &Attempt { call: "set MTU of link", object: &index })
     }
 
     /// Sets the queue length of a link in packets (txqueuelen).
@@ -152,7 +156,11 @@ impl RouteSocket {
     /// When the link does not exist, or without CAP_NET_ADMIN.
     pub fn set_queue_length(&mut self, index: u32, packets: u32) -> Result<()> {
         let change = vec![LinkAttribute::TxQueueLen(packets)];
-        self.set(index, change, &Attempt { call: "set queue length of link", object: &index })
+        self.set_attributes(
+            index,
+            change,
+            &Attempt { call: "set queue length of link", object: &index },
+        )
     }
 
     /// Sets a link up.
@@ -185,7 +193,7 @@ impl RouteSocket {
     pub fn link_by_index(&mut self, index: u32) -> Result<LinkFacts> {
         let mut message = LinkMessage::default();
         message.header.index = index;
-        self.link(message, &Attempt { call: "look up link", object: &index })
+        self.query_link(message, &Attempt { call: "look up link", object: &index })
     }
 
     /// State and counters of the link with this name.
@@ -194,19 +202,19 @@ impl RouteSocket {
     pub fn link_by_name(&mut self, name: &str) -> Result<LinkFacts> {
         let mut message = LinkMessage::default();
         message.attributes = vec![LinkAttribute::IfName(name.to_owned())];
-        self.link(message, &Attempt { call: "look up link", object: &name })
+        self.query_link(message, &Attempt { call: "look up link", object: &name })
     }
 
     /// State and counters of every link of the namespace.
     /// # Errors
     /// When the kernel does not answer.
-    pub fn links(&mut self) -> Result<Vec<LinkFacts>> {
+    pub fn list_links(&mut self) -> Result<Vec<LinkFacts>> {
         let message = RouteNetlinkMessage::GetLink(LinkMessage::default());
-        let replies = self.dump(message, &Attempt { call: "list", object: &"links" })?;
+        let replies = self.dump_objects(message, &Attempt { call: "list", object: &"links" })?;
         Ok(replies.iter().filter_map(facts_of_reply).collect())
     }
 
-    fn link(&mut self, message: LinkMessage, attempt: &Attempt<'_>) -> Result<LinkFacts> {
+    fn query_link(&mut self, message: LinkMessage, attempt: &Attempt<'_>) -> Result<LinkFacts> {
         let replies = self.get(RouteNetlinkMessage::GetLink(message), attempt)?;
         let facts = replies.iter().find_map(facts_of_reply);
         facts.ok_or_else(|| attempt.failed(io::Error::other("no answer that could be read")))
@@ -217,7 +225,7 @@ impl RouteSocket {
         self.change(RouteNetlinkMessage::NewLink(message), flags, attempt)
     }
 
-    fn set(
+    fn set_attributes(
         &mut self,
         index: u32,
         attributes: Vec<LinkAttribute>,
@@ -245,12 +253,12 @@ fn end_attributes(end: &VethEnd<'_>, pair: &VethPair<'_>) -> Vec<LinkAttribute> 
 
 fn facts_of_reply(reply: &RouteNetlinkMessage) -> Option<LinkFacts> {
     match reply {
-        RouteNetlinkMessage::NewLink(message) => Some(facts(message)),
+        RouteNetlinkMessage::NewLink(message) => Some(link_facts(message)),
         _ => None,
     }
 }
 
-fn facts(message: &LinkMessage) -> LinkFacts {
+fn link_facts(message: &LinkMessage) -> LinkFacts {
     let mut facts = LinkFacts {
         index: message.header.index,
         up: message.header.flags.contains(LinkFlags::Up),

@@ -18,10 +18,10 @@ mod tcp_metrics;
 
 use std::net::IpAddr;
 
-pub use filter::{InputChain, InputRule, Verdict, input_chains};
+pub use filter::{FilterRuleVerdict, InputChain, InputRule, input_chains};
 pub use link::{LinkCounters, LinkErrors, LinkFacts, VethEnd, VethPair};
-pub use napi::{Napi, napis};
-pub use neighbour::Neighbour;
+pub use napi::{Napi, napi_contexts};
+pub use neighbour::NeighbourEntry;
 pub use qdisc::{QdiscCounters, Tbf};
 pub use route::InitialWindows;
 pub use socket::RouteSocket;
@@ -63,7 +63,7 @@ pub fn route_to(addr: IpAddr) -> Result<RouteFacts> {
     let mut socket = RouteSocket::open()?;
     let ifindex = socket.route_interface(addr)?;
     let link = socket.link_by_index(ifindex)?;
-    let stack = Stack::from_link(&mut socket, link.clone())?;
+    let stack = VlanStack::from_link(&mut socket, link.clone())?;
     let lowest = &stack.lowest;
     let driver = || ethtool::driver(&link.name).ok();
     let speed = || ethtool::speed_bps(&lowest.name).ok().flatten();
@@ -80,13 +80,13 @@ pub fn route_to(addr: IpAddr) -> Result<RouteFacts> {
 }
 
 /// A link with the VLANs down to its lowest link.
-struct Stack {
+struct VlanStack {
     lowest: LinkFacts,
     tags: u8,
     tbf_rate_bps: Option<u64>,
 }
 
-impl Stack {
+impl VlanStack {
     fn from_link(socket: &mut RouteSocket, link: LinkFacts) -> Result<Self> {
         let tbf_rate_bps = socket.root_tbf(link.index)?.map(|tbf| tbf.rate_bps);
         let mut stack = Self { lowest: link, tags: 0, tbf_rate_bps };
@@ -124,7 +124,7 @@ pub struct EgressDrops {
 
 impl EgressDrops {
     /// Packets dropped since the reading `before`.
-    pub fn since(&self, before: &Self) -> u64 {
+    pub fn drops_since(&self, before: &Self) -> u64 {
         let queued = self.disciplines.wrapping_sub(before.disciplines);
         u64::from(queued) + self.driver.saturating_sub(before.driver)
     }
@@ -139,7 +139,7 @@ pub fn egress_drops_to(addr: IpAddr) -> Result<EgressDrops> {
     let mut socket = RouteSocket::open()?;
     let index = socket.route_interface(addr)?;
     let link = socket.link_by_index(index)?;
-    let lowest = Stack::from_link(&mut socket, link)?.lowest;
+    let lowest = VlanStack::from_link(&mut socket, link)?.lowest;
     let mut drops = EgressDrops { disciplines: 0, driver: lowest.counters.tx_dropped };
     let links = [Some(index), Some(lowest.index).filter(|lower| *lower != index)];
     for link in links.into_iter().flatten() {
@@ -203,8 +203,8 @@ mod tests {
     fn drops_are_counted_from_before_also_where_the_kernels_count_began_anew() {
         let before = EgressDrops { disciplines: u32::MAX - 9, driver: 5 };
         let now = EgressDrops { disciplines: 20, driver: 7 };
-        assert_eq!(now.since(&before), 30 + 2);
-        assert_eq!(now.since(&now), 0);
+        assert_eq!(now.drops_since(&before), 30 + 2);
+        assert_eq!(now.drops_since(&now), 0);
         assert!(egress_drops_to(IpAddr::V4(Ipv4Addr::LOCALHOST)).is_ok());
     }
 

@@ -31,11 +31,11 @@ pub struct Napi {
 /// generic receive offload is on or an XDP program is attached.
 /// # Errors
 /// Before Linux 6.8.
-pub fn napis(ifindex: u32) -> Result<Vec<Napi>> {
+pub fn napi_contexts(ifindex: u32) -> Result<Vec<Napi>> {
     let failed = |source| Error::new("list NAPI contexts of link", ifindex, source);
     let mut socket = GenericSocket::open("netdev").map_err(failed)?;
     let wish = attribute(NAPI_IFINDEX, &ifindex.to_ne_bytes());
-    let replies = socket.ask(NETDEV_CMD_NAPI_GET, NLM_F_DUMP, &wish).map_err(failed)?;
+    let replies = socket.send_request(NETDEV_CMD_NAPI_GET, NLM_F_DUMP, &wish).map_err(failed)?;
     Ok(replies.iter().filter_map(|reply| napi_of(reply)).collect())
 }
 

@@ -21,7 +21,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A neighbour on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Neighbour {
+pub struct NeighbourEntry {
     /// Index of the link.
     pub index: u32,
     /// IP address of the neighbour.
@@ -34,7 +34,7 @@ impl RouteSocket {
     /// Adds a permanent neighbour entry, which needs no resolution and never expires.
     /// # Errors
     /// When the link does not exist, or without CAP_NET_ADMIN.
-    pub fn set_neighbour(&mut self, neighbour: &Neighbour) -> Result<()> {
+    pub fn set_neighbour(&mut self, neighbour: &NeighbourEntry) -> Result<()> {
         let mut message = neighbour_message(neighbour.index, neighbour.addr);
         message.header.state = NeighbourState::Permanent;
         message.attributes.push(NeighbourAttribute::LinkLayerAddress(neighbour.mac.to_vec()));
@@ -75,7 +75,7 @@ impl RouteSocket {
         let mut message = NeighbourMessage::default();
         message.header.family = family(hop);
         let attempt = Attempt { call: "list", object: &"neighbours" };
-        let replies = self.dump(RouteNetlinkMessage::GetNeighbour(message), &attempt)?;
+        let replies = self.dump_objects(RouteNetlinkMessage::GetNeighbour(message), &attempt)?;
         let theirs = NeighbourAttribute::Destination(neighbour_address(hop));
         let silent = replies.iter().any(|reply| {
             let RouteNetlinkMessage::NewNeighbour(it) = reply else { return false };
@@ -90,7 +90,7 @@ impl RouteSocket {
         let mut message = NeighbourMessage::default();
         message.header.family = family(addr);
         let attempt = Attempt { call: "list", object: &"neighbours" };
-        let replies = self.dump(RouteNetlinkMessage::GetNeighbour(message), &attempt)?;
+        let replies = self.dump_objects(RouteNetlinkMessage::GetNeighbour(message), &attempt)?;
         let theirs = NeighbourAttribute::Destination(neighbour_address(addr));
         Ok(replies.iter().find_map(|reply| {
             let RouteNetlinkMessage::NewNeighbour(it) = reply else { return None };

@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    fn plain() -> Netem {
+    fn plain_netem() -> Netem {
         Netem {
             latency: Duration::ZERO,
             jitter: Duration::ZERO,
@@ -172,7 +172,7 @@ mod tests {
             }
             kinds
         };
-        assert_eq!(kinds(&plain()), [10, 11, 14]);
+        assert_eq!(kinds(&plain_netem()), [10, 11, 14]);
         // 100 Gbit/s is 12.5e9 bytes/s, more than 2^32; an overhead below nothing is signed.
         let rate = NetemRate {
             bytes_per_s: 12_500_000_000,
@@ -180,7 +180,7 @@ mod tests {
             cell_bytes: 0,
             cell_overhead_bytes: 0,
         };
-        let fast = Netem { rate: Some(rate), ..plain() };
+        let fast = Netem { rate: Some(rate), ..plain_netem() };
         assert_eq!(kinds(&fast), [6, 8, 10, 11, 14]);
         let bytes = options(&fast);
         assert_eq!(bytes[28..36], [0xff, 0xff, 0xff, 0xff, 0xf2, 0xff, 0xff, 0xff]);

@@ -68,7 +68,8 @@ impl RouteSocket {
     pub fn root_counters(&mut self, index: u32) -> Result<Option<QdiscCounters>> {
         let message = TcMessage::with_index(index.cast_signed());
         let attempt = Attempt { call: "list queueing disciplines of link", object: &index };
-        let replies = self.dump(RouteNetlinkMessage::GetQueueDiscipline(message), &attempt)?;
+        let replies =
+            self.dump_objects(RouteNetlinkMessage::GetQueueDiscipline(message), &attempt)?;
         let found = replies.iter().find_map(|reply| root_of(reply, index));
         Ok(found.map(counters_of))
     }
@@ -79,7 +80,8 @@ impl RouteSocket {
     pub fn disciplines(&mut self, index: u32) -> Result<Vec<String>> {
         let message = TcMessage::with_index(index.cast_signed());
         let attempt = Attempt { call: "list queueing disciplines of link", object: &index };
-        let replies = self.dump(RouteNetlinkMessage::GetQueueDiscipline(message), &attempt)?;
+        let replies =
+            self.dump_objects(RouteNetlinkMessage::GetQueueDiscipline(message), &attempt)?;
         let of_link = replies.into_iter().filter_map(|reply| match reply {
             RouteNetlinkMessage::NewQueueDiscipline(qdisc) => Some(qdisc),
             _ => None,
@@ -114,7 +116,8 @@ impl RouteSocket {
     pub fn root_tbf(&mut self, index: u32) -> Result<Option<Tbf>> {
         let message = TcMessage::with_index(index.cast_signed());
         let attempt = Attempt { call: "list queueing disciplines of link", object: &index };
-        let replies = self.dump(RouteNetlinkMessage::GetQueueDiscipline(message), &attempt)?;
+        let replies =
+            self.dump_objects(RouteNetlinkMessage::GetQueueDiscipline(message), &attempt)?;
         Ok(replies.iter().find_map(|reply| root_tbf_of(reply, index)))
     }
 }

@@ -54,7 +54,7 @@ impl RouteSocket {
             let mut message = RouteMessage::default();
             message.header.address_family = family;
             let attempt = Attempt { call: "list", object: &"routes" };
-            let replies = self.dump(RouteNetlinkMessage::GetRoute(message), &attempt)?;
+            let replies = self.dump_objects(RouteNetlinkMessage::GetRoute(message), &attempt)?;
             let routes = replies.into_iter().filter_map(|reply| match reply {
                 RouteNetlinkMessage::NewRoute(route) => Some(route),
                 _ => None,

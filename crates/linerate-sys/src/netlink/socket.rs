@@ -76,7 +76,7 @@ impl RouteSocket {
     }
 
     /// Requests all objects of a kind. Replies that the decoder cannot parse are skipped.
-    pub(super) fn dump(
+    pub(super) fn dump_objects(
         &mut self,
         message: RouteNetlinkMessage,
         attempt: &Attempt<'_>,
@@ -161,7 +161,7 @@ impl PlainSocket {
     }
 
     /// Sends a request of a type; returns the header and the attributes of each reply.
-    pub(super) fn ask(
+    pub(super) fn send_request(
         &mut self,
         kind: u16,
         flags: u16,

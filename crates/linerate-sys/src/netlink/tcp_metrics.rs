@@ -31,7 +31,7 @@ pub fn cached_metrics(addr: IpAddr) -> Result<Option<CachedMetrics>> {
         IpAddr::V4(addr) => attribute(ADDR_IPV4, &addr.octets()),
         IpAddr::V6(addr) => attribute(ADDR_IPV6, &addr.octets()),
     };
-    match socket.ask(TCP_METRICS_CMD_GET, NLM_F_ACK, &wish) {
+    match socket.send_request(TCP_METRICS_CMD_GET, NLM_F_ACK, &wish) {
         Ok(replies) => Ok(replies.iter().find_map(|reply| metrics_of(reply))),
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(None),
         Err(error) => Err(failed(error)),

@@ -45,8 +45,8 @@ impl CpuQuota {
     /// Moves the calling thread into the group; threads that it starts inherit it.
     /// # Errors
     /// When the kernel refuses.
-    pub fn enter(&self) -> Result<()> {
-        let entered = self.write("tasks", u64::from(thread::id()));
+    pub fn enter_group(&self) -> Result<()> {
+        let entered = self.write("tasks", u64::from(thread::current_id()));
         entered.map_err(|source| Error::new("enter", self.directory.display(), source))
     }
 
@@ -74,12 +74,12 @@ mod tests {
     fn a_thread_with_a_quota_gets_little_of_the_cpu() {
         let Ok(group) = CpuQuota::new(0.05) else { return };
         let work = || {
-            group.enter().expect("a group of its own");
+            group.enter_group().expect("a group of its own");
             let begin = crate::clock::monotonic();
             while crate::clock::monotonic().nanos_since(begin) < 400_000_000 {
                 std::hint::spin_loop();
             }
-            thread::cost()
+            thread::current_cost()
         };
         let cost = std::thread::scope(|scope| scope.spawn(work).join().expect("it spins"));
         // 5 ms in each period of 100 ms, and at most two more periods begun: 30 ms of 400.

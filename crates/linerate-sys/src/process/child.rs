@@ -49,7 +49,7 @@ pub fn run_to_end(command: &mut Command, lease: Option<BorrowedFd<'_>>) -> Resul
     let failed = |source: io::Error| Error::new("run", &name, source);
     let ask = Flags::install().map_err(failed)?;
     let mut child = die_with_parent(command).spawn().map_err(failed)?;
-    wait(&mut child, lease, &ask).map_err(failed)
+    wait_for_exit(&mut child, lease, &ask).map_err(failed)
 }
 
 /// Waits for the end of a child. Once `wanted` returns false, the child gets SIGTERM and, after two
@@ -118,7 +118,7 @@ impl Drop for Flags {
     }
 }
 
-fn wait(
+fn wait_for_exit(
     child: &mut Child,
     mut lease: Option<BorrowedFd<'_>>,
     ask: &Flags,

@@ -50,7 +50,7 @@ pub fn cpu_model() -> Option<String> {
 }
 
 /// Number of processors that this process may use.
-pub fn cpus() -> Option<u32> {
+pub fn usable_cpus() -> Option<u32> {
     u32::try_from(std::thread::available_parallelism().ok()?.get()).ok()
 }
 

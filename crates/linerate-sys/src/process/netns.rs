@@ -65,7 +65,7 @@ impl Netns {
     /// `readlink /proc/PID/ns/net`.
     /// # Errors
     /// When the kernel does not answer.
-    pub fn id(&self) -> Result<u64> {
+    pub fn inode_number(&self) -> Result<u64> {
         let stat = rustix::fs::fstat(&self.fd)
             .map_err(|errno| Error::new("identify", "network namespace", errno))?;
         Ok(stat.st_ino)
@@ -107,16 +107,16 @@ impl Process {
 
     /// Asks the process to end: SIGHUP, and SIGCONT if it is stopped.
     pub fn hang_up(&self) {
-        self.send(Signal::HUP);
-        self.send(Signal::CONT);
+        self.send_signal(Signal::HUP);
+        self.send_signal(Signal::CONT);
     }
 
     /// Kills the process (SIGKILL).
     pub fn kill(&self) {
-        self.send(Signal::KILL);
+        self.send_signal(Signal::KILL);
     }
 
-    fn send(&self, signal: Signal) {
+    fn send_signal(&self, signal: Signal) {
         // The process may have ended, or belong to another user.
         let _ = rustix::process::pidfd_send_signal(&self.fd, signal);
     }

@@ -3,7 +3,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The current limit; `None` where there is none.
-pub fn limit() -> Option<u64> {
+pub fn current_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
@@ -13,16 +13,16 @@ pub fn raise_limit() -> Option<u64> {
     let limits = getrlimit(Resource::Nofile);
     // A kernel that refuses leaves the limit where it is.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits });
-    limit()
+    current_limit()
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn the_limit_is_raised_to_the_administrators() {
-        let before = super::limit();
+        let before = super::current_limit();
         let after = super::raise_limit();
         assert!(after.is_none() || after >= before, "{before:?}, then {after:?}");
-        assert_eq!(super::limit(), after);
+        assert_eq!(super::current_limit(), after);
     }
 }

@@ -14,7 +14,7 @@ struct Hidden<'a> {
 }
 
 impl<'a> Hidden<'a> {
-    fn hide(terminal: &'a File) -> io::Result<Self> {
+    fn hide_typing(terminal: &'a File) -> io::Result<Self> {
         let before = tcgetattr(terminal)?;
         let mut hidden = before.clone();
         hidden.local_modes -= LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
@@ -44,7 +44,7 @@ const DELETE: u8 = 0x7f;
 pub fn read_password(prompt: &str) -> io::Result<String> {
     let terminal = File::options().read(true).write(true).open("/dev/tty")?;
     (&terminal).write_all(prompt.as_bytes())?;
-    let hidden = Hidden::hide(&terminal)?;
+    let hidden = Hidden::hide_typing(&terminal)?;
     let line = line_of(BufReader::new(&terminal).bytes());
     drop(hidden);
     (&terminal).write_all(b"\n")?;
@@ -72,20 +72,20 @@ fn line_of(keys: impl Iterator<Item = io::Result<u8>>) -> io::Result<String> {
 mod tests {
     use super::*;
 
-    fn check(keys: &str, line: Option<&str>) {
+    fn check_line(keys: &str, line: Option<&str>) {
         let read = line_of(keys.bytes().map(Ok)).ok();
         assert_eq!(read.as_deref(), line, "{keys:?}");
     }
 
     #[test]
     fn keys_make_a_line() {
-        check("rossi\n", Some("rossi"));
-        check("two words\r", Some("two words"));
-        check("rossy\x7fi\n", Some("rossi"));
-        check("other\x15rossi\n", Some("rossi"));
-        check("\x7f\n", Some(""));
+        check_line("rossi\n", Some("rossi"));
+        check_line("two words\r", Some("two words"));
+        check_line("rossy\x7fi\n", Some("rossi"));
+        check_line("other\x15rossi\n", Some("rossi"));
+        check_line("\x7f\n", Some(""));
         for gone in ["rossi", "\x04", "ros\x03si\n", ""] {
-            check(gone, None);
+            check_line(gone, None);
         }
     }
 }

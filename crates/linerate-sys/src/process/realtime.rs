@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// it.
 /// # Errors
 /// Without CAP_SYS_NICE and with a limit RLIMIT_RTPRIO of 0.
-pub fn begin() -> Result<()> {
+pub fn raise_priority() -> Result<()> {
     // The lowest real-time priority: above every ordinary thread, below all other real-time
     // threads, also those of the kernel. SAFETY: all-zero is a valid sched_param: plain numbers.
     let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
@@ -29,11 +29,11 @@ pub fn begin() -> Result<()> {
 pub struct Turn(PhantomData<*const ()>);
 
 impl Turn {
-    /// Raises the priority as [`begin`] does.
+    /// Raises the priority as [`raise_priority`] does.
     /// # Errors
-    /// The errors of [`begin`].
-    pub fn begin() -> Result<Self> {
-        begin().map(|()| Self(PhantomData))
+    /// The errors of [`raise_priority`].
+    pub fn raise_priority() -> Result<Self> {
+        raise_priority().map(|()| Self(PhantomData))
     }
 }
 
@@ -43,7 +43,7 @@ impl Drop for Turn {
         let param: libc::sched_param = unsafe { std::mem::zeroed() };
         // Only a privileged process may clear the flag.
         let policy = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
-        // SAFETY: as in `begin`.
+        // SAFETY: as in `raise_priority`.
         unsafe { libc::sched_setscheduler(0, policy, &raw const param) };
     }
 }

@@ -18,7 +18,7 @@ pub struct ShortSlack {
 
 impl ShortSlack {
     /// Shortens the slack of the calling thread.
-    pub fn begin() -> Self {
+    pub fn shorten_slack() -> Self {
         let before = rustix::thread::current_timer_slack().ok().and_then(NonZeroU64::new);
         // If the kernel refuses, sleeps only end later.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
@@ -40,19 +40,19 @@ pub struct Pinned {
 
 impl Pinned {
     /// Pins the calling thread to its current processor, unless the kernel refuses.
-    pub fn here() -> Self {
+    pub fn on_current_cpu() -> Self {
         let before = rustix::thread::sched_getaffinity(None).ok();
-        Self::pin(before, rustix::thread::sched_getcpu())
+        Self::pin_remembering(before, rustix::thread::sched_getcpu())
     }
 
     /// Moves the calling thread to processor `cpu` and pins it there, unless the kernel refuses.
-    pub fn to(cpu: u32) -> Self {
+    pub fn on_cpu(cpu: u32) -> Self {
         let before = rustix::thread::sched_getaffinity(None).ok();
         let cpu = usize::try_from(cpu).unwrap_or(usize::MAX);
         if cpu >= CpuSet::MAX_CPU {
             return Self { before: None };
         }
-        Self::pin(before, cpu)
+        Self::pin_remembering(before, cpu)
     }
 
     /// True unless the kernel refused.
@@ -60,7 +60,7 @@ impl Pinned {
         self.before.is_some()
     }
 
-    fn pin(before: Option<CpuSet>, cpu: usize) -> Self {
+    fn pin_remembering(before: Option<CpuSet>, cpu: usize) -> Self {
         let mut one = CpuSet::new();
         one.set(cpu);
         let pinned = rustix::thread::sched_setaffinity(None, &one).is_ok();
@@ -97,7 +97,7 @@ pub fn cpus_of(thread: u32) -> Vec<u32> {
 }
 
 /// Processors that the calling thread may use, in order; empty where they cannot be read.
-pub fn cpus() -> Vec<u32> {
+pub fn allowed_cpus() -> Vec<u32> {
     rustix::thread::sched_getaffinity(None).map_or_else(|_| Vec::new(), |set| in_order(&set))
 }
 
@@ -108,10 +108,10 @@ fn in_order(set: &CpuSet) -> Vec<u32> {
 
 /// One processor of each core among those that the calling thread may use
 /// (topology/thread_siblings_list of sysfs).
-pub fn cores() -> Vec<u32> {
+pub fn allowed_cores() -> Vec<u32> {
     let mut taken: Vec<u32> = Vec::new();
     let mut cores = Vec::new();
-    for cpu in cpus() {
+    for cpu in allowed_cpus() {
         if taken.contains(&cpu) {
             continue;
         }
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn cores_are_among_the_processors_and_this_thread_is_on_one_of_those() {
-        let (cpus, cores) = (cpus(), cores());
+        let (cpus, cores) = (allowed_cpus(), allowed_cores());
         assert!(!cores.is_empty() && cores.iter().all(|core| cpus.contains(core)));
         assert!(cpus.contains(&current_cpu().expect("Linux tells")));
     }
@@ -174,11 +174,11 @@ mod tests {
         let (id, wait) = std::sync::mpsc::channel();
         let (go, done) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
-            id.send(crate::thread::id()).expect("the test listens");
+            id.send(crate::thread::current_id()).expect("the test listens");
             let _ = done.recv();
         });
         let other = wait.recv().expect("the thread tells");
-        let last = *cpus().last().expect("one at least");
+        let last = *allowed_cpus().last().expect("one at least");
         pin_thread(other, last).expect("own threads may be moved");
         assert_eq!(cpus_of(other), [last]);
         drop(go);
@@ -191,8 +191,8 @@ mod tests {
         let slack = rustix::thread::current_timer_slack().expect("Linux tells");
         let cpus = cpus_allowed();
         {
-            let _slack = ShortSlack::begin();
-            let _pinned = Pinned::here();
+            let _slack = ShortSlack::shorten_slack();
+            let _pinned = Pinned::on_current_cpu();
             assert_eq!(cpus_allowed(), 1);
         }
         assert_eq!(cpus_allowed(), cpus);

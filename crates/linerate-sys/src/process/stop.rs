@@ -61,7 +61,7 @@ impl Stop {
     }
 
     /// Sets the flag.
-    pub fn ask(&self) {
+    pub fn request_stop(&self) {
         self.asked.store(true, Ordering::Release);
     }
 
@@ -72,7 +72,7 @@ impl Stop {
 
     /// True once the flag is set.
     #[inline]
-    pub fn asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.asked.load(Ordering::Acquire)
     }
 }

@@ -10,7 +10,7 @@ use crate::{Error, Result};
 /// # Errors
 /// When this kernel has no such setting.
 pub fn read(name: &str) -> Result<String> {
-    let text = fs::read_to_string(path(name));
+    let text = fs::read_to_string(sysctl_path(name));
     let text = text.map_err(|source| Error::new("read setting", name, source))?;
     Ok(text.trim_end().to_owned())
 }
@@ -23,14 +23,14 @@ pub fn write(name: &str, value: &str) -> Result<()> {
     if read(name).is_ok_and(|now| now.split_whitespace().eq(value.split_whitespace())) {
         return Ok(());
     }
-    fs::write(path(name), value).map_err(|source| Error::new("write setting", name, source))
+    fs::write(sysctl_path(name), value).map_err(|source| Error::new("write setting", name, source))
 }
 
 /// True if this kernel has the setting.
 pub fn exists(name: &str) -> bool {
-    path(name).exists()
+    sysctl_path(name).exists()
 }
 
-fn path(name: &str) -> PathBuf {
+fn sysctl_path(name: &str) -> PathBuf {
     PathBuf::from("/proc/sys").join(name)
 }

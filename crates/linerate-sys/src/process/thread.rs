@@ -28,13 +28,13 @@ impl ThreadCost {
 }
 
 /// Reads the costs of the calling thread.
-pub fn cost() -> ThreadCost {
-    let usage = usage();
+pub fn current_cost() -> ThreadCost {
+    let usage = thread_rusage();
     ThreadCost {
-        user_ns: usage.as_ref().map(|usage| nanos(usage.ru_utime)),
-        system_ns: usage.as_ref().map(|usage| nanos(usage.ru_stime)),
+        user_ns: usage.as_ref().map(|usage| timeval_nanos(usage.ru_utime)),
+        system_ns: usage.as_ref().map(|usage| timeval_nanos(usage.ru_stime)),
         run_queue_wait_ns: run_queue_wait(),
-        wall_ns: crate::clock::monotonic().nanos(),
+        wall_ns: crate::clock::monotonic().as_nanos(),
         cpu: u32::try_from(rustix::thread::sched_getcpu()).ok(),
     }
 }
@@ -48,7 +48,7 @@ pub fn tighten_timer_slack() {
     }
 }
 
-fn usage() -> Option<libc::rusage> {
+fn thread_rusage() -> Option<libc::rusage> {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: getrusage writes the whole structure when it returns 0, and only then it is read.
     unsafe {
@@ -56,14 +56,14 @@ fn usage() -> Option<libc::rusage> {
     }
 }
 
-fn nanos(time: libc::timeval) -> u64 {
+fn timeval_nanos(time: libc::timeval) -> u64 {
     let sec = u64::try_from(time.tv_sec).unwrap_or(0);
     let usec = u64::try_from(time.tv_usec).unwrap_or(0);
     sec * 1_000_000_000 + usec * 1000
 }
 
 fn run_queue_wait() -> Option<u64> {
-    waits().map(|waits| waits.total_ns)
+    current_run_queue_waits().map(|waits| waits.total_ns)
 }
 
 /// Waits of a thread for processors since its start.
@@ -76,14 +76,14 @@ pub struct RunQueueWaits {
 }
 
 /// Run-queue waits of the calling thread.
-pub fn waits() -> Option<RunQueueWaits> {
+pub fn current_run_queue_waits() -> Option<RunQueueWaits> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let mut fields = text.split_ascii_whitespace().skip(1).map(str::parse);
     Some(RunQueueWaits { total_ns: fields.next()?.ok()?, turns: fields.next()?.ok()? })
 }
 
 /// Thread ID of the calling thread (gettid(2)), with which other threads can read its costs.
-pub fn id() -> u32 {
+pub fn current_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
@@ -105,9 +105,9 @@ mod tests {
 
     #[test]
     fn work_costs_processor_time() {
-        let before = cost();
+        let before = current_cost();
         let start = crate::clock::monotonic();
-        let ran = || schedule_of(id()).expect("this thread lives").0;
+        let ran = || schedule_of(current_id()).expect("this thread lives").0;
         let told = ran();
         let mut sum = 0_u64;
         // A busy machine may give this thread a core for a part of the time alone.
@@ -118,7 +118,7 @@ mod tests {
                 sum = std::hint::black_box(sum.wrapping_add(1));
             }
         }
-        let after = cost();
+        let after = current_cost();
         let spent = |cost: ThreadCost| {
             cost.user_ns.expect("getrusage works") + cost.system_ns.expect("getrusage works")
         };

@@ -80,14 +80,14 @@ impl Userns {
     /// # Errors
     /// When the caller did not create the namespace, or the process has more than one thread.
     pub fn enter(&self) -> Result<()> {
-        if self.id()? == Self::current()?.id()? {
+        if self.inode_number()? == Self::current()?.inode_number()? {
             return Ok(());
         }
         rustix::thread::move_into_link_name_space(self.fd.as_fd(), Some(LinkNameSpaceType::User))
             .map_err(|errno| Error::new("enter", "user namespace", errno))
     }
 
-    fn id(&self) -> Result<u64> {
+    fn inode_number(&self) -> Result<u64> {
         let stat = rustix::fs::fstat(&self.fd)
             .map_err(|errno| Error::new("identify", "user namespace", errno))?;
         Ok(stat.st_ino)

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use socket2::{Domain, Protocol, SockAddr, SockAddrStorage, Socket, Type};
 
-use crate::control::{self, Control};
+use crate::control::{self, ControlBuffer};
 use crate::socket_option::set_int;
 use crate::timestamps::{self, Notice};
 use crate::{Error, Result};
@@ -27,18 +27,18 @@ pub struct AnswerSocket {
 
 /// A received datagram's source and destination address, to which and from which it is answered.
 #[derive(Clone)]
-pub struct Question {
+pub struct ReceivedUdpRequest {
     source: libc::sockaddr_storage,
     source_len: libc::socklen_t,
-    control: Control,
+    control: ControlBuffer,
     control_len: usize,
     len: usize,
-    notes: Notes,
+    notes: ArrivalFields,
 }
 
 /// Header fields and timestamp of a received datagram, those that the socket was set up for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Notes {
+pub struct ArrivalFields {
     /// Destination address of the datagram.
     pub local: Option<IpAddr>,
     /// Time to live or hop limit on arrival.
@@ -49,7 +49,7 @@ pub struct Notes {
     pub arrived_ns: Option<u64>,
 }
 
-impl Question {
+impl ReceivedUdpRequest {
     /// Length of the datagram in octets.
     pub const fn len(&self) -> usize {
         self.len
@@ -65,7 +65,7 @@ impl Question {
     }
 
     /// Header fields and timestamp of the datagram.
-    pub const fn notes(&self) -> Notes {
+    pub const fn arrival_fields(&self) -> ArrivalFields {
         self.notes
     }
 
@@ -80,10 +80,10 @@ impl AnswerSocket {
     /// # Errors
     /// The kernel's reason.
     pub fn bind(address: SocketAddr) -> Result<Self> {
-        Self::open(address).map_err(|source| Error::new("bind UDP", address, source))
+        Self::open_bound(address).map_err(|source| Error::new("bind UDP", address, source))
     }
 
-    /// Binds with all [`Notes`], kernel timestamps of departure, and the largest time to live.
+    /// Binds with all [`ArrivalFields`], kernel timestamps of departure, and the largest time to live.
     /// # Errors
     /// The kernel's reason.
     pub fn bind_with_notes(address: SocketAddr) -> Result<Self> {
@@ -106,14 +106,14 @@ impl AnswerSocket {
         self.restart_stamps()
     }
 
-    /// Switches on kernel timestamps of arrival; where the kernel has none, [`Question::notes`]
+    /// Switches on kernel timestamps of arrival; where the kernel has none, [`ReceivedUdpRequest::arrival_fields`]
     /// lack them.
     pub fn take_arrival_times(&self) {
         let _ = timestamps::switch_on_arrivals(self.socket.as_fd());
     }
 
     /// Switches on the traffic class of each datagram; where the kernel refuses,
-    /// [`Question::notes`] lack it.
+    /// [`ReceivedUdpRequest::arrival_fields`] lack it.
     pub fn take_classes(&self) {
         // An IPv6 socket needs the first, too, for datagrams of IPv4.
         let _ = set_int(self.socket.as_fd(), libc::SOL_IP, libc::IP_RECVTOS, 1);
@@ -135,7 +135,7 @@ impl AnswerSocket {
         timestamps::next_notice(self.socket.as_fd())
     }
 
-    fn open(address: SocketAddr) -> io::Result<Self> {
+    fn open_bound(address: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         if address.is_ipv6() {
             if address.ip().is_unspecified() {
@@ -157,16 +157,16 @@ impl AnswerSocket {
     /// Receives a datagram if one is queued. A datagram longer than the buffer is cut.
     /// # Errors
     /// The kernel's reason.
-    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Question>> {
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<ReceivedUdpRequest>> {
         // SAFETY: all-zero is a valid sockaddr_storage (family AF_UNSPEC).
         let source = unsafe { std::mem::zeroed() };
-        let mut question = Question {
+        let mut question = ReceivedUdpRequest {
             source,
             source_len: 0,
-            control: Control::new(),
+            control: ControlBuffer::new(),
             control_len: 0,
             len: 0,
-            notes: Notes::default(),
+            notes: ArrivalFields::default(),
         };
         let mut piece = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         // SAFETY: all-zero is a valid msghdr (null pointers with zero lengths).
@@ -194,12 +194,12 @@ impl AnswerSocket {
 
     /// Sends `answer` to the source of `question`; false where the kernel did not accept it. An
     /// answer for which there is no room is dropped, as on the network.
-    pub fn answer(&self, question: &Question, answer: &[u8]) -> bool {
-        self.send(question, answer, question.control, question.control_len)
+    pub fn answer(&self, question: &ReceivedUdpRequest, answer: &[u8]) -> bool {
+        self.send_answer(question, answer, question.control, question.control_len)
     }
 
     /// Sends an answer with a traffic class.
-    pub fn answer_in_class(&self, question: &Question, answer: &[u8], tos: u8) -> bool {
+    pub fn answer_in_class(&self, question: &ReceivedUdpRequest, answer: &[u8], tos: u8) -> bool {
         let v6 = question.source().is_some_and(|source| {
             matches!(source.ip(), IpAddr::V6(address) if address.to_ipv4_mapped().is_none())
         });
@@ -208,10 +208,16 @@ impl AnswerSocket {
         let mut control = question.control;
         let class = i32::from(tos).to_ne_bytes();
         let len = control.add(question.control_len, level, kind, &class);
-        self.send(question, answer, control, len)
+        self.send_answer(question, answer, control, len)
     }
 
-    fn send(&self, question: &Question, answer: &[u8], control: Control, len: usize) -> bool {
+    fn send_answer(
+        &self,
+        question: &ReceivedUdpRequest,
+        answer: &[u8],
+        control: ControlBuffer,
+        len: usize,
+    ) -> bool {
         let mut piece =
             libc::iovec { iov_base: answer.as_ptr().cast_mut().cast(), iov_len: answer.len() };
         // SAFETY: all-zero is a valid msghdr (null pointers with zero lengths).
@@ -231,7 +237,7 @@ impl AnswerSocket {
     }
 
     /// Waits until a datagram can be received, `span` is over, or a signal arrives.
-    pub fn wait(&self, span: Duration) {
+    pub fn wait_for_datagram(&self, span: Duration) {
         let timeout = Timespec {
             tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: span.subsec_nanos().into(),
@@ -245,9 +251,9 @@ impl AnswerSocket {
 /// Parses the control messages. Of them only the destination address is kept for the answer,
 /// without its interface, so that the answer follows the routing table. For a link-local client the
 /// scope of its address names the interface.
-fn read_notes(question: &mut Question) {
-    let mut back = Control::new();
-    let (mut len, mut notes) = (0, Notes::default());
+fn read_notes(question: &mut ReceivedUdpRequest) {
+    let mut back = ControlBuffer::new();
+    let (mut len, mut notes) = (0, ArrivalFields::default());
     let came = &question.control.0[..question.control_len];
     control::messages(came, |level, kind, data| match (level, kind) {
         // struct in_pktinfo: interface, our address, the address in the header.
@@ -267,10 +273,12 @@ fn read_notes(question: &mut Question) {
             len = back.add(len, level, kind, &information);
         }
         (libc::SOL_IP, libc::IP_TTL) | (libc::SOL_IPV6, libc::IPV6_HOPLIMIT) => {
-            notes.ttl = u8::try_from(control::int(data)).ok();
+            notes.ttl = u8::try_from(control::int_from_octets(data)).ok();
         }
         (libc::SOL_IP, libc::IP_TOS) => notes.tos = data.first().copied(),
-        (libc::SOL_IPV6, libc::IPV6_TCLASS) => notes.tos = u8::try_from(control::int(data)).ok(),
+        (libc::SOL_IPV6, libc::IPV6_TCLASS) => {
+            notes.tos = u8::try_from(control::int_from_octets(data)).ok()
+        }
         (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
             notes.arrived_ns = timestamps::software_stamp(data);
         }
@@ -295,7 +303,7 @@ mod tests {
         client.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout");
         client.send(b"question").expect("sent");
         let mut buffer = [0; 64];
-        socket.wait(Duration::from_secs(5));
+        socket.wait_for_datagram(Duration::from_secs(5));
         let question = socket.receive(&mut buffer).expect("no error").expect("a datagram");
         assert_eq!(question.len(), 8);
         assert!(socket.answer(&question, b"response"));
@@ -326,9 +334,9 @@ mod tests {
             crate::clock::sleep(timestamps::START_DELAY);
             let before_ns = crate::clock::realtime_ns();
             client.send(b"question").expect("sent");
-            socket.wait(Duration::from_secs(5));
+            socket.wait_for_datagram(Duration::from_secs(5));
             let question = socket.receive(&mut [0; 64]).expect("no error").expect("a datagram");
-            let notes = question.notes();
+            let notes = question.arrival_fields();
             assert_eq!(notes.local, Some(IpAddr::from([127, 0, 0, 2])), "{server}");
             assert_eq!((notes.ttl, notes.tos), (Some(77), Some(46 << 2)), "{server}");
             let arrived_ns = notes.arrived_ns.expect("a stamp");

@@ -36,7 +36,7 @@ pub fn connect_first(
         if (now >= next || race.attempts.is_empty())
             && let Some(&peer) = left.next()
         {
-            race.begin(peer, bind, options);
+            race.start_attempt(peer, bind, options);
             next = now + ATTEMPT_DELAY;
         }
         if let Some(winner) = race.winner()? {
@@ -46,7 +46,7 @@ pub fn connect_first(
             return Err(race.into_error());
         }
         let until = if left.len() > 0 { next.min(end) } else { end };
-        race.wait(until)?;
+        race.wait_for_any(until)?;
     }
 }
 
@@ -58,7 +58,7 @@ struct Race {
 }
 
 impl Race {
-    fn begin(&mut self, peer: SocketAddr, bind: Option<IpAddr>, options: &TcpOptions) {
+    fn start_attempt(&mut self, peer: SocketAddr, bind: Option<IpAddr>, options: &TcpOptions) {
         let fail = |source| Error::new(CONNECT, peer, source);
         let begun = open_for(peer, bind, options).and_then(|socket| {
             socket.set_nonblocking(true).map_err(fail)?;
@@ -94,9 +94,9 @@ impl Race {
         Ok(None)
     }
 
-    fn wait(&self, until: MonoTime) -> Result<()> {
+    fn wait_for_any(&self, until: MonoTime) -> Result<()> {
         let fds: Vec<_> = self.attempts.iter().map(|(socket, _)| socket.as_fd()).collect();
-        let waited = any_writable(&fds, until.since(monotonic()));
+        let waited = any_writable(&fds, until.duration_since(monotonic()));
         waited.map(drop).map_err(|source| Error::new("poll", "connections", source))
     }
 
@@ -138,7 +138,7 @@ mod tests {
         Some((listener, at))
     }
 
-    fn first(peers: &[SocketAddr], timeout: Duration) -> Result<SocketAddr> {
+    fn first_address(peers: &[SocketAddr], timeout: Duration) -> Result<SocketAddr> {
         connect_first(peers, None, &TcpOptions::control(), timeout).map(|(_, address)| address)
     }
 
@@ -147,10 +147,10 @@ mod tests {
         let (listener, open) = listener("127.0.0.1").expect("loopback");
         // A port that was just free, at an address of which nobody listens.
         let closed: SocketAddr = format!("[::1]:{}", open.port()).parse().expect("an address");
-        assert_eq!(first(&[closed, open], PATIENCE).expect("the second answers"), open);
-        assert_eq!(first(&[open, closed], PATIENCE).expect("the first answers"), open);
+        assert_eq!(first_address(&[closed, open], PATIENCE).expect("the second answers"), open);
+        assert_eq!(first_address(&[open, closed], PATIENCE).expect("the first answers"), open);
         drop(listener);
-        let error = first(&[closed, open], PATIENCE).expect_err("nobody listens");
+        let error = first_address(&[closed, open], PATIENCE).expect_err("nobody listens");
         assert_eq!(error.source.kind(), io::ErrorKind::ConnectionRefused);
         assert_eq!(error.call, CONNECT);
     }
@@ -171,8 +171,8 @@ mod tests {
                 Some(socket)
             })
             .collect();
-        assert_eq!(first(&[silent, open], PATIENCE).expect("the second answers"), open);
-        let error = first(&[silent], Duration::from_millis(400)).expect_err("it is silent");
+        assert_eq!(first_address(&[silent, open], PATIENCE).expect("the second answers"), open);
+        let error = first_address(&[silent], Duration::from_millis(400)).expect_err("it is silent");
         assert_eq!(error.source.kind(), io::ErrorKind::TimedOut);
         drop((full, filled));
     }

@@ -14,9 +14,9 @@ use crate::timestamps;
 /// packet information need 48 + 44 + 4 + 20 octets and four headers of 16.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Control(pub(crate) [u8; 256]);
+pub(crate) struct ControlBuffer(pub(crate) [u8; 256]);
 
-impl Control {
+impl ControlBuffer {
     pub(crate) const fn new() -> Self {
         Self([0; 256])
     }
@@ -47,7 +47,7 @@ pub(crate) struct Taken {
 pub(crate) fn receive(
     fd: BorrowedFd<'_>,
     data: &mut [u8],
-    control: &mut Control,
+    control: &mut ControlBuffer,
     flags: i32,
 ) -> io::Result<Option<Taken>> {
     receive_named(fd, data, control, flags, None)
@@ -57,7 +57,7 @@ pub(crate) fn receive(
 pub(crate) fn receive_named(
     fd: BorrowedFd<'_>,
     data: &mut [u8],
-    control: &mut Control,
+    control: &mut ControlBuffer,
     flags: i32,
     name: Option<&mut libc::sockaddr_storage>,
 ) -> io::Result<Option<Taken>> {
@@ -97,7 +97,7 @@ pub struct Noted {
 /// Receives one datagram with its source address and time of arrival.
 pub(crate) fn receive_noted(fd: BorrowedFd<'_>, data: &mut [u8]) -> io::Result<Option<Noted>> {
     let mut storage = SockAddrStorage::zeroed();
-    let mut control = Control::new();
+    let mut control = ControlBuffer::new();
     // SAFETY: the storage is as large as the type that it is viewed as.
     let name = unsafe { storage.view_as::<libc::sockaddr_storage>() };
     let Some(taken) = receive_named(fd, data, &mut control, 0, Some(name))? else {
@@ -122,8 +122,8 @@ pub(crate) fn messages(mut control: &[u8], mut each: impl FnMut(i32, i32, &[u8])
     const HEADER: usize = WORD + 8;
     while let Some((header, _)) = control.split_first_chunk::<HEADER>() {
         let len = usize::from_ne_bytes(header[..WORD].try_into().expect("a word is a word"));
-        let level = int(&header[WORD..]);
-        let kind = int(&header[WORD + 4..]);
+        let level = int_from_octets(&header[WORD..]);
+        let kind = int_from_octets(&header[WORD + 4..]);
         let Some(data) = control.get(HEADER..len) else { return };
         each(level, kind, data);
         control = control.get(len.next_multiple_of(WORD)..).unwrap_or(&[]);
@@ -131,7 +131,7 @@ pub(crate) fn messages(mut control: &[u8], mut each: impl FnMut(i32, i32, &[u8])
 }
 
 /// The first four octets as a native int; 0 when there are fewer.
-pub(crate) fn int(data: &[u8]) -> i32 {
+pub(crate) fn int_from_octets(data: &[u8]) -> i32 {
     data.first_chunk().map_or(0, |octets| i32::from_ne_bytes(*octets))
 }
 

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use linerate_core::time::MonoTime;
 
-use crate::control::{self, Control};
+use crate::control::{self, ControlBuffer};
 use crate::datagram_socket::{BUFFER_BYTES, DatagramSocket};
 use crate::timestamps;
 
@@ -45,7 +45,7 @@ impl SendBatch {
     }
 
     /// Sends `joined` datagrams in one buffer from now on.
-    pub fn join(&mut self, joined: usize) {
+    pub fn set_joined(&mut self, joined: usize) {
         self.joined = joined.max(1);
     }
 
@@ -58,7 +58,12 @@ impl SendBatch {
     /// socket's time-out. Returns the number that the kernel accepted.
     /// # Errors
     /// The kernel's reason when it accepted none.
-    pub fn send(&self, socket: &DatagramSocket, first: usize, count: usize) -> io::Result<usize> {
+    pub fn send_datagrams(
+        &self,
+        socket: &DatagramSocket,
+        first: usize,
+        count: usize,
+    ) -> io::Result<usize> {
         self.submit(socket, first, &[], count)
     }
 
@@ -129,7 +134,7 @@ fn departure_note(time: MonoTime) -> DepartureNote {
     len.copy_from_slice(&NOTE_BYTES.to_ne_bytes());
     rest[..4].copy_from_slice(&libc::SOL_SOCKET.to_ne_bytes());
     rest[4..8].copy_from_slice(&libc::SCM_TXTIME.to_ne_bytes());
-    rest[8..].copy_from_slice(&time.nanos().to_ne_bytes());
+    rest[8..].copy_from_slice(&time.as_nanos().to_ne_bytes());
     note
 }
 
@@ -152,7 +157,7 @@ const EMPTY_PIECE: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), i
 #[derive(Debug)]
 pub struct ReceiveBatch {
     data: Vec<u8>,
-    controls: Box<[Control; RECEIVES_MAX]>,
+    controls: Box<[ControlBuffer; RECEIVES_MAX]>,
     /// Length of each filled buffer, and of its control messages.
     filled: Vec<(usize, usize)>,
     /// Number of buffers for the next call.
@@ -161,7 +166,7 @@ pub struct ReceiveBatch {
 
 /// A received buffer.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrived<'a> {
+pub struct ReceivedUdpBuffer<'a> {
     /// Datagrams of the buffer, contiguous.
     pub bytes: &'a [u8],
     /// Length of each datagram but the last, where several were joined (UDP_GRO).
@@ -194,7 +199,7 @@ impl ReceiveBatch {
     fn with_data(data: Vec<u8>) -> Self {
         Self {
             data,
-            controls: Box::new([Control::new(); RECEIVES_MAX]),
+            controls: Box::new([ControlBuffer::new(); RECEIVES_MAX]),
             filled: Vec::with_capacity(RECEIVES_MAX),
             most: RECEIVES_MIN,
         }
@@ -258,7 +263,7 @@ impl ReceiveBatch {
     }
 
     /// Buffers that the last call received.
-    pub fn arrived(&self) -> impl Iterator<Item = Arrived<'_>> {
+    pub fn arrived(&self) -> impl Iterator<Item = ReceivedUdpBuffer<'_>> {
         let rooms = self.data.chunks_exact(STRIDE_BYTES).zip(self.controls.iter());
         self.filled.iter().zip(rooms).map(|(&(len, control_len), (buffer, control))| {
             let notes = &control.0[..control_len.min(control.0.len())];
@@ -267,14 +272,16 @@ impl ReceiveBatch {
     }
 }
 
-fn arrived<'a>(bytes: &'a [u8], notes: &[u8]) -> Arrived<'a> {
-    let mut arrived = Arrived { bytes, joined_bytes: None, drops: None, arrived_ns: None };
+fn arrived<'a>(bytes: &'a [u8], notes: &[u8]) -> ReceivedUdpBuffer<'a> {
+    let mut arrived =
+        ReceivedUdpBuffer { bytes, joined_bytes: None, drops: None, arrived_ns: None };
     control::messages(notes, |level, kind, data| match (level, kind) {
         (libc::SOL_UDP, libc::UDP_GRO) => {
-            arrived.joined_bytes = usize::try_from(control::int(data)).ok().filter(|&len| len > 0);
+            arrived.joined_bytes =
+                usize::try_from(control::int_from_octets(data)).ok().filter(|&len| len > 0);
         }
         (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-            arrived.drops = Some(control::int(data).cast_unsigned());
+            arrived.drops = Some(control::int_from_octets(data).cast_unsigned());
         }
         (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
             arrived.arrived_ns = timestamps::software_stamp(data);

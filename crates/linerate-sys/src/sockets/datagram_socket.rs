@@ -18,7 +18,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::control;
 pub use crate::control::Noted;
-pub use crate::datagram_batch::{Arrived, ReceiveBatch, SENDS_MAX, SendBatch};
+pub use crate::datagram_batch::{ReceiveBatch, ReceivedUdpBuffer, SENDS_MAX, SendBatch};
 use crate::socket_option::{self, get_int, set_int, set_octets};
 pub use crate::socket_option::{ReceiveRoom, SendRoom};
 use crate::{Error, Result, icmp, timestamps};
@@ -118,7 +118,7 @@ impl DatagramSocket {
     /// Allows further sockets of this program at the same port, each connected to its peer.
     /// # Errors
     /// The kernel's reason.
-    pub fn share(&self) -> Result<()> {
+    pub fn allow_port_sharing(&self) -> Result<()> {
         let set = self.socket.set_reuse_address(true);
         set.map_err(|source| Error::new("set SO_REUSEADDR on", "a UDP socket", source))
     }
@@ -302,8 +302,8 @@ impl DatagramSocket {
     }
 
     /// Buffers that the socket dropped since it was opened.
-    pub fn drops(&self) -> Option<u32> {
-        socket_option::drops(self.socket.as_fd())
+    pub fn dropped_buffers(&self) -> Option<u32> {
+        socket_option::dropped_packets(self.socket.as_fd())
     }
 
     /// Sets the time-out of blocking calls.
@@ -432,7 +432,7 @@ pub fn any_local(peer: SocketAddr) -> SocketAddr {
 mod tests {
     use super::*;
 
-    fn pair() -> (DatagramSocket, DatagramSocket) {
+    fn connected_pair() -> (DatagramSocket, DatagramSocket) {
         let open = || {
             let local = SocketAddr::from(([127, 0, 0, 1], 0));
             let options = DatagramOptions {
@@ -480,7 +480,7 @@ mod tests {
 
     #[test]
     fn a_datagram_is_taken_with_its_sender_and_the_time_at_which_it_came() {
-        let (one, other) = pair();
+        let (one, other) = connected_pair();
         other.note_arrivals();
         // Stamps begin a moment after they were asked for.
         crate::clock::sleep(timestamps::START_DELAY);
@@ -497,7 +497,7 @@ mod tests {
 
     /// The first bytes of `count` datagrams of 100 bytes, sent `joined` together and taken in.
     fn carried(joined: usize, count: u8) -> Vec<u8> {
-        let (sender, receiver) = pair();
+        let (sender, receiver) = connected_pair();
         if joined > 1 && !(sender.cut_sends(100) && receiver.join_receives()) {
             println!("skipped: this kernel has no UDP_SEGMENT or UDP_GRO");
             return (0..count).collect();
@@ -506,7 +506,7 @@ mod tests {
         batch.datagrams_mut().zip(0..).for_each(|(datagram, number)| datagram[0] = number);
         let mut sent = 0;
         while sent < usize::from(count) {
-            sent += batch.send(&sender, sent, usize::from(count) - sent).expect("room");
+            sent += batch.send_datagrams(&sender, sent, usize::from(count) - sent).expect("room");
         }
         let (mut taken, mut firsts) = (ReceiveBatch::new(), Vec::new());
         while firsts.len() < usize::from(count) {
@@ -534,7 +534,7 @@ mod tests {
 
     #[test]
     fn timed_datagrams_leave_at_once_where_nothing_holds_them() {
-        let (sender, receiver) = pair();
+        let (sender, receiver) = connected_pair();
         if !sender.time_sends() {
             println!("skipped: this kernel has no SO_TXTIME");
             return;
@@ -554,7 +554,7 @@ mod tests {
 
     #[test]
     fn the_room_that_waiting_datagrams_take_is_told() {
-        let (sender, receiver) = pair();
+        let (sender, receiver) = connected_pair();
         let empty = receiver.receive_room().expect("SO_MEMINFO is of Linux 4.12");
         assert_eq!(empty.used_bytes, 0);
         assert_eq!(Some(u64::from(empty.room_bytes)), receiver.buffers().1);
@@ -565,7 +565,7 @@ mod tests {
 
     #[test]
     fn the_send_buffer_is_the_kernels_own_and_another_room_is_granted() {
-        let (sender, _) = pair();
+        let (sender, _) = connected_pair();
         let default = std::fs::read_to_string("/proc/sys/net/core/wmem_default").expect("procfs");
         let default: u64 = default.trim().parse().expect("a number");
         assert_eq!(sender.buffers().0, Some(default));
@@ -576,7 +576,7 @@ mod tests {
 
     #[test]
     fn a_socket_that_shows_words_takes_them_alone() {
-        let (sender, receiver) = pair();
+        let (sender, receiver) = connected_pair();
         receiver.show_words(&[*b"9876", *b"6789"]).expect("a filter");
         for datagram in [&b"9876"[..], b"98765", b"987", b"", b"9877", b"\0\0\0\0", b"6789"] {
             sender.send(datagram).expect("sent");
@@ -591,7 +591,7 @@ mod tests {
 
     #[test]
     fn nothing_waiting_is_told_without_waiting() {
-        let (sender, receiver) = pair();
+        let (sender, receiver) = connected_pair();
         let mut taken = ReceiveBatch::new();
         let error = taken.receive_waiting(&receiver).expect_err("nothing was sent");
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
@@ -611,11 +611,11 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_counted_with_the_next_that_does() {
-        let (sender, receiver) = pair();
+        let (sender, receiver) = connected_pair();
         set_int(receiver.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, 4096).expect("a small room");
         receiver.note_arrivals();
         (0..200).for_each(|_| sender.send(&[0; 1000]).expect("sent"));
-        let dropped = receiver.drops().expect("SO_MEMINFO is of Linux 4.12");
+        let dropped = receiver.dropped_buffers().expect("SO_MEMINFO is of Linux 4.12");
         assert!(dropped > 0 && dropped < 200, "{dropped}");
         let mut taken = ReceiveBatch::new();
         let mut count = 0;

@@ -9,16 +9,16 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_core::record::Family;
+use linerate_core::record::IpFamily;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use crate::control::{self, Control};
+use crate::control::{self, ControlBuffer};
 use crate::socket_option::{self, get_int, set_int};
 use crate::timestamps::{self, Notice};
-use crate::xdp_echo::{EchoHeaders, Message, XdpEcho};
+use crate::xdp_echo::{EchoHeaders, ReceivedEchoMessage, XdpEcho};
 use crate::{Error, Result, icmp};
 
 /// Option of linux/in6.h that libc does not define.
@@ -42,7 +42,7 @@ pub enum EchoKind {
 
 /// Source of the probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum ProbeBindSource {
     /// Local address to bind to.
     Address(IpAddr),
     /// Interface to bind to.
@@ -55,7 +55,7 @@ pub struct EchoOptions {
     /// Address of the target; the port is used for UDP only.
     pub peer: SocketAddr,
     /// Local address or interface; by default the kernel chooses.
-    pub source: Option<Source>,
+    pub source: Option<ProbeBindSource>,
     /// Local UDP port; by default the kernel chooses.
     pub local_port: Option<u16>,
     /// Time to live or hop limit.
@@ -74,7 +74,7 @@ pub struct EchoOptions {
 
 /// A received packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Packet {
+pub struct ReceivedEchoPacket {
     /// Octets written to the buffer.
     pub len: usize,
     /// Time to live, where requested and reported.
@@ -85,9 +85,9 @@ pub struct Packet {
     pub class: Option<u8>,
 }
 
-impl From<Message> for Packet {
-    fn from(message: Message) -> Self {
-        let Message { len, ttl, class } = message;
+impl From<ReceivedEchoMessage> for ReceivedEchoPacket {
+    fn from(message: ReceivedEchoMessage) -> Self {
+        let ReceivedEchoMessage { len, ttl, class } = message;
         Self { len, ttl, class, arrived_ns: None }
     }
 }
@@ -129,7 +129,7 @@ pub struct OpenError {
 }
 
 impl OpenError {
-    fn at(step: OpenStep) -> impl FnOnce(Error) -> Self {
+    fn at_step(step: OpenStep) -> impl FnOnce(Error) -> Self {
         move |error| Self { step, error }
     }
 }
@@ -138,7 +138,7 @@ impl OpenError {
 #[derive(Debug)]
 pub struct EchoSocket {
     socket: Socket,
-    family: Family,
+    family: IpFamily,
     /// AF_XDP socket for the packets; `socket` is then only used for addresses and MTU.
     xdp: Option<Box<XdpEcho>>,
 }
@@ -148,13 +148,13 @@ impl EchoSocket {
     /// # Errors
     /// The step that failed, with its call, object and the kernel's reason.
     pub fn open(kind: EchoKind, options: &EchoOptions) -> std::result::Result<Self, OpenError> {
-        let family = if options.peer.is_ipv4() { Family::V4 } else { Family::V6 };
-        let socket = open(kind, family)
+        let family = if options.peer.is_ipv4() { IpFamily::V4 } else { IpFamily::V6 };
+        let socket = open_socket(kind, family)
             .map_err(|source| Error::new("open socket for", kind_name(kind), source))
-            .map_err(OpenError::at(OpenStep::Socket))?;
+            .map_err(OpenError::at_step(OpenStep::Socket))?;
         let mut socket = Self::from_socket(socket, options)?;
         if kind == EchoKind::IcmpXdp {
-            let xdp = socket.open_xdp(options).map_err(OpenError::at(OpenStep::Xdp))?;
+            let xdp = socket.open_xdp(options).map_err(OpenError::at_step(OpenStep::Xdp))?;
             socket.xdp = Some(Box::new(xdp));
         }
         Ok(socket)
@@ -166,28 +166,28 @@ impl EchoSocket {
         port: u16,
         options: &EchoOptions,
     ) -> std::result::Result<Self, OpenError> {
-        let family = if options.peer.is_ipv4() { Family::V4 } else { Family::V6 };
-        let domain = if family == Family::V4 { Domain::IPV4 } else { Domain::IPV6 };
+        let family = if options.peer.is_ipv4() { IpFamily::V4 } else { IpFamily::V6 };
+        let domain = if family == IpFamily::V4 { Domain::IPV4 } else { Domain::IPV6 };
         let socket = Socket::new(domain, Type::RAW, Some(Protocol::TCP))
             .and_then(|socket| {
                 icmp::show_only_at(socket.as_fd(), family, TCP_DESTINATION_PORT_AT, port)?;
                 Ok(socket)
             })
             .map_err(|source| Error::new("open socket for", "TCP (raw)", source))
-            .map_err(OpenError::at(OpenStep::Socket))?;
+            .map_err(OpenError::at_step(OpenStep::Socket))?;
         Self::from_socket(socket, options)
     }
 
     fn from_socket(socket: Socket, options: &EchoOptions) -> std::result::Result<Self, OpenError> {
-        let family = if options.peer.is_ipv4() { Family::V4 } else { Family::V6 };
+        let family = if options.peer.is_ipv4() { IpFamily::V4 } else { IpFamily::V6 };
         let socket = Self { socket, family, xdp: None };
-        socket.bind(options)?;
-        socket.configure(options).map_err(OpenError::at(OpenStep::Option))?;
+        socket.bind_source(options)?;
+        socket.configure(options).map_err(OpenError::at_step(OpenStep::Option))?;
         socket
             .socket
             .connect(&SockAddr::from(labelled(options)))
             .map_err(|source| Error::new("connect to", options.peer.ip(), source))
-            .map_err(OpenError::at(OpenStep::Connect))?;
+            .map_err(OpenError::at_step(OpenStep::Connect))?;
         Ok(socket)
     }
 
@@ -203,11 +203,11 @@ impl EchoSocket {
         })
     }
 
-    pub(crate) fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
+    pub(crate) fn borrowed_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    pub(crate) const fn family(&self) -> Family {
+    pub(crate) const fn family(&self) -> IpFamily {
         self.family
     }
 
@@ -216,15 +216,15 @@ impl EchoSocket {
         self.socket.local_addr().ok()?.as_socket()
     }
 
-    fn bind(&self, options: &EchoOptions) -> std::result::Result<(), OpenError> {
+    fn bind_source(&self, options: &EchoOptions) -> std::result::Result<(), OpenError> {
         let mut address = None;
         match &options.source {
-            Some(Source::Address(own)) => address = Some(*own),
-            Some(Source::Interface(name)) => self
+            Some(ProbeBindSource::Address(own)) => address = Some(*own),
+            Some(ProbeBindSource::Interface(name)) => self
                 .socket
                 .bind_device(Some(name.as_bytes()))
                 .map_err(|source| Error::new("bind to interface", name, source))
-                .map_err(OpenError::at(OpenStep::BindInterface))?,
+                .map_err(OpenError::at_step(OpenStep::BindInterface))?,
             None => {}
         }
         let port = options.local_port.unwrap_or(0);
@@ -232,14 +232,14 @@ impl EchoSocket {
             return Ok(());
         }
         let any = match self.family {
-            Family::V4 => IpAddr::from([0; 4]),
-            Family::V6 => IpAddr::from([0; 16]),
+            IpFamily::V4 => IpAddr::from([0; 4]),
+            IpFamily::V6 => IpAddr::from([0; 16]),
         };
         let address = address.unwrap_or(any);
         self.socket
             .bind(&SockAddr::from(SocketAddr::new(address, port)))
             .map_err(|source| Error::new("bind", address, source))
-            .map_err(OpenError::at(OpenStep::BindAddress))
+            .map_err(OpenError::at_step(OpenStep::BindAddress))
     }
 
     fn configure(&self, options: &EchoOptions) -> Result<()> {
@@ -249,8 +249,8 @@ impl EchoSocket {
                 .map_err(|source| Error::new("set receive buffer", bytes, source))?;
         }
         match self.family {
-            Family::V4 => self.configure_v4(options),
-            Family::V6 => self.configure_v6(options),
+            IpFamily::V4 => self.configure_v4(options),
+            IpFamily::V6 => self.configure_v6(options),
         }
     }
 
@@ -304,9 +304,9 @@ impl EchoSocket {
     /// # Errors
     /// The kernel's reason; it may be the error of an earlier packet, and then nothing was sent.
     #[inline]
-    pub fn send(&mut self, packet: &[u8]) -> io::Result<()> {
+    pub fn send_packet(&mut self, packet: &[u8]) -> io::Result<()> {
         if let Some(xdp) = &mut self.xdp {
-            return xdp.send(packet);
+            return xdp.send_message(packet);
         }
         rustix::net::send(&self.socket, packet, SendFlags::DONTWAIT)?;
         Ok(())
@@ -316,12 +316,12 @@ impl EchoSocket {
     /// # Errors
     /// The kernel's reason; it may be the error of an earlier packet.
     #[inline]
-    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Packet>> {
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<ReceivedEchoPacket>> {
         if let Some(xdp) = &self.xdp {
-            return Ok(xdp.receive(buffer).map(Packet::from));
+            return Ok(xdp.receive(buffer).map(ReceivedEchoPacket::from));
         }
         match rustix::net::recv(&self.socket, buffer, RecvFlags::DONTWAIT) {
-            Ok((len, _)) => Ok(Some(Packet { len, ..Packet::default() })),
+            Ok((len, _)) => Ok(Some(ReceivedEchoPacket { len, ..ReceivedEchoPacket::default() })),
             Err(Errno::AGAIN) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -330,26 +330,26 @@ impl EchoSocket {
     /// Receives a packet if one is queued, with its time to live and timestamp.
     /// # Errors
     /// The errors of [`Self::receive`].
-    pub fn receive_with_notes(&self, buffer: &mut [u8]) -> io::Result<Option<Packet>> {
+    pub fn receive_with_notes(&self, buffer: &mut [u8]) -> io::Result<Option<ReceivedEchoPacket>> {
         if let Some(xdp) = &self.xdp {
-            return Ok(xdp.receive(buffer).map(Packet::from));
+            return Ok(xdp.receive(buffer).map(ReceivedEchoPacket::from));
         }
-        let mut control = Control::new();
+        let mut control = ControlBuffer::new();
         let Some(taken) = control::receive(self.socket.as_fd(), buffer, &mut control, 0)? else {
             return Ok(None);
         };
-        let mut packet = Packet { len: taken.len, ..Packet::default() };
+        let mut packet = ReceivedEchoPacket { len: taken.len, ..ReceivedEchoPacket::default() };
         control::messages(&control.0[..taken.control_len], |level, kind, data| {
             match (level, kind) {
                 (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
                     packet.arrived_ns = timestamps::software_stamp(data);
                 }
                 (libc::SOL_IP, libc::IP_TTL) | (libc::SOL_IPV6, libc::IPV6_HOPLIMIT) => {
-                    packet.ttl = u8::try_from(control::int(data)).ok();
+                    packet.ttl = u8::try_from(control::int_from_octets(data)).ok();
                 }
                 (libc::SOL_IP, libc::IP_TOS) => packet.class = data.first().copied(),
                 (libc::SOL_IPV6, libc::IPV6_TCLASS) => {
-                    packet.class = u8::try_from(control::int(data)).ok();
+                    packet.class = u8::try_from(control::int_from_octets(data)).ok();
                 }
                 _ => {}
             }
@@ -358,7 +358,7 @@ impl EchoSocket {
     }
 
     /// Waits until something can be read, `span` is over, or a signal arrives.
-    pub fn wait(&self, span: Duration) -> Ready {
+    pub fn wait_for_packet(&self, span: Duration) -> Ready {
         let timeout = Timespec {
             tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: span.subsec_nanos().into(),
@@ -374,8 +374,8 @@ impl EchoSocket {
     /// Current path MTU of the kernel.
     pub fn mtu_bytes(&self) -> Option<u32> {
         let (level, name) = match self.family {
-            Family::V4 => (libc::SOL_IP, libc::IP_MTU),
-            Family::V6 => (libc::SOL_IPV6, libc::IPV6_MTU),
+            IpFamily::V4 => (libc::SOL_IP, libc::IP_MTU),
+            IpFamily::V6 => (libc::SOL_IPV6, libc::IPV6_MTU),
         };
         let mtu = get_int(self.socket.as_fd(), level, name).ok()?;
         u32::try_from(mtu).ok().filter(|mtu| *mtu > 0)
@@ -388,10 +388,10 @@ impl EchoSocket {
 
     /// Packets dropped because the receive buffer was full, where the kernel counts them; with
     /// [`Self::show_only`] also those that the filter rejected.
-    pub fn drops(&self) -> Option<u32> {
+    pub fn dropped_packets(&self) -> Option<u32> {
         match &self.xdp {
-            Some(xdp) => xdp.drops(),
-            None => socket_option::drops(self.socket.as_fd()),
+            Some(xdp) => xdp.dropped_replies(),
+            None => socket_option::dropped_packets(self.socket.as_fd()),
         }
     }
 
@@ -435,8 +435,8 @@ impl EchoSocket {
             return Ok(());
         }
         let (level, of_sent, of_received) = match self.family {
-            Family::V4 => (libc::SOL_IP, libc::IP_TOS, libc::IP_RECVTOS),
-            Family::V6 => (libc::SOL_IPV6, libc::IPV6_TCLASS, libc::IPV6_RECVTCLASS),
+            IpFamily::V4 => (libc::SOL_IP, libc::IP_TOS, libc::IP_RECVTOS),
+            IpFamily::V6 => (libc::SOL_IPV6, libc::IPV6_TCLASS, libc::IPV6_RECVTCLASS),
         };
         set_int(self.socket.as_fd(), level, of_sent, class.into())
             .and_then(|()| set_int(self.socket.as_fd(), level, of_received, 1))
@@ -466,12 +466,12 @@ const fn labelled(options: &EchoOptions) -> SocketAddr {
     }
 }
 
-fn open(kind: EchoKind, family: Family) -> io::Result<Socket> {
+fn open_socket(kind: EchoKind, family: IpFamily) -> io::Result<Socket> {
     match kind {
         EchoKind::IcmpDatagram => icmp::open_datagram(family),
         EchoKind::IcmpRaw => icmp::open_raw(family),
         EchoKind::Udp | EchoKind::IcmpXdp => {
-            let domain = if family == Family::V4 { Domain::IPV4 } else { Domain::IPV6 };
+            let domain = if family == IpFamily::V4 { Domain::IPV4 } else { Domain::IPV6 };
             Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))
         }
     }

@@ -71,7 +71,7 @@ pub fn is_closed(stream: &UnixStream) -> bool {
 /// Sends bytes with descriptors, at most four.
 /// # Errors
 /// When the other end is closed.
-pub fn send(stream: &UnixStream, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<()> {
+pub fn send_with_fds(stream: &UnixStream, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let failed = |source: io::Error| Error::new("send", "descriptors", source);
@@ -119,7 +119,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"content").unwrap();
         file.rewind().unwrap();
-        send(&left, b"take this", &[file.as_fd()]).unwrap();
+        send_with_fds(&left, b"take this", &[file.as_fd()]).unwrap();
         let mut buffer = [0; 64];
         let (count, mut fds) = receive(&right, &mut buffer).unwrap();
         assert_eq!(&buffer[..count], b"take this");

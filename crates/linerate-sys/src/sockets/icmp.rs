@@ -7,7 +7,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use linerate_core::record::Family;
+use linerate_core::record::IpFamily;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::socket_option::set_octets;
@@ -19,22 +19,22 @@ const ICMP6_FILTER: i32 = 1;
 const ICMP_ECHO_REPLY: u32 = 0;
 const ICMP6_ECHO_REPLY: usize = 129;
 
-pub(crate) fn open_datagram(family: Family) -> io::Result<Socket> {
-    let (domain, protocol) = names(family);
+pub(crate) fn open_datagram(family: IpFamily) -> io::Result<Socket> {
+    let (domain, protocol) = domain_and_protocol(family);
     Socket::new(domain, Type::DGRAM, Some(protocol))
 }
 
 /// Opens a raw socket that receives only echo replies.
-pub(crate) fn open_raw(family: Family) -> io::Result<Socket> {
-    let (domain, protocol) = names(family);
+pub(crate) fn open_raw(family: IpFamily) -> io::Result<Socket> {
+    let (domain, protocol) = domain_and_protocol(family);
     let socket = Socket::new(domain, Type::RAW, Some(protocol))?;
     let fd: BorrowedFd<'_> = socket.as_fd();
     match family {
-        Family::V4 => {
+        IpFamily::V4 => {
             let blocked = !(1u32 << ICMP_ECHO_REPLY);
             set_octets(fd, libc::SOL_RAW, ICMP_FILTER, &blocked.to_ne_bytes())?;
         }
-        Family::V6 => {
+        IpFamily::V6 => {
             let mut blocked = [u32::MAX; 8];
             blocked[ICMP6_ECHO_REPLY / 32] &= !(1 << (ICMP6_ECHO_REPLY % 32));
             let octets: Vec<u8> = blocked.iter().flat_map(|word| word.to_ne_bytes()).collect();
@@ -46,15 +46,15 @@ pub(crate) fn open_raw(family: Family) -> io::Result<Socket> {
 
 /// Opens a raw socket that receives only ICMP errors of routers: unreachable, too big, time
 /// exceeded (3 and 11 in RFC 792; 1 to 3 in RFC 4443).
-pub(crate) fn open_for_errors(family: Family) -> io::Result<Socket> {
-    let (domain, protocol) = names(family);
+pub(crate) fn open_for_errors(family: IpFamily) -> io::Result<Socket> {
+    let (domain, protocol) = domain_and_protocol(family);
     let socket = Socket::new(domain, Type::RAW, Some(protocol))?;
     match family {
-        Family::V4 => {
+        IpFamily::V4 => {
             let blocked = !(1u32 << 3 | 1 << 11);
             set_octets(socket.as_fd(), libc::SOL_RAW, ICMP_FILTER, &blocked.to_ne_bytes())?;
         }
-        Family::V6 => {
+        IpFamily::V6 => {
             let mut octets = [u8::MAX; 32];
             octets[..4].copy_from_slice(&(!0b1110u32).to_ne_bytes());
             set_octets(socket.as_fd(), libc::IPPROTO_ICMPV6, ICMP6_FILTER, &octets)?;
@@ -66,7 +66,7 @@ pub(crate) fn open_for_errors(family: Family) -> io::Result<Socket> {
 /// Attaches a filter for this identifier to a raw socket, so that answers to other programs do not
 /// fill its buffer. A later call replaces the filter. The identifier is at offset 4 (RFC 792, RFC
 /// 4443 §4.1).
-pub(crate) fn show_only(fd: BorrowedFd<'_>, family: Family, identifier: u16) -> io::Result<()> {
+pub(crate) fn show_only(fd: BorrowedFd<'_>, family: IpFamily, identifier: u16) -> io::Result<()> {
     show_only_at(fd, family, 4, identifier)
 }
 
@@ -78,29 +78,29 @@ pub(crate) fn show_only(fd: BorrowedFd<'_>, family: Family, identifier: u16) -> 
 /// start after it.
 pub(crate) fn show_only_at(
     fd: BorrowedFd<'_>,
-    family: Family,
+    family: IpFamily,
     offset: u32,
     value: u16,
 ) -> io::Result<()> {
     let value = u32::from(value);
     match family {
-        Family::V4 => attach(
+        IpFamily::V4 => attach(
             fd,
             &mut [
-                step(libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH, 0, 0),
-                step(libc::BPF_LD | libc::BPF_H | libc::BPF_IND, 0, offset),
-                step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, value),
-                step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
-                step(libc::BPF_RET | libc::BPF_K, 0, 0),
+                filter_instruction(libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH, 0, 0),
+                filter_instruction(libc::BPF_LD | libc::BPF_H | libc::BPF_IND, 0, offset),
+                filter_instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, value),
+                filter_instruction(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
+                filter_instruction(libc::BPF_RET | libc::BPF_K, 0, 0),
             ],
         ),
-        Family::V6 => attach(
+        IpFamily::V6 => attach(
             fd,
             &mut [
-                step(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, offset),
-                step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, value),
-                step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
-                step(libc::BPF_RET | libc::BPF_K, 0, 0),
+                filter_instruction(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, offset),
+                filter_instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, value),
+                filter_instruction(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
+                filter_instruction(libc::BPF_RET | libc::BPF_K, 0, 0),
             ],
         ),
     }
@@ -108,17 +108,21 @@ pub(crate) fn show_only_at(
 
 /// Attaches a filter that cuts every packet of a packet socket to its first `bytes`.
 pub(crate) fn accept(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
-    attach(fd, &mut [step(libc::BPF_RET | libc::BPF_K, 0, bytes)])
+    attach(fd, &mut [filter_instruction(libc::BPF_RET | libc::BPF_K, 0, bytes)])
 }
 
 /// Attaches a filter for packets that the host sends, cut to `bytes`, to a packet socket.
 pub(crate) fn accept_outgoing(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     let kind = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE).cast_unsigned();
     let program = &mut [
-        step(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, 0, kind),
-        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, libc::PACKET_OUTGOING.into()),
-        step(libc::BPF_RET | libc::BPF_K, 0, bytes),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0),
+        filter_instruction(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, 0, kind),
+        filter_instruction(
+            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+            1,
+            libc::PACKET_OUTGOING.into(),
+        ),
+        filter_instruction(libc::BPF_RET | libc::BPF_K, 0, bytes),
+        filter_instruction(libc::BPF_RET | libc::BPF_K, 0, 0),
     ];
     attach(fd, program)
 }
@@ -128,16 +132,16 @@ pub(crate) fn accept_outgoing(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> 
 pub(crate) fn show_words(fd: BorrowedFd<'_>, words: &[[u8; 4]]) -> io::Result<()> {
     let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     let mut program = vec![
-        step(libc::BPF_LD | libc::BPF_W | libc::BPF_LEN, 0, 0),
+        filter_instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_LEN, 0, 0),
         // A datagram of another length skips all words.
-        step(equal, 1 + 2 * words.len() as u8, 8 + 4),
-        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 8),
+        filter_instruction(equal, 1 + 2 * words.len() as u8, 8 + 4),
+        filter_instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 8),
     ];
     for word in words {
-        program.push(step(equal, 1, u32::from_be_bytes(*word)));
-        program.push(step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX));
+        program.push(filter_instruction(equal, 1, u32::from_be_bytes(*word)));
+        program.push(filter_instruction(libc::BPF_RET | libc::BPF_K, 0, u32::MAX));
     }
-    program.push(step(libc::BPF_RET | libc::BPF_K, 0, 0));
+    program.push(filter_instruction(libc::BPF_RET | libc::BPF_K, 0, 0));
     attach(fd, &mut program)
 }
 
@@ -146,27 +150,31 @@ pub(crate) fn show_words(fd: BorrowedFd<'_>, words: &[[u8; 4]]) -> io::Result<()
 pub(crate) fn show_source(fd: BorrowedFd<'_>, source: IpAddr) -> io::Result<()> {
     let (first, words) = match source {
         IpAddr::V4(v4) => (12, vec![u32::from(v4)]),
-        IpAddr::V6(v6) => (8, v6.octets().chunks(4).map(word).collect()),
+        IpAddr::V6(v6) => (8, v6.octets().chunks(4).map(word_from_octets).collect()),
     };
     let mut program = Vec::new();
     for (at, value) in words.iter().enumerate() {
         let place = libc::SKF_NET_OFF.cast_unsigned().wrapping_add(first + 4 * at as u32);
         let others = (words.len() - at) as u8;
-        program.push(step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, place));
+        program.push(filter_instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, place));
         // A differing word skips the other words, two instructions each, and the accept.
-        program.push(step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 2 * others - 1, *value));
+        program.push(filter_instruction(
+            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+            2 * others - 1,
+            *value,
+        ));
     }
-    program.push(step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX));
-    program.push(step(libc::BPF_RET | libc::BPF_K, 0, 0));
+    program.push(filter_instruction(libc::BPF_RET | libc::BPF_K, 0, u32::MAX));
+    program.push(filter_instruction(libc::BPF_RET | libc::BPF_K, 0, 0));
     attach(fd, &mut program)
 }
 
-fn word(octets: &[u8]) -> u32 {
+fn word_from_octets(octets: &[u8]) -> u32 {
     octets.iter().fold(0, |word, octet| word << 8 | u32::from(*octet))
 }
 
 /// One instruction; a failed comparison skips `skip` instructions.
-const fn step(code: u32, skip: u8, k: u32) -> libc::sock_filter {
+const fn filter_instruction(code: u32, skip: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: skip, k }
 }
 
@@ -187,10 +195,10 @@ fn attach(fd: BorrowedFd<'_>, program: &mut [libc::sock_filter]) -> io::Result<(
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-const fn names(family: Family) -> (Domain, Protocol) {
+const fn domain_and_protocol(family: IpFamily) -> (Domain, Protocol) {
     match family {
-        Family::V4 => (Domain::IPV4, Protocol::ICMPV4),
-        Family::V6 => (Domain::IPV6, Protocol::ICMPV6),
+        IpFamily::V4 => (Domain::IPV4, Protocol::ICMPV4),
+        IpFamily::V6 => (Domain::IPV6, Protocol::ICMPV6),
     }
 }
 

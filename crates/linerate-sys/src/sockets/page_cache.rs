@@ -35,7 +35,7 @@ impl PageCacheFile {
     /// # Errors
     /// The errors of sendfile(2).
     #[inline]
-    pub fn send(&self, stream: &TcpStream, length: usize) -> io::Result<usize> {
+    pub fn send_file(&self, stream: &TcpStream, length: usize) -> io::Result<usize> {
         let mut offset = 0;
         let length = length.min(self.length);
         Ok(rustix::fs::sendfile(stream, &self.file, Some(&mut offset), length)?)

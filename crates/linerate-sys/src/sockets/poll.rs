@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 /// The errors of poll(2).
 pub fn readable(fd: &impl AsFd, timeout: Duration) -> io::Result<bool> {
     let fd = fd.as_fd();
-    wait(&mut [PollFd::new(&fd, PollFlags::IN)], timeout)
+    poll_with_timeout(&mut [PollFd::new(&fd, PollFlags::IN)], timeout)
 }
 
 /// Waits until one of several descriptors is readable or closed; false after `timeout`.
@@ -20,7 +20,7 @@ pub fn readable(fd: &impl AsFd, timeout: Duration) -> io::Result<bool> {
 /// The errors of poll(2).
 pub fn any_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<bool> {
     let mut polled: Vec<_> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-    wait(&mut polled, timeout)
+    poll_with_timeout(&mut polled, timeout)
 }
 
 /// Waits until one of several descriptors is writable or has failed; false after `timeout`.
@@ -28,10 +28,10 @@ pub fn any_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<boo
 /// The errors of poll(2).
 pub fn any_writable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<bool> {
     let mut polled: Vec<_> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::OUT)).collect();
-    wait(&mut polled, timeout)
+    poll_with_timeout(&mut polled, timeout)
 }
 
-fn wait(polled: &mut [PollFd<'_>], timeout: Duration) -> io::Result<bool> {
+fn poll_with_timeout(polled: &mut [PollFd<'_>], timeout: Duration) -> io::Result<bool> {
     let timeout = Timespec {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(timeout.subsec_nanos()),

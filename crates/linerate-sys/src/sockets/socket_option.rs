@@ -94,7 +94,7 @@ pub(crate) fn stream_memory(fd: BorrowedFd<'_>) -> Option<StreamMemory> {
 
 /// Packets that the socket has dropped since it was opened (SO_MEMINFO, Linux 4.12), for lack of
 /// memory or by its filter.
-pub(crate) fn drops(fd: BorrowedFd<'_>) -> Option<u32> {
+pub(crate) fn dropped_packets(fd: BorrowedFd<'_>) -> Option<u32> {
     meminfo(fd).map(|info| info[DROPS])
 }
 

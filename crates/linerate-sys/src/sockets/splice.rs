@@ -61,7 +61,12 @@ impl SpliceSender {
     /// # Errors
     /// The errors of vmsplice(2) and splice(2).
     #[inline]
-    pub fn send(&mut self, stream: &TcpStream, buffer: &Arena, length: usize) -> io::Result<usize> {
+    pub fn send_spliced(
+        &mut self,
+        stream: &TcpStream,
+        buffer: &Arena,
+        length: usize,
+    ) -> io::Result<usize> {
         let length = length.min(buffer.len()).min(self.pipe.holds);
         if self.waiting == 0 {
             let piece = [IoSliceRaw::from_slice(&buffer[..length])];
@@ -125,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    fn pair() -> (TcpStream, TcpStream) {
+    fn connected_pair() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound");
         let client = TcpStream::connect(address).expect("loopback");
@@ -136,7 +141,7 @@ mod tests {
     fn spliced_pages_arrive_as_a_write_would_bring_them() {
         let mut buffer = Arena::new(100_000).expect("memory");
         buffer.iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
-        let (client, mut server) = pair();
+        let (client, mut server) = connected_pair();
         let reader = std::thread::spawn(move || {
             let mut all = Vec::new();
             server.read_to_end(&mut all).map(|_| all)
@@ -144,7 +149,7 @@ mod tests {
         let mut sender = SpliceSender::new().expect("a pipe");
         let mut sent = 0;
         for length in [70_000, 70_000, 1] {
-            sent += sender.send(&client, &buffer, length).expect("room");
+            sent += sender.send_spliced(&client, &buffer, length).expect("room");
         }
         client.shutdown(Shutdown::Write).expect("open");
         let all = reader.join().expect("no panic").expect("read");
@@ -161,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_sink_counts_every_byte_until_the_end() {
-        let (client, server) = pair();
+        let (client, server) = connected_pair();
         let writer = std::thread::spawn(move || {
             io::Write::write_all(&mut &client, &vec![7; 3_000_000]).expect("room");
         });

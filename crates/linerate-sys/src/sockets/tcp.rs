@@ -84,8 +84,8 @@ pub(super) fn open_for(
     options: &TcpOptions,
 ) -> Result<Socket> {
     let fail = |call| move |source| Error::new(call, peer, source);
-    let socket = open(peer, options).map_err(fail(OPEN))?;
-    apply(&socket, peer.is_ipv6(), options)?;
+    let socket = open_socket(peer, options).map_err(fail(OPEN))?;
+    apply_options(&socket, peer.is_ipv6(), options)?;
     if let Some(device) = &options.device {
         bind_device(&socket, device)?;
     }
@@ -127,8 +127,8 @@ const WAITING: i32 = 4096;
 /// The failed call with the address.
 pub fn listen(local: SocketAddr, options: &TcpOptions) -> Result<TcpListener> {
     let fail = |call| move |source| Error::new(call, local, source);
-    let socket = open(local, options).map_err(fail(OPEN))?;
-    apply(&socket, local.is_ipv6(), options)?;
+    let socket = open_socket(local, options).map_err(fail(OPEN))?;
+    apply_options(&socket, local.is_ipv6(), options)?;
     socket.set_reuse_address(true).map_err(fail("set SO_REUSEADDR on"))?;
     if local.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) {
         // One socket serves both families; where the kernel refuses, only IPv6.
@@ -146,7 +146,7 @@ pub fn listen(local: SocketAddr, options: &TcpOptions) -> Result<TcpListener> {
 
 /// Opens a socket of Multipath TCP if requested, or of TCP where the kernel has none or has it
 /// switched off (net.mptcp.enabled); [`multipath`] shows the result.
-fn open(address: SocketAddr, options: &TcpOptions) -> io::Result<Socket> {
+fn open_socket(address: SocketAddr, options: &TcpOptions) -> io::Result<Socket> {
     let domain = Domain::for_address(address);
     if options.mptcp
         && let Ok(socket) = Socket::new(domain, Type::STREAM, Some(Protocol::MPTCP))
@@ -203,7 +203,7 @@ pub fn multipath(socket: BorrowedFd<'_>) -> Multipath {
 pub fn adjust(stream: &TcpStream, options: &TcpOptions) -> Result<()> {
     let socket = SockRef::from(stream);
     let v6 = stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_ipv6());
-    apply(&socket, v6, options)
+    apply_options(&socket, v6, options)
 }
 
 /// The unspecified address of a family.
@@ -217,7 +217,7 @@ pub fn any_address_here() -> IpAddr {
     any_address(Socket::new(Domain::IPV6, Type::STREAM, Some(Protocol::TCP)).is_ok())
 }
 
-fn apply(socket: &Socket, v6: bool, options: &TcpOptions) -> Result<()> {
+fn apply_options(socket: &Socket, v6: bool, options: &TcpOptions) -> Result<()> {
     let fail = |call, object: String| move |source| Error::new(call, object, source);
     if let Some(window) = options.window_bytes {
         let size = usize::try_from(window).unwrap_or(usize::MAX).min(i32::MAX as usize);
@@ -288,7 +288,7 @@ pub fn buffers(stream: &TcpStream) -> (Option<u64>, Option<u64>) {
 }
 
 /// The segment size in use (TCP_MAXSEG).
-pub fn mss(socket: BorrowedFd<'_>) -> Option<u32> {
+pub fn segment_size(socket: BorrowedFd<'_>) -> Option<u32> {
     let mut value = [0_u8; 4];
     let length = get(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &mut value).ok()?;
     (length == 4).then(|| u32::from_ne_bytes(value))
@@ -401,7 +401,7 @@ pub fn reset_on_close(stream: &TcpStream) {
 
 /// Aborts the connection at once, also for other threads that use the socket: the peer gets a
 /// reset, and calls on the socket return an error or the end (connect(2) with AF_UNSPEC).
-pub fn abort(stream: &TcpStream) {
+pub fn abort_connection(stream: &TcpStream) {
     // A connection that cannot be aborted is at least shut down.
     if rustix::net::connect_unspec(stream).is_err() {
         let _ = stream.shutdown(std::net::Shutdown::Both);
@@ -497,7 +497,7 @@ mod tests {
 
     use super::*;
 
-    fn pair(client: &TcpOptions, server: &TcpOptions) -> (TcpStream, TcpStream) {
+    fn connected_pair(client: &TcpOptions, server: &TcpOptions) -> (TcpStream, TcpStream) {
         let local = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = listen(local, server).expect("a free port");
         let address = listener.local_addr().expect("bound");
@@ -507,7 +507,7 @@ mod tests {
 
     #[test]
     fn discarded_bytes_are_counted_to_the_end() {
-        let (client, server) = pair(&TcpOptions::default(), &TcpOptions::default());
+        let (client, server) = connected_pair(&TcpOptions::default(), &TcpOptions::default());
         let writer = std::thread::spawn(move || (&client).write_all(&vec![1; 1_000_000]));
         let mut total = 0;
         loop {
@@ -522,7 +522,7 @@ mod tests {
 
     #[test]
     fn what_waits_in_a_connection_is_told_at_both_ends() {
-        let (client, server) = pair(&TcpOptions::default(), &TcpOptions::default());
+        let (client, server) = connected_pair(&TcpOptions::default(), &TcpOptions::default());
         (&client).write_all(&[7; 3000]).expect("room");
         let seen = || (receive_queue(server.as_fd()), send_queue(client.as_fd()));
         for _ in 0..1000 {
@@ -543,9 +543,9 @@ mod tests {
     fn multipath_tcp_is_told_from_what_fell_back_and_from_plain_tcp() {
         let (plain, many) =
             (TcpOptions::default(), TcpOptions { mptcp: true, ..TcpOptions::default() });
-        let (client, _server) = pair(&plain, &plain);
+        let (client, _server) = connected_pair(&plain, &plain);
         assert_eq!(multipath(client.as_fd()), Multipath::Unavailable);
-        let (client, server) = pair(&many, &many);
+        let (client, server) = connected_pair(&many, &many);
         let used = multipath(client.as_fd());
         if used == Multipath::Unavailable {
             println!("skipped: this kernel has no Multipath TCP, or net.mptcp.enabled is 0");
@@ -556,7 +556,7 @@ mod tests {
         io::Read::read_exact(&mut &server, &mut byte).expect("it comes");
         assert_eq!(used, Multipath::Used(0));
         assert_eq!(multipath(server.as_fd()), Multipath::Used(0));
-        let (client, _server) = pair(&many, &plain);
+        let (client, _server) = connected_pair(&many, &plain);
         assert_eq!(multipath(client.as_fd()), Multipath::FellBack);
     }
 }

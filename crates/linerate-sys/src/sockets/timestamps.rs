@@ -10,7 +10,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::BorrowedFd;
 
-use crate::control::{self, Control};
+use crate::control::{self, ControlBuffer};
 use crate::socket_option::set_int;
 
 /// Flags for the time of hand-over to the driver, the time of arrival, numbered sends, and no copy
@@ -94,7 +94,7 @@ pub enum Notice {
 /// Reads one notice; `None` when the queue is empty or its message is of another kind.
 pub(crate) fn next_notice(fd: BorrowedFd<'_>) -> Option<Notice> {
     let mut data = [0; 64];
-    let mut control = Control::new();
+    let mut control = ControlBuffer::new();
     let taken = control::receive(fd, &mut data, &mut control, libc::MSG_ERRQUEUE).ok()??;
     read_notice(&control.0[..taken.control_len])
 }
@@ -142,12 +142,12 @@ impl ExtendedError {
     pub(crate) fn read(data: &[u8]) -> Option<Self> {
         let (head, offender) = data.split_first_chunk::<16>()?;
         Some(Self {
-            errno: control::int(head),
+            errno: control::int_from_octets(head),
             origin: head[4],
             kind: head[5],
             code: head[6],
-            info: control::int(&head[8..]).cast_unsigned(),
-            data: control::int(&head[12..]).cast_unsigned(),
+            info: control::int_from_octets(&head[8..]).cast_unsigned(),
+            data: control::int_from_octets(&head[12..]).cast_unsigned(),
             from: read_address(offender),
         })
     }

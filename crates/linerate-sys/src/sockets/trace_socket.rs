@@ -11,11 +11,11 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use linerate_core::record::Family;
+use linerate_core::record::IpFamily;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::control::{self, Control};
-use crate::echo_socket::{EchoKind, EchoOptions, EchoSocket, OpenError, OpenStep, Source};
+use crate::control::{self, ControlBuffer};
+use crate::echo_socket::{EchoKind, EchoOptions, EchoSocket, OpenError, OpenStep, ProbeBindSource};
 use crate::socket_option::{get_int, set_int};
 use crate::timestamps::{self, ExtendedError};
 use crate::{Error, Result, icmp};
@@ -41,7 +41,7 @@ pub struct TraceSocket {
 
 /// An ICMP error about a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct ProbeIcmpError {
     /// Sender of the error; `None` is this host.
     pub from: Option<IpAddr>,
     /// The kernel's error number.
@@ -66,7 +66,7 @@ pub enum Told {
     /// A probe was handed to the driver: its number among the sends, and CLOCK_REALTIME in ns.
     Departed(u32, u64),
     /// An ICMP error about a probe.
-    Message(Message),
+    Message(ProbeIcmpError),
     /// A message of another kind.
     Nothing,
 }
@@ -78,7 +78,7 @@ impl TraceSocket {
     pub fn open(
         kind: EchoKind,
         peer: SocketAddr,
-        source: Option<Source>,
+        source: Option<ProbeBindSource>,
     ) -> std::result::Result<Self, OpenError> {
         let socket = EchoSocket::open(kind, &options(peer, source))?;
         Ok(Self::from_socket(socket, None))
@@ -90,7 +90,7 @@ impl TraceSocket {
     /// The step that failed.
     pub fn open_tcp(
         peer: SocketAddr,
-        source: Option<Source>,
+        source: Option<ProbeBindSource>,
     ) -> std::result::Result<Self, OpenError> {
         let failed = |call, step| {
             move |source| OpenError { step, error: Error::new(call, "a TCP port", source) }
@@ -101,7 +101,7 @@ impl TraceSocket {
         let any: IpAddr =
             if peer.is_ipv4() { [0; 4].into() } else { std::net::Ipv6Addr::UNSPECIFIED.into() };
         let address = match source {
-            Some(Source::Address(address)) => address,
+            Some(ProbeBindSource::Address(address)) => address,
             _ => any,
         };
         port.bind(&SocketAddr::new(address, 0).into())
@@ -121,14 +121,14 @@ impl TraceSocket {
     /// Sets DF, ignores the kernel's path MTU, and switches on the offset of extensions. The calls
     /// fail only on kernels without these options, which work without them.
     fn forbid_fragments(&self) {
-        let fd = self.socket.fd();
+        let fd = self.socket.borrowed_fd();
         let _ = match self.socket.family() {
-            Family::V4 => {
+            IpFamily::V4 => {
                 let probe = libc::IP_PMTUDISC_PROBE;
                 let _ = set_int(fd, libc::SOL_IP, libc::IP_MTU_DISCOVER, probe);
                 set_int(fd, libc::SOL_IP, IP_RECVERR_RFC4884, 1)
             }
-            Family::V6 => {
+            IpFamily::V6 => {
                 let probe = libc::IPV6_PMTUDISC_PROBE;
                 let _ = set_int(fd, libc::SOL_IPV6, libc::IPV6_MTU_DISCOVER, probe);
                 let _ = set_int(fd, libc::SOL_IPV6, libc::IPV6_DONTFRAG, 1);
@@ -140,21 +140,21 @@ impl TraceSocket {
     /// Sends one probe with this time to live and type of service.
     /// # Errors
     /// The kernel's reason; it may be the error of an earlier probe, and then nothing was sent.
-    pub fn send(&mut self, payload: &[u8], ttl: u8, tos: u8) -> io::Result<()> {
+    pub fn send_probe(&mut self, payload: &[u8], ttl: u8, tos: u8) -> io::Result<()> {
         let (level, ttl_name, tos_name) = match self.socket.family() {
-            Family::V4 => (libc::SOL_IP, libc::IP_TTL, libc::IP_TOS),
-            Family::V6 => (libc::SOL_IPV6, libc::IPV6_UNICAST_HOPS, libc::IPV6_TCLASS),
+            IpFamily::V4 => (libc::SOL_IP, libc::IP_TTL, libc::IP_TOS),
+            IpFamily::V6 => (libc::SOL_IPV6, libc::IPV6_UNICAST_HOPS, libc::IPV6_TCLASS),
         };
         for (known, name, value) in [(&self.ttl, ttl_name, ttl), (&self.tos, tos_name, tos)] {
             if known.get() != Some(value) {
-                set_int(self.socket.fd(), level, name, i32::from(value))?;
+                set_int(self.socket.borrowed_fd(), level, name, i32::from(value))?;
                 known.set(Some(value));
             }
         }
         // An error of an earlier probe is also in the queue; without this the send would fail by
         // it.
-        let _ = get_int(self.socket.fd(), libc::SOL_SOCKET, libc::SO_ERROR);
-        self.socket.send(payload)
+        let _ = get_int(self.socket.borrowed_fd(), libc::SOL_SOCKET, libc::SO_ERROR);
+        self.socket.send_packet(payload)
     }
 
     /// Receives an answer of the peer, if one is queued: its length and time of arrival.
@@ -167,8 +167,8 @@ impl TraceSocket {
 
     /// Reads one message from the error queue, with its quote; `None` when it is empty.
     pub fn next_told(&self, buffer: &mut [u8]) -> Option<Told> {
-        let mut control = Control::new();
-        let fd = self.socket.fd();
+        let mut control = ControlBuffer::new();
+        let fd = self.socket.borrowed_fd();
         let taken = control::receive(fd, buffer, &mut control, libc::MSG_ERRQUEUE).ok()??;
         let mut stamp = None;
         let mut error = None;
@@ -191,7 +191,7 @@ impl TraceSocket {
         // struct sock_ee_data_rfc4884: length (2), flags (1), reserved (1), in ee_data.
         let octets = error.data.to_ne_bytes();
         let at = usize::from(u16::from_ne_bytes([octets[0], octets[1]]));
-        Some(Told::Message(Message {
+        Some(Told::Message(ProbeIcmpError {
             from: error.from.filter(|_| FROM_ROUTER.contains(&error.origin)),
             errno: error.errno,
             kind: error.kind,
@@ -211,7 +211,7 @@ impl TraceSocket {
     }
 
     /// Local address and port of the probes; the port of an ICMP datagram socket is the identifier.
-    pub fn local(&self) -> Option<SocketAddr> {
+    pub fn local_address(&self) -> Option<SocketAddr> {
         let local = self.socket.local_socket_address()?;
         let Some(port) = &self.port else { return Some(local) };
         Some(SocketAddr::new(local.ip(), port.local_addr().ok()?.as_socket()?.port()))
@@ -227,11 +227,11 @@ impl TraceSocket {
 
 impl AsFd for TraceSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.fd()
+        self.socket.borrowed_fd()
     }
 }
 
-const fn options(peer: SocketAddr, source: Option<Source>) -> EchoOptions {
+const fn options(peer: SocketAddr, source: Option<ProbeBindSource>) -> EchoOptions {
     EchoOptions {
         peer,
         source,
@@ -249,14 +249,14 @@ const fn options(peer: SocketAddr, source: Option<Source>) -> EchoOptions {
 #[derive(Debug)]
 pub struct ErrorListener {
     socket: Socket,
-    family: Family,
+    family: IpFamily,
 }
 
 impl ErrorListener {
     /// Opens the raw socket.
     /// # Errors
     /// The kernel's reason, usually a missing privilege.
-    pub fn open(family: Family) -> Result<Self> {
+    pub fn open(family: IpFamily) -> Result<Self> {
         let socket = icmp::open_for_errors(family)
             .map_err(|source| Error::new("open socket for", "ICMP errors (raw)", source))?;
         timestamps::switch_on_arrivals(socket.as_fd())
@@ -267,7 +267,7 @@ impl ErrorListener {
     /// Receives a message if one is queued: its length (in IPv4 from the IP header on), its sender,
     /// and the kernel's time of arrival.
     pub fn receive(&self, buffer: &mut [u8]) -> Option<(usize, IpAddr, Option<u64>)> {
-        let mut control = Control::new();
+        let mut control = ControlBuffer::new();
         // SAFETY: all-zero is a valid sockaddr_storage.
         let mut name: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
         let fd = self.socket.as_fd();
@@ -286,7 +286,7 @@ impl ErrorListener {
     }
 
     /// IP version of the messages.
-    pub const fn family(&self) -> Family {
+    pub const fn family(&self) -> IpFamily {
         self.family
     }
 }

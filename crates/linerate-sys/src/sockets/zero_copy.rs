@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::arena::Arena;
-use crate::control::{Control, messages, receive};
+use crate::control::{ControlBuffer, messages, receive};
 use crate::socket_option::set_int;
 use crate::{Error, Result};
 
@@ -50,7 +50,12 @@ impl ZeroCopySender {
     /// # Errors
     /// The errors of send(2); ENOBUFS means that too many completions are queued (optmem_max).
     #[inline]
-    pub fn send(&mut self, stream: &TcpStream, buffer: &Arena, length: usize) -> io::Result<usize> {
+    pub fn send_zero_copy(
+        &mut self,
+        stream: &TcpStream,
+        buffer: &Arena,
+        length: usize,
+    ) -> io::Result<usize> {
         if self.calls - self.completed >= UNREAD_MAX {
             self.read_completions(stream)?;
         }
@@ -77,7 +82,7 @@ impl ZeroCopySender {
     /// # Errors
     /// The errors of recvmsg(2).
     pub fn read_completions(&mut self, stream: &TcpStream) -> io::Result<()> {
-        let mut control = Control::new();
+        let mut control = ControlBuffer::new();
         while let Some(taken) = receive(stream.as_fd(), &mut [], &mut control, libc::MSG_ERRQUEUE)?
         {
             messages(&control.0[..taken.control_len], |_, _, data| self.count_completion(data));
@@ -154,7 +159,7 @@ mod tests {
             }
         };
         let buffer = Arena::new(8192).expect("memory");
-        let sent = sender.send(&client, &buffer, 8192).expect("room");
+        let sent = sender.send_zero_copy(&client, &buffer, 8192).expect("room");
         let mut left = sent;
         let mut bytes = [0; 8192];
         while left > 0 {

@@ -9,24 +9,26 @@ use rustix::time::{ClockId, Timespec};
 /// Current time of CLOCK_MONOTONIC; takes about 25 ns through the vDSO.
 #[inline]
 pub fn monotonic() -> MonoTime {
-    MonoTime::from_nanos(nanos(rustix::time::clock_gettime(ClockId::Monotonic)))
+    MonoTime::from_nanos(timespec_nanos(rustix::time::clock_gettime(ClockId::Monotonic)))
 }
 
 /// Current time of CLOCK_REALTIME, as a label and not for differences.
-pub fn wall() -> WallTime {
-    WallTime::from_unix_nanos(u128::from(nanos(rustix::time::clock_gettime(ClockId::Realtime))))
+pub fn wall_time() -> WallTime {
+    WallTime::from_unix_nanos(u128::from(timespec_nanos(rustix::time::clock_gettime(
+        ClockId::Realtime,
+    ))))
 }
 
 /// Current time of CLOCK_REALTIME in ns since 1970, comparable with the kernel's packet timestamps.
 #[inline]
 pub fn realtime_ns() -> u64 {
-    nanos(rustix::time::clock_gettime(ClockId::Realtime))
+    timespec_nanos(rustix::time::clock_gettime(ClockId::Realtime))
 }
 
 /// CLOCK_REALTIME minus CLOCK_MONOTONIC, to convert the kernel's packet timestamps.
 pub fn realtime_offset_ns() -> i64 {
     let [real, mono] = [ClockId::Realtime, ClockId::Monotonic].map(rustix::time::clock_gettime);
-    nanos(real).cast_signed().saturating_sub(nanos(mono).cast_signed())
+    timespec_nanos(real).cast_signed().saturating_sub(timespec_nanos(mono).cast_signed())
 }
 
 /// CLOCK_REALTIME minus CLOCK_MONOTONIC to within the clock's resolution, by the closest of many
@@ -34,9 +36,9 @@ pub fn realtime_offset_ns() -> i64 {
 pub fn realtime_offset_to_a_step_ns() -> i64 {
     let (mut low, mut high) = (i64::MIN, i64::MAX);
     for _ in 0..32 {
-        let before = monotonic().nanos().cast_signed();
+        let before = monotonic().as_nanos().cast_signed();
         let real = realtime_ns().cast_signed();
-        let after = monotonic().nanos().cast_signed();
+        let after = monotonic().as_nanos().cast_signed();
         low = low.max(real.saturating_sub(after));
         high = high.min(real.saturating_sub(before));
     }
@@ -47,8 +49,8 @@ pub fn realtime_offset_to_a_step_ns() -> i64 {
 /// thread (50 µs by default) and by the run time of other threads.
 pub fn sleep_until(then: MonoTime) {
     let request = Timespec {
-        tv_sec: i64::try_from(then.nanos() / 1_000_000_000).unwrap_or(i64::MAX),
-        tv_nsec: (then.nanos() % 1_000_000_000).cast_signed(),
+        tv_sec: i64::try_from(then.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (then.as_nanos() % 1_000_000_000).cast_signed(),
     };
     // A signal ends the sleep early; the caller's loop checks its stop flag and calls again.
     let _ = rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &request);
@@ -71,7 +73,7 @@ impl Clock for SystemClock {
 
 /// New record identifier from the wall clock and the kernel's random source.
 pub fn record_id() -> RecordId {
-    RecordId::from_parts(wall().unix_millis(), random_bytes())
+    RecordId::from_parts(wall_time().unix_millis(), random_bytes())
 }
 
 /// Random bytes from the kernel (getrandom(2)).
@@ -82,7 +84,7 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn nanos(time: Timespec) -> u64 {
+fn timespec_nanos(time: Timespec) -> u64 {
     let sec = u64::try_from(time.tv_sec).unwrap_or(0);
     sec * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
@@ -95,7 +97,7 @@ mod tests {
     fn a_sleep_ends_after_its_time_and_not_before() {
         let start = monotonic();
         sleep(Duration::from_millis(5));
-        assert!(monotonic().since(start) >= Duration::from_millis(5));
+        assert!(monotonic().duration_since(start) >= Duration::from_millis(5));
     }
 
     #[test]

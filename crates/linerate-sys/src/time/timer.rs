@@ -16,16 +16,16 @@ use crate::{Error, Result, clock};
 
 /// Events of one descriptor after a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ready {
+pub struct FdEvents {
     /// Data can be read.
     pub readable: bool,
     /// The descriptor has an error, such as a removed device.
     pub failed: bool,
 }
 
-impl Ready {
+impl FdEvents {
     /// True if there is any event.
-    pub const fn any(self) -> bool {
+    pub const fn has_event(self) -> bool {
         self.readable || self.failed
     }
 }
@@ -49,22 +49,22 @@ impl HybridTimer {
     /// ends the wait early.
     /// # Errors
     /// The errors of ppoll(2).
-    pub fn wait<const N: usize>(
+    pub fn wait_for_events<const N: usize>(
         &mut self,
         fds: [BorrowedFd<'_>; N],
         then: Option<MonoTime>,
         exact: bool,
-    ) -> io::Result<[Ready; N]> {
+    ) -> io::Result<[FdEvents; N]> {
         let mut fds = fds.each_ref().map(|fd| PollFd::new(fd, PollFlags::IN));
         let spin = if exact { self.spin } else { Duration::ZERO };
         loop {
-            let left = then.map(|then| then.since(clock::monotonic()));
+            let left = then.map(|then| then.duration_since(clock::monotonic()));
             let sleep = left.map(|left| left.saturating_sub(spin));
             match poll(&mut fds, sleep.map(timespec).as_ref()) {
                 Ok(0) if left.is_some_and(|left| !left.is_zero()) => {
                     self.adapt_spin(then, sleep, spin)
                 }
-                Ok(_) | Err(rustix::io::Errno::INTR) => return Ok(fds.each_ref().map(ready)),
+                Ok(_) | Err(rustix::io::Errno::INTR) => return Ok(fds.each_ref().map(fd_events)),
                 Err(errno) => return Err(errno.into()),
             }
         }
@@ -75,7 +75,7 @@ impl HybridTimer {
         let Some(then) = then.filter(|_| sleep.is_some_and(|sleep| !sleep.is_zero())) else {
             return;
         };
-        let late = (clock::monotonic() + spin).since(then);
+        let late = (clock::monotonic() + spin).duration_since(then);
         let wanted = (2 * late + SPIN_MIN).min(self.spin_max);
         let less = self.spin.saturating_sub(wanted) / 16;
         self.spin = wanted.max(self.spin - less);
@@ -92,10 +92,10 @@ fn timespec(span: Duration) -> Timespec {
     }
 }
 
-fn ready(fd: &PollFd<'_>) -> Ready {
+fn fd_events(fd: &PollFd<'_>) -> FdEvents {
     let seen = fd.revents();
     let failed = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
-    Ready { readable: seen.contains(PollFlags::IN), failed: seen.intersects(failed) }
+    FdEvents { readable: seen.contains(PollFlags::IN), failed: seen.intersects(failed) }
 }
 
 /// Wakes a waiting thread (eventfd(2)).
@@ -114,14 +114,14 @@ impl Bell {
         Ok(Self { fd })
     }
 
-    /// Makes the descriptor readable until [`Self::hush`].
-    pub fn ring(&self) {
+    /// Makes the descriptor readable until [`Self::make_unreadable`].
+    pub fn make_readable(&self) {
         // The write fails only with a counter near 2^64, which is readable.
         let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
     }
 
     /// Makes the descriptor unreadable again.
-    pub fn hush(&self) {
+    pub fn make_unreadable(&self) {
         // The read fails if the counter is 0, which needs no change.
         let _ = rustix::io::read(&self.fd, &mut [0; 8]);
     }
@@ -144,9 +144,9 @@ mod tests {
         let bell = Bell::new().expect("a descriptor");
         let then = clock::monotonic() + Duration::from_millis(3);
         let mut timer = HybridTimer::new(SPIN);
-        let [ready] = timer.wait([bell.as_fd()], Some(then), true).expect("ppoll");
+        let [ready] = timer.wait_for_events([bell.as_fd()], Some(then), true).expect("ppoll");
         assert!(clock::monotonic() >= then);
-        assert!(!ready.any());
+        assert!(!ready.has_event());
     }
 
     #[test]
@@ -166,14 +166,14 @@ mod tests {
     #[test]
     fn a_bell_ends_a_wait_without_end() {
         let bell = Bell::new().expect("a descriptor");
-        bell.ring();
+        bell.make_readable();
         let mut timer = HybridTimer::new(SPIN);
-        let [ready] = timer.wait([bell.as_fd()], None, true).expect("ppoll");
+        let [ready] = timer.wait_for_events([bell.as_fd()], None, true).expect("ppoll");
         assert!(ready.readable && !ready.failed);
-        bell.hush();
-        bell.hush();
+        bell.make_unreadable();
+        bell.make_unreadable();
         let then = clock::monotonic() + Duration::from_millis(1);
-        let [ready] = timer.wait([bell.as_fd()], Some(then), true).expect("ppoll");
-        assert!(!ready.any());
+        let [ready] = timer.wait_for_events([bell.as_fd()], Some(then), true).expect("ppoll");
+        assert!(!ready.has_event());
     }
 }

@@ -9,8 +9,8 @@ use std::os::fd::AsRawFd;
 
 use crate::Result;
 use crate::bpf::{
-    Asm, AttachMode, Condition, Label, MappedArray, Program, ProgramOptions, Reg, Size, SocketMap,
-    XdpLink, action, helper,
+    Asm, AttachMode, JumpCondition, JumpLabel, MappedArray, ProgramOptions, Reg, Size, SocketMap,
+    XdpLink, XdpProgram, action, helper,
 };
 
 const IPV4: i32 = 0x0800;
@@ -43,23 +43,23 @@ impl EchoFilter {
     /// When another program is there, or without CAP_BPF and CAP_NET_ADMIN.
     pub fn attach(ifindex: u32, peer: IpAddr) -> Result<Self> {
         let (sockets, state) = (SocketMap::new(QUEUES)?, MappedArray::new("echo_filter", 2)?);
-        state.set(IDENTIFIER, NOBODY);
+        state.set_word(IDENTIFIER, NOBODY);
         let asm = filter(peer, &sockets, &state);
-        let program = Program::load("linerate_echo", &asm, &ProgramOptions::default())?;
+        let program = XdpProgram::load("linerate_echo", &asm, &ProgramOptions::default())?;
         Ok(Self { link: XdpLink::attach(&program, ifindex, AttachMode::Best)?, sockets, state })
     }
 
     /// Redirects the replies of a receive queue to a socket.
     /// # Errors
     /// When `socket` is not an AF_XDP socket bound to that queue.
-    pub fn give(&self, queue: u32, socket: &impl AsRawFd) -> Result<()> {
-        self.sockets.set(queue, socket)
+    pub fn redirect_queue(&self, queue: u32, socket: &impl AsRawFd) -> Result<()> {
+        self.sockets.set_socket(queue, socket)
     }
 
     /// Redirects only replies with this identifier from now on.
     pub fn show_only(&self, identifier: u16) {
         let as_loaded = u16::from_ne_bytes(identifier.to_be_bytes());
-        self.state.set(IDENTIFIER, as_loaded.into());
+        self.state.set_word(IDENTIFIER, as_loaded.into());
     }
 
     /// Replies that came in on a queue without a socket, and went to the kernel.
@@ -87,7 +87,7 @@ impl EchoReflector {
     pub fn attach(ifindex: u32, addresses: &[IpAddr]) -> Result<Self> {
         let answered = MappedArray::new("echo_reflector", 1)?;
         let asm = reflector(addresses, &answered);
-        let program = Program::load("linerate_reflect", &asm, &ProgramOptions::default())?;
+        let program = XdpProgram::load("linerate_reflect", &asm, &ProgramOptions::default())?;
         Ok(Self { link: XdpLink::attach(&program, ifindex, AttachMode::Best)?, answered })
     }
 
@@ -103,172 +103,172 @@ impl EchoReflector {
 }
 
 /// Registers: R6 the context, R7 the start of the frame, R8 its end.
-fn begin(asm: &mut Asm) {
+fn load_context(asm: &mut Asm) {
     asm.mov(Reg::R6, Reg::R1);
-    asm.load(Size::Word, Reg::R7, Reg::R6, 0);
-    asm.load(Size::Word, Reg::R8, Reg::R6, 4);
+    asm.load_memory(Size::Word, Reg::R7, Reg::R6, 0);
+    asm.load_memory(Size::Word, Reg::R8, Reg::R6, 4);
 }
 
-fn pass(asm: &mut Asm, label: Label) {
-    asm.bind(label);
+fn emit_pass(asm: &mut Asm, label: JumpLabel) {
+    asm.bind_label(label);
     asm.mov(Reg::R0, action::PASS);
     asm.exit();
 }
 
 /// On to `other` unless the frame is an echo message of this kind, whole and in one packet.
-fn echo(asm: &mut Asm, ethertype: i32, kind: i32, other: Label) {
+fn require_echo(asm: &mut Asm, ethertype: i32, kind: i32, other: JumpLabel) {
     let (protocol_at, protocol, at) =
         if ethertype == IPV4 { (23, 1, MESSAGE_V4) } else { (20, 58, MESSAGE_V6) };
     asm.mov(Reg::R1, Reg::R7);
     asm.add(Reg::R1, i32::from(at + ECHO_BYTES));
-    asm.jump_if(Condition::Greater, Reg::R1, Reg::R8, other);
-    asm.load(Size::Half, Reg::R1, Reg::R7, 12);
+    asm.jump_if(JumpCondition::Greater, Reg::R1, Reg::R8, other);
+    asm.load_memory(Size::Half, Reg::R1, Reg::R7, 12);
     asm.swap_be(Reg::R1, 16);
-    asm.jump_if(Condition::NotEqual, Reg::R1, ethertype, other);
+    asm.jump_if(JumpCondition::NotEqual, Reg::R1, ethertype, other);
     if ethertype == IPV4 {
-        asm.load(Size::Byte, Reg::R1, Reg::R7, 14);
-        asm.jump_if(Condition::NotEqual, Reg::R1, 0x45, other);
+        asm.load_memory(Size::Byte, Reg::R1, Reg::R7, 14);
+        asm.jump_if(JumpCondition::NotEqual, Reg::R1, 0x45, other);
         // More fragments, or an offset.
-        asm.load(Size::Half, Reg::R1, Reg::R7, 20);
+        asm.load_memory(Size::Half, Reg::R1, Reg::R7, 20);
         asm.swap_be(Reg::R1, 16);
-        asm.jump_if(Condition::AnyBit, Reg::R1, 0x3fff, other);
+        asm.jump_if(JumpCondition::AnyBit, Reg::R1, 0x3fff, other);
     }
-    asm.load(Size::Byte, Reg::R1, Reg::R7, protocol_at);
-    asm.jump_if(Condition::NotEqual, Reg::R1, protocol, other);
-    asm.load(Size::Half, Reg::R1, Reg::R7, at);
+    asm.load_memory(Size::Byte, Reg::R1, Reg::R7, protocol_at);
+    asm.jump_if(JumpCondition::NotEqual, Reg::R1, protocol, other);
+    asm.load_memory(Size::Half, Reg::R1, Reg::R7, at);
     asm.swap_be(Reg::R1, 16);
-    asm.jump_if(Condition::NotEqual, Reg::R1, kind << 8, other);
+    asm.jump_if(JumpCondition::NotEqual, Reg::R1, kind << 8, other);
 }
 
 /// On to `equal` when the address at `at` of the frame is this one.
-fn if_address(asm: &mut Asm, at: i16, addr: IpAddr, equal: Label) {
+fn if_address(asm: &mut Asm, at: i16, addr: IpAddr, equal: JumpLabel) {
     match addr {
         IpAddr::V4(addr) => {
-            asm.load(Size::Word, Reg::R1, Reg::R7, at);
-            asm.imm64(Reg::R2, u32::from_ne_bytes(addr.octets()).into());
-            asm.jump_if(Condition::Equal, Reg::R1, Reg::R2, equal);
+            asm.load_memory(Size::Word, Reg::R1, Reg::R7, at);
+            asm.load_imm64(Reg::R2, u32::from_ne_bytes(addr.octets()).into());
+            asm.jump_if(JumpCondition::Equal, Reg::R1, Reg::R2, equal);
         }
         IpAddr::V6(addr) => {
-            let differs = asm.label();
+            let differs = asm.new_label();
             let octets = addr.octets();
             for (offset, half) in [0, 8].into_iter().zip(octets.as_chunks::<8>().0) {
-                asm.load(Size::Double, Reg::R1, Reg::R7, at + offset);
-                asm.imm64(Reg::R2, u64::from_ne_bytes(*half));
-                asm.jump_if(Condition::NotEqual, Reg::R1, Reg::R2, differs);
+                asm.load_memory(Size::Double, Reg::R1, Reg::R7, at + offset);
+                asm.load_imm64(Reg::R2, u64::from_ne_bytes(*half));
+                asm.jump_if(JumpCondition::NotEqual, Reg::R1, Reg::R2, differs);
             }
-            asm.jump(equal);
-            asm.bind(differs);
+            asm.jump_to(equal);
+            asm.bind_label(differs);
         }
     }
 }
 
-fn count(asm: &mut Asm, counts: &MappedArray, word: usize) {
-    asm.map_value(Reg::R1, counts.map(), u32::try_from(word * 8).expect("a few words"));
+fn increment_counter(asm: &mut Asm, counts: &MappedArray, word: usize) {
+    asm.map_value(Reg::R1, counts.bpf_map(), u32::try_from(word * 8).expect("a few words"));
     asm.mov(Reg::R2, 1);
     asm.atomic_add(Reg::R1, 0, Reg::R2);
 }
 
 fn filter(peer: IpAddr, sockets: &SocketMap, state: &MappedArray) -> Asm {
     let mut asm = Asm::new();
-    let [other, of_peer, given] = [asm.label(), asm.label(), asm.label()];
-    begin(&mut asm);
+    let [other, of_peer, given] = [asm.new_label(), asm.new_label(), asm.new_label()];
+    load_context(&mut asm);
     let (ethertype, kind, source, message) = match peer {
         IpAddr::V4(_) => (IPV4, 0, 26, MESSAGE_V4),
         IpAddr::V6(_) => (IPV6, 129, 22, MESSAGE_V6),
     };
-    echo(&mut asm, ethertype, kind, other);
+    require_echo(&mut asm, ethertype, kind, other);
     if_address(&mut asm, source, peer, of_peer);
-    asm.jump(other);
-    asm.bind(of_peer);
-    asm.map_value(Reg::R1, state.map(), (IDENTIFIER * 8) as u32);
-    asm.load(Size::Double, Reg::R1, Reg::R1, 0);
-    asm.load(Size::Half, Reg::R2, Reg::R7, message + 4);
-    asm.jump_if(Condition::NotEqual, Reg::R1, Reg::R2, other);
-    asm.map(Reg::R1, sockets);
-    asm.load(Size::Word, Reg::R2, Reg::R6, 16);
+    asm.jump_to(other);
+    asm.bind_label(of_peer);
+    asm.map_value(Reg::R1, state.bpf_map(), (IDENTIFIER * 8) as u32);
+    asm.load_memory(Size::Double, Reg::R1, Reg::R1, 0);
+    asm.load_memory(Size::Half, Reg::R2, Reg::R7, message + 4);
+    asm.jump_if(JumpCondition::NotEqual, Reg::R1, Reg::R2, other);
+    asm.load_map(Reg::R1, sockets);
+    asm.load_memory(Size::Word, Reg::R2, Reg::R6, 16);
     asm.mov(Reg::R3, action::PASS);
-    asm.call(helper::REDIRECT_MAP);
-    asm.jump_if(Condition::NotEqual, Reg::R0, action::PASS, given);
-    count(&mut asm, state, ELSEWHERE);
+    asm.call_helper(helper::REDIRECT_MAP);
+    asm.jump_if(JumpCondition::NotEqual, Reg::R0, action::PASS, given);
+    increment_counter(&mut asm, state, ELSEWHERE);
     asm.mov(Reg::R0, action::PASS);
-    asm.bind(given);
+    asm.bind_label(given);
     asm.exit();
-    pass(&mut asm, other);
+    emit_pass(&mut asm, other);
     asm
 }
 
 fn reflector(addresses: &[IpAddr], answered: &MappedArray) -> Asm {
     let mut asm = Asm::new();
-    let [other, ipv6] = [asm.label(), asm.label()];
-    begin(&mut asm);
+    let [other, ipv6] = [asm.new_label(), asm.new_label()];
+    load_context(&mut asm);
     // Not to a group of stations: RFC 1122 §3.2.2.6 leaves those unanswered.
     asm.mov(Reg::R1, Reg::R7);
     asm.add(Reg::R1, 14);
-    asm.jump_if(Condition::Greater, Reg::R1, Reg::R8, other);
-    asm.load(Size::Byte, Reg::R1, Reg::R7, 0);
-    asm.jump_if(Condition::AnyBit, Reg::R1, 1, other);
+    asm.jump_if(JumpCondition::Greater, Reg::R1, Reg::R8, other);
+    asm.load_memory(Size::Byte, Reg::R1, Reg::R7, 0);
+    asm.jump_if(JumpCondition::AnyBit, Reg::R1, 1, other);
     let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) =
         addresses.iter().partition(|address| address.is_ipv4());
     for (ethertype, own, next) in [(IPV4, v4, ipv6), (IPV6, v6, other)] {
         if ethertype == IPV6 {
-            asm.bind(ipv6);
+            asm.bind_label(ipv6);
         }
         // The verifier refuses what nothing leads to.
         if own.is_empty() {
             continue;
         }
-        let ours = asm.label();
+        let ours = asm.new_label();
         let request = if ethertype == IPV4 { 8 } else { 128 };
-        echo(&mut asm, ethertype, request, next);
+        require_echo(&mut asm, ethertype, request, next);
         let target = if ethertype == IPV4 { 30 } else { 38 };
         own.iter().for_each(|addr| if_address(&mut asm, target, *addr, ours));
-        asm.jump(next);
-        asm.bind(ours);
+        asm.jump_to(next);
+        asm.bind_label(ours);
         turn_into_reply(&mut asm, ethertype);
-        count(&mut asm, answered, 0);
+        increment_counter(&mut asm, answered, 0);
         asm.mov(Reg::R0, action::TX);
         asm.exit();
     }
-    pass(&mut asm, other);
+    emit_pass(&mut asm, other);
     asm
 }
 
 /// Turns the echo request into its reply.
 fn turn_into_reply(asm: &mut Asm, ethertype: i32) {
-    swap(asm, Size::Half, 0, 6, 6);
+    swap_bytes(asm, Size::Half, 0, 6, 6);
     if ethertype == IPV4 {
-        swap(asm, Size::Word, 26, 30, 4);
-        asm.load(Size::Byte, Reg::R3, Reg::R7, 22);
+        swap_bytes(asm, Size::Word, 26, 30, 4);
+        asm.load_memory(Size::Byte, Reg::R3, Reg::R7, 22);
         asm.lsh(Reg::R3, 8);
-        asm.store(Size::Byte, Reg::R7, 22, TTL);
-        amend(asm, 24, TTL << 8);
+        asm.store_memory(Size::Byte, Reg::R7, 22, TTL);
+        update_checksum(asm, 24, TTL << 8);
         asm.mov(Reg::R3, 8 << 8);
-        asm.store(Size::Byte, Reg::R7, MESSAGE_V4, 0);
-        amend(asm, MESSAGE_V4 + 2, 0);
+        asm.store_memory(Size::Byte, Reg::R7, MESSAGE_V4, 0);
+        update_checksum(asm, MESSAGE_V4 + 2, 0);
     } else {
-        swap(asm, Size::Word, 22, 38, 16);
-        asm.store(Size::Byte, Reg::R7, 21, TTL);
+        swap_bytes(asm, Size::Word, 22, 38, 16);
+        asm.store_memory(Size::Byte, Reg::R7, 21, TTL);
         asm.mov(Reg::R3, 128 << 8);
-        asm.store(Size::Byte, Reg::R7, MESSAGE_V6, 129);
-        amend(asm, MESSAGE_V6 + 2, 129 << 8);
+        asm.store_memory(Size::Byte, Reg::R7, MESSAGE_V6, 129);
+        update_checksum(asm, MESSAGE_V6 + 2, 129 << 8);
     }
 }
 
 /// Swaps `bytes` bytes between two offsets in the frame.
-fn swap(asm: &mut Asm, size: Size, one: i16, other: i16, bytes: i16) {
+fn swap_bytes(asm: &mut Asm, size: Size, one: i16, other: i16, bytes: i16) {
     let step = if matches!(size, Size::Half) { 2 } else { 4 };
     for at in (0..bytes).step_by(step) {
-        asm.load(size, Reg::R1, Reg::R7, one + at);
-        asm.load(size, Reg::R2, Reg::R7, other + at);
-        asm.store(size, Reg::R7, one + at, Reg::R2);
-        asm.store(size, Reg::R7, other + at, Reg::R1);
+        asm.load_memory(size, Reg::R1, Reg::R7, one + at);
+        asm.load_memory(size, Reg::R2, Reg::R7, other + at);
+        asm.store_memory(size, Reg::R7, one + at, Reg::R2);
+        asm.store_memory(size, Reg::R7, other + at, Reg::R1);
     }
 }
 
 /// The checksum at `at` after the word R3 has become `new`: RFC 1624, equation 3, with complements
 /// taken on both sides.
-fn amend(asm: &mut Asm, at: i16, new: i32) {
-    asm.load(Size::Half, Reg::R1, Reg::R7, at);
+fn update_checksum(asm: &mut Asm, at: i16, new: i32) {
+    asm.load_memory(Size::Half, Reg::R1, Reg::R7, at);
     asm.swap_be(Reg::R1, 16);
     asm.add(Reg::R1, Reg::R3);
     asm.add(Reg::R1, 0xffff - new);
@@ -279,7 +279,7 @@ fn amend(asm: &mut Asm, at: i16, new: i32) {
         asm.add(Reg::R1, Reg::R2);
     }
     asm.swap_be(Reg::R1, 16);
-    asm.store(Size::Half, Reg::R7, at, Reg::R1);
+    asm.store_memory(Size::Half, Reg::R7, at, Reg::R1);
 }
 
 #[cfg(test)]
@@ -316,7 +316,7 @@ mod tests {
         }
         let answered = MappedArray::new("answered", 1).expect("an array");
         let asm = reflector(addresses, &answered);
-        let program = Program::load("test", &asm, &ProgramOptions::default()).expect("accepted");
+        let program = XdpProgram::load("test", &asm, &ProgramOptions::default()).expect("accepted");
         let run = program.test_run(frame).expect("a run");
         assert_eq!(answered.get(0), u64::from(run.action == action::TX.cast_unsigned()));
         Some(run)

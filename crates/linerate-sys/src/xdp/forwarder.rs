@@ -6,8 +6,8 @@
 
 use crate::Result;
 use crate::bpf::{
-    Asm, AttachMode, Condition, DeviceMap, Label, MappedArray, Program, ProgramOptions, Reg, Size,
-    XdpLink, action, helper,
+    Asm, AttachMode, DeviceMap, JumpCondition, JumpLabel, MappedArray, ProgramOptions, Reg, Size,
+    XdpLink, XdpProgram, action, helper,
 };
 
 const IN: usize = 0;
@@ -53,7 +53,7 @@ impl Router {
     pub fn attach(ifindexes: &[u32], mode: AttachMode) -> Result<Self> {
         let counts = MappedArray::new("router_counts", WORDS)?;
         let program =
-            Program::load("linerate_route", &router(&counts), &ProgramOptions::default())?;
+            XdpProgram::load("linerate_route", &router(&counts), &ProgramOptions::default())?;
         let attach = |ifindex: &u32| XdpLink::attach(&program, *ifindex, mode);
         let links = ifindexes.iter().map(attach).collect::<Result<_>>()?;
         Ok(Self { links, counts })
@@ -100,13 +100,13 @@ impl Wire {
         let counts = MappedArray::new("wire_counts", 1)?;
         let devices = DeviceMap::new(to)?;
         let mut asm = Asm::new();
-        count(&mut asm, &counts, IN);
-        asm.map(Reg::R1, &devices);
+        increment_counter(&mut asm, &counts, IN);
+        asm.load_map(Reg::R1, &devices);
         asm.mov(Reg::R2, 0);
         asm.mov(Reg::R3, if to.len() > 1 { BROADCAST } else { 0 });
-        asm.call(helper::REDIRECT_MAP);
+        asm.call_helper(helper::REDIRECT_MAP);
         asm.exit();
-        let program = Program::load("linerate_wire", &asm, &ProgramOptions::default())?;
+        let program = XdpProgram::load("linerate_wire", &asm, &ProgramOptions::default())?;
         Ok(Self { _link: XdpLink::attach(&program, from, mode)?, counts })
     }
 
@@ -117,9 +117,9 @@ impl Wire {
 }
 
 /// Adds 1 to a counter, whatever processor. Changes R1 and R2.
-fn count(asm: &mut Asm, counts: &MappedArray, word: usize) {
+fn increment_counter(asm: &mut Asm, counts: &MappedArray, word: usize) {
     let offset = u32::try_from(word * 8).expect("a few words");
-    asm.map_value(Reg::R1, counts.map(), offset);
+    asm.map_value(Reg::R1, counts.bpf_map(), offset);
     asm.mov(Reg::R2, 1);
     asm.atomic_add(Reg::R1, 0, Reg::R2);
 }
@@ -127,125 +127,125 @@ fn count(asm: &mut Asm, counts: &MappedArray, word: usize) {
 /// Registers: R6 the context, R7 the start of the frame, R8 its end.
 fn router(counts: &MappedArray) -> Asm {
     let mut asm = Asm::new();
-    let [ipv6, look_up, pass] = [asm.label(), asm.label(), asm.label()];
+    let [ipv6, look_up, pass] = [asm.new_label(), asm.new_label(), asm.new_label()];
     asm.mov(Reg::R6, Reg::R1);
-    count(&mut asm, counts, IN);
-    asm.load(Size::Word, Reg::R7, Reg::R6, 0);
-    asm.load(Size::Word, Reg::R8, Reg::R6, 4);
+    increment_counter(&mut asm, counts, IN);
+    asm.load_memory(Size::Word, Reg::R7, Reg::R6, 0);
+    asm.load_memory(Size::Word, Reg::R8, Reg::R6, 4);
     for word in (0..64).step_by(8) {
-        asm.store(Size::Double, Reg::R10, FIB + word, 0);
+        asm.store_memory(Size::Double, Reg::R10, FIB + word, 0);
     }
     within(&mut asm, 34, pass);
-    asm.load(Size::Half, Reg::R1, Reg::R7, 12);
+    asm.load_memory(Size::Half, Reg::R1, Reg::R7, 12);
     asm.swap_be(Reg::R1, 16);
-    asm.jump_if(Condition::Equal, Reg::R1, 0x86dd, ipv6);
-    asm.jump_if(Condition::NotEqual, Reg::R1, 0x0800, pass);
+    asm.jump_if(JumpCondition::Equal, Reg::R1, 0x86dd, ipv6);
+    asm.jump_if(JumpCondition::NotEqual, Reg::R1, 0x0800, pass);
     ask_ipv4(&mut asm, pass);
-    asm.jump(look_up);
-    asm.bind(ipv6);
+    asm.jump_to(look_up);
+    asm.bind_label(ipv6);
     ask_ipv6(&mut asm, pass);
-    asm.bind(look_up);
-    asm.load(Size::Word, Reg::R1, Reg::R6, 12);
-    asm.store(Size::Word, Reg::R10, FIB + FIB_IFINDEX, Reg::R1);
+    asm.bind_label(look_up);
+    asm.load_memory(Size::Word, Reg::R1, Reg::R6, 12);
+    asm.store_memory(Size::Word, Reg::R10, FIB + FIB_IFINDEX, Reg::R1);
     asm.mov(Reg::R1, Reg::R6);
     asm.mov(Reg::R2, Reg::R10);
     asm.add(Reg::R2, i32::from(FIB));
     asm.mov(Reg::R3, 64);
     asm.mov(Reg::R4, 0);
-    asm.call(helper::FIB_LOOKUP);
-    asm.jump_if(Condition::NotEqual, Reg::R0, 0, pass);
+    asm.call_helper(helper::FIB_LOOKUP);
+    asm.jump_if(JumpCondition::NotEqual, Reg::R0, 0, pass);
     rewrite(&mut asm);
-    count(&mut asm, counts, FORWARDED);
-    asm.load(Size::Word, Reg::R1, Reg::R10, FIB + FIB_IFINDEX);
+    increment_counter(&mut asm, counts, FORWARDED);
+    asm.load_memory(Size::Word, Reg::R1, Reg::R10, FIB + FIB_IFINDEX);
     asm.mov(Reg::R2, 0);
-    asm.call(helper::REDIRECT);
+    asm.call_helper(helper::REDIRECT);
     asm.exit();
-    asm.bind(pass);
-    count(&mut asm, counts, PASSED);
+    asm.bind_label(pass);
+    increment_counter(&mut asm, counts, PASSED);
     asm.mov(Reg::R0, action::PASS);
     asm.exit();
     asm
 }
 
 /// On to `short` when the frame has no `bytes`.
-fn within(asm: &mut Asm, bytes: i32, short: Label) {
+fn within(asm: &mut Asm, bytes: i32, short: JumpLabel) {
     asm.mov(Reg::R1, Reg::R7);
     asm.add(Reg::R1, bytes);
-    asm.jump_if(Condition::Greater, Reg::R1, Reg::R8, short);
+    asm.jump_if(JumpCondition::Greater, Reg::R1, Reg::R8, short);
 }
 
-fn ask_ipv4(asm: &mut Asm, pass: Label) {
+fn ask_ipv4(asm: &mut Asm, pass: JumpLabel) {
     // No options.
-    asm.load(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES);
-    asm.jump_if(Condition::NotEqual, Reg::R1, 0x45, pass);
-    asm.load(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 8);
-    asm.jump_if(Condition::LessOrEqual, Reg::R1, 1, pass);
-    asm.store(Size::Byte, Reg::R10, FIB, libc::AF_INET);
-    asm.load(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 1);
-    asm.store(Size::Byte, Reg::R10, FIB + 12, Reg::R1);
-    asm.load(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 9);
-    asm.store(Size::Byte, Reg::R10, FIB + 1, Reg::R1);
-    asm.load(Size::Half, Reg::R1, Reg::R7, ETHERNET_BYTES + 2);
+    asm.load_memory(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES);
+    asm.jump_if(JumpCondition::NotEqual, Reg::R1, 0x45, pass);
+    asm.load_memory(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 8);
+    asm.jump_if(JumpCondition::LessOrEqual, Reg::R1, 1, pass);
+    asm.store_memory(Size::Byte, Reg::R10, FIB, libc::AF_INET);
+    asm.load_memory(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 1);
+    asm.store_memory(Size::Byte, Reg::R10, FIB + 12, Reg::R1);
+    asm.load_memory(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 9);
+    asm.store_memory(Size::Byte, Reg::R10, FIB + 1, Reg::R1);
+    asm.load_memory(Size::Half, Reg::R1, Reg::R7, ETHERNET_BYTES + 2);
     asm.swap_be(Reg::R1, 16);
-    asm.store(Size::Half, Reg::R10, FIB + FIB_TOT_LEN, Reg::R1);
+    asm.store_memory(Size::Half, Reg::R10, FIB + FIB_TOT_LEN, Reg::R1);
     for (to, from) in [(FIB_SRC, 12), (FIB_DST, 16)] {
-        asm.load(Size::Word, Reg::R1, Reg::R7, ETHERNET_BYTES + from);
-        asm.store(Size::Word, Reg::R10, FIB + to, Reg::R1);
+        asm.load_memory(Size::Word, Reg::R1, Reg::R7, ETHERNET_BYTES + from);
+        asm.store_memory(Size::Word, Reg::R10, FIB + to, Reg::R1);
     }
 }
 
-fn ask_ipv6(asm: &mut Asm, pass: Label) {
+fn ask_ipv6(asm: &mut Asm, pass: JumpLabel) {
     within(asm, 54, pass);
-    asm.load(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 7);
-    asm.jump_if(Condition::LessOrEqual, Reg::R1, 1, pass);
-    asm.store(Size::Byte, Reg::R10, FIB, libc::AF_INET6);
-    asm.load(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 6);
-    asm.store(Size::Byte, Reg::R10, FIB + 1, Reg::R1);
-    asm.load(Size::Half, Reg::R1, Reg::R7, ETHERNET_BYTES + 4);
+    asm.load_memory(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 7);
+    asm.jump_if(JumpCondition::LessOrEqual, Reg::R1, 1, pass);
+    asm.store_memory(Size::Byte, Reg::R10, FIB, libc::AF_INET6);
+    asm.load_memory(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 6);
+    asm.store_memory(Size::Byte, Reg::R10, FIB + 1, Reg::R1);
+    asm.load_memory(Size::Half, Reg::R1, Reg::R7, ETHERNET_BYTES + 4);
     asm.swap_be(Reg::R1, 16);
     asm.add(Reg::R1, 40);
-    asm.store(Size::Half, Reg::R10, FIB + FIB_TOT_LEN, Reg::R1);
+    asm.store_memory(Size::Half, Reg::R10, FIB + FIB_TOT_LEN, Reg::R1);
     for word in (0..32).step_by(4) {
-        asm.load(Size::Word, Reg::R1, Reg::R7, ETHERNET_BYTES + 8 + word);
-        asm.store(Size::Word, Reg::R10, FIB + FIB_SRC + word, Reg::R1);
+        asm.load_memory(Size::Word, Reg::R1, Reg::R7, ETHERNET_BYTES + 8 + word);
+        asm.store_memory(Size::Word, Reg::R10, FIB + FIB_SRC + word, Reg::R1);
     }
 }
 
 /// The hop count less one with its checksum, and the addresses of the next link.
 fn rewrite(asm: &mut Asm) {
-    let [ipv6, addresses, no_carry] = [asm.label(), asm.label(), asm.label()];
-    asm.load(Size::Half, Reg::R1, Reg::R7, 12);
+    let [ipv6, addresses, no_carry] = [asm.new_label(), asm.new_label(), asm.new_label()];
+    asm.load_memory(Size::Half, Reg::R1, Reg::R7, 12);
     asm.swap_be(Reg::R1, 16);
-    asm.jump_if(Condition::Equal, Reg::R1, 0x86dd, ipv6);
-    asm.load(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 8);
+    asm.jump_if(JumpCondition::Equal, Reg::R1, 0x86dd, ipv6);
+    asm.load_memory(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 8);
     asm.sub(Reg::R1, 1);
-    asm.store(Size::Byte, Reg::R7, ETHERNET_BYTES + 8, Reg::R1);
-    asm.load(Size::Half, Reg::R1, Reg::R7, ETHERNET_BYTES + 10);
+    asm.store_memory(Size::Byte, Reg::R7, ETHERNET_BYTES + 8, Reg::R1);
+    asm.load_memory(Size::Half, Reg::R1, Reg::R7, ETHERNET_BYTES + 10);
     asm.swap_be(Reg::R1, 16);
     asm.add(Reg::R1, 0x100);
-    asm.jump_if(Condition::Less, Reg::R1, 0xffff, no_carry);
+    asm.jump_if(JumpCondition::Less, Reg::R1, 0xffff, no_carry);
     asm.add(Reg::R1, 1);
-    asm.bind(no_carry);
+    asm.bind_label(no_carry);
     asm.swap_be(Reg::R1, 16);
-    asm.store(Size::Half, Reg::R7, ETHERNET_BYTES + 10, Reg::R1);
-    asm.jump(addresses);
-    asm.bind(ipv6);
+    asm.store_memory(Size::Half, Reg::R7, ETHERNET_BYTES + 10, Reg::R1);
+    asm.jump_to(addresses);
+    asm.bind_label(ipv6);
     // `within` again, because the verifier has not seen this way through the frame.
-    let whole = asm.label();
+    let whole = asm.new_label();
     asm.mov(Reg::R1, Reg::R7);
     asm.add(Reg::R1, 54);
-    asm.jump_if(Condition::LessOrEqual, Reg::R1, Reg::R8, whole);
+    asm.jump_if(JumpCondition::LessOrEqual, Reg::R1, Reg::R8, whole);
     asm.mov(Reg::R0, action::DROP);
     asm.exit();
-    asm.bind(whole);
-    asm.load(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 7);
+    asm.bind_label(whole);
+    asm.load_memory(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 7);
     asm.sub(Reg::R1, 1);
-    asm.store(Size::Byte, Reg::R7, ETHERNET_BYTES + 7, Reg::R1);
-    asm.bind(addresses);
+    asm.store_memory(Size::Byte, Reg::R7, ETHERNET_BYTES + 7, Reg::R1);
+    asm.bind_label(addresses);
     for (to, from) in [(0, FIB_DMAC), (6, FIB_SMAC)] {
         for word in (0..6).step_by(2) {
-            asm.load(Size::Half, Reg::R1, Reg::R10, FIB + from + word);
-            asm.store(Size::Half, Reg::R7, to + word, Reg::R1);
+            asm.load_memory(Size::Half, Reg::R1, Reg::R10, FIB + from + word);
+            asm.store_memory(Size::Half, Reg::R7, to + word, Reg::R1);
         }
     }
 }

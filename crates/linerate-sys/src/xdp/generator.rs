@@ -21,7 +21,7 @@ use linerate_core::time::MonoTime;
 
 use super::generator_program as program;
 use super::generator_program::{GeneratorMaps, MIX_MAX, longest};
-use crate::bpf::{AttachMode, LiveRun, Program, XdpLink};
+use crate::bpf::{AttachMode, LiveRun, XdpLink, XdpProgram};
 use crate::netlink::{LinkCounters, RouteSocket};
 use crate::netns::Netns;
 use crate::sched::Pinned;
@@ -79,7 +79,7 @@ impl GeneratorOptions {
 
 /// Start and end of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Window {
+pub struct GeneratorWindow {
     /// Due time of the first frame; `None` starts at once.
     pub start: Option<MonoTime>,
     /// Nothing is sent after about then, all sent or not.
@@ -104,7 +104,7 @@ impl Progress {
 pub struct Generator {
     options: GeneratorOptions,
     maps: Arc<GeneratorMaps>,
-    program: Program,
+    program: XdpProgram,
     hold: Option<Hold>,
     links: RouteSocket,
     is_veth: bool,
@@ -119,7 +119,7 @@ struct Hold {
 }
 
 impl Hold {
-    fn from_program(program: &Program) -> Result<Self> {
+    fn from_program(program: &XdpProgram) -> Result<Self> {
         const LOOPBACK: u32 = 1;
         let netns = Netns::new()?;
         let attach = || {
@@ -140,7 +140,7 @@ impl Generator {
     /// For no template, more than 16, or one that is too short, too long for a live frame, or has
     /// a field outside; when the interface does not exist; without CAP_BPF and CAP_NET_ADMIN.
     pub fn open(options: GeneratorOptions) -> Result<Self> {
-        check(&options)?;
+        check_options(&options)?;
         let mut links = RouteSocket::open()?;
         let is_veth = links.link_by_index(options.ifindex)?.kind.as_deref() == Some("veth");
         let maps = Arc::new(GeneratorMaps::new(options.ifindex, &options.templates)?);
@@ -152,16 +152,16 @@ impl Generator {
         // All frames are sent: the program drops this one. The kernel refuses what is too long.
         program.run_live(&frame, LiveRun { repeat: 1, batch: 1 })?;
         let mut generator = Self { maps, program, hold, links, is_veth, frame, options };
-        generator.begin(generator.options.trial);
+        generator.begin_trial(generator.options.trial);
         Ok(generator)
     }
 
     /// Begins a trial: numbers start at 0.
-    pub fn begin(&mut self, trial: u32) {
+    pub fn begin_trial(&mut self, trial: u32) {
         let state = &self.maps.state;
-        state.clear();
+        state.clear_words();
         let stream = u64::from(self.options.stream) << 24;
-        state.set(program::SIGNED, u64::from(trial) << 32 | stream);
+        state.set_word(program::SIGNED, u64::from(trial) << 32 | stream);
         self.options.trial = trial;
     }
 
@@ -180,7 +180,7 @@ impl Generator {
     /// # Errors
     /// For a load that asks for nothing that can be sent (see [`Generator::run_within`]).
     pub fn run(&mut self, load: &FrameLoad, stop: &Stop) -> Result<SendCounts> {
-        self.run_within(load, stop, Window::default())
+        self.run_within(load, stop, GeneratorWindow::default())
     }
 
     /// Sends frames between the start and the end of a window.
@@ -191,15 +191,15 @@ impl Generator {
         &mut self,
         load: &FrameLoad,
         stop: &Stop,
-        window: Window,
+        window: GeneratorWindow,
     ) -> Result<SendCounts> {
         self.check_load(load)?;
-        let _pinned = self.options.cpu.map(Pinned::to);
+        let _pinned = self.options.cpu.map(Pinned::on_cpu);
         let first = self.maps.state.get(program::NEXT);
         let bytes = self.maps.state.get(program::BYTES);
         let before = self.link_counters()?;
         self.set_load(load, window.start.unwrap_or_else(clock::monotonic));
-        self.send(load, stop, window)?;
+        self.send_load(load, stop, window)?;
         let handed = self.maps.state.get(program::NEXT) - first;
         let refused = self.refused(handed, before)?;
         let state = &self.maps.state;
@@ -260,51 +260,51 @@ impl Generator {
     fn set_load(&self, load: &FrameLoad, start: MonoTime) {
         let state = &self.maps.state;
         let next = state.get(program::NEXT);
-        state.set(program::END, next + load.frames);
+        state.set_word(program::END, next + load.frames);
         let rate = match load.pace {
             FramePace::Flood => 0,
             FramePace::Rate { frames_per_sec } => frames_per_sec,
         };
-        state.set(program::PACED, u64::from(rate > 0));
+        state.set_word(program::PACED, u64::from(rate > 0));
         let divisor = rate.max(1);
         let burst_ns = u64::from(load.burst) * 1_000_000_000;
-        state.set(program::DUE, start.nanos());
-        state.set(program::DUE_REST, 0);
-        state.set(program::STEP, burst_ns / divisor);
-        state.set(program::STEP_REST, burst_ns % divisor);
-        state.set(program::DIVISOR, divisor);
+        state.set_word(program::DUE, start.as_nanos());
+        state.set_word(program::DUE_REST, 0);
+        state.set_word(program::STEP, burst_ns / divisor);
+        state.set_word(program::STEP_REST, burst_ns % divisor);
+        state.set_word(program::DIVISOR, divisor);
         self.set_watch(load, start, next);
-        state.set(program::BURST, load.burst.into());
-        state.set(program::BURST_LEFT, load.burst.into());
-        state.set(program::LATE_ABOVE, (burst_ns / divisor).max(LATE_MIN_NS));
-        state.set(program::SPIN_BELOW, if self.batch(load) == 1 { SPIN_NS } else { 0 });
+        state.set_word(program::BURST, load.burst.into());
+        state.set_word(program::BURST_LEFT, load.burst.into());
+        state.set_word(program::LATE_ABOVE, (burst_ns / divisor).max(LATE_MIN_NS));
+        state.set_word(program::SPIN_BELOW, if self.batch_size(load) == 1 { SPIN_NS } else { 0 });
         for word in [program::LATE, program::WORST, program::FIRST, program::LAST] {
-            state.set(word, 0);
+            state.set_word(word, 0);
         }
         let length = load.mix.len() as u64;
-        state.set(program::MIX_AT, next % length);
-        state.set(program::MIX_LENGTH, length);
+        state.set_word(program::MIX_AT, next % length);
+        state.set_word(program::MIX_LENGTH, length);
         for (word, entries) in load.mix.chunks(8).enumerate() {
             let mut bytes = [0; 8];
             bytes[..entries.len()].copy_from_slice(entries);
-            state.set(program::MIX + word, u64::from_ne_bytes(bytes));
+            state.set_word(program::MIX + word, u64::from_ne_bytes(bytes));
         }
     }
 
     fn set_watch(&self, load: &FrameLoad, start: MonoTime, next: u64) {
         let state = &self.maps.state;
-        let batch = if load.burst == 1 { self.batch(load) } else { 1 };
+        let batch = if load.burst == 1 { self.batch_size(load) } else { 1 };
         let rule = WatchRule::from_load(load, batch).unwrap_or(WatchRule {
             service_ns: 0,
             room_ns: 0,
             pause_ns: u64::MAX,
         });
-        state.set(program::MOVES_FROM, load.when_late.moves_from_ns(rule.pause_ns));
-        state.set(program::SERVICE, rule.service_ns);
-        state.set(program::ROOM, rule.room_ns);
-        state.set(program::PAUSE_FROM, rule.pause_ns);
-        state.set(program::SINCE, start.nanos());
-        state.set(program::SINCE_NUMBER, next);
+        state.set_word(program::MOVES_FROM, load.when_late.moves_from_ns(rule.pause_ns));
+        state.set_word(program::SERVICE, rule.service_ns);
+        state.set_word(program::ROOM, rule.room_ns);
+        state.set_word(program::PAUSE_FROM, rule.pause_ns);
+        state.set_word(program::SINCE, start.as_nanos());
+        state.set_word(program::SINCE_NUMBER, next);
         let counts = [
             program::BUSY_UNTIL,
             program::AFTER,
@@ -316,12 +316,12 @@ impl Generator {
             program::STEADY_GAPS,
         ];
         for word in counts {
-            state.set(word, 0);
+            state.set_word(word, 0);
         }
-        (0..SUSPECTS_MAX / 64).for_each(|word| self.maps.suspects.set(word, 0));
+        (0..SUSPECTS_MAX / 64).for_each(|word| self.maps.suspects.set_word(word, 0));
     }
 
-    fn batch(&self, load: &FrameLoad) -> u32 {
+    fn batch_size(&self, load: &FrameLoad) -> u32 {
         let by_rate = match load.pace {
             FramePace::Rate { frames_per_sec } if load.burst == 1 => {
                 let fits = BATCHES.iter().find(|(rate, _)| frames_per_sec <= *rate);
@@ -334,14 +334,14 @@ impl Generator {
         self.options.batch.unwrap_or(by_rate).clamp(1, BATCH_MAX)
     }
 
-    fn send(&self, load: &FrameLoad, stop: &Stop, window: Window) -> Result<()> {
+    fn send_load(&self, load: &FrameLoad, stop: &Stop, window: GeneratorWindow) -> Result<()> {
         let state = &self.maps.state;
-        let batch = self.batch(load);
-        let mut speed = Speed::new();
+        let batch = self.batch_size(load);
+        let mut speed = KernelCallSpeed::new();
         loop {
             let now = clock::monotonic();
             let left = state.get(program::END).saturating_sub(state.get(program::NEXT));
-            if left == 0 || stop.asked() || window.deadline.is_some_and(|end| now >= end) {
+            if left == 0 || stop.is_requested() || window.deadline.is_some_and(|end| now >= end) {
                 return Ok(());
             }
             if state.get(program::BROKEN) > 0 {
@@ -355,20 +355,20 @@ impl Generator {
             let due = MonoTime::from_nanos(state.get(program::DUE));
             let repeat = match load.pace {
                 FramePace::Flood if window.start.is_none_or(|start| start <= now) => {
-                    speed.calls(CALL).min(u32::try_from(left).unwrap_or(u32::MAX))
+                    speed.calls_within(CALL).min(u32::try_from(left).unwrap_or(u32::MAX))
                 }
                 _ if due > now + SLEEP_ABOVE => {
-                    nap(now, due, window.deadline);
+                    sleep_before_due(now, due, window.deadline);
                     continue;
                 }
                 FramePace::Flood => {
                     clock::sleep_until(due);
                     continue;
                 }
-                FramePace::Rate { .. } => speed.calls(self.paced_call(load, left, due, now)),
+                FramePace::Rate { .. } => speed.calls_within(self.paced_call(load, left, due, now)),
             };
             self.program.run_live(&self.frame, LiveRun { repeat, batch })?;
-            speed.took(repeat, clock::monotonic().since(now));
+            speed.update_estimate(repeat, clock::monotonic().duration_since(now));
         }
     }
 
@@ -376,7 +376,7 @@ impl Generator {
     /// frame at the end of the run.
     fn paced_call(&self, load: &FrameLoad, left: u64, due: MonoTime, now: MonoTime) -> Duration {
         let step = Duration::from_nanos(self.maps.state.get(program::STEP));
-        let wait = due.since(now);
+        let wait = due.duration_since(now);
         if step > SLEEP_ABOVE {
             return wait + AWAKE_BEFORE / 3;
         }
@@ -426,8 +426,8 @@ impl Generator {
 }
 
 /// Sleeps until shortly before `due`, but no longer than the longest sleep.
-fn nap(now: MonoTime, due: MonoTime, deadline: Option<MonoTime>) {
-    let awake = due.nanos().saturating_sub(u64::try_from(AWAKE_BEFORE.as_nanos()).unwrap_or(0));
+fn sleep_before_due(now: MonoTime, due: MonoTime, deadline: Option<MonoTime>) {
+    let awake = due.as_nanos().saturating_sub(u64::try_from(AWAKE_BEFORE.as_nanos()).unwrap_or(0));
     let mut until = MonoTime::from_nanos(awake).min(now + SLEEP_MAX);
     if let Some(deadline) = deadline {
         until = until.min(deadline);
@@ -436,11 +436,11 @@ fn nap(now: MonoTime, due: MonoTime, deadline: Option<MonoTime>) {
 }
 
 /// Estimate of how fast the kernel calls the program, from the calls so far.
-struct Speed {
+struct KernelCallSpeed {
     ns_per_call: f64,
 }
 
-impl Speed {
+impl KernelCallSpeed {
     /// Initial estimate, on the slow side.
     const GUESS_NS: f64 = 250.0;
     const CALLS_MIN: f64 = 64.0;
@@ -452,18 +452,18 @@ impl Speed {
 
     /// Number of calls that take about `span`.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is clamped")]
-    fn calls(&self, span: Duration) -> u32 {
+    fn calls_within(&self, span: Duration) -> u32 {
         let calls = span.as_nanos() as f64 / self.ns_per_call;
         calls.clamp(Self::CALLS_MIN, Self::CALLS_MAX) as u32
     }
 
-    fn took(&mut self, calls: u32, span: Duration) {
+    fn update_estimate(&mut self, calls: u32, span: Duration) {
         let last = (span.as_nanos() as f64 / f64::from(calls)).clamp(10.0, 10_000.0);
         self.ns_per_call = self.ns_per_call * 0.5 + last * 0.5;
     }
 }
 
-fn check(options: &GeneratorOptions) -> Result<()> {
+fn check_options(options: &GeneratorOptions) -> Result<()> {
     let templates = &options.templates;
     let outside = |template: &FrameTemplate| {
         let end = template.signature_at();

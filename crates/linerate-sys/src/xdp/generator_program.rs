@@ -23,11 +23,11 @@ mod watch;
 
 use linerate_core::device::{FrameTemplate, PAUSES_MAX, SUSPECTS_MAX, Varying};
 
-use super::spread::{byte, increment};
+use super::spread::{byte_offset, increment};
 use crate::Result;
 use crate::bpf::{
-    Alu, Asm, Condition, DeviceMap, Label, MappedArray, Operand, Program, ProgramOptions, Reg,
-    Size, action, helper,
+    Alu, Asm, DeviceMap, JumpCondition, JumpLabel, MappedArray, Operand, ProgramOptions, Reg, Size,
+    XdpProgram, action, helper,
 };
 
 pub(super) const NEXT: usize = 0;
@@ -93,13 +93,14 @@ pub(super) struct GeneratorMaps {
 
 impl GeneratorMaps {
     pub(super) fn new(ifindex: u32, templates: &[FrameTemplate]) -> Result<Self> {
-        let payload = MappedArray::new("gen_payload", templates.len() * words(longest(templates)))?;
+        let payload =
+            MappedArray::new("gen_payload", templates.len() * words_for_bytes(longest(templates)))?;
         for (index, template) in templates.iter().enumerate() {
-            let first = index * words(longest(templates));
+            let first = index * words_for_bytes(longest(templates));
             for (word, chunk) in template.bytes.chunks(8).enumerate() {
                 let mut bytes = [0; 8];
                 bytes[..chunk.len()].copy_from_slice(chunk);
-                payload.set(first + word, u64::from_ne_bytes(bytes));
+                payload.set_word(first + word, u64::from_ne_bytes(bytes));
             }
         }
         Ok(Self {
@@ -111,10 +112,10 @@ impl GeneratorMaps {
     }
 
     /// Loads the program that sends these templates.
-    pub(super) fn program(&self, templates: &[FrameTemplate]) -> Result<Program> {
+    pub(super) fn program(&self, templates: &[FrameTemplate]) -> Result<XdpProgram> {
         let mut builder = Builder::new(self, templates);
-        builder.emit();
-        Program::load("linerate_gen", &builder.asm, &ProgramOptions { multi_buffer: false })
+        builder.emit_program();
+        XdpProgram::load("linerate_gen", &builder.asm, &ProgramOptions { multi_buffer: false })
     }
 }
 
@@ -123,11 +124,11 @@ pub(super) fn longest(templates: &[FrameTemplate]) -> usize {
     templates.iter().map(|template| template.bytes.len()).max().unwrap_or(0)
 }
 
-const fn words(bytes: usize) -> usize {
+const fn words_for_bytes(bytes: usize) -> usize {
     bytes.div_ceil(8)
 }
 
-pub(super) fn imm(value: usize) -> i32 {
+pub(super) fn imm_from_usize(value: usize) -> i32 {
     i32::try_from(value).expect("frames are shorter than 64 KiB")
 }
 
@@ -140,110 +141,111 @@ struct Builder<'a> {
     asm: Asm,
     maps: &'a GeneratorMaps,
     templates: &'a [FrameTemplate],
-    send: Label,
-    sent: Label,
-    broken: Label,
-    drop: Label,
+    send: JumpLabel,
+    sent: JumpLabel,
+    broken: JumpLabel,
+    drop: JumpLabel,
 }
 
 impl<'a> Builder<'a> {
     fn new(maps: &'a GeneratorMaps, templates: &'a [FrameTemplate]) -> Self {
         let mut asm = Asm::new();
-        let [send, sent, broken, drop] = [asm.label(), asm.label(), asm.label(), asm.label()];
+        let [send, sent, broken, drop] =
+            [asm.new_label(), asm.new_label(), asm.new_label(), asm.new_label()];
         Self { asm, maps, templates, send, sent, broken, drop }
     }
 
-    fn emit(&mut self) {
-        self.pace();
-        watch::emit(&mut self.asm, &self.maps.suspects);
+    fn emit_program(&mut self) {
+        self.emit_pacing();
+        watch::emit_watch(&mut self.asm, &self.maps.suspects);
         self.schedule();
-        self.asm.bind(self.send);
+        self.asm.bind_label(self.send);
         self.choose();
         for (index, template) in self.templates.iter().enumerate() {
-            self.frame(index, template);
+            self.emit_frame(index, template);
         }
         self.finish();
     }
 
     /// R8 = number, R9 = time; leaves when all are sent or the next is not due.
-    fn pace(&mut self) {
+    fn emit_pacing(&mut self) {
         let asm = &mut self.asm;
-        let [due, known] = [asm.label(), asm.label()];
+        let [due, known] = [asm.new_label(), asm.new_label()];
         asm.mov(Reg::R6, Reg::R1);
-        asm.map_value(Reg::R7, self.maps.state.map(), 0);
-        asm.load(Size::Double, Reg::R8, Reg::R7, byte(NEXT));
-        asm.load(Size::Double, Reg::R1, Reg::R7, byte(END));
-        asm.jump_if(Condition::GreaterOrEqual, Reg::R8, Reg::R1, self.drop);
-        asm.call(helper::KTIME_GET_NS);
+        asm.map_value(Reg::R7, self.maps.state.bpf_map(), 0);
+        asm.load_memory(Size::Double, Reg::R8, Reg::R7, byte_offset(NEXT));
+        asm.load_memory(Size::Double, Reg::R1, Reg::R7, byte_offset(END));
+        asm.jump_if(JumpCondition::GreaterOrEqual, Reg::R8, Reg::R1, self.drop);
+        asm.call_helper(helper::KTIME_GET_NS);
         asm.mov(Reg::R9, Reg::R0);
         // The first call after a frame tells when that one was through.
-        asm.load(Size::Double, Reg::R1, Reg::R7, byte(AFTER));
-        asm.jump_if(Condition::NotEqual, Reg::R1, 0, known);
-        asm.store(Size::Double, Reg::R7, byte(AFTER), Reg::R9);
-        asm.bind(known);
-        asm.load(Size::Double, Reg::R1, Reg::R7, byte(PACED));
-        asm.jump_if(Condition::Equal, Reg::R1, 0, self.send);
-        asm.load(Size::Double, Reg::R2, Reg::R7, byte(DUE));
-        asm.jump_if(Condition::GreaterOrEqual, Reg::R9, Reg::R2, due);
+        asm.load_memory(Size::Double, Reg::R1, Reg::R7, byte_offset(AFTER));
+        asm.jump_if(JumpCondition::NotEqual, Reg::R1, 0, known);
+        asm.store_memory(Size::Double, Reg::R7, byte_offset(AFTER), Reg::R9);
+        asm.bind_label(known);
+        asm.load_memory(Size::Double, Reg::R1, Reg::R7, byte_offset(PACED));
+        asm.jump_if(JumpCondition::Equal, Reg::R1, 0, self.send);
+        asm.load_memory(Size::Double, Reg::R2, Reg::R7, byte_offset(DUE));
+        asm.jump_if(JumpCondition::GreaterOrEqual, Reg::R9, Reg::R2, due);
         asm.mov(Reg::R3, Reg::R2);
         asm.sub(Reg::R3, Reg::R9);
-        asm.load(Size::Double, Reg::R4, Reg::R7, byte(SPIN_BELOW));
-        asm.jump_if(Condition::GreaterOrEqual, Reg::R3, Reg::R4, self.drop);
-        asm.store(Size::Double, Reg::R10, SPINS_LEFT, SPINS);
-        let again = asm.here();
-        asm.call(helper::KTIME_GET_NS);
+        asm.load_memory(Size::Double, Reg::R4, Reg::R7, byte_offset(SPIN_BELOW));
+        asm.jump_if(JumpCondition::GreaterOrEqual, Reg::R3, Reg::R4, self.drop);
+        asm.store_memory(Size::Double, Reg::R10, SPINS_LEFT, SPINS);
+        let again = asm.label_here();
+        asm.call_helper(helper::KTIME_GET_NS);
         asm.mov(Reg::R9, Reg::R0);
-        asm.load(Size::Double, Reg::R2, Reg::R7, byte(DUE));
-        asm.jump_if(Condition::GreaterOrEqual, Reg::R9, Reg::R2, due);
-        asm.load(Size::Double, Reg::R1, Reg::R10, SPINS_LEFT);
+        asm.load_memory(Size::Double, Reg::R2, Reg::R7, byte_offset(DUE));
+        asm.jump_if(JumpCondition::GreaterOrEqual, Reg::R9, Reg::R2, due);
+        asm.load_memory(Size::Double, Reg::R1, Reg::R10, SPINS_LEFT);
         asm.sub(Reg::R1, 1);
-        asm.store(Size::Double, Reg::R10, SPINS_LEFT, Reg::R1);
-        asm.jump_if(Condition::NotEqual, Reg::R1, 0, again);
-        asm.jump(self.drop);
-        asm.bind(due);
+        asm.store_memory(Size::Double, Reg::R10, SPINS_LEFT, Reg::R1);
+        asm.jump_if(JumpCondition::NotEqual, Reg::R1, 0, again);
+        asm.jump_to(self.drop);
+        asm.bind_label(due);
     }
 
     /// Counts what is late and finds when the next is due, to the nanosecond.
     fn schedule(&mut self) {
         let asm = &mut self.asm;
         let [on_time, not_worst, keep, within] =
-            [asm.label(), asm.label(), asm.label(), asm.label()];
+            [asm.new_label(), asm.new_label(), asm.new_label(), asm.new_label()];
         asm.mov(Reg::R3, Reg::R9);
         asm.sub(Reg::R3, Reg::R2);
-        asm.load(Size::Double, Reg::R4, Reg::R7, byte(LATE_ABOVE));
-        asm.jump_if(Condition::LessOrEqual, Reg::R3, Reg::R4, on_time);
-        increment(asm, Reg::R7, byte(LATE));
-        asm.load(Size::Double, Reg::R4, Reg::R7, byte(WORST));
-        asm.jump_if(Condition::LessOrEqual, Reg::R3, Reg::R4, not_worst);
-        asm.store(Size::Double, Reg::R7, byte(WORST), Reg::R3);
-        asm.bind(not_worst);
-        asm.bind(on_time);
+        asm.load_memory(Size::Double, Reg::R4, Reg::R7, byte_offset(LATE_ABOVE));
+        asm.jump_if(JumpCondition::LessOrEqual, Reg::R3, Reg::R4, on_time);
+        increment(asm, Reg::R7, byte_offset(LATE));
+        asm.load_memory(Size::Double, Reg::R4, Reg::R7, byte_offset(WORST));
+        asm.jump_if(JumpCondition::LessOrEqual, Reg::R3, Reg::R4, not_worst);
+        asm.store_memory(Size::Double, Reg::R7, byte_offset(WORST), Reg::R3);
+        asm.bind_label(not_worst);
+        asm.bind_label(on_time);
         // A burst that is too late moves the schedule when its first frame leaves.
         asm.mov(Reg::R5, Reg::R3);
-        asm.load(Size::Double, Reg::R1, Reg::R7, byte(BURST_LEFT));
-        asm.load(Size::Double, Reg::R3, Reg::R7, byte(BURST));
-        asm.jump_if(Condition::NotEqual, Reg::R1, Reg::R3, keep);
-        asm.load(Size::Double, Reg::R4, Reg::R7, byte(MOVES_FROM));
-        asm.jump_if(Condition::Less, Reg::R5, Reg::R4, keep);
+        asm.load_memory(Size::Double, Reg::R1, Reg::R7, byte_offset(BURST_LEFT));
+        asm.load_memory(Size::Double, Reg::R3, Reg::R7, byte_offset(BURST));
+        asm.jump_if(JumpCondition::NotEqual, Reg::R1, Reg::R3, keep);
+        asm.load_memory(Size::Double, Reg::R4, Reg::R7, byte_offset(MOVES_FROM));
+        asm.jump_if(JumpCondition::Less, Reg::R5, Reg::R4, keep);
         asm.mov(Reg::R2, Reg::R9);
-        asm.store(Size::Double, Reg::R7, byte(DUE), Reg::R2);
-        asm.bind(keep);
+        asm.store_memory(Size::Double, Reg::R7, byte_offset(DUE), Reg::R2);
+        asm.bind_label(keep);
         asm.sub(Reg::R1, 1);
-        asm.store(Size::Double, Reg::R7, byte(BURST_LEFT), Reg::R1);
-        asm.jump_if(Condition::NotEqual, Reg::R1, 0, self.send);
-        asm.store(Size::Double, Reg::R7, byte(BURST_LEFT), Reg::R3);
-        asm.load(Size::Double, Reg::R4, Reg::R7, byte(STEP));
+        asm.store_memory(Size::Double, Reg::R7, byte_offset(BURST_LEFT), Reg::R1);
+        asm.jump_if(JumpCondition::NotEqual, Reg::R1, 0, self.send);
+        asm.store_memory(Size::Double, Reg::R7, byte_offset(BURST_LEFT), Reg::R3);
+        asm.load_memory(Size::Double, Reg::R4, Reg::R7, byte_offset(STEP));
         asm.add(Reg::R2, Reg::R4);
-        asm.load(Size::Double, Reg::R3, Reg::R7, byte(DUE_REST));
-        asm.load(Size::Double, Reg::R4, Reg::R7, byte(STEP_REST));
+        asm.load_memory(Size::Double, Reg::R3, Reg::R7, byte_offset(DUE_REST));
+        asm.load_memory(Size::Double, Reg::R4, Reg::R7, byte_offset(STEP_REST));
         asm.add(Reg::R3, Reg::R4);
-        asm.load(Size::Double, Reg::R4, Reg::R7, byte(DIVISOR));
-        asm.jump_if(Condition::Less, Reg::R3, Reg::R4, within);
+        asm.load_memory(Size::Double, Reg::R4, Reg::R7, byte_offset(DIVISOR));
+        asm.jump_if(JumpCondition::Less, Reg::R3, Reg::R4, within);
         asm.sub(Reg::R3, Reg::R4);
         asm.add(Reg::R2, 1);
-        asm.bind(within);
-        asm.store(Size::Double, Reg::R7, byte(DUE_REST), Reg::R3);
-        asm.store(Size::Double, Reg::R7, byte(DUE), Reg::R2);
+        asm.bind_label(within);
+        asm.store_memory(Size::Double, Reg::R7, byte_offset(DUE_REST), Reg::R3);
+        asm.store_memory(Size::Double, Reg::R7, byte_offset(DUE), Reg::R2);
     }
 
     /// R2 = the template of the frame; goes to it by the jumps at the start of each.
@@ -252,34 +254,34 @@ impl<'a> Builder<'a> {
             return;
         }
         let asm = &mut self.asm;
-        let within = asm.label();
-        asm.load(Size::Double, Reg::R1, Reg::R7, byte(MIX_AT));
-        asm.and(Reg::R1, imm(MIX_MAX - 1));
+        let within = asm.new_label();
+        asm.load_memory(Size::Double, Reg::R1, Reg::R7, byte_offset(MIX_AT));
+        asm.and(Reg::R1, imm_from_usize(MIX_MAX - 1));
         asm.mov(Reg::R3, Reg::R7);
         asm.add(Reg::R3, Reg::R1);
-        asm.load(Size::Byte, Reg::R2, Reg::R3, byte(MIX));
+        asm.load_memory(Size::Byte, Reg::R2, Reg::R3, byte_offset(MIX));
         asm.add(Reg::R1, 1);
-        asm.load(Size::Double, Reg::R3, Reg::R7, byte(MIX_LENGTH));
-        asm.jump_if(Condition::Less, Reg::R1, Reg::R3, within);
+        asm.load_memory(Size::Double, Reg::R3, Reg::R7, byte_offset(MIX_LENGTH));
+        asm.jump_if(JumpCondition::Less, Reg::R1, Reg::R3, within);
         asm.mov(Reg::R1, 0);
-        asm.bind(within);
-        asm.store(Size::Double, Reg::R7, byte(MIX_AT), Reg::R1);
+        asm.bind_label(within);
+        asm.store_memory(Size::Double, Reg::R7, byte_offset(MIX_AT), Reg::R1);
     }
 
     /// Emits the code that sends frames of one template.
-    fn frame(&mut self, index: usize, template: &FrameTemplate) {
-        let next = self.asm.label();
+    fn emit_frame(&mut self, index: usize, template: &FrameTemplate) {
+        let next = self.asm.new_label();
         if self.templates.len() > 1 {
-            self.asm.jump_if(Condition::NotEqual, Reg::R2, imm(index), next);
+            self.asm.jump_if(JumpCondition::NotEqual, Reg::R2, imm_from_usize(index), next);
         }
         self.length(index, template);
         self.header(template);
-        self.flow(template);
+        self.emit_flow_fields(template);
         self.signature(template);
         self.balance(template);
-        self.asm.mov(Reg::R2, imm(template.bytes.len()));
-        self.asm.jump(self.sent);
-        self.asm.bind(next);
+        self.asm.mov(Reg::R2, imm_from_usize(template.bytes.len()));
+        self.asm.jump_to(self.sent);
+        self.asm.bind_label(next);
     }
 
     /// Gives the frame its length, and with several templates its payload; R1 = its start.
@@ -289,25 +291,29 @@ impl<'a> Builder<'a> {
         let asm = &mut self.asm;
         if length < longest {
             asm.mov(Reg::R1, Reg::R6);
-            asm.mov(Reg::R2, imm(length) - imm(longest));
-            asm.call(helper::XDP_ADJUST_TAIL);
-            asm.jump_if(Condition::NotEqual, Reg::R0, 0, self.broken);
+            asm.mov(Reg::R2, imm_from_usize(length) - imm_from_usize(longest));
+            asm.call_helper(helper::XDP_ADJUST_TAIL);
+            asm.jump_if(JumpCondition::NotEqual, Reg::R0, 0, self.broken);
         }
         let restored = template.signature_at().min(HEADER_BYTES);
         if self.templates.len() > 1 && template.signature_at() > restored {
-            let first = index * words(longest) * 8 + restored;
+            let first = index * words_for_bytes(longest) * 8 + restored;
             asm.mov(Reg::R1, Reg::R6);
-            asm.mov(Reg::R2, imm(restored));
-            asm.map_value(Reg::R3, self.maps.payload.map(), imm(first).cast_unsigned());
-            asm.mov(Reg::R4, imm(template.signature_at() - restored));
-            asm.call(helper::XDP_STORE_BYTES);
-            asm.jump_if(Condition::NotEqual, Reg::R0, 0, self.broken);
+            asm.mov(Reg::R2, imm_from_usize(restored));
+            asm.map_value(
+                Reg::R3,
+                self.maps.payload.bpf_map(),
+                imm_from_usize(first).cast_unsigned(),
+            );
+            asm.mov(Reg::R4, imm_from_usize(template.signature_at() - restored));
+            asm.call_helper(helper::XDP_STORE_BYTES);
+            asm.jump_if(JumpCondition::NotEqual, Reg::R0, 0, self.broken);
         }
-        asm.load(Size::Word, Reg::R1, Reg::R6, 0);
-        asm.load(Size::Word, Reg::R2, Reg::R6, 4);
+        asm.load_memory(Size::Word, Reg::R1, Reg::R6, 0);
+        asm.load_memory(Size::Word, Reg::R2, Reg::R6, 4);
         asm.mov(Reg::R3, Reg::R1);
-        asm.add(Reg::R3, imm(length));
-        asm.jump_if(Condition::Greater, Reg::R3, Reg::R2, self.broken);
+        asm.add(Reg::R3, imm_from_usize(length));
+        asm.jump_if(JumpCondition::Greater, Reg::R3, Reg::R2, self.broken);
     }
 
     fn header(&mut self, template: &FrameTemplate) {
@@ -321,7 +327,7 @@ impl<'a> Builder<'a> {
 
     /// Stores the fields of the flow and the header's checksum; R0 = what they add to the sum of
     /// the transport.
-    fn flow(&mut self, template: &FrameTemplate) {
+    fn emit_flow_fields(&mut self, template: &FrameTemplate) {
         let asm = &mut self.asm;
         asm.mov(Reg::R0, 0);
         if template.varying.is_empty() {
@@ -347,13 +353,13 @@ impl<'a> Builder<'a> {
             }
             let (bits, size) = if field.width == 2 { (16, Size::Half) } else { (32, Size::Word) };
             asm.swap_be(Reg::R4, bits);
-            asm.store(size, Reg::R1, offset(usize::from(field.at)), Reg::R4);
+            asm.store_memory(size, Reg::R1, offset(usize::from(field.at)), Reg::R4);
         }
         if let Some(sum) = header_sum {
-            fold(asm, Reg::R5, Reg::R4);
-            asm.alu(Alu::Xor, Reg::R5, 0xffff);
+            emit_fold(asm, Reg::R5, Reg::R4);
+            asm.alu_op(Alu::Xor, Reg::R5, 0xffff);
             asm.swap_be(Reg::R5, 16);
-            asm.store(Size::Half, Reg::R1, offset(usize::from(sum.at)), Reg::R5);
+            asm.store_memory(Size::Half, Reg::R1, offset(usize::from(sum.at)), Reg::R5);
         }
     }
 
@@ -361,24 +367,24 @@ impl<'a> Builder<'a> {
     fn signature(&mut self, template: &FrameTemplate) {
         let at = offset(template.signature_at());
         let asm = &mut self.asm;
-        asm.load(Size::Double, Reg::R4, Reg::R7, byte(SIGNED));
+        asm.load_memory(Size::Double, Reg::R4, Reg::R7, byte_offset(SIGNED));
         asm.mov(Reg::R2, Reg::R8);
         asm.rsh(Reg::R2, 32);
-        asm.alu(Alu::Or, Reg::R4, Reg::R2);
+        asm.alu_op(Alu::Or, Reg::R4, Reg::R2);
         asm.mov32(Reg::R5, Reg::R4);
         asm.mov(Reg::R2, Reg::R4);
         asm.rsh(Reg::R2, 32);
         asm.add(Reg::R5, Reg::R2);
         asm.swap_be(Reg::R4, 64);
-        asm.store(Size::Double, Reg::R1, at, Reg::R4);
+        asm.store_memory(Size::Double, Reg::R1, at, Reg::R4);
         asm.mov32(Reg::R2, Reg::R8);
         asm.add(Reg::R5, Reg::R2);
         asm.lsh(Reg::R2, 32);
         asm.mov32(Reg::R4, Reg::R9);
         asm.add(Reg::R5, Reg::R4);
-        asm.alu(Alu::Or, Reg::R4, Reg::R2);
+        asm.alu_op(Alu::Or, Reg::R4, Reg::R2);
         asm.swap_be(Reg::R4, 64);
-        asm.store(Size::Double, Reg::R1, at + 8, Reg::R4);
+        asm.store_memory(Size::Double, Reg::R1, at + 8, Reg::R4);
     }
 
     /// Stores the word that keeps the transport's checksum right: what it was, less what the fields
@@ -388,52 +394,52 @@ impl<'a> Builder<'a> {
         let asm = &mut self.asm;
         if (template.signature_at() - at) % 2 == 1 {
             // Its bytes lie the other way round in the words of the sum.
-            fold(asm, Reg::R5, Reg::R4);
+            emit_fold(asm, Reg::R5, Reg::R4);
             asm.mov(Reg::R4, Reg::R5);
             asm.lsh(Reg::R4, 8);
             asm.rsh(Reg::R5, 8);
-            asm.alu(Alu::Or, Reg::R5, Reg::R4);
+            asm.alu_op(Alu::Or, Reg::R5, Reg::R4);
             asm.and(Reg::R5, 0xffff);
         }
         asm.add(Reg::R0, Reg::R5);
-        fold(asm, Reg::R0, Reg::R4);
-        asm.alu(Alu::Xor, Reg::R0, 0xffff);
+        emit_fold(asm, Reg::R0, Reg::R4);
+        asm.alu_op(Alu::Xor, Reg::R0, 0xffff);
         let old = u16::from_be_bytes([template.bytes[at], template.bytes[at + 1]]);
         let covered = template.varying.iter().filter(|field| field.in_transport_sum);
         let start =
             u64::from(old) + covered.map(|field| u64::from(field.value_in_flow(0))).sum::<u64>();
         constant(asm, Reg::R4, start);
         asm.add(Reg::R0, Reg::R4);
-        fold(asm, Reg::R0, Reg::R4);
+        emit_fold(asm, Reg::R0, Reg::R4);
         asm.swap_be(Reg::R0, 16);
-        asm.store(Size::Half, Reg::R1, offset(at), Reg::R0);
+        asm.store_memory(Size::Half, Reg::R1, offset(at), Reg::R0);
     }
 
     /// Emits code that counts the frame of R2 bytes and sends it.
     fn finish(&mut self) {
         let asm = &mut self.asm;
-        let later = asm.label();
-        asm.bind(self.broken);
-        increment(asm, Reg::R7, byte(BROKEN));
-        asm.bind(self.drop);
+        let later = asm.new_label();
+        asm.bind_label(self.broken);
+        increment(asm, Reg::R7, byte_offset(BROKEN));
+        asm.bind_label(self.drop);
         asm.mov(Reg::R0, action::DROP);
         asm.exit();
-        asm.bind(self.sent);
-        asm.load(Size::Double, Reg::R1, Reg::R7, byte(BYTES));
+        asm.bind_label(self.sent);
+        asm.load_memory(Size::Double, Reg::R1, Reg::R7, byte_offset(BYTES));
         asm.add(Reg::R1, Reg::R2);
-        asm.store(Size::Double, Reg::R7, byte(BYTES), Reg::R1);
+        asm.store_memory(Size::Double, Reg::R7, byte_offset(BYTES), Reg::R1);
         asm.add(Reg::R8, 1);
-        asm.store(Size::Double, Reg::R7, byte(NEXT), Reg::R8);
-        asm.load(Size::Double, Reg::R1, Reg::R7, byte(FIRST));
-        asm.jump_if(Condition::NotEqual, Reg::R1, 0, later);
-        asm.store(Size::Double, Reg::R7, byte(FIRST), Reg::R9);
-        asm.bind(later);
-        asm.store(Size::Double, Reg::R7, byte(LAST), Reg::R9);
-        asm.store(Size::Double, Reg::R7, byte(AFTER), 0);
-        asm.map(Reg::R1, &self.maps.device);
+        asm.store_memory(Size::Double, Reg::R7, byte_offset(NEXT), Reg::R8);
+        asm.load_memory(Size::Double, Reg::R1, Reg::R7, byte_offset(FIRST));
+        asm.jump_if(JumpCondition::NotEqual, Reg::R1, 0, later);
+        asm.store_memory(Size::Double, Reg::R7, byte_offset(FIRST), Reg::R9);
+        asm.bind_label(later);
+        asm.store_memory(Size::Double, Reg::R7, byte_offset(LAST), Reg::R9);
+        asm.store_memory(Size::Double, Reg::R7, byte_offset(AFTER), 0);
+        asm.load_map(Reg::R1, &self.maps.device);
         asm.mov(Reg::R2, 0);
         asm.mov(Reg::R3, 0);
-        asm.call(helper::REDIRECT_MAP);
+        asm.call_helper(helper::REDIRECT_MAP);
         asm.exit();
     }
 }
@@ -441,17 +447,17 @@ impl<'a> Builder<'a> {
 /// Emits a store of the first 8, 4, 2 or 1 bytes; returns their number.
 fn store_constant(asm: &mut Asm, bytes: &[u8], at: i16) -> usize {
     if let Some(word) = bytes.first_chunk::<8>() {
-        asm.imm64(Reg::R4, u64::from_ne_bytes(*word));
-        asm.store(Size::Double, Reg::R1, at, Reg::R4);
+        asm.load_imm64(Reg::R4, u64::from_ne_bytes(*word));
+        asm.store_memory(Size::Double, Reg::R1, at, Reg::R4);
         8
     } else if let Some(word) = bytes.first_chunk::<4>() {
-        asm.store(Size::Word, Reg::R1, at, i32::from_ne_bytes(*word));
+        asm.store_memory(Size::Word, Reg::R1, at, i32::from_ne_bytes(*word));
         4
     } else if let Some(word) = bytes.first_chunk::<2>() {
-        asm.store(Size::Half, Reg::R1, at, i32::from(u16::from_ne_bytes(*word)));
+        asm.store_memory(Size::Half, Reg::R1, at, i32::from(u16::from_ne_bytes(*word)));
         2
     } else {
-        asm.store(Size::Byte, Reg::R1, at, i32::from(bytes[0]));
+        asm.store_memory(Size::Byte, Reg::R1, at, i32::from(bytes[0]));
         1
     }
 }
@@ -461,8 +467,8 @@ fn flow_number(asm: &mut Asm, template: &FrameTemplate) {
     let flows = u64::from(template.flows.max(1));
     asm.mov(Reg::R3, Reg::R8);
     if template.shuffled {
-        asm.imm64(Reg::R4, GOLDEN);
-        asm.alu(Alu::Mul, Reg::R3, Reg::R4);
+        asm.load_imm64(Reg::R4, GOLDEN);
+        asm.alu_op(Alu::Mul, Reg::R3, Reg::R4);
         asm.rsh(Reg::R3, 32);
         with_constant(asm, Alu::Mul, Reg::R3, flows);
         asm.rsh(Reg::R3, 32);
@@ -489,22 +495,22 @@ fn field_value(asm: &mut Asm, field: &Varying) {
 /// `dst = dst op value`, through R2 where the value has more than 31 bits.
 fn with_constant(asm: &mut Asm, op: Alu, dst: Reg, value: u64) {
     if let Ok(value) = i32::try_from(value) {
-        asm.alu(op, dst, Operand::Imm(value));
+        asm.alu_op(op, dst, Operand::Imm(value));
     } else {
-        asm.imm64(Reg::R2, value);
-        asm.alu(op, dst, Reg::R2);
+        asm.load_imm64(Reg::R2, value);
+        asm.alu_op(op, dst, Reg::R2);
     }
 }
 
 fn constant(asm: &mut Asm, dst: Reg, value: u64) {
     match i32::try_from(value) {
         Ok(value) => asm.mov(dst, value),
-        Err(_) => asm.imm64(dst, value),
+        Err(_) => asm.load_imm64(dst, value),
     }
 }
 
 /// Folds a sum below 2^40 to 16 bits.
-fn fold(asm: &mut Asm, sum: Reg, scratch: Reg) {
+fn emit_fold(asm: &mut Asm, sum: Reg, scratch: Reg) {
     for _ in 0..3 {
         asm.mov(scratch, sum);
         asm.rsh(scratch, 16);

@@ -17,12 +17,12 @@ mod spread;
 
 pub use echo::{EchoFilter, EchoReflector};
 pub use forwarder::{Router, RouterCounts, Wire};
-pub use generator::{Generator, GeneratorOptions, Progress, Window};
+pub use generator::{Generator, GeneratorOptions, GeneratorWindow, Progress};
 pub use planted::{PlantedCounts, PlantedDevice, PlantedOptions, Stall};
-pub use sink::{ARRIVALS_DEFAULT, Expected, Sink, SinkOptions, SinkReport, StreamExpected};
+pub use sink::{ARRIVALS_DEFAULT, Sink, SinkExpected, SinkOptions, SinkReport, StreamExpected};
 
 use crate::Result;
-use crate::bpf::{Asm, AttachMode, Program, ProgramOptions, Reg, XdpLink, action};
+use crate::bpf::{Asm, AttachMode, ProgramOptions, Reg, XdpLink, XdpProgram, action};
 
 /// Puts a program on an interface that passes every frame: a veth then takes frames by NAPI, and
 /// its other end can be the target of live frames and redirections.
@@ -32,6 +32,6 @@ pub fn hold_napi(ifindex: u32) -> Result<XdpLink> {
     let mut asm = Asm::new();
     asm.mov(Reg::R0, action::PASS);
     asm.exit();
-    let program = Program::load("pass", &asm, &ProgramOptions::default())?;
+    let program = XdpProgram::load("pass", &asm, &ProgramOptions::default())?;
     XdpLink::attach(&program, ifindex, AttachMode::Native)
 }

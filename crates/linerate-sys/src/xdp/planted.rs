@@ -24,7 +24,7 @@ const OVERHEAD_MAX_BYTES: u32 = 1 << 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
     /// From the end of one to the end of the next; the first period starts with
-    /// [`PlantedDevice::begin`].
+    /// [`PlantedDevice::begin_trials`].
     pub every: Duration,
     /// Length of each stall.
     pub length: Duration,
@@ -88,7 +88,7 @@ impl PlantedOptions {
         u64::try_from(self.latency.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    fn check(&self) -> std::result::Result<(), &'static str> {
+    fn check_bounds(&self) -> std::result::Result<(), &'static str> {
         if self.frames_per_sec == Some(0) || self.bytes_per_sec == Some(0) {
             return Err("a capacity of 0");
         }
@@ -142,30 +142,30 @@ impl PlantedDevice {
     /// For options that make no device, when an interface does not exist, another program is on
     /// it, or privileges are absent.
     pub fn attach(from: u32, to: u32, options: PlantedOptions) -> Result<Self> {
-        options.check().map_err(|reason| {
+        options.check_bounds().map_err(|reason| {
             let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, reason);
             Error::new("plant a device on interface", from, source)
         })?;
         let maps = PlantedMaps::new(to, options.buffer_frames)?;
-        maps.state.set(program::UPPER, u64::MAX);
+        maps.state.set_word(program::UPPER, u64::MAX);
         let link = XdpLink::attach(&maps.program(&options)?, from, options.mode)?;
         Ok(Self { link, maps, seed: options.seed })
     }
 
     /// Starts anew for the trials that share the upper 16 bits of `trial`: counts are 0, the queue
     /// is empty, the same frames are lost as at the last beginning. Nothing is to be on its way.
-    pub fn begin(&self, trial: u32) {
+    pub fn begin_trials(&self, trial: u32) {
         let state = &self.maps.state;
-        state.set(program::UPPER, u64::MAX);
-        self.maps.ring.clear();
+        state.set_word(program::UPPER, u64::MAX);
+        self.maps.ring.clear_words();
         for word in 0..program::STATE_WORDS {
             if word != program::UPPER {
-                state.set(word, 0);
+                state.set_word(word, 0);
             }
         }
-        state.set(program::RANDOM, scattered(self.seed));
-        state.set(program::BEGAN, clock::monotonic().nanos());
-        state.set(program::UPPER, u64::from(trial >> 16));
+        state.set_word(program::RANDOM, scattered(self.seed));
+        state.set_word(program::BEGAN, clock::monotonic().as_nanos());
+        state.set_word(program::UPPER, u64::from(trial >> 16));
     }
 
     /// Frame counts since the trial began.

@@ -47,7 +47,7 @@ pub struct StreamExpected {
 
 /// The streams and frame lengths to expect in a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Expected {
+pub struct SinkExpected {
     /// In the signature of its frames. Trials of one process share their upper 16 bits, so that
     /// frames left over are recognized.
     pub trial: u32,
@@ -109,14 +109,14 @@ impl Sink {
     /// for frames that are being counted, some 10 ms.
     /// # Errors
     /// For more than 16 streams or one above 15, and when the kernel gives no memory.
-    pub fn begin(&mut self, expected: &Expected) -> Result<()> {
-        check(expected)?;
+    pub fn begin_trial(&mut self, expected: &SinkExpected) -> Result<()> {
+        check_expected(expected)?;
         if let Some(trial) = self.trial.take() {
             self.former.insert(0, trial.into());
             self.former.truncate(FORMER_TRIALS);
         }
         silence(&self.maps, &self.former);
-        let places = Places::from_expected(expected);
+        let places = BitmapLayout::from_expected(expected);
         if expected.streams.len() > self.maps.slots || places.words > self.maps.bitmap_words {
             let slots = expected.streams.len().max(self.maps.slots);
             let words = places.words.max(self.maps.bitmap_words);
@@ -127,50 +127,50 @@ impl Sink {
             self.maps = maps;
         }
         wait_for_programs();
-        self.clear(&places);
+        self.clear_maps(&places);
         self.expect(expected, &places);
         self.streams = expected.streams.iter().map(|stream| stream.stream).collect();
         fence(Ordering::SeqCst);
-        self.maps.control.set(program::TRIAL, expected.trial.into());
+        self.maps.control.set_word(program::TRIAL, expected.trial.into());
         self.trial = Some(expected.trial);
         Ok(())
     }
 
-    fn clear(&self, places: &Places) {
+    fn clear_maps(&self, places: &BitmapLayout) {
         let maps = &self.maps;
-        maps.counts.clear();
+        maps.counts.clear_words();
         for cpu in 0..maps.cpus {
             for slot in 0..maps.slots {
                 let at = maps.slot_at(cpu, slot);
-                spread::clear(&maps.counts, at + program::LATENCY);
-                spread::clear(&maps.counts, at + program::GAP);
+                spread::clear_histogram(&maps.counts, at + program::LATENCY);
+                spread::clear_histogram(&maps.counts, at + program::GAP);
             }
         }
         for word in 0..places.words {
-            maps.bitmap.set(word, 0);
+            maps.bitmap.set_word(word, 0);
         }
-        maps.log.clear();
+        maps.log.clear_words();
         for slot in 0..STREAMS {
             let at = SinkMaps::order_at(slot);
-            maps.control.set(at + program::NEXT, 0);
-            maps.control.set(at + program::ARRIVED, 0);
+            maps.control.set_word(at + program::NEXT, 0);
+            maps.control.set_word(at + program::ARRIVED, 0);
         }
     }
 
-    fn expect(&self, expected: &Expected, places: &Places) {
+    fn expect(&self, expected: &SinkExpected, places: &BitmapLayout) {
         let control = &self.maps.control;
         let own = expected.own_streams.iter().fold(0, |mask, stream| mask | 1 << stream);
-        control.set(program::OWN, own);
-        control.set(program::SHORTEST, expected.shortest as u64);
-        control.set(program::LONGEST, expected.longest as u64);
-        control.set(program::UPPER, u64::from(expected.trial >> 16));
+        control.set_word(program::OWN, own);
+        control.set_word(program::SHORTEST, expected.shortest as u64);
+        control.set_word(program::LONGEST, expected.longest as u64);
+        control.set_word(program::UPPER, u64::from(expected.trial >> 16));
         for stream in 0..STREAMS {
-            control.set(program::SLOT_OF + stream, NO_SLOT);
+            control.set_word(program::SLOT_OF + stream, NO_SLOT);
         }
         for (slot, stream) in expected.streams.iter().enumerate() {
-            control.set(program::SLOT_OF + usize::from(stream.stream), slot as u64);
-            control.set(program::BITS_AT + slot, places.slots[slot].0 as u64 * 8);
-            control.set(program::REMEMBERED + slot, places.slots[slot].1);
+            control.set_word(program::SLOT_OF + usize::from(stream.stream), slot as u64);
+            control.set_word(program::BITS_AT + slot, places.slots[slot].0 as u64 * 8);
+            control.set_word(program::REMEMBERED + slot, places.slots[slot].1);
         }
     }
 
@@ -229,7 +229,7 @@ impl Sink {
     }
 
     fn foreign(&self) -> ForeignFrames {
-        let rows = (0..self.maps.cpus).map(|cpu| cpu * self.maps.row());
+        let rows = (0..self.maps.cpus).map(|cpu| cpu * self.maps.words_per_cpu());
         let rows: Vec<_> = rows.map(|row| Counters::new(&self.maps.counts, row)).collect();
         let sum = |word| rows.iter().map(|row| row.get(word)).sum();
         ForeignFrames {
@@ -251,11 +251,11 @@ impl Sink {
 
 /// Stops counting: frames of all trials are foreign from now on.
 fn silence(maps: &SinkMaps, former: &[u64]) {
-    maps.control.set(program::TRIAL, NO_TRIAL);
-    maps.control.set(program::UPPER, NO_TRIAL);
+    maps.control.set_word(program::TRIAL, NO_TRIAL);
+    maps.control.set_word(program::UPPER, NO_TRIAL);
     for word in 0..FORMER_TRIALS {
         let trial = former.get(word).copied().unwrap_or(NO_TRIAL);
-        maps.control.set(program::FORMER + word, trial);
+        maps.control.set_word(program::FORMER + word, trial);
     }
     fence(Ordering::SeqCst);
 }
@@ -270,14 +270,14 @@ fn wait_for_programs() {
 }
 
 /// Layout of the bitmap: the range of frame numbers of each slot.
-struct Places {
+struct BitmapLayout {
     /// First word of each slot and the number of frames that it can hold.
     slots: Vec<(usize, u64)>,
     words: usize,
 }
 
-impl Places {
-    fn from_expected(expected: &Expected) -> Self {
+impl BitmapLayout {
+    fn from_expected(expected: &SinkExpected) -> Self {
         let mut places = Self { slots: Vec::new(), words: 0 };
         let mut left = REMEMBERED_MAX;
         for stream in &expected.streams {
@@ -291,7 +291,7 @@ impl Places {
     }
 }
 
-fn check(expected: &Expected) -> Result<()> {
+fn check_expected(expected: &SinkExpected) -> Result<()> {
     let refused = |reason: &str| {
         let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, reason.to_owned());
         Err(Error::new("count frames of trial", expected.trial, source))
@@ -326,7 +326,10 @@ mod tests {
             let streams = (0..).zip(frames);
             let streams =
                 streams.map(|(stream, frames)| StreamExpected { stream, frames: *frames });
-            Places::from_expected(&Expected { streams: streams.collect(), ..Expected::default() })
+            BitmapLayout::from_expected(&SinkExpected {
+                streams: streams.collect(),
+                ..SinkExpected::default()
+            })
         };
         let places = of(&[65, 0, 64, 1]);
         assert_eq!((places.slots, places.words), (vec![(0, 65), (2, 0), (2, 64), (3, 1)], 4));

@@ -15,9 +15,10 @@
 //! the last arrival are one for all, so that they are exact when one NAPI serves the interface.
 
 use super::frame;
-use super::spread::{self, byte, increment};
+use super::spread::{self, byte_offset, increment};
 use crate::bpf::{
-    Alu, Asm, Condition, Label, MappedArray, Program, ProgramOptions, Reg, Size, action, helper,
+    Alu, Asm, JumpCondition, JumpLabel, MappedArray, ProgramOptions, Reg, Size, XdpProgram, action,
+    helper,
 };
 use crate::{Error, Result};
 
@@ -102,13 +103,13 @@ impl SinkMaps {
     }
 
     /// Number of words per processor.
-    pub(super) const fn row(&self) -> usize {
+    pub(super) const fn words_per_cpu(&self) -> usize {
         FOREIGN_WORDS + self.slots * SLOT_WORDS
     }
 
     /// First word of a slot in the row of a processor.
     pub(super) const fn slot_at(&self, cpu: usize, slot: usize) -> usize {
-        cpu * self.row() + FOREIGN_WORDS + slot * SLOT_WORDS
+        cpu * self.words_per_cpu() + FOREIGN_WORDS + slot * SLOT_WORDS
     }
 
     /// First word of a slot's order of numbers.
@@ -117,20 +118,21 @@ impl SinkMaps {
     }
 
     /// Loads the program that counts here.
-    pub(super) fn program(&self) -> Result<Program> {
-        let sizes = [self.cpus * self.row() * 8, self.bitmap_words * 8, self.log_frames * 8];
+    pub(super) fn program(&self) -> Result<XdpProgram> {
+        let sizes =
+            [self.cpus * self.words_per_cpu() * 8, self.bitmap_words * 8, self.log_frames * 8];
         if sizes.iter().any(|bytes| i32::try_from(*bytes).is_err()) {
             let source = std::io::Error::from(std::io::ErrorKind::OutOfMemory);
             return Err(Error::new("make a counter of bytes", sizes[0], source));
         }
-        let mut builder = Builder::new(self);
-        builder.emit();
+        let mut builder = SinkProgramBuilder::new(self);
+        builder.emit_program();
         let options = ProgramOptions { multi_buffer: self.several_buffers };
-        Program::load("linerate_sink", &builder.asm, &options)
+        XdpProgram::load("linerate_sink", &builder.asm, &options)
     }
 }
 
-fn imm(value: usize) -> i32 {
+fn imm_from_usize(value: usize) -> i32 {
     i32::try_from(value).expect("checked before the program is built")
 }
 
@@ -140,38 +142,38 @@ const LENGTH: i16 = -32;
 
 /// Registers: R6 the context, then the time of arrival; R7 the length, then the slot's counters;
 /// R8 and R9 the halves of the signature, then number and stamp.
-struct Builder<'a> {
+struct SinkProgramBuilder<'a> {
     asm: Asm,
     maps: &'a SinkMaps,
-    signed: Label,
-    plain: Label,
-    foreign: Label,
-    copy: Label,
-    not_remembered: Label,
-    count: Label,
-    drop: Label,
+    signed: JumpLabel,
+    plain: JumpLabel,
+    foreign: JumpLabel,
+    copy: JumpLabel,
+    not_remembered: JumpLabel,
+    count: JumpLabel,
+    drop: JumpLabel,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> SinkProgramBuilder<'a> {
     fn new(maps: &'a SinkMaps) -> Self {
         let mut asm = Asm::new();
-        let mut label = || asm.label();
+        let mut label = || asm.new_label();
         let [signed, plain, foreign, copy, not_remembered, count, drop] =
             [label(), label(), label(), label(), label(), label(), label()];
         Self { asm, maps, signed, plain, foreign, copy, not_remembered, count, drop }
     }
 
-    fn emit(&mut self) {
+    fn emit_program(&mut self) {
         self.asm.mov(Reg::R6, Reg::R1);
         frame::signature(&mut self.asm, self.maps.several_buffers, self.plain);
         self.stream();
         self.arrival();
         self.remember();
         self.count_frame();
-        self.order();
-        self.times();
-        self.log();
-        self.asm.bind(self.drop);
+        self.emit_order();
+        self.emit_times();
+        self.emit_log();
+        self.asm.bind_label(self.drop);
         self.asm.mov(Reg::R0, action::DROP);
         self.asm.exit();
         self.copies();
@@ -184,78 +186,83 @@ impl<'a> Builder<'a> {
     /// go to the stack, R8 = number, R9 = stamp.
     fn stream(&mut self) {
         let asm = &mut self.asm;
-        asm.map_value(Reg::R1, self.maps.control.map(), 0);
+        asm.map_value(Reg::R1, self.maps.control.bpf_map(), 0);
         asm.mov(Reg::R2, Reg::R8);
         asm.rsh(Reg::R2, 32);
-        asm.load(Size::Double, Reg::R3, Reg::R1, byte(TRIAL));
-        asm.jump_if(Condition::NotEqual, Reg::R2, Reg::R3, self.signed);
+        asm.load_memory(Size::Double, Reg::R3, Reg::R1, byte_offset(TRIAL));
+        asm.jump_if(JumpCondition::NotEqual, Reg::R2, Reg::R3, self.signed);
         asm.mov(Reg::R4, Reg::R8);
         asm.rsh(Reg::R4, 24);
         asm.and(Reg::R4, 0xff);
-        let [known, ours] = [asm.label(), asm.label()];
-        asm.jump_if(Condition::Less, Reg::R4, imm(STREAMS), known);
-        asm.mov(Reg::R9, imm(OTHER_TRIAL));
-        asm.jump(self.foreign);
-        asm.bind(known);
-        asm.load(Size::Double, Reg::R5, Reg::R1, byte(OWN));
+        let [known, ours] = [asm.new_label(), asm.new_label()];
+        asm.jump_if(JumpCondition::Less, Reg::R4, imm_from_usize(STREAMS), known);
+        asm.mov(Reg::R9, imm_from_usize(OTHER_TRIAL));
+        asm.jump_to(self.foreign);
+        asm.bind_label(known);
+        asm.load_memory(Size::Double, Reg::R5, Reg::R1, byte_offset(OWN));
         asm.rsh(Reg::R5, Reg::R4);
         asm.and(Reg::R5, 1);
-        asm.jump_if(Condition::Equal, Reg::R5, 0, ours);
-        asm.mov(Reg::R9, imm(LOOP));
-        asm.jump(self.foreign);
-        asm.bind(ours);
+        asm.jump_if(JumpCondition::Equal, Reg::R5, 0, ours);
+        asm.mov(Reg::R9, imm_from_usize(LOOP));
+        asm.jump_to(self.foreign);
+        asm.bind_label(ours);
         asm.lsh(Reg::R4, 3);
         asm.add(Reg::R1, Reg::R4);
-        asm.load(Size::Double, Reg::R5, Reg::R1, byte(SLOT_OF));
-        let expected = asm.label();
-        asm.jump_if(Condition::Less, Reg::R5, imm(self.maps.slots), expected);
-        asm.mov(Reg::R9, imm(OTHER_TRIAL));
-        asm.jump(self.foreign);
-        asm.bind(expected);
-        asm.store(Size::Double, Reg::R10, SLOT, Reg::R5);
-        asm.store(Size::Double, Reg::R10, LENGTH, Reg::R7);
+        asm.load_memory(Size::Double, Reg::R5, Reg::R1, byte_offset(SLOT_OF));
+        let expected = asm.new_label();
+        asm.jump_if(JumpCondition::Less, Reg::R5, imm_from_usize(self.maps.slots), expected);
+        asm.mov(Reg::R9, imm_from_usize(OTHER_TRIAL));
+        asm.jump_to(self.foreign);
+        asm.bind_label(expected);
+        asm.store_memory(Size::Double, Reg::R10, SLOT, Reg::R5);
+        asm.store_memory(Size::Double, Reg::R10, LENGTH, Reg::R7);
         asm.and(Reg::R8, 0x00ff_ffff);
         asm.lsh(Reg::R8, 32);
         asm.mov(Reg::R2, Reg::R9);
         asm.rsh(Reg::R2, 32);
-        asm.alu(Alu::Or, Reg::R8, Reg::R2);
+        asm.alu_op(Alu::Or, Reg::R8, Reg::R2);
         asm.mov32(Reg::R9, Reg::R9);
     }
 
     /// R6 = time, R7 = counters of the slot in the row of this processor.
     fn arrival(&mut self) {
         let asm = &mut self.asm;
-        asm.call(helper::KTIME_GET_NS);
+        asm.call_helper(helper::KTIME_GET_NS);
         asm.mov(Reg::R6, Reg::R0);
-        asm.call(helper::GET_SMP_PROCESSOR_ID);
-        asm.jump_if(Condition::GreaterOrEqual, Reg::R0, imm(self.maps.cpus), self.drop);
-        asm.alu(Alu::Mul, Reg::R0, imm(self.maps.row() * 8));
-        asm.load(Size::Double, Reg::R1, Reg::R10, SLOT);
-        asm.alu(Alu::Mul, Reg::R1, imm(SLOT_WORDS * 8));
+        asm.call_helper(helper::GET_SMP_PROCESSOR_ID);
+        asm.jump_if(
+            JumpCondition::GreaterOrEqual,
+            Reg::R0,
+            imm_from_usize(self.maps.cpus),
+            self.drop,
+        );
+        asm.alu_op(Alu::Mul, Reg::R0, imm_from_usize(self.maps.words_per_cpu() * 8));
+        asm.load_memory(Size::Double, Reg::R1, Reg::R10, SLOT);
+        asm.alu_op(Alu::Mul, Reg::R1, imm_from_usize(SLOT_WORDS * 8));
         asm.add(Reg::R0, Reg::R1);
-        asm.map_value(Reg::R7, self.maps.counts.map(), 0);
+        asm.map_value(Reg::R7, self.maps.counts.bpf_map(), 0);
         asm.add(Reg::R7, Reg::R0);
-        asm.add(Reg::R7, imm(FOREIGN_WORDS * 8));
+        asm.add(Reg::R7, imm_from_usize(FOREIGN_WORDS * 8));
     }
 
     /// Sets the bit of the frame's number; a bit already set means a duplicate.
     fn remember(&mut self) {
         let asm = &mut self.asm;
-        let last = imm(self.maps.bitmap_words * 8) - 8;
-        asm.map_value(Reg::R1, self.maps.control.map(), 0);
-        asm.load(Size::Double, Reg::R2, Reg::R10, SLOT);
+        let last = imm_from_usize(self.maps.bitmap_words * 8) - 8;
+        asm.map_value(Reg::R1, self.maps.control.bpf_map(), 0);
+        asm.load_memory(Size::Double, Reg::R2, Reg::R10, SLOT);
         asm.lsh(Reg::R2, 3);
         asm.add(Reg::R1, Reg::R2);
-        asm.load(Size::Double, Reg::R3, Reg::R1, byte(REMEMBERED));
-        asm.jump_if(Condition::GreaterOrEqual, Reg::R8, Reg::R3, self.not_remembered);
-        asm.load(Size::Double, Reg::R4, Reg::R1, byte(BITS_AT));
+        asm.load_memory(Size::Double, Reg::R3, Reg::R1, byte_offset(REMEMBERED));
+        asm.jump_if(JumpCondition::GreaterOrEqual, Reg::R8, Reg::R3, self.not_remembered);
+        asm.load_memory(Size::Double, Reg::R4, Reg::R1, byte_offset(BITS_AT));
         asm.mov(Reg::R3, Reg::R8);
         asm.rsh(Reg::R3, 6);
         asm.lsh(Reg::R3, 3);
         asm.add(Reg::R4, Reg::R3);
         asm.and(Reg::R4, -8);
-        asm.jump_if(Condition::Greater, Reg::R4, last, self.not_remembered);
-        asm.map_value(Reg::R1, self.maps.bitmap.map(), 0);
+        asm.jump_if(JumpCondition::Greater, Reg::R4, last, self.not_remembered);
+        asm.map_value(Reg::R1, self.maps.bitmap.bpf_map(), 0);
         asm.add(Reg::R1, Reg::R4);
         asm.mov(Reg::R2, 1);
         asm.mov(Reg::R3, Reg::R8);
@@ -263,202 +270,202 @@ impl<'a> Builder<'a> {
         asm.lsh(Reg::R2, Reg::R3);
         asm.mov(Reg::R3, Reg::R2);
         asm.atomic_fetch_or(Reg::R1, 0, Reg::R2);
-        asm.jump_if(Condition::AnyBit, Reg::R2, Reg::R3, self.copy);
-        asm.bind(self.count);
+        asm.jump_if(JumpCondition::AnyBit, Reg::R2, Reg::R3, self.copy);
+        asm.bind_label(self.count);
     }
 
     fn count_frame(&mut self) {
         let asm = &mut self.asm;
-        increment(asm, Reg::R7, byte(FRAMES));
-        asm.load(Size::Double, Reg::R1, Reg::R10, LENGTH);
-        asm.load(Size::Double, Reg::R2, Reg::R7, byte(BYTES));
+        increment(asm, Reg::R7, byte_offset(FRAMES));
+        asm.load_memory(Size::Double, Reg::R1, Reg::R10, LENGTH);
+        asm.load_memory(Size::Double, Reg::R2, Reg::R7, byte_offset(BYTES));
         asm.add(Reg::R2, Reg::R1);
-        asm.store(Size::Double, Reg::R7, byte(BYTES), Reg::R2);
-        let [wrong, right, later] = [asm.label(), asm.label(), asm.label()];
-        asm.map_value(Reg::R3, self.maps.control.map(), 0);
-        asm.load(Size::Double, Reg::R2, Reg::R3, byte(SHORTEST));
-        asm.jump_if(Condition::Less, Reg::R1, Reg::R2, wrong);
-        asm.load(Size::Double, Reg::R2, Reg::R3, byte(LONGEST));
-        asm.jump_if(Condition::LessOrEqual, Reg::R1, Reg::R2, right);
-        asm.bind(wrong);
-        increment(asm, Reg::R7, byte(WRONG_LENGTH));
-        asm.bind(right);
-        asm.load(Size::Double, Reg::R2, Reg::R7, byte(FIRST));
-        asm.jump_if(Condition::NotEqual, Reg::R2, 0, later);
-        asm.store(Size::Double, Reg::R7, byte(FIRST), Reg::R6);
-        asm.bind(later);
-        asm.store(Size::Double, Reg::R7, byte(LAST), Reg::R6);
+        asm.store_memory(Size::Double, Reg::R7, byte_offset(BYTES), Reg::R2);
+        let [wrong, right, later] = [asm.new_label(), asm.new_label(), asm.new_label()];
+        asm.map_value(Reg::R3, self.maps.control.bpf_map(), 0);
+        asm.load_memory(Size::Double, Reg::R2, Reg::R3, byte_offset(SHORTEST));
+        asm.jump_if(JumpCondition::Less, Reg::R1, Reg::R2, wrong);
+        asm.load_memory(Size::Double, Reg::R2, Reg::R3, byte_offset(LONGEST));
+        asm.jump_if(JumpCondition::LessOrEqual, Reg::R1, Reg::R2, right);
+        asm.bind_label(wrong);
+        increment(asm, Reg::R7, byte_offset(WRONG_LENGTH));
+        asm.bind_label(right);
+        asm.load_memory(Size::Double, Reg::R2, Reg::R7, byte_offset(FIRST));
+        asm.jump_if(JumpCondition::NotEqual, Reg::R2, 0, later);
+        asm.store_memory(Size::Double, Reg::R7, byte_offset(FIRST), Reg::R6);
+        asm.bind_label(later);
+        asm.store_memory(Size::Double, Reg::R7, byte_offset(LAST), Reg::R6);
     }
 
     /// RFC 4737 §3.3: a frame is reordered when its number is below the next expected.
-    fn order(&mut self) {
+    fn emit_order(&mut self) {
         let asm = &mut self.asm;
         let [forward, done, in_order, not_longest] =
-            [asm.label(), asm.label(), asm.label(), asm.label()];
+            [asm.new_label(), asm.new_label(), asm.new_label(), asm.new_label()];
         order_of_slot(asm, self.maps);
-        asm.load(Size::Double, Reg::R2, Reg::R1, byte(NEXT));
-        asm.jump_if(Condition::GreaterOrEqual, Reg::R8, Reg::R2, forward);
-        increment(asm, Reg::R7, byte(REORDERED));
-        asm.jump(done);
-        asm.bind(forward);
-        asm.jump_if(Condition::Equal, Reg::R8, Reg::R2, in_order);
-        increment(asm, Reg::R7, byte(LOSS_RUNS));
+        asm.load_memory(Size::Double, Reg::R2, Reg::R1, byte_offset(NEXT));
+        asm.jump_if(JumpCondition::GreaterOrEqual, Reg::R8, Reg::R2, forward);
+        increment(asm, Reg::R7, byte_offset(REORDERED));
+        asm.jump_to(done);
+        asm.bind_label(forward);
+        asm.jump_if(JumpCondition::Equal, Reg::R8, Reg::R2, in_order);
+        increment(asm, Reg::R7, byte_offset(LOSS_RUNS));
         asm.mov(Reg::R3, Reg::R8);
         asm.sub(Reg::R3, Reg::R2);
-        asm.load(Size::Double, Reg::R4, Reg::R7, byte(LONGEST_RUN));
-        asm.jump_if(Condition::LessOrEqual, Reg::R3, Reg::R4, not_longest);
-        asm.store(Size::Double, Reg::R7, byte(LONGEST_RUN), Reg::R3);
-        asm.bind(not_longest);
-        asm.bind(in_order);
+        asm.load_memory(Size::Double, Reg::R4, Reg::R7, byte_offset(LONGEST_RUN));
+        asm.jump_if(JumpCondition::LessOrEqual, Reg::R3, Reg::R4, not_longest);
+        asm.store_memory(Size::Double, Reg::R7, byte_offset(LONGEST_RUN), Reg::R3);
+        asm.bind_label(not_longest);
+        asm.bind_label(in_order);
         asm.mov(Reg::R3, Reg::R8);
         asm.add(Reg::R3, 1);
-        asm.store(Size::Double, Reg::R1, byte(NEXT), Reg::R3);
-        asm.bind(done);
+        asm.store_memory(Size::Double, Reg::R1, byte_offset(NEXT), Reg::R3);
+        asm.bind_label(done);
     }
 
-    fn times(&mut self) {
+    fn emit_times(&mut self) {
         let asm = &mut self.asm;
-        let [first, not_before] = [asm.label(), asm.label()];
+        let [first, not_before] = [asm.new_label(), asm.new_label()];
         order_of_slot(asm, self.maps);
-        asm.load(Size::Double, Reg::R2, Reg::R1, byte(ARRIVED));
-        asm.store(Size::Double, Reg::R1, byte(ARRIVED), Reg::R6);
-        asm.jump_if(Condition::Equal, Reg::R2, 0, first);
+        asm.load_memory(Size::Double, Reg::R2, Reg::R1, byte_offset(ARRIVED));
+        asm.store_memory(Size::Double, Reg::R1, byte_offset(ARRIVED), Reg::R6);
+        asm.jump_if(JumpCondition::Equal, Reg::R2, 0, first);
         asm.mov(Reg::R1, Reg::R6);
         // Another processor may have read its clock later and come here earlier.
-        asm.jump_if(Condition::GreaterOrEqual, Reg::R1, Reg::R2, not_before);
+        asm.jump_if(JumpCondition::GreaterOrEqual, Reg::R1, Reg::R2, not_before);
         asm.mov(Reg::R1, Reg::R2);
-        asm.bind(not_before);
+        asm.bind_label(not_before);
         asm.sub(Reg::R1, Reg::R2);
-        spread::emit(asm, byte(GAP));
-        asm.bind(first);
+        spread::emit_histogram(asm, byte_offset(GAP));
+        asm.bind_label(first);
         asm.mov(Reg::R1, Reg::R6);
         asm.sub(Reg::R1, Reg::R9);
         asm.mov32(Reg::R1, Reg::R1);
-        spread::emit(asm, byte(LATENCY));
+        spread::emit_histogram(asm, byte_offset(LATENCY));
     }
 
-    fn log(&mut self) {
+    fn emit_log(&mut self) {
         if self.maps.log_frames == 0 {
             return;
         }
         let asm = &mut self.asm;
-        let frames = imm(self.maps.log_frames);
-        asm.jump_if(Condition::GreaterOrEqual, Reg::R8, frames, self.drop);
-        asm.load(Size::Double, Reg::R2, Reg::R10, SLOT);
-        asm.alu(Alu::Mul, Reg::R2, frames);
+        let frames = imm_from_usize(self.maps.log_frames);
+        asm.jump_if(JumpCondition::GreaterOrEqual, Reg::R8, frames, self.drop);
+        asm.load_memory(Size::Double, Reg::R2, Reg::R10, SLOT);
+        asm.alu_op(Alu::Mul, Reg::R2, frames);
         asm.add(Reg::R2, Reg::R8);
         asm.lsh(Reg::R2, 3);
-        asm.map_value(Reg::R1, self.maps.log.map(), 0);
+        asm.map_value(Reg::R1, self.maps.log.bpf_map(), 0);
         asm.add(Reg::R1, Reg::R2);
-        asm.store(Size::Double, Reg::R1, 0, Reg::R6);
+        asm.store_memory(Size::Double, Reg::R1, 0, Reg::R6);
     }
 
     fn copies(&mut self) {
-        self.asm.bind(self.copy);
-        increment(&mut self.asm, Reg::R7, byte(COPIES));
-        self.asm.jump(self.drop);
-        self.asm.bind(self.not_remembered);
-        increment(&mut self.asm, Reg::R7, byte(NOT_REMEMBERED));
-        self.asm.jump(self.count);
+        self.asm.bind_label(self.copy);
+        increment(&mut self.asm, Reg::R7, byte_offset(COPIES));
+        self.asm.jump_to(self.drop);
+        self.asm.bind_label(self.not_remembered);
+        increment(&mut self.asm, Reg::R7, byte_offset(NOT_REMEMBERED));
+        self.asm.jump_to(self.count);
     }
 
     /// R8 holds a signature of no current trial: perhaps of another.
     fn classify_signed(&mut self) {
         let asm = &mut self.asm;
-        let other = asm.label();
-        asm.bind(self.signed);
-        asm.map_value(Reg::R1, self.maps.control.map(), 0);
+        let other = asm.new_label();
+        asm.bind_label(self.signed);
+        asm.map_value(Reg::R1, self.maps.control.bpf_map(), 0);
         asm.mov(Reg::R2, Reg::R8);
         asm.rsh(Reg::R2, 32);
         for word in 0..FORMER_TRIALS {
-            asm.load(Size::Double, Reg::R3, Reg::R1, byte(FORMER + word));
-            asm.jump_if(Condition::Equal, Reg::R2, Reg::R3, other);
+            asm.load_memory(Size::Double, Reg::R3, Reg::R1, byte_offset(FORMER + word));
+            asm.jump_if(JumpCondition::Equal, Reg::R2, Reg::R3, other);
         }
         asm.rsh(Reg::R2, 16);
-        asm.load(Size::Double, Reg::R3, Reg::R1, byte(UPPER));
-        asm.jump_if(Condition::NotEqual, Reg::R2, Reg::R3, self.plain);
-        asm.bind(other);
-        asm.mov(Reg::R9, imm(OTHER_TRIAL));
-        asm.jump(self.foreign);
+        asm.load_memory(Size::Double, Reg::R3, Reg::R1, byte_offset(UPPER));
+        asm.jump_if(JumpCondition::NotEqual, Reg::R2, Reg::R3, self.plain);
+        asm.bind_label(other);
+        asm.mov(Reg::R9, imm_from_usize(OTHER_TRIAL));
+        asm.jump_to(self.foreign);
     }
 
     /// R9 = the kind of a frame without signature.
     fn classify_plain(&mut self) {
         let asm = &mut self.asm;
-        let [not_group, ipv6, check] = [asm.label(), asm.label(), asm.label()];
-        asm.bind(self.plain);
-        asm.mov(Reg::R9, imm(OTHER));
-        asm.load(Size::Word, Reg::R2, Reg::R6, 0);
-        asm.load(Size::Word, Reg::R3, Reg::R6, 4);
+        let [not_group, ipv6, check] = [asm.new_label(), asm.new_label(), asm.new_label()];
+        asm.bind_label(self.plain);
+        asm.mov(Reg::R9, imm_from_usize(OTHER));
+        asm.load_memory(Size::Word, Reg::R2, Reg::R6, 0);
+        asm.load_memory(Size::Word, Reg::R3, Reg::R6, 4);
         asm.mov(Reg::R4, Reg::R2);
         asm.add(Reg::R4, 14);
-        asm.jump_if(Condition::Greater, Reg::R4, Reg::R3, self.foreign);
+        asm.jump_if(JumpCondition::Greater, Reg::R4, Reg::R3, self.foreign);
         // MAC control, whichever address it is to.
-        let not_pause = asm.label();
-        asm.load(Size::Half, Reg::R4, Reg::R2, 12);
+        let not_pause = asm.new_label();
+        asm.load_memory(Size::Half, Reg::R4, Reg::R2, 12);
         asm.swap_be(Reg::R4, 16);
-        asm.jump_if(Condition::NotEqual, Reg::R4, 0x8808, not_pause);
-        asm.mov(Reg::R9, imm(PAUSE));
-        asm.jump(self.foreign);
-        asm.bind(not_pause);
+        asm.jump_if(JumpCondition::NotEqual, Reg::R4, 0x8808, not_pause);
+        asm.mov(Reg::R9, imm_from_usize(PAUSE));
+        asm.jump_to(self.foreign);
+        asm.bind_label(not_pause);
         // 01:80:c2:00:00:0x
-        asm.load(Size::Word, Reg::R4, Reg::R2, 0);
+        asm.load_memory(Size::Word, Reg::R4, Reg::R2, 0);
         asm.swap_be(Reg::R4, 32);
-        asm.jump_if(Condition::NotEqual, Reg::R4, 0x0180_c200, not_group);
-        asm.load(Size::Half, Reg::R4, Reg::R2, 4);
+        asm.jump_if(JumpCondition::NotEqual, Reg::R4, 0x0180_c200, not_group);
+        asm.load_memory(Size::Half, Reg::R4, Reg::R2, 4);
         asm.swap_be(Reg::R4, 16);
-        asm.jump_if(Condition::Greater, Reg::R4, 0x000f, not_group);
-        asm.mov(Reg::R9, imm(LINK_CONTROL));
-        asm.jump(self.foreign);
-        asm.bind(not_group);
-        asm.load(Size::Half, Reg::R4, Reg::R2, 12);
+        asm.jump_if(JumpCondition::Greater, Reg::R4, 0x000f, not_group);
+        asm.mov(Reg::R9, imm_from_usize(LINK_CONTROL));
+        asm.jump_to(self.foreign);
+        asm.bind_label(not_group);
+        asm.load_memory(Size::Half, Reg::R4, Reg::R2, 12);
         asm.swap_be(Reg::R4, 16);
-        asm.jump_if(Condition::Equal, Reg::R4, 0x86dd, ipv6);
-        asm.jump_if(Condition::NotEqual, Reg::R4, 0x0806, self.foreign);
-        asm.mov(Reg::R9, imm(ARP));
-        asm.jump(self.foreign);
+        asm.jump_if(JumpCondition::Equal, Reg::R4, 0x86dd, ipv6);
+        asm.jump_if(JumpCondition::NotEqual, Reg::R4, 0x0806, self.foreign);
+        asm.mov(Reg::R9, imm_from_usize(ARP));
+        asm.jump_to(self.foreign);
         // IPv6: ICMPv6 at once, or behind one hop-by-hop header of 8 bytes (listener reports).
-        asm.bind(ipv6);
-        let plain = asm.label();
+        asm.bind_label(ipv6);
+        let plain = asm.new_label();
         asm.mov(Reg::R4, Reg::R2);
         asm.add(Reg::R4, 63);
-        asm.jump_if(Condition::Greater, Reg::R4, Reg::R3, self.foreign);
-        asm.load(Size::Byte, Reg::R5, Reg::R2, 62);
-        asm.load(Size::Byte, Reg::R4, Reg::R2, 20);
-        asm.jump_if(Condition::NotEqual, Reg::R4, 0, plain);
-        asm.load(Size::Byte, Reg::R4, Reg::R2, 54);
-        asm.jump_if(Condition::NotEqual, Reg::R4, 58, self.foreign);
-        asm.jump(check);
-        asm.bind(plain);
-        asm.jump_if(Condition::NotEqual, Reg::R4, 58, self.foreign);
-        asm.load(Size::Byte, Reg::R5, Reg::R2, 54);
-        asm.bind(check);
-        let yes = asm.label();
-        asm.jump_if(Condition::Equal, Reg::R5, 143, yes);
-        asm.jump_if(Condition::Less, Reg::R5, 130, self.foreign);
-        asm.jump_if(Condition::Greater, Reg::R5, 137, self.foreign);
-        asm.bind(yes);
-        asm.mov(Reg::R9, imm(NEIGHBOUR));
+        asm.jump_if(JumpCondition::Greater, Reg::R4, Reg::R3, self.foreign);
+        asm.load_memory(Size::Byte, Reg::R5, Reg::R2, 62);
+        asm.load_memory(Size::Byte, Reg::R4, Reg::R2, 20);
+        asm.jump_if(JumpCondition::NotEqual, Reg::R4, 0, plain);
+        asm.load_memory(Size::Byte, Reg::R4, Reg::R2, 54);
+        asm.jump_if(JumpCondition::NotEqual, Reg::R4, 58, self.foreign);
+        asm.jump_to(check);
+        asm.bind_label(plain);
+        asm.jump_if(JumpCondition::NotEqual, Reg::R4, 58, self.foreign);
+        asm.load_memory(Size::Byte, Reg::R5, Reg::R2, 54);
+        asm.bind_label(check);
+        let yes = asm.new_label();
+        asm.jump_if(JumpCondition::Equal, Reg::R5, 143, yes);
+        asm.jump_if(JumpCondition::Less, Reg::R5, 130, self.foreign);
+        asm.jump_if(JumpCondition::Greater, Reg::R5, 137, self.foreign);
+        asm.bind_label(yes);
+        asm.mov(Reg::R9, imm_from_usize(NEIGHBOUR));
     }
 
     /// Counts kind R9. Test frames of other trials and loops end here, the rest is for the host.
     fn count_foreign(&mut self) {
         let asm = &mut self.asm;
-        let pass = asm.label();
-        asm.bind(self.foreign);
-        asm.call(helper::GET_SMP_PROCESSOR_ID);
-        asm.jump_if(Condition::GreaterOrEqual, Reg::R0, imm(self.maps.cpus), pass);
-        asm.jump_if(Condition::GreaterOrEqual, Reg::R9, imm(FOREIGN_WORDS), pass);
-        asm.alu(Alu::Mul, Reg::R0, imm(self.maps.row() * 8));
+        let pass = asm.new_label();
+        asm.bind_label(self.foreign);
+        asm.call_helper(helper::GET_SMP_PROCESSOR_ID);
+        asm.jump_if(JumpCondition::GreaterOrEqual, Reg::R0, imm_from_usize(self.maps.cpus), pass);
+        asm.jump_if(JumpCondition::GreaterOrEqual, Reg::R9, imm_from_usize(FOREIGN_WORDS), pass);
+        asm.alu_op(Alu::Mul, Reg::R0, imm_from_usize(self.maps.words_per_cpu() * 8));
         asm.mov(Reg::R2, Reg::R9);
         asm.lsh(Reg::R2, 3);
         asm.add(Reg::R0, Reg::R2);
-        asm.map_value(Reg::R1, self.maps.counts.map(), 0);
+        asm.map_value(Reg::R1, self.maps.counts.bpf_map(), 0);
         asm.add(Reg::R1, Reg::R0);
         increment(asm, Reg::R1, 0);
-        asm.jump_if(Condition::Equal, Reg::R9, imm(OTHER_TRIAL), self.drop);
-        asm.jump_if(Condition::Equal, Reg::R9, imm(LOOP), self.drop);
-        asm.bind(pass);
+        asm.jump_if(JumpCondition::Equal, Reg::R9, imm_from_usize(OTHER_TRIAL), self.drop);
+        asm.jump_if(JumpCondition::Equal, Reg::R9, imm_from_usize(LOOP), self.drop);
+        asm.bind_label(pass);
         asm.mov(Reg::R0, action::PASS);
         asm.exit();
     }
@@ -466,9 +473,9 @@ impl<'a> Builder<'a> {
 
 /// R1 = what is kept of the slot's order. Changes R2.
 fn order_of_slot(asm: &mut Asm, maps: &SinkMaps) {
-    asm.map_value(Reg::R1, maps.control.map(), 0);
-    asm.load(Size::Double, Reg::R2, Reg::R10, SLOT);
-    asm.alu(Alu::Mul, Reg::R2, imm(ORDER_WORDS * 8));
+    asm.map_value(Reg::R1, maps.control.bpf_map(), 0);
+    asm.load_memory(Size::Double, Reg::R2, Reg::R10, SLOT);
+    asm.alu_op(Alu::Mul, Reg::R2, imm_from_usize(ORDER_WORDS * 8));
     asm.add(Reg::R1, Reg::R2);
-    asm.add(Reg::R1, imm(ORDER * 8));
+    asm.add(Reg::R1, imm_from_usize(ORDER * 8));
 }

@@ -11,7 +11,7 @@
 use linerate_core::device::TimeHistogram;
 use linerate_core::stats::LogHistogram;
 
-use crate::bpf::{Alu, Asm, Condition, MappedArray, Reg, Size};
+use crate::bpf::{Alu, Asm, JumpCondition, MappedArray, Reg, Size};
 
 /// log2 of the number of bins per power of two.
 const SUB_BITS: u32 = 6;
@@ -30,11 +30,11 @@ const FIRST_BIN: usize = 4;
 pub(super) const WORDS: usize = FIRST_BIN + BINS;
 
 /// Clears the histogram that starts at word `at`.
-pub(super) fn clear(array: &MappedArray, at: usize) {
+pub(super) fn clear_histogram(array: &MappedArray, at: usize) {
     for word in at..at + WORDS {
-        array.set(word, 0);
+        array.set_word(word, 0);
     }
-    array.set(at + MIN, u64::MAX);
+    array.set_word(at + MIN, u64::MAX);
 }
 
 /// Reads the sum of the histograms that start at these words.
@@ -83,27 +83,27 @@ fn bounds(bin: usize) -> [u64; 2] {
 ///
 /// The number of the bin goes through memory: the verifier then forgets which of the many ways
 /// through the binary search led to it, instead of following each to the end of the program.
-pub(super) fn emit(asm: &mut Asm, at: i16) {
+pub(super) fn emit_histogram(asm: &mut Asm, at: i16) {
     emit_extremes(asm, at);
-    let [store, done] = [asm.label(), asm.label()];
-    asm.imm64(Reg::R2, (1 << VALUE_BITS) - 1);
-    let fits = asm.label();
-    asm.jump_if(Condition::LessOrEqual, Reg::R1, Reg::R2, fits);
+    let [store, done] = [asm.new_label(), asm.new_label()];
+    asm.load_imm64(Reg::R2, (1 << VALUE_BITS) - 1);
+    let fits = asm.new_label();
+    asm.jump_if(JumpCondition::LessOrEqual, Reg::R1, Reg::R2, fits);
     asm.mov(Reg::R1, Reg::R2);
-    asm.bind(fits);
+    asm.bind_label(fits);
     asm.mov(Reg::R2, Reg::R1);
-    asm.jump_if(Condition::Less, Reg::R1, 64, store);
+    asm.jump_if(JumpCondition::Less, Reg::R1, 64, store);
     // R2 = position of the highest bit.
     asm.mov(Reg::R2, 0);
     asm.mov(Reg::R3, Reg::R1);
     for bits in [32, 16, 8, 4, 2, 1] {
-        let below = asm.label();
+        let below = asm.new_label();
         asm.mov(Reg::R4, Reg::R3);
         asm.rsh(Reg::R4, bits);
-        asm.jump_if(Condition::Equal, Reg::R4, 0, below);
+        asm.jump_if(JumpCondition::Equal, Reg::R4, 0, below);
         asm.mov(Reg::R3, Reg::R4);
         asm.add(Reg::R2, bits);
-        asm.bind(below);
+        asm.bind_label(below);
     }
     // Bin = (position - 5) * 64 + (the six bits below the highest).
     asm.mov(Reg::R4, Reg::R2);
@@ -113,49 +113,49 @@ pub(super) fn emit(asm: &mut Asm, at: i16) {
     asm.sub(Reg::R2, SUB_BITS.cast_signed() - 1);
     asm.lsh(Reg::R2, SUB_BITS.cast_signed());
     asm.add(Reg::R2, Reg::R1);
-    asm.bind(store);
-    asm.store(Size::Double, Reg::R7, at + byte(SCRATCH), Reg::R2);
-    asm.load(Size::Double, Reg::R3, Reg::R7, at + byte(SCRATCH));
+    asm.bind_label(store);
+    asm.store_memory(Size::Double, Reg::R7, at + byte_offset(SCRATCH), Reg::R2);
+    asm.load_memory(Size::Double, Reg::R3, Reg::R7, at + byte_offset(SCRATCH));
     let last = i32::try_from(BINS).expect("1984 bins") - 1;
-    asm.jump_if(Condition::Greater, Reg::R3, last, done);
+    asm.jump_if(JumpCondition::Greater, Reg::R3, last, done);
     asm.lsh(Reg::R3, 3);
     asm.mov(Reg::R4, Reg::R7);
     asm.add(Reg::R4, Reg::R3);
-    increment(asm, Reg::R4, at + byte(FIRST_BIN));
-    asm.bind(done);
+    increment(asm, Reg::R4, at + byte_offset(FIRST_BIN));
+    asm.bind_label(done);
 }
 
 fn emit_extremes(asm: &mut Asm, at: i16) {
-    asm.load(Size::Double, Reg::R2, Reg::R7, at + byte(SUM));
+    asm.load_memory(Size::Double, Reg::R2, Reg::R7, at + byte_offset(SUM));
     asm.add(Reg::R2, Reg::R1);
-    asm.store(Size::Double, Reg::R7, at + byte(SUM), Reg::R2);
-    for (word, beaten) in [(MIN, Condition::Less), (MAX, Condition::Greater)] {
-        let [better, next] = [asm.label(), asm.label()];
-        asm.load(Size::Double, Reg::R2, Reg::R7, at + byte(word));
+    asm.store_memory(Size::Double, Reg::R7, at + byte_offset(SUM), Reg::R2);
+    for (word, beaten) in [(MIN, JumpCondition::Less), (MAX, JumpCondition::Greater)] {
+        let [better, next] = [asm.new_label(), asm.new_label()];
+        asm.load_memory(Size::Double, Reg::R2, Reg::R7, at + byte_offset(word));
         asm.jump_if(beaten, Reg::R1, Reg::R2, better);
-        asm.jump(next);
-        asm.bind(better);
-        asm.store(Size::Double, Reg::R7, at + byte(word), Reg::R1);
-        asm.bind(next);
+        asm.jump_to(next);
+        asm.bind_label(better);
+        asm.store_memory(Size::Double, Reg::R7, at + byte_offset(word), Reg::R1);
+        asm.bind_label(next);
     }
 }
 
 /// Adds 1 to the word at byte `at` from `base`. Changes R5.
 pub(super) fn increment(asm: &mut Asm, base: Reg, at: i16) {
-    asm.load(Size::Double, Reg::R5, base, at);
-    asm.alu(Alu::Add, Reg::R5, 1);
-    asm.store(Size::Double, base, at, Reg::R5);
+    asm.load_memory(Size::Double, Reg::R5, base, at);
+    asm.alu_op(Alu::Add, Reg::R5, 1);
+    asm.store_memory(Size::Double, base, at, Reg::R5);
 }
 
 /// Byte offset of a word.
-pub(super) fn byte(word: usize) -> i16 {
+pub(super) fn byte_offset(word: usize) -> i16 {
     i16::try_from(word * 8).expect("blocks are shorter than 32 KiB")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bpf::{Program, ProgramOptions, available};
+    use crate::bpf::{ProgramOptions, XdpProgram, available};
 
     #[test]
     fn bins_lie_side_by_side_and_are_no_wider_than_a_64th() {
@@ -170,21 +170,21 @@ mod tests {
     }
 
     /// A program that counts the 8 bytes at the start of each frame.
-    fn counter(array: &MappedArray) -> Program {
+    fn counter(array: &MappedArray) -> XdpProgram {
         let mut asm = Asm::new();
-        let short = asm.label();
-        asm.load(Size::Word, Reg::R2, Reg::R1, 0);
-        asm.load(Size::Word, Reg::R3, Reg::R1, 4);
+        let short = asm.new_label();
+        asm.load_memory(Size::Word, Reg::R2, Reg::R1, 0);
+        asm.load_memory(Size::Word, Reg::R3, Reg::R1, 4);
         asm.mov(Reg::R4, Reg::R2);
         asm.add(Reg::R4, 8);
-        asm.jump_if(Condition::Greater, Reg::R4, Reg::R3, short);
-        asm.load(Size::Double, Reg::R1, Reg::R2, 0);
-        asm.map_value(Reg::R7, array.map(), 0);
-        emit(&mut asm, 0);
-        asm.bind(short);
+        asm.jump_if(JumpCondition::Greater, Reg::R4, Reg::R3, short);
+        asm.load_memory(Size::Double, Reg::R1, Reg::R2, 0);
+        asm.map_value(Reg::R7, array.bpf_map(), 0);
+        emit_histogram(&mut asm, 0);
+        asm.bind_label(short);
         asm.mov(Reg::R0, 1);
         asm.exit();
-        Program::load("spread", &asm, &ProgramOptions::default()).expect("accepted")
+        XdpProgram::load("spread", &asm, &ProgramOptions::default()).expect("accepted")
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
         let edges = (6..VALUE_BITS).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]);
         let values = (0..300).chain(edges).chain([1_000_000_007, 3_999_999_999, large]);
         for value in values {
-            clear(&array, 0);
+            clear_histogram(&array, 0);
             let mut frame = [0; 14];
             frame[..8].copy_from_slice(&value.to_ne_bytes());
             program.test_run(&frame).expect("a run");
@@ -220,7 +220,7 @@ mod tests {
         }
         let array = MappedArray::new("spread", WORDS).expect("an array");
         let program = counter(&array);
-        clear(&array, 0);
+        clear_histogram(&array, 0);
         let mut frame = [0; 14];
         frame[..8].copy_from_slice(&(1_u64 << 40).to_ne_bytes());
         program.test_run(&frame).expect("a run");

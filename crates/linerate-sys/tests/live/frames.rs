@@ -13,7 +13,7 @@ use crate::support::{
 use linerate_core::device::{FrameLoad, FramePace, ReceiveCounts, SendCounts, Signature, WhenLate};
 use linerate_core::time::MonoTime;
 use linerate_sys::frame_counter::{
-    CounterOptions, CounterReading, Expected, FrameCounter, StreamExpected,
+    CounterOptions, CounterReading, FrameCounter, SinkExpected, StreamExpected,
 };
 use linerate_sys::frame_sender::{FrameSender, SenderOptions, Window};
 use linerate_sys::netlink::RouteSocket;
@@ -39,8 +39,8 @@ fn options(templates: &[usize], flows: u32) -> SenderOptions {
     SenderOptions { ifindex: LEFT, trial: TRIAL, stream: STREAM, templates, cpu: None }
 }
 
-fn expected(frames: u64) -> Expected {
-    Expected {
+fn expected(frames: u64) -> SinkExpected {
+    SinkExpected {
         trial: TRIAL,
         streams: vec![StreamExpected { stream: STREAM, frames }],
         own_streams: Vec::new(),
@@ -81,8 +81,8 @@ impl Way {
 
     fn begin(&mut self, trial: u32) {
         match self {
-            Self::Packet(sender) => sender.begin(trial),
-            Self::Xdp(sender) => sender.begin(trial),
+            Self::Packet(sender) => sender.begin_trial(trial),
+            Self::Xdp(sender) => sender.begin_trial(trial),
         }
     }
 }
@@ -91,7 +91,7 @@ fn xdp(options: &SenderOptions) -> Result<XdpSender> {
     XdpSender::open(options, XdpOptions::default())
 }
 
-fn counter(cable: &Cable, ring_bytes: usize, expected: Expected) -> FrameCounter {
+fn counter(cable: &Cable, ring_bytes: usize, expected: SinkExpected) -> FrameCounter {
     inside(&cable.right, || {
         let options = CounterOptions { ring_bytes, ..CounterOptions::of_interface("right") };
         FrameCounter::open(&options, expected).expect("a counter")
@@ -114,7 +114,7 @@ fn every_frame_of_both_ways_arrives_once_and_in_order() {
     let counter = counter(&cable, 64 << 20, expected(10_000));
     for (index, mut way) in ways.into_iter().enumerate() {
         let trial = TRIAL + index as u32;
-        counter.begin(Expected { trial, ..expected(10_000) }).expect("a counter");
+        counter.begin_trial(SinkExpected { trial, ..expected(10_000) }).expect("a counter");
         way.begin(trial);
         let before = link(&cable.right, RIGHT).counters.rx_packets;
         // IMIX of 7 : 4 : 1, 12 frames of 4294 bytes together; 833 whole rounds and 4 of 60.
@@ -153,7 +153,7 @@ fn sums_and_numbers_of_every_frame_are_right_on_the_wire() {
         let mut next = 0;
         let end = clock::monotonic() + PATIENCE;
         while next < 3000 && clock::monotonic() < end {
-            let taken = capture.take(Duration::from_millis(100), |packet| {
+            let taken = capture.take_packets(Duration::from_millis(100), |packet| {
                 let frame = packet.data;
                 assert_eq!(plain_sum(&frame[14..34]), 0xffff, "IPv4, frame {next}");
                 assert_eq!(transport_sum(frame), 0xffff, "UDP, frame {next}");
@@ -177,7 +177,7 @@ fn a_pace_is_kept_by_schedule_and_no_frame_leaves_before_it_is_due() {
     let mut ways = inside(&cable.left, || Way::both(&options(&[60], 1)));
     let counter = counter(&cable, 64 << 20, expected(200));
     for way in &mut ways {
-        counter.begin(expected(200)).expect("a counter");
+        counter.begin_trial(expected(200)).expect("a counter");
         way.begin(TRIAL);
         let pace = FramePace::Rate { frames_per_sec: 2_000 };
         let start = clock::monotonic() + Duration::from_millis(20);
@@ -185,12 +185,12 @@ fn a_pace_is_kept_by_schedule_and_no_frame_leaves_before_it_is_due() {
         let sent = way.run(&FrameLoad { pace, ..load(200, &[0]) }, window);
         assert_eq!(sent.frames, 200);
         // Frame 199 is due 199 gaps of 500 us after the start; a busy machine makes it later.
-        assert!(sent.first_ns >= start.nanos());
-        assert!(sent.last_ns >= start.nanos() + 199 * 500_000, "{sent:?}");
+        assert!(sent.first_ns >= start.as_nanos());
+        assert!(sent.last_ns >= start.as_nanos() + 199 * 500_000, "{sent:?}");
         let reading = settled(&counter, 200);
         let received = &reading.streams[0].1;
         assert_eq!(received.frames, 200);
-        assert!(received.first_ns >= start.nanos(), "{} {start:?}", received.first_ns);
+        assert!(received.first_ns >= start.as_nanos(), "{} {start:?}", received.first_ns);
     }
 }
 
@@ -251,7 +251,7 @@ fn a_loop_shows_as_own_frames() {
     let Some(cable) = cable(1500) else { return };
     let mut sender =
         inside(&cable.left, || FrameSender::open(&options(&[60], 1))).expect("a sender");
-    let own = Expected { streams: Vec::new(), own_streams: vec![STREAM], ..expected(0) };
+    let own = SinkExpected { streams: Vec::new(), own_streams: vec![STREAM], ..expected(0) };
     let counter = counter(&cable, 8 << 20, own);
     sender.run(&load(40, &[0]), &Stop::new()).expect("frames leave");
     let reading = counter.read().expect("counts");
@@ -265,7 +265,7 @@ fn a_wish_to_stop_and_a_deadline_end_a_run() {
     let mut sender =
         inside(&cable.left, || FrameSender::open(&options(&[60], 1))).expect("a sender");
     let stop = Stop::new();
-    stop.ask();
+    stop.request_stop();
     let sent = sender.run(&load(100, &[0]), &stop).expect("nothing leaves");
     assert_eq!(sent.frames, 0);
     let deadline = Some(clock::monotonic() + Duration::from_millis(5));
@@ -299,7 +299,7 @@ fn what_cannot_be_sent_is_said_in_one_line() {
         let missing = SenderOptions { ifindex: 77, ..options(&[60], 1) };
         assert!(FrameSender::open(&missing).is_err());
         let first = xdp(&options(&[60], 1)).expect("a socket");
-        assert_eq!(first.mode(), XdpMode::Copy, "veth has no zero-copy");
+        assert_eq!(first.xdp_mode(), XdpMode::Copy, "veth has no zero-copy");
         let error = xdp(&options(&[60], 1)).map(drop).map_err(text);
         let expected = "open AF_XDP socket on left: queue 0: another AF_XDP socket has it";
         assert_eq!(error, Err(expected.to_owned()));
@@ -324,7 +324,7 @@ fn a_counter_whose_link_went_down_says_so_until_the_next_trial() {
         assert_eq!(error, down);
     }
     set(true);
-    counter.begin(expected(1)).expect("a trial");
+    counter.begin_trial(expected(1)).expect("a trial");
     assert_eq!(counter.read().expect("the link is up").ring_dropped, 0);
 }
 
@@ -366,7 +366,7 @@ fn disorder(cable: &Cable, sender: &mut FrameSender, trial: u32) {
     assert_eq!(run(5), Err(down.to_owned()));
     set(true);
     assert_eq!(run(10), Ok((10, 0)));
-    sender.begin(trial);
+    sender.begin_trial(trial);
     let sent = sender.run(&load(12, &[0]), &Stop::new()).expect("frames leave");
     assert_eq!(sent.frames, 12);
 }
@@ -393,8 +393,8 @@ fn both_counters_tell_the_same_of_the_same_frames() {
             let options = SinkOptions::default();
             Sink::attach(RIGHT, options).expect("XDP on veth")
         });
-        sink.begin(&expected).expect("a trial");
-        sender.begin(TRIAL);
+        sink.begin_trial(&expected).expect("a trial");
+        sender.begin_trial(TRIAL);
         disorder(&cable, &mut sender, TRIAL);
         let end = clock::monotonic() + PATIENCE;
         while sink.frames() < 22 && clock::monotonic() < end {

@@ -82,7 +82,7 @@ fn a_napi_thread_is_made_found_moved_and_taken_away() {
     let Some(cable) = cable() else { return };
     inside(&cable.right, || {
         ethtool::set_offload("right", Offload::Receive, true).expect("a veth can");
-        let Ok(found) = netlink::napis(RIGHT) else {
+        let Ok(found) = netlink::napi_contexts(RIGHT) else {
             println!("skipped: the kernel does not list NAPI contexts (Linux 6.8)");
             return;
         };
@@ -91,22 +91,22 @@ fn a_napi_thread_is_made_found_moved_and_taken_away() {
             println!("skipped: {error} (Linux 5.12)");
             return;
         }
-        let threaded = netlink::napis(RIGHT).expect("told before")[0];
+        let threaded = netlink::napi_contexts(RIGHT).expect("told before")[0];
         assert_eq!((threaded.id, threaded.threaded), (found[0].id, Some(true)));
         let thread = threaded.thread.expect("a thread of its own");
         let name = std::fs::read_to_string(format!("/proc/{thread}/comm")).expect("it runs");
         assert_eq!(name.trim(), format!("napi/right-{}", threaded.id));
-        let cpu = *sched::cpus().last().expect("one at least");
+        let cpu = *sched::allowed_cpus().last().expect("one at least");
         sched::pin_thread(thread, cpu).expect("the kernel lets its thread be moved");
         assert_eq!(sched::cpus_of(thread), [cpu]);
         napi::set_threaded("right", false).expect("it went the other way");
         let end = clock::monotonic() + PATIENCE;
-        while netlink::napis(RIGHT).expect("told before")[0].threaded != Some(false) {
+        while netlink::napi_contexts(RIGHT).expect("told before")[0].threaded != Some(false) {
             assert!(clock::monotonic() < end, "the thread stays");
             clock::sleep(Duration::from_millis(2));
         }
         // Without receive offload the context is gone.
         ethtool::set_offload("right", Offload::Receive, false).expect("a veth can");
-        assert_eq!(netlink::napis(RIGHT).expect("told before"), []);
+        assert_eq!(netlink::napi_contexts(RIGHT).expect("told before"), []);
     });
 }

@@ -111,9 +111,9 @@ type Row = (u64, usize, u32, PacketDirection, u8);
 /// Takes until `count` packets are there.
 fn take(capture: &mut PacketCapture, count: usize) -> Vec<Row> {
     let mut rows = Vec::new();
-    let end = clock::monotonic().nanos() + PATIENCE.as_nanos() as u64;
-    while rows.len() < count && clock::monotonic().nanos() < end {
-        let taken = capture.take(Duration::from_millis(100), |packet| {
+    let end = clock::monotonic().as_nanos() + PATIENCE.as_nanos() as u64;
+    while rows.len() < count && clock::monotonic().as_nanos() < end {
+        let taken = capture.take_packets(Duration::from_millis(100), |packet| {
             // IPv4 at 14, protocol UDP, source port 5001.
             if packet.data.get(12..14) == Some(&[8, 0])
                 && packet.data.get(23) == Some(&17)
@@ -130,7 +130,7 @@ fn take(capture: &mut PacketCapture, count: usize) -> Vec<Row> {
 }
 
 fn wall_ns() -> u64 {
-    clock::wall().unix_millis() * 1_000_000
+    clock::wall_time().unix_millis() * 1_000_000
 }
 
 #[test]
@@ -228,10 +228,10 @@ fn a_link_that_goes_away_ends_the_capture_with_a_reason() {
     // With its namespace the right end goes, and the left end with it.
     let Cable { left: _netns, right, receiver } = cable;
     drop((right, receiver));
-    let end = clock::monotonic().nanos() + PATIENCE.as_nanos() as u64;
+    let end = clock::monotonic().as_nanos() + PATIENCE.as_nanos() as u64;
     let error = loop {
-        assert!(clock::monotonic().nanos() < end, "the capture goes on");
-        if let Err(error) = left.take(Duration::from_millis(100), |_| {}) {
+        assert!(clock::monotonic().as_nanos() < end, "the capture goes on");
+        if let Err(error) = left.take_packets(Duration::from_millis(100), |_| {}) {
             break error.to_string();
         }
     };

@@ -38,7 +38,7 @@ fn both(cable: &Cable) -> [RawPort; 2] {
 /// The next test frame; the kernel may say something by itself in between.
 fn next(port: &RawPort) -> Vec<u8> {
     let began = monotonic();
-    while monotonic().since(began) < PATIENCE {
+    while monotonic().duration_since(began) < PATIENCE {
         match port.receive(Duration::from_millis(100)).unwrap() {
             Some(frame) if frame[12..14] == [0x88, 0xb5] => return frame,
             _ => {}
@@ -54,7 +54,7 @@ fn frames_come_as_they_were_sent_and_in_order() {
     assert_eq!((left.index(), right.index()), (LEFT, RIGHT));
     assert_ne!(left.hardware_address(), right.hardware_address());
     for last in 0..3 {
-        left.send(&frame(last)).unwrap();
+        left.send_frame(&frame(last)).unwrap();
     }
     for last in 0..3 {
         assert_eq!(next(&right), frame(last));
@@ -65,8 +65,8 @@ fn frames_come_as_they_were_sent_and_in_order() {
 fn own_frames_are_passed_over() {
     let Some(cable) = cable() else { return };
     let [left, right] = both(&cable);
-    left.send(&frame(1)).unwrap();
-    right.send(&frame(2)).unwrap();
+    left.send_frame(&frame(1)).unwrap();
+    right.send_frame(&frame(2)).unwrap();
     assert_eq!(next(&left), frame(2));
 }
 
@@ -81,14 +81,14 @@ fn a_link_that_was_down_carries_frames_again() {
         });
     };
     set(false);
-    let error = left.send(&frame(1)).unwrap_err();
+    let error = left.send_frame(&frame(1)).unwrap_err();
     assert!(error.to_string().contains("left"), "{error}");
     set(true);
     let began = monotonic();
-    while !link(&cable.right, RIGHT).running && monotonic().since(began) < PATIENCE {
+    while !link(&cable.right, RIGHT).running && monotonic().duration_since(began) < PATIENCE {
         linerate_sys::clock::sleep(Duration::from_millis(2));
     }
-    left.send(&frame(2)).unwrap();
+    left.send_frame(&frame(2)).unwrap();
     assert_eq!(next(&right), frame(2));
 }
 

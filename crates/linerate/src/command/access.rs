@@ -34,7 +34,10 @@ impl AccessFlags {
     /// # Errors
     /// When the file cannot be read, either holds no token, or a file is named for a server of
     /// another program.
-    pub(super) fn token(&self, via: Option<Via>) -> Result<Option<AccessToken>, Failure> {
+    pub(super) fn read_access_token(
+        &self,
+        via: Option<Via>,
+    ) -> Result<Option<AccessToken>, Failure> {
         match (&self.token_file, via) {
             (Some(file), Some(_)) => {
                 let reason = "only servers of linerate know such tokens";

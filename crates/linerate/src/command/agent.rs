@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_core::record::{Failure, Fault};
 use linerate_core::schedule::Span;
 use linerate_core::units::Bytes;
-use linerate_mesh::{Agent, AgentOptions, Authority, HubAddress, JoinToken};
+use linerate_mesh::{AgentOptions, Authority, HubAddress, JoinToken, JoinedAgent};
 use linerate_store::default_path;
 use linerate_sys::stop::Stop;
 
@@ -35,11 +35,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", default_value = "1GB")]
     spool: Bytes,
     /// End after this long
-    #[arg(long = "for", value_name = "TIME", value_parser = span)]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_plan_time)]
     for_: Option<Duration>,
 }
 
-fn span(text: &str) -> Result<Duration, String> {
+fn parse_plan_time(text: &str) -> Result<Duration, String> {
     Span::try_from(text.to_owned()).map(|span| span.0)
 }
 
@@ -62,11 +62,13 @@ pub(crate) fn run(args: Args) -> Outcome {
     let authority = secure.then(|| Authority::read(args.ca.as_deref())).transpose()?;
     match (secure, args.join.is_broker()) {
         (true, _) => {}
-        (false, false) => output::note(
+        (false, false) => output::print_note(
             "linerate: without TLS the agent's secret can be read on the way: use https",
         ),
         (false, true) => {
-            output::note("linerate: without TLS what agents say can be read on the way: use tls");
+            output::print_note(
+                "linerate: without TLS what agents say can be read on the way: use tls",
+            );
         }
     }
     let stop = Stop::on_signals()?;
@@ -80,20 +82,20 @@ pub(crate) fn run(args: Args) -> Outcome {
         program,
         for_: args.for_,
         accept,
-        say: output::note,
+        say: output::print_note,
         ready: Box::new(move || manager::tell_of_begin_and_end(&ready)),
     };
-    let Some(agent) = Agent::join(options, stop.clone())? else {
-        manager::ends(&stop);
-        output::note("ended before the hub answered");
+    let Some(agent) = JoinedAgent::join_mesh(options, stop.clone())? else {
+        manager::report_stopping(&stop);
+        output::print_note("ended before the hub answered");
         return Ok(3);
     };
     let (mesh, name) = agent.name();
-    output::note(&format!("agent {name} of mesh {mesh} runs; Ctrl-C ends it"));
+    output::print_note(&format!("agent {name} of mesh {mesh} runs; Ctrl-C ends it"));
     let ended = agent.run();
-    manager::ends(&stop);
+    manager::report_stopping(&stop);
     let ended = ended?;
-    output::note(&format!(
+    output::print_note(&format!(
         "ended: {} results, {} runs without one; {} are kept for the hub",
         ended.good, ended.without, ended.waiting
     ));

@@ -19,11 +19,11 @@ pub(crate) struct AssertFlags {
 impl AssertFlags {
     /// Says of each assertion whether it is met, and gives the exit code; a command that failed
     /// keeps its own.
-    pub(crate) fn judge(&self, record: &Record, code: u8, say: fn(&str)) -> u8 {
+    pub(crate) fn judge_record(&self, record: &Record, code: u8, say: fn(&str)) -> u8 {
         let mut met = true;
         for assertion in &self.assertions {
-            let judged = assertion.judge(record);
-            say(&linerate_report::assertion::line(assertion, &judged));
+            let judged = assertion.judge_record(record);
+            say(&linerate_report::assertion::judged_line(assertion, &judged));
             met &= judged.met;
         }
         if code == 0 && !met { NOT_MET } else { code }
@@ -34,11 +34,11 @@ impl AssertFlags {
     pub(crate) fn judge_run(&self, plan: &StudyPlan, records: &[Record], say: fn(&str)) -> u8 {
         let mut met = true;
         for assertion in &self.assertions {
-            let judged = records.iter().map(|record| (record, assertion.judge(record)));
+            let judged = records.iter().map(|record| (record, assertion.judge_record(record)));
             let judged: Vec<_> = judged.filter(|(_, judged)| judged.missing.is_empty()).collect();
             for (record, judged) in judged.iter().filter(|(_, judged)| !judged.met) {
                 let cell = record.cell.as_ref().map(|cell| plan.words_of(cell));
-                let line = linerate_report::assertion::line(assertion, judged);
+                let line = linerate_report::assertion::judged_line(assertion, judged);
                 say(&format!("{}: {line}", cell.unwrap_or_default()));
             }
             let (kept, of) =
@@ -72,8 +72,10 @@ mod tests {
             let id = RecordId::from_parts(u64::from(n), [n; 10]);
             let at = WallTime::from_unix_nanos(0);
             let tool = Tool { name: String::new(), version: String::new() };
-            let mut record = Record::begin(id, tool, Plan::Ping(PingPlan::default()), at);
-            record.summary.extend(rtt_ns.map(|ns| Summary::of(MetricId::Rtt, Stat::P95, ns)));
+            let mut record = Record::from_plan(id, tool, Plan::Ping(PingPlan::default()), at);
+            record
+                .summary
+                .extend(rtt_ns.map(|ns| Summary::from_value(MetricId::Rtt, Stat::P95, ns)));
             record
         };
         let code = |expression: &str, records: &[Record]| {

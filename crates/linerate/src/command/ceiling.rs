@@ -9,7 +9,7 @@ mod question;
 use std::path::Path;
 
 use linerate_core::record::{Failure, Fault};
-use linerate_core::theory::ladder::{self, Facts, FrameRates, LadderError, PathCeiling};
+use linerate_core::theory::ladder::{self, CeilingFacts, FrameRates, LadderError, PathCeiling};
 
 pub(crate) use flags::Args;
 
@@ -29,9 +29,9 @@ pub(crate) fn run(args: Args) -> Outcome {
     }
     let asked = question::CeilingQuestion::from_flags(&args)?;
     let ceiling = ladder::answer(&asked.question()).map_err(|error| refused(&error))?;
-    print(&args, &ceiling)?;
+    print_ceiling(&args, &ceiling)?;
     if let Some(directory) = &args.svg {
-        plots(directory, &asked.facts)?;
+        write_plots(directory, &asked.facts)?;
     }
     Ok(0)
 }
@@ -41,22 +41,22 @@ fn refused(error: &LadderError) -> Failure {
     Failure::new(Fault::Usage, "compute", "the ceiling", error)
 }
 
-fn print(args: &Args, ceiling: &PathCeiling) -> anyhow::Result<()> {
+fn print_ceiling(args: &Args, ceiling: &PathCeiling) -> anyhow::Result<()> {
     if args.json {
-        output::line(&linerate_core::tree::to_json_pretty(ceiling)?);
+        output::print_line(&linerate_core::tree::to_json_pretty(ceiling)?);
     } else {
         output::document(&linerate_report::path_ceiling::document(ceiling));
     }
     Ok(())
 }
 
-fn plots(directory: &Path, facts: &Facts) -> Result<(), Failure> {
-    let files = linerate_report::path_ceiling::svgs(facts).map_err(|error| refused(&error))?;
+fn write_plots(directory: &Path, facts: &CeilingFacts) -> Result<(), Failure> {
+    let files = linerate_report::path_ceiling::svg_files(facts).map_err(|error| refused(&error))?;
     paths::make_folder(directory)?;
     for (name, svg) in files {
         let path = directory.join(name);
         paths::write(&path, &svg)?;
-        output::note(&format!("wrote {}", path.display()));
+        output::print_note(&format!("wrote {}", path.display()));
     }
     Ok(())
 }
@@ -64,9 +64,9 @@ fn plots(directory: &Path, facts: &Facts) -> Result<(), Failure> {
 fn all_links(args: &Args) -> Outcome {
     let rates: FrameRates = ladder::frame_rates()?;
     if args.json {
-        output::line(&linerate_core::tree::to_json_pretty(&rates)?);
+        output::print_line(&linerate_core::tree::to_json_pretty(&rates)?);
     } else if args.csv {
-        output::text(&linerate_report::path_ceiling::frame_rates_csv(&rates));
+        output::print_text(&linerate_report::path_ceiling::frame_rates_csv(&rates));
     } else {
         output::document(&linerate_report::path_ceiling::frame_rates(&rates));
     }

@@ -54,13 +54,13 @@ impl CertificateFlags {
 
 /// The TLS configuration, and the ACME client that renews its certificate.
 #[cfg(feature = "web")]
-pub(super) struct Certificate {
+pub(super) struct ServerCertificate {
     pub(super) tls: Arc<Tls>,
     acme: Option<Acme>,
 }
 
 #[cfg(feature = "web")]
-impl Certificate {
+impl ServerCertificate {
     /// The certificate of the flags; none where they ask for no TLS.
     pub(super) fn read(flags: &CertificateFlags) -> Result<Option<Self>, Failure> {
         if let Some((certificate, key)) = flags.tls_cert.as_deref().zip(flags.tls_key.as_deref()) {
@@ -77,12 +77,12 @@ impl Certificate {
         let directory = flags.acme_directory.as_deref().unwrap_or(LETS_ENCRYPT);
         let (contact, authority) = (flags.acme_contact.as_deref(), flags.acme_ca.as_deref());
         let acme = Acme::new(&flags.acme, directory, contact, &folder, authority)?;
-        Ok(Some(Self { tls: Arc::new(acme.tls()?), acme: Some(acme) }))
+        Ok(Some(Self { tls: Arc::new(acme.load_tls()?), acme: Some(acme) }))
     }
 
     /// Keeps it valid until `stop`, where it is this program's to do.
-    pub(super) fn keep(&self, stop: &Stop) {
-        self.acme.iter().for_each(|acme| acme.keep(&self.tls, stop));
+    pub(super) fn keep_valid(&self, stop: &Stop) {
+        self.acme.iter().for_each(|acme| acme.renew_until_stop(&self.tls, stop));
     }
 
     /// Reads the operator's files again. Files that are not valid any more change nothing.

@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use linerate_core::comparison::ROUNDS_MIN;
 use linerate_core::record::{
-    Candidate, ComparePlan, DEFAULT_PORT, Failure, Family, Fault, Finish, PingMode, PingPlan,
-    PingTransport, Plan, ServerPlan, TcpDirections, TcpPlan, TcpTest,
+    ComparePlan, ComparisonCandidate, DEFAULT_PORT, Failure, Fault, Finish, IpFamily, PingMode,
+    PingPlan, PingTransport, Plan, ServerPlan, TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::units::{Bytes, parse_dscp, parse_span};
 use linerate_engine::compare::{self, Sites};
 use linerate_engine::lab::enter_user_namespace_if_needed;
 
 use super::access::AccessFlags;
-use super::flags::nanos;
-use super::measure::{self, Output};
+use super::flags::span_nanos;
+use super::measure::{self, OutputFlags};
 use super::round_trip_flags::RoundTripFlags;
-use super::study::answer::serve;
-use super::target::Target;
+use super::study::answer::serve_until_stop;
+use super::target::HostAndPort;
 use crate::config::{Config, KnownFlags, Profile};
 use crate::exit::Outcome;
 use crate::{output, paths};
@@ -80,7 +80,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     round_trip: RoundTripFlags,
     #[command(flatten)]
-    output: Output,
+    output: OutputFlags,
 }
 
 /// Runs the command.
@@ -88,17 +88,17 @@ pub(crate) fn run(args: Args) -> Outcome {
     if args.candidates.iter().any(|text| text.starts_with('@')) {
         return stored::run(&args);
     }
-    let plan = plan(&args)?;
+    let plan = plan_comparison(&args)?;
     let rounds = plan.rounds;
     if args.lab {
         // Before anything that could start a thread.
         enter_user_namespace_if_needed()?;
     }
-    let sites = Sites::build(&plan, &(Arc::new(serve) as _))?;
-    let live = args.output.live();
+    let sites = Sites::build_from_plan(&plan, &(Arc::new(serve_until_stop) as _))?;
+    let live = args.output.shows_live_lines();
     let mut seen = |round: u32| {
         if live && round.is_multiple_of(rounds.div_ceil(4)) && round < rounds {
-            output::note(&format!("round {round} of {rounds}"));
+            output::print_note(&format!("round {round} of {rounds}"));
         }
     };
     let record = measure::run(
@@ -109,12 +109,12 @@ pub(crate) fn run(args: Args) -> Outcome {
     Ok(record.exit_code())
 }
 
-fn plan(args: &Args) -> Result<ComparePlan, Failure> {
+fn plan_comparison(args: &Args) -> Result<ComparePlan, Failure> {
     let config = Config::load()?;
     let parts = args.rounds.saturating_mul(args.candidates.len() as u32 + 1);
     let each = args.within / parts.max(1);
     let token = match (args.tcp, args.lab) {
-        (true, false) => args.access.token(None)?,
+        (true, false) => args.access.read_access_token(None)?,
         _ => args.access.unused("only servers of TCP tests ask for one").map(|()| None)?,
     };
     let mut candidates = Vec::new();
@@ -138,7 +138,7 @@ fn candidate(
     config: &Config,
     text: &str,
     each: Duration,
-) -> Result<Candidate, String> {
+) -> Result<ComparisonCandidate, String> {
     let mut words = text.split(',');
     let target = words.next().unwrap_or_default();
     let keys =
@@ -148,19 +148,22 @@ fn candidate(
         let topology = laboratory::topology(text, target, &mut keys)?;
         let profile = Profile { host: topology.server.clone(), ..Profile::default() };
         let plan = plan_of(args, profile, DEFAULT_PORT, each, &keys)?;
-        return Ok(Candidate { topology: Some(Box::new(topology)), ..Candidate::new(text, plan) });
+        return Ok(ComparisonCandidate {
+            topology: Some(Box::new(topology)),
+            ..ComparisonCandidate::new(text, plan)
+        });
     }
     if !target.contains("://") && paths::is_like_file(target) {
         return Err("it is a file, not a host; stored results are @ID, @NAME and @-1".to_owned());
     }
-    let target: Target = target.parse()?;
+    let target: HostAndPort = target.parse()?;
     let profile = config.profile(&target.host, &KnownFlags::default());
     let usual = profile.port.unwrap_or(DEFAULT_PORT);
     if !args.tcp && !args.udp {
         target.without_port("ICMP").map_err(|failure| failure.reason)?;
     }
-    let port = target.port(None, usual).map_err(|failure| failure.reason)?;
-    Ok(Candidate::new(text, plan_of(args, profile, port, each, &keys)?))
+    let port = target.choose_port(None, usual).map_err(|failure| failure.reason)?;
+    Ok(ComparisonCandidate::new(text, plan_of(args, profile, port, each, &keys)?))
 }
 
 /// Plan of the measurement of a host in each round.
@@ -181,8 +184,8 @@ fn plan_of(
         sizes_bytes: vec![args.size],
         count: Some(args.count),
         mode: PingMode::Flood,
-        deadline_ns: Some(nanos(each.max(PROBES_MIN))),
-        ..args.round_trip.plan(host, transport, port)
+        deadline_ns: Some(span_nanos(each.max(PROBES_MIN))),
+        ..args.round_trip.ping_plan(host, transport, port)
     };
     keys.iter().try_for_each(|(key, value)| set_ping(&mut plan, key, value))?;
     Ok(Plan::Ping(plan))
@@ -199,7 +202,7 @@ fn tcp_plan(args: &Args, host: Profile, port: u16, each: Duration) -> TcpPlan {
         },
         test: TcpTest {
             directions: if args.reverse { TcpDirections::Down } else { TcpDirections::Up },
-            finish: Finish::TimeNs(nanos(each.clamp(TCP_MIN, TCP_MAX))),
+            finish: Finish::TimeNs(span_nanos(each.clamp(TCP_MIN, TCP_MAX))),
             dscp: args.round_trip.dscp,
             ..TcpTest::default()
         },
@@ -237,10 +240,10 @@ fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
     value.parse().map_err(|_| format!("{value:?} is no {key}"))
 }
 
-fn family(value: &str) -> Result<Family, String> {
+fn family(value: &str) -> Result<IpFamily, String> {
     match value {
-        "4" => Ok(Family::V4),
-        "6" => Ok(Family::V6),
+        "4" => Ok(IpFamily::V4),
+        "6" => Ok(IpFamily::V6),
         _ => Err(format!("family {value:?} is neither 4 nor 6")),
     }
 }

@@ -12,14 +12,14 @@ use clap::builder::PossibleValuesParser;
 use clap_complete::Shell;
 use linerate_core::record::{ReceiveWith, SendWith, Via};
 use linerate_engine::study::SHIPPED;
-use linerate_store::{Filter, Known, Store, default_path};
+use linerate_store::{CompletionKind, HistoryFilter, Store, default_path};
 
 use super::lab;
 use crate::config::Config;
 
 /// Kind of candidates that a completion script asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Candidates {
+pub(crate) enum CandidateKind {
     /// Hosts of the configuration and of the history.
     Hosts,
     /// The newest results: `@-1` ..., identifiers, names.
@@ -40,7 +40,7 @@ const RESULTS: usize = 9;
 
 /// The candidates as text, one a line, some with a tab and a description; none when they cannot be
 /// read.
-pub(crate) fn candidates(what: Candidates) -> String {
+pub(crate) fn candidates(what: CandidateKind) -> String {
     let (sender, receiver) = mpsc::channel();
     // It ends with the process.
     std::thread::spawn(move || sender.send(candidates_of(what)));
@@ -59,26 +59,29 @@ pub(crate) fn candidates(what: Candidates) -> String {
 }
 
 /// Candidates with their descriptions.
-fn candidates_of(what: Candidates) -> Vec<(String, String)> {
-    let store = default_path().and_then(|path| Store::look(&path)).ok();
-    let known = |what| store.as_ref().and_then(|store| store.known(what).ok()).unwrap_or_default();
+fn candidates_of(what: CandidateKind) -> Vec<(String, String)> {
+    let store = default_path().and_then(|path| Store::open_for_lookup(&path)).ok();
+    let known = |what| {
+        store.as_ref().and_then(|store| store.completion_words(what).ok()).unwrap_or_default()
+    };
     let mut words = match what {
-        Candidates::Results => {
+        CandidateKind::Results => {
             let mut words = store.as_ref().map(results).unwrap_or_default();
-            words.extend(plain(known(Known::Names)));
+            words.extend(without_descriptions(known(CompletionKind::Names)));
             words
         }
-        Candidates::Hosts => {
+        CandidateKind::Hosts => {
             let config = Config::load().unwrap_or_default();
-            let mut words = plain(config.names().map(str::to_owned).collect());
-            words.extend(plain(known(Known::Hosts)));
+            let mut words = without_descriptions(config.host_names().map(str::to_owned).collect());
+            words.extend(without_descriptions(known(CompletionKind::Hosts)));
             words
         }
-        Candidates::Names => plain(known(Known::Names)),
-        Candidates::Runs => plain(known(Known::Runs)),
-        Candidates::Studies => {
-            let mut words = plain(SHIPPED.iter().map(|study| study.name.to_owned()).collect());
-            words.extend(plain(known(Known::Studies)));
+        CandidateKind::Names => without_descriptions(known(CompletionKind::Names)),
+        CandidateKind::Runs => without_descriptions(known(CompletionKind::Runs)),
+        CandidateKind::Studies => {
+            let mut words =
+                without_descriptions(SHIPPED.iter().map(|study| study.name.to_owned()).collect());
+            words.extend(without_descriptions(known(CompletionKind::Studies)));
             words
         }
     };
@@ -87,14 +90,14 @@ fn candidates_of(what: Candidates) -> Vec<(String, String)> {
     words
 }
 
-fn plain(words: Vec<String>) -> Vec<(String, String)> {
+fn without_descriptions(words: Vec<String>) -> Vec<(String, String)> {
     words.into_iter().map(|word| (word, String::new())).collect()
 }
 
 /// `@-1  tcp to b, 2026-11-22T10:00:00Z`, then the same by their IDs, as short as they stay apart.
 fn results(store: &Store) -> Vec<(String, String)> {
-    let entries = store.list(&Filter::default(), RESULTS).unwrap_or_default();
-    let about = |entry: &linerate_store::Entry| {
+    let entries = store.list_history(&HistoryFilter::default(), RESULTS).unwrap_or_default();
+    let about = |entry: &linerate_store::HistoryEntry| {
         let of = entry.study.clone().filter(|_| entry.is_run());
         let host = entry.host.as_ref().map(|host| format!(" to {host}"));
         let at = crate::columns::to_the_second(&entry.started_at);
@@ -103,7 +106,8 @@ fn results(store: &Store) -> Vec<(String, String)> {
     let ids = entries.iter().map(|entry| entry.id.as_str());
     let len = crate::columns::short_id_len(ids);
     let back = (1..).zip(&entries).map(|(back, entry)| (format!("@-{back}"), about(entry)));
-    let id = |entry: &linerate_store::Entry| entry.id.get(..len).unwrap_or(&entry.id).to_owned();
+    let id =
+        |entry: &linerate_store::HistoryEntry| entry.id.get(..len).unwrap_or(&entry.id).to_owned();
     back.chain(entries.iter().map(|entry| (id(entry), about(entry)))).collect()
 }
 
@@ -114,9 +118,9 @@ pub(crate) fn script(shell: Shell, command: clap::Command) -> String {
     clap_complete::generate(shell, &mut command, "linerate", &mut script);
     let script = String::from_utf8_lossy(&script);
     match shell {
-        Shell::Bash => bash(&script),
-        Shell::Zsh => zsh(&script),
-        Shell::Fish => fish(&script),
+        Shell::Bash => bash_script(&script),
+        Shell::Zsh => zsh_script(&script),
+        Shell::Fish => fish_script(&script),
         _ => ASKED.iter().fold(script.into_owned(), |script, (mark, _)| script.replace(mark, "")),
     }
 }
@@ -133,7 +137,7 @@ const ASKED: [(&str, &str); 5] = [
 /// The bash script. bash splits words at `@`, `:` and `=`, too (COMP_WORDBREAKS, bash(1)), which
 /// results and addresses have: the words are taken from the line, and the part of the last one that
 /// bash has already is cut from the candidates.
-fn bash(script: &str) -> String {
+fn bash_script(script: &str) -> String {
     let asking = ASKED.iter().fold(script.to_owned(), |script, (mark, what)| {
         script.replace(mark, &format!("$(_linerate_candidates {what})"))
     });
@@ -157,7 +161,7 @@ _linerate_words() {
 }
 
 /// The zsh script, in which candidates have descriptions and keep their order.
-fn zsh(script: &str) -> String {
+fn zsh_script(script: &str) -> String {
     let asking = ASKED.iter().fold(script.to_owned(), |script, (mark, what)| {
         script.replace(&format!("({mark})"), &format!("{{_linerate_candidates {what}}}"))
     });
@@ -175,7 +179,7 @@ _linerate_candidates() {
 }
 
 /// clap_complete's script for fish has the values of flags alone: those of arguments follow it.
-fn fish(script: &str) -> String {
+fn fish_script(script: &str) -> String {
     let ask = |what: &str| format!("(command linerate generate candidates {what} 2>/dev/null)");
     let mut asking = ASKED.iter().fold(script.to_owned(), |script, (mark, what)| {
         script.replace(&format!("{mark}\\t''"), &ask(what)).replace(mark, &ask(what))
@@ -227,8 +231,8 @@ fn values(command: &str, argument: &str) -> Option<Vec<&'static str>> {
             SHIPPED.iter().map(|study| study.name).collect()
         }
         ("tcp" | "udp", "via") => vias.to_vec(),
-        ("tcp", "send_with") => SendWith::ALL.iter().map(|it| it.name()).collect(),
-        ("tcp", "receive_with") => ReceiveWith::ALL.iter().map(|it| it.name()).collect(),
+        ("tcp", "send_with") => SendWith::ALL.iter().map(|with| with.name()).collect(),
+        ("tcp", "receive_with") => ReceiveWith::ALL.iter().map(|with| with.name()).collect(),
         ("tcp" | "test" | "rrul", "congestion") => vec!["bbr", "cubic", "reno"],
         ("lab run" | "lab check", "plan") => lab::SHIPPED.map(|(name, _)| name).to_vec(),
         _ => return None,

@@ -8,10 +8,10 @@ use linerate_core::conformance::{
 };
 use linerate_core::theory::gcra::CellRate;
 use linerate_core::units::parse_span;
-use linerate_engine::conform::{self, Input, Limits};
+use linerate_engine::conform::{self, MeteringLimits, PacketInput};
 use linerate_sys::stop::Stop;
 
-use super::measure::Amount;
+use super::measure::DetailFlags;
 use crate::exit::Outcome;
 use crate::output;
 
@@ -32,18 +32,18 @@ pub(crate) struct Args {
     packets: Option<u64>,
     /// Meter ATM cells (GCRA): pcr=RATE,cdvt=TIME[,scr=RATE,mbs=CELLS]; RATE in cells/s, or in
     /// bit/s with that unit
-    #[arg(long, value_name = "CONTRACT", value_parser = Contract::gcra)]
+    #[arg(long, value_name = "CONTRACT", value_parser = Contract::parse_gcra)]
     gcra: Vec<Contract>,
     /// Meter with one token bucket: rate=RATE,burst=SIZE
     #[arg(long, value_name = "CONTRACT", value_parser = Contract::token_bucket)]
     token_bucket: Vec<Contract>,
     /// Meter with a single-rate three-color marker (RFC 2697): cir=RATE,cbs=SIZE,ebs=SIZE[,aware];
     /// aware = color-aware mode
-    #[arg(long, value_name = "CONTRACT", value_parser = Contract::srtcm)]
+    #[arg(long, value_name = "CONTRACT", value_parser = Contract::parse_srtcm)]
     srtcm: Vec<Contract>,
     /// Meter with a two-rate three-color marker (RFC 2698):
     /// cir=RATE,cbs=SIZE,pir=RATE,pbs=SIZE[,aware]; aware = color-aware mode
-    #[arg(long, value_name = "CONTRACT", value_parser = Contract::trtcm)]
+    #[arg(long, value_name = "CONTRACT", value_parser = Contract::parse_trtcm)]
     trtcm: Vec<Contract>,
     /// Segment packets into ATM cells: llcsnap or vcmux (AAL5), or packet (one cell each)
     #[arg(long, value_name = "HOW", value_parser = str::parse::<CellMapping>)]
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     line: CellRate,
     /// Layer at which bytes are counted
     #[arg(long, value_name = "LAYER", default_value = "ip")]
-    layer: Counted,
+    layer: CountedLayer,
     /// Meter only packets that match all terms: udp,port=5001,host=10.0.0.1
     #[arg(long, value_name = "TERMS", value_parser = str::parse::<Filter>)]
     only: Option<Filter>,
@@ -61,11 +61,11 @@ pub(crate) struct Args {
     #[arg(short = 'J', long)]
     json: bool,
     #[command(flatten)]
-    amount: Amount,
+    amount: DetailFlags,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Counted {
+enum CountedLayer {
     /// The IP packet
     Ip,
     /// The packet with its link header as captured, as Linux's tbf counts
@@ -79,14 +79,14 @@ enum Counted {
 /// Runs the command: 0 when all conforms, 1 when something does not, 2 when it cannot be read: a
 /// file or an interface is this host's.
 pub(crate) fn run(args: Args) -> Outcome {
-    let (plan, input) = plan(&args);
-    plan.check().map_err(|error| anyhow::anyhow!(usage(&error)))?;
+    let (plan, input) = conform_plan(&args);
+    plan.check_contracts().map_err(|error| anyhow::anyhow!(plan_error_line(&error)))?;
     let stop = Stop::on_signals()?;
-    let limits = Limits { time: args.time, packets: args.packets };
-    let mut opened = || output::note(&format!("capturing on {}", plan.source));
+    let limits = MeteringLimits { time: args.time, packets: args.packets };
+    let mut opened = || output::print_note(&format!("capturing on {}", plan.source));
     let found = conform::run(&plan, &input, &limits, &stop, &mut opened)?;
     if args.json {
-        output::line(&linerate_core::tree::to_json_pretty(&found)?);
+        output::print_line(&linerate_core::tree::to_json_pretty(&found)?);
     } else {
         let document = linerate_report::conform::document(&found);
         output::result(&document, args.amount.detail());
@@ -94,13 +94,13 @@ pub(crate) fn run(args: Args) -> Outcome {
     if let Some(failure) = &found.failure {
         output::error_line(failure);
     }
-    Ok(code(&found))
+    Ok(exit_code(&found))
 }
 
 /// The source could not be read to its end.
 const CANNOT_READ: u8 = 2;
 
-fn code(found: &Conformance) -> u8 {
+fn exit_code(found: &Conformance) -> u8 {
     match (&found.failure, found.all_conform()) {
         (Some(_), _) => CANNOT_READ,
         (None, true) => 0,
@@ -108,19 +108,19 @@ fn code(found: &Conformance) -> u8 {
     }
 }
 
-fn usage(error: &PlanError) -> String {
+fn plan_error_line(error: &PlanError) -> String {
     format!("{error}; see 'linerate conform --help'")
 }
 
-fn plan(args: &Args) -> (ConformPlan, Input) {
+fn conform_plan(args: &Args) -> (ConformPlan, PacketInput) {
     let (source, input) = match (&args.live, &args.file) {
-        (Some(interface), _) => (interface.clone(), Input::Live(interface.clone())),
+        (Some(interface), _) => (interface.clone(), PacketInput::Live(interface.clone())),
         (None, Some(path)) if path.as_os_str() == "-" => {
-            ("standard input".to_owned(), Input::Stdin)
+            ("standard input".to_owned(), PacketInput::Stdin)
         }
         (None, path) => {
             let path = path.clone().unwrap_or_default();
-            (path.display().to_string(), Input::File(path))
+            (path.display().to_string(), PacketInput::File(path))
         }
     };
     let groups = [&args.gcra, &args.token_bucket, &args.srtcm, &args.trtcm];
@@ -128,10 +128,10 @@ fn plan(args: &Args) -> (ConformPlan, Input) {
         source,
         contracts: groups.into_iter().flatten().copied().collect(),
         layer: match args.layer {
-            Counted::Ip => Layer::Ip,
-            Counted::Captured => Layer::Captured,
-            Counted::Frame => Layer::Frame,
-            Counted::Wire => Layer::Wire,
+            CountedLayer::Ip => Layer::Ip,
+            CountedLayer::Captured => Layer::Captured,
+            CountedLayer::Frame => Layer::Frame,
+            CountedLayer::Wire => Layer::Wire,
         },
         cells: args.cells,
         line: args.line,

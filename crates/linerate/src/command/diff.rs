@@ -31,10 +31,11 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
-    let stored =
-        |name: &str| paths::find_result("diff", name, args.store.as_deref(), |it| it.get(name));
+    let stored = |name: &str| {
+        paths::find_result("diff", name, args.store.as_deref(), |store| store.get(name))
+    };
     let (first, second) = (stored(&args.first)?, stored(&args.second)?);
-    let kinds = (first.plan.kind(), second.plan.kind());
+    let kinds = (first.plan.kind_name(), second.plan.kind_name());
     if kinds.0 != kinds.1 {
         let object = format!("{} and {}", args.first, args.second);
         let reason = format!("one is of kind {}, the other of kind {}", kinds.0, kinds.1);
@@ -45,7 +46,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         let rows = differences(&first, &second);
         let ids = (first.id.to_string(), second.id.to_string());
         let whole = serde_json::json!({ "first": ids.0, "second": ids.1, "metrics": rows });
-        output::line(&linerate_core::tree::to_json_pretty(&whole)?);
+        output::print_line(&linerate_core::tree::to_json_pretty(&whole)?);
     } else {
         let detail = if args.verbose { Detail::Full } else { Detail::Brief };
         output::result(&document(&first, &second), detail);

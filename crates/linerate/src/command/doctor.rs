@@ -9,12 +9,12 @@ mod network;
 mod stamping;
 
 use linerate_core::time::decimals_of_ms;
-use linerate_engine::rtt::clock_check::{self, ClockReport, Extent};
+use linerate_engine::rtt::clock_check::{self, ClockCheckExtent, ClockReport};
 use linerate_report::{Block, Document, Fact, calibration};
 use linerate_sys::stop::Stop;
 
-use self::check::{Check, State};
-use self::facts::Facts;
+use self::check::{HostCheck, State};
+use self::facts::HostFacts;
 use crate::exit::Outcome;
 use crate::output;
 
@@ -22,7 +22,7 @@ use crate::output;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    part: Option<Part>,
+    part: Option<DoctorCommand>,
     /// Print one JSON document
     #[arg(short = 'J', long, global = true)]
     json: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
 /// A part of the examination, in full.
 #[derive(Clone, Copy, Debug, clap::Subcommand)]
-enum Part {
+enum DoctorCommand {
     /// Find what this host adds to the delays it measures, in a second
     ///
     /// Find what this host adds to the delays it measures, in a second: step and cost of the clock,
@@ -48,7 +48,7 @@ pub(crate) struct CalibrateArgs {
 
 /// Delays that this host adds: the clock test, in a second.
 pub(crate) fn calibrate(args: &CalibrateArgs) -> Outcome {
-    run(Args { part: Some(Part::Clock), json: args.json })
+    run(Args { part: Some(DoctorCommand::Clock), json: args.json })
 }
 
 /// Exit code of a host that spoils measurements.
@@ -57,7 +57,8 @@ const UNFIT: u8 = 1;
 /// Runs the command: 0 when nothing is worse than doubtful, 1 when something spoils measurements.
 pub(crate) fn run(args: Args) -> Outcome {
     let stop = Stop::on_signals()?;
-    let extent = if args.part.is_some() { Extent::Whole } else { Extent::Short };
+    let extent =
+        if args.part.is_some() { ClockCheckExtent::Whole } else { ClockCheckExtent::Short };
     let clock = clock_check::examine(extent, &stop);
     let checks = if args.part.is_none() { checks(&clock) } else { Vec::new() };
     let bad = checks.iter().any(|check| check.state == State::Bad);
@@ -66,11 +67,11 @@ pub(crate) fn run(args: Args) -> Outcome {
         let document = serde_json::json!({
             "version": crate::VERSION, "clock": clock, "checks": checks,
         });
-        output::line(&format!("{document:#}"));
+        output::print_line(&format!("{document:#}"));
         return Ok(code);
     }
     let found: Vec<Block> = match args.part {
-        Some(Part::Clock) => {
+        Some(DoctorCommand::Clock) => {
             let line = Block::Text(calibration(&clock.calibration(), clock.tick_ns));
             let facts = [line, Block::Facts(clock_facts(&clock))].into_iter();
             let civil_time = civil_time::blocks(&civil_time::query_services());
@@ -79,31 +80,31 @@ pub(crate) fn run(args: Args) -> Outcome {
         None => checks::tables(&checks).into_iter().map(Block::Table).collect(),
     };
     let sentence = Block::Text(sentence(&clock));
-    output::document(&Document::default().with(found.into_iter().chain([sentence])));
+    output::document(&Document::default().with_section(found.into_iter().chain([sentence])));
     Ok(code)
 }
 
 /// All checks: program, clock, and the facts of this host.
-fn checks(clock: &ClockReport) -> Vec<Check> {
-    let version = Check::ok("linerate", crate::VERSION);
+fn checks(clock: &ClockReport) -> Vec<HostCheck> {
+    let version = HostCheck::with_ok_state("linerate", crate::VERSION);
     let all =
         [version, clock_verdict(clock), civil_time(clock), checks::stolen(clock.stolen_ratio)];
-    all.into_iter().chain(checks::all(&Facts::gather())).collect()
+    all.into_iter().chain(checks::all_checks(&HostFacts::gather())).collect()
 }
 
 /// The clock in one line: fit for microseconds or not.
-fn clock_verdict(clock: &ClockReport) -> Check {
+fn clock_verdict(clock: &ClockReport) -> HostCheck {
     let source = clock.clocksource.as_deref().unwrap_or("unknown source");
     let step = clock.tick_ns.map_or_else(|| "?".to_owned(), |step| format!("{step:.0}"));
     let found = format!("{source}, step {step} ns, a reading {:.0} ns", clock.reading_ns);
     let good = clock.vdso && clock.tick_ns.is_some_and(|step| step < 1000.0);
     let remedy = "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource";
-    Check::ok("clock", found).or_warn(good, remedy)
+    HostCheck::with_ok_state("clock", found).or_warn(good, remedy)
 }
 
 /// Civil time, which one-way delays between hosts rest on.
-fn civil_time(clock: &ClockReport) -> Check {
-    Check::ok("civil time", civil(clock))
+fn civil_time(clock: &ClockReport) -> HostCheck {
+    HostCheck::with_ok_state("civil time", civil_clock_state(clock))
         .or_warn(clock.synchronised != Some(false), "timedatectl set-ntp true")
 }
 
@@ -133,14 +134,14 @@ fn clock_facts(clock: &ClockReport) -> Vec<Fact> {
         ("smallest step", format!("{} ns", whole(clock.step_min_ns))),
         ("steps 50/99/99.99/100 %", format!("{} ns", steps.map(whole).join("/"))),
         ("true step", true_step(clock)),
-        ("cost of a reading", cost(clock)),
+        ("cost of a reading", reading_cost(clock)),
         ("100 calls in microseconds", classic(clock)),
         ("a sleep of 100 us ends late", late),
         ("stolen time", stolen(clock)),
-        ("echo on 127.0.0.1", floor(clock)),
+        ("echo on 127.0.0.1", echo_floor(clock)),
         ("half of them to the other", difference(clock)),
         ("kernel timestamps", stamps(clock)),
-        ("civil time", civil(clock)),
+        ("civil time", civil_clock_state(clock)),
     ];
     rows.map(|(label, text)| Fact::new(label, 27, text)).into()
 }
@@ -155,7 +156,7 @@ fn true_step(clock: &ClockReport) -> String {
     }
 }
 
-fn cost(clock: &ClockReport) -> String {
+fn reading_cost(clock: &ClockReport) -> String {
     let way = if clock.vdso { "vDSO" } else { "system call" };
     format!("{:.0} ns by {way}; a system call {:.0} ns", clock.reading_ns, clock.syscall_ns)
 }
@@ -182,7 +183,7 @@ fn stolen(clock: &ClockReport) -> String {
     )
 }
 
-fn floor(clock: &ClockReport) -> String {
+fn echo_floor(clock: &ClockReport) -> String {
     match (&clock.floor, &clock.floor_missing) {
         (Some(floor), _) => format!(
             "min {:.2} us, median {:.2} us, stddev {:.2} us, {:.0}/s: the host's own share",
@@ -215,7 +216,7 @@ fn stamps(clock: &ClockReport) -> String {
     )
 }
 
-fn civil(clock: &ClockReport) -> String {
+fn civil_clock_state(clock: &ClockReport) -> String {
     match (clock.synchronised, clock.error_max_us) {
         (Some(true), Some(error_us)) => {
             format!("synchronised to {error_us} us, as far as the kernel was told")
@@ -243,7 +244,7 @@ mod tests {
             reading_ns: 25.2,
             syscall_ns: 250.4,
             vdso: true,
-            classic: clock_check::Spread { min_us: 0, mean_us: 0.03, max_us: 1, zeros: 97 },
+            classic: clock_check::CallTimeSpread { min_us: 0, mean_us: 0.03, max_us: 1, zeros: 97 },
             oversleep_p50_ns: Some(73_000),
             oversleep_p99_ns: Some(90_000),
             oversleep_short_p50_ns: Some(22_000),
@@ -271,7 +272,7 @@ mod tests {
     #[test]
     fn the_table_says_what_is_missing_and_why() {
         let facts = Block::Facts(clock_facts(&report(Some(10.04))));
-        let text = Document::default().with([facts]).text(None);
+        let text = Document::default().with_section([facts]).text(None);
         assert!(text.contains("claimed resolution           1 ns\n"), "{text}");
         assert!(text.contains("true step                    10.04 ns (clarity 0.99)\n"), "{text}");
         assert!(text.contains("steps 50/99/99.99/100 %      30/31/190/38000 ns\n"), "{text}");

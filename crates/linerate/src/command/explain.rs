@@ -4,9 +4,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use linerate_core::explain::{
-    Decision, Goal, ResultSource, add_figures, decide, decode, judge, read_source, twin,
+    Decision, RateGoal, ResultSource, add_figures, decide, decode, judge_direction, read_source,
+    twin,
 };
-use linerate_core::record::{Failure, FailureCode, Fault, Record, Verdict};
+use linerate_core::record::{Failure, FailureCode, Fault, LimitVerdict, Record};
 use linerate_engine::failure::words_of;
 use linerate_report::Document;
 use linerate_report::explain::{foreign_document, of_several};
@@ -28,7 +29,7 @@ pub(crate) struct Args {
     json: bool,
     /// Say whether the path carries this rate over this round trip (RFC 8337): 1G@21ms
     #[arg(long, value_name = "RATE@RTT")]
-    target: Option<Goal>,
+    target: Option<RateGoal>,
     /// Read this store instead of the default one
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
@@ -39,7 +40,7 @@ const BYTES_MAX: u64 = 256 << 20;
 
 /// Verdicts of a result, and how they are shown.
 struct Explained {
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<LimitVerdict>,
     document: Document,
 }
 
@@ -53,7 +54,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     }
     if args.json {
         let verdicts: Vec<VerdictJson<'_>> = found.verdicts.iter().map(VerdictJson::from).collect();
-        output::line(&linerate_core::tree::to_json_pretty(&verdicts)?);
+        output::print_line(&linerate_core::tree::to_json_pretty(&verdicts)?);
         return Ok(0);
     }
     output::document(&found.document);
@@ -74,7 +75,7 @@ fn explained(args: &Args) -> Result<Explained, Failure> {
     Ok(explain_record(&record, args.target))
 }
 
-fn explain_record(record: &Record, target: Option<Goal>) -> Explained {
+fn explain_record(record: &Record, target: Option<RateGoal>) -> Explained {
     let decision = of_record(record, target);
     let document = of_several(record, &decision, &decision.verdicts);
     Explained { verdicts: decision.verdicts, document }
@@ -116,7 +117,7 @@ fn explain_bytes(bytes: &[u8], args: &Args) -> Result<Explained, Failure> {
     })?;
     let records = match source {
         ResultSource::Foreign(found) => {
-            let verdicts: Vec<Verdict> = found.evidence.iter().map(judge).collect();
+            let verdicts: Vec<LimitVerdict> = found.evidence.iter().map(judge_direction).collect();
             let verdicts = Decision::from_verdicts(&verdicts).verdicts;
             let document = foreign_document(&verdicts, found.main);
             return Ok(Explained { verdicts, document });
@@ -144,9 +145,9 @@ fn explain_records(decided: &[(&Record, Decision)]) -> Explained {
     let numbered = decided.iter().enumerate().flat_map(|(index, (_, decision))| {
         let connection = Some(format!("result {} of {count}", index + 1));
         let verdicts = decision.verdicts.iter().cloned();
-        verdicts.map(move |verdict| Verdict { connection: connection.clone(), ..verdict })
+        verdicts.map(move |verdict| LimitVerdict { connection: connection.clone(), ..verdict })
     });
-    let verdicts: Vec<Verdict> = numbered.collect();
+    let verdicts: Vec<LimitVerdict> = numbered.collect();
     let last = decided.last();
     let document = last.map(|(record, decision)| of_several(record, decision, &verdicts));
     Explained { verdicts, document: document.unwrap_or_default() }
@@ -154,7 +155,7 @@ fn explain_records(decided: &[(&Record, Decision)]) -> Explained {
 
 /// The decision about a record, with figures and with the causes and remedies tried on a model of
 /// the path.
-pub(super) fn of_record(record: &Record, goal: Option<Goal>) -> Decision {
+pub(super) fn of_record(record: &Record, goal: Option<RateGoal>) -> Decision {
     let mut decision = decide(record);
     add_figures(record, &mut decision.verdicts, goal);
     twin::try_changes(record, &mut decision.verdicts);

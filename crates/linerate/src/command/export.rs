@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// json: one array of whole records; jsonl: one record per line; csv: one summary value per
     /// line; flent: one file per result for flent, in the directory of -o
     #[arg(long, value_name = "FORMAT", default_value = "jsonl")]
-    format: Format,
+    format: ExportFormat,
     /// Write to this file instead of standard output; a directory for flent
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum ExportFormat {
     Json,
     Jsonl,
     Csv,
@@ -43,25 +43,25 @@ enum Format {
 /// Runs the command. Records of studies are exported each by itself, the oldest first.
 pub(crate) fn run(args: Args) -> Outcome {
     let store = paths::filled(args.store.as_deref())?;
-    let filter = args.filters.of(&store)?.with_cells();
-    let entries = store.list(&filter, args.limit.unwrap_or(usize::MAX))?;
+    let filter = args.filters.store_filter(&store)?.with_cells();
+    let entries = store.list_history(&filter, args.limit.unwrap_or(usize::MAX))?;
     let records = entries.iter().rev().map(|entry| store.record(&entry.id));
     let records: Vec<Record> = records.collect::<Result<_, _>>()?;
     let text = match args.format {
-        Format::Json => linerate_core::tree::to_json_pretty(&records)? + "\n",
-        Format::Jsonl => {
-            let lines = records.iter().map(|record| Ok(paths::json(record)? + "\n"));
+        ExportFormat::Json => linerate_core::tree::to_json_pretty(&records)? + "\n",
+        ExportFormat::Jsonl => {
+            let lines = records.iter().map(|record| Ok(paths::record_json(record)? + "\n"));
             lines.collect::<anyhow::Result<String>>()?
         }
-        Format::Csv => csv::records(records.iter()),
-        Format::Flent => return all_for_flent(&records, args.output.as_deref()),
+        ExportFormat::Csv => csv::records(records.iter()),
+        ExportFormat::Flent => return all_for_flent(&records, args.output.as_deref()),
     };
     match &args.output {
         Some(path) => {
             paths::write(path, &text)?;
-            output::note(&format!("wrote {} records to {}", records.len(), path.display()));
+            output::print_note(&format!("wrote {} records to {}", records.len(), path.display()));
         }
-        None => output::text(&text),
+        None => output::print_text(&text),
     }
     Ok(0)
 }
@@ -73,7 +73,7 @@ fn all_for_flent(records: &[Record], directory: Option<&Path>) -> Outcome {
     let records = records.iter().filter(|record| flent::document(record).is_some());
     for record in records {
         let id = record.id.to_string();
-        write_flent(&directory.join(format!("{}-{id}.flent.gz", record.plan.kind())), record)?;
+        write_flent(&directory.join(format!("{}-{id}.flent.gz", record.plan.kind_name())), record)?;
     }
     Ok(0)
 }
@@ -95,6 +95,6 @@ pub(super) fn write_flent(path: &Path, record: &Record) -> Result<(), Failure> {
     packed.write_all(text.as_bytes()).map_err(|error| fail(&error))?;
     let packed = packed.finish().map_err(|error| fail(&error))?;
     paths::write_bytes(path, &packed)?;
-    output::note(&format!("wrote {name}"));
+    output::print_note(&format!("wrote {name}"));
     Ok(())
 }

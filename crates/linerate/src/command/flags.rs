@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_core::record::{
-    DEFAULT_PORT, Event, Failure, Family, Finish, Record, ServerPlan, TcpDirections, Via,
+    DEFAULT_PORT, Event, Failure, Finish, IpFamily, Record, ServerPlan, TcpDirections, Via,
 };
 use linerate_core::units::{BitRate, Bytes, parse_dscp, parse_span};
 use linerate_engine::context::Context;
@@ -11,9 +11,9 @@ use linerate_sys::clock::{monotonic, sleep};
 
 use super::access::AccessFlags;
 use super::assert::AssertFlags;
-use super::measure::{self, Output};
+use super::measure::{self, OutputFlags};
 use super::probes::ProbeFlags;
-use super::target::{Target, parse_port};
+use super::target::{HostAndPort, parse_port};
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
 
@@ -35,19 +35,19 @@ pub(super) struct FamilyFlags {
 }
 
 impl FamilyFlags {
-    pub(super) const fn family(self) -> Option<Family> {
+    pub(super) const fn family(self) -> Option<IpFamily> {
         family(self.ipv4, self.ipv6)
     }
 }
 
 /// Flags of a flow test, over TCP or UDP.
 #[derive(Debug, clap::Args)]
-pub(super) struct FlowFlags {
+pub(super) struct FlowTestFlags {
     /// Server: host name or address, as HOST or HOST:PORT
     ///
     /// It runs linerate serve, or the program given by --via. An IPv6 address with a port is
     /// [ADDRESS]:PORT.
-    host: Target,
+    host: HostAndPort,
     /// Server port [default: 5210, or the usual port of the --via program]
     #[arg(short, long, value_parser = parse_port)]
     port: Option<u16>,
@@ -107,28 +107,28 @@ pub(super) struct FlowFlags {
     #[command(flatten)]
     assert: AssertFlags,
     #[command(flatten)]
-    pub(super) output: Output,
+    pub(super) output: OutputFlags,
 }
 
-impl FlowFlags {
+impl FlowTestFlags {
     /// The server of a test with a pace for each stream, if any.
     pub(super) fn server(&self, pace: Option<BitRate>) -> Result<ServerPlan, Failure> {
         let profile = Config::load()?.profile(&self.host.host, &self.known);
         let usual = self.via.map_or(DEFAULT_PORT, Via::default_port);
         // The file's port is that of linerate serve.
         let usual = profile.port.filter(|_| self.via.is_none()).unwrap_or(usual);
-        let port = self.host.port(self.port, usual)?;
+        let port = self.host.choose_port(self.port, usual)?;
         let server = ServerPlan {
             family: self.family.family(),
             bind: self.bind.clone(),
-            connect_timeout_ns: nanos(self.connect_timeout),
+            connect_timeout_ns: span_nanos(self.connect_timeout),
             profile: profile.name,
             known: profile.known,
-            token: self.access.token(self.via)?,
+            token: self.access.read_access_token(self.via)?,
             ..ServerPlan::new(self.via, profile.host, port)
         };
         let load = pace.map(|rate| rate.bits_per_sec() as f64 * f64::from(self.parallel));
-        let probes = self.probes.plan(&server, load, self.finish());
+        let probes = self.probes.probe_plan(&server, load, self.finish());
         Ok(ServerPlan { probes, ..server })
     }
 
@@ -144,7 +144,7 @@ impl FlowFlags {
         match (self.bytes, self.blocks) {
             (Some(bytes), _) => Finish::Bytes(bytes.count()),
             (None, Some(count)) => Finish::Buffers(count),
-            (None, None) => Finish::TimeNs(nanos(self.time)),
+            (None, None) => Finish::TimeNs(span_nanos(self.time)),
         }
     }
 
@@ -163,27 +163,27 @@ impl FlowFlags {
             loop {
                 let record = measure(context);
                 let busy = record.failure.as_ref().is_some_and(Failure::is_busy);
-                if !busy || context.stop.asked() || monotonic() >= until {
+                if !busy || context.stop.is_requested() || monotonic() >= until {
                     return record;
                 }
                 sleep(Duration::from_millis(500));
             }
         };
         let record = measure::run(&self.output, patiently, live)?;
-        Ok(self.assert.judge(&record, record.exit_code(), self.output.say()))
+        Ok(self.assert.judge_record(&record, record.exit_code(), self.output.remark_printer()))
     }
 }
 
 /// The address family that two flags leave.
-pub(crate) const fn family(ipv4: bool, ipv6: bool) -> Option<Family> {
+pub(crate) const fn family(ipv4: bool, ipv6: bool) -> Option<IpFamily> {
     match (ipv4, ipv6) {
-        (true, _) => Some(Family::V4),
-        (_, true) => Some(Family::V6),
+        (true, _) => Some(IpFamily::V4),
+        (_, true) => Some(IpFamily::V6),
         _ => None,
     }
 }
 
 /// A span in nanoseconds; longer than 584 years is held there.
-pub(crate) fn nanos(span: Duration) -> u64 {
+pub(crate) fn span_nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

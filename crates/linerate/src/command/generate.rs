@@ -17,12 +17,12 @@ use crate::{help, output};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    what: GenerateCommand,
 }
 
 /// The document to make.
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum GenerateCommand {
     /// Write one man page per command into a directory
     Man {
         /// Directory; created if absent
@@ -36,8 +36,8 @@ enum What {
     /// Print the JSON Schema of a stored document
     Schema {
         /// Document to print the schema of
-        #[arg(value_enum, default_value_t = Document::Record)]
-        document: Document,
+        #[arg(value_enum, default_value_t = SchemaKind::Record)]
+        document: SchemaKind,
     },
     /// Print every long flag, one a line, after its command
     Flags,
@@ -45,13 +45,13 @@ enum What {
     #[command(hide = true)]
     Candidates {
         /// What to print
-        what: complete::Candidates,
+        what: complete::CandidateKind,
     },
 }
 
 /// A document with a schema.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Document {
+enum SchemaKind {
     /// One measurement
     Record,
     /// The plan of a study
@@ -71,11 +71,13 @@ enum Document {
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.what {
-        What::Man { directory } => write_man_pages(&directory)?,
-        What::Completions { shell } => output::text(&complete::script(shell, crate::described())),
-        What::Schema { document } => output::text(schema(document)),
-        What::Flags => output::text(&flag_list()),
-        What::Candidates { what } => output::text(&complete::candidates(what)),
+        GenerateCommand::Man { directory } => write_man_pages(&directory)?,
+        GenerateCommand::Completions { shell } => {
+            output::print_text(&complete::script(shell, crate::described()))
+        }
+        GenerateCommand::Schema { document } => output::print_text(schema(document)),
+        GenerateCommand::Flags => output::print_text(&flag_list()),
+        GenerateCommand::Candidates { what } => output::print_text(&complete::candidates(what)),
     }
     Ok(0)
 }
@@ -120,15 +122,15 @@ fn commands(root: &clap::Command) -> Vec<(String, clap::Command)> {
 
 /// The schema stored in spec/, which a test compares with the types: the code that makes schemas
 /// stays out of the program.
-const fn schema(document: Document) -> &'static str {
+const fn schema(document: SchemaKind) -> &'static str {
     match document {
-        Document::Record => include_str!("../../../../spec/record.schema.json"),
-        Document::Study => include_str!("../../../../spec/study.schema.json"),
-        Document::Lab => include_str!("../../../../spec/lab.schema.json"),
-        Document::Ceiling => include_str!("../../../../spec/ceiling.schema.json"),
-        Document::FrameRates => include_str!("../../../../spec/frame-rates.schema.json"),
-        Document::Path => include_str!("../../../../spec/path.schema.json"),
-        Document::Conform => include_str!("../../../../spec/conform.schema.json"),
+        SchemaKind::Record => include_str!("../../../../spec/record.schema.json"),
+        SchemaKind::Study => include_str!("../../../../spec/study.schema.json"),
+        SchemaKind::Lab => include_str!("../../../../spec/lab.schema.json"),
+        SchemaKind::Ceiling => include_str!("../../../../spec/ceiling.schema.json"),
+        SchemaKind::FrameRates => include_str!("../../../../spec/frame-rates.schema.json"),
+        SchemaKind::Path => include_str!("../../../../spec/path.schema.json"),
+        SchemaKind::Conform => include_str!("../../../../spec/conform.schema.json"),
     }
 }
 

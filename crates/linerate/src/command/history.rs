@@ -6,8 +6,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use linerate_core::record::{Failure, Plan};
 use linerate_core::time::WallTime;
 use linerate_report::Document;
-use linerate_report::history::{Line, comma_separated, table};
-use linerate_store::{Entry, Filter, Store};
+use linerate_report::history::{HistoryLine, comma_separated, terminal_table};
+use linerate_store::{HistoryEntry, HistoryFilter, Store};
 
 use super::measure::parse_tag;
 use crate::columns::short_id_len;
@@ -43,7 +43,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 pub(super) struct Filters {
     /// Only results of this kind; study and bench are whole runs
-    #[arg(long, value_parser = kinds())]
+    #[arg(long, value_parser = kind_parser())]
     kind: Option<String>,
     /// Only results to or from this host: its name as given, or an address of either end
     #[arg(long, value_name = "HOST")]
@@ -76,7 +76,7 @@ pub(super) struct Filters {
 }
 
 /// Reads a kind of results: that of a plan, or a whole run.
-fn kinds() -> impl TypedValueParser<Value = String> {
+fn kind_parser() -> impl TypedValueParser<Value = String> {
     let all = Plan::KINDS.into_iter().chain([RUN]).map(PossibleValue::new);
     let others = OF_OTHER_KIND.map(|(command, _)| PossibleValue::new(command).hide(true));
     PossibleValuesParser::new(all.chain(others)).try_map(|text| {
@@ -96,14 +96,14 @@ const RUN: &str = "study";
 const OF_OTHER_KIND: [(&str, &str); 2] = [("stamp", "ping"), ("rrul", "tcp")];
 
 fn named_time(text: &str) -> Result<WallTime, String> {
-    WallTime::named(text, linerate_sys::clock::wall())
+    WallTime::from_user_text(text, linerate_sys::clock::wall_time())
 }
 
 impl Filters {
     /// What the store is asked.
-    pub(super) fn of(&self, store: &Store) -> Result<Filter, Failure> {
+    pub(super) fn store_filter(&self, store: &Store) -> Result<HistoryFilter, Failure> {
         let run = self.run.as_ref().map(|name| store.run(name).map(|run| run.id)).transpose()?;
-        Ok(Filter {
+        Ok(HistoryFilter {
             study: self.study.clone(),
             run,
             kind: self.kind.clone(),
@@ -125,38 +125,42 @@ pub(crate) fn run(args: Args) -> Outcome {
         let mark = |store: &mut Store| store.mark_kept(name, stays);
         let id = paths::find_result("history", name, args.store.as_deref(), mark)?;
         let what = if stays { "stays" } else { "goes with the others" };
-        output::line(&format!("{id} {what}"));
+        output::print_line(&format!("{id} {what}"));
         return Ok(0);
     }
     let (lines, place) = match paths::stored(args.store.as_deref())? {
         Ok(store) => {
-            let entries = store.list(&args.filters.of(&store)?, args.limit)?;
-            let lines = entries.iter().map(|entry| line(&store, entry)).collect();
+            let entries = store.list_history(&args.filters.store_filter(&store)?, args.limit)?;
+            let lines = entries.iter().map(|entry| history_line(&store, entry)).collect();
             (lines, store.path().to_owned())
         }
         Err(path) => (Vec::new(), path),
     };
-    print(&args, &lines, &place)?;
+    print_results(&args, &lines, &place)?;
     Ok(0)
 }
 
-fn print(args: &Args, lines: &[Line], place: &Path) -> anyhow::Result<()> {
+fn print_results(args: &Args, lines: &[HistoryLine], place: &Path) -> anyhow::Result<()> {
     if args.json {
-        output::line(&linerate_core::tree::to_json_pretty(lines)?);
+        output::print_line(&linerate_core::tree::to_json_pretty(lines)?);
     } else if args.csv {
-        output::text(&comma_separated(lines));
+        output::print_text(&comma_separated(lines));
     } else if lines.is_empty() {
-        output::note(&format!("no results in {}", place.display()));
+        output::print_note(&format!("no results in {}", place.display()));
     } else {
         let id_len = short_id_len(lines.iter().map(|line| line.id.as_str()));
-        output::document(&Document::list(table(lines, output::width(), id_len)));
+        output::document(&Document::from_table(terminal_table(
+            lines,
+            output::output_columns(),
+            id_len,
+        )));
     }
     Ok(())
 }
 
 /// A line of the list. A record that cannot be read keeps its line, which says so.
-fn line(store: &Store, entry: &Entry) -> Line {
-    let bare = |verdict: String, measurements| Line {
+fn history_line(store: &Store, entry: &HistoryEntry) -> HistoryLine {
+    let bare = |verdict: String, measurements| HistoryLine {
         id: entry.id.clone(),
         started_at: entry.started_at.clone(),
         kind: entry.kind.clone(),
@@ -171,14 +175,14 @@ fn line(store: &Store, entry: &Entry) -> Line {
         test: entry.test.clone(),
         parameter: entry.parameter,
         repetition: entry.repetition,
-        ..Line::default()
+        ..HistoryLine::default()
     };
     if entry.is_run() {
         let stored = store.run(&entry.id).map(|run| run.stored).ok();
         return bare(entry.status.clone(), stored);
     }
     match store.record(&entry.id) {
-        Ok(record) => Line::of(&record),
+        Ok(record) => HistoryLine::from_record(&record),
         Err(failure) => bare(failure.reason, None),
     }
 }

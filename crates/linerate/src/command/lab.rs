@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use linerate_core::lab::{LabPlan, Layout, map};
+use linerate_core::lab::{LabPlan, Layout, map_lines};
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
 use linerate_engine::lab::{
@@ -95,53 +95,58 @@ struct ShellArgs {
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.action {
-        Action::Run(args) => hold(&args),
-        Action::Shell(args) => shell(&args),
-        Action::Check(args) => check(&args.plan),
+        Action::Run(args) => hold_lab(&args),
+        Action::Shell(args) => open_shell(&args),
+        Action::Check(args) => check_plan(&args.plan),
         Action::Bank(args) => bank::run(args),
-        Action::Warden(args) => warden::wait(&args),
+        Action::Warden(args) => warden::wait_and_sweep(&args),
     }
 }
 
-fn check(file: &str) -> Outcome {
+fn check_plan(file: &str) -> Outcome {
     let plan = read_plan(file)?;
-    let layout = Layout::of(&plan).with_context(|| format!("check {file}"))?;
+    let layout = Layout::from_plan(&plan).with_context(|| format!("check {file}"))?;
     print_map(&layout);
     let memory_bytes = lab::path_memory_bytes(&layout)?;
     if memory_bytes > 0 {
-        output::line(&format!("\nits paths take up to {} of memory", megabytes(memory_bytes)));
+        output::print_line(&format!(
+            "\nits paths take up to {} of memory",
+            megabytes(memory_bytes)
+        ));
     }
     Ok(0)
 }
 
-fn hold(args: &RunArgs) -> Outcome {
+fn hold_lab(args: &RunArgs) -> Outcome {
     let plan = read_plan(&args.plan.plan)?;
     if let Some(host) = &args.on {
         find_host(&plan, host)?;
     }
     // Before anything that could start a thread.
     enter_user_namespace_if_needed()?;
-    let built = Lab::build(&plan)?;
-    for note in built.notes() {
-        output::note(&format!("note: {note}"));
+    let built = Lab::build_from_plan(&plan)?;
+    for note in built.build_notes() {
+        output::print_note(&format!("note: {note}"));
     }
     let warden = Warden::start(&built)?;
     let entry_socket = EntrySocket::open(&built)?;
     let outcome = match &args.on {
         Some(host) => run_on(&built, host, &args.command),
-        None => stay(&built, &entry_socket),
+        None => wait_for_stop(&built, &entry_socket),
     };
     warden.dismiss();
     outcome
 }
 
-fn stay(built: &Lab, _open: &EntrySocket) -> Outcome {
+fn wait_for_stop(built: &Lab, _open: &EntrySocket) -> Outcome {
     let stop = Stop::on_signals()?;
-    output::line(&format!("laboratory {} (pid {})\n", built.name(), std::process::id()));
+    output::print_line(&format!("laboratory {} (pid {})\n", built.name(), std::process::id()));
     print_map(built.layout());
     let host = &built.layout().nodes[0].name;
-    output::line(&format!("\nenter a host with `linerate lab shell {host}`; end with Ctrl-C"));
-    while !stop.asked() {
+    output::print_line(&format!(
+        "\nenter a host with `linerate lab shell {host}`; end with Ctrl-C"
+    ));
+    while !stop.is_requested() {
         clock::sleep(Duration::from_millis(200));
     }
     Ok(0)
@@ -154,18 +159,18 @@ fn run_on(built: &Lab, host: &str, command: &[String]) -> Outcome {
     status_code(status)
 }
 
-fn shell(args: &ShellArgs) -> Outcome {
+fn open_shell(args: &ShellArgs) -> Outcome {
     let lab = choose(args.lab.as_deref())?;
-    let entry = Entry::ask(&lab, &args.host)?;
-    entry.enter()?;
+    let entry = Entry::request_host(&lab, &args.host)?;
+    entry.enter_namespaces()?;
     let interactive = args.command.is_empty();
     let shell = || std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned());
     let mut command = if interactive { Command::new(shell()) } else { command_of(&args.command) };
     describe(&mut command, &lab.name, &args.host);
     if interactive {
-        output::note(&format!("on {} of {lab}; leave with exit", args.host));
+        output::print_note(&format!("on {} of {lab}; leave with exit", args.host));
     }
-    status_code(child::run_to_end(&mut command, Some(entry.lease())))
+    status_code(child::run_to_end(&mut command, Some(entry.lifetime_fd())))
 }
 
 /// Tells a command where it runs.
@@ -209,8 +214,8 @@ fn choose(wanted: Option<&str>) -> Result<Running, Failure> {
 }
 
 fn find_host(plan: &LabPlan, host: &str) -> Result<(), Failure> {
-    let layout = Layout::of(plan);
-    if layout.is_ok_and(|layout| layout.node(host).is_some()) {
+    let layout = Layout::from_plan(plan);
+    if layout.is_ok_and(|layout| layout.node_index(host).is_some()) {
         return Ok(());
     }
     Err(Failure::new(Fault::Usage, "find host", host, "the plan has no such host")
@@ -242,7 +247,7 @@ fn megabytes(bytes: u64) -> String {
 }
 
 fn print_map(layout: &Layout) {
-    for line in map(layout) {
-        output::line(&line);
+    for line in map_lines(layout) {
+        output::print_line(&line);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_core::record::{Event, Failure, FailureCode, Fault, Record, Status, Tool};
+use linerate_core::record::{Event, Failure, FailureCode, Fault, Record, RecordStatus, Tool};
 use linerate_engine::context::Context;
 use linerate_report::Detail;
 use linerate_store::check_place;
@@ -14,7 +14,7 @@ use crate::{help, output, paths};
 
 /// Output flags of a measuring command.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Output {
+pub(crate) struct OutputFlags {
     /// Print the record as one JSON document
     #[arg(short = 'J', long, conflicts_with = "jsonl")]
     pub(crate) json: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Output {
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) amount: Amount,
+    pub(crate) amount: DetailFlags,
     /// Name the result
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
@@ -42,7 +42,7 @@ pub(crate) struct Output {
 
 /// Detail of a result that is printed.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
-pub(crate) struct Amount {
+pub(crate) struct DetailFlags {
     /// Print only the result, in one line
     #[arg(short = 'q', long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Amount {
     pub(crate) verbose: bool,
 }
 
-impl Amount {
+impl DetailFlags {
     /// The same for a document.
     pub(crate) const fn detail(self) -> Detail {
         match (self.quiet, self.verbose) {
@@ -62,7 +62,7 @@ impl Amount {
     }
 }
 
-impl Output {
+impl OutputFlags {
     /// Tries the file of `-o`, and the place of the store, before anything is measured.
     /// # Errors
     /// When the file cannot be written, or the store's directory is not there.
@@ -75,31 +75,32 @@ impl Output {
     }
 
     /// The stream for remarks beside the result: programs have standard output to themselves.
-    pub(crate) fn say(&self) -> fn(&str) {
-        if self.json || self.jsonl { output::note } else { output::line }
+    pub(crate) fn remark_printer(&self) -> fn(&str) {
+        if self.json || self.jsonl { output::print_note } else { output::print_line }
     }
 
     /// True when live lines are printed.
-    pub(crate) const fn live(&self) -> bool {
+    pub(crate) const fn shows_live_lines(&self) -> bool {
         !(self.json || self.jsonl || self.amount.quiet)
     }
 
     /// Puts the user's name and labels on a record, those of the configuration file first.
-    pub(crate) fn label(&self, record: &mut Record) {
+    pub(crate) fn label_record(&self, record: &mut Record) {
         record.name.clone_from(&self.name);
         // A mistake in the file was told before anything was measured.
         let config = Config::load().unwrap_or_default();
-        record.tags.extend(config.tags(record.plan.host_names().next()));
+        record.tags.extend(config.result_tags(record.plan.host_names().next()));
         record.tags.extend(self.tags.iter().cloned());
     }
 
     /// Keeps a record in the store; true when it is there now. A result that cannot be kept is
     /// shown all the same: a line gives the reason, and the result is not changed.
-    pub(crate) fn keep(&self, record: &Record) -> bool {
+    pub(crate) fn keep_record(&self, record: &Record) -> bool {
         if self.no_save || is_mistake(record) {
             return false;
         }
-        let kept = paths::open_store(self.store.as_deref()).and_then(|mut store| store.put(record));
+        let kept =
+            paths::open_store(self.store.as_deref()).and_then(|mut store| store.put_record(record));
         if let Err(failure) = &kept {
             output::error_line(&format!("not kept: {failure}; --no-save leaves it out"));
         }
@@ -113,7 +114,7 @@ fn is_mistake(record: &Record) -> bool {
     let mistake = |failure: &Failure| {
         failure.fault == Fault::Usage && failure.code != Some(FailureCode::Connect)
     };
-    record.status == Status::Error && record.failure.as_ref().is_some_and(mistake)
+    record.status == RecordStatus::Error && record.failure.as_ref().is_some_and(mistake)
 }
 
 /// A mistake that names no way out is one of flags: the help of the command has them.
@@ -133,13 +134,13 @@ pub(super) fn parse_tag(text: &str) -> Result<(String, String), String> {
 }
 
 /// This program, for records.
-pub(crate) fn tool() -> Tool {
+pub(crate) fn this_tool() -> Tool {
     Tool { name: "linerate".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
 }
 
 /// Measures, prints, keeps; the exit code is for the command to make of the record.
 pub(crate) fn run(
-    flags: &Output,
+    flags: &OutputFlags,
     measure: impl FnOnce(&mut Context<'_>) -> Record,
     live: &mut dyn FnMut(&Event),
 ) -> Result<Record, anyhow::Error> {
@@ -148,20 +149,20 @@ pub(crate) fn run(
     let without_reader = stop.clone();
     let mut watch = |event: &Event| {
         if flags.jsonl {
-            output::line(&event_line(event));
-        } else if flags.live() {
+            output::print_line(&event_line(event));
+        } else if flags.shows_live_lines() {
             live(event);
         }
         if output::reader_left() {
-            without_reader.ask();
+            without_reader.request_stop();
         }
     };
-    let mut context = Context { tool: tool(), stop, watch: &mut watch };
+    let mut context = Context { tool: this_tool(), stop, watch: &mut watch };
     let mut record = measure(&mut context);
     advise_help(&mut record);
-    flags.label(&mut record);
-    let kept = flags.keep(&record);
-    print(flags, &record, kept);
+    flags.label_record(&mut record);
+    let kept = flags.keep_record(&record);
+    print_record(flags, &record, kept);
     if let Some(path) = &flags.output {
         write_json(path, &record)?;
     }
@@ -169,10 +170,10 @@ pub(crate) fn run(
 }
 
 /// Keeps and prints the records of several targets: as JSON one array.
-pub(crate) fn print_all(flags: &Output, records: &[Record]) {
-    let kept: Vec<bool> = records.iter().map(|record| flags.keep(record)).collect();
+pub(crate) fn print_all(flags: &OutputFlags, records: &[Record]) {
+    let kept: Vec<bool> = records.iter().map(|record| flags.keep_record(record)).collect();
     if flags.json {
-        output::line(&linerate_core::tree::to_json_pretty(records).unwrap_or_default());
+        output::print_line(&linerate_core::tree::to_json_pretty(records).unwrap_or_default());
     }
     for (record, kept) in records.iter().zip(kept) {
         match flags.json {
@@ -180,18 +181,18 @@ pub(crate) fn print_all(flags: &Output, records: &[Record]) {
                 let failure = record.failure.iter();
                 failure.for_each(|failure| output::error_line(&failure.to_string()));
             }
-            false => print(flags, record, kept),
+            false => print_record(flags, record, kept),
         }
     }
 }
 
 /// A run that measured nothing has no figures to show: people get the line of its failure alone.
-fn print(flags: &Output, record: &Record, kept: bool) {
+fn print_record(flags: &OutputFlags, record: &Record, kept: bool) {
     if flags.json {
-        output::line(&linerate_core::tree::to_json_pretty(record).unwrap_or_default());
+        output::print_line(&linerate_core::tree::to_json_pretty(record).unwrap_or_default());
     } else if flags.jsonl {
-        output::line(&record_line(record));
-    } else if record.status != Status::Error {
+        output::print_line(&record_line(record));
+    } else if record.status != RecordStatus::Error {
         let document = linerate_report::record::document(record);
         let document = if kept { document } else { document.not_kept() };
         output::result(&document, flags.amount.detail());

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use linerate_core::mesh::{Booking, BookingWhy, Imported, SignedPlan, WITHIN_S, from_psconfig};
-use linerate_core::record::{Failure, Family, Fault};
+use linerate_core::record::{Failure, Fault, IpFamily};
 use linerate_core::schedule::{RunState, Span};
 use linerate_mesh::{
-    Checked, JoinToken, SigningKey, Wanted, What, book, check, signature_file, signed, state,
+    BookingRequest, Checked, JoinToken, SigningKey, What, book_run, load_mesh_matrix,
+    parse_plan_text, signature_file, signed,
 };
 use linerate_report::Headline;
 use linerate_report::mesh::{booked, calendar, document};
 use linerate_store::{HubPlace, HubStore, default_path};
-use linerate_sys::clock::{sleep, wall};
+use linerate_sys::clock::{sleep, wall_time};
 use linerate_sys::stop::Stop;
 
 use super::mesh_archive;
@@ -78,7 +79,7 @@ enum Command {
         #[arg(long, value_name = "PLAN")]
         plan: PathBuf,
         /// Refuse the token after this long
-        #[arg(long, value_name = "TIME", default_value = "24h", value_parser = span)]
+        #[arg(long, value_name = "TIME", default_value = "24h", value_parser = parse_plan_time)]
         within: Duration,
         /// Store of the hub: a file, or postgresql://... [default: as other commands]
         #[arg(long, value_name = "FILE|URL", env = "LINERATE_STORE", hide_env_values = true)]
@@ -126,21 +127,22 @@ const HEARD_WITHIN_S: i64 = 60;
 pub(crate) fn run(args: Args) -> Outcome {
     match args.command {
         Command::Archive(args) => mesh_archive::run(&args),
-        Command::Check { plan, all, json } => look(&plan, all, json),
+        Command::Check { plan, all, json } => print_calendar(&plan, all, json),
         Command::Import { template, name } => import(&template, name.as_deref()),
         Command::Key { file } => {
-            let key = SigningKey::make(&file)?;
-            output::note(&format!("wrote {}; its public key:", file.display()));
-            output::line(&key.public());
+            let key = SigningKey::create_key_file(&file)?;
+            output::print_note(&format!("wrote {}; its public key:", file.display()));
+            output::print_line(&key.public());
             Ok(0)
         }
-        Command::Sign { plan, key } => sign(&plan, &key),
+        Command::Sign { plan, key } => sign_plan(&plan, &key),
         Command::Token { agent, plan, within, store } => {
-            token(&agent, &plan, within, store.as_deref())
+            make_join_token(&agent, &plan, within, store.as_deref())
         }
         Command::Run { command, from, mesh, result, json, store } => {
             let (what, within_s) = (What::Line(command), WITHIN_S);
-            let wanted = Wanted { from, what, why: BookingWhy::Adhoc, earliest_s: 0, within_s };
+            let wanted =
+                BookingRequest { from, what, why: BookingWhy::Adhoc, earliest_s: 0, within_s };
             book_one(&wanted, mesh.as_deref(), (result, json), store.as_deref())
         }
         Command::Status { mesh, json, store } => status(mesh.as_deref(), json, store.as_deref()),
@@ -148,13 +150,13 @@ pub(crate) fn run(args: Args) -> Outcome {
 }
 
 /// A time as plans have it: `7d` too.
-fn span(text: &str) -> Result<Duration, String> {
+fn parse_plan_time(text: &str) -> Result<Duration, String> {
     Span::try_from(text.to_owned()).map(|span| span.0)
 }
 
 #[allow(clippy::cast_possible_wrap, reason = "seconds since 1970")]
 fn now_s() -> i64 {
-    (wall().unix_millis() / 1000) as i64
+    (wall_time().unix_millis() / 1000) as i64
 }
 
 /// A plan whose commands this program knows.
@@ -165,11 +167,15 @@ fn read(path: &Path) -> Result<(String, Checked), Failure> {
 }
 
 fn accepted(text: &str, file: &str) -> Result<Checked, Failure> {
-    let checked = check(text, file)?;
+    let checked = parse_plan_text(text, file)?;
     let plan = &checked.plan;
-    let tasks = plan.tasks.iter().map(|it| (&it.name, plan.words((&it.name, &it.run), 0, 0)));
-    let adhoc = plan.adhoc.iter().flat_map(|it| &it.commands);
-    let adhoc = adhoc.map(|it| (&it.name, plan.words((&it.name, &it.run), 0, 0)));
+    let tasks = plan
+        .tasks
+        .iter()
+        .map(|task| (&task.name, plan.command_words((&task.name, &task.run), 0, 0)));
+    let adhoc = plan.adhoc.iter().flat_map(|adhoc| &adhoc.commands);
+    let adhoc = adhoc
+        .map(|command| (&command.name, plan.command_words((&command.name, &command.run), 0, 0)));
     for (name, words) in tasks.chain(adhoc) {
         accept(&words).map_err(|reason| {
             let object = format!("{file}: task {name:?}");
@@ -189,26 +195,26 @@ fn import(path: &Path, name: Option<&str>) -> Outcome {
         Failure::new(Fault::Usage, "import template", &file, reason)
             .advise("linerate help mesh-plan says what is taken from a template")
     })?;
-    notes.iter().for_each(|note| output::note(note));
-    output::line(plan.trim_end());
+    notes.iter().for_each(|note| output::print_note(note));
+    output::print_line(plan.trim_end());
     // What mesh check would say of it.
     accepted(&plan, &format!("the plan of {file}")).map(|_| 0).map_err(Into::into)
 }
 
 /// An address of a name, by the host's resolver.
-fn look_up(host: &str, family: Option<Family>) -> Option<IpAddr> {
+fn look_up(host: &str, family: Option<IpFamily>) -> Option<IpAddr> {
     let fits = |address: &SocketAddr| match family {
         None => true,
-        Some(Family::V4) => address.is_ipv4(),
-        Some(Family::V6) => address.is_ipv6(),
+        Some(IpFamily::V4) => address.is_ipv4(),
+        Some(IpFamily::V6) => address.is_ipv6(),
     };
     (host, 0).to_socket_addrs().ok()?.find(fits).map(|address| address.ip())
 }
 
-fn look(path: &Path, all: bool, json: bool) -> Outcome {
+fn print_calendar(path: &Path, all: bool, json: bool) -> Outcome {
     let (_, Checked { plan, calendar: placed }) = read(path)?;
     let rounds = placed.rounds(&plan);
-    let mut runs: Vec<_> = placed.runs().collect();
+    let mut runs: Vec<_> = placed.iter_runs().collect();
     runs.sort_by_key(|run| (run.task, run.offset_s, run.from, run.to));
     let name = |at: usize| plan.agents[at].name.as_str();
     if json {
@@ -228,27 +234,27 @@ fn look(path: &Path, all: bool, json: bool) -> Outcome {
             "revision": plan.revision,
             "runs": runs,
         });
-        output::line(&linerate_core::tree::to_json_pretty(&document)?);
+        output::print_line(&linerate_core::tree::to_json_pretty(&document)?);
         return Ok(0);
     }
     output::document(&calendar(&plan.mesh, &rounds));
     for run in runs.iter().filter(|_| all) {
         let task = &plan.tasks[run.task].name;
         let (from, to) = (name(run.from), name(run.to));
-        output::line(&format!("{task} +{} s: {from} to {to}", run.offset_s));
+        output::print_line(&format!("{task} +{} s: {from} to {to}", run.offset_s));
     }
     Ok(0)
 }
 
-fn sign(path: &Path, key: &Path) -> Outcome {
+fn sign_plan(path: &Path, key: &Path) -> Outcome {
     let (text, checked) = read(path)?;
-    let SignedPlan { key, signature, .. } = SigningKey::read(key)?.sign(&text);
+    let SignedPlan { key, signature, .. } = SigningKey::read(key)?.sign_plan(&text);
     let beside = signature_file(path);
     paths::write(&beside, &format!("{key}\n{signature}\n"))?;
-    output::note(&format!("wrote {}", beside.display()));
+    output::print_note(&format!("wrote {}", beside.display()));
     let plan = checked.plan;
     if plan.revision > 1 && plan.from.is_none() {
-        output::note(
+        output::print_note(
             "this revision has no from: agents change to it one after another, and their runs may \
              meet for as long as the last has not",
         );
@@ -256,22 +262,22 @@ fn sign(path: &Path, key: &Path) -> Outcome {
     Ok(0)
 }
 
-fn token(agent: &str, path: &Path, within: Duration, store: Option<&str>) -> Outcome {
+fn make_join_token(agent: &str, path: &Path, within: Duration, store: Option<&str>) -> Outcome {
     let (plan, (_, Checked { plan: read, .. })) = (signed(path)?, read(path)?);
-    if read.agent(agent).is_none() {
+    if read.agent_index(agent).is_none() {
         let reason = format!("{} has no agent of that name", path.display());
         return Err(Failure::new(Fault::Usage, "make token for", agent, reason).into());
     }
-    let token = JoinToken::draw(&plan);
+    let token = JoinToken::generate_for_plan(&plan);
     let until_s = now_s() + i64::try_from(within.as_secs()).unwrap_or(i64::MAX / 4);
-    let mut store = place(store)?.open()?;
+    let mut store = store_place(store)?.open_store()?;
     store.keep_token(&token.digest(), (&read.mesh, agent), until_s)?;
-    output::line(&token.text());
+    output::print_line(&token.encoded_text());
     Ok(0)
 }
 
 /// The hub's store that a flag names, else this user's.
-fn place(flag: Option<&str>) -> Result<HubPlace, Failure> {
+fn store_place(flag: Option<&str>) -> Result<HubPlace, Failure> {
     let Some(text) = flag else { return Ok(HubPlace::File(default_path()?)) };
     // An address may have a password.
     let failed = |reason| Failure::new(Fault::Usage, "read", "--store", reason);
@@ -280,7 +286,7 @@ fn place(flag: Option<&str>) -> Result<HubPlace, Failure> {
 
 /// The same, of a hub that is there: a file that is not is not made.
 pub(super) fn filled(flag: Option<&str>) -> Result<HubPlace, Failure> {
-    let place = place(flag)?;
+    let place = store_place(flag)?;
     match &place {
         HubPlace::File(path) => drop(paths::filled(flag.is_some().then_some(path))?),
         #[cfg(feature = "scale")]
@@ -290,7 +296,10 @@ pub(super) fn filled(flag: Option<&str>) -> Result<HubPlace, Failure> {
 }
 
 /// A mesh of a store: the one of a name, or the only one.
-pub(super) fn named(store: &mut dyn HubStore, mesh: Option<&str>) -> Result<String, Failure> {
+pub(super) fn find_mesh_name(
+    store: &mut dyn HubStore,
+    mesh: Option<&str>,
+) -> Result<String, Failure> {
     let known = store.plan_names()?;
     match (mesh, known.as_slice()) {
         (Some(mesh), _) => Ok(mesh.to_owned()),
@@ -300,33 +309,37 @@ pub(super) fn named(store: &mut dyn HubStore, mesh: Option<&str>) -> Result<Stri
                 [] => "it is no hub's: linerate serve --mesh PLAN is a hub".to_owned(),
                 known => format!("name one of {}", known.join(", ")),
             };
-            Err(Failure::new(Fault::Usage, "find the mesh of", store.place(), reason))
+            Err(Failure::new(Fault::Usage, "find the mesh of", store.location_name(), reason))
         }
     }
 }
 
 fn book_one(
-    wanted: &Wanted,
+    wanted: &BookingRequest,
     mesh: Option<&str>,
     (result, json): (bool, bool),
     store: Option<&str>,
 ) -> Outcome {
-    let mut store = filled(store)?.open()?;
-    let mesh = named(&mut *store, mesh)?;
+    let mut store = filled(store)?.open_store()?;
+    let mesh = find_mesh_name(&mut *store, mesh)?;
     let now_s = now_s();
-    let booking = book(&mut *store, &mesh, wanted, now_s)?;
+    let booking = book_run(&mut *store, &mesh, wanted, now_s)?;
     let end_s = booking.start_s + booking.takes_s;
     if json && !result {
-        output::line(&linerate_core::tree::to_json_pretty(&booking)?);
+        output::print_line(&linerate_core::tree::to_json_pretty(&booking)?);
     } else {
         let said = booked(&wanted.from, &booking, now_s);
-        if json { output::note(&said) } else { output::line(&said) }
+        if json { output::print_note(&said) } else { output::print_line(&said) }
     }
-    if result { ended(&mut *store, (&mesh, &wanted.from), &booking, (end_s, json)) } else { Ok(0) }
+    if result {
+        wait_for_run(&mut *store, (&mesh, &wanted.from), &booking, (end_s, json))
+    } else {
+        Ok(0)
+    }
 }
 
 /// Waits for a booked run's end, and prints it.
-fn ended(
+fn wait_for_run(
     store: &mut dyn HubStore,
     of: (&str, &str),
     booking: &Booking,
@@ -334,30 +347,30 @@ fn ended(
 ) -> Outcome {
     let stop = Stop::on_signals()?;
     let span = (booking.start_s, booking.start_s + 1);
-    while !stop.asked() && now_s() < end_s + HEARD_WITHIN_S {
-        if let Some(run) = store.runs(of, Some(&booking.task), span)?.pop() {
+    while !stop.is_requested() && now_s() < end_s + HEARD_WITHIN_S {
+        if let Some(run) = store.agent_runs(of, Some(&booking.task), span)?.pop() {
             let record = store.record(of, &run)?;
             if json {
-                output::line(&linerate_core::tree::to_json_pretty(&record)?);
+                output::print_line(&linerate_core::tree::to_json_pretty(&record)?);
             } else if let Some(record) = &record {
-                output::line(&Headline::of(record).line());
+                output::print_line(&Headline::from_record(record).summary_line());
             }
             let why = run.reason.filter(|_| run.state != RunState::Ok);
-            why.iter().for_each(|why| output::note(&format!("{}: {why}", run.state)));
+            why.iter().for_each(|why| output::print_note(&format!("{}: {why}", run.state)));
             return Ok(if run.state == RunState::Ok { 0 } else { 3 });
         }
         sleep(Duration::from_secs(1));
     }
-    output::note("nothing was heard of it; linerate mesh status shows it when it is");
+    output::print_note("nothing was heard of it; linerate mesh status shows it when it is");
     Ok(3)
 }
 
 fn status(mesh: Option<&str>, json: bool, store: Option<&str>) -> Outcome {
     let place = filled(store)?;
-    let mesh = named(&mut *place.open()?, mesh)?;
-    let matrix = state(&place, &mesh, now_s())?;
+    let mesh = find_mesh_name(&mut *place.open_store()?, mesh)?;
+    let matrix = load_mesh_matrix(&place, &mesh, now_s())?;
     if json {
-        output::line(&linerate_core::tree::to_json_pretty(&matrix)?);
+        output::print_line(&linerate_core::tree::to_json_pretty(&matrix)?);
     } else {
         output::document(&document(&matrix));
     }

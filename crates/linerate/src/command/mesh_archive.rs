@@ -43,10 +43,10 @@ mod written {
     use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
     use linerate_core::record::{Failure, Fault};
     use linerate_store::{Archived, Day, ToArchive, archive};
-    use linerate_sys::clock::wall;
+    use linerate_sys::clock::wall_time;
     use linerate_sys::stop::Stop;
 
-    use super::super::mesh::{filled, named};
+    use super::super::mesh::{filled, find_mesh_name};
     use super::{Args, Outcome};
     use crate::output;
 
@@ -55,12 +55,14 @@ mod written {
 
     pub(in super::super) fn run(args: &Args) -> Outcome {
         let usage = |object: &str, reason| Failure::new(Fault::Usage, "archive", object, reason);
-        let day = Day::named(&args.day, wall()).map_err(|reason| usage("DAY", reason))?;
-        let mut store = filled(args.store.as_deref())?.open()?;
-        let mesh = named(&mut *store, args.mesh.as_deref())?;
+        let day =
+            Day::from_date_text(&args.day, wall_time()).map_err(|reason| usage("DAY", reason))?;
+        let mut store = filled(args.store.as_deref())?.open_store()?;
+        let mesh = find_mesh_name(&mut *store, args.mesh.as_deref())?;
         let known = store.plan_names()?;
         if !known.contains(&mesh) {
-            let reason = format!("{} has {} and no such mesh", store.place(), known.join(", "));
+            let reason =
+                format!("{} has {} and no such mesh", store.location_name(), known.join(", "));
             return Err(usage(&mesh, reason).into());
         }
         let stop = Stop::on_signals()?;
@@ -68,17 +70,17 @@ mod written {
         let bar = progress();
         let done = archive(&mut *store, what, &mut |runs| {
             bar.set_position(runs);
-            !stop.asked()
+            !stop.is_requested()
         });
         bar.finish_and_clear();
         let Some(written) = done? else {
-            output::note("interrupted: no file was written, and nothing was dropped");
+            output::print_note("interrupted: no file was written, and nothing was dropped");
             return Ok(INTERRUPTED);
         };
         if args.json {
-            output::line(&linerate_core::tree::to_json_pretty(&written)?);
+            output::print_line(&linerate_core::tree::to_json_pretty(&written)?);
         } else {
-            output::line(&said(&written));
+            output::print_line(&archived_line(&written));
         }
         Ok(0)
     }
@@ -92,7 +94,7 @@ mod written {
         bar
     }
 
-    fn said(written: &Archived) -> String {
+    fn archived_line(written: &Archived) -> String {
         let Archived { file, runs, bytes, dropped, .. } = written;
         let file = file.display();
         let gone = if *dropped { "; the store has them no more" } else { "" };

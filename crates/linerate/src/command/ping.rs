@@ -12,7 +12,7 @@ use linerate_sys::stop::Stop;
 
 use super::measure;
 use super::round_trip_flags::ProberFlags;
-use super::target::{Target, parse_port};
+use super::target::{HostAndPort, parse_port};
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
 use crate::output;
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// Targets: host names or addresses; with --udp also HOST:PORT. The probes of several go in
     /// turn
     #[arg(required = true, num_args = 1..=64)]
-    host: Vec<Target>,
+    host: Vec<HostAndPort>,
     /// Payload size in bytes, or a list of sizes to test in turn: 56,250,500,1024,1500
     #[arg(short, long = "size", value_name = "BYTES", value_delimiter = ',', default_value = "56")]
     sizes: Vec<u32>,
@@ -72,10 +72,10 @@ enum Fragmentation {
 /// Runs the command. As ping: 0 when anything was answered, 1 when nothing was; of several targets
 /// the worst of theirs.
 pub(crate) fn run(args: Args) -> Outcome {
-    let plans = args.host.iter().map(|host| plan(&args, host));
+    let plans = args.host.iter().map(|host| ping_plan(&args, host));
     let plans = plans.collect::<Result<Vec<PingPlan>, Failure>>()?;
     match &plans[..] {
-        [plan] => probe(&args.prober, |context| rtt::run(plan, context)),
+        [plan] => run_probes(&args.prober, |context| rtt::run(plan, context)),
         _ if args.flood || args.window.is_some() => {
             let reason = "their probes would be in each other's way";
             let failure = Failure::new(Fault::Usage, "flood", "several targets", reason);
@@ -95,32 +95,33 @@ fn several(plans: &[PingPlan], flags: &ProberFlags) -> Outcome {
     let mut watch = |index: usize, event: &Event| {
         lines.target.clone_from(&plans[index].host);
         if output.jsonl {
-            output::line(&measure::event_line_of(&lines.target, event));
-        } else if output.live() {
-            lines.event(event);
+            output::print_line(&measure::event_line_of(&lines.target, event));
+        } else if output.shows_live_lines() {
+            lines.print_event(event);
             // One line has no room for the state of each.
             lines.standing = None;
         }
         if output::reader_left() {
-            stop.ask();
+            stop.request_stop();
         }
     };
-    let mut records = rtt::run_several(plans, &measure::tool(), &stop, &mut watch);
-    records.iter_mut().for_each(|record| output.label(record));
+    let mut records = rtt::run_several(plans, &measure::this_tool(), &stop, &mut watch);
+    records.iter_mut().for_each(|record| output.label_record(record));
     measure::print_all(output, &records);
-    if output.live() {
+    if output.shows_live_lines() {
         output::document(&linerate_report::record::table_of_pings(&records));
     }
     if let Some(path) = &output.output {
         measure::write_json(path, &records)?;
     }
-    let judged =
-        records.iter().map(|record| flags.assert.judge(record, exit_code(record), output.say()));
+    let judged = records.iter().map(|record| {
+        flags.assert.judge_record(record, exit_code(record), output.remark_printer())
+    });
     Ok(judged.max().unwrap_or(0))
 }
 
 /// Runs a measurement with its live lines.
-pub(super) fn probe(
+pub(super) fn run_probes(
     flags: &ProberFlags,
     measure: impl FnOnce(&mut Context<'_>) -> Record,
 ) -> Outcome {
@@ -131,8 +132,8 @@ pub(super) fn probe(
         bar.finish_and_clear();
         record
     };
-    let record = measure::run(&flags.output, measure, &mut |event| lines.event(event))?;
-    Ok(flags.assert.judge(&record, exit_code(&record), flags.output.say()))
+    let record = measure::run(&flags.output, measure, &mut |event| lines.print_event(event))?;
+    Ok(flags.assert.judge_record(&record, exit_code(&record), flags.output.remark_printer()))
 }
 
 fn exit_code(record: &Record) -> u8 {
@@ -145,7 +146,7 @@ fn exit_code(record: &Record) -> u8 {
     }
 }
 
-fn plan(args: &Args, host: &Target) -> Result<PingPlan, Failure> {
+fn ping_plan(args: &Args, host: &HostAndPort) -> Result<PingPlan, Failure> {
     if !args.udp {
         host.without_port("ICMP")?;
     }
@@ -157,8 +158,8 @@ fn plan(args: &Args, host: &Target) -> Result<PingPlan, Failure> {
         (None, false) => PingMode::Paced,
     };
     let transport = if args.udp { PingTransport::Udp } else { PingTransport::Icmp };
-    let port = host.port(args.port, usual)?;
-    let plan = args.prober.plan(profile, transport, port);
+    let port = host.choose_port(args.port, usual)?;
+    let plan = args.prober.ping_plan(profile, transport, port);
     Ok(PingPlan {
         sizes_bytes: args.sizes.clone(),
         mode,
@@ -180,7 +181,7 @@ struct PingLines {
     decimals: usize,
     /// The state of a flood and of a ping without end, on standard error when that is a terminal.
     bar: ProgressBar,
-    standing: Option<live::Standing>,
+    standing: Option<live::PingTotals>,
 }
 
 impl PingLines {
@@ -197,24 +198,24 @@ impl PingLines {
         }
     }
 
-    fn event(&mut self, event: &Event) {
+    fn print_event(&mut self, event: &Event) {
         match event {
             Event::Plan(Plan::Ping(plan)) => {
                 self.target.clone_from(&plan.host);
-                self.standing = plan.count.is_none().then(live::Standing::default);
+                self.standing = plan.count.is_none().then(live::PingTotals::default);
             }
             Event::Connected(line) => output::folded(line),
             Event::Reply(reply) => {
-                let line = live::reply(reply, &self.target, self.decimals);
+                let line = live::reply_line(reply, &self.target, self.decimals);
                 // The line of the state stands below those of the probes.
-                self.bar.suspend(|| output::line(&line));
+                self.bar.suspend(|| output::print_line(&line));
                 if let Some(standing) = &mut self.standing {
-                    standing.count(reply);
-                    self.bar.set_message(standing.line(self.decimals));
+                    standing.count_probe(reply);
+                    self.bar.set_message(standing.totals_line(self.decimals));
                 }
             }
             Event::Progress(progress) => self.bar.set_message(live::progress(progress)),
-            Event::Note(line) => output::note(line),
+            Event::Note(line) => output::print_note(line),
             Event::Plan(_)
             | Event::Stream(_)
             | Event::Interval(_)

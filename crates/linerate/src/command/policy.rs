@@ -4,14 +4,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_core::policy::{Act, Ask, Policy, Program, TestKind, is_public};
+use linerate_core::policy::{Act, Policy, PolicyRequest, Program, TestKind, is_public};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::WallTime;
 use linerate_core::units::{BitRate, Bytes, parse_span};
 use linerate_proto::digest::sha256;
-use linerate_server::listen::Server;
+use linerate_server::listen::MeasurementServer;
 use linerate_store::Forgotten;
-use linerate_sys::clock::{random_bytes, wall};
+use linerate_sys::clock::{random_bytes, wall_time};
 use linerate_sys::netlink::RouteSocket;
 
 use super::quantity::rate_with_unit;
@@ -22,11 +22,11 @@ use crate::{output, paths};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    what: PolicyCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum PolicyCommand {
     /// Read a policy file and say whether a server would start with it
     Check {
         /// The policy
@@ -98,17 +98,20 @@ struct Explain {
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.what {
-        What::Check { file } => {
+        PolicyCommand::Check { file } => {
             let policy = read(&file)?;
             let (rules, tokens) = (policy.rules.len(), policy.tokens.len());
             let kept = policy.keep.map(|keep| format!("; results are kept {keep}"));
             let kept = kept.unwrap_or_default();
-            output::line(&format!("{}: {rules} rules, {tokens} tokens{kept}", file.display()));
+            output::print_line(&format!(
+                "{}: {rules} rules, {tokens} tokens{kept}",
+                file.display()
+            ));
             Ok(0)
         }
-        What::Explain(asked) => explain(&asked),
-        What::Prune(asked) => prune(&asked),
-        What::Token { name, expires } => token(&name, expires.as_deref()),
+        PolicyCommand::Explain(asked) => explain(&asked),
+        PolicyCommand::Prune(asked) => prune_store(&asked),
+        PolicyCommand::Token { name, expires } => make_token(&name, expires.as_deref()),
     }
 }
 
@@ -145,7 +148,7 @@ fn explain(asked: &Explain) -> Outcome {
         _ => Act::Test { kind, program, rate_bps, time, streams },
     };
     let token = asked.token.as_ref().map(|token| sha256(token.as_bytes()));
-    let decision = policy.decide(&Ask { from: asked.from, token, now: wall(), act });
+    let decision = policy.decide(&PolicyRequest { from: asked.from, token, now: wall_time(), act });
     let rule = decision.rule.map_or_else(
         || "no rule has this client".to_owned(),
         |rule| format!("rule {:?} decides", rule.name),
@@ -154,21 +157,21 @@ fn explain(asked: &Explain) -> Outcome {
         None => ("allowed".to_owned(), 0),
         Some(why) => (format!("refused: {why}"), 1),
     };
-    output::line(&format!("{verdict} ({rule})"));
+    output::print_line(&format!("{verdict} ({rule})"));
     if asked.test == "results" {
         let kept = policy.keep.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
-        output::line(&format!("results are kept: {kept}"));
+        output::print_line(&format!("results are kept: {kept}"));
     }
     if asked.measure_to.is_some() {
         let networks = decision.rule.map(|rule| &rule.measure_to[..]).unwrap_or_default();
         let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();
         let networks = if networks.is_empty() { "nobody".to_owned() } else { networks.join(", ") };
-        output::line(&format!("measures from here to: {networks}"));
+        output::print_line(&format!("measures from here to: {networks}"));
     }
     Ok(code)
 }
 
-fn prune(asked: &Prune) -> Outcome {
+fn prune_store(asked: &Prune) -> Outcome {
     let Some(keep) = read(&asked.file)?.keep else {
         let object = asked.file.display().to_string();
         let failure = Failure::new(Fault::Usage, "prune by", object, "it has no [keep]");
@@ -179,8 +182,8 @@ fn prune(asked: &Prune) -> Outcome {
     let mut gone = Forgotten::default();
     loop {
         let step = match asked.dry_run {
-            true => store.would_forget(&keep, wall())?,
-            false => store.forget(&keep, wall())?,
+            true => store.would_forget(&keep, wall_time())?,
+            false => store.forget(&keep, wall_time())?,
         };
         (gone.results, gone.bytes) = (gone.results + step.results, gone.bytes + step.bytes);
         if !step.more {
@@ -189,11 +192,13 @@ fn prune(asked: &Prune) -> Outcome {
     }
     let (results, bytes) = (gone.results, Bytes::new(gone.bytes).transferred());
     let went = if asked.dry_run { "would go" } else { "deleted" };
-    output::line(&format!("{place}: {results} results {went}, {bytes} of records; kept: {keep}"));
+    output::print_line(&format!(
+        "{place}: {results} results {went}, {bytes} of records; kept: {keep}"
+    ));
     Ok(0)
 }
 
-fn token(name: &str, expires: Option<&str>) -> Outcome {
+fn make_token(name: &str, expires: Option<&str>) -> Outcome {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || !name.chars().all(plain) {
         let reason = "letters, digits, - _ and . are allowed";
@@ -201,18 +206,20 @@ fn token(name: &str, expires: Option<&str>) -> Outcome {
     }
     if let Some(day) = expires {
         let dated = day.starts_with(|c: char| c.is_ascii_digit()) && day.len() >= 10;
-        let end = WallTime::named(day, wall()).ok().filter(|end| dated && *end > wall());
+        let end = WallTime::from_user_text(day, wall_time())
+            .ok()
+            .filter(|end| dated && *end > wall_time());
         if end.is_none() {
             let reason = "it is no day to come; write 2027-01-31";
             return Err(Failure::new(Fault::Usage, "let a token expire", day, reason).into());
         }
     }
-    let hex = |bytes: &[u8]| bytes.iter().map(|it| format!("{it:02x}")).collect::<String>();
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let secret = hex(&random_bytes::<32>());
     let digest = hex(&sha256(secret.as_bytes()));
     let end = expires.map(|day| format!("expires = \"{day}\"\n")).unwrap_or_default();
-    output::note(&format!("linerate: the token, shown once: Authorization: Bearer {secret}"));
-    output::text(&format!("[[token]]\nname = \"{name}\"\nsha256 = \"{digest}\"\n{end}"));
+    output::print_note(&format!("linerate: the token, shown once: Authorization: Bearer {secret}"));
+    output::print_text(&format!("[[token]]\nname = \"{name}\"\nsha256 = \"{digest}\"\n{end}"));
     Ok(0)
 }
 
@@ -239,7 +246,7 @@ pub(crate) fn check_exposure(local: SocketAddr, open: bool) -> Result<(), Failur
 }
 
 /// Reads the policy again; a bad one changes nothing.
-pub(crate) fn read_again(file: &Path, server: &Server) {
+pub(crate) fn read_again(file: &Path, server: &MeasurementServer) {
     match read(file) {
         Ok(policy) => {
             server.set_policy(policy);

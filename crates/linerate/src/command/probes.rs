@@ -63,7 +63,7 @@ impl FromStr for ProbeRate {
 
 impl ProbeFlags {
     /// The probes beside a load, whose rate in bit/s is known where something bounds it.
-    pub(crate) fn plan(
+    pub(crate) fn probe_plan(
         &self,
         server: &ServerPlan,
         load_bps: Option<f64>,
@@ -147,9 +147,9 @@ mod tests {
             source: "--capacity".to_owned(),
         };
         server.known = Some(known);
-        let plan = ProbeFlags::default().plan(&server, None, Finish::Bytes(1));
+        let plan = ProbeFlags::default().probe_plan(&server, None, Finish::Bytes(1));
         assert_eq!(plan.map(|plan| plan.interval_ns), Some(100_000_000));
         let off = ProbeFlags { probes: Some(ProbeRate::Off), ..ProbeFlags::default() };
-        assert_eq!(off.plan(&server, None, Finish::Bytes(1)), None);
+        assert_eq!(off.probe_plan(&server, None, Finish::Bytes(1)), None);
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn time_with_unit(text: &str) -> Result<Duration, String> {
 
 /// The same as text.
 pub(super) fn time_text(text: &str) -> Result<String, String> {
-    match bare(text) {
+    match parse_bare_number(text) {
         Some(_) => Err(format!("{0}ms or {0}s?", text.trim())),
         None => Ok(text.to_owned()),
     }
@@ -34,7 +34,7 @@ pub(crate) fn rate_with_unit(text: &str) -> Result<BitRate, String> {
 
 /// The same as text.
 pub(crate) fn rate_text(text: &str) -> Result<String, String> {
-    match bare(text).filter(|number| *number < RATE_BARE_MIN) {
+    match parse_bare_number(text).filter(|number| *number < RATE_BARE_MIN) {
         Some(_) => Err(format!("{0}M (Mbit/s) or {0}bps?", text.trim())),
         None => Ok(text.to_owned()),
     }
@@ -42,14 +42,14 @@ pub(crate) fn rate_text(text: &str) -> Result<String, String> {
 
 /// A limit of a queue as text, which is seldom below ten packets' worth of bytes.
 pub(super) fn queue_text(text: &str) -> Result<String, String> {
-    match bare(text).filter(|number| *number < QUEUE_BARE_MIN) {
+    match parse_bare_number(text).filter(|number| *number < QUEUE_BARE_MIN) {
         Some(_) => Err(format!("'{0} packets' or {0}kB?", text.trim())),
         None => Ok(text.to_owned()),
     }
 }
 
 /// A number without a unit; zero needs none.
-fn bare(text: &str) -> Option<f64> {
+fn parse_bare_number(text: &str) -> Option<f64> {
     let number = text.trim();
     let plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     number.parse().ok().filter(|value| plain && *value > 0.0)

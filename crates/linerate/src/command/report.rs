@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use linerate_core::record::{Failure, Fault, Record};
 use linerate_report::Document;
-use linerate_report::study::{self, Results};
+use linerate_report::study::{self, StudyResults};
 
 use super::assert::AssertFlags;
-use super::measure::Amount;
+use super::measure::DetailFlags;
 use super::study::results;
 use crate::exit::Outcome;
 use crate::{output, paths};
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    amount: Amount,
+    amount: DetailFlags,
     #[command(flatten)]
     assert: AssertFlags,
     /// Read this store instead of the default one
@@ -55,7 +55,7 @@ pub(crate) struct Args {
 /// Subject of a report.
 enum ReportSubject {
     Single(Box<Record>),
-    Run(Box<Results>),
+    Run(Box<StudyResults>),
 }
 
 /// Runs the command.
@@ -66,11 +66,11 @@ pub(crate) fn run(args: Args) -> Outcome {
         ReportSubject::Run(results) => whole_run(&args, results)?,
     };
     for path in wrote {
-        output::note(&format!("wrote {}", path.display()));
+        output::print_note(&format!("wrote {}", path.display()));
     }
-    let say: fn(&str) = if args.json { output::note } else { output::line };
+    let say: fn(&str) = if args.json { output::print_note } else { output::print_line };
     Ok(match &subject {
-        ReportSubject::Single(record) => args.assert.judge(record, 0, say),
+        ReportSubject::Single(record) => args.assert.judge_record(record, 0, say),
         ReportSubject::Run(results) => args.assert.judge_run(&results.plan, &results.records, say),
     })
 }
@@ -82,7 +82,7 @@ fn subject(args: &Args) -> Result<ReportSubject, Failure> {
     }
     let name = args.id.as_deref().unwrap_or("@-1");
     paths::find_result("report", name, store, |store| {
-        let found = store.find(name)?;
+        let found = store.find_by_name(name)?;
         Ok(match found.is_run {
             true => ReportSubject::Run(Box::new(results(store, &found.id)?)),
             false => ReportSubject::Single(Box::new(store.record(&found.id)?)),
@@ -98,7 +98,7 @@ fn single(args: &Args, record: &Record) -> Result<Vec<PathBuf>, Failure> {
             .advise("use --html and --svg, or name a study run with --run"));
     }
     if args.json {
-        output::line(&paths::json(record)?);
+        output::print_line(&paths::record_json(record)?);
     }
     let mut document = linerate_report::record::document(record);
     // A page is read without the program at hand: it has the diagnosis too.
@@ -124,9 +124,9 @@ fn single(args: &Args, record: &Record) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Prints or writes a run; gives the files and directories written.
-fn whole_run(args: &Args, results: &Results) -> Result<Vec<PathBuf>, Failure> {
+fn whole_run(args: &Args, results: &StudyResults) -> Result<Vec<PathBuf>, Failure> {
     if args.json {
-        output::text(&super::study::lines(results)?);
+        output::print_text(&super::study::record_lines(results)?);
     }
     let mut wrote = Vec::new();
     let mut put = |path: &Option<PathBuf>, text: &dyn Fn() -> String| match path {
@@ -151,7 +151,7 @@ fn whole_run(args: &Args, results: &Results) -> Result<Vec<PathBuf>, Failure> {
 /// Each plot as a file in the directory of `--svg`.
 fn write_plots(args: &Args, document: &Document, wrote: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let Some(directory) = &args.svg else { return Ok(()) };
-    let plots = document.svgs();
+    let plots = document.svg_files();
     if plots.is_empty() {
         let reason = "the result has no samples that a plot could show";
         return Err(Failure::new(Fault::Usage, "plot", "--svg", reason)

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{Ecn, Family, PingPlan, PingTransport, WaitMode};
+use linerate_core::record::{EcnCodepoint, IpFamily, PingPlan, PingTransport, WaitMode};
 use linerate_core::units::{parse_dscp, parse_span};
 use linerate_sys::clock;
 
 use super::assert::AssertFlags;
-use super::flags::{FamilyFlags, nanos};
-use super::measure::Output;
+use super::flags::{FamilyFlags, span_nanos};
+use super::measure::OutputFlags;
 use crate::config::Profile;
 
 /// A mode of waiting by its name.
@@ -17,7 +17,7 @@ fn parse_wait(text: &str) -> Result<WaitMode, String> {
 }
 
 /// Number of probes to send.
-fn count(text: &str) -> Result<u64, String> {
+fn parse_probe_count(text: &str) -> Result<u64, String> {
     let count = text.parse().map_err(|_| "it is a number from 1".to_owned())?;
     if count == 0 {
         return Err("there is nothing to send; leave it out to send until Ctrl-C".to_owned());
@@ -48,7 +48,7 @@ pub(super) struct RoundTripFlags {
     pub(super) dscp: Option<u8>,
     /// ECN bits of the probes: ect0 (classic) or ect1 (L4S); replies marked CE are counted
     #[arg(long, value_name = "ect0|ect1")]
-    ecn: Option<Ecn>,
+    ecn: Option<EcnCodepoint>,
     /// Flow label of IPv6 probes, 20 bits: load balancing may choose the path by it
     #[arg(long, value_name = "N", value_parser = parse_flow_label)]
     flow_label: Option<u32>,
@@ -72,12 +72,12 @@ pub(super) struct RoundTripFlags {
 
 impl RoundTripFlags {
     /// The address family that was asked for.
-    pub(super) fn family(&self) -> Option<Family> {
+    pub(super) fn family(&self) -> Option<IpFamily> {
         self.family.family()
     }
 
     /// A plan for a host with these flags, and defaults for the rest.
-    pub(super) fn plan(&self, host: Profile, transport: PingTransport, port: u16) -> PingPlan {
+    pub(super) fn ping_plan(&self, host: Profile, transport: PingTransport, port: u16) -> PingPlan {
         PingPlan {
             host: host.host,
             profile: host.name,
@@ -85,7 +85,7 @@ impl RoundTripFlags {
             port,
             family: self.family.family(),
             bind: self.bind.clone(),
-            timeout_ns: nanos(self.timeout),
+            timeout_ns: span_nanos(self.timeout),
             wait: self.wait,
             kernel_stamps: !self.no_kernel_stamps,
             dscp: self.dscp,
@@ -102,7 +102,7 @@ impl RoundTripFlags {
 #[derive(Debug, clap::Args)]
 pub(super) struct ProberFlags {
     /// Probes to send per size [default: until Ctrl-C]
-    #[arg(short, long, value_name = "N", value_parser = count)]
+    #[arg(short, long, value_name = "N", value_parser = parse_probe_count)]
     count: Option<u64>,
     /// Time between probes
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
@@ -118,18 +118,18 @@ pub(super) struct ProberFlags {
     #[command(flatten)]
     pub(super) assert: AssertFlags,
     #[command(flatten)]
-    pub(super) output: Output,
+    pub(super) output: OutputFlags,
 }
 
 impl ProberFlags {
     /// A plan for a host with these flags, and defaults for the rest.
-    pub(super) fn plan(&self, host: Profile, transport: PingTransport, port: u16) -> PingPlan {
+    pub(super) fn ping_plan(&self, host: Profile, transport: PingTransport, port: u16) -> PingPlan {
         PingPlan {
             count: self.count,
             poisson_seed: self.poisson.then(|| u64::from_ne_bytes(clock::random_bytes())),
-            interval_ns: nanos(self.interval),
-            deadline_ns: self.deadline.map(nanos),
-            ..self.round_trip.plan(host, transport, port)
+            interval_ns: span_nanos(self.interval),
+            deadline_ns: self.deadline.map(span_nanos),
+            ..self.round_trip.ping_plan(host, transport, port)
         }
     }
 }

@@ -11,17 +11,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_core::record::{
-    DEFAULT_PORT, Event, Failure, Finish, PingTransport, ProbeKind, ProbePlan, ServerPlan, Status,
-    TcpDirections, TcpPlan, TcpTest,
+    DEFAULT_PORT, Event, Failure, Finish, PingTransport, ProbeKind, ProbePlan, RecordStatus,
+    ServerPlan, TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::units::parse_span;
 
 use super::access::AccessFlags;
 use super::assert::AssertFlags;
 use super::export::write_flent;
-use super::flags::{FamilyFlags, nanos};
-use super::measure::{self, Output};
-use super::target::{Target, parse_port};
+use super::flags::{FamilyFlags, span_nanos};
+use super::measure::{self, OutputFlags};
+use super::target::{HostAndPort, parse_port};
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
 use crate::{output, paths};
@@ -35,7 +35,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Server: a host that runs linerate serve, as HOST or HOST:PORT
-    host: Target,
+    host: HostAndPort,
     /// Server port [default: 5210]
     #[arg(short, long, value_parser = parse_port)]
     port: Option<u16>,
@@ -64,40 +64,40 @@ pub(crate) struct Args {
     #[command(flatten)]
     assert: AssertFlags,
     #[command(flatten)]
-    output: Output,
+    output: OutputFlags,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
-    let plan = plan(&args)?;
+    let plan = tcp_plan(&args)?;
     let flags = &args.output;
     args.flent.as_deref().map_or(Ok(()), paths::check_writable)?;
     let begin = |event: &Event| match event {
-        Event::Note(line) => output::note(line),
+        Event::Note(line) => output::print_note(line),
         Event::Connected(_) => {
             let seconds = args.time.as_secs_f64();
-            output::note(&format!("loading the path both ways for {seconds} s"));
+            output::print_note(&format!("loading the path both ways for {seconds} s"));
         }
         _ => {}
     };
     let record =
         measure::run(flags, |context| throughput::run_tcp(&plan, context), &mut { begin })?;
     // A test that did not begin has its own line.
-    if let Some(path) = args.flent.as_ref().filter(|_| record.status != Status::Error) {
+    if let Some(path) = args.flent.as_ref().filter(|_| record.status != RecordStatus::Error) {
         write_flent(path, &record)?;
     }
-    Ok(args.assert.judge(&record, record.exit_code(), flags.say()))
+    Ok(args.assert.judge_record(&record, record.exit_code(), flags.remark_printer()))
 }
 
-fn plan(args: &Args) -> Result<TcpPlan, Failure> {
+fn tcp_plan(args: &Args) -> Result<TcpPlan, Failure> {
     let profile = Config::load()?.profile(&args.host.host, &args.known);
-    let port = args.host.port(args.port, profile.port.unwrap_or(DEFAULT_PORT))?;
+    let port = args.host.choose_port(args.port, profile.port.unwrap_or(DEFAULT_PORT))?;
     let interval_ns = 1_000_000_000 / u64::from(args.probes);
     let udp = |dscp| ProbeKind { transport: Some(PingTransport::Udp), dscp: Some(dscp), ecn: None };
     let icmp = ProbeKind { transport: Some(PingTransport::Icmp), dscp: Some(0), ecn: None };
     let probes = ProbePlan {
         interval_ns,
-        idle_count: u32::try_from(nanos(args.idle) / interval_ns).unwrap_or(u32::MAX).max(1),
+        idle_count: u32::try_from(span_nanos(args.idle) / interval_ns).unwrap_or(u32::MAX).max(1),
         idle_interval_ns: Some(interval_ns),
         dscp: Some(0),
         ecn: None,
@@ -108,15 +108,15 @@ fn plan(args: &Args) -> Result<TcpPlan, Failure> {
         profile: profile.name,
         known: profile.known,
         probes: Some(probes),
-        token: args.access.token(None)?,
+        token: args.access.read_access_token(None)?,
         ..ServerPlan::new(None, profile.host, port)
     };
     let test = TcpTest {
         directions: TcpDirections::Both,
         streams: STREAMS.len() as u16,
         dscps: STREAMS.to_vec(),
-        finish: Finish::TimeNs(nanos(args.time)),
-        interval_ns: nanos(INTERVAL),
+        finish: Finish::TimeNs(span_nanos(args.time)),
+        interval_ns: span_nanos(INTERVAL),
         congestion_control: args.congestion.clone(),
         ..TcpTest::default()
     };

@@ -8,15 +8,15 @@ use linerate_core::mesh::{MeshCalendar, MeshPlan};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::schedule::{Calendar, SchedulePlan, Span};
 use linerate_mesh::alert;
-use linerate_mesh::schedule::{Desk, Keeper, Options, view, zone};
+use linerate_mesh::schedule::{Desk, Keeper, KeeperOptions, load_time_zone, schedule_view};
 use linerate_report::Document;
-use linerate_report::schedule::{Entry, View, calendar, document, page};
+use linerate_report::schedule::{CalendarEntry, ScheduleView, calendar, document, plan_page};
 use linerate_store::{Store, default_path};
-use linerate_sys::clock::wall;
+use linerate_sys::clock::wall_time;
 use linerate_sys::stop::Stop;
 
 use crate::exit::Outcome;
-use crate::{Cli, manager, output, paths};
+use crate::{LinerateCli, manager, output, paths};
 
 /// The file of an agent's results, beside the default store.
 pub(crate) const AGENT_STORE: &str = "agent.db";
@@ -27,11 +27,11 @@ const DAY_S: i64 = 86_400;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: ScheduleCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum ScheduleCommand {
     /// Check a plan: its calendar of a day, and what it moves in a month
     Check {
         /// Plan file (TOML)
@@ -50,7 +50,7 @@ enum Command {
         #[arg(value_name = "PLAN")]
         plan: PathBuf,
         /// End after this long
-        #[arg(long = "for", value_name = "TIME", value_parser = span)]
+        #[arg(long = "for", value_name = "TIME", value_parser = parse_plan_time)]
         for_: Option<Duration>,
         /// Use this store instead of the default one
         #[arg(long, value_name = "FILE", env = "LINERATE_STORE", hide_env_values = true)]
@@ -62,7 +62,7 @@ enum Command {
         #[arg(value_name = "PLAN")]
         plan: String,
         /// Show this much time before now
-        #[arg(long, value_name = "TIME", default_value = "24h", value_parser = span)]
+        #[arg(long, value_name = "TIME", default_value = "24h", value_parser = parse_plan_time)]
         last: Duration,
         /// Print JSON, with every value
         #[arg(long)]
@@ -79,23 +79,23 @@ enum Command {
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.command {
-        Command::Check { plan, all, json } => check(&plan, all, json),
-        Command::Run { plan, for_, store } => keep(&plan, for_, store.as_deref()),
-        Command::Status { plan, last, json, html, store } => {
-            let view = state(&plan, last, store.as_deref())?;
-            show(&view, json, html.as_deref())
+        ScheduleCommand::Check { plan, all, json } => check_plan(&plan, all, json),
+        ScheduleCommand::Run { plan, for_, store } => run_schedule(&plan, for_, store.as_deref()),
+        ScheduleCommand::Status { plan, last, json, html, store } => {
+            let view = state_view(&plan, last, store.as_deref())?;
+            print_state(&view, json, html.as_deref())
         }
     }
 }
 
 /// A plan that can be run: read, with commands that this program knows, and placed.
-struct Placed {
+struct RunnableSchedule {
     text: String,
     plan: SchedulePlan,
     calendar: Calendar,
 }
 
-fn place(text: String, file: &str) -> Result<Placed, Failure> {
+fn parse_schedule(text: String, file: &str) -> Result<RunnableSchedule, Failure> {
     let refused = |object: String, reason: String| {
         Failure::new(Fault::Usage, "read plan", object, reason)
             .advise("linerate help schedule-plan describes the file")
@@ -109,23 +109,24 @@ fn place(text: String, file: &str) -> Result<Placed, Failure> {
     })?;
     for task in &plan.tasks {
         let survey = task.survey_words();
-        for words in [task.words().ok(), survey].into_iter().flatten() {
+        for words in [task.command_words().ok(), survey].into_iter().flatten() {
             accept(&words)
                 .map_err(|reason| refused(format!("{file}: task {:?}", task.name), reason))?;
         }
     }
-    let outputs = plan.alert.as_ref().map_or(Ok(()), alert::check);
+    let outputs = plan.alert.as_ref().map_or(Ok(()), alert::check_outputs);
     outputs.map_err(|reason| refused(format!("{file}: alert"), reason))?;
-    let zone = zone(&plan.zone).map_err(|reason| refused(file.to_owned(), reason))?;
-    let calendar = Calendar::of(&plan, zone).map_err(|reason| refused(file.to_owned(), reason))?;
-    Ok(Placed { text, plan, calendar })
+    let zone = load_time_zone(&plan.zone).map_err(|reason| refused(file.to_owned(), reason))?;
+    let calendar =
+        Calendar::from_plan(&plan, zone).map_err(|reason| refused(file.to_owned(), reason))?;
+    Ok(RunnableSchedule { text, plan, calendar })
 }
 
 /// Whether a run's command is one, with room for what the schedule adds to it.
 pub(crate) fn accept(words: &[String]) -> Result<(), String> {
     let own = ["--tag", "schedule=p", "--name", "t", "--store", "s", "--json"];
     let all = ["linerate"].into_iter().chain(words.iter().map(String::as_str)).chain(own);
-    let Err(error) = Cli::try_parse_from(all) else { return Ok(()) };
+    let Err(error) = LinerateCli::try_parse_from(all) else { return Ok(()) };
     let text = error.render().to_string();
     let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
     let taken = ["--name", "--store", "--json"].iter().any(|flag| line.contains(*flag));
@@ -133,34 +134,35 @@ pub(crate) fn accept(words: &[String]) -> Result<(), String> {
     Err(format!("linerate {}: {line}{hint}", words.join(" ")))
 }
 
-fn read(path: &Path) -> Result<Placed, Failure> {
-    place(paths::read(path)?, &path.display().to_string())
+fn read(path: &Path) -> Result<RunnableSchedule, Failure> {
+    parse_schedule(paths::read(path)?, &path.display().to_string())
 }
 
 #[allow(clippy::cast_possible_wrap, reason = "seconds since 1970")]
 fn now_s() -> i64 {
-    (wall().unix_millis() / 1000) as i64
+    (wall_time().unix_millis() / 1000) as i64
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes")]
-const fn whole(bytes: f64) -> u64 {
+const fn whole_bytes(bytes: f64) -> u64 {
     bytes as u64
 }
 
-fn check(path: &Path, all: bool, json: bool) -> Outcome {
-    let Placed { plan, calendar: placed, .. } = read(path)?;
+fn check_plan(path: &Path, all: bool, json: bool) -> Outcome {
+    let RunnableSchedule { plan, calendar: placed, .. } = read(path)?;
     let now = now_s();
     let entry = |slot: &linerate_core::schedule::Slot| {
         let task = &plan.tasks[slot.task];
-        Entry {
+        CalendarEntry {
             start_s: slot.start_s,
             until_s: slot.until_s,
             task: task.name.clone(),
             run: task.run.clone(),
-            bytes: task.bytes_a_run(None).map(whole),
+            bytes: task.bytes_a_run(None).map(whole_bytes),
         }
     };
-    let entries: Vec<Entry> = placed.slots(now, now + DAY_S).iter().map(entry).collect();
+    let entries: Vec<CalendarEntry> =
+        placed.slots_between(now, now + DAY_S).iter().map(entry).collect();
     if json {
         let document = serde_json::json!({
             "plan": plan.name,
@@ -168,7 +170,7 @@ fn check(path: &Path, all: bool, json: bool) -> Outcome {
             "runs": entries,
             "bytes_in_31_days": plan.bytes_in_a_month(),
         });
-        output::line(&linerate_core::tree::to_json_pretty(&document)?);
+        output::print_line(&linerate_core::tree::to_json_pretty(&document)?);
     } else {
         let month = plan.bytes_in_a_month();
         output::document(&calendar(&plan.name, &entries, month, all));
@@ -176,22 +178,22 @@ fn check(path: &Path, all: bool, json: bool) -> Outcome {
     Ok(0)
 }
 
-fn keep(path: &Path, for_: Option<Duration>, store: Option<&Path>) -> Outcome {
-    let Placed { text, plan, calendar } = read(path)?;
+fn run_schedule(path: &Path, for_: Option<Duration>, store: Option<&Path>) -> Outcome {
+    let RunnableSchedule { text, plan, calendar } = read(path)?;
     let store = paths::open_store(store)?;
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(Fault::System, "find", "this program", error.to_string()))?;
     let stop = Stop::on_signals()?;
     let name = plan.name.clone();
-    let (say, desk) = (output::note, Desk::default());
-    let options = Options { program, text, plan, calendar, for_, say, rein: None, desk };
+    let (say, desk) = (output::print_note, Desk::default());
+    let options = KeeperOptions { program, text, plan, calendar, for_, say, rein: None, desk };
     let keeper = Keeper::new(options, store, stop.clone())?;
     manager::tell_of_begin_and_end(&stop);
-    output::note(&format!("schedule {name} runs; Ctrl-C ends it"));
+    output::print_note(&format!("schedule {name} runs; Ctrl-C ends it"));
     let ended = keeper.run();
-    manager::ends(&stop);
+    manager::report_stopping(&stop);
     let ended = ended?;
-    output::note(&format!(
+    output::print_note(&format!(
         "schedule {name} ended: {} results, {} runs without one, {} lasting changes",
         ended.good, ended.without, ended.changes
     ));
@@ -199,11 +201,11 @@ fn keep(path: &Path, for_: Option<Duration>, store: Option<&Path>) -> Outcome {
 }
 
 /// A time as plans have it: `90d` too.
-fn span(text: &str) -> Result<Duration, String> {
+fn parse_plan_time(text: &str) -> Result<Duration, String> {
     Span::try_from(text.to_owned()).map(|span| span.0)
 }
 
-fn state(plan: &str, last: Duration, store: Option<&Path>) -> Result<View, Failure> {
+fn state_view(plan: &str, last: Duration, store: Option<&Path>) -> Result<ScheduleView, Failure> {
     let store = match agents_store(plan, store)? {
         Some(agents) => agents,
         None => paths::filled(store)?,
@@ -211,7 +213,7 @@ fn state(plan: &str, last: Duration, store: Option<&Path>) -> Result<View, Failu
     let path = Path::new(plan);
     let placed = if path.is_file() { read(path)? } else { stored(&store, plan)? };
     let span_s = i64::try_from(last.as_secs()).unwrap_or(DAY_S).max(60);
-    view(&store, (&placed.plan, Some(&placed.calendar)), (now_s(), span_s))
+    schedule_view(&store, (&placed.plan, Some(&placed.calendar)), (now_s(), span_s))
 }
 
 /// The store of this user's agent of a mesh, where it runs the plan of this name: `campus/north`.
@@ -226,21 +228,21 @@ fn agents_store(plan: &str, flag: Option<&Path>) -> Result<Option<Store>, Failur
 }
 
 /// What an agent does by the plan of its mesh.
-fn of_agent(text: &str, name: &str) -> Option<Placed> {
+fn of_agent(text: &str, name: &str) -> Option<RunnableSchedule> {
     let (_, agent) = name.rsplit_once('/')?;
     let plan = MeshPlan::from_toml(text).ok()?;
-    let place = plan.agent(agent)?;
-    let mine = MeshCalendar::of(&plan).ok()?.of_agent(&plan, place);
-    Some(Placed { text: text.to_owned(), plan: mine.plan, calendar: mine.calendar })
+    let place = plan.agent_index(agent)?;
+    let mine = MeshCalendar::from_plan(&plan).ok()?.of_agent(&plan, place);
+    Some(RunnableSchedule { text: text.to_owned(), plan: mine.plan, calendar: mine.calendar })
 }
 
 /// A plan as it was last run.
-fn stored(store: &Store, name: &str) -> Result<Placed, Failure> {
+fn stored(store: &Store, name: &str) -> Result<RunnableSchedule, Failure> {
     let known = store.schedules()?;
     match known.iter().find(|known| known.plan == name) {
         Some(known) => match of_agent(&known.text, name) {
             Some(placed) => Ok(placed),
-            None => place(known.text.clone(), name),
+            None => parse_schedule(known.text.clone(), name),
         },
         None => {
             let names: Vec<&str> = known.iter().map(|known| known.plan.as_str()).collect();
@@ -253,16 +255,16 @@ fn stored(store: &Store, name: &str) -> Result<Placed, Failure> {
     }
 }
 
-fn show(view: &View, json: bool, html: Option<&Path>) -> Outcome {
+fn print_state(view: &ScheduleView, json: bool, html: Option<&Path>) -> Outcome {
     if let Some(path) = html {
-        let document: Document = page(view);
+        let document: Document = plan_page(view);
         paths::write(path, &document.html())?;
-        output::note(&format!("wrote {}", path.display()));
+        output::print_note(&format!("wrote {}", path.display()));
     }
     if json {
-        output::line(&linerate_core::tree::to_json_pretty(view)?);
+        output::print_line(&linerate_core::tree::to_json_pretty(view)?);
     } else if html.is_none() {
-        output::document(&document(view, output::width()));
+        output::document(&document(view, output::output_columns()));
     }
     Ok(u8::from(!view.alerts.is_empty()))
 }

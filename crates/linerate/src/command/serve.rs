@@ -12,9 +12,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use linerate_core::record::{DEFAULT_PORT, Failure, Fault, Via};
 use linerate_core::units::parse_span;
 use linerate_engine::foreign::iperf2::{AddressValidation, TrustedNetwork};
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{Ending, LogEntry, ServeOptions, Server};
+use linerate_server::listen::{ClientTestEnd, LogEntry, MeasurementServer, ServeOptions};
 #[cfg(feature = "web")]
 use linerate_server::web::{Outer, WebOptions};
 #[cfg(feature = "web")]
@@ -26,11 +26,11 @@ use linerate_sys::tcp;
 use linerate_sys::xdp::EchoReflector;
 use tracing::level_filters::LevelFilter;
 
-#[cfg(feature = "web")]
-use super::certificate::Certificate;
 use super::certificate::CertificateFlags;
 #[cfg(feature = "web")]
-use super::measure::tool;
+use super::certificate::ServerCertificate;
+#[cfg(feature = "web")]
+use super::measure::this_tool;
 use super::policy;
 #[cfg(feature = "web")]
 use super::serve_export::{ExportFlags, hand_on};
@@ -52,10 +52,10 @@ pub(crate) struct Args {
     #[arg(short = 'B', long, value_name = "ADDRESS")]
     bind: Option<IpAddr>,
     /// Maximum concurrent tests; concurrent tests disturb each other
-    #[arg(long, value_name = "N", default_value_t = Limits::default().tests)]
+    #[arg(long, value_name = "N", default_value_t = ServerLimits::default().tests)]
     max_tests: usize,
     /// Maximum streams per test, both directions together
-    #[arg(long, value_name = "N", default_value_t = Limits::default().streams)]
+    #[arg(long, value_name = "N", default_value_t = ServerLimits::default().streams)]
     max_streams: u16,
     /// Maximum duration of a test
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_span)]
@@ -159,7 +159,7 @@ impl WebFlags {
 /// `https://example.org:8080`, as a browser sends it, or `any`.
 fn parse_origin(text: &str) -> Result<String, String> {
     let wrong = || format!("{text}: an origin is https://HOST or http://HOST:PORT, or any");
-    let host = text.split_once("://").filter(|it| matches!(it.0, "http" | "https"));
+    let host = text.split_once("://").filter(|pair| matches!(pair.0, "http" | "https"));
     let plain = |host: &str| !host.is_empty() && !host.contains(['/', '?', '#', '@', ' ']);
     let is_one = text == "any" || host.is_some_and(|(_, host)| plain(host));
     is_one.then(|| text.to_ascii_lowercase()).ok_or_else(wrong)
@@ -196,13 +196,13 @@ fn web_options(flags: &WebFlags) -> Result<Option<WebOptions>, Failure> {
             return Err(failure.advise(format!("{way_out}, or --no-save")));
         }
         Some(Err(failure)) => {
-            output::note(&format!("linerate: keeps no results of browsers: {failure}"));
+            output::print_note(&format!("linerate: keeps no results of browsers: {failure}"));
             None
         }
         _ => store,
     };
     let origins = flags.allow_origin.clone();
-    Ok(Some(WebOptions { page: !flags.no_page, store, tool: tool(), origins }))
+    Ok(Some(WebOptions { page: !flags.no_page, store, tool: this_tool(), origins }))
 }
 
 /// An address of this host that a browser on it can open.
@@ -234,11 +234,11 @@ fn page_lines(page: bool, local: SocketAddr, own: &[IpAddr]) -> Vec<String> {
 }
 
 /// Lets hosts behind NAT meet here, with --meet, and prints a line.
-fn let_meet(server: &mut Server, asked: bool) -> Result<(), Failure> {
+fn let_meet(server: &mut MeasurementServer, asked: bool) -> Result<(), Failure> {
     if asked {
         server.let_meet()?;
         let port = server.local_addr()?.port();
-        output::note(&format!("linerate: hosts behind NAT meet on UDP port {port}"));
+        output::print_note(&format!("linerate: hosts behind NAT meet on UDP port {port}"));
     }
     Ok(())
 }
@@ -255,9 +255,9 @@ fn reflect_echo(interface: &str) -> Result<EchoReflector, Failure> {
     let own: Vec<IpAddr> = own.filter(|(of, _)| *of == index).map(|(_, addr)| addr).collect();
     let reflector = EchoReflector::attach(index, &own).map_err(failed)?;
     let place = if reflector.is_native() { "in the driver" } else { "behind the driver" };
-    output::note(&format!("linerate: answers pings on {interface} by XDP, {place}"));
+    output::print_note(&format!("linerate: answers pings on {interface} by XDP, {place}"));
     if socket.link_by_name(interface).is_ok_and(|link| link.kind.as_deref() == Some("veth")) {
-        output::note(
+        output::print_note(
             "linerate: over a veth these answers reach only an end with XDP: linerate ping --xdp",
         );
     }
@@ -271,10 +271,10 @@ fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
 /// Answers HTTP unless it is switched off, and prints the addresses of the page.
 #[cfg(feature = "web")]
 fn answer_browsers(
-    server: &mut Server,
+    server: &mut MeasurementServer,
     flags: &WebFlags,
     local: SocketAddr,
-) -> Result<Option<Certificate>, Failure> {
+) -> Result<Option<ServerCertificate>, Failure> {
     let Some(options) = web_options(flags)? else { return Ok(None) };
     let page = options.page;
     server.serve_web(options);
@@ -285,16 +285,20 @@ fn answer_browsers(
     }
     hand_on(server, &flags.export);
     let quic_port = flags.quic_port.map(|port| server.serve_datagrams(port)).transpose()?;
-    let certificate = Certificate::read(&flags.certificate)?;
+    let certificate = ServerCertificate::read(&flags.certificate)?;
     let at = at_hand(local);
-    page_lines(page, local, &own_addresses(local)).iter().for_each(|line| output::note(line));
+    page_lines(page, local, &own_addresses(local)).iter().for_each(|line| output::print_note(line));
     if let Some(port) = quic_port {
         let port = port.unwrap_or_default();
-        output::note(&format!("linerate: pages measure loss by WebTransport on UDP port {port}"));
+        output::print_note(&format!(
+            "linerate: pages measure loss by WebTransport on UDP port {port}"
+        ));
     }
-    if let Some(Certificate { tls, .. }) = &certificate {
+    if let Some(ServerCertificate { tls, .. }) = &certificate {
         server.serve_tls(Arc::clone(tls));
-        output::note(&format!("linerate: and over TLS at https://{at}/, but for speed tests"));
+        output::print_note(&format!(
+            "linerate: and over TLS at https://{at}/, but for speed tests"
+        ));
     }
     Ok(certificate)
 }
@@ -302,36 +306,38 @@ fn answer_browsers(
 /// Answers browsers, and the agents of a mesh.
 #[cfg(feature = "web")]
 fn answer_web(
-    server: &mut Server,
+    server: &mut MeasurementServer,
     flags: &WebFlags,
     local: SocketAddr,
-) -> Result<(Option<Certificate>, Option<Mesh>), Failure> {
+) -> Result<(Option<ServerCertificate>, Option<Mesh>), Failure> {
     let certificate = answer_browsers(server, flags, local)?;
-    Ok((certificate, Mesh::begin(server, &flags.mesh, flags.store.as_deref())?))
+    Ok((certificate, Mesh::open_hub(server, &flags.mesh, flags.store.as_deref())?))
 }
 
 /// Watches the mesh and keeps the certificate, where there are any, until `stop`.
 #[cfg(feature = "web")]
 fn keep_up<'scope>(
     scope: &'scope Scope<'scope, '_>,
-    certificate: Option<&'scope Certificate>,
+    certificate: Option<&'scope ServerCertificate>,
     mesh: Option<&'scope Mesh>,
     stop: &'scope Stop,
 ) {
-    mesh.into_iter().for_each(|mesh| mesh.works(scope, stop));
-    certificate.into_iter().for_each(|certificate| drop(scope.spawn(|| certificate.keep(stop))));
+    mesh.into_iter().for_each(|mesh| mesh.spawn_workers(scope, stop));
+    certificate
+        .into_iter()
+        .for_each(|certificate| drop(scope.spawn(|| certificate.keep_valid(stop))));
 }
 
 /// Reads certificate and plan again, where there are any.
 #[cfg(feature = "web")]
-fn read_again(certificate: Option<&Certificate>, mesh: Option<&Mesh>) {
-    certificate.into_iter().for_each(Certificate::read_again);
+fn read_again(certificate: Option<&ServerCertificate>, mesh: Option<&Mesh>) {
+    certificate.into_iter().for_each(ServerCertificate::read_again);
     mesh.into_iter().for_each(Mesh::read_plan_again);
 }
 
 /// Runs `work` at each SIGHUP.
 fn on_hang_up(hang_up: &HangUp, stop: &Stop, work: impl Fn()) {
-    while !stop.asked() {
+    while !stop.is_requested() {
         linerate_sys::clock::sleep(LOOK);
         if hang_up.take_signal() {
             work();
@@ -339,24 +345,24 @@ fn on_hang_up(hang_up: &HangUp, stop: &Stop, work: impl Fn()) {
     }
 }
 
-fn say_ports(server: &Server, local: SocketAddr) {
+fn say_ports(server: &MeasurementServer, local: SocketAddr) {
     let echo = if server.echoes() { "TCP tests and UDP echo" } else { "TCP tests" };
-    output::note(&format!("linerate: serving on {local}, {echo}"));
+    output::print_note(&format!("linerate: serving on {local}, {echo}"));
     if !server.echoes() {
-        output::note("linerate: no UDP echo: another program has that UDP port");
+        output::print_note("linerate: no UDP echo: another program has that UDP port");
     }
 }
 
-fn say_others(server: &Server) {
+fn say_others(server: &MeasurementServer) {
     let others = server.foreign().map(|(via, port)| format!("{via} on port {port}"));
     let others: Vec<_> = others.collect();
     if !others.is_empty() {
-        output::note(&format!("linerate: answers {} too", others.join(", ")));
+        output::print_note(&format!("linerate: answers {} too", others.join(", ")));
     }
 }
 
-fn say_limits(limits: Limits) {
-    output::note(&format!(
+fn say_limits(limits: ServerLimits) {
+    output::print_note(&format!(
         "linerate: limits: {} at once, {} streams, {} s a test, {} connections; Ctrl-C ends",
         if limits.tests == 1 { "1 test".to_owned() } else { format!("{} tests", limits.tests) },
         limits.streams,
@@ -367,17 +373,17 @@ fn say_limits(limits: Limits) {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
-    log::begin(args.log_level, args.log);
+    log::install_logger(args.log_level, args.log);
     let stop = Stop::on_signals()?;
     linerate_sys::open_files::raise_limit();
     let reflector = args.stamp.options()?;
-    let guard = args.guard.guard()?;
-    let limits = Limits {
+    let guard = args.guard.login_guard()?;
+    let limits = ServerLimits {
         tests: args.max_tests,
         streams: args.max_streams,
         duration: args.max_duration,
         queue: args.queue,
-        ..Limits::default()
+        ..ServerLimits::default()
     };
     let foreign = args.foreign.unwrap_or(Foreign::Usual);
     let (handed_over, local) = handed_over(args.bind, args.port)?;
@@ -387,7 +393,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     }
     let is_reread = args.policy.is_some() || args.web.is_reread();
     let hang_up = is_reread.then(HangUp::listen).transpose()?;
-    let mut server = bind(handed_over, &ServeOptions { local, limits, foreign })?;
+    let mut server = bind_server(handed_over, &ServeOptions { local, limits, foreign })?;
     let (local, limits) = (server.local_addr()?, server.limits());
     args.stamp.reflect(&mut server, reflector)?;
     let_meet(&mut server, args.meet)?;
@@ -397,23 +403,25 @@ pub(crate) fn run(args: Args) -> Outcome {
     // Nothing that may fail comes after it: who reads this line may send.
     say_ports(&server, local);
     say_others(&server);
-    invitation(local).iter().for_each(|line| output::note(line));
+    invitation(local).iter().for_each(|line| output::print_note(line));
     say_limits(limits);
-    server.trust_udp(AddressValidation::default().and(&args.udp_reverse_to));
+    server.trust_udp(AddressValidation::default().with_networks(&args.udp_reverse_to));
     if let Some(guard) = guard {
         server.guard_iperf3(guard);
-        output::note("linerate: asks clients of iperf3 who they are, those of others do not say");
+        output::print_note(
+            "linerate: asks clients of iperf3 who they are, those of others do not say",
+        );
     }
     let one_off = args.one_off.then(|| stop.clone());
     let on_client = move |entry: &LogEntry<'_>| {
         let LogEntry { peer, line, ways, .. } = entry;
         let ways = linerate_core::tree::to_json(ways).unwrap_or_default();
-        if let Ending::Failed(_) = entry.ending {
+        if let ClientTestEnd::Failed(_) = entry.ending {
             tracing::warn!(%peer, %ways, "{line}");
             return;
         }
         tracing::info!(%peer, %ways, "{line}");
-        one_off.iter().for_each(Stop::ask);
+        one_off.iter().for_each(Stop::request_stop);
     };
     if let Some(policy) = policy {
         server.set_policy(policy);
@@ -455,10 +463,13 @@ fn handed_over(
     })
 }
 
-fn bind(handed_over: Option<TcpListener>, options: &ServeOptions) -> Result<Server, Failure> {
+fn bind_server(
+    handed_over: Option<TcpListener>,
+    options: &ServeOptions,
+) -> Result<MeasurementServer, Failure> {
     match handed_over {
-        Some(listener) => Server::on(listener, options),
-        None => Server::bind(options),
+        Some(listener) => MeasurementServer::from_listener(listener, options),
+        None => MeasurementServer::bind(options),
     }
 }
 
@@ -512,10 +523,10 @@ const fn is_reachable(addr: IpAddr, listener: IpAddr) -> bool {
     }
 }
 
-/// Reads a list of programs and ports, `iperf2,nuttcp:6000`, or `none`.
+/// Reads a list of programs and ports, `iperf2,nuttcp:6000`, or `without_ports`.
 fn parse_foreign(text: &str) -> Result<Foreign, String> {
     if text == "none" {
-        return Ok(Foreign::none());
+        return Ok(Foreign::without_ports());
     }
     let one = |item: &str| {
         let (name, port) =

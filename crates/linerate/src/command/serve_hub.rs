@@ -48,7 +48,7 @@ mod at_work {
     #[cfg(feature = "scale")]
     use linerate_mesh::{Authority, HubBus};
     use linerate_mesh::{Hub, HubAddress};
-    use linerate_server::listen::Server;
+    use linerate_server::listen::MeasurementServer;
     use linerate_store::{HubPlace, default_path};
     use linerate_sys::stop::Stop;
 
@@ -64,8 +64,8 @@ mod at_work {
 
     impl Mesh {
         /// Is the hub of a mesh, where there is a plan of one.
-        pub(crate) fn begin(
-            server: &mut Server,
+        pub(crate) fn open_hub(
+            server: &mut MeasurementServer,
             flags: &MeshFlags,
             store: Option<&Path>,
         ) -> Result<Option<Self>, Failure> {
@@ -77,10 +77,10 @@ mod at_work {
                     HubPlace::File(store.map_or_else(default_path, |path| Ok(path.to_owned()))?)
                 }
             };
-            let hub = Arc::new(Hub::open(plan, flags.mesh_rules.as_deref(), &place)?);
+            let hub = Arc::new(Hub::from_plan_file(plan, flags.mesh_rules.as_deref(), &place)?);
             server.serve_mesh(Arc::clone(&hub));
-            let (mesh, revision, agents) = hub.about();
-            output::note(&format!(
+            let (mesh, revision, agents) = hub.plan_summary();
+            output::print_note(&format!(
                 "linerate: hub of mesh {mesh}, {agents} agents, plan of revision {revision}"
             ));
             #[cfg(not(feature = "scale"))]
@@ -97,19 +97,19 @@ mod at_work {
         }
 
         /// Does what a hub does beside answering HTTP, until it is asked to stop.
-        pub(crate) fn works<'scope>(
+        pub(crate) fn spawn_workers<'scope>(
             &'scope self,
             scope: &'scope std::thread::Scope<'scope, '_>,
             stop: &'scope Stop,
         ) {
-            scope.spawn(|| linerate_mesh::watch(&self.hub, stop));
+            scope.spawn(|| linerate_mesh::watch_mesh(&self.hub, stop));
             #[cfg(feature = "scale")]
-            scope.spawn(|| self.hear(stop));
+            scope.spawn(|| self.listen_to_broker(stop));
         }
 
         /// Hears agents by way of the broker, where there is one.
         #[cfg(feature = "scale")]
-        fn hear(&self, stop: &Stop) {
+        fn listen_to_broker(&self, stop: &Stop) {
             let bus = self.bus.lock().map_or(None, |mut bus| bus.take());
             if let Some(Err(failure)) = bus.map(|bus| bus.run(stop)) {
                 tracing::error!("agents are not heard by way of the broker: {failure}");
@@ -152,8 +152,8 @@ mod at_work {
         let secure = address.is_secure();
         let authority = secure.then(|| Authority::read(flags.mesh_ca.as_deref())).transpose()?;
         let (bus, said) = HubBus::connect(Arc::clone(hub), address, authority.as_ref())?;
-        output::note(&format!("linerate: agents join by way of {address}"));
-        said.iter().for_each(|line| output::note(&format!("linerate: {line}")));
+        output::print_note(&format!("linerate: agents join by way of {address}"));
+        said.iter().for_each(|line| output::print_note(&format!("linerate: {line}")));
         Ok(bus)
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use linerate_core::record::{Failure, STAMP_PORT};
 use linerate_proto::stamp::ReflectorOptions;
-use linerate_server::listen::Server;
+use linerate_server::listen::MeasurementServer;
 
 use super::stamp_key;
 use crate::output;
@@ -62,7 +62,7 @@ impl StampFlags {
     /// default one is left out where it cannot be opened.
     pub(crate) fn reflect(
         &self,
-        server: &mut Server,
+        server: &mut MeasurementServer,
         options: ReflectorOptions,
     ) -> Result<(), Failure> {
         let asked = self.stamp_port;
@@ -75,13 +75,13 @@ impl StampFlags {
         match server.reflect_stamp(port, options) {
             Ok(()) => {
                 let port = server.stamp_port().unwrap_or(port);
-                output::note(&format!("linerate: reflects STAMP on UDP port {port}{signed}"));
+                output::print_note(&format!("linerate: reflects STAMP on UDP port {port}{signed}"));
                 Ok(())
             }
             Err(failure) if asked.is_some() => Err(failure),
             Err(failure) => {
                 let Failure { reason, .. } = failure;
-                output::note(&format!(
+                output::print_note(&format!(
                     "linerate: no STAMP on UDP port {port} ({reason}); choose another with --stamp-port"
                 ));
                 Ok(())

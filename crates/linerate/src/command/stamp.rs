@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 use linerate_core::record::{
-    DEFAULT_PORT, Failure, Meeting, MetWay, PingPlan, PingTransport, STAMP_PORT, StampPlan,
+    DEFAULT_PORT, Failure, MetWay, NatMeeting, PingPlan, PingTransport, STAMP_PORT, StampPlan,
 };
 use linerate_core::units::parse_dscp;
 use linerate_engine::rtt;
 use linerate_engine::rtt::meet::{self, Rendezvous};
-use linerate_proto::meet::Role;
-use linerate_proto::stamp::{Key, ReflectorOptions, StampProbe};
+use linerate_proto::meet::MeetRole;
+use linerate_proto::stamp::{ReflectorOptions, StampKey, StampProbe};
 use linerate_sys::stop::Stop;
 
-use super::flags::nanos;
-use super::ping::probe;
+use super::flags::span_nanos;
+use super::ping::run_probes;
 use super::round_trip_flags::ProberFlags;
 use super::stamp_key;
-use super::target::{Target, parse_port};
+use super::target::{HostAndPort, parse_port};
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
 use crate::output;
@@ -29,11 +29,11 @@ use crate::output;
 pub(crate) struct Args {
     /// Reflector: host name or address, or HOST:PORT
     #[arg(required_unless_present_any = ["meet", "reflect"])]
-    host: Option<Target>,
+    host: Option<HostAndPort>,
     /// For two ends behind NAT: meet the other at this host's `linerate serve --meet`, punch a
     /// hole, or have it pass on the packets
     #[arg(long, value_name = "HOST", conflicts_with_all = ["host", "port"], requires = "word")]
-    meet: Option<Target>,
+    meet: Option<HostAndPort>,
     /// Name of the meeting: the same at both ends, and known to nobody else
     #[arg(long, value_name = "WORD", requires = "meet", conflicts_with = "host",
           value_parser = NonEmptyStringValueParser::new())]
@@ -83,49 +83,54 @@ pub(crate) fn run(args: Args) -> Outcome {
             if args.reflect {
                 return reflect(&at, key, &stop);
             }
-            let Some(met) = meet::meet(&at, Role::Measures, &stop)? else { return Ok(1) };
-            (Target::from(met.peer), Some(met.meeting))
+            let Some(met) = meet::meet_peer(&at, MeetRole::Measures, &stop)? else { return Ok(1) };
+            (HostAndPort::from(met.peer), Some(met.meeting))
         }
         (None, None) => return Ok(2),
     };
-    let plan = plan(&args, &host, met, key.as_ref())?;
-    probe(&args.prober, |context| rtt::run_signed(&plan, key, context))
+    let plan = stamp_plan(&args, &host, met, key.as_ref())?;
+    run_probes(&args.prober, |context| rtt::run_signed(&plan, key, context))
 }
 
-fn rendezvous(third: &Target, args: &Args) -> Result<Rendezvous, Failure> {
+fn rendezvous(third: &HostAndPort, args: &Args) -> Result<Rendezvous, Failure> {
     let profile = Config::load()?.profile(&third.host, &KnownFlags::default());
-    let port = third.port(None, profile.port.unwrap_or(DEFAULT_PORT))?;
+    let port = third.choose_port(None, profile.port.unwrap_or(DEFAULT_PORT))?;
     let word = args.word.as_deref().unwrap_or_default();
     let wait = if args.reflect { REFLECTOR_WAITS } else { PROBER_WAITS };
-    Rendezvous::at((&profile.host, port), args.prober.round_trip.family(), word, wait)
+    Rendezvous::from_host_and_word(
+        (&profile.host, port),
+        args.prober.round_trip.family(),
+        word,
+        wait,
+    )
 }
 
 /// Reflects the probes of the other host of the rendezvous; 1 where it was stopped before.
-fn reflect(at: &Rendezvous, key: Option<Key>, stop: &Stop) -> Outcome {
-    output::note(&format!("waits at {} for the one that measures", at.third));
+fn reflect(at: &Rendezvous, key: Option<StampKey>, stop: &Stop) -> Outcome {
+    output::print_note(&format!("waits at {} for the one that measures", at.third));
     let options = ReflectorOptions { key, ..ReflectorOptions::default() };
     let Some(met) = meet::reflect(at, options, None, stop)? else { return Ok(1) };
     let peer = match met.meeting.way {
         MetWay::Hole => format!("{}, through a punched hole", met.peer),
         MetWay::Relay => format!("a host behind NAT, passed on by {}", met.meeting.at),
     };
-    output::note(&format!("reflected for {peer}"));
+    output::print_note(&format!("reflected for {peer}"));
     Ok(0)
 }
 
-fn plan(
+fn stamp_plan(
     args: &Args,
-    host: &Target,
-    met: Option<Meeting>,
-    key: Option<&Key>,
+    host: &HostAndPort,
+    met: Option<NatMeeting>,
+    key: Option<&StampKey>,
 ) -> Result<PingPlan, Failure> {
     let profile = Config::load()?.profile(&host.host, &KnownFlags::default());
     let authenticated = key.is_some();
     let usual = StampProbe::usual_bytes(authenticated) as u32;
     // The port in a profile is that of linerate serve.
-    let port = host.port(args.port, STAMP_PORT)?;
-    let plan = args.prober.plan(profile, PingTransport::Stamp, port);
-    let interval_ns = |rate| nanos(Duration::from_secs(1) / rate);
+    let port = host.choose_port(args.port, STAMP_PORT)?;
+    let plan = args.prober.ping_plan(profile, PingTransport::Stamp, port);
+    let interval_ns = |rate| span_nanos(Duration::from_secs(1) / rate);
     Ok(PingPlan {
         sizes_bytes: if args.sizes.is_empty() { vec![usual] } else { args.sizes.clone() },
         interval_ns: args.rate.map_or(plan.interval_ns, interval_ns),

@@ -12,9 +12,9 @@ mod run;
 pub(super) mod session;
 mod show;
 
-pub(crate) use answer::serve;
-pub(crate) use render::{lines, results, show, write};
-pub(crate) use run::state as run_state;
+pub(crate) use answer::serve_until_stop;
+pub(crate) use render::{record_lines, results, show_results, write};
+pub(crate) use run::study_state as run_state;
 
 use std::path::PathBuf;
 
@@ -24,11 +24,11 @@ use crate::exit::Outcome;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: StudyCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum StudyCommand {
     /// List the built-in studies and the stored runs
     List {
         /// Read this store instead of the default one
@@ -74,11 +74,11 @@ enum Command {
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.command {
-        Command::List { store } => list::run(store.as_deref()),
-        Command::Show { study, json, toml } => show::run(&study, json, toml),
-        Command::Check { study } => show::check(&study),
-        Command::Run(args) => run::run(args),
-        Command::Published { name, json, csv } => published::run(name.as_deref(), json, csv),
-        Command::Milestones(args) => milestones::run(&args),
+        StudyCommand::List { store } => list::run(store.as_deref()),
+        StudyCommand::Show { study, json, toml } => show::run(&study, json, toml),
+        StudyCommand::Check { study } => show::check_file(&study),
+        StudyCommand::Run(args) => run::run(args),
+        StudyCommand::Published { name, json, csv } => published::run(name.as_deref(), json, csv),
+        StudyCommand::Milestones(args) => milestones::run(&args),
     }
 }

@@ -8,16 +8,16 @@ use linerate_core::record::{Failure, Fault};
 
 /// A host, and a port where one is attached to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct HostAndPort {
     pub(crate) host: String,
     port: Option<u16>,
 }
 
-impl FromStr for Target {
+impl FromStr for HostAndPort {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let page = ["http://", "https://"].iter().find_map(|it| text.strip_prefix(it));
+        let page = ["http://", "https://"].iter().find_map(|prefix| text.strip_prefix(prefix));
         let text = page.map_or(text, |url| url.split(['/', '?', '#']).next().unwrap_or(url));
         let (host, port) = match text.strip_prefix('[').map(|rest| rest.split_once(']')) {
             Some(Some((host, ""))) => (host, None),
@@ -46,7 +46,7 @@ pub(super) fn parse_port(text: &str) -> Result<u16, String> {
     port.ok_or_else(|| "a port is 1 to 65535".to_owned())
 }
 
-impl From<SocketAddr> for Target {
+impl From<SocketAddr> for HostAndPort {
     fn from(address: SocketAddr) -> Self {
         Self { host: address.ip().to_string(), port: Some(address.port()) }
     }
@@ -54,11 +54,11 @@ impl From<SocketAddr> for Target {
 
 const BRACKETS: &str = "an IPv6 address with a port is [ADDRESS]:PORT";
 
-impl Target {
+impl HostAndPort {
     /// The port: of the flag, of the address, else the usual one.
     /// # Errors
     /// When two are given that differ.
-    pub(crate) fn port(&self, flag: Option<u16>, usual: u16) -> Result<u16, Failure> {
+    pub(crate) fn choose_port(&self, flag: Option<u16>, usual: u16) -> Result<u16, Failure> {
         match (flag, self.port) {
             (Some(flag), Some(here)) if flag != here => {
                 let reason = format!("-p {flag} names another port");
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_port_may_be_attached_to_a_host() {
-        let of = |text: &str| text.parse::<Target>().map(|target| (target.host, target.port));
+        let of = |text: &str| text.parse::<HostAndPort>().map(|target| (target.host, target.port));
         let is = |host: &str, port| Ok((host.to_owned(), port));
         assert_eq!(of("host"), is("host", None));
         assert_eq!(of("host:5210"), is("host", Some(5210)));
@@ -107,7 +107,9 @@ mod tests {
 
     #[test]
     fn two_ports_that_differ_are_refused() {
-        let port = |text: &str, flag| text.parse::<Target>().expect("a target").port(flag, 5210);
+        let port = |text: &str, flag| {
+            text.parse::<HostAndPort>().expect("a target").choose_port(flag, 5210)
+        };
         assert_eq!(port("h", None), Ok(5210));
         assert_eq!(port("h:7", None), Ok(7));
         assert_eq!(port("h", Some(8)), Ok(8));

@@ -4,7 +4,7 @@ use linerate_core::record::{Failure, Fault, Means, ReceiveWith, SendWith, TcpPla
 use linerate_core::units::{BitRate, Bytes};
 use linerate_engine::throughput;
 
-use super::flags::{FlowFlags, nanos};
+use super::flags::{FlowTestFlags, span_nanos};
 use crate::exit::Outcome;
 use crate::live::TcpLines;
 
@@ -12,7 +12,7 @@ use crate::live::TcpLines;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    flow: FlowFlags,
+    flow: FlowTestFlags,
     /// Buffer size of one write()
     #[arg(short = 'l', long, value_name = "SIZE", default_value = "512K")]
     length: Bytes,
@@ -67,10 +67,10 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
-    let plan = plan(&args)?;
+    let plan = tcp_plan(&args)?;
     let flow = &args.flow;
     let mut lines = TcpLines::new(&flow.output, flow.parallel);
-    flow.run(|context| throughput::run_tcp(&plan, context), &mut |event| lines.event(event))
+    flow.run(|context| throughput::run_tcp(&plan, context), &mut |event| lines.print_event(event))
 }
 
 /// A size that goes into one call.
@@ -80,7 +80,7 @@ fn call_bytes(flag: &str, size: Bytes) -> Result<u32, Failure> {
     })
 }
 
-fn plan(args: &Args) -> Result<TcpPlan, Failure> {
+fn tcp_plan(args: &Args) -> Result<TcpPlan, Failure> {
     let flow = &args.flow;
     Ok(TcpPlan {
         server: flow.server(args.bitrate)?,
@@ -88,8 +88,8 @@ fn plan(args: &Args) -> Result<TcpPlan, Failure> {
             directions: flow.directions(),
             streams: flow.parallel,
             finish: flow.finish(),
-            omit_ns: nanos(flow.omit),
-            interval_ns: nanos(flow.interval),
+            omit_ns: span_nanos(flow.omit),
+            interval_ns: span_nanos(flow.interval),
             buffer_bytes: call_bytes("-l", args.length)?,
             window_bytes: flow.window_bytes(),
             mss_bytes: args.set_mss,
@@ -135,12 +135,12 @@ impl std::str::FromStr for Affinity {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (client, server) = text.split_once(',').unwrap_or((text, ""));
-        Ok(Self { client: cpus(client)?, server: cpus(server)? })
+        Ok(Self { client: parse_cpus(client)?, server: parse_cpus(server)? })
     }
 }
 
 /// A processor or a range of them; none when empty.
-fn cpus(text: &str) -> Result<Vec<u32>, String> {
+fn parse_cpus(text: &str) -> Result<Vec<u32>, String> {
     /// Linux counts to 8192 (CONFIG_NR_CPUS).
     const CPU_MAX: u32 = 8191;
     if text.is_empty() {

@@ -3,20 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_core::explain::{Goal, add_figures, explain, twin};
+use linerate_core::explain::{RateGoal, add_figures, explain, twin};
 use linerate_core::record::{
-    DEFAULT_PORT, Direction, Failure, Fault, Finish, Record, ServerPlan, Status, TcpTest, TestPlan,
-    Via,
+    DEFAULT_PORT, Direction, Failure, Fault, Finish, Record, RecordStatus, ServerPlan, TcpTest,
+    TestPlan, Via,
 };
 use linerate_core::units::parse_span;
-use linerate_engine::examine::{self, Seen};
+use linerate_engine::examine::{self, ExaminationEvent};
 
 use super::access::AccessFlags;
 use super::assert::AssertFlags;
-use super::flags::{FamilyFlags, nanos};
-use super::measure::{self, Output};
+use super::flags::{FamilyFlags, span_nanos};
+use super::measure::{self, OutputFlags};
 use super::probes::ProbeFlags;
-use super::target::{Target, parse_port};
+use super::target::{HostAndPort, parse_port};
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
 use crate::{output, paths};
@@ -29,7 +29,7 @@ const QUICK: Duration = Duration::from_secs(12);
 /// The time of a TCP test, as its plan wants it.
 fn test_time(text: &str) -> Result<Duration, String> {
     let time = parse_span(text).map_err(|error| error.to_string())?;
-    let test = TcpTest { finish: Finish::TimeNs(nanos(time)), ..TcpTest::default() };
+    let test = TcpTest { finish: Finish::TimeNs(span_nanos(time)), ..TcpTest::default() };
     test.check().map(|()| time).map_err(|error| error.to_string())
 }
 
@@ -37,7 +37,7 @@ fn test_time(text: &str) -> Result<Duration, String> {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Server: a host that runs linerate serve, as HOST or HOST:PORT
-    host: Target,
+    host: HostAndPort,
     /// Server port [default: 5210, or the usual port of the --via program]
     #[arg(short, long, value_parser = parse_port)]
     port: Option<u16>,
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     congestion: Option<String>,
     /// Say whether the path carries this rate over this round trip (RFC 8337): 1G@21ms
     #[arg(long, value_name = "RATE@RTT")]
-    target: Option<Goal>,
+    target: Option<RateGoal>,
     /// Write the path as it was probed to FILE, as TOML: linerate path run --plan FILE and lab
     /// emulate it
     #[arg(long, value_name = "FILE", conflicts_with = "via")]
@@ -80,7 +80,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     assert: AssertFlags,
     #[command(flatten)]
-    output: Output,
+    output: OutputFlags,
 }
 
 /// Runs the command.
@@ -89,25 +89,27 @@ pub(crate) fn run(args: Args) -> Outcome {
     let flags = &args.output;
     args.save_path.as_deref().map_or(Ok(()), paths::check_writable)?;
     let mut total = 0;
-    let mut seen = |seen: &Seen<'_>| match seen {
-        Seen::Planned(count, span) => {
+    let mut seen = |seen: &ExaminationEvent<'_>| match seen {
+        ExaminationEvent::Planned(count, span) => {
             total = *count;
-            if flags.live() {
+            if flags.shows_live_lines() {
                 let seconds = span.as_secs_f64();
                 let noun = if *count == 1 { "measurement" } else { "measurements" };
-                output::note(&format!("{count} {noun} in about {seconds:.0} s"));
+                output::print_note(&format!("{count} {noun} in about {seconds:.0} s"));
             }
         }
-        Seen::Done(count, part) if flags.live() && part.status != Status::Error => {
-            let line = linerate_report::examination::line(part);
+        ExaminationEvent::Done(count, part)
+            if flags.shows_live_lines() && part.status != RecordStatus::Error =>
+        {
+            let line = linerate_report::examination::result_line(part);
             // More than was planned fit where the path was quicker than its first probes.
             let of = if *count <= total { format!("/{total}") } else { String::new() };
-            output::note(&format!("{count}{of} {line}"));
+            output::print_note(&format!("{count}{of} {line}"));
         }
-        Seen::Tried(tried) if flags.live() => {
-            output::note(&linerate_report::examination::tried(tried));
+        ExaminationEvent::Tried(tried) if flags.shows_live_lines() => {
+            output::print_note(&linerate_report::examination::tried_change_line(tried));
         }
-        Seen::Done(..) | Seen::Tried(_) => {}
+        ExaminationEvent::Done(..) | ExaminationEvent::Tried(_) => {}
     };
     let record =
         measure::run(flags, |context| examine::run(&plan, context, &mut seen), &mut |_| {})?;
@@ -117,14 +119,14 @@ pub(crate) fn run(args: Args) -> Outcome {
         let answers = verdicts.iter().filter_map(|it| Some((it.direction, it.goal.as_ref()?)));
         for (way, goal) in answers {
             let way = if way == Some(Direction::Down) { "down" } else { "up" };
-            let lines = linerate_report::verdict::goal(goal);
-            lines.iter().for_each(|line| flags.say()(&format!("{way}: {line}")));
+            let lines = linerate_report::verdict::goal_lines(goal);
+            lines.iter().for_each(|line| flags.remark_printer()(&format!("{way}: {line}")));
         }
     }
     if let Some(file) = &args.save_path {
         save_path(file, &record)?;
     }
-    Ok(args.assert.judge(&record, record.exit_code(), flags.say()))
+    Ok(args.assert.judge_record(&record, record.exit_code(), flags.remark_printer()))
 }
 
 /// Writes the plan of the path that was probed.
@@ -147,23 +149,23 @@ fn plan(args: &Args) -> Result<TestPlan, Failure> {
     let usual = args.via.map_or(DEFAULT_PORT, Via::default_port);
     // The file's port is that of linerate serve.
     let usual = profile.port.filter(|_| args.via.is_none()).unwrap_or(usual);
-    let port = args.host.port(args.port, usual)?;
+    let port = args.host.choose_port(args.port, usual)?;
     let most = if args.quick { QUICK } else { WITHIN };
     let within = args.within.or_else(|| args.time.is_none().then_some(most));
     let server = ServerPlan {
         family: args.family.family(),
         profile: profile.name,
         known: profile.known,
-        token: args.access.token(args.via)?,
+        token: args.access.read_access_token(args.via)?,
         ..ServerPlan::new(args.via, profile.host, port)
     };
-    let probes = args.probes.plan(&server, None, Finish::TimeNs(nanos(WITHIN)));
+    let probes = args.probes.probe_plan(&server, None, Finish::TimeNs(span_nanos(WITHIN)));
     Ok(TestPlan {
         server: ServerPlan { probes, ..server },
-        tcp_time_ns: args.time.map(nanos),
-        within_ns: within.map(nanos),
+        tcp_time_ns: args.time.map(span_nanos),
+        within_ns: within.map(span_nanos),
         congestion_control: args.congestion.clone(),
         ping_count: args.count,
-        goal: args.target.map(Goal::goal_plan),
+        goal: args.target.map(RateGoal::goal_plan),
     })
 }

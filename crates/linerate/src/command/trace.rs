@@ -10,9 +10,9 @@ use linerate_core::units::{parse_dscp, parse_span};
 use linerate_engine::trace;
 
 use super::access::AccessFlags;
-use super::flags::{FamilyFlags, nanos};
-use super::measure::{self, Output};
-use super::target::{Target, parse_port};
+use super::flags::{FamilyFlags, span_nanos};
+use super::measure::{self, OutputFlags};
+use super::target::{HostAndPort, parse_port};
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
 use crate::output;
@@ -21,7 +21,7 @@ use crate::output;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Target: host name or address; with --load also HOST:PORT
-    host: Target,
+    host: HostAndPort,
     /// Rounds: each sends one probe to every hop
     #[arg(short, long, value_name = "N", default_value_t = TracePlan::default().count)]
     count: u32,
@@ -92,12 +92,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     access: AccessFlags,
     #[command(flatten)]
-    output: Output,
+    output: OutputFlags,
 }
 
 /// Runs the command. 0 when the target answered, 1 when it did not.
 pub(crate) fn run(args: Args) -> Outcome {
-    let plan = plan(&args)?;
+    let plan = trace_plan(&args)?;
     let mut live = |event: &Event| {
         if let Event::Connected(line) | Event::Note(line) = event {
             output::folded(line);
@@ -111,7 +111,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     })
 }
 
-fn plan(args: &Args) -> Result<TracePlan, Failure> {
+fn trace_plan(args: &Args) -> Result<TracePlan, Failure> {
     if !args.load {
         args.host.without_port("a trace")?;
     }
@@ -119,11 +119,11 @@ fn plan(args: &Args) -> Result<TracePlan, Failure> {
     // At a host that nobody said to run linerate, a connection to its port is a scan: it is logged,
     // and some filters shut out who sends one.
     let known = args.back || args.load || args.port.is_some() || profile.name.is_some();
-    let port = args.host.port(args.port, profile.port.unwrap_or(DEFAULT_PORT))?;
-    let token = args.access.token(None)?;
+    let port = args.host.choose_port(args.port, profile.port.unwrap_or(DEFAULT_PORT))?;
+    let token = args.access.read_access_token(None)?;
     let load = args.load.then(|| {
         let directions = if args.reverse { TcpDirections::Down } else { TcpDirections::Up };
-        let finish = Finish::TimeNs(nanos(args.time));
+        let finish = Finish::TimeNs(span_nanos(args.time));
         let test = TcpTest { directions, streams: args.parallel, finish, ..TcpTest::default() };
         let server = ServerPlan {
             family: args.family.family(),
@@ -146,8 +146,8 @@ fn plan(args: &Args) -> Result<TracePlan, Failure> {
         dscp: args.dscp,
         count: args.count,
         flows: args.flows,
-        interval_ns: nanos(args.interval),
-        timeout_ns: nanos(args.timeout),
+        interval_ns: span_nanos(args.interval),
+        timeout_ns: span_nanos(args.timeout),
         hops_max: args.max_hops,
         paths: !args.no_paths,
         mtu: !args.no_mtu,

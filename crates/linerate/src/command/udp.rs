@@ -4,7 +4,7 @@ use linerate_core::record::{Failure, Fault, SearchPlan, ServerPlan, UdpPlan, Udp
 use linerate_core::units::{BitRate, Bytes};
 use linerate_engine::throughput;
 
-use super::flags::{FlowFlags, nanos};
+use super::flags::{FlowTestFlags, span_nanos};
 use super::udp_search::SearchSetting;
 use crate::exit::Outcome;
 use crate::live::UdpLines;
@@ -13,7 +13,7 @@ use crate::live::UdpLines;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    flow: FlowFlags,
+    flow: FlowTestFlags,
     /// Pace each stream at this payload rate in bit/s (100M = 10^8; 0 = unlimited); with --search,
     /// maximum IP-layer rate to offer [default: 1M, with --search 100G]
     #[arg(short = 'b', long, value_name = "RATE")]
@@ -43,16 +43,16 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
-    let plan = plan(&args)?;
+    let plan = udp_plan(&args)?;
     let flow = &args.flow;
     let mut lines = match args.search {
         true => UdpLines::of_search(&flow.output),
         false => UdpLines::new(&flow.output, flow.parallel),
     };
-    flow.run(|context| throughput::run_udp(&plan, context), &mut |event| lines.event(event))
+    flow.run(|context| throughput::run_udp(&plan, context), &mut |event| lines.print_event(event))
 }
 
-fn plan(args: &Args) -> Result<UdpPlan, Failure> {
+fn udp_plan(args: &Args) -> Result<UdpPlan, Failure> {
     let flow = &args.flow;
     let length = args.length.map(|length| {
         u32::try_from(length.count()).map_err(|_| {
@@ -60,7 +60,7 @@ fn plan(args: &Args) -> Result<UdpPlan, Failure> {
             Failure::new(Fault::Usage, "use", "-l", reason).advise("at most 65507")
         })
     });
-    let server = flow.server(pace(args))?;
+    let server = flow.server(sender_pace(args))?;
     // A search judges the path by round trips of its own.
     let probes = server.probes.filter(|_| !args.search);
     Ok(UdpPlan {
@@ -69,10 +69,10 @@ fn plan(args: &Args) -> Result<UdpPlan, Failure> {
             directions: flow.directions(),
             streams: flow.parallel,
             finish: flow.finish(),
-            omit_ns: nanos(flow.omit),
-            interval_ns: nanos(flow.interval),
+            omit_ns: span_nanos(flow.omit),
+            interval_ns: span_nanos(flow.interval),
             size_bytes: length.transpose()?,
-            pace: pace(args),
+            pace: sender_pace(args),
             window_bytes: flow.window_bytes(),
             dscp: flow.dscp,
             joined: !args.no_join,
@@ -84,7 +84,7 @@ fn plan(args: &Args) -> Result<UdpPlan, Failure> {
 }
 
 /// Pace of the sender; none for a search, or where the flag is zero.
-fn pace(args: &Args) -> Option<BitRate> {
+fn sender_pace(args: &Args) -> Option<BitRate> {
     let usual = || UdpPlan::default().test.pace;
     let asked = args.bitrate.map_or_else(usual, Some);
     asked.filter(|rate| !args.search && rate.bits_per_sec() > 0)

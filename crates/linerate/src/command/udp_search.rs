@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_core::record::{SearchDelay, SearchPlan};
 
-use crate::command::flags::nanos;
+use crate::command::flags::span_nanos;
 use crate::command::quantity::time_with_unit;
 
 /// One parameter of the search: `low=5ms`.
@@ -51,9 +51,9 @@ impl SearchSetting {
     /// A plan with this parameter.
     pub(crate) fn apply_to(&self, plan: SearchPlan) -> SearchPlan {
         match *self {
-            Self::Feedback(span) => SearchPlan { feedback_ns: nanos(span), ..plan },
-            Self::Low(span) => SearchPlan { delay_low_ns: nanos(span), ..plan },
-            Self::High(span) => SearchPlan { delay_high_ns: nanos(span), ..plan },
+            Self::Feedback(span) => SearchPlan { feedback_ns: span_nanos(span), ..plan },
+            Self::Low(span) => SearchPlan { delay_low_ns: span_nanos(span), ..plan },
+            Self::High(span) => SearchPlan { delay_high_ns: span_nanos(span), ..plan },
             Self::Errors(count) => SearchPlan { sequence_errors_max: count, ..plan },
             Self::Confirm(count) => SearchPlan { congested_after: count, ..plan },
             Self::Step(rows) => SearchPlan { fast_rows: rows, ..plan },

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Command;
 
-use super::{page, pages, under_headings};
+use super::{all_pages, find_page, under_headings};
 use crate::codes::CODES;
 
 /// Files of the program, by the XDG Base Directory Specification.
@@ -47,7 +47,7 @@ pub(crate) fn write(path: &str, command: Command, out: &mut dyn Write) -> io::Re
 }
 
 fn sections(path: &str, out: &mut dyn Write) -> io::Result<()> {
-    let page = page(path);
+    let page = find_page(path);
     writeln!(out, ".SH EXAMPLES")?;
     for (line, what) in page.examples {
         writeln!(out, ".TP\n{}\n.nf\n{}\n.fi", quoted(&sentence(what)), quoted(line))?;
@@ -68,9 +68,9 @@ fn sections(path: &str, out: &mut dyn Write) -> io::Result<()> {
 
 /// Pages that the page names, the command above and those below it; the program's page at last.
 fn see_also(path: &str) -> String {
-    let named = page(path).see.iter().map(|name| name.replace(' ', "-"));
+    let named = find_page(path).see.iter().map(|name| name.replace(' ', "-"));
     let own = path.replace("linerate ", "");
-    let below = pages().map(|page| page.command).filter(|name| {
+    let below = all_pages().map(|page| page.command).filter(|name| {
         let parent = name.rsplit_once(' ').map_or("", |(parent, _)| parent);
         let root = path == "linerate";
         !name.is_empty() && if root { parent.is_empty() } else { parent == own }

@@ -1,9 +1,9 @@
 //! The pages of the commands of a mesh.
 
-use super::page::Page;
+use super::page::HelpPage;
 
-pub(super) const MESH_PAGES: &[Page] = &[
-    Page {
+pub(super) const MESH_PAGES: &[HelpPage] = &[
+    HelpPage {
         command: "mesh",
         shown: &[],
         examples: &[
@@ -12,7 +12,7 @@ pub(super) const MESH_PAGES: &[Page] = &[
         ],
         see: &["agent", "serve", "schedule"],
     },
-    Page {
+    HelpPage {
         command: "mesh archive",
         shown: &[],
         examples: &[
@@ -21,7 +21,7 @@ pub(super) const MESH_PAGES: &[Page] = &[
         ],
         see: &["mesh status", "history"],
     },
-    Page {
+    HelpPage {
         command: "mesh check",
         shown: &[],
         examples: &[
@@ -31,7 +31,7 @@ pub(super) const MESH_PAGES: &[Page] = &[
         ],
         see: &["mesh sign"],
     },
-    Page {
+    HelpPage {
         command: "mesh import",
         shown: &[],
         examples: &[
@@ -40,7 +40,7 @@ pub(super) const MESH_PAGES: &[Page] = &[
         ],
         see: &["mesh check"],
     },
-    Page {
+    HelpPage {
         command: "mesh key",
         shown: &[],
         examples: &[
@@ -49,7 +49,7 @@ pub(super) const MESH_PAGES: &[Page] = &[
         ],
         see: &["mesh sign"],
     },
-    Page {
+    HelpPage {
         command: "mesh sign",
         shown: &[],
         examples: &[
@@ -58,7 +58,7 @@ pub(super) const MESH_PAGES: &[Page] = &[
         ],
         see: &["mesh check", "mesh key", "serve"],
     },
-    Page {
+    HelpPage {
         command: "mesh token",
         shown: &[],
         examples: &[
@@ -67,7 +67,7 @@ pub(super) const MESH_PAGES: &[Page] = &[
         ],
         see: &["agent"],
     },
-    Page {
+    HelpPage {
         command: "mesh run",
         shown: &[],
         examples: &[
@@ -76,7 +76,7 @@ pub(super) const MESH_PAGES: &[Page] = &[
         ],
         see: &["mesh status", "mesh check"],
     },
-    Page {
+    HelpPage {
         command: "mesh status",
         shown: &[],
         examples: &[
@@ -85,7 +85,7 @@ pub(super) const MESH_PAGES: &[Page] = &[
         ],
         see: &["serve", "history"],
     },
-    Page {
+    HelpPage {
         command: "agent",
         shown: &[],
         examples: &[

@@ -1,5 +1,5 @@
 //! What `-h`, `--help` and man pages say: the flags of the program with the headings, examples and
-//! references of [`pages`], and the exit codes of [`crate::codes`].
+//! references of [`all_pages`], and the exit codes of [`crate::codes`].
 //!
 //! `-h` fits a screen of 80 by 24: the flags most used, each with as much of its doc comment as
 //! fits a line. `--help` has every flag with all of its comment, by headings. Both are laid out by
@@ -23,11 +23,11 @@ use clap::{Arg, Command};
 use crate::codes::CODES;
 pub(crate) use groups::GROUPS;
 use headings::HEADINGS;
-pub(crate) use page::Page;
-pub(crate) use topics::topic;
+pub(crate) use page::HelpPage;
+pub(crate) use topics::topic_page;
 
 /// The pages of all commands.
-pub(crate) fn pages() -> impl Iterator<Item = &'static Page> {
+pub(crate) fn all_pages() -> impl Iterator<Item = &'static HelpPage> {
     let mesh = if cfg!(feature = "web") { mesh_pages::MESH_PAGES } else { &[] };
     pages::PAGES.iter().chain(mesh)
 }
@@ -51,28 +51,28 @@ const COLUMNS: usize = 80;
 const OTHERS: &str = "Options";
 
 /// The help for a command line, of `root` as parsed.
-pub(crate) fn text(root: Command, words: &[OsString]) -> String {
+pub(crate) fn help_text(root: Command, words: &[OsString]) -> String {
     let asked_long = |word: &OsString| word == "--help" || word == "help";
     let long = words.iter().any(asked_long);
     let words: Vec<OsString> = words.iter().filter(|word| *word != "help").cloned().collect();
-    let path = asked(&root, &words);
+    let path = command_path(&root, &words);
     let mut root = root.disable_help_subcommand(true);
     root.build();
     let mut command = &root;
     for name in path.split(' ').skip(1) {
         command = command.find_subcommand(name).unwrap_or(command);
     }
-    let (command, page) = (command.clone(), page(&path));
+    let (command, page) = (command.clone(), find_page(&path));
     match (path.contains(' '), long) {
         (false, _) => all_commands(&command, page, long),
         (true, true) => full_help(command, page),
-        (true, false) => brief(command, page),
+        (true, false) => short_help(command, page),
     }
 }
 
 /// The command of a command line, with the program's name, for mistakes whose place clap does not
 /// give.
-pub(crate) fn asked(command: &Command, words: &[OsString]) -> String {
+pub(crate) fn command_path(command: &Command, words: &[OsString]) -> String {
     let (mut at, mut named) = (command, command.get_name().to_owned());
     for word in words.iter().skip(1) {
         let Some(next) = at.find_subcommand(word) else { break };
@@ -99,13 +99,15 @@ pub(crate) fn keep_commands(commands: fn() -> Command) {
 /// The command that this process was started with, by its full name.
 pub(crate) fn command_typed() -> String {
     let words: Vec<OsString> = std::env::args_os().collect();
-    COMMANDS.get().map_or_else(|| "linerate".to_owned(), |commands| asked(&commands(), &words))
+    COMMANDS
+        .get()
+        .map_or_else(|| "linerate".to_owned(), |commands| command_path(&commands(), &words))
 }
 
 /// The page of a command, by its full name.
-pub(crate) fn page(path: &str) -> &'static Page {
+pub(crate) fn find_page(path: &str) -> &'static HelpPage {
     let name = path.split_once(' ').map_or("", |(_, name)| name);
-    pages().find(|page| page.command == name).unwrap_or(&Page::NONE)
+    all_pages().find(|page| page.command == name).unwrap_or(&HelpPage::NONE)
 }
 
 /// Gives each flag the heading of `--help` and man pages: its own, else that of the table.
@@ -121,7 +123,7 @@ pub(crate) fn under_headings(command: Command) -> Command {
 }
 
 /// The short help of `-h`: one screen.
-fn brief(command: Command, page: &Page) -> String {
+fn short_help(command: Command, page: &HelpPage) -> String {
     let shown = |arg: &Arg| {
         arg.is_positional() || page.shown.iter().any(|name| arg.get_long() == Some(*name))
     };
@@ -200,7 +202,7 @@ fn beginning(text: &str, room: usize) -> String {
 }
 
 /// The full help of `--help`.
-fn full_help(command: Command, page: &Page) -> String {
+fn full_help(command: Command, page: &HelpPage) -> String {
     let command = under_headings(command).mut_args(in_full);
     let name = command.get_bin_name().unwrap_or_default().to_owned();
     let after = format!(
@@ -230,7 +232,7 @@ fn in_full(arg: Arg) -> Arg {
 }
 
 /// The commands of the program, grouped by their purpose.
-fn all_commands(root: &Command, page: &Page, long: bool) -> String {
+fn all_commands(root: &Command, page: &HelpPage, long: bool) -> String {
     let visible = || root.get_subcommands().filter(|child| !child.is_hide_set());
     let width = visible().map(|child| child.get_name().len()).max().unwrap_or(0);
     let line = |child: &Command| {
@@ -269,7 +271,8 @@ fn all_commands(root: &Command, page: &Page, long: bool) -> String {
         }
         let rows = examples(page.examples.iter());
         let _ = write!(text, "\nExamples:\n{rows}\nExit status:\n{}", exit_status());
-        let _ = write!(text, "\nlinerate help {} shows a page of the manual.\n", topics::names());
+        let _ =
+            write!(text, "\nlinerate help {} shows a page of the manual.\n", topics::topic_names());
     }
     text.push_str("\nlinerate COMMAND -h shows its flags, linerate --version the version.\n");
     text

@@ -1,8 +1,8 @@
 //! The pages of commands that have commands of their own, in the table of all.
 
-use super::page::Page;
+use super::page::HelpPage;
 
-pub(super) const SCHEDULE: Page = Page {
+pub(super) const SCHEDULE: HelpPage = HelpPage {
     command: "schedule",
     shown: &[],
     examples: &[
@@ -12,7 +12,7 @@ pub(super) const SCHEDULE: Page = Page {
     see: &["history", "explain", "serve"],
 };
 
-pub(super) const CHECK: Page = Page {
+pub(super) const CHECK: HelpPage = HelpPage {
     command: "schedule check",
     shown: &[],
     examples: &[
@@ -23,7 +23,7 @@ pub(super) const CHECK: Page = Page {
     see: &["schedule run"],
 };
 
-pub(super) const RUN: Page = Page {
+pub(super) const RUN: HelpPage = HelpPage {
     command: "schedule run",
     shown: &[],
     examples: &[
@@ -33,7 +33,7 @@ pub(super) const RUN: Page = Page {
     see: &["schedule check", "schedule status"],
 };
 
-pub(super) const STATUS: Page = Page {
+pub(super) const STATUS: HelpPage = HelpPage {
     command: "schedule status",
     shown: &[],
     examples: &[
@@ -44,7 +44,7 @@ pub(super) const STATUS: Page = Page {
     see: &["schedule run", "history", "explain"],
 };
 
-pub(super) const POLICY: Page = Page {
+pub(super) const POLICY: HelpPage = HelpPage {
     command: "policy",
     shown: &[],
     examples: &[
@@ -54,7 +54,7 @@ pub(super) const POLICY: Page = Page {
     see: &["serve"],
 };
 
-pub(super) const POLICY_CHECK: Page = Page {
+pub(super) const POLICY_CHECK: HelpPage = HelpPage {
     command: "policy check",
     shown: &[],
     examples: &[
@@ -64,7 +64,7 @@ pub(super) const POLICY_CHECK: Page = Page {
     see: &["policy explain", "serve"],
 };
 
-pub(super) const POLICY_PRUNE: Page = Page {
+pub(super) const POLICY_PRUNE: HelpPage = HelpPage {
     command: "policy prune",
     shown: &[],
     examples: &[
@@ -77,7 +77,7 @@ pub(super) const POLICY_PRUNE: Page = Page {
     see: &["policy check", "history"],
 };
 
-pub(super) const POLICY_EXPLAIN: Page = Page {
+pub(super) const POLICY_EXPLAIN: HelpPage = HelpPage {
     command: "policy explain",
     shown: &[],
     examples: &[
@@ -94,7 +94,7 @@ pub(super) const POLICY_EXPLAIN: Page = Page {
     see: &["policy check", "serve"],
 };
 
-pub(super) const POLICY_TOKEN: Page = Page {
+pub(super) const POLICY_TOKEN: HelpPage = HelpPage {
     command: "policy token",
     shown: &[],
     examples: &[

@@ -1,7 +1,7 @@
 //! What is said of a command beside its flags.
 
 /// Examples and references of one command's page, beside its flags.
-pub(crate) struct Page {
+pub(crate) struct HelpPage {
     /// Its name without the program's: `path run`.
     pub(crate) command: &'static str,
     /// Long flags that `-h` shows; all where none is named.
@@ -13,7 +13,7 @@ pub(crate) struct Page {
     pub(crate) see: &'static [&'static str],
 }
 
-impl Page {
+impl HelpPage {
     /// Page of a command that has no examples.
     pub(super) const NONE: Self = Self { command: "", shown: &[], examples: &[], see: &[] };
 }

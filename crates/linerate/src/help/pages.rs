@@ -4,11 +4,11 @@
 use super::nested_pages::{
     CHECK, POLICY, POLICY_CHECK, POLICY_EXPLAIN, POLICY_PRUNE, POLICY_TOKEN, RUN, SCHEDULE, STATUS,
 };
-use super::page::Page;
+use super::page::HelpPage;
 
 /// All pages except those of nested commands.
-pub(crate) const PAGES: &[Page] = &[
-    Page {
+pub(crate) const PAGES: &[HelpPage] = &[
+    HelpPage {
         command: "",
         shown: &[],
         examples: &[
@@ -19,7 +19,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["ip(8)", "tcp(7)", "iperf3(1)", "ping(8)"],
     },
-    Page {
+    HelpPage {
         command: "tcp",
         shown: &[
             "port",
@@ -47,7 +47,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["serve", "udp", "test", "ceiling", "tcp(7)", "iperf3(1)"],
     },
-    Page {
+    HelpPage {
         command: "udp",
         shown: &[
             "port", "via", "bitrate", "time", "length", "parallel", "reverse", "bidir", "search",
@@ -61,7 +61,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["serve", "tcp", "ping", "udp(7)", "iperf3(1)"],
     },
-    Page {
+    HelpPage {
         command: "rrul",
         shown: &["port", "time", "idle", "probes", "congestion", "flent", "json", "quiet"],
         examples: &[
@@ -70,7 +70,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["tcp", "test", "serve", "export"],
     },
-    Page {
+    HelpPage {
         command: "ping",
         shown: &[
             "count",
@@ -95,7 +95,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["stamp", "test", "serve", "ping(8)", "icmp(7)"],
     },
-    Page {
+    HelpPage {
         command: "stamp",
         shown: &[
             "port", "count", "interval", "rate", "poisson", "size", "key", "deadline", "bind",
@@ -109,7 +109,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["ping", "serve", "udp(7)"],
     },
-    Page {
+    HelpPage {
         command: "trace",
         shown: &[
             "count", "interval", "timeout", "max-hops", "load", "reverse", "time", "icmp", "tcp",
@@ -126,7 +126,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["ping", "test", "serve", "icmp(7)", "ip(7)"],
     },
-    Page {
+    HelpPage {
         command: "serve",
         shown: &[
             "port",
@@ -150,7 +150,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["tcp", "udp", "test", "stamp", "policy", "doctor", "iperf3(1)"],
     },
-    Page {
+    HelpPage {
         command: "test",
         shown: &["port", "time", "within", "count", "congestion", "json", "quiet", "name"],
         examples: &[
@@ -161,7 +161,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["tcp", "udp", "ping", "serve"],
     },
-    Page {
+    HelpPage {
         command: "bench",
         shown: &[
             "demo", "device", "tests", "sizes", "quick", "rfc2544", "dual", "filters", "study",
@@ -177,7 +177,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["study", "report", "doctor", "ethtool(8)"],
     },
-    Page {
+    HelpPage {
         command: "conform",
         shown: &[],
         examples: &[
@@ -187,7 +187,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["ceiling", "bench", "tcpdump(1)", "pcap(3PCAP)"],
     },
-    Page {
+    HelpPage {
         command: "ceiling",
         shown: &[
             "link",
@@ -210,7 +210,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["tcp", "path simulate", "study published"],
     },
-    Page {
+    HelpPage {
         command: "lab",
         shown: &[],
         examples: &[
@@ -219,7 +219,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["study", "path run", "ip-netns(8)"],
     },
-    Page {
+    HelpPage {
         command: "lab run",
         shown: &[],
         examples: &[
@@ -228,7 +228,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["path run", "study run", "ip-netns(8)"],
     },
-    Page {
+    HelpPage {
         command: "lab shell",
         shown: &[],
         examples: &[
@@ -237,7 +237,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["ip-netns(8)"],
     },
-    Page {
+    HelpPage {
         command: "lab check",
         shown: &[],
         examples: &[
@@ -246,7 +246,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["study check"],
     },
-    Page {
+    HelpPage {
         command: "lab bank",
         shown: &[],
         examples: &[
@@ -255,7 +255,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["explain", "lab"],
     },
-    Page {
+    HelpPage {
         command: "lab bank list",
         shown: &[],
         examples: &[
@@ -264,7 +264,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["lab bank run"],
     },
-    Page {
+    HelpPage {
         command: "lab bank run",
         shown: &[],
         examples: &[
@@ -273,7 +273,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["explain", "lab bank replay"],
     },
-    Page {
+    HelpPage {
         command: "lab bank replay",
         shown: &[],
         examples: &[
@@ -282,7 +282,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["explain", "lab bank run"],
     },
-    Page {
+    HelpPage {
         command: "path",
         shown: &[],
         examples: &[
@@ -291,7 +291,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["lab", "ceiling", "tc-netem(8)"],
     },
-    Page {
+    HelpPage {
         command: "path run",
         shown: &[
             "plan", "rate", "link", "delay", "jitter", "loss", "buffer", "queue", "ends", "time",
@@ -304,7 +304,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["path simulate", "lab run", "tc-netem(8)", "ip-netns(8)"],
     },
-    Page {
+    HelpPage {
         command: "path simulate",
         shown: &[
             "plan",
@@ -327,7 +327,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["path run", "ceiling"],
     },
-    Page {
+    HelpPage {
         command: "path check",
         shown: &[],
         examples: &[
@@ -336,7 +336,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["path run"],
     },
-    Page {
+    HelpPage {
         command: "study",
         shown: &[],
         examples: &[
@@ -345,7 +345,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["lab", "bench", "report"],
     },
-    Page {
+    HelpPage {
         command: "study list",
         shown: &[],
         examples: &[
@@ -354,7 +354,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["history"],
     },
-    Page {
+    HelpPage {
         command: "study show",
         shown: &[],
         examples: &[
@@ -363,7 +363,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["study run"],
     },
-    Page {
+    HelpPage {
         command: "study check",
         shown: &[],
         examples: &[
@@ -372,7 +372,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["study run"],
     },
-    Page {
+    HelpPage {
         command: "study run",
         shown: &[],
         examples: &[
@@ -382,7 +382,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["study list", "report", "lab run"],
     },
-    Page {
+    HelpPage {
         command: "study published",
         shown: &[],
         examples: &[
@@ -391,7 +391,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["ceiling"],
     },
-    Page {
+    HelpPage {
         command: "study milestones",
         shown: &[],
         examples: &[
@@ -400,7 +400,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["history"],
     },
-    Page {
+    HelpPage {
         command: "report",
         shown: &[],
         examples: &[
@@ -414,7 +414,7 @@ pub(crate) const PAGES: &[Page] = &[
     CHECK,
     RUN,
     STATUS,
-    Page {
+    HelpPage {
         command: "history",
         shown: &[
             "limit", "kind", "host", "name", "tag", "since", "until", "failed", "study", "run",
@@ -428,7 +428,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["report", "diff", "export"],
     },
-    Page {
+    HelpPage {
         command: "compare",
         shown: &["tcp", "reverse", "udp", "rounds", "count", "size", "within", "json"],
         examples: &[
@@ -445,7 +445,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["ping", "tcp", "diff"],
     },
-    Page {
+    HelpPage {
         command: "explain",
         shown: &[],
         examples: &[
@@ -459,7 +459,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["report", "tcp", "test"],
     },
-    Page {
+    HelpPage {
         command: "diff",
         shown: &[],
         examples: &[
@@ -469,7 +469,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["history", "report"],
     },
-    Page {
+    HelpPage {
         command: "export",
         shown: &[],
         examples: &[
@@ -479,7 +479,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["history", "report"],
     },
-    Page {
+    HelpPage {
         command: "doctor",
         shown: &[],
         examples: &[
@@ -493,7 +493,7 @@ pub(crate) const PAGES: &[Page] = &[
     POLICY_EXPLAIN,
     POLICY_PRUNE,
     POLICY_TOKEN,
-    Page {
+    HelpPage {
         command: "doctor clock",
         shown: &[],
         examples: &[
@@ -502,7 +502,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["ping", "compare", "clock_gettime(2)"],
     },
-    Page {
+    HelpPage {
         command: "generate",
         shown: &[],
         examples: &[
@@ -511,7 +511,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &[],
     },
-    Page {
+    HelpPage {
         command: "generate completions",
         shown: &[],
         examples: &[
@@ -524,7 +524,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["bash(1)"],
     },
-    Page {
+    HelpPage {
         command: "generate man",
         shown: &[],
         examples: &[
@@ -533,7 +533,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["man(1)"],
     },
-    Page {
+    HelpPage {
         command: "generate schema",
         shown: &[],
         examples: &[
@@ -542,7 +542,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["report"],
     },
-    Page {
+    HelpPage {
         command: "generate flags",
         shown: &[],
         examples: &[
@@ -551,7 +551,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &[],
     },
-    Page {
+    HelpPage {
         command: "iperf3",
         shown: &[],
         examples: &[
@@ -561,7 +561,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["tcp", "udp", "iperf3(1)"],
     },
-    Page {
+    HelpPage {
         command: "iperf",
         shown: &[],
         examples: &[
@@ -570,7 +570,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["tcp", "udp", "iperf(1)"],
     },
-    Page {
+    HelpPage {
         command: "nuttcp",
         shown: &[],
         examples: &[
@@ -579,7 +579,7 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["tcp", "udp", "nuttcp(8)"],
     },
-    Page {
+    HelpPage {
         command: "ttcp",
         shown: &[],
         examples: &[

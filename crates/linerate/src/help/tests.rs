@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser};
 
 use super::*;
-use crate::Cli;
+use crate::LinerateCli;
 
 /// As a shell takes a line apart: at blanks outside single quotes, up to a pipe.
 fn words(line: &str) -> Vec<OsString> {
@@ -25,18 +25,18 @@ fn names(command: &Command, path: &str, into: &mut Vec<String>) {
 
 fn all_names() -> Vec<String> {
     let mut all = Vec::new();
-    names(&Cli::command(), "", &mut all);
+    names(&LinerateCli::command(), "", &mut all);
     all
 }
 
 #[test]
 fn every_example_is_accepted_and_every_command_has_two() {
     let mut wrong = Vec::new();
-    for page in pages() {
+    for page in all_pages() {
         for (line, what) in page.examples {
             let own = format!("linerate {}", page.command);
             assert!(page.command.is_empty() || line.starts_with(&own), "{line} is of another");
-            if let Err(error) = Cli::try_parse_from(words(line)) {
+            if let Err(error) = LinerateCli::try_parse_from(words(line)) {
                 wrong.push(format!("{line}: {error}"));
             }
             let first = what.chars().next().expect("an example says what it does");
@@ -45,7 +45,7 @@ fn every_example_is_accepted_and_every_command_has_two() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     for name in all_names() {
-        let page = pages().find(|page| page.command == name);
+        let page = all_pages().find(|page| page.command == name);
         let count = page.map_or(0, |page| page.examples.len());
         assert!(count >= 2, "{name:?} has {count} examples in help/pages.rs");
     }
@@ -54,8 +54,8 @@ fn every_example_is_accepted_and_every_command_has_two() {
 #[test]
 fn the_tables_name_commands_and_flags_that_are_there() {
     let all = all_names();
-    let root = Cli::command();
-    for page in pages() {
+    let root = LinerateCli::command();
+    for page in all_pages() {
         assert!(all.iter().any(|name| name == page.command), "no command {}", page.command);
         for name in page.see.iter().filter(|name| !name.ends_with(')')) {
             assert!(all.iter().any(|known| known == name), "{}: no page {name}", page.command);
@@ -78,7 +78,7 @@ fn short_help_of_every_command_fits_a_screen_of_80_by_24() {
     for name in all_names().iter().filter(|name| !own.contains(&name.as_str())) {
         let asked = words(format!("linerate {name}").trim());
         let asked = asked.into_iter().chain(["-h".into()]).collect::<Vec<_>>();
-        let text = text(Cli::command().term_width(80), &asked);
+        let text = help_text(LinerateCli::command().term_width(80), &asked);
         // A line is left for the prompt.
         let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
         let lines = text.lines().count();
@@ -106,9 +106,9 @@ fn long_help_has_every_flag_examples_and_exit_codes() {
     for name in all_names() {
         let mut asked = words(format!("linerate {name}").trim());
         asked.push("--help".into());
-        let text = text(Cli::command().term_width(80), &asked);
+        let text = help_text(LinerateCli::command().term_width(80), &asked);
         assert!(text.contains("Examples:\n") && text.contains("130  Interrupted"), "{text}");
-        let mut command = &Cli::command();
+        let mut command = &LinerateCli::command();
         for part in name.split(' ').filter(|part| !part.is_empty()) {
             command = command.find_subcommand(part).expect("a command");
         }
@@ -125,7 +125,7 @@ fn long_help_has_every_flag_examples_and_exit_codes() {
 
 #[test]
 fn help_of_a_command_that_is_asked_for_by_the_word_help_is_its_own() {
-    let of = |line: &str| text(Cli::command(), &words(line));
+    let of = |line: &str| help_text(LinerateCli::command(), &words(line));
     assert_eq!(of("linerate help path run"), of("linerate path run --help"));
     assert_ne!(of("linerate path run --help"), of("linerate path run -h"));
     assert!(of("linerate --help").contains("Between two hosts:"));

@@ -12,7 +12,7 @@ const TOPICS: [(&str, &str); 6] = [
 ];
 
 /// Page of the manual for `linerate help TOPIC`.
-pub(crate) fn topic(words: &[std::ffi::OsString]) -> Option<&'static str> {
+pub(crate) fn topic_page(words: &[std::ffi::OsString]) -> Option<&'static str> {
     let [_, help, name] = words else { return None };
     if help != "help" {
         return None;
@@ -21,7 +21,7 @@ pub(crate) fn topic(words: &[std::ffi::OsString]) -> Option<&'static str> {
 }
 
 /// The topics in one line.
-pub(super) fn names() -> String {
+pub(super) fn topic_names() -> String {
     TOPICS.map(|(topic, _)| topic).join("|")
 }
 
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn pages_that_errors_point_to_are_there() {
-        let of = |line: &str| topic(&line.split(' ').map(Into::into).collect::<Vec<_>>());
+        let of = |line: &str| topic_page(&line.split(' ').map(Into::into).collect::<Vec<_>>());
         for name in ["config", "mesh-plan", "metrics", "schedule-plan", "study-plan"] {
             let page = of(&format!("linerate help {name}"));
             assert!(page.is_some_and(|page| page.starts_with("# ")), "{name}");

@@ -22,9 +22,9 @@ pub(super) trait Known {
     /// Its letter, where it has one.
     fn letter(&self) -> Option<char>;
     /// Its long name; empty for none.
-    fn long(&self) -> &str;
+    fn long_name(&self) -> &str;
     /// Value that the flag takes.
-    fn takes(&self) -> Takes;
+    fn expected_value(&self) -> Takes;
     /// True when another row of the table is the same flag by another name.
     fn is_alias_of(&self, other: &Self) -> bool;
 }
@@ -49,11 +49,11 @@ impl<T: Copy + Into<Takes>> Known for Flag<T> {
         Some(self.0)
     }
 
-    fn long(&self) -> &str {
+    fn long_name(&self) -> &str {
         self.1
     }
 
-    fn takes(&self) -> Takes {
+    fn expected_value(&self) -> Takes {
         self.2.into()
     }
 
@@ -64,7 +64,7 @@ impl<T: Copy + Into<Takes>> Known for Flag<T> {
 
 /// One word of the line as the program understands it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum ParsedWord {
     /// A flag by its letter, with its value where it has one.
     Flag(char, String),
     /// Any other word: an operand.
@@ -77,17 +77,17 @@ pub(super) enum Word {
 pub(super) fn parse<T: Copy + Into<Takes>>(
     words: &[String],
     flags: &[Flag<T>],
-) -> Result<Vec<Word>, String> {
-    let word = |part: Part<'_, Flag<T>>| match part {
-        Part::Flag(flag, value) => Word::Flag(flag.0, value.unwrap_or_default()),
-        Part::Operand(word) => Word::Operand(word),
+) -> Result<Vec<ParsedWord>, String> {
+    let word = |part: ParsedArgument<'_, Flag<T>>| match part {
+        ParsedArgument::Flag(flag, value) => ParsedWord::Flag(flag.0, value.unwrap_or_default()),
+        ParsedArgument::Operand(word) => ParsedWord::Operand(word),
     };
-    Ok(scan(words, flags)?.into_iter().map(word).collect())
+    Ok(scan_words(words, flags)?.into_iter().map(word).collect())
 }
 
 /// One word of the line, with its flag's row in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part<'a, F> {
+pub(super) enum ParsedArgument<'a, F> {
     /// A flag, with its value where it has one.
     Flag(&'a F, Option<String>),
     /// Any other word: an operand.
@@ -97,10 +97,10 @@ pub(super) enum Part<'a, F> {
 /// Reads a command line whose flags have rows of their own.
 /// # Errors
 /// The mistake in the words of getopt(3).
-pub(super) fn scan<'a, F: Known>(
+pub(super) fn scan_words<'a, F: Known>(
     words: &[String],
     flags: &'a [F],
-) -> Result<Vec<Part<'a, F>>, String> {
+) -> Result<Vec<ParsedArgument<'a, F>>, String> {
     let mut line = lexopt::Parser::from_args(words);
     // `-l=5` has the value `=5` for getopt.
     line.set_short_equals(false);
@@ -108,7 +108,7 @@ pub(super) fn scan<'a, F: Known>(
     while let Some(arg) = line.next().map_err(|error| error.to_string())? {
         let (flag, missing, is_long) = match arg {
             Arg::Value(word) => {
-                found.push(Part::Operand(text(word)));
+                found.push(ParsedArgument::Operand(lossy_text(word)));
                 continue;
             }
             Arg::Short(letter) => {
@@ -118,34 +118,34 @@ pub(super) fn scan<'a, F: Known>(
             }
             Arg::Long(name) => {
                 let flag = find_long(name, flags)?;
-                (flag, format!("option '--{}' requires an argument", flag.long()), true)
+                (flag, format!("option '--{}' requires an argument", flag.long_name()), true)
             }
         };
-        let value = match flag.takes() {
+        let value = match flag.expected_value() {
             Takes::Value => Some(line.value().map_err(|_| missing)?),
             Takes::Maybe => line.optional_value(),
             Takes::Nothing if is_long && line.optional_value().is_some() => {
-                return Err(format!("option '--{}' doesn't allow an argument", flag.long()));
+                return Err(format!("option '--{}' doesn't allow an argument", flag.long_name()));
             }
             Takes::Nothing => None,
         };
-        found.push(Part::Flag(flag, value.map(text)));
+        found.push(ParsedArgument::Flag(flag, value.map(lossy_text)));
     }
     Ok(found)
 }
 
 /// The word as text: it was text before, so nothing is lost.
-fn text(word: OsString) -> String {
+fn lossy_text(word: OsString) -> String {
     word.to_string_lossy().into_owned()
 }
 
 /// The flag of a long name, or of its only beginning.
 fn find_long<'a, F: Known>(name: &str, flags: &'a [F]) -> Result<&'a F, String> {
-    let long = || flags.iter().filter(|known| !known.long().is_empty());
-    if let Some(exact) = long().find(|known| known.long() == name) {
+    let long = || flags.iter().filter(|known| !known.long_name().is_empty());
+    if let Some(exact) = long().find(|known| known.long_name() == name) {
         return Ok(exact);
     }
-    let begun: Vec<&F> = long().filter(|known| known.long().starts_with(name)).collect();
+    let begun: Vec<&F> = long().filter(|known| known.long_name().starts_with(name)).collect();
     match begun[..] {
         [] => Err(format!("unrecognized option '--{name}'")),
         [first, ref others @ ..] if others.iter().all(|other| other.is_alias_of(first)) => {
@@ -153,14 +153,14 @@ fn find_long<'a, F: Known>(name: &str, flags: &'a [F]) -> Result<&'a F, String> 
         }
         _ => {
             let all: Vec<String> =
-                begun.iter().map(|flag| format!("'--{}'", flag.long())).collect();
+                begun.iter().map(|flag| format!("'--{}'", flag.long_name())).collect();
             Err(format!("option '--{name}' is ambiguous; possibilities: {}", all.join(" ")))
         }
     }
 }
 
 /// A size with K, M or G of 1024 and its powers, or k, m, g of 1000 where `decimal`.
-pub(super) fn size(text: &str, decimal: bool) -> Option<f64> {
+pub(super) fn parse_size(text: &str, decimal: bool) -> Option<f64> {
     let (digits, power) = match text.char_indices().last()? {
         (at, 'k' | 'K') => (&text[..at], 1),
         (at, 'm' | 'M') => (&text[..at], 2),
@@ -174,8 +174,8 @@ pub(super) fn size(text: &str, decimal: bool) -> Option<f64> {
 }
 
 /// A size in whole bytes.
-pub(super) fn bytes(flag: char, text: &str) -> Result<u64, String> {
-    let value = size(text, false).filter(|value| *value < 9e18);
+pub(super) fn parse_bytes(flag: char, text: &str) -> Result<u64, String> {
+    let value = parse_size(text, false).filter(|value| *value < 9e18);
     value.map(|value| value as u64).ok_or_else(|| format!("-{flag}: '{text}' is no size"))
 }
 
@@ -198,19 +198,19 @@ mod tests {
         ('i', "linux", false),
     ];
 
-    fn read(line: &str) -> Result<Vec<Word>, String> {
+    fn read(line: &str) -> Result<Vec<ParsedWord>, String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         parse(&words, &FLAGS)
     }
 
-    fn flag(letter: char, value: &str) -> Word {
-        Word::Flag(letter, value.to_owned())
+    fn flag_word(letter: char, value: &str) -> ParsedWord {
+        ParsedWord::Flag(letter, value.to_owned())
     }
 
     #[test]
     fn values_stand_behind_their_letter_or_in_the_next_word() {
-        let host = Word::Operand("host".to_owned());
-        let expected = vec![flag('t', ""), flag('s', ""), flag('l', "8192"), host];
+        let host = ParsedWord::Operand("host".to_owned());
+        let expected = vec![flag_word('t', ""), flag_word('s', ""), flag_word('l', "8192"), host];
         for line in ["-t -s -l 8192 host", "-tsl8192 host", "-ts --length=8192 host"] {
             assert_eq!(read(line), Ok(expected.clone()), "{line}");
         }
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_beginning_of_two_names_of_one_flag_is_that_flag() {
-        assert_eq!(read("--ban 5 --banner=6"), Ok(vec![flag('b', "5"), flag('b', "6")]));
+        assert_eq!(read("--ban 5 --banner=6"), Ok(vec![flag_word('b', "5"), flag_word('b', "6")]));
     }
 
     #[test]
@@ -245,10 +245,10 @@ mod tests {
             fn letter(&self) -> Option<char> {
                 Some('d')
             }
-            fn long(&self) -> &str {
+            fn long_name(&self) -> &str {
                 "debug"
             }
-            fn takes(&self) -> Takes {
+            fn expected_value(&self) -> Takes {
                 Takes::Maybe
             }
             fn is_alias_of(&self, _: &Self) -> bool {
@@ -263,19 +263,19 @@ mod tests {
             (&["--deb="], Some(""), 0),
         ] {
             let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
-            let parts = scan(&words, &[Debug]).unwrap_or_else(|said| panic!("{said}"));
-            let Part::Flag(_, given) = &parts[0] else { panic!("{line:?} has a flag") };
+            let parts = scan_words(&words, &[Debug]).unwrap_or_else(|said| panic!("{said}"));
+            let ParsedArgument::Flag(_, given) = &parts[0] else { panic!("{line:?} has a flag") };
             assert_eq!((given.as_deref(), parts.len()), (value, 1 + operands), "{line:?}");
         }
     }
 
     #[test]
     fn sizes_have_powers_of_1024_and_rates_of_1000() {
-        assert_eq!(bytes('l', "64K"), Ok(65_536));
-        assert_eq!(bytes('l', "1.5m"), Ok(1_572_864));
-        assert_eq!(size("10m", true), Some(10e6));
+        assert_eq!(parse_bytes('l', "64K"), Ok(65_536));
+        assert_eq!(parse_bytes('l', "1.5m"), Ok(1_572_864));
+        assert_eq!(parse_size("10m", true), Some(10e6));
         for wrong in ["", "K", "-1", "1e99", "nan", "inf"] {
-            assert!(bytes('l', wrong).is_err(), "{wrong}");
+            assert!(parse_bytes('l', wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -21,10 +21,10 @@ const LOOK: Duration = Duration::from_millis(100);
 const CONNECTIONS_MAX: usize = 1024;
 
 /// The gate of these programs: every client may measure.
-pub(super) struct Everybody;
+pub(super) struct AdmitEveryone;
 
-impl Admission for Everybody {
-    fn admit(&self, _demand: &Demand, _peer: SocketAddr) -> Result<Permit, Refuse> {
+impl Admission for AdmitEveryone {
+    fn admit_test(&self, _demand: &Demand, _peer: SocketAddr) -> Result<Permit, Refuse> {
         let nothing: Box<dyn Any + Send> = Box::new(());
         Ok(Permit(nothing))
     }
@@ -60,7 +60,7 @@ pub(super) fn listen(
 
 /// Serves connections until `stop`, each on a thread; with `most` so many, one after the other, to
 /// their end.
-pub(super) fn serve(
+pub(super) fn serve_connections(
     listener: &TcpListener,
     stop: &Stop,
     most: Option<u32>,
@@ -71,7 +71,7 @@ pub(super) fn serve(
     let open = &open;
     let mut left = most.unwrap_or(u32::MAX);
     std::thread::scope(|scope| {
-        while !stop.asked() && left > 0 {
+        while !stop.is_requested() && left > 0 {
             if !readable(listener, LOOK).map_err(|error| fail(&error))? {
                 continue;
             }
@@ -92,7 +92,7 @@ pub(super) fn serve(
     })
 }
 
-/// Runs `serve`; sets `stop` once `span` is over, or once `over` is true.
+/// Runs `serve_connections`; sets `stop` once `span` is over, or once `over` is true.
 pub(super) fn within<T>(
     span: Option<Duration>,
     stop: &Stop,
@@ -105,10 +105,10 @@ pub(super) fn within<T>(
         scope.spawn(|| {
             while !done.load(Ordering::Acquire) {
                 if over() || end.is_some_and(|end| monotonic() >= end) {
-                    stop.ask();
+                    stop.request_stop();
                     return;
                 }
-                sleep(LOOK.min(end.map_or(LOOK, |end| end.since(monotonic()))));
+                sleep(LOOK.min(end.map_or(LOOK, |end| end.duration_since(monotonic()))));
             }
         });
         let result = serve();

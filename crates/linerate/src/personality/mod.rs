@@ -13,19 +13,19 @@ mod ttcp;
 use std::ffi::OsString;
 use std::path::Path;
 
-use linerate_core::record::{Family, FlowEnd, ServerPlan, Via};
+use linerate_core::record::{FlowEnd, IpFamily, ServerPlan, Via};
 
 use crate::exit::Outcome;
 
 /// The server that a client's command line names, where it names one.
-fn server_plan(via: Via, host: Option<&str>, port: u16, family: Option<Family>) -> ServerPlan {
+fn server_plan(via: Via, host: Option<&str>, port: u16, family: Option<IpFamily>) -> ServerPlan {
     ServerPlan { family, ..ServerPlan::new(Some(via), host.unwrap_or_default(), port) }
 }
 
 /// The words of another program's command line.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct Words {
+pub(crate) struct ProgramArguments {
     /// Options and arguments of that program
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
     words: Vec<OsString>,
@@ -57,7 +57,7 @@ impl Personality {
     }
 
     /// Runs the program with its words.
-    pub(crate) fn run(self, words: Words) -> Outcome {
+    pub(crate) fn run(self, words: ProgramArguments) -> Outcome {
         let words = words.words.into_iter().map(|word| word.to_string_lossy().into_owned());
         let words: Vec<String> = words.collect();
         match self {
@@ -107,17 +107,17 @@ mod tests {
         assert_eq!(together([].iter()), (0, 0.0));
     }
 
-    fn check(given: &[&str], expected: &[&str]) {
+    fn check_arguments(given: &[&str], expected: &[&str]) {
         let all = arguments(given.iter().map(OsString::from));
         assert_eq!(all, expected);
     }
 
     #[test]
     fn the_name_of_a_link_is_the_command() {
-        check(&["/usr/bin/ttcp", "-t"], &["/usr/bin/ttcp", "ttcp", "-t"]);
-        check(&["iperf"], &["iperf", "iperf"]);
-        check(&["/usr/bin/iperf3", "-s"], &["/usr/bin/iperf3", "iperf3", "-s"]);
-        check(&["./linerate", "ttcp"], &["./linerate", "ttcp"]);
-        check(&["ttcp-old", "x"], &["ttcp-old", "x"]);
+        check_arguments(&["/usr/bin/ttcp", "-t"], &["/usr/bin/ttcp", "ttcp", "-t"]);
+        check_arguments(&["iperf"], &["iperf", "iperf"]);
+        check_arguments(&["/usr/bin/iperf3", "-s"], &["/usr/bin/iperf3", "iperf3", "-s"]);
+        check_arguments(&["./linerate", "ttcp"], &["./linerate", "ttcp"]);
+        check_arguments(&["ttcp-old", "x"], &["ttcp-old", "x"]);
     }
 }

@@ -240,9 +240,9 @@ impl Planted {
         }
         let plan = "host = [{ name = \"a\" }, { name = \"b\" }]\n\
                     link = [{ ends = [\"a\", \"b\"], offload = false }]";
-        let lab = Lab::build(&LabPlan::from_toml(plan, "test.toml").unwrap()).unwrap();
+        let lab = Lab::build_from_plan(&LabPlan::from_toml(plan, "test.toml").unwrap()).unwrap();
         let cable = || {
-            let links = RouteSocket::open().unwrap().links().unwrap();
+            let links = RouteSocket::open().unwrap().list_links().unwrap();
             links.into_iter().find(|link| link.name != "lo").unwrap()
         };
         let near = lab.run_on("a", cable).unwrap();

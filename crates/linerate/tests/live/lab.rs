@@ -87,7 +87,7 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
 }
 
 fn links_of_this_host() -> BTreeSet<String> {
-    let links = RouteSocket::open().unwrap().links().unwrap();
+    let links = RouteSocket::open().unwrap().list_links().unwrap();
     links.into_iter().map(|link| link.name).collect()
 }
 

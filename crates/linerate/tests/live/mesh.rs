@@ -5,7 +5,7 @@
 //! without. Waits are for conditions, with limits that a busy machine keeps.
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
-use linerate_core::schedule::{Run, RunState};
+use linerate_core::schedule::{RunState, ScheduleRun};
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -205,9 +205,9 @@ fn an_agent_that_is_not_heard_any_more_is_an_incident_and_told() {
 }
 
 /// The rows of an agent, by task and begin.
-fn rows(store: &Path, agent: &str) -> BTreeMap<(String, i64), Run> {
+fn rows(store: &Path, agent: &str) -> BTreeMap<(String, i64), ScheduleRun> {
     let store = Store::open_existing(store).expect("a store");
-    let rows = store.slots(&format!("m/{agent}"), 0).expect("readable");
+    let rows = store.runs_since(&format!("m/{agent}"), 0).expect("readable");
     rows.into_iter().map(|row| ((row.task.clone(), row.start_s), row)).collect()
 }
 
@@ -334,12 +334,12 @@ fn check(path: &Path) {
             records.extend(row.record.clone());
         }
         let kept = Store::open_existing(&spool).expect("a store");
-        let kept = kept.lines(&LineFilter::default(), 10_000).expect("readable");
+        let kept = kept.result_lines(&LineFilter::default(), 10_000).expect("readable");
         assert_eq!(kept.len(), 0, "{agent} has dropped what is stored");
     }
     println!("{} results, by end {ends:?}", records.len());
     let mut stored: Vec<String> = store
-        .lines(&LineFilter::default(), 10_000)
+        .result_lines(&LineFilter::default(), 10_000)
         .expect("readable")
         .into_iter()
         .map(|line| line.id)
@@ -353,7 +353,7 @@ fn check(path: &Path) {
     // b was away: what it did not measure then has its reason.
     let gaps =
         rows(&path.join("hub.db"), "b").into_values().filter(|row| row.state != RunState::Ok);
-    let gaps: Vec<Run> = gaps.collect();
-    let away = |row: &&Run| matches!(row.state, RunState::Missed | RunState::Lost);
+    let gaps: Vec<ScheduleRun> = gaps.collect();
+    let away = |row: &&ScheduleRun| matches!(row.state, RunState::Missed | RunState::Lost);
     assert!(gaps.iter().filter(away).count() >= 2, "{gaps:?}");
 }

@@ -12,9 +12,9 @@ use std::path::Path;
 use crate::support::mesh::{Lab, Running, eventually, good, linerate};
 use crate::support::{no_laboratory, stdout};
 use linerate_core::record::{
-    MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool,
+    MetricId, PingPlan, Plan, Record, RecordId, RecordStatus, Stat, Summary, Tool,
 };
-use linerate_core::schedule::{Followed, Run, RunState, RunWhy};
+use linerate_core::schedule::{Followed, RunState, RunWhy, ScheduleRun};
 use linerate_core::time::WallTime;
 use linerate_store::Store;
 use serde_json::Value;
@@ -49,15 +49,15 @@ fn remember(store: &mut Store, metric: MetricId, before_s: i64) {
         let id = RecordId::from_parts(millis, [7; 10]);
         let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
         let begin = WallTime::from_unix_nanos(u128::from(millis) * 1_000_000);
-        let mut record = Record::begin(id, tool, Plan::Ping(PingPlan::default()), begin);
-        record.status = Status::Ok;
+        let mut record = Record::from_plan(id, tool, Plan::Ping(PingPlan::default()), begin);
+        record.status = RecordStatus::Ok;
         record.name = Some("delay/b".to_owned());
         record.tags.insert("schedule".to_owned(), "m/a".to_owned());
         record.tags.insert("slot".to_owned(), at_s.to_string());
         let rtt_ns = 1000.0 * (1.0 + 0.01 * (at % 7) as f64);
-        record.summary = vec![Summary::of(metric, Stat::P50, rtt_ns)];
-        store.put(&record).expect("room");
-        let run = Run {
+        record.summary = vec![Summary::from_value(metric, Stat::P50, rtt_ns)];
+        store.put_record(&record).expect("room");
+        let run = ScheduleRun {
             task: "delay/b".to_owned(),
             start_s: at_s,
             why: RunWhy::Calendar,
@@ -110,7 +110,7 @@ fn a_change_is_shown_by_two_booked_runs_and_explained_by_a_booked_test_before_it
     let metric = Followed::from_key(&key).expect("it is followed").metric;
     hub.kill();
     let mut store = Store::open_existing(&path.join("hub.db")).expect("a store");
-    let rows = store.slots("m/a", 0).expect("readable");
+    let rows = store.runs_since("m/a", 0).expect("readable");
     remember(&mut store, metric, rows[0].start_s);
     drop(store);
     let hub = lab.start_on("h", path, "hub.log", &hub_words);

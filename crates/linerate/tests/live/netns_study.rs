@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use linerate_core::record::{MetricId, Plan, Record, Stat, Status};
+use linerate_core::record::{MetricId, Plan, Record, RecordStatus, Stat};
 use linerate_core::study::{CellKey, StudyPlan};
 use linerate_store::{Store, StudyState};
 use linerate_sys::clock;
@@ -168,7 +168,7 @@ fn keys(records: &[Record]) -> Vec<CellKey> {
 
 fn all_keys() -> Vec<CellKey> {
     let plan = StudyPlan::from_toml(PLAN).expect("a sound plan");
-    plan.cells().iter().map(|cell| CellKey::from_cell(&cell.cell)).collect()
+    plan.cell_plans().iter().map(|cell| CellKey::from_cell(&cell.cell)).collect()
 }
 
 #[test]
@@ -190,13 +190,13 @@ fn a_study_measures_every_cell_and_writes_its_report() {
     assert!(!unbroken.join(" ").contains(&sentence), "said once");
     assert!(place.directory.path().join("report/index.html").exists());
     let store = place.store();
-    assert_eq!(store.runs().expect("readable")[0].state, StudyState::Finished);
-    assert!(store.runs().expect("readable")[0].host.is_some());
+    assert_eq!(store.list_study_runs().expect("readable")[0].state, StudyState::Finished);
+    assert!(store.list_study_runs().expect("readable")[0].host.is_some());
 }
 
 #[track_caller]
 fn check_record(record: &Record) {
-    assert_eq!((record.status, &record.failure), (Status::Ok, &None));
+    assert_eq!((record.status, &record.failure), (RecordStatus::Ok, &None));
     match &record.plan {
         Plan::Ping(ping) => {
             let size = ping.sizes_bytes[0];
@@ -209,14 +209,14 @@ fn check_record(record: &Record) {
         | Plan::Test(_)
         | Plan::Compare(_)
         | Plan::Trace(_) => {
-            let goodput = record.value(MetricId::Goodput, Stat::Value, None);
+            let goodput = record.summary_value(MetricId::Goodput, Stat::Value, None);
             assert!(goodput.is_some_and(|bps| bps > 1e6), "{goodput:?}");
             let sender = record.flows[0].sender.as_ref().expect("the sender told");
             assert_eq!(sender.congestion_control.got.as_deref(), Some("reno"));
         }
         Plan::Udp(udp) => {
             let pace = udp.test.pace.map_or(f64::NAN, |pace| pace.bits_per_sec() as f64);
-            let goodput = record.value(MetricId::Goodput, Stat::Value, None);
+            let goodput = record.summary_value(MetricId::Goodput, Stat::Value, None);
             // A busy machine sends late, and catches up.
             assert!(
                 goodput.is_some_and(|bps| bps > 0.05 * pace && bps < 3.0 * pace),
@@ -252,7 +252,7 @@ fn cells_that_fail_are_kept_and_measured_again_on_request() {
     assert_eq!(failed.len(), 1);
     assert!(matches!(failed[0].plan, Plan::Tcp(_)));
     assert!(said(&output).contains("1 failed, the first: "), "{}", said(&output));
-    assert_eq!(place.store().runs().expect("readable")[0].state, StudyState::Partial);
+    assert_eq!(place.store().list_study_runs().expect("readable")[0].state, StudyState::Partial);
     let output = place.run(&["--resume"]);
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     assert!(said(&output).contains("resumes: 1 of 3 left"), "{}", said(&output));
@@ -356,7 +356,7 @@ fn a_simulated_cubic_grows_as_the_kernels_does_beyond_its_old_maximum() {
     let goodput = |simulated: bool| {
         let is_it = |record: &&Record| matches!(record.plan, Plan::Simulate(_)) == simulated;
         let record = records.iter().find(is_it)?;
-        Some(record.value(MetricId::Goodput, Stat::Value, None)? / 1e6)
+        Some(record.summary_value(MetricId::Goodput, Stat::Value, None)? / 1e6)
     };
     // In virtual time, beside the median of 14.3 Mbit/s of live runs (Linux 6.18); growth by the
     // fourth power of time gives 43.
@@ -385,7 +385,7 @@ fn ctrl_c_ends_with_the_summary_so_far_and_says_how_to_go_on() {
     assert_eq!(output.status.code(), Some(130), "{}", said(&output));
     let out = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(out.contains("A small study") && out.contains("report: "), "{out}");
-    let run = &place.store().runs().expect("readable")[0];
+    let run = &place.store().list_study_runs().expect("readable")[0];
     assert_eq!(run.state, StudyState::Interrupted);
     assert!(said(&output).contains(&format!("linerate study run --resume {}", run.id)));
     assert_eq!(keys(&place.records())[..2], all_keys()[..2]);
@@ -474,7 +474,7 @@ fn a_study_varies_what_its_tests_list_and_the_report_heads_it_so() {
         assert_eq!(syn.sack_permitted, number == 1);
         let sack = |end: usize| record.ends[end].tcp.as_ref().and_then(|tcp| tcp.sack);
         assert_eq!((sack(0), sack(1)), (Some(number), Some(number)), "at both ends");
-        assert_eq!(record.value(MetricId::Bytes, Stat::Value, None), Some(300_007.0));
+        assert_eq!(record.summary_value(MetricId::Bytes, Stat::Value, None), Some(300_007.0));
     }
     for streams in [1_u64, 2] {
         let record = record_of(&records, "plain", streams);
@@ -489,7 +489,7 @@ fn a_study_varies_what_its_tests_list_and_the_report_heads_it_so() {
     for bytes in [0, 2048] {
         let record = record_of(&records, "busy", bytes);
         // 0.3 x 100 Mbit/s x 1448 / 1514 = 28.692 Mbit/s.
-        let rate = record.value(MetricId::Background, Stat::Value, None).expect("measured");
+        let rate = record.summary_value(MetricId::Background, Stat::Value, None).expect("measured");
         // A busy machine makes it late; the whole link is 3.3 times as much.
         assert!((0.4..=1.2).contains(&(rate / 28.692e6)), "{rate} bit/s");
         let Plan::Tcp(plan) = &record.plan else { panic!("a TCP test") };

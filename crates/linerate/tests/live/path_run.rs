@@ -340,7 +340,7 @@ fn a_killed_laboratory_takes_its_paths_along_and_its_bridge_has_no_port_left() {
     // The namespaces live on with these descriptors; nothing in them leads anywhere.
     let kinds = sites
         .iter()
-        .flat_map(|site| within(site, || RouteSocket::open().unwrap().links().unwrap()));
+        .flat_map(|site| within(site, || RouteSocket::open().unwrap().list_links().unwrap()));
     let mut names: Vec<String> = kinds.map(|link| link.name).filter(|name| name != "lo").collect();
     names.dedup();
     assert_eq!(names, ["br0"]);

@@ -88,7 +88,7 @@ fn record(n: u8, plan: Plan) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
     let id = RecordId::from_parts(1_700_000_000_000 + u64::from(n), [n; 10]);
     let at = WallTime::from_unix_nanos((1_700_000_000_000 + u128::from(n)) * 1_000_000);
-    Record::begin(id, tool, plan, at)
+    Record::from_plan(id, tool, plan, at)
 }
 
 /// A store at its usual place with one run of the tiny study, all measured, and one ping beside.
@@ -102,24 +102,24 @@ fn filled() -> TempDir {
     store
         .begin_run(&NewStudyRun { id: RUN.to_owned(), plan: plan.clone(), started_at, host: None })
         .expect("room");
-    for (n, cell) in (1..).zip(plan.cells()) {
+    for (n, cell) in (1..).zip(plan.cell_plans()) {
         let mut record = record(n, cell.plan);
         record.cell = Some(cell.cell);
         record.cell.as_mut().expect("just set").run = RUN.to_owned();
         record.summary.push(match record.plan {
             Plan::Ping(ref ping) => {
-                let row = Summary::of(MetricId::Rtt, Stat::Mean, 20_000.0);
+                let row = Summary::from_value(MetricId::Rtt, Stat::Mean, 20_000.0);
                 row.at_payload(ping.sizes_bytes[0])
             }
-            _ => Summary::of(MetricId::Goodput, Stat::Value, f64::from(n) * 1e9)
+            _ => Summary::from_value(MetricId::Goodput, Stat::Value, f64::from(n) * 1e9)
                 .in_direction(Direction::Up),
         });
-        store.put(&record).expect("room");
+        store.put_record(&record).expect("room");
     }
     store.finish_run(RUN, StudyState::Finished, started_at).expect("room");
     let mut alone = record(0, Plan::Ping(PingPlan::default()));
     alone.name = Some("before".to_owned());
-    store.put(&alone).expect("room");
+    store.put_record(&alone).expect("room");
     directory
 }
 
@@ -261,7 +261,7 @@ fn check_report(report: &Path) {
         records.iter().filter_map(|record| record.cell.as_ref().map(CellKey::from_cell)).collect();
     let expected: Vec<CellKey> = StudyPlan::from_toml(PLAN)
         .expect("a sound plan")
-        .cells()
+        .cell_plans()
         .iter()
         .map(|cell| CellKey::from_cell(&cell.cell))
         .collect();

@@ -343,7 +343,7 @@ fn a_client_that_falls_silent_gives_its_place_back_within_five_seconds() {
         signal(&child, "STOP");
         let begin = linerate_sys::clock::monotonic();
         let output = server.udp(&["--blocks=5", "--wait=20s"]);
-        let waited = linerate_sys::clock::monotonic().since(begin);
+        let waited = linerate_sys::clock::monotonic().duration_since(begin);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         // 4 s of silence, the look of the waiting one every 0.5 s, and its own test, and twice as
         // much on a busy machine.

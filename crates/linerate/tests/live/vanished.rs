@@ -133,7 +133,7 @@ fn check(lane: usize, clients: &[&str]) {
         pair.set("down");
         let begin = monotonic();
         let said = log.recv_timeout(Duration::from_secs(30));
-        let waited = monotonic().since(begin);
+        let waited = monotonic().duration_since(begin);
         end(client);
         let said = said.unwrap_or_else(|_| panic!("{words}: the place is taken for ever"));
         // 5 s, and 30 are never late; without a look at silent peers it is minutes.

@@ -114,7 +114,7 @@ fn keep_on(mut stream: TcpStream, bytes: &[u8], pause: Duration) -> Duration {
         let _ = stream.write(bytes);
         sleep(pause);
     }
-    let lasted = monotonic().since(since);
+    let lasted = monotonic().duration_since(since);
     let _ = stream.shutdown(std::net::Shutdown::Both);
     let _ = drain.join();
     lasted

@@ -28,9 +28,9 @@ fn user() -> TempDir {
         let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
         let plan = Plan::Ping(PingPlan { host: host.to_owned(), ..PingPlan::default() });
         let at = WallTime::from_unix_nanos(u128::from(n) * 1_000_000_000);
-        let mut record = Record::begin(id, tool, plan, at);
+        let mut record = Record::from_plan(id, tool, plan, at);
         record.name = name.map(str::to_owned);
-        store.put(&record).expect("stored");
+        store.put_record(&record).expect("stored");
     }
     let pren = linerate_engine::study::shipped("pren").expect("a built-in study");
     let mut plan: StudyPlan = toml::from_str(pren.toml).expect("it is sound");
@@ -118,7 +118,7 @@ fn a_file_that_does_not_answer_does_not_stop_a_shell() {
     let begin = linerate_sys::clock::monotonic();
     let output = command.output().expect("the program runs");
     assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
-    let took = linerate_sys::clock::monotonic().since(begin);
+    let took = linerate_sys::clock::monotonic().duration_since(begin);
     // 0.3 s and the start of a program, which a busy machine makes longer; a read has no end.
     assert!(took < Duration::from_secs(60), "{took:?}");
 }

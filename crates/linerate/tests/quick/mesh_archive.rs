@@ -2,7 +2,7 @@
 //! What is in the file is looked at beside its writer.
 #![cfg(feature = "scale")]
 
-use linerate_core::schedule::{Run, RunState, RunWhy};
+use linerate_core::schedule::{RunState, RunWhy, ScheduleRun};
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -27,7 +27,7 @@ fn fails(directory: &Path, words: &[&str], part: &str) {
 mod with_it {
     use linerate_core::time::WallTime;
     use linerate_store::{AgentRun, HubPlace, KeptPlan};
-    use linerate_sys::clock::wall;
+    use linerate_sys::clock::wall_time;
     use serde_json::Value;
 
     use super::*;
@@ -35,7 +35,7 @@ mod with_it {
     use crate::support::stdout;
 
     fn run(start_s: i64) -> AgentRun {
-        let run = Run {
+        let run = ScheduleRun {
             task: "delay/b".to_owned(),
             start_s,
             why: RunWhy::Calendar,
@@ -49,8 +49,8 @@ mod with_it {
     /// A store of a hub with three runs of yesterday, and of today, in each of two meshes; the date
     /// of yesterday.
     fn fill(place: &str) -> String {
-        let mut store = HubPlace::parse(place).expect("a place").open().expect("a store");
-        let today_s = i64::try_from(wall().unix_millis()).expect("now") / 86_400_000 * 86_400;
+        let mut store = HubPlace::parse(place).expect("a place").open_store().expect("a store");
+        let today_s = i64::try_from(wall_time().unix_millis()).expect("now") / 86_400_000 * 86_400;
         let signed = String::new();
         let plan = KeptPlan {
             revision: 1,
@@ -69,8 +69,8 @@ mod with_it {
     }
 
     fn left(place: &str) -> usize {
-        let mut store = HubPlace::parse(place).expect("a place").open().expect("a store");
-        store.runs(("m", "a"), None, (0, i64::MAX)).expect("readable").len()
+        let mut store = HubPlace::parse(place).expect("a place").open_store().expect("a store");
+        store.agent_runs(("m", "a"), None, (0, i64::MAX)).expect("readable").len()
     }
 
     /// A day of each store becomes a file of the same rows, and goes.

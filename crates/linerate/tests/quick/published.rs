@@ -58,13 +58,13 @@ fn record(n: u8, plan: Plan) -> Record {
     // 1,700,000,000 s after 1970 lies in November 2023.
     let ms = 1_700_000_000_000 + u64::from(n) * 65_536;
     let at = WallTime::from_unix_nanos(u128::from(ms) * 1_000_000);
-    Record::begin(RecordId::from_parts(ms, [n; 10]), tool, plan, at)
+    Record::from_plan(RecordId::from_parts(ms, [n; 10]), tool, plan, at)
 }
 
 fn tcp(n: u8, gbit: f64, name: &str) -> Record {
     let mut record = record(n, Plan::Tcp(TcpPlan::default()));
     record.name = Some(name.to_owned());
-    let goodput = Summary::of(MetricId::Goodput, Stat::Value, gbit * 1e9);
+    let goodput = Summary::from_value(MetricId::Goodput, Stat::Value, gbit * 1e9);
     record.summary.push(goodput.in_direction(Direction::Up));
     let mss_bytes = Asked { asked: None, got: Some(1448) };
     record.flows.push(Flow {
@@ -88,7 +88,7 @@ fn filled() -> TempDir {
     let records =
         [record(1, Plan::Ping(PingPlan::default())), tcp(2, 9.41, "fast"), tcp(3, 0.94, "slow")];
     for record in records {
-        store.put(&record).expect("room");
+        store.put_record(&record).expect("room");
     }
     directory
 }

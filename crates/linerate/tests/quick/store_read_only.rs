@@ -27,10 +27,10 @@ fn a_store_that_nobody_may_write_is_read() {
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
     let at = WallTime::from_unix_nanos(u128::from(millis) * 1_000_000);
     let plan = Plan::Ping(PingPlan::default());
-    let mut record = Record::begin(RecordId::from_parts(millis, [7; 10]), tool, plan, at);
+    let mut record = Record::from_plan(RecordId::from_parts(millis, [7; 10]), tool, plan, at);
     record.name = Some("kept".to_owned());
-    record.summary = vec![Summary::of(MetricId::Rtt, Stat::P50, 2e6)];
-    Store::open(&path).expect("a store").put(&record).expect("room");
+    record.summary = vec![Summary::from_value(MetricId::Rtt, Stat::P50, 2e6)];
+    Store::open(&path).expect("a store").put_record(&record).expect("room");
     let store = path.display().to_string();
     let said = read_only(directory.path(), &["history", "--json", "--store", &store]);
     if stderr(&said).contains("unshare") || stderr(&said).contains("mount:") {

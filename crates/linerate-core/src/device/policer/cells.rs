@@ -35,7 +35,7 @@ impl CellEstimate {
     }
 
     /// Limit L in seconds with its interval.
-    pub const fn limit(&self) -> RateFound {
+    pub const fn limit_interval(&self) -> RateFound {
         RateFound { value: self.limit_s, low: self.limit_low_s, high: self.limit_high_s }
     }
 }

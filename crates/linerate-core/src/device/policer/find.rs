@@ -103,12 +103,12 @@ pub struct BucketEstimate {
 
 impl BucketEstimate {
     /// Rate in bit/s with its interval.
-    pub const fn rate(&self) -> RateFound {
+    pub const fn rate_interval(&self) -> RateFound {
         RateFound { value: self.rate_bps, low: self.rate_low_bps, high: self.rate_high_bps }
     }
 
     /// Depth in bytes with its interval.
-    pub const fn depth(&self) -> RateFound {
+    pub const fn depth_interval(&self) -> RateFound {
         RateFound {
             value: self.burst_bytes,
             low: self.burst_low_bytes,
@@ -290,7 +290,7 @@ pub fn find_bucket(
     }
 }
 
-/// The part of a train before the first pause in which a bucket of `rate` (bytes per s) may have
+/// The part of a train before the first pause in which a bucket of `rate_interval` (bytes per s) may have
 /// filled again.
 fn before_refill(frames: &[TrainFrame], rate: f64) -> &[TrainFrame] {
     let (Some(first), Some(last)) = (frames.first(), frames.last()) else { return frames };

@@ -2,9 +2,9 @@
 
 use super::cells::{CellEstimate, MaxBurst};
 use super::find::BucketEstimate;
-use crate::record::{Compared, Holds, RateFound};
+use crate::record::{ComparedParameter, Holds, RateFound};
 
-impl Compared {
+impl ComparedParameter {
     /// The comparison labelled with its parameter and unit.
     #[must_use]
     pub fn with_parameter(self, parameter: &str, unit: &str) -> Self {
@@ -14,7 +14,7 @@ impl Compared {
 
 /// Compares a found value and its interval with an order; `tolerance` is a share of the order
 /// (0.01 for 1 %).
-pub fn compare(ordered: f64, found: RateFound, tolerance: f64) -> Compared {
+pub fn compare(ordered: f64, found: RateFound, tolerance: f64) -> ComparedParameter {
     let RateFound { value, low, high } = found;
     let holds = if high < ordered * (1.0 - tolerance) {
         Holds::Less
@@ -24,7 +24,7 @@ pub fn compare(ordered: f64, found: RateFound, tolerance: f64) -> Compared {
         Holds::Kept
     };
     let (parameter, unit) = (String::new(), String::new());
-    Compared { parameter, unit, ordered, found: value, low, high, holds }
+    ComparedParameter { parameter, unit, ordered, found: value, low, high, holds }
 }
 
 /// CIR (bit/s) and CBS (bytes) as ordered and as found.
@@ -33,10 +33,10 @@ pub fn compare_bucket(
     cir_bps: f64,
     cbs_bytes: f64,
     tolerance: f64,
-) -> [Compared; 2] {
+) -> [ComparedParameter; 2] {
     [
-        compare(cir_bps, found.rate(), tolerance).with_parameter("cir", "bit/s"),
-        compare(cbs_bytes, found.depth(), tolerance).with_parameter("cbs", "bytes"),
+        compare(cir_bps, found.rate_interval(), tolerance).with_parameter("cir", "bit/s"),
+        compare(cbs_bytes, found.depth_interval(), tolerance).with_parameter("cbs", "bytes"),
     ]
 }
 
@@ -47,15 +47,15 @@ pub fn compare_cells(
     names: [&str; 2],
     ordered: [f64; 2],
     tolerance: f64,
-) -> [Compared; 2] {
+) -> [ComparedParameter; 2] {
     [
         compare(ordered[0], found.rate_per_s(), tolerance).with_parameter(names[0], "cells/s"),
-        compare(ordered[1], found.limit(), tolerance).with_parameter(names[1], "s"),
+        compare(ordered[1], found.limit_interval(), tolerance).with_parameter(names[1], "s"),
     ]
 }
 
 /// MBS as ordered and as found.
-pub fn compare_burst(found: &MaxBurst, mbs_cells: f64, tolerance: f64) -> Compared {
+pub fn compare_burst(found: &MaxBurst, mbs_cells: f64, tolerance: f64) -> ComparedParameter {
     let cells = RateFound { value: found.cells, low: found.cells_low, high: found.cells_high };
     compare(mbs_cells, cells, tolerance).with_parameter("mbs", "cells")
 }

@@ -99,7 +99,7 @@ mod tests {
         let (rate, burst) = (BitRate::from_bits_per_sec(20_000_000), Bytes::new(125_000));
         let mut search = PolicerSearch::new(81_274, 1518, 0.01);
         let mut trains = 0;
-        while let Some(trial) = search.next().trial() {
+        while let Some(trial) = search.next().into_trial() {
             let frames = trial.load_fps * (trial.duration_ns / 1_000) / 1_000_000;
             let mut frames = even_train(frames, trial.load_fps, 1518, &[]);
             let mut bucket = TokenBucket::new(rate, burst).expect("a bucket");

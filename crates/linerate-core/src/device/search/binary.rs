@@ -40,13 +40,13 @@ impl BinarySearch {
         GoalResult::from_ledger(&self.ledger, 0, status)
     }
 
-    fn goal(&self) -> &Goal {
+    fn single_goal(&self) -> &Goal {
         &self.ledger.goals[0]
     }
 
     /// The next load and why, or how the search ended.
     fn next_load(&self) -> Result<(u64, Why), Status> {
-        let goal = self.goal();
+        let goal = self.single_goal();
         let Range { min_fps, max_fps } = self.ledger.range;
         let RelevantBounds { lower_fps, upper_fps } = self.ledger.relevant(goal);
         if let Some(last) = self.ledger.last_counted().map(|tried| tried.trial.load_fps)
@@ -76,14 +76,14 @@ impl Controller for BinarySearch {
             return NextTrial::Done;
         }
         let Ok((load, why)) = self.next_load() else { return NextTrial::Done };
-        let goal = self.goal();
+        let goal = self.single_goal();
         let is_first = self.ledger.duration_sums(goal, load).is_empty();
         let duration_ns = if is_first { goal.initial_duration_ns } else { goal.final_duration_ns };
         NextTrial::Trial(self.ledger.trial_for_goal(0, load, duration_ns, why))
     }
 
     fn add_outcome(&mut self, outcome: TrialOutcome) {
-        let asked = self.next().trial();
+        let asked = self.next().into_trial();
         self.ledger.add(asked, outcome);
     }
 }

@@ -63,7 +63,7 @@ impl DurationSums {
         self.full_bad_ns > 0 || self.short_bad_ns > 0
     }
 
-    /// Class of the load for `goal`.
+    /// Class of the load for `test_goal`.
     pub fn classify(&self, goal: &Goal) -> Classification {
         let exceed = goal.exceed_ratio;
         let balancing = self.short_good_ns as f64 * (exceed / (1.0 - exceed));
@@ -119,7 +119,7 @@ mod tests {
 
     const LOAD_FPS: u64 = 1_000_000;
 
-    fn goal(final_s: u64, sum_s: u64, loss_ratio: f64, exceed_ratio: f64) -> Goal {
+    fn test_goal(final_s: u64, sum_s: u64, loss_ratio: f64, exceed_ratio: f64) -> Goal {
         Goal {
             final_duration_ns: final_s * SECOND_NS,
             initial_duration_ns: final_s * SECOND_NS,
@@ -146,9 +146,12 @@ mod tests {
     }
 
     fn example_goals() -> [Goal; 4] {
-        [goal(60, 60, 0.0, 0.0), goal(60, 120, 0.0, 0.5), goal(1, 120, 0.005, 0.5), {
-            goal(60, 60, 0.005, 0.2)
-        }]
+        [
+            test_goal(60, 60, 0.0, 0.0),
+            test_goal(60, 120, 0.0, 0.5),
+            test_goal(1, 120, 0.005, 0.5),
+            { test_goal(60, 60, 0.005, 0.2) },
+        ]
     }
 
     #[test]
@@ -235,7 +238,7 @@ mod tests {
         // 60 s and then 120 s good of full length, 60 s bad and 60 s good of 1 s: excess 60 -
         // 60 / 4 = 45 s. 45 > 0.2 * 105 = 21 and 45 > 0.2 * 165 = 33: the code of the RFC's
         // appendix gives an upper bound both times.
-        let goal = goal(60, 60, 0.005, 0.2);
+        let goal = test_goal(60, 60, 0.005, 0.2);
         let mut trials = outcomes(60, 1, 0);
         trials.extend(outcomes(60, 1, 10));
         for permille in [1, 0] {
@@ -272,7 +275,7 @@ mod tests {
     #[test]
     fn one_good_trial_of_two_passes_with_verification() {
         // 60 of 120 s good is just half; 60 s bad alone is undecided.
-        let goal = goal(60, 120, 0.0, 0.5);
+        let goal = test_goal(60, 120, 0.0, 0.5);
         let bound = |trials: &[TrialOutcome]| {
             DurationSums::from_outcomes(&goal, trials).classify(&goal).bound
         };

@@ -1,7 +1,7 @@
 //! What a search is to find: the highest load at which trials of a length lose no more than a
 //! share, but for a share of the time.
 //!
-//! Source: RFC 9971 "Goal Terms". Its conditions on the attributes are [`Goal::check`].
+//! Source: RFC 9971 "Goal Terms". Its conditions on the attributes are [`Goal::check_attributes`].
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -149,7 +149,7 @@ impl Goal {
     /// Checks that the attributes are possible.
     /// # Errors
     /// A time of 0, a sum below one trial, a ratio or width outside its range.
-    pub fn check(&self) -> Result<(), GoalError> {
+    pub fn check_attributes(&self) -> Result<(), GoalError> {
         let name = || self.name.clone();
         if self.final_duration_ns == 0 || self.initial_duration_ns == 0 {
             return Err(GoalError::NoTime { name: name() });
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn impossible_goals_are_refused() {
         let good = Goal::strict();
-        assert_eq!(good.check(), Ok(()));
+        assert_eq!(good.check_attributes(), Ok(()));
         let bad = [
             Goal { final_duration_ns: 0, ..good.clone() },
             Goal { duration_sum_ns: SECOND_NS, ..good.clone() },
@@ -196,7 +196,7 @@ mod tests {
             Goal { width: 0.0, ..good.clone() },
         ];
         for goal in bad {
-            assert!(goal.check().is_err(), "{goal:?}");
+            assert!(goal.check_attributes().is_err(), "{goal:?}");
         }
     }
 

@@ -34,7 +34,7 @@ impl TrialLedger {
         if goals.is_empty() {
             return Err(GoalError::NoGoal);
         }
-        goals.iter().try_for_each(Goal::check)?;
+        goals.iter().try_for_each(Goal::check_attributes)?;
         let Range { min_fps, max_fps } = range;
         if min_fps == 0 || min_fps > max_fps {
             return Err(GoalError::Range { min_fps, max_fps });
@@ -82,7 +82,7 @@ impl TrialLedger {
     }
 
     /// Loads with trials, rising.
-    pub(super) fn loads(&self) -> impl DoubleEndedIterator<Item = u64> {
+    pub(super) fn tested_loads(&self) -> impl DoubleEndedIterator<Item = u64> {
         self.by_load.keys().copied()
     }
 
@@ -95,9 +95,10 @@ impl TrialLedger {
     }
 
     pub(super) fn relevant(&self, goal: &Goal) -> RelevantBounds {
-        let upper_fps = self.loads().find(|load| self.load_bound(goal, *load) == LoadBound::Upper);
+        let upper_fps =
+            self.tested_loads().find(|load| self.load_bound(goal, *load) == LoadBound::Upper);
         let below = |load: &u64| upper_fps.is_none_or(|upper| *load < upper);
-        let mut lower = self.loads().rev().filter(below);
+        let mut lower = self.tested_loads().rev().filter(below);
         let lower_fps = lower.find(|load| self.load_bound(goal, *load) == LoadBound::Lower);
         RelevantBounds { lower_fps, upper_fps }
     }

@@ -40,7 +40,7 @@ pub enum NextTrial<T> {
 
 impl<T> NextTrial<T> {
     /// The trial, unless all is done.
-    pub fn trial(self) -> Option<T> {
+    pub fn into_trial(self) -> Option<T> {
         match self {
             Self::Trial(trial) => Some(trial),
             Self::Done => None,

@@ -148,7 +148,7 @@ impl MultiSearch {
         // A load that went well so far is the better guess, when it is near.
         let is_clean =
             |load: &u64| *load < from && !self.ledger.duration_sums(goal, *load).has_bad();
-        let clean = self.ledger.loads().rev().find(is_clean);
+        let clean = self.ledger.tested_loads().rev().find(is_clean);
         let near = next as f64 * (1.0 - goal.width);
         if let Some(clean) = clean.filter(|clean| *clean as f64 >= near) {
             return (clean, Why::Verify);
@@ -221,7 +221,7 @@ impl Controller for MultiSearch {
     }
 
     fn add_outcome(&mut self, outcome: TrialOutcome) {
-        let asked = self.next().trial();
+        let asked = self.next().into_trial();
         self.ledger.add(asked, outcome);
     }
 }

@@ -95,7 +95,7 @@ impl Controller for StepDown {
     }
 
     fn add_outcome(&mut self, outcome: TrialOutcome) {
-        let asked = self.next().trial();
+        let asked = self.next().into_trial();
         self.ledger.add(asked, outcome);
     }
 }

@@ -1,9 +1,9 @@
 //! Kinds of files as people have them, and what is said of each: see testdata/foreign.
 
-use super::super::judge;
+use super::super::judge_direction;
 use super::*;
 use crate::record::{
-    Cause, Direction, Note, Outcome, PathAdvice, Remedy, RemedyLine, SourceNote, Verdict,
+    Cause, Direction, LimitVerdict, Note, Outcome, PathAdvice, Remedy, RemedyLine, SourceNote,
 };
 
 macro_rules! file {
@@ -19,9 +19,9 @@ fn results(text: &str) -> ForeignResults {
     }
 }
 
-fn main_verdict(text: &str) -> Verdict {
+fn main_verdict(text: &str) -> LimitVerdict {
     let found = results(text);
-    judge(&found.evidence[found.main])
+    judge_direction(&found.evidence[found.main])
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn words_of_sockets_are_found_in_any_form_of_the_output() {
         let found = results(&text);
         assert_eq!((found.program, found.evidence.len()), ("ss", 1), "{text}");
         assert_eq!(found.evidence[0].window.unsent_bytes, Some(171_192.0));
-        assert_eq!(judge(&found.evidence[0]).cause, Some(Cause::ReceiveWindow), "{text}");
+        assert_eq!(judge_direction(&found.evidence[0]).cause, Some(Cause::ReceiveWindow), "{text}");
     }
 }
 
@@ -407,7 +407,7 @@ fn no_cut_and_no_damaged_file_ends_the_program() {
         if let Ok(ResultSource::Foreign(found)) = decode(bytes).and_then(|text| read_source(&text))
         {
             assert!(found.main < found.evidence.len());
-            found.evidence.iter().for_each(|it| drop(judge(it)));
+            found.evidence.iter().for_each(|it| drop(judge_direction(it)));
         }
     };
     for text in files {

@@ -1,14 +1,14 @@
 //! Results of other programs: live ones, and figures as public threads have them.
 
-use super::super::judge;
+use super::super::judge_direction;
 use super::*;
 use crate::record::{Cause, Confidence, Outcome};
 
-fn verdict(text: &str) -> crate::record::Verdict {
+fn verdict(text: &str) -> crate::record::LimitVerdict {
     let Ok(ResultSource::Foreign(found)) = read_source(text) else {
         panic!("no known result: {text}")
     };
-    judge(&found.evidence[found.main])
+    judge_direction(&found.evidence[found.main])
 }
 
 #[test]
@@ -92,14 +92,14 @@ fn a_round_trip_that_was_sampled_under_load_shows_no_policer() {
         panic!("no known result: {text}")
     };
     let evidence = &found.evidence[found.main];
-    let verdict = judge(evidence);
+    let verdict = judge_direction(evidence);
     assert_eq!((verdict.cause, verdict.outcome), (None, Outcome::Undetermined));
     let between = [Cause::Link, Cause::Policer];
     assert!(between.iter().all(|cause| verdict.between.contains(cause)), "{verdict:?}");
     // With the same round trip at rest there is no queue, and one cause is left.
     let mut at_rest = evidence.clone();
     at_rest.rtt.base_is_loaded = false;
-    assert_eq!(judge(&at_rest).cause, Some(Cause::Policer));
+    assert_eq!(judge_direction(&at_rest).cause, Some(Cause::Policer));
 }
 
 #[test]

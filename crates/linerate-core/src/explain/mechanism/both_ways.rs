@@ -6,7 +6,7 @@
 
 use super::fates::{Fates, TimedProbe};
 use super::{PacedLoad, quantile};
-use crate::record::{Direction, Train};
+use crate::record::{DatagramTrain, Direction};
 
 /// Loss of paced trains with the other direction busy, and alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -29,7 +29,11 @@ pub struct BothWays {
 const AS_MUCH: f64 = 0.9;
 
 /// The comparison for one direction; none without a train that went beside another.
-pub(super) fn both_ways(trains: &[Train], way: Direction, loads: &[PacedLoad]) -> Option<BothWays> {
+pub(super) fn both_ways(
+    trains: &[DatagramTrain],
+    way: Direction,
+    loads: &[PacedLoad],
+) -> Option<BothWays> {
     let fates = Fates::from_opposed_trains(trains, way)?;
     let mut found = BothWays {
         sent: fates.probes.len() as u64,
@@ -60,12 +64,12 @@ mod tests {
     use super::*;
 
     /// 500 packets of 1500 bytes in half a second from `started_ms` on, of which one in `lost` is.
-    fn train(direction: Direction, started_ms: u64, lost: usize) -> Train {
+    fn train_with_loss(direction: Direction, started_ms: u64, lost: usize) -> DatagramTrain {
         let arrived = |at: usize| {
             let kept = at % lost != lost - 1;
             kept.then(|| i64::try_from(at).expect("small") * 1_000_000 + 5_000_000)
         };
-        Train {
+        DatagramTrain {
             direction,
             ip_bytes: 1500,
             offered_bps: Some(12e6),
@@ -79,8 +83,12 @@ mod tests {
     #[test]
     fn what_went_beside_the_other_way_is_told_from_what_went_alone() {
         let (up, down) = (Direction::Up, Direction::Down);
-        let trains =
-            [train(up, 0, 1000), train(down, 700, 1000), train(up, 1400, 4), train(down, 1420, 10)];
+        let trains = [
+            train_with_loss(up, 0, 1000),
+            train_with_loss(down, 700, 1000),
+            train_with_loss(up, 1400, 4),
+            train_with_loss(down, 1420, 10),
+        ];
         let found = mechanism(&trains, up).expect("there are trains");
         let both = found.both_ways.expect("the last two went at once");
         assert_eq!((both.sent, both.lost), (500, 125));
@@ -95,11 +103,15 @@ mod tests {
     #[test]
     fn what_went_alone_offered_as_much_or_is_no_measure() {
         let (up, down) = (Direction::Up, Direction::Down);
-        let mut trains = [train(up, 0, 1000), train(up, 700, 4), train(up, 1400, 4)];
+        let mut trains = [
+            train_with_loss(up, 0, 1000),
+            train_with_loss(up, 700, 4),
+            train_with_loss(up, 1400, 4),
+        ];
         // Packets of 152 bytes are a tenth of the load, and pass a policer.
         trains[0].ip_bytes = 152;
         trains[0].offered_bps = Some(1.2e6);
-        let beside = [trains.as_slice(), &[train(down, 1420, 1000)]].concat();
+        let beside = [trains.as_slice(), &[train_with_loss(down, 1420, 1000)]].concat();
         let both = mechanism(&beside, up)
             .and_then(|findings| findings.both_ways)
             .expect("they went at once");

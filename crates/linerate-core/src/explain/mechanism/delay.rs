@@ -103,13 +103,13 @@ fn rising(values: impl Iterator<Item = f64>) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::super::mechanism;
-    use crate::record::{Direction, Train};
+    use crate::record::{DatagramTrain, Direction};
 
     /// A load of 48 Mbit/s of which the sender stood still for half of the time of its second half.
     #[test]
     fn what_was_offered_is_what_left_and_not_what_was_asked_for() {
         let at = |number: u64| number * 250_000 + if number >= 3000 { 500_000_000 } else { 0 };
-        let train = Train {
+        let train = DatagramTrain {
             direction: Direction::Up,
             ip_bytes: 1500,
             offered_bps: Some(48e6),

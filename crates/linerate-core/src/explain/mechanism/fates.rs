@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::record::{Direction, Train};
+use crate::record::{DatagramTrain, Direction};
 
 /// Clocks drift less than this; a steeper line is a queue that grew.
 const DRIFT_MAX: f64 = 200e-6;
@@ -42,22 +42,25 @@ pub(super) struct Fates {
 
 impl Fates {
     /// Packets of the trains that had the path for themselves.
-    pub(super) fn from_lone_trains(trains: &[Train], direction: Direction) -> Option<Self> {
+    pub(super) fn from_lone_trains(trains: &[DatagramTrain], direction: Direction) -> Option<Self> {
         Self::from_trains(trains, direction, false)
     }
 
     /// Packets of the paced trains that went while the other direction was busy.
-    pub(super) fn from_opposed_trains(trains: &[Train], direction: Direction) -> Option<Self> {
+    pub(super) fn from_opposed_trains(
+        trains: &[DatagramTrain],
+        direction: Direction,
+    ) -> Option<Self> {
         Self::from_trains(trains, direction, true)
     }
 
-    fn from_trains(trains: &[Train], direction: Direction, beside: bool) -> Option<Self> {
-        let wanted = |train: &&Train| {
+    fn from_trains(trains: &[DatagramTrain], direction: Direction, beside: bool) -> Option<Self> {
+        let wanted = |train: &&DatagramTrain| {
             train.direction == direction
                 && is_lost_on_path(train)
                 && is_opposed(train, trains) == beside
         };
-        let mut trains: Vec<&Train> = trains.iter().filter(wanted).collect();
+        let mut trains: Vec<&DatagramTrain> = trains.iter().filter(wanted).collect();
         trains.sort_by_key(|train| train.started_ns);
         let mut fates = Self::default();
         for train in trains {
@@ -67,7 +70,7 @@ impl Fates {
         (!fates.probes.is_empty()).then_some(fates)
     }
 
-    fn add(&mut self, train: &Train) {
+    fn add(&mut self, train: &DatagramTrain) {
         let first = self.probes.len();
         let started = train.started_ns as f64;
         for (&sent, &arrived) in train.sent_ns.iter().zip(&train.arrived_ns) {
@@ -120,12 +123,12 @@ impl Fates {
 
 /// True when a paced train went, for half of its time at least, while another one went the other
 /// way.
-fn is_opposed(train: &Train, trains: &[Train]) -> bool {
-    let span = |train: &Train| {
+fn is_opposed(train: &DatagramTrain, trains: &[DatagramTrain]) -> bool {
+    let span = |train: &DatagramTrain| {
         (train.started_ns, train.started_ns + train.sent_ns.last().copied().unwrap_or(0))
     };
     let (begin, end) = span(train);
-    let shared = |other: &Train| {
+    let shared = |other: &DatagramTrain| {
         let (from, until) = span(other);
         until.min(end).saturating_sub(from.max(begin))
     };
@@ -139,7 +142,7 @@ fn is_opposed(train: &Train, trains: &[Train]) -> bool {
 /// True when a train's losses are the path's and not the receiving socket's: a full socket drops
 /// many in a row. The kernel counts packets with a wrong checksum among its drops too, and those
 /// are single ones.
-fn is_lost_on_path(train: &Train) -> bool {
+fn is_lost_on_path(train: &DatagramTrain) -> bool {
     let lost = train.arrived_ns.iter().filter(|arrived| arrived.is_none()).count();
     let after_another =
         train.arrived_ns.windows(2).filter(|pair| pair[0].is_none() && pair[1].is_none()).count();
@@ -189,7 +192,7 @@ mod tests {
                 .ok()
                 .map(|at| at - 5_000_000_000)
         };
-        let train = Train {
+        let train = DatagramTrain {
             direction: Direction::Up,
             ip_bytes: 1500,
             offered_bps: Some(12e6),

@@ -3,7 +3,7 @@
 
 use super::capacity::quantile;
 use super::fates::{Fates, TimedProbe};
-use crate::record::{Direction, Train};
+use crate::record::{DatagramTrain, Direction};
 
 /// Arrivals of a train that show lumps.
 const ARRIVALS_MIN: usize = 20;
@@ -15,7 +15,7 @@ const SENT_EVENLY: f64 = 0.2;
 
 /// Time between two lumps of arrivals that were sent evenly, in seconds: the gap that a moment
 /// chosen by chance falls into, the median of all paced trains. None where none was sent evenly.
-pub fn held_s(trains: &[Train], way: Direction) -> Option<f64> {
+pub fn held_s(trains: &[DatagramTrain], way: Direction) -> Option<f64> {
     let fates = Fates::from_lone_trains(trains, way)?;
     let paced = fates.runs.iter().filter(|run| run.offered_bps.is_some());
     let mut gaps: Vec<f64> = paced.filter_map(|run| of_train(fates.probes_of(run))).collect();
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn lumps_are_as_far_apart_as_they_are_held() {
         // One packet a millisecond, let go every 40 ms; and the same without.
-        let train = |held_ms: u64| Train {
+        let train = |held_ms: u64| DatagramTrain {
             direction: Direction::Down,
             ip_bytes: 1500,
             offered_bps: Some(12e6),

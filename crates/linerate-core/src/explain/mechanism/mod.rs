@@ -26,7 +26,8 @@ use fates::Fates;
 pub use held::held_s;
 
 use crate::record::{
-    Direction, LossKind, LossMechanism, LossState as State, ProbeLoss, StateLikelihood, Train,
+    DatagramTrain, Direction, LossKind, LossMechanism, LossState as State, ProbeLoss,
+    StateLikelihood,
 };
 use crate::stats::Interval;
 
@@ -275,7 +276,7 @@ pub struct Reordering {
 }
 
 /// Findings on the path from the trains of one direction; `None` without a packet.
-pub fn mechanism(trains: &[Train], direction: Direction) -> Option<Findings> {
+pub fn mechanism(trains: &[DatagramTrain], direction: Direction) -> Option<Findings> {
     let fates = Fates::from_lone_trains(trains, direction)?;
     let capacity = capacity::by_size(&fates);
     let loads = delay::paced_loads(&fates);

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::{Background, Findings, Overflow, mechanism};
 use crate::explain::probing_tests::{Schedule, probe};
 use crate::path::Random;
-use crate::record::{Direction, PathPlan, Train};
+use crate::record::{DatagramTrain, Direction, PathPlan};
 use crate::stats::{Z_95, wilson_interval};
 
 /// Mechanisms that are planted.
@@ -16,7 +16,7 @@ pub(in crate::explain) const KINDS: [&str; 7] =
 /// A path with this mechanism and random parameters, as TOML.
 pub(in crate::explain) fn planted(kind: &str, seed: u64, cross: bool, top_mbps: f64) -> String {
     let mut random = Random::new(seed, 77);
-    let mut between = |low: f64, high: f64| low * (high / low).powf(random.unit());
+    let mut between = |low: f64, high: f64| low * (high / low).powf(random.next_uniform());
     let mbps = between(10.0, top_mbps);
     let delay_ms = between(5.0, 40.0);
     let mut text = format!("seed = {seed}\ndelay = \"{delay_ms:.2} ms\"\n[forward]\n");
@@ -246,7 +246,7 @@ fn bursts_of_loss_in_trains_alone_are_still_named() {
 
 /// A queue of `room` packets before a device that takes so many nanoseconds for a packet of that
 /// length, which stands still for 2 ms every 97 ms: what comes meanwhile enters the queue at once.
-fn beside_pauses(room: usize, takes_ns: fn(u32) -> u64) -> Vec<Train> {
+fn beside_pauses(room: usize, takes_ns: fn(u32) -> u64) -> Vec<DatagramTrain> {
     const MS: u64 = 1_000_000;
     // 20 trains of 64 packets back to back, then paced ones at half the rate, nearly all, and more.
     let mut plans: Vec<(u32, u64, u64)> =
@@ -281,7 +281,7 @@ fn beside_pauses(room: usize, takes_ns: fn(u32) -> u64) -> Vec<Train> {
             let arrived_ns = sent_ns.iter().map(&mut enter).collect();
             now += sent_ns.last().map_or(0, |last| last + 150 * MS);
             let offered_bps = (gap > 4_000).then(|| f64::from(ip_bytes) * 8e9 / gap as f64);
-            Train {
+            DatagramTrain {
                 direction: Direction::Up,
                 ip_bytes,
                 offered_bps,

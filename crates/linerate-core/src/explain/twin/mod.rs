@@ -168,10 +168,10 @@ fn goodput_bps_of(
     let mut bytes = 0;
     for seed in 1..=seeds {
         plan.path.seed = Some(seed);
-        let (mut simulation, _) = plan.start(false)?;
+        let (mut simulation, _) = plan.start_simulation(false)?;
         simulation.advance(MonoTime::default() + omit);
         let before = simulation.acked_bytes();
-        simulation.advance(plan.end());
+        simulation.advance(plan.latest_end());
         bytes += simulation.acked_bytes() - before;
     }
     Ok(bytes as f64 * 8.0 / (span.as_secs_f64() * seeds as f64))

@@ -11,8 +11,8 @@ use crate::explain::mechanism::mechanism;
 use crate::explain::of_record::{directions, with_path};
 use crate::path::Framing;
 use crate::record::{
-    Cause, ControlName, Direction, HostCommand, NextBound, NextLimit, OnModel, Outcome, PathPlan,
-    Plan, Record, Remedy, RemedyOnModel, SimulatedTcp, SocketBuffer, TcpTest, Verdict,
+    Cause, ControlName, Direction, LimitVerdict, NextBound, NextLimit, OnModel, Outcome, PathPlan,
+    Plan, Record, Remedy, RemedyCommand, RemedyOnModel, SimulatedTcp, SocketBuffer, TcpTest,
 };
 use crate::simulate::{Stack, TcpChoice, mtu_bytes};
 use crate::theory::ladder::AGREES_WITHIN;
@@ -45,7 +45,7 @@ pub fn path_of(record: &Record) -> Option<PathPlan> {
 
 /// Adds to verdicts of a record what TCP reaches on the model of its path: without the cause, and
 /// with the remedies that the model can take.
-pub fn try_changes(record: &Record, verdicts: &mut [Verdict]) {
+pub fn try_changes(record: &Record, verdicts: &mut [LimitVerdict]) {
     for verdict in verdicts {
         let known = measured(record, verdict).and_then(|(evidence, part)| {
             Model::from_record(record, verdict, &evidence, test_of(part)?)?
@@ -63,7 +63,7 @@ pub fn try_changes(record: &Record, verdicts: &mut [Verdict]) {
 /// Evidence that the verdict was made from, and the part of the record that it is about.
 pub(in crate::explain) fn measured<'a>(
     record: &'a Record,
-    verdict: &Verdict,
+    verdict: &LimitVerdict,
 ) -> Option<(Evidence, &'a Record)> {
     let parts = std::iter::once(record).chain(&record.parts);
     parts.into_iter().find_map(|part| {
@@ -96,7 +96,7 @@ struct Model {
 impl Model {
     fn from_record(
         record: &Record,
-        verdict: &Verdict,
+        verdict: &LimitVerdict,
         evidence: &Evidence,
         test: &TcpTest,
     ) -> Option<Self> {
@@ -133,7 +133,7 @@ impl Model {
     /// then.
     fn ask_model(
         &self,
-        verdict: &Verdict,
+        verdict: &LimitVerdict,
         evidence: &Evidence,
     ) -> Option<(OnModel, Option<NextBound>)> {
         let measured = verdict.measured_bps?;
@@ -172,7 +172,7 @@ impl Model {
 
     /// Payload that the narrowest bound of the path lets through.
     fn link_payload_bps(&self) -> Option<f64> {
-        let [forward, _] = self.path.facts().ok()?;
+        let [forward, _] = self.path.direction_facts().ok()?;
         let packet = self.tcp.mss_bytes + self.tcp.header_bytes;
         let line = f64::from(Framing::ETHERNET.line_bytes(packet));
         let payload = f64::from(self.tcp.mss_bytes);
@@ -191,8 +191,10 @@ impl Model {
 
     /// Bit/s of so many bytes of each stream a round trip.
     fn rate_of_bytes(&self, bytes: f64) -> f64 {
-        let rtt =
-            self.path.facts().map_or(0.0, |[there, back]| (there.delay + back.delay).as_secs_f64());
+        let rtt = self
+            .path
+            .direction_facts()
+            .map_or(0.0, |[there, back]| (there.delay + back.delay).as_secs_f64());
         bytes * 8.0 * f64::from(self.streams) / rtt.max(1e-6)
     }
 
@@ -243,12 +245,14 @@ impl Model {
     fn with_setting(&self, remedy: &Remedy) -> Option<Self> {
         let mut model = self.clone();
         match remedy {
-            Remedy::Line(HostCommand::UseCongestionControl { name }) if name == "bbr" => {
+            Remedy::Line(RemedyCommand::UseCongestionControl { name }) if name == "bbr" => {
                 (model.tcp.congestion_control, model.tcp.hystart) = (ControlName::Bbr, false);
                 (self.tcp.congestion_control != ControlName::Bbr).then_some(model)
             }
-            Remedy::Line(HostCommand::RaiseBuffer {
-                buffer: SocketBuffer::Receive, bytes, ..
+            Remedy::Line(RemedyCommand::RaiseBuffer {
+                buffer: SocketBuffer::Receive,
+                bytes,
+                ..
             }) => {
                 // Linux offers about half of its receive buffer as a window (tcp_adv_win_scale,
                 // tcp(7)).
@@ -283,7 +287,7 @@ impl Model {
 }
 
 /// The rate at which an end holds a transfer.
-fn held_bps(verdict: &Verdict, cause: Cause) -> Option<f64> {
+fn held_bps(verdict: &LimitVerdict, cause: Cause) -> Option<f64> {
     let ends = matches!(
         cause,
         Cause::SendingApplication
@@ -340,7 +344,7 @@ pub(super) fn simulated_tcp(
         mss_bytes: evidence.mss_bytes,
         ..TcpChoice::default()
     };
-    let tcp = SimulatedTcp::from(&choice.model(mtu_bytes(path)).ok()?);
+    let tcp = SimulatedTcp::from(&choice.model_for_mtu(mtu_bytes(path)).ok()?);
     Some(SimulatedTcp { send_buffer_bytes: send_buffer(evidence).map(whole_bytes), ..tcp })
 }
 

@@ -2,17 +2,17 @@
 
 use super::{path_of, try_changes};
 use crate::explain::explain;
-use crate::record::{HostCommand, MetricId, NextBound, Record, Remedy, Stat, Verdict};
+use crate::record::{LimitVerdict, MetricId, NextBound, Record, Remedy, RemedyCommand, Stat};
 
 const HELD: &str = include_str!("../../../../../testdata/explain/records/rmem.json");
 const FREE: &str = include_str!("../../../../../testdata/explain/records/base.json");
 
 /// The verdict of the record of a small receive window, as if interfaces of this rate told it.
-fn over(bps: u64) -> (Verdict, Verdict) {
+fn over(bps: u64) -> (LimitVerdict, LimitVerdict) {
     judged(crate::tree::from_json(HELD).expect("a record"), bps)
 }
 
-fn judged(mut record: Record, bps: u64) -> (Verdict, Verdict) {
+fn judged(mut record: Record, bps: u64) -> (LimitVerdict, LimitVerdict) {
     for interface in record.ends.iter_mut().filter_map(|end| end.interface.as_mut()) {
         interface.kind = None;
         interface.speed_bps = Some(bps);
@@ -26,7 +26,7 @@ fn judged(mut record: Record, bps: u64) -> (Verdict, Verdict) {
 #[test]
 fn the_rate_promised_without_a_window_is_the_one_measured_without_it() {
     let free: Record = crate::tree::from_json(FREE).expect("a record");
-    let live = free.value(MetricId::Goodput, Stat::Value, None).expect("it was measured");
+    let live = free.summary_value(MetricId::Goodput, Stat::Value, None).expect("it was measured");
     let (before, verdict) = over(100_000_000);
     let model = verdict.model.expect("a model");
     assert!(model.agrees, "{model:?}, measured {:?}", before.measured_bps);
@@ -36,7 +36,7 @@ fn the_rate_promised_without_a_window_is_the_one_measured_without_it() {
     assert_eq!((next.bound, next.bps), (NextBound::PathLink, promised));
     // The buffer of the remedy is twice the bandwidth-delay product: the link is the limit then.
     let tried = model.remedies.first().expect("a line to type");
-    let raises = matches!(tried.remedy, Remedy::Line(HostCommand::RaiseBuffer { .. }));
+    let raises = matches!(tried.remedy, Remedy::Line(RemedyCommand::RaiseBuffer { .. }));
     assert!(raises && tried.bps > 0.9 * promised, "{tried:?}");
 }
 

@@ -15,7 +15,7 @@ use crate::stats::{Z_95, wilson_interval};
 fn rates(text: &str, schedule: Schedule) -> ([f64; 2], PathPlan) {
     let path: PathPlan = crate::tree::from_toml(text).expect("a path");
     let found = mechanism(&probe(&path, false, schedule), Direction::Up).expect("packets");
-    let facts = path.facts().expect("a sound path");
+    let facts = path.direction_facts().expect("a sound path");
     let rtt: Duration = facts.iter().map(|fact| fact.delay).sum();
     let twin = fit_path(&found, None, rtt);
     let again: PathPlan =

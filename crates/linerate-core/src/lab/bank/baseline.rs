@@ -16,7 +16,7 @@ pub struct Baseline {
 pub const BASELINES: [Baseline; 4] = [
     Baseline { name: "largest limit counter", says: largest_counter },
     Baseline { name: "retransmits mean loss", says: retransmits_mean_loss },
-    Baseline { name: "NDT's rules", says: ndt },
+    Baseline { name: "NDT's rules", says: ndt_label },
     Baseline { name: "always the window", says: |_| Label::Cause(Cause::ReceiveWindow) },
 ];
 
@@ -80,7 +80,7 @@ const NDT_CONGESTION_SHARE: f64 = 0.02;
 
 /// NDT's rules, with today's counters in place of those of web100: a duplex mismatch first, then
 /// the receiver, the sender, congestion. Its second test with a clamped window is not repeated.
-fn ndt(end: Option<&FlowEnd>) -> Label {
+fn ndt_label(end: Option<&FlowEnd>) -> Label {
     let Some((end, info, shares)) = counters_of(end) else { return UNDETERMINED };
     let seconds = (end.span_ns as f64 / 1e9).max(0.001);
     let retransmits_per_s = f64::from(info.total_retrans.unwrap_or(0)) / seconds;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{BASELINES, Half, Label, NoCause};
 use crate::record::{
-    Cause, Caveat, CaveatCode, Confidence, Direction, EmulatedPath, MetricId, Record, Series, Side,
-    Stat, Verdict,
+    Cause, Caveat, CaveatCode, Confidence, Direction, EmulatedPath, FlowSide, LimitVerdict,
+    MetricId, Record, Series, Stat,
 };
 
 /// Least cost of a planted cause: the rate without it over the rate with it; or the delay under
@@ -33,8 +33,8 @@ impl Reach {
     pub fn from_record(record: &Record) -> Self {
         let way = Some(Direction::Up);
         let part = record.one_flow_part(Direction::Up).unwrap_or(record);
-        let goodput = part.value(MetricId::Goodput, Stat::Value, way);
-        let delay = part.value(MetricId::DelayLoaded, Stat::P50, way);
+        let goodput = part.summary_value(MetricId::Goodput, Stat::Value, way);
+        let delay = part.summary_value(MetricId::DelayLoaded, Stat::P50, way);
         Self { goodput_bps: goodput.unwrap_or(0.0), delay_ns: delay, steady_bps: steady(part) }
     }
 
@@ -46,7 +46,8 @@ impl Reach {
 
 fn steady(record: &Record) -> Option<f64> {
     let is_of_one = |series: &&Series| {
-        let way = series.direction == Some(Direction::Up) && series.side == Some(Side::Receiver);
+        let way =
+            series.direction == Some(Direction::Up) && series.side == Some(FlowSide::Receiver);
         series.metric.key() == "goodput_bps" && way
     };
     let mut all = record.series.iter().filter(is_of_one);
@@ -129,7 +130,7 @@ impl Default for Case {
 
 /// Labels that a diagnosis and the baselines gave a case.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
+pub struct CaseLabels {
     /// The diagnosis; none where it gave no verdict on the direction.
     pub said: Option<Label>,
     /// Confidence in the cause that it named.
@@ -195,7 +196,7 @@ impl Case {
 
     /// Label of a verdict on the quantity that the plant harms. A standing queue costs delay and no
     /// rate, and is named beside the full link that it is before.
-    fn label_of(&self, verdict: &Verdict) -> Label {
+    fn label_of(&self, verdict: &LimitVerdict) -> Label {
         match Label::from_verdict(verdict) {
             Label::AT_CEILING if self.is_of_delay() && names_queue(verdict) => self.expect,
             label => label,
@@ -224,13 +225,13 @@ impl Case {
     }
 
     /// The verdict that is judged: on the direction of the plant.
-    pub fn verdict(verdicts: &[Verdict]) -> Option<&Verdict> {
-        let way = |verdict: &&Verdict| verdict.direction == Some(Direction::Up);
+    pub fn verdict(verdicts: &[LimitVerdict]) -> Option<&LimitVerdict> {
+        let way = |verdict: &&LimitVerdict| verdict.direction == Some(Direction::Up);
         verdicts.iter().find(way).or_else(|| verdicts.first())
     }
 
     /// Judges by these verdicts of the case's record.
-    pub fn judged(&self, verdicts: &[Verdict]) -> Judged {
+    pub fn judged(&self, verdicts: &[LimitVerdict]) -> CaseLabels {
         let first = Self::verdict(verdicts);
         let sender = self.record.as_deref().and_then(|record| {
             let part = record.one_flow_part(Direction::Up).unwrap_or(record);
@@ -246,7 +247,7 @@ impl Case {
         let right = first.filter(|verdict| self.is_right(self.label_of(verdict)));
         let ceiling = right.and_then(|verdict| verdict.ceiling_bps);
         let next = right.and_then(|verdict| Some(verdict.next.as_ref()?.bps));
-        Judged {
+        CaseLabels {
             said: first.map(|verdict| self.label_of(verdict)),
             confidence: first.and_then(|verdict| verdict.confidence),
             ceiling_ratio: ceiling.zip(freed).map(|(ceiling, freed)| ceiling / freed),
@@ -260,20 +261,20 @@ impl Case {
     #[must_use]
     pub fn thinned(mut self) -> Self {
         if let Some(record) = &mut self.record {
-            record.series.iter_mut().for_each(round);
+            record.series.iter_mut().for_each(round_values);
         }
         self
     }
 }
 
-impl Judged {
+impl CaseLabels {
     /// Label of the diagnosis; without a verdict it counts as undetermined.
-    pub fn label(&self) -> Label {
+    pub fn diagnosis_label(&self) -> Label {
         self.said.unwrap_or(Label::None(NoCause::Undetermined))
     }
 }
 
-fn names_queue(verdict: &Verdict) -> bool {
+fn names_queue(verdict: &LimitVerdict) -> bool {
     verdict.latency.as_ref().is_some_and(|latency| latency.cause == Some(Cause::StandingQueue))
 }
 
@@ -302,7 +303,7 @@ fn remove_emulator(record: &mut Record) {
     }
 }
 
-fn round(series: &mut Series) {
+fn round_values(series: &mut Series) {
     for value in series.values.iter_mut().flatten() {
         *value = format!("{value:.3e}").parse().unwrap_or(*value);
     }
@@ -341,7 +342,7 @@ mod tests {
     fn a_case_that_the_hypervisor_disturbed_is_left_out_whatever_was_said() {
         let plan = Plan::Tcp(TcpPlan::default());
         let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
-        let mut record = Record::begin(
+        let mut record = Record::from_plan(
             RecordId::from_parts(0, [0; 10]),
             tool,
             plan,
@@ -368,16 +369,16 @@ mod tests {
     fn a_queue_is_named_on_the_axis_of_the_delay() {
         let queue = Label::Cause(Cause::StandingQueue);
         let latency = Latency { cause: Some(Cause::StandingQueue), idle_ns: 2e7, loaded_ns: 3e8 };
-        let full = Verdict {
+        let full = LimitVerdict {
             latency: Some(latency),
-            ..Verdict::of(Some(Direction::Up), Outcome::AtCeiling)
+            ..LimitVerdict::from_outcome(Some(Direction::Up), Outcome::AtCeiling)
         };
-        let says = |expect, verdict: &Verdict| {
+        let says = |expect, verdict: &LimitVerdict| {
             Case { expect, ..Case::default() }.judged(std::slice::from_ref(verdict)).said
         };
         assert_eq!(says(queue, &full), Some(queue));
         assert_eq!(says(Label::AT_CEILING, &full), Some(Label::AT_CEILING));
-        let short = Verdict { latency: None, ..full };
+        let short = LimitVerdict { latency: None, ..full };
         assert_eq!(says(queue, &short), Some(Label::AT_CEILING));
     }
 
@@ -392,7 +393,7 @@ mod tests {
             t_ns: vec![0; 3],
             values: vec![Some(12_345_678.0), Some(0.0), Some(0.001_234_56)],
         };
-        round(&mut series);
+        round_values(&mut series);
         assert_eq!(series.values, [Some(12_350_000.0), Some(0.0), Some(0.001_235)]);
     }
 }

@@ -12,7 +12,7 @@ mod setting;
 mod tally;
 
 pub use baseline::{BASELINES, Baseline};
-pub use case::{Case, Judged, Reach, Validity};
+pub use case::{Case, CaseLabels, Reach, Validity};
 pub use half::Half;
 pub use recipe::{Family, Recipe};
 pub use scenario::Scenario;
@@ -21,7 +21,7 @@ pub use tally::{Score, Tally};
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Cause, Outcome, Verdict};
+use crate::record::{Cause, LimitVerdict, Outcome};
 
 /// Labels without a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ impl Label {
     pub const AT_CEILING: Self = Self::None(NoCause::AtCeiling);
 
     /// Label of a verdict. A result that the rate of a link limits is at its ceiling.
-    pub const fn from_verdict(verdict: &Verdict) -> Self {
+    pub const fn from_verdict(verdict: &LimitVerdict) -> Self {
         match (verdict.outcome, verdict.cause) {
             (Outcome::Limited, Some(Cause::Link)) => Self::AT_CEILING,
             (Outcome::Limited, Some(cause)) => Self::Cause(cause),

@@ -115,7 +115,7 @@ impl Recipe {
         congestion: &str,
         seed: u64,
     ) -> Result<Scenario, String> {
-        let drawn = self.drawn(level, seed);
+        let drawn = self.draw_values(level, seed);
         let base = merged(default_path(&drawn), &self.base);
         let setting = |more: &Map<String, Value>| {
             let whole = filled(Value::Object(merged(base.clone(), more)), &drawn)?;
@@ -139,7 +139,7 @@ impl Recipe {
         })
     }
 
-    fn drawn(&self, level: u8, seed: u64) -> BTreeMap<String, f64> {
+    fn draw_values(&self, level: u8, seed: u64) -> BTreeMap<String, f64> {
         let at = usize::from(level.min(LEVELS - 1));
         let mut random = Random::new(seed, hash(&self.id) ^ u64::from(level));
         let mut drawn = BTreeMap::new();
@@ -148,7 +148,7 @@ impl Recipe {
             drawn.insert(word.to_owned(), choices[at][second]);
         }
         for (word, ranges) in &self.draw {
-            drawn.insert(word.clone(), between(ranges[at], random.unit()));
+            drawn.insert(word.clone(), between(ranges[at], random.next_uniform()));
         }
         drawn
     }
@@ -243,7 +243,8 @@ without.path.delay = "1 ms"
     fn a_recipe_has_a_scenario_for_each_level_and_congestion_control() {
         let family = Family::from_toml(TEXT).expect("a good family");
         let all = family.scenarios("f", 1);
-        let names: Vec<_> = all.iter().map(|it| (it.level, it.congestion.as_str())).collect();
+        let names: Vec<_> =
+            all.iter().map(|scenario| (scenario.level, scenario.congestion.as_str())).collect();
         assert_eq!(names, [(0, "cubic"), (1, "cubic"), (0, "bbr"), (1, "bbr")]);
         let second = &all[1];
         assert_eq!(second.planted.receiver.rmem_max_bytes, Some(131_072));

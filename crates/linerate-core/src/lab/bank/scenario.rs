@@ -40,7 +40,7 @@ impl Scenario {
     }
 
     /// The scenario as a case that was not measured yet.
-    pub fn case(&self, run: u32) -> Case {
+    pub fn unmeasured_case(&self, run: u32) -> Case {
         Case {
             recipe: self.recipe.clone(),
             family: self.family.clone(),

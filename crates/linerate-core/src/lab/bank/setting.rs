@@ -107,7 +107,7 @@ pub enum Place {
 
 impl Place {
     /// Name of the node in the laboratory.
-    pub const fn node(self) -> &'static str {
+    pub const fn node_name(self) -> &'static str {
         match self {
             Self::Sender => "a",
             Self::SenderRouter => "r1",
@@ -165,27 +165,27 @@ pub struct CpuShare {
 
 impl Setting {
     /// The laboratory to build.
-    pub fn lab(&self) -> LabPlan {
+    pub fn lab_plan(&self) -> LabPlan {
         let host = |place: Place, tcp: &HostTcp| HostPlan {
-            name: place.node().to_owned(),
+            name: place.node_name().to_owned(),
             tcp: tcp.clone(),
             ..HostPlan::default()
         };
         let mut hosts =
             vec![host(Place::Sender, &self.sender), host(Place::Receiver, &self.receiver)];
         let mut links = vec![
-            self.link(["a", "r1"], &self.sender_link),
+            self.link_plan(["a", "r1"], &self.sender_link),
             LinkPlan {
                 path: Some(self.path.clone()),
-                ..self.link(["r1", "r2"], &Access::default())
+                ..self.link_plan(["r1", "r2"], &Access::default())
             },
-            self.link(["r2", "b"], &self.receiver_link),
+            self.link_plan(["r2", "b"], &self.receiver_link),
         ];
         if !self.rivals.is_empty() {
             for ends in [["c", "r1"], ["r2", "d"]] {
                 let name = if ends[0] == "c" { "c" } else { "d" };
                 hosts.push(HostPlan { name: name.to_owned(), ..HostPlan::default() });
-                links.push(self.link(ends, &Access::default()));
+                links.push(self.link_plan(ends, &Access::default()));
             }
         }
         let router = |name: &str| RouterPlan { name: name.to_owned(), ..RouterPlan::default() };
@@ -198,7 +198,7 @@ impl Setting {
         }
     }
 
-    fn link(&self, ends: [&str; 2], access: &Access) -> LinkPlan {
+    fn link_plan(&self, ends: [&str; 2], access: &Access) -> LinkPlan {
         LinkPlan {
             ends: ends.map(str::to_owned),
             mtu_bytes: access.mtu_bytes.or(self.mtu_bytes),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{BASELINES, Case, Judged, Label, NoCause, Validity};
+use super::{BASELINES, Case, CaseLabels, Label, NoCause, Validity};
 use crate::record::Confidence;
 use crate::stats::{Interval, Z_95, wilson_interval};
 
@@ -83,7 +83,7 @@ impl Tally {
     }
 
     /// The scores of judged cases.
-    pub fn from_cases<'a>(cases: impl IntoIterator<Item = (&'a Case, &'a Judged)>) -> Self {
+    pub fn from_cases<'a>(cases: impl IntoIterator<Item = (&'a Case, &'a CaseLabels)>) -> Self {
         let mut tally = Self::default();
         let mut said: BTreeMap<(String, u64), Vec<Label>> = BTreeMap::new();
         for (case, judged) in cases {
@@ -96,7 +96,7 @@ impl Tally {
             if case.validity != Validity::Valid {
                 continue;
             }
-            let label = judged.label();
+            let label = judged.diagnosis_label();
             let planted = case.is_of_delay();
             if planted || case.is_innocent() {
                 let (named, of) = &mut tally.queues[usize::from(!planted)];
@@ -146,7 +146,7 @@ mod tests {
             validity,
             ..Case::default()
         };
-        let judged = |said| Judged {
+        let judged = |said| CaseLabels {
             said,
             confidence: Some(Confidence::High),
             ceiling_ratio: Some(0.9),

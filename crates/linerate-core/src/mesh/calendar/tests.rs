@@ -103,7 +103,7 @@ fn needs(plan: &MeshPlan, run: MeshRun) -> Vec<String> {
 fn overlaps(plan: &MeshPlan, runs: &[MeshRun], ahead: &[i64]) -> usize {
     let mut busy: BTreeMap<String, Vec<(i64, i64, Class)>> = BTreeMap::new();
     for run in runs {
-        let class = plan.tasks[run.task].class();
+        let class = plan.tasks[run.task].effective_class();
         for need in needs(plan, *run) {
             let spans = busy.entry(need).or_default();
             for k in 0..WHOLE_S / run.period_s {
@@ -145,13 +145,13 @@ fn campaign(plans: u64, seed: u64) -> Sum {
     for number in 0..plans {
         let mut draw = Draw(Xoshiro256PlusPlus::seed_from_u64(seed + number));
         let plan = draw.plan();
-        let Ok(calendar) = MeshCalendar::of(&plan) else {
+        let Ok(calendar) = MeshCalendar::from_plan(&plan) else {
             sum.refused += 1;
             continue;
         };
         sum.accepted += 1;
-        let runs: Vec<MeshRun> = calendar.runs().collect();
-        let margin = whole(plan.margin.seconds());
+        let runs: Vec<MeshRun> = calendar.iter_runs().collect();
+        let margin = signed_seconds(plan.margin.seconds());
         let some = |draw: &mut Draw| draw.one_of(&[0, margin, margin / 2]);
         let ahead: Vec<i64> = plan.agents.iter().map(|_| some(&mut draw)).collect();
         let found = overlaps(&plan, &runs, &ahead);
@@ -202,10 +202,11 @@ fn a_full_mesh_takes_as_long_as_the_circle_method_says() {
     // 14 s a slot: 40 agents 39 slots, 9.1 min; 100 agents 99 slots, 23.1 min.
     for (count, fits, not) in [(40, "546s", "545s"), (100, "1386s", "1385s")] {
         let plan = mesh(count, fits, 14);
-        let rounds = MeshCalendar::of(&plan).expect("it fits").rounds(&plan);
+        let rounds = MeshCalendar::from_plan(&plan).expect("it fits").rounds(&plan);
         assert_eq!((rounds[0].used, rounds[0].least), (Some(count - 1), count - 1));
         assert_eq!(rounds[0].runs, count * (count - 1) / 2);
-        let error = MeshCalendar::of(&mesh(count, not, 14)).expect_err("a second too little");
+        let error =
+            MeshCalendar::from_plan(&mesh(count, not, 14)).expect_err("a second too little");
         assert!(error.contains(&format!("{} of its {} slots", count - 2, count - 1)), "{error}");
     }
 }
@@ -213,17 +214,17 @@ fn a_full_mesh_takes_as_long_as_the_circle_method_says() {
 #[test]
 fn each_agent_computes_its_part_of_the_one_calendar_and_a_revision_moves_nothing() {
     let plan = mesh(5, "5m", 14);
-    let whole = MeshCalendar::of(&plan).expect("it fits");
+    let whole = MeshCalendar::from_plan(&plan).expect("it fits");
     let mut revised = plan.clone();
     revised.revision = 9;
     revised.from = "2026-11-24T00:00:07Z".parse().ok();
     let mut of_all = 0;
     for at in 0..5 {
         let mine = whole.of_agent(&plan, at);
-        let again = MeshCalendar::of(&revised).expect("it fits").of_agent(&revised, at);
-        let slots = mine.calendar.slots(0, 3000);
-        assert_eq!(slots, again.calendar.slots(0, 3000));
-        let runs: Vec<MeshRun> = whole.runs().filter(|run| run.from == at).collect();
+        let again = MeshCalendar::from_plan(&revised).expect("it fits").of_agent(&revised, at);
+        let slots = mine.calendar.slots_between(0, 3000);
+        assert_eq!(slots, again.calendar.slots_between(0, 3000));
+        let runs: Vec<MeshRun> = whole.iter_runs().filter(|run| run.from == at).collect();
         assert_eq!(slots.len(), runs.len() * 10);
         for slot in &slots {
             let run = runs[slot.task];
@@ -251,7 +252,7 @@ fn a_site_and_an_uplink_of_one_name_are_two_things() {
          every = \"10m\"\ntakes = \"14s\"\nways = \"one\"\n"
     );
     let plan = MeshPlan::from_toml(&text).expect("a plan");
-    let rounds = MeshCalendar::of(&plan).expect("it fits").rounds(&plan);
+    let rounds = MeshCalendar::from_plan(&plan).expect("it fits").rounds(&plan);
     // Four agents meet in three rounds; were both one thing, five pairs of six would have it.
     assert_eq!((rounds[0].used, rounds[0].least), (Some(3), 3));
 }

@@ -5,15 +5,15 @@ use std::net::IpAddr;
 
 use serde_json::{Map, Value};
 
-use super::text::{self, Agent, Met, name};
+use super::text::{self, ImportedAgent, ImportedMembers, name};
 use super::{Lookup, Notes, is_true, object};
-use crate::record::Family;
+use crate::record::IpFamily;
 
 /// The hosts of a template, as far as they are used.
 pub(super) struct Hosts<'a> {
     template: &'a Map<String, Value>,
     lookup: Lookup<'a>,
-    pub(super) agents: Vec<Agent>,
+    pub(super) agents: Vec<ImportedAgent>,
     /// Keys of the addresses that each agent is.
     keys: Vec<BTreeSet<String>>,
 }
@@ -22,7 +22,7 @@ pub(super) struct Hosts<'a> {
 type Selected = (String, Option<String>);
 
 impl<'a> Hosts<'a> {
-    pub(super) fn of(template: &'a Map<String, Value>, lookup: Lookup<'a>) -> Self {
+    pub(super) fn from_template(template: &'a Map<String, Value>, lookup: Lookup<'a>) -> Self {
         Self { template, lookup, agents: Vec::new(), keys: Vec::new() }
     }
 
@@ -30,7 +30,7 @@ impl<'a> Hosts<'a> {
     pub(super) fn unused(&self, notes: &mut Notes) {
         for (key, _) in object(self.template, "addresses") {
             if !self.keys.iter().any(|keys| keys.contains(key)) {
-                notes.say(&format!("addresses.{key}"), "left out: no task of the plan has it");
+                notes.add_note(&format!("addresses.{key}"), "left out: no task of the plan has it");
             }
         }
     }
@@ -38,16 +38,17 @@ impl<'a> Hosts<'a> {
     /// Who of a group meets whom.
     /// # Errors
     /// Why nobody does.
-    pub(super) fn group(
+    pub(super) fn group_members(
         &mut self,
         key: &str,
         group: &Value,
-        family: Option<Family>,
+        family: Option<IpFamily>,
         notes: &mut Notes,
-    ) -> Result<Met, String> {
+    ) -> Result<ImportedMembers, String> {
         let place = format!("groups.{key}");
         let kind = group.get("type").and_then(Value::as_str).unwrap_or_default();
-        let mut list = |of: &str, notes: &mut Notes| self.list(&place, group, of, family, notes);
+        let mut list =
+            |of: &str, notes: &mut Notes| self.list_agents(&place, group, of, family, notes);
         let (from, to) = match kind {
             "mesh" => (list("addresses", notes), None),
             "disjoint" => (list("a-addresses", notes), Some(list("b-addresses", notes))),
@@ -65,10 +66,10 @@ impl<'a> Hosts<'a> {
                 || ["excludes-self", "default-address-label", "unidirectional"]
                     .contains(&key.as_str());
             if !known {
-                notes.say(&place, &format!("{key} {value}: has no counterpart"));
+                notes.add_note(&place, &format!("{key} {value}: has no counterpart"));
             }
         }
-        Ok(Met {
+        Ok(ImportedMembers {
             from,
             to,
             except,
@@ -77,18 +78,18 @@ impl<'a> Hosts<'a> {
     }
 
     /// The agents that a list of a group names.
-    fn list(
+    fn list_agents(
         &mut self,
         place: &str,
         group: &Value,
         of: &str,
-        family: Option<Family>,
+        family: Option<IpFamily>,
         notes: &mut Notes,
     ) -> Vec<usize> {
         let mut agents = Vec::new();
         for selector in group.get(of).and_then(Value::as_array).into_iter().flatten() {
             for selected in self.selected(&format!("{place}.{of}"), group, selector, notes) {
-                let agent = self.agent(&selected, family, notes);
+                let agent = self.find_or_add_agent(&selected, family, notes);
                 agents.extend(agent.filter(|agent| !agents.contains(agent)));
             }
         }
@@ -105,7 +106,7 @@ impl<'a> Hosts<'a> {
     ) -> Vec<Selected> {
         let word = |of: &str| selector.get(of).and_then(Value::as_str);
         if is_true(selector, "disabled") {
-            notes.say(place, &format!("{selector}: left out: it is disabled"));
+            notes.add_note(place, &format!("{selector}: left out: it is disabled"));
             return Vec::new();
         }
         let usual = group.get("default-address-label").and_then(Value::as_str);
@@ -114,41 +115,42 @@ impl<'a> Hosts<'a> {
             return vec![(name.to_owned(), label)];
         }
         let Some(class) = word("class") else {
-            notes.say(place, &format!("{selector}: left out: it names no address"));
+            notes.add_note(place, &format!("{selector}: left out: it names no address"));
             return Vec::new();
         };
-        let found = self.template.get("address-classes").and_then(|it| it.get(class));
-        let filter = found.and_then(|it| it.get("match-filter"));
-        let kind = filter.and_then(|it| it.get("type")).and_then(Value::as_str);
-        let tag = filter.and_then(|it| it.get("tag")).and_then(Value::as_str);
-        let source = found.and_then(|it| it.pointer("/data-source/type")).and_then(Value::as_str);
-        let excludes = found.is_some_and(|it| it.get("exclude-filter").is_some());
+        let found = self.template.get("address-classes").and_then(|classes| classes.get(class));
+        let filter = found.and_then(|class| class.get("match-filter"));
+        let kind = filter.and_then(|filter| filter.get("type")).and_then(Value::as_str);
+        let tag = filter.and_then(|filter| filter.get("tag")).and_then(Value::as_str);
+        let source =
+            found.and_then(|class| class.pointer("/data-source/type")).and_then(Value::as_str);
+        let excludes = found.is_some_and(|class| class.get("exclude-filter").is_some());
         let (Some("tag"), Some(tag), Some("current-config"), false) = (kind, tag, source, excludes)
         else {
             let what = "left out: of classes only those of this template by one tag are followed";
-            notes.say(place, &format!("class {class:?}: {what}"));
+            notes.add_note(place, &format!("class {class:?}: {what}"));
             return Vec::new();
         };
         let tagged = |it: &&Value| {
             let tags = it.get("tags").and_then(Value::as_array);
-            tags.into_iter().flatten().any(|it| it.as_str() == Some(tag))
+            tags.into_iter().flatten().any(|value| value.as_str() == Some(tag))
         };
         let all = object(self.template, "addresses").filter(|(_, it)| tagged(it));
         all.map(|(key, _)| (key.to_owned(), label.clone())).collect()
     }
 
     /// The agent that an address is; none where it cannot be one, which is noted.
-    fn agent(
+    fn find_or_add_agent(
         &mut self,
         (key, label): &Selected,
-        family: Option<Family>,
+        family: Option<IpFamily>,
         notes: &mut Notes,
     ) -> Option<usize> {
         let place = format!("addresses.{key}");
         let address = match self.address(key, label.as_deref(), family) {
             Ok(address) => address,
             Err(why) => {
-                notes.say(&place, &format!("left out: {why}"));
+                notes.add_note(&place, &format!("left out: {why}"));
                 return None;
             }
         };
@@ -156,7 +158,7 @@ impl<'a> Hosts<'a> {
         if let Some(at) = known {
             if self.keys[at].insert(key.clone()) {
                 let is = &self.agents[at].name;
-                notes.say(&place, &format!("is the agent {is}, which has the same address"));
+                notes.add_note(&place, &format!("is the agent {is}, which has the same address"));
             }
             return Some(at);
         }
@@ -167,9 +169,9 @@ impl<'a> Hosts<'a> {
         let known = self.agents.iter().map(|agent| agent.name.as_str());
         let name = text::unused(&wanted, known);
         if name != *key {
-            notes.say(&place, &format!("{address} is called {name}"));
+            notes.add_note(&place, &format!("{address} is called {name}"));
         }
-        self.agents.push(Agent { name, address, site: self.site(key) });
+        self.agents.push(ImportedAgent { name, address, site: self.machine_site(key) });
         self.keys.push(BTreeSet::from([key.clone()]));
         self.beside(&place, key, notes);
         Some(self.agents.len() - 1)
@@ -184,9 +186,9 @@ impl<'a> Hosts<'a> {
         &self,
         key: &str,
         label: Option<&str>,
-        family: Option<Family>,
+        family: Option<IpFamily>,
     ) -> Result<IpAddr, String> {
-        let found = self.template.get("addresses").and_then(|it| it.get(key));
+        let found = self.template.get("addresses").and_then(|addresses| addresses.get(key));
         let found = found.ok_or("a group names it, and the template does not have it")?;
         // psConfig has no address in its place: an address without the label is not in the list.
         let labelled = |label| {
@@ -197,18 +199,19 @@ impl<'a> Hosts<'a> {
         let of = label.map_or(Ok(found), labelled)?;
         let host = found.get("host").and_then(Value::as_str);
         let host = host.and_then(|host| self.template.get("hosts")?.get(host));
-        if [Some(found), Some(of), host].into_iter().flatten().any(|it| is_true(it, "disabled")) {
+        if [Some(found), Some(of), host].into_iter().flatten().any(|part| is_true(part, "disabled"))
+        {
             return Err("it is disabled".to_owned());
         }
         let text = of.get("address").and_then(Value::as_str).ok_or("it has no address")?;
         let fits = |address: &IpAddr| match family {
             None => true,
-            Some(Family::V4) => address.is_ipv4(),
-            Some(Family::V6) => address.is_ipv6(),
+            Some(IpFamily::V4) => address.is_ipv4(),
+            Some(IpFamily::V6) => address.is_ipv6(),
         };
         let wanted = match family {
-            Some(Family::V4) => "IPv4 ",
-            Some(Family::V6) => "IPv6 ",
+            Some(IpFamily::V4) => "IPv4 ",
+            Some(IpFamily::V6) => "IPv6 ",
             None => "",
         };
         let number = text.parse::<IpAddr>().ok().or_else(|| (self.lookup)(text, family));
@@ -216,14 +219,14 @@ impl<'a> Hosts<'a> {
     }
 
     /// Addresses of one machine share it: that of the same host, or of the same key with labels.
-    fn site(&self, key: &str) -> Option<String> {
+    fn machine_site(&self, key: &str) -> Option<String> {
         let found = self.template.get("addresses")?.get(key)?;
         let host = found.get("host").and_then(Value::as_str);
         host.or_else(|| found.get("labels").map(|_| key)).map(name)
     }
 
     fn beside(&self, place: &str, key: &str, notes: &mut Notes) {
-        let found = self.template.get("addresses").and_then(|it| it.get(key));
+        let found = self.template.get("addresses").and_then(|addresses| addresses.get(key));
         for (key, value) in found.and_then(Value::as_object).into_iter().flatten() {
             let what = match key.as_str() {
                 "address" | "host" | "labels" | "tags" | "disabled" | "_meta" => continue,
@@ -233,7 +236,7 @@ impl<'a> Hosts<'a> {
                 "lead-bind-address" => "an agent connects from the address of its route",
                 _ => "has no counterpart",
             };
-            notes.say(place, &format!("{key} {value}: {what}"));
+            notes.add_note(place, &format!("{key} {value}: {what}"));
         }
     }
 
@@ -244,7 +247,7 @@ impl<'a> Hosts<'a> {
         place: &str,
         group: &Value,
         (from, to): (&[usize], Option<&Vec<usize>>),
-        family: Option<Family>,
+        family: Option<IpFamily>,
         notes: &mut Notes,
     ) -> BTreeSet<(usize, usize)> {
         let all: BTreeSet<usize> = from.iter().chain(to.into_iter().flatten()).copied().collect();
@@ -262,7 +265,7 @@ impl<'a> Hosts<'a> {
             let local = of(each.get("local-address"));
             let targets = each.get("target-addresses").and_then(Value::as_array);
             let targets: Vec<usize> =
-                targets.into_iter().flatten().flat_map(|it| of(Some(it))).collect();
+                targets.into_iter().flatten().flat_map(|target| of(Some(target))).collect();
             let pairs = |from: &usize| targets.iter().map(|to| (*from, *to)).collect::<Vec<_>>();
             except.extend(local.iter().flat_map(pairs));
         }

@@ -19,12 +19,12 @@ use std::net::IpAddr;
 
 use serde_json::{Map, Value};
 
-use self::command::{Run, run};
+use self::command::{ImportedCommand, run};
 use self::hosts::Hosts;
-use self::text::{Group, Met, Task, name};
+use self::text::{ImportedGroup, ImportedMembers, Task, name};
 use super::plan::TAKES_S;
-use crate::record::Family;
-use crate::schedule::usual;
+use crate::record::IpFamily;
+use crate::schedule::usual_time_and_class;
 
 /// Bytes of a template; those in use have some hundred kilobytes.
 pub const TEMPLATE_MAX: usize = 16 << 20;
@@ -41,7 +41,7 @@ pub struct Imported {
 }
 
 /// Finds the address of a host's name in a family.
-pub type Lookup<'a> = &'a dyn Fn(&str, Option<Family>) -> Option<IpAddr>;
+pub type Lookup<'a> = &'a dyn Fn(&str, Option<IpFamily>) -> Option<IpAddr>;
 
 /// A plan of the name `mesh` from a template's text.
 /// # Errors
@@ -67,14 +67,14 @@ pub fn from_psconfig(text: &str, mesh: &str, lookup: Lookup<'_>) -> Result<Impor
     }
     let mut import = Import {
         template,
-        hosts: Hosts::of(template, lookup),
+        hosts: Hosts::from_template(template, lookup),
         notes: Notes::default(),
         groups: Vec::new(),
         tasks: Vec::new(),
     };
     import.around();
     for (key, task) in object(template, "tasks") {
-        import.task(key, task);
+        import.import_task(key, task);
     }
     let Import { hosts, mut notes, groups, tasks, .. } = import;
     if tasks.is_empty() {
@@ -82,7 +82,7 @@ pub fn from_psconfig(text: &str, mesh: &str, lookup: Lookup<'_>) -> Result<Impor
         return Err(format!("no task of it can be measured{why}"));
     }
     hosts.unused(&mut notes);
-    let plan = text::plan(&name(mesh), &hosts.agents, &groups, &tasks, &notes.0);
+    let plan = text::plan_toml(&name(mesh), &hosts.agents, &groups, &tasks, &notes.0);
     Ok(Imported { plan, notes: notes.0 })
 }
 
@@ -92,7 +92,7 @@ struct Notes(Vec<String>);
 
 impl Notes {
     /// Keys may hold anything, and a note is one line.
-    fn say(&mut self, place: &str, what: &str) {
+    fn add_note(&mut self, place: &str, what: &str) {
         let line: String = format!("{place}: {what}")
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
@@ -118,7 +118,7 @@ struct Import<'a> {
     template: &'a Map<String, Value>,
     hosts: Hosts<'a>,
     notes: Notes,
-    groups: Vec<Group>,
+    groups: Vec<ImportedGroup>,
     tasks: Vec<Task>,
 }
 
@@ -139,21 +139,23 @@ impl Import<'_> {
             }
             match value.as_object() {
                 Some(members) if key != "_meta" => {
-                    members.keys().for_each(|it| self.notes.say(&format!("{key}.{it}"), what));
+                    members
+                        .keys()
+                        .for_each(|member| self.notes.add_note(&format!("{key}.{member}"), what));
                 }
-                _ => self.notes.say(key, what),
+                _ => self.notes.add_note(key, what),
             }
         }
     }
 
-    fn find(&self, of: &str, key: &str) -> Option<&Value> {
+    fn find_entry(&self, of: &str, key: &str) -> Option<&Value> {
         self.template.get(of)?.get(key)
     }
 
-    fn task(&mut self, key: &str, task: &Value) {
+    fn import_task(&mut self, key: &str, task: &Value) {
         let place = format!("tasks.{key}");
         if let Err(why) = self.try_task(key, &place, task) {
-            self.notes.say(&place, &format!("left out: {why}"));
+            self.notes.add_note(&place, &format!("left out: {why}"));
         }
     }
 
@@ -165,21 +167,24 @@ impl Import<'_> {
         let named = |of: &str| word(of).ok_or_else(|| format!("it names no {of}"));
         let (group, test) = (named("group")?, named("test")?);
         let lost = |of: &str, it: &str| format!("there is no {of} {it:?}");
-        let found = self.find("tests", &test).cloned().ok_or_else(|| lost("test", &test))?;
+        let found = self.find_entry("tests", &test).cloned().ok_or_else(|| lost("test", &test))?;
         let mut run = run(&format!("tests.{test}"), &found, &mut self.notes)?;
         self.schedule(&mut run, place, word("schedule").as_deref())?;
         self.beside(place, task);
         let family = run.family;
-        let spec = self.find("groups", &group).cloned().ok_or_else(|| lost("group", &group))?;
-        let met = self.hosts.group(&group, &spec, family, &mut self.notes)?;
-        let group = self.group(&group, met);
+        let spec =
+            self.find_entry("groups", &group).cloned().ok_or_else(|| lost("group", &group))?;
+        let met = self.hosts.group_members(&group, &spec, family, &mut self.notes)?;
+        let group = self.group_name(&group, met);
         let known = self.tasks.iter().map(|task| task.name.as_str());
         let name = text::unused(&name(key), known);
         if name != key {
-            self.notes.say(place, &format!("is called {name}"));
+            self.notes.add_note(place, &format!("is called {name}"));
         }
-        let Run { command, every_s, takes_s, .. } = run;
-        let slot_s = takes_s.or_else(|| usual(&command).map(|(takes, _)| takes)).unwrap_or(60);
+        let ImportedCommand { command, every_s, takes_s, .. } = run;
+        let slot_s = takes_s
+            .or_else(|| usual_time_and_class(&command).map(|(takes, _)| takes))
+            .unwrap_or(60);
         if slot_s > TAKES_S.1 {
             return Err(format!(
                 "a run of it takes {slot_s} s, and a slot {} s at most",
@@ -192,7 +197,7 @@ impl Import<'_> {
         let every_s = every_s.unwrap_or(EVERY_S.1);
         if slot_s >= every_s {
             let what = format!("a pair is measured each {} s", slot_s + 1);
-            self.notes.say(place, &format!("{what}, for a run has a slot of {slot_s} s"));
+            self.notes.add_note(place, &format!("{what}, for a run has a slot of {slot_s} s"));
         }
         let every_s = every_s.max(slot_s + 1);
         self.tasks.push(Task { name, group, command, every_s, takes_s });
@@ -200,16 +205,22 @@ impl Import<'_> {
     }
 
     /// How often a task runs.
-    fn schedule(&mut self, run: &mut Run, place: &str, name: Option<&str>) -> Result<(), String> {
+    fn schedule(
+        &mut self,
+        run: &mut ImportedCommand,
+        place: &str,
+        name: Option<&str>,
+    ) -> Result<(), String> {
         let Some(name) = name else {
             let once = || "it has no schedule, so it runs once".to_owned();
             return run.every_s.map(drop).ok_or_else(once);
         };
         if run.every_s.is_some() {
-            self.notes.say(place, &format!("runs without a pause; schedule {name} is not heeded"));
+            self.notes
+                .add_note(place, &format!("runs without a pause; schedule {name} is not heeded"));
             return Ok(());
         }
-        let found = self.find("schedules", name).cloned();
+        let found = self.find_entry("schedules", name).cloned();
         let found = found.ok_or_else(|| format!("there is no schedule {name:?}"))?;
         let at = format!("schedules.{name}");
         let said = found.get("repeat").and_then(Value::as_str);
@@ -220,7 +231,8 @@ impl Import<'_> {
         let every = every_s.round().clamp(0.0, 1e9) as u64;
         let kept = every.clamp(EVERY_S.0, EVERY_S.1);
         if kept != every {
-            self.notes.say(&at, &format!("repeat {said}: a pair is measured each {kept} s here"));
+            self.notes
+                .add_note(&at, &format!("repeat {said}: a pair is measured each {kept} s here"));
         }
         for (key, value) in found.as_object().into_iter().flatten() {
             let what = match key.as_str() {
@@ -230,7 +242,7 @@ impl Import<'_> {
                 "until" | "max-runs" => "runs go on until a later revision of the plan",
                 _ => "has no counterpart",
             };
-            self.notes.say(&at, &format!("{key} {value}: {what}"));
+            self.notes.add_note(&at, &format!("{key} {value}: {what}"));
         }
         run.every_s = Some(kept);
         Ok(())
@@ -248,19 +260,19 @@ impl Import<'_> {
                 "priority" => "the calendar leaves no two runs to choose between",
                 _ => "has no counterpart",
             };
-            self.notes.say(place, &format!("{key} {value}: {what}"));
+            self.notes.add_note(place, &format!("{key} {value}: {what}"));
         }
     }
 
     /// The group of these members, which other tasks may have named before.
-    fn group(&mut self, key: &str, met: Met) -> String {
-        let same = |group: &&Group| group.met == met;
+    fn group_name(&mut self, key: &str, met: ImportedMembers) -> String {
+        let same = |group: &&ImportedGroup| group.met == met;
         if let Some(group) = self.groups.iter().find(same) {
             return group.name.clone();
         }
         let known = self.groups.iter().map(|group| group.name.as_str());
         let name = text::unused(&name(key), known);
-        self.groups.push(Group { name: name.clone(), met });
+        self.groups.push(ImportedGroup { name: name.clone(), met });
         name
     }
 }

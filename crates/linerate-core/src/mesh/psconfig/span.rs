@@ -12,12 +12,12 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
     if date.is_empty() && time.is_empty() {
         return None;
     }
-    let date = parts(date, &[('W', 604_800.0), ('D', 86_400.0)])?;
-    Some(date + parts(time, &[('H', 3600.0), ('M', 60.0), ('S', 1.0)])?)
+    let date = sum_of_units(date, &[('W', 604_800.0), ('D', 86_400.0)])?;
+    Some(date + sum_of_units(time, &[('H', 3600.0), ('M', 60.0), ('S', 1.0)])?)
 }
 
 /// Numbers with these units behind them, each once at the most, in this order.
-fn parts(mut text: &str, units: &[(char, f64)]) -> Option<f64> {
+fn sum_of_units(mut text: &str, units: &[(char, f64)]) -> Option<f64> {
     let mut units = units.iter();
     let mut sum = 0.0;
     while !text.is_empty() {

@@ -77,10 +77,10 @@ const TEMPLATE: &str = r#"{
   }
 }"#;
 
-fn known(host: &str, family: Option<Family>) -> Option<IpAddr> {
+fn known(host: &str, family: Option<IpFamily>) -> Option<IpAddr> {
     match (host, family) {
-        ("south.example", None | Some(Family::V4)) => "192.0.2.2".parse().ok(),
-        ("south.example", Some(Family::V6)) => "2001:db8::2".parse().ok(),
+        ("south.example", None | Some(IpFamily::V4)) => "192.0.2.2".parse().ok(),
+        ("south.example", Some(IpFamily::V6)) => "2001:db8::2".parse().ok(),
         _ => None,
     }
 }
@@ -94,7 +94,7 @@ fn imported() -> (MeshPlan, Vec<String>) {
 #[test]
 fn what_has_a_counterpart_is_in_the_plan() {
     let (plan, notes) = imported();
-    MeshCalendar::of(&plan).expect("room for all");
+    MeshCalendar::from_plan(&plan).expect("room for all");
     let task = |name: &str| {
         let found = plan.tasks.iter().find(|task| task.name == name);
         found.unwrap_or_else(|| panic!("no {name}: {notes:#?}"))
@@ -102,7 +102,7 @@ fn what_has_a_counterpart_is_in_the_plan() {
     // A traffic class of 184 is EF, 46 (RFC 3246); 4 h; 20 s and 5 s, and 9 s beside.
     let rate = task("a-rate");
     assert_eq!(rate.run, "tcp {to} -t20s -O5s -P4 -w1048576 --dscp=46 -Cbbr");
-    let of = |it: &crate::mesh::MeshTask| (it.every.seconds(), it.takes_s(), it.class());
+    let of = |it: &crate::mesh::MeshTask| (it.every.seconds(), it.takes_s(), it.effective_class());
     assert_eq!(of(rate), (14_400, 34, Class::Exclusive));
     let udp = task("b-datagrams");
     assert_eq!(udp.run, "udp {to} -t10s -b50000000 -R");
@@ -136,10 +136,10 @@ fn groups_are_who_meets_whom() {
     assert_eq!(star.agents, ["a-b"]);
     let to = vec!["east".to_owned(), "north".to_owned()];
     assert_eq!(star.to.as_ref(), Some(&to));
-    let runs = MeshCalendar::of(&plan).expect("room");
+    let runs = MeshCalendar::from_plan(&plan).expect("room");
     let of = |task: &str| {
         let at = plan.tasks.iter().position(|it| it.name == task).expect(task);
-        runs.runs().filter(|run| run.task == at).count()
+        runs.iter_runs().filter(|run| run.task == at).count()
     };
     // 4 x 3 ordered pairs less 3; one to two.
     assert_eq!((of("a-rate"), of("b-datagrams"), of("g-six")), (9, 2, 2));
@@ -229,6 +229,6 @@ fn an_address_without_the_label_of_its_group_is_left_out_and_named() {
     let [one, three, second] = [[198, 51, 100, 1], [198, 51, 100, 3], [198, 51, 100, 33]];
     assert_eq!(addresses, [one.into(), three.into(), IpAddr::from(second)]);
     // The first with both addresses of the third, there and back; not the two of one host.
-    let calendar = MeshCalendar::of(&plan).expect("room");
-    assert_eq!(calendar.runs().count(), 4);
+    let calendar = MeshCalendar::from_plan(&plan).expect("room");
+    assert_eq!(calendar.iter_runs().count(), 4);
 }

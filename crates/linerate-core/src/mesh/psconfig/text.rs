@@ -9,7 +9,7 @@ const NAME_MAX: usize = 40;
 
 /// A host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Agent {
+pub(super) struct ImportedAgent {
     pub(super) name: String,
     pub(super) address: IpAddr,
     pub(super) site: Option<String>,
@@ -17,7 +17,7 @@ pub(super) struct Agent {
 
 /// Who meets whom, by place among the agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Met {
+pub(super) struct ImportedMembers {
     pub(super) from: Vec<usize>,
     pub(super) to: Option<Vec<usize>>,
     pub(super) except: BTreeSet<(usize, usize)>,
@@ -27,9 +27,9 @@ pub(super) struct Met {
 
 /// Agents by one name.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
+pub(super) struct ImportedGroup {
     pub(super) name: String,
-    pub(super) met: Met,
+    pub(super) met: ImportedMembers,
 }
 
 /// A measurement between them.
@@ -63,10 +63,10 @@ pub(super) fn unused<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> St
 
 /// The file. All names are plain (`name`), and commands are made of numbers and such names, so
 /// that nothing has to be escaped.
-pub(super) fn plan(
+pub(super) fn plan_toml(
     mesh: &str,
-    agents: &[Agent],
-    groups: &[Group],
+    agents: &[ImportedAgent],
+    groups: &[ImportedGroup],
     tasks: &[Task],
     notes: &[String],
 ) -> String {
@@ -78,13 +78,13 @@ pub(super) fn plan(
         text.push_str("#   nothing\n");
     }
     let _ = write!(text, "mesh = \"{mesh}\"\nrevision = 1\nmargin = \"2s\"\n");
-    for Agent { name, address, site } in agents {
+    for ImportedAgent { name, address, site } in agents {
         let _ = write!(text, "\n[[agent]]\nname = \"{name}\"\naddress = \"{address}\"\n");
         site.iter().for_each(|site| {
             let _ = writeln!(text, "site = \"{site}\"");
         });
     }
-    for Group { name, met } in groups {
+    for ImportedGroup { name, met } in groups {
         let list = |of: &[usize]| {
             let names: Vec<String> =
                 of.iter().map(|at| format!("\"{}\"", agents[*at].name)).collect();

@@ -1,7 +1,7 @@
 //! Losses: independent, in bursts, of cells and bits, by a policer, early by RED.
 
 use super::score::CheckSubject;
-use super::{Check, drive, packet};
+use super::{Check, packet, send_packets};
 use crate::path::{
     Bernoulli, BitErrors, Bucket, BurstLoss, BurstLossSettings, CellLoss, CellLossSettings,
     Framing, Limit, Outlet, Policer, Queue, Random, Red, RedSettings,
@@ -18,7 +18,7 @@ pub(super) fn checks(packets: u64, seed: u64) -> Vec<Check> {
     all.extend(gilbert(packets, seed));
     all.extend(damage(packets, seed));
     all.push(policer(packets));
-    all.push(red(packets, seed));
+    all.push(red_drop_check(packets, seed));
     all
 }
 
@@ -41,7 +41,7 @@ fn lost_numbers(out: &Outlet) -> Vec<u64> {
 }
 
 fn bernoulli(packets: u64, seed: u64) -> Vec<Check> {
-    let out = drive(&mut Bernoulli::new(0.01, Random::new(seed, 1)), packets, 1500, 1);
+    let out = send_packets(&mut Bernoulli::new(0.01, Random::new(seed, 1)), packets, 1500, 1);
     let lost = lost_numbers(&out);
     let gaps: Vec<u64> = lost.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let ratio = CheckSubject { name: "independent loss, ratio", closed_form: "p", packets };
@@ -50,12 +50,12 @@ fn bernoulli(packets: u64, seed: u64) -> Vec<Check> {
         closed_form: "geometric, mean 1/p",
         packets,
     };
-    vec![ratio.share(lost.len() as u64, 0.01), geometric(gap, &gaps, 0.01, 25)]
+    vec![ratio.binomial_check(lost.len() as u64, 0.01), geometric(gap, &gaps, 0.01, 25)]
 }
 
 fn gilbert(packets: u64, seed: u64) -> Vec<Check> {
     let settings = BurstLossSettings { to_bad: 0.01, to_good: 0.25, loss_good: 0.0, loss_bad: 1.0 };
-    let out = drive(&mut BurstLoss::new(settings, Random::new(seed, 2)), packets, 1500, 1);
+    let out = send_packets(&mut BurstLoss::new(settings, Random::new(seed, 2)), packets, 1500, 1);
     let lost = lost_numbers(&out);
     let mut bursts = Vec::new();
     let mut length = 1;
@@ -86,20 +86,20 @@ fn damage(packets: u64, seed: u64) -> Vec<Check> {
     let cells = |name, ip_bytes, count: i32, stream| {
         let settings = CellLossSettings { probability: 1e-4, burst_cells: 1, header_bytes: 8 };
         let mut element = CellLoss::new(settings, Random::new(seed, stream));
-        let out = drive(&mut element, packets, ip_bytes, 1);
+        let out = send_packets(&mut element, packets, ip_bytes, 1);
         let expected = 1.0 - (1.0 - 1e-4_f64).powi(count);
         CheckSubject { name, closed_form: "1-(1-p)^cells", packets }
-            .share(out.lost.len() as u64, expected)
+            .binomial_check(out.lost.len() as u64, expected)
     };
     let mut bits = BitErrors::new(1e-6, Framing::Ip, Random::new(seed, 5));
-    let out = drive(&mut bits, packets, 9000, 1);
+    let out = send_packets(&mut bits, packets, 9000, 1);
     let expected = 1.0 - (1.0 - 1e-6_f64).powi(72_000);
     let subject =
         CheckSubject { name: "bit errors 1e-6, 9000 bytes", closed_form: "1-(1-b)^bits", packets };
     vec![
         cells("cell loss 1e-4, 9180 bytes", 9180, 192, 3),
         cells("cell loss 1e-4, 1500 bytes", 1500, 32, 4),
-        subject.share(out.lost.len() as u64, expected),
+        subject.binomial_check(out.lost.len() as u64, expected),
     ]
 }
 
@@ -110,7 +110,7 @@ fn policer(packets: u64) -> Check {
     let bucket = Bucket { rate, burst: Bytes::new(3000), framing: Framing::Ip };
     let gap_ns = 769_231;
     let mut policer = Policer::new(bucket).expect("neither is 0");
-    let out = drive(&mut policer, packets, 1500, gap_ns);
+    let out = send_packets(&mut policer, packets, 1500, gap_ns);
     let expected = 1.0 - gap_ns as f64 / 1e6;
     let measured = out.lost.len() as f64 / packets as f64;
     CheckSubject {
@@ -118,12 +118,12 @@ fn policer(packets: u64) -> Check {
         closed_form: "1-1/1.3, by a packet",
         packets,
     }
-    .exact(measured, expected, 1.0 / packets as f64)
+    .exact_check(measured, expected, 1.0 / packets as f64)
 }
 
 /// A queue that stays at 60,000 bytes between thresholds of 30,000 and 90,000: 0.01 a packet.
-fn red(packets: u64, seed: u64) -> Check {
-    let law = red::Red::new(30_000.0, 90_000.0, red::MARK_MAX, red::WEIGHT);
+fn red_drop_check(packets: u64, seed: u64) -> Check {
+    let law = red::RedParameters::new(30_000.0, 90_000.0, red::MARK_MAX, red::WEIGHT);
     let law = law.expect("the thresholds follow each other");
     let settings = RedSettings { law, ecn: false, packet_time_ns: 1000 };
     let mut red = Red::new(settings, Limit::Packets(1000), Random::new(seed, 6));

@@ -2,7 +2,7 @@
 
 use super::score::CheckSubject;
 use super::{Check, packet};
-use crate::path::{Element, Framing, Limit, Link, Outlet, Random, TailDrop};
+use crate::path::{Element, Framing, Limit, Outlet, QueuedLink, Random, TailDrop};
 use crate::time::MonoTime;
 use crate::units::BitRate;
 
@@ -12,10 +12,10 @@ const SERVICE_NS: f64 = 12_000.0;
 
 pub(super) fn checks(packets: u64, seed: u64) -> Vec<Check> {
     vec![
-        wait(packets, seed, "wait at load 0.5 (M/D/1), µs", 0.5),
-        wait(packets, seed, "wait at load 0.8 (M/D/1), µs", 0.8),
-        loss(packets, seed, "loss of 5 places at load 0.8 (M/M/1/K)", 0.8, 5),
-        loss(packets, seed, "loss of 20 places at load 1.2 (M/M/1/K)", 1.2, 20),
+        mean_wait_check(packets, seed, "wait at load 0.5 (M/D/1), µs", 0.5),
+        mean_wait_check(packets, seed, "wait at load 0.8 (M/D/1), µs", 0.8),
+        queue_loss_check(packets, seed, "loss of 5 places at load 0.8 (M/M/1/K)", 0.8, 5),
+        queue_loss_check(packets, seed, "loss of 20 places at load 1.2 (M/M/1/K)", 1.2, 20),
     ]
 }
 
@@ -38,8 +38,8 @@ impl Source {
 }
 
 /// Pollaczek and Khinchine for constant service S: ρ S / (2 (1 − ρ)).
-fn wait(packets: u64, seed: u64, name: &'static str, load: f64) -> Check {
-    let mut link = Link::new(RATE, Framing::Ip, TailDrop::new(Limit::Packets(u64::MAX)));
+fn mean_wait_check(packets: u64, seed: u64, name: &'static str, load: f64) -> Check {
+    let mut link = QueuedLink::new(RATE, Framing::Ip, TailDrop::new(Limit::Packets(u64::MAX)));
     let mut source = Source::new(load, Random::new(seed, 21));
     let (mut out, mut waits) = (Outlet::default(), Vec::new());
     let mut came = std::collections::VecDeque::new();
@@ -58,9 +58,9 @@ fn wait(packets: u64, seed: u64, name: &'static str, load: f64) -> Check {
 }
 
 /// Exponential lengths and K places, one of them on the line: (1 − ρ) ρ^K / (1 − ρ^(K+1)).
-fn loss(packets: u64, seed: u64, name: &'static str, load: f64, places: i32) -> Check {
+fn queue_loss_check(packets: u64, seed: u64, name: &'static str, load: f64, places: i32) -> Check {
     let waiting = u64::from(places.unsigned_abs()) - 1;
-    let mut link = Link::new(RATE, Framing::Ip, TailDrop::new(Limit::Packets(waiting)));
+    let mut link = QueuedLink::new(RATE, Framing::Ip, TailDrop::new(Limit::Packets(waiting)));
     let mut source = Source::new(load, Random::new(seed, 22));
     let mut lengths = Random::new(seed, 23);
     let (mut out, mut losses) = (Outlet::default(), Vec::new());

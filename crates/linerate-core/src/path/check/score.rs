@@ -12,13 +12,13 @@ pub(super) struct CheckSubject {
 }
 
 impl CheckSubject {
-    const fn check(self, measured: f64, expected: f64, score: f64) -> Check {
+    const fn scored_check(self, measured: f64, expected: f64, score: f64) -> Check {
         let Self { name, closed_form, packets } = self;
         Check { name, closed_form, packets, measured, expected, score }
     }
 
     /// A share of independent packets: binomial.
-    pub(super) fn share(self, hits: u64, expected: f64) -> Check {
+    pub(super) fn binomial_check(self, hits: u64, expected: f64) -> Check {
         self.share_spread(hits, expected, 1.0)
     }
 
@@ -27,7 +27,7 @@ impl CheckSubject {
         let n = self.packets as f64;
         let measured = hits as f64 / n;
         let error = (expected * (1.0 - expected) / n * factor).sqrt();
-        self.check(measured, expected, (measured - expected) / error)
+        self.scored_check(measured, expected, (measured - expected) / error)
     }
 
     /// A mean of figures that hang together, by the means of batches.
@@ -40,17 +40,17 @@ impl CheckSubject {
         );
         let measured = means.mean().unwrap_or(f64::NAN);
         let error = means.stddev().unwrap_or(f64::NAN) / (means.count() as f64).sqrt();
-        self.check(measured, expected, (measured - expected) / error)
+        self.scored_check(measured, expected, (measured - expected) / error)
     }
 
     /// Counts of classes beside their probabilities, with the means of both.
     pub(super) fn classes(self, counts: &[u64], shares: &[f64], means: [f64; 2]) -> Check {
-        self.check(means[0], means[1], chi_square_score(counts, shares))
+        self.scored_check(means[0], means[1], chi_square_score(counts, shares))
     }
 
     /// A figure that may be off by `error` and no more: no chance is in it.
-    pub(super) fn exact(self, measured: f64, expected: f64, error: f64) -> Check {
-        self.check(measured, expected, (measured - expected) / error)
+    pub(super) fn exact_check(self, measured: f64, expected: f64, error: f64) -> Check {
+        self.scored_check(measured, expected, (measured - expected) / error)
     }
 }
 

@@ -1,9 +1,11 @@
 //! Delays and order: jitter's distributions, reordering, the members of a trunk.
 
 use super::score::CheckSubject;
-use super::{Check, delay_ns, drive, packet};
-use crate::path::{Element, Framing, Jitter, Limit, Link, Outlet, Random, Spread, TailDrop, Trunk};
-use crate::stats::{Arrival, Arrivals};
+use super::{Check, delay_ns, packet, send_packets};
+use crate::path::{
+    Element, Framing, Jitter, Limit, Outlet, QueuedLink, Random, Spread, TailDrop, Trunk,
+};
+use crate::stats::{PacketArrival, StreamArrivals};
 use crate::time::MonoTime;
 use crate::units::BitRate;
 use std::time::Duration;
@@ -30,7 +32,7 @@ pub(super) fn checks(packets: u64, seed: u64) -> Vec<Check> {
         jitter(long, exponential, seed, |delay_ms| 1.0 - (-delay_ms / 3.0).exp(), 3.0),
     ];
     all.extend(reordering(packets, seed));
-    all.push(trunk(packets, seed));
+    all.push(trunk_check(packets, seed));
     all
 }
 
@@ -43,7 +45,7 @@ fn jitter(
     mean_ms: f64,
 ) -> Check {
     let mut element = Jitter::new(spread, false, Random::new(seed, 11));
-    let out = drive(&mut element, subject.packets, 1500, 1000);
+    let out = send_packets(&mut element, subject.packets, 1500, 1000);
     let mut counts = [0; CLASSES];
     let mut sum_ms = 0.0;
     for departure in &out.departures {
@@ -65,14 +67,14 @@ fn jitter(
 fn reordering(packets: u64, seed: u64) -> Vec<Check> {
     let spread = Spread::Some { share: 0.1, extra: Duration::from_micros(2500) };
     let mut element = Jitter::new(spread, false, Random::new(seed, 12));
-    let out = drive(&mut element, packets, 1500, MS);
-    let arrival = |departure: &super::Departure| Arrival {
+    let out = send_packets(&mut element, packets, 1500, MS);
+    let arrival = |departure: &super::Departure| PacketArrival {
         sequence: departure.packet.number,
-        received_ns: departure.at.nanos(),
+        received_ns: departure.at.as_nanos(),
         delay_ns: i64::try_from(delay_ns(departure, MS)).unwrap_or(i64::MAX),
     };
-    let arrivals: Vec<Arrival> = out.departures.iter().map(arrival).collect();
-    let reordered = Arrivals::new(packets, &arrivals).reordered();
+    let arrivals: Vec<PacketArrival> = out.departures.iter().map(arrival).collect();
+    let reordered = StreamArrivals::new(packets, &arrivals).reordered();
     let mut counts = [0; 3];
     for one in &reordered {
         let class = usize::try_from(one.extent.max(1) - 1).unwrap_or(usize::MAX);
@@ -86,16 +88,16 @@ fn reordering(packets: u64, seed: u64) -> Vec<Check> {
     let extent =
         CheckSubject { name: "reordering extent", closed_form: "1, 2, 3 by RFC 4737", packets };
     vec![
-        ratio.share(reordered.len() as u64, p * (1.0 - p * p)),
+        ratio.binomial_check(reordered.len() as u64, p * (1.0 - p * p)),
         extent.classes(&counts, &shares, [mean, expected]),
     ]
 }
 
 /// Flows of random hashes over three members, which differ in the time that a packet takes.
-fn trunk(packets: u64, seed: u64) -> Check {
+fn trunk_check(packets: u64, seed: u64) -> Check {
     let member = |mbps: u64| -> Box<dyn Element> {
         let rate = BitRate::from_bits_per_sec(mbps * 1_000_000);
-        Box::new(Link::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(10))))
+        Box::new(QueuedLink::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(10))))
     };
     let mut trunk = Trunk::new(vec![member(12), member(6), member(3)]);
     let mut random = Random::new(seed, 13);
@@ -103,9 +105,9 @@ fn trunk(packets: u64, seed: u64) -> Check {
     let mut counts = [0; 3];
     for number in 0..packets {
         let at = MonoTime::from_nanos(number * 5 * MS);
-        let hash = (random.unit() * f64::from(u32::MAX)) as u32;
+        let hash = (random.next_uniform() * f64::from(u32::MAX)) as u32;
         trunk.receive(at, packet(number, 1500, hash), &mut out);
-        trunk.release(MonoTime::from_nanos(at.nanos() + 4 * MS), &mut out);
+        trunk.release(MonoTime::from_nanos(at.as_nanos() + 4 * MS), &mut out);
         for departure in out.departures.drain(..) {
             // 1500 bytes take 1, 2 or 4 ms.
             counts[(departure.at.nanos_since(at) / (2 * MS)).min(2) as usize] += 1;

@@ -13,9 +13,10 @@ pub use plan::{
 };
 pub use result::{
     BackToBack, BenchLatency, BenchResult, BenchTrial, BurstRun, Caching, ContractFound, GoalFound,
-    Invalid, LoadPoint, PortFacts, RateFound, Recovery, Reset, Scattered, Soak, Tester, TrialPort,
-    WorstSecond,
+    InvalidTrialReason, LoadPoint, OverloadRecovery, PortFacts, RateFound, Reset, Scattered, Soak,
+    Tester, TrialPort, WorstSecond,
 };
 pub use verdict::{
-    Compared, Congestion, Holds, LatencyRepeats, Overload, OverloadKind, PortCounts, Repeated,
+    ComparedParameter, Congestion, Holds, LatencyRepeats, Overload, OverloadKind, PortCounts,
+    Repeated,
 };

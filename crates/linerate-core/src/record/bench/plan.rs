@@ -342,7 +342,7 @@ impl BenchGoal {
 
     /// The same goal with trials `divisor` times as short, for a quick look, and with that in its
     /// name.
-    pub fn quick(self, divisor: u64) -> Self {
+    pub fn with_short_trials(self, divisor: u64) -> Self {
         let divisor = divisor.max(1);
         Self {
             name: format!("{} / {divisor}", self.name),
@@ -489,7 +489,7 @@ pub struct CellContract {
 impl CellContract {
     /// Checks that the parameters can be those of one contract; a refusal names the parameter and
     /// the reason.
-    pub fn check(&self) -> Result<(), (&'static str, String)> {
+    pub fn check_parameters(&self) -> Result<(), (&'static str, String)> {
         for (name, per_sec) in [("pcr", self.pcr_per_sec), ("scr", self.scr_per_sec)] {
             // A train of less than a cell a second would take a day.
             if !(per_sec.is_finite() && per_sec >= 1.0) {

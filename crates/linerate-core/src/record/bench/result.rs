@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::verdict::{Compared, Congestion, LatencyRepeats, Overload};
+use super::verdict::{ComparedParameter, Congestion, LatencyRepeats, Overload};
 use super::{BenchTest, CounterKind, GeneratorKind, LatencyKind};
 use crate::record::Distribution;
 
@@ -38,7 +38,7 @@ pub struct BenchResult {
     pub back_to_back: Option<BackToBack>,
     /// Time from overload back to no loss.
     #[serde(default)]
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<OverloadRecovery>,
     /// Time without forwarding after restarts.
     #[serde(default)]
     pub reset: Option<Reset>,
@@ -265,7 +265,7 @@ pub struct BurstRun {
 /// Recovery from overload back to no loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Recovery {
+pub struct OverloadRecovery {
     /// Load before the drop, frames per second of one sending port.
     #[serde(rename = "overload_frames_per_sec")]
     pub overload_fps: f64,
@@ -369,7 +369,7 @@ pub struct ContractFound {
     pub cbs_bytes: Option<RateFound>,
     /// Each parameter as ordered and as found, with its interval and its verdict.
     #[serde(default)]
-    pub compared: Vec<Compared>,
+    pub compared: Vec<ComparedParameter>,
     /// True when all is as ordered, within the intervals; null when nothing was ordered.
     #[serde(default)]
     pub as_ordered: Option<bool>,
@@ -406,7 +406,7 @@ pub struct BenchTrial {
     pub pause_frames: Option<u64>,
     /// The reason why the trial says nothing about the device; null when it is valid.
     #[serde(default)]
-    pub invalid: Option<Invalid>,
+    pub invalid: Option<InvalidTrialReason>,
     /// The reason of the search for making the trial, in words.
     #[serde(default)]
     pub why: Option<String>,
@@ -475,13 +475,13 @@ pub struct TrialPort {
 
 impl TrialPort {
     /// Frames that were not received; 0 when more were received than sent.
-    pub const fn lost(&self) -> u64 {
+    pub const fn lost_frames(&self) -> u64 {
         self.sent.saturating_sub(self.received)
     }
 
     /// Lost frames that may be the device's: those that send times explain are left out.
     pub const fn lost_elsewhere(&self) -> u64 {
-        self.lost().saturating_sub(self.lost_explained)
+        self.lost_frames().saturating_sub(self.lost_explained)
     }
 }
 
@@ -489,7 +489,7 @@ impl TrialPort {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
-pub enum Invalid {
+pub enum InvalidTrialReason {
     /// The generator sent less than it was asked for.
     GeneratorShort {
         /// The observation, with its figures.
@@ -522,7 +522,7 @@ pub enum Invalid {
     },
 }
 
-impl Invalid {
+impl InvalidTrialReason {
     /// The observation that made the trial invalid, in words.
     pub fn detail(&self) -> &str {
         match self {

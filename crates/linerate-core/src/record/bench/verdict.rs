@@ -115,7 +115,7 @@ pub enum Holds {
 /// A parameter that was ordered and found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Compared {
+pub struct ComparedParameter {
     /// Name of the parameter: `cir`, `cbs`, `pcr`, `cdvt`, `scr`, `mbs`.
     pub parameter: String,
     /// Unit of both values.

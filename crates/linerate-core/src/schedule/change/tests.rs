@@ -10,7 +10,7 @@ const BEGIN_S: f64 = 1.8e9;
 type Noise = fn(&mut Random, f64) -> f64;
 
 fn normal(random: &mut Random) -> f64 {
-    (2.0_f64 * random.exponential()).sqrt() * (std::f64::consts::TAU * random.unit()).cos()
+    (2.0_f64 * random.exponential()).sqrt() * (std::f64::consts::TAU * random.next_uniform()).cos()
 }
 
 fn plain(random: &mut Random, _: f64) -> f64 {
@@ -48,20 +48,20 @@ impl Path {
 
     /// Measures once an hour, twice more at once where a change is suspected: the changes, each
     /// with the hour in which it was found.
-    fn watched(mut self, hours: u32) -> (Vec<(u32, Change)>, u32) {
+    fn watched(mut self, hours: u32) -> (Vec<(u32, LevelChange)>, u32) {
         let (mut found, mut suspected) = (Vec::new(), 0);
         let mut watch = Watch::new(0.0);
         for hour in 0..hours {
             let at_s = BEGIN_S + HOUR_S * f64::from(hour);
             let mut finding = watch.add(self.measure(at_s));
-            if finding == Finding::Suspected {
+            if finding == SeriesFinding::Suspected {
                 suspected += 1;
                 finding = watch.add(self.measure(at_s + 60.0));
-                if finding == Finding::Suspected {
+                if finding == SeriesFinding::Suspected {
                     finding = watch.add(self.measure(at_s + 120.0));
                 }
             }
-            if let Finding::Changed(change) = finding {
+            if let SeriesFinding::Changed(change) = finding {
                 found.push((hour, change));
             }
         }
@@ -76,7 +76,7 @@ fn path(noise: Noise, seed: u64, step: (f64, f64)) -> Path {
 /// Days after which the step comes.
 const STEP_HOUR: u32 = 16 * 24;
 
-fn stepped(noise: Noise, seed: u64, size: f64) -> Option<(u32, Change)> {
+fn stepped(noise: Noise, seed: u64, size: f64) -> Option<(u32, LevelChange)> {
     let from_s = BEGIN_S + HOUR_S * f64::from(STEP_HOUR);
     let (found, _) = path(noise, seed, (from_s, size)).watched(STEP_HOUR + 100);
     found.into_iter().find(|(hour, _)| *hour >= STEP_HOUR)
@@ -124,7 +124,7 @@ fn a_step_of_two_deviations_is_found_in_five_values_and_dated() {
             values += hour - STEP_HOUR + 1;
             let from_s = BEGIN_S + HOUR_S * f64::from(STEP_HOUR);
             dated += u32::from(change.between_s.0 <= from_s && from_s <= change.between_s.1);
-            let ratio = change.ratio();
+            let ratio = change.level_ratio();
             assert!((0.65..0.95).contains(&ratio), "{ratio} for {}", (-0.2_f64).exp());
         }
         assert!(values <= 150, "{values} values for thirty steps");
@@ -145,14 +145,14 @@ fn a_path_that_comes_back_is_found_too_and_small_changes_are_taken_in() {
         };
         let value = level * (0.005 * normal(&mut random)).exp();
         let at_s = BEGIN_S + HOUR_S * f64::from(hour);
-        if let Finding::Changed(change) = watch.add(Point { at_s, value }) {
+        if let SeriesFinding::Changed(change) = watch.add(Point { at_s, value }) {
             found.push((hour, change));
         }
     }
     let hours: Vec<u32> = found.iter().map(|(hour, _)| *hour).collect();
     assert_eq!(hours.len(), 2, "{hours:?}: there and back, and not the 3 %");
     assert!((300..306).contains(&hours[0]) && (360..366).contains(&hours[1]), "{hours:?}");
-    let (there, back) = (found[0].1.ratio(), found[1].1.ratio());
+    let (there, back) = (found[0].1.level_ratio(), found[1].1.level_ratio());
     assert!((there - 0.5).abs() < 0.01 && (back - 2.0).abs() < 0.04, "{there} {back}");
 }
 
@@ -167,8 +167,8 @@ fn a_large_step_after_few_values_is_found_in_ten() {
             let level = if run < 36 { 50e6 } else { 10e6 };
             let value = level * (0.02 * normal(&mut random)).exp();
             let at_s = BEGIN_S + 10.0 * f64::from(run);
-            if let Finding::Changed(change) = watch.add(Point { at_s, value }) {
-                found = found.or_else(|| Some((run, change.ratio())));
+            if let SeriesFinding::Changed(change) = watch.add(Point { at_s, value }) {
+                found = found.or_else(|| Some((run, change.level_ratio())));
             }
         }
         let (run, ratio) = found.expect("a fifth of the rate is a change");
@@ -190,7 +190,7 @@ fn a_step_that_is_far_off_is_found_in_ten_however_much_values_lean_on_those_befo
                 let level = if run < 26 { 18.8e6 } else { 5.0e6 };
                 let at_s = BEGIN_S + 31.0 * f64::from(run);
                 let value = level * f64::exp(off);
-                if let Finding::Changed(_) = watch.add(Point { at_s, value }) {
+                if let SeriesFinding::Changed(_) = watch.add(Point { at_s, value }) {
                     found = found.or(Some(run));
                 }
             }
@@ -204,7 +204,7 @@ fn a_step_that_is_far_off_is_found_in_ten_however_much_values_lean_on_those_befo
 fn values_that_are_none_are_left_out() {
     let mut watch = Watch::new(0.05);
     for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert_eq!(watch.add(Point { at_s: BEGIN_S, value }), Finding::Steady);
+        assert_eq!(watch.add(Point { at_s: BEGIN_S, value }), SeriesFinding::Steady);
     }
     assert!(watch.window.is_empty());
 }
@@ -271,7 +271,7 @@ fn series_for_others() {
             for hour in 0..hours {
                 let point = path.measure(BEGIN_S + HOUR_S * f64::from(hour));
                 values.push(format!("{},{}", point.at_s, point.value));
-                if let Finding::Changed(change) = watch.add(point) {
+                if let SeriesFinding::Changed(change) = watch.add(point) {
                     let dated = (change.at_s - BEGIN_S) / HOUR_S;
                     found.push(format!("{series},{hour},{dated}"));
                 }

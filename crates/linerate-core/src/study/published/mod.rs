@@ -15,7 +15,7 @@ pub use rows::{
     Cards, Milestone, MilestoneSet, PacketsPerSecond, PublishedItem, PublishedPing,
     PublishedRouter, PublishedTcp, Streams,
 };
-pub use theory::{Comparison, Relation, Theory};
+pub use theory::{Relation, Theory, TheoryComparison};
 
 use serde::Serialize;
 
@@ -86,7 +86,7 @@ impl PublishedTable {
 
     /// How a row's published figure compares with theory; `None` where either is absent and for a
     /// figure that is a range.
-    pub fn compared(&self, row: usize) -> Option<Comparison> {
+    pub fn compared(&self, row: usize) -> Option<TheoryComparison> {
         let (published, rounding) = theory::published(self, row)?;
         Some(self.theory(row)?.compare(published, rounding))
     }

@@ -24,22 +24,22 @@ pub struct NotAFigure;
 
 impl Printed {
     /// The digits as printed.
-    pub fn text(&self) -> &str {
+    pub fn source_text(&self) -> &str {
         &self.text
     }
 
     /// The lower end; `None` where only an upper bound was printed.
-    pub const fn low(&self) -> Option<f64> {
+    pub const fn lower_end(&self) -> Option<f64> {
         self.low
     }
 
     /// The upper end; `None` where only a lower bound was printed.
-    pub const fn high(&self) -> Option<f64> {
+    pub const fn upper_end(&self) -> Option<f64> {
         self.high
     }
 
     /// The one value; `None` for a range and for a bound.
-    pub fn value(&self) -> Option<f64> {
+    pub fn single_value(&self) -> Option<f64> {
         if self.low == self.high { self.low } else { None }
     }
 
@@ -111,24 +111,28 @@ impl Serialize for Printed {
 mod tests {
     use super::*;
 
-    fn check(text: &str, low: Option<f64>, high: Option<f64>, value: Option<f64>) {
+    fn check_printed(text: &str, low: Option<f64>, high: Option<f64>, value: Option<f64>) {
         let printed: Printed = text.parse().expect(text);
-        assert_eq!((printed.low(), printed.high(), printed.value()), (low, high, value), "{text}");
-        assert_eq!(printed.text(), text);
+        assert_eq!(
+            (printed.lower_end(), printed.upper_end(), printed.single_value()),
+            (low, high, value),
+            "{text}"
+        );
+        assert_eq!(printed.source_text(), text);
     }
 
     #[test]
     fn values_ranges_and_bounds_keep_their_ends_and_nothing_is_guessed() {
-        check("33.6", Some(33.6), Some(33.6), Some(33.6));
-        check("0.020", Some(0.02), Some(0.02), Some(0.02));
-        check("-3", Some(-3.0), Some(-3.0), Some(-3.0));
-        check("0", Some(0.0), Some(0.0), Some(0.0));
-        check("70-80", Some(70.0), Some(80.0), None);
-        check("3-5", Some(3.0), Some(5.0), None);
-        check("-5-5", Some(-5.0), Some(5.0), None);
-        check("1990-1993", Some(1990.0), Some(1993.0), None);
-        check("<0.01", None, Some(0.01), None);
-        check(">124900", Some(124_900.0), None, None);
+        check_printed("33.6", Some(33.6), Some(33.6), Some(33.6));
+        check_printed("0.020", Some(0.02), Some(0.02), Some(0.02));
+        check_printed("-3", Some(-3.0), Some(-3.0), Some(-3.0));
+        check_printed("0", Some(0.0), Some(0.0), Some(0.0));
+        check_printed("70-80", Some(70.0), Some(80.0), None);
+        check_printed("3-5", Some(3.0), Some(5.0), None);
+        check_printed("-5-5", Some(-5.0), Some(5.0), None);
+        check_printed("1990-1993", Some(1990.0), Some(1993.0), None);
+        check_printed("<0.01", None, Some(0.01), None);
+        check_printed(">124900", Some(124_900.0), None, None);
     }
 
     #[test]

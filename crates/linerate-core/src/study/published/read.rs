@@ -52,19 +52,19 @@ type Kind = (&'static str, fn(&[Line<'_>]) -> Result<PublishedRows, PublishedErr
 
 const KINDS: &[Kind] = &[
     ("test,topology,class,l2_hops,l3_hops,payload_bytes,rtt_avg_ms,pings_per_s", |lines| {
-        all(lines, ping).map(PublishedRows::Ping)
+        parse_lines(lines, ping_row).map(PublishedRows::Ping)
     }),
     ("test,topology,class,l2_hops,l3_hops,mtu_bytes,window_bytes,throughput_mbit_s", |lines| {
-        all(lines, tcp).map(PublishedRows::Tcp)
+        parse_lines(lines, tcp_row).map(PublishedRows::Tcp)
     }),
     (
         "device,protocol,cards,streams,stream,filters,frame_bytes,theoretical_fps,\
          offered_max_fps,max_rate_fps,flood_rate_fps",
-        |lines| all(lines, router).map(PublishedRows::Routers),
+        |lines| parse_lines(lines, router).map(PublishedRows::Routers),
     ),
-    ("item,value,unit,note", |lines| all(lines, item).map(PublishedRows::Items)),
+    ("item,value,unit,note", |lines| parse_lines(lines, item_row).map(PublishedRows::Items)),
     ("year,label,set,rate_mbit_s,mtu_bytes,payload_bytes,packets_per_s,network,source", |lines| {
-        all(lines, milestone).map(PublishedRows::Milestones)
+        parse_lines(lines, milestone).map(PublishedRows::Milestones)
     }),
 ];
 
@@ -109,7 +109,7 @@ fn broken(file: &str, error: &csv::Error) -> PublishedError {
     }
 }
 
-fn all<T>(
+fn parse_lines<T>(
     lines: &[Line<'_>],
     row: fn(&Line<'_>) -> Result<T, PublishedError>,
 ) -> Result<Vec<T>, PublishedError> {
@@ -125,12 +125,12 @@ struct Line<'a> {
 
 impl Line<'_> {
     /// The field of a column; every column of a kind is in its heading.
-    fn field(&self, name: &str) -> &str {
+    fn column_text(&self, name: &str) -> &str {
         let column = self.head.iter().position(|head| head == name);
         column.and_then(|column| self.record.get(column)).unwrap_or_default()
     }
 
-    fn fault(&self, name: &str, reason: impl fmt::Display) -> PublishedError {
+    fn column_error(&self, name: &str, reason: impl fmt::Display) -> PublishedError {
         let column = self.head.iter().position(|head| head == name);
         PublishedError {
             file: self.file.to_owned(),
@@ -141,104 +141,108 @@ impl Line<'_> {
     }
 
     /// A field that must not be empty.
-    fn text(&self, name: &str) -> Result<String, PublishedError> {
-        match self.field(name) {
-            "" => Err(self.fault(name, "is empty")),
+    fn required_text(&self, name: &str) -> Result<String, PublishedError> {
+        match self.column_text(name) {
+            "" => Err(self.column_error(name, "is empty")),
             text => Ok(text.to_owned()),
         }
     }
 
     /// A field that may be empty.
     fn remark(&self, name: &str) -> Option<String> {
-        Some(self.field(name)).filter(|text| !text.is_empty()).map(str::to_owned)
+        Some(self.column_text(name)).filter(|text| !text.is_empty()).map(str::to_owned)
     }
 
     /// A whole number, or nothing.
     fn whole_or_none<T: FromStr>(&self, name: &str) -> Result<Option<T>, PublishedError> {
-        let text = self.field(name);
+        let text = self.column_text(name);
         if text.is_empty() {
             return Ok(None);
         }
         let digits = text.bytes().all(|b| b.is_ascii_digit());
         let whole = text.parse().ok().filter(|_| digits);
-        whole.map(Some).ok_or_else(|| self.fault(name, format!("'{text}' is not a whole number")))
+        whole
+            .map(Some)
+            .ok_or_else(|| self.column_error(name, format!("'{text}' is not a whole number")))
     }
 
-    fn whole<T: FromStr>(&self, name: &str) -> Result<T, PublishedError> {
-        self.whole_or_none(name)?.ok_or_else(|| self.fault(name, "is empty"))
+    fn required_integer<T: FromStr>(&self, name: &str) -> Result<T, PublishedError> {
+        self.whole_or_none(name)?.ok_or_else(|| self.column_error(name, "is empty"))
     }
 
     /// A decimal, or nothing.
     fn decimal_or_none(&self, name: &str) -> Result<Option<f64>, PublishedError> {
-        match self.field(name) {
+        match self.column_text(name) {
             "" => Ok(None),
             text => number(text)
                 .map(Some)
-                .map_err(|_| self.fault(name, format!("'{text}' is not a number"))),
+                .map_err(|_| self.column_error(name, format!("'{text}' is not a number"))),
         }
     }
 
     fn printed_or_none(&self, name: &str) -> Result<Option<Printed>, PublishedError> {
-        match self.field(name) {
+        match self.column_text(name) {
             "" => Ok(None),
             text => text
                 .parse()
                 .map(Some)
-                .map_err(|error| self.fault(name, format!("'{text}' {error}"))),
+                .map_err(|error| self.column_error(name, format!("'{text}' {error}"))),
         }
     }
 
     fn printed(&self, name: &str) -> Result<Printed, PublishedError> {
-        self.printed_or_none(name)?.ok_or_else(|| self.fault(name, "is empty"))
+        self.printed_or_none(name)?.ok_or_else(|| self.column_error(name, "is empty"))
     }
 
     /// One of a few words.
-    fn word<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, PublishedError> {
-        let text = self.field(name);
+    fn keyword_value<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, PublishedError> {
+        let text = self.column_text(name);
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
         found.ok_or_else(|| {
             let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            self.fault(name, format!("'{text}' is none of {}", known.join(", ")))
+            self.column_error(name, format!("'{text}' is none of {}", known.join(", ")))
         })
     }
 }
 
-fn ping(line: &Line<'_>) -> Result<PublishedPing, PublishedError> {
+fn ping_row(line: &Line<'_>) -> Result<PublishedPing, PublishedError> {
     Ok(PublishedPing {
-        test: line.text("test")?,
-        topology: line.text("topology")?,
-        class: line.text("class")?,
+        test: line.required_text("test")?,
+        topology: line.required_text("topology")?,
+        class: line.required_text("class")?,
         l2_hops: line.whole_or_none("l2_hops")?,
         l3_hops: line.whole_or_none("l3_hops")?,
-        payload_bytes: line.whole("payload_bytes")?,
+        payload_bytes: line.required_integer("payload_bytes")?,
         rtt_avg_ms: line.decimal_or_none("rtt_avg_ms")?,
         pings_per_s: line.decimal_or_none("pings_per_s")?,
     })
 }
 
-fn tcp(line: &Line<'_>) -> Result<PublishedTcp, PublishedError> {
+fn tcp_row(line: &Line<'_>) -> Result<PublishedTcp, PublishedError> {
     Ok(PublishedTcp {
-        test: line.text("test")?,
-        topology: line.text("topology")?,
-        class: line.text("class")?,
+        test: line.required_text("test")?,
+        topology: line.required_text("topology")?,
+        class: line.required_text("class")?,
         l2_hops: line.whole_or_none("l2_hops")?,
         l3_hops: line.whole_or_none("l3_hops")?,
-        mtu_bytes: line.whole("mtu_bytes")?,
-        window_bytes: line.whole("window_bytes")?,
+        mtu_bytes: line.required_integer("mtu_bytes")?,
+        window_bytes: line.required_integer("window_bytes")?,
         throughput_mbit_s: line.decimal_or_none("throughput_mbit_s")?,
     })
 }
 
 fn router(line: &Line<'_>) -> Result<PublishedRouter, PublishedError> {
-    let frame_bytes = line.whole("frame_bytes")?;
-    FrameLen::from_bytes(frame_bytes).map_err(|error| line.fault("frame_bytes", error))?;
+    let frame_bytes = line.required_integer("frame_bytes")?;
+    FrameLen::from_bytes(frame_bytes).map_err(|error| line.column_error("frame_bytes", error))?;
     Ok(PublishedRouter {
-        device: line.text("device")?,
-        protocol: line.text("protocol")?,
-        cards: line.word("cards", &[("within", Cards::Within), ("between", Cards::Between)])?,
-        streams: line.word("streams", &[("single", Streams::Single), ("dual", Streams::Dual)])?,
-        stream: line.whole("stream")?,
-        filters: line.whole("filters")?,
+        device: line.required_text("device")?,
+        protocol: line.required_text("protocol")?,
+        cards: line
+            .keyword_value("cards", &[("within", Cards::Within), ("between", Cards::Between)])?,
+        streams: line
+            .keyword_value("streams", &[("single", Streams::Single), ("dual", Streams::Dual)])?,
+        stream: line.required_integer("stream")?,
+        filters: line.required_integer("filters")?,
         frame_bytes,
         theoretical_fps: line.whole_or_none("theoretical_fps")?,
         offered_max_fps: line.whole_or_none("offered_max_fps")?,
@@ -247,11 +251,11 @@ fn router(line: &Line<'_>) -> Result<PublishedRouter, PublishedError> {
     })
 }
 
-fn item(line: &Line<'_>) -> Result<PublishedItem, PublishedError> {
+fn item_row(line: &Line<'_>) -> Result<PublishedItem, PublishedError> {
     Ok(PublishedItem {
-        item: line.text("item")?,
+        item: line.required_text("item")?,
         value: line.printed_or_none("value")?,
-        unit: line.text("unit")?,
+        unit: line.required_text("unit")?,
         note: line.remark("note"),
     })
 }
@@ -260,14 +264,14 @@ fn milestone(line: &Line<'_>) -> Result<Milestone, PublishedError> {
     let sets = [("paper", MilestoneSet::Paper), ("later", MilestoneSet::Later)];
     Ok(Milestone {
         year: line.printed("year")?,
-        label: line.text("label")?,
-        set: line.word("set", &sets)?,
+        label: line.required_text("label")?,
+        set: line.keyword_value("set", &sets)?,
         rate_mbit_s: line.printed("rate_mbit_s")?,
         mtu_bytes: line.whole_or_none("mtu_bytes")?,
         payload_bytes: line.whole_or_none("payload_bytes")?,
         packets_per_s: line.decimal_or_none("packets_per_s")?,
-        network: line.text("network")?,
-        source: line.text("source")?,
+        network: line.required_text("network")?,
+        source: line.required_text("source")?,
     })
 }
 

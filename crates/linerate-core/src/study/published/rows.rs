@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::Printed;
-use crate::record::Family;
-use crate::theory::framing::{Segment, Transport};
+use crate::record::IpFamily;
+use crate::theory::framing::{SegmentHeaders, Transport};
 
 /// One published ping figure; null where the study printed none.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -158,7 +158,8 @@ impl Milestone {
     /// Payload of a full packet: as told, else the MTU less 40 bytes of IPv4 and TCP headers
     /// without options. `None` where neither is known.
     pub fn packet_payload_bytes(&self) -> Option<u32> {
-        const PLAIN: Segment = Segment { family: Family::V4, transport: Transport::Tcp };
+        const PLAIN: SegmentHeaders =
+            SegmentHeaders { family: IpFamily::V4, transport: Transport::Tcp };
         self.payload_bytes.or_else(|| PLAIN.payload_bytes(self.mtu_bytes?).ok())
     }
 
@@ -171,7 +172,7 @@ impl Milestone {
             return Some(PacketsPerSecond { low: printed, high: printed, derived: false });
         }
         let bits = f64::from(self.packet_payload_bytes().filter(|bytes| *bytes > 0)?) * 8.0;
-        let (low, high) = (self.rate_mbit_s.low()?, self.rate_mbit_s.high()?);
+        let (low, high) = (self.rate_mbit_s.lower_end()?, self.rate_mbit_s.upper_end()?);
         Some(PacketsPerSecond { low: low * 1e6 / bits, high: high * 1e6 / bits, derived: true })
     }
 }

@@ -116,7 +116,7 @@ fn every_theoretical_rate_of_1990_is_what_the_formula_gives() {
         let theory = table.theory(at).expect("theory has frame rates");
         let published = row.theoretical_fps.expect("every row has it") as f64;
         assert_eq!(theory.value, published, "row {at}: {row:?}");
-        assert_eq!(table.compared(at), Some(Comparison::Equal));
+        assert_eq!(table.compared(at), Some(TheoryComparison::Equal));
     }
 }
 
@@ -143,7 +143,7 @@ fn ranges_and_bounds_of_the_texts_keep_their_ends() {
         let rows = items(id);
         let row = rows.iter().find(|row| row.item == item).expect(item);
         let value = row.value.as_ref().expect(item);
-        (value.low(), value.high())
+        (value.lower_end(), value.upper_end())
     };
     assert_eq!(ends("nap-1995", "background_utilisation"), (Some(70.0), Some(80.0)));
     assert_eq!(ends("nap-1995", "window_too_large"), (Some(3.0), Some(5.0)));
@@ -164,8 +164,8 @@ fn no_measured_figure_but_the_explained_one_is_above_its_ceiling() {
             };
             count += 1;
             match compared {
-                Comparison::Equal => {}
-                Comparison::Share(share) if share <= 1.0 => {}
+                TheoryComparison::Equal => {}
+                TheoryComparison::Share(share) if share <= 1.0 => {}
                 odd => assert!(theory.remark.is_some(), "{id} row {at}: {odd:?} of {theory:?}"),
             }
         }
@@ -187,7 +187,7 @@ fn the_oc12_study_comes_out_within_its_printed_rounding_or_the_reason_is_there()
         ["after_sonet", "slow_start_waste", "transfer_10GB", "transfer_1GB", "transfer_100MB"]
     {
         let (compared, _, remark) = stands(item);
-        assert!(compared == Comparison::Equal && !remark, "{item}: {compared:?}");
+        assert!(compared == TheoryComparison::Equal && !remark, "{item}: {compared:?}");
     }
     // 599.04 x 48/53; 599.04 x 9180/10176; 572 x 9180/10176.
     let differ =
@@ -195,12 +195,12 @@ fn the_oc12_study_comes_out_within_its_printed_rounding_or_the_reason_is_there()
     for (item, expected) in differ {
         let (compared, value, remark) = stands(item);
         assert!((value - expected).abs() < 1e-3, "{item}: {value}");
-        assert!(matches!(compared, Comparison::Differs(_)) && remark, "{item}: {compared:?}");
+        assert!(matches!(compared, TheoryComparison::Differs(_)) && remark, "{item}: {compared:?}");
     }
     // 513 of 599.04 x 9140/10176.
     let (compared, value, _) = stands("tcp_local_through_router_max");
     assert!((value - 538.052_8).abs() < 1e-3, "{value}");
-    assert!(matches!(compared, Comparison::Share(share) if (share - 0.953_44).abs() < 1e-4));
+    assert!(matches!(compared, TheoryComparison::Share(share) if (share - 0.953_44).abs() < 1e-4));
 }
 
 #[test]
@@ -222,11 +222,11 @@ fn the_history_has_what_the_texts_give_and_no_more() {
     let paper: Vec<&str> = rows
         .iter()
         .filter(|row| row.set == MilestoneSet::Paper)
-        .map(|row| row.rate_mbit_s.text())
+        .map(|row| row.rate_mbit_s.source_text())
         .collect();
     // OC-12 study, section 6 and table 1.
     assert_eq!(paper, ["780", "30-40", "130", "200", "300-400", "400-513", "940", "952", "990"]);
-    let years: Vec<f64> = rows.iter().filter_map(|row| row.year.low()).collect();
+    let years: Vec<f64> = rows.iter().filter_map(|row| row.year.lower_end()).collect();
     assert_eq!(years.len(), rows.len());
     assert!(years.is_sorted(), "{years:?}");
     let known = rows.iter().filter(|row| row.packets().is_some()).count();

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use super::printed::rounding;
 use super::{Printed, PublishedItem, PublishedRouter, PublishedRows, PublishedTable, PublishedTcp};
-use crate::record::Family;
+use crate::record::IpFamily;
 use crate::theory::atm::{CELL_BYTES, CELL_PAYLOAD_BYTES};
-use crate::theory::framing::{Segment, Transport, whole_frame_rate};
+use crate::theory::framing::{SegmentHeaders, Transport, whole_frame_rate};
 use crate::theory::slow_start::flat_time_s;
 use crate::theory::sonet::{Pdh, Sonet};
-use crate::theory::stack::{Stack, StackPlan, stack};
+use crate::theory::stack::{LayerRates, StackPlan, layer_rates};
 use crate::units::{BitRate, Bytes, FrameLen};
 
 /// A computed figure beside a published one.
@@ -42,7 +42,7 @@ pub enum Relation {
 
 /// How a published figure compares with theory.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Comparison {
+pub enum TheoryComparison {
     /// Equal within the printed rounding.
     Equal,
     /// Published less computed.
@@ -52,7 +52,7 @@ pub enum Comparison {
 }
 
 impl Theory {
-    const fn same(value: f64, rule: &'static str) -> Self {
+    const fn exact_value(value: f64, rule: &'static str) -> Self {
         Self { value, relation: Relation::Same, rule, remark: None, formula: None }
     }
 
@@ -64,18 +64,20 @@ impl Theory {
         Self { remark: Some(remark), ..self }
     }
 
-    const fn by(self, formula: &'static str) -> Self {
+    const fn with_formula(self, formula: &'static str) -> Self {
         Self { formula: Some(formula), ..self }
     }
 
     /// Compares with a published figure that is good to `rounding`.
-    pub fn compare(&self, published: f64, rounding: f64) -> Comparison {
+    pub fn compare(&self, published: f64, rounding: f64) -> TheoryComparison {
         let difference = published - self.value;
         match self.relation {
-            Relation::Ceiling => Comparison::Share(published / self.value),
+            Relation::Ceiling => TheoryComparison::Share(published / self.value),
             // The small term is for halves that binary fractions miss.
-            Relation::Same if difference.abs() <= rounding * (1.0 + 1e-9) => Comparison::Equal,
-            Relation::Same => Comparison::Differs(difference),
+            Relation::Same if difference.abs() <= rounding * (1.0 + 1e-9) => {
+                TheoryComparison::Equal
+            }
+            Relation::Same => TheoryComparison::Differs(difference),
         }
     }
 }
@@ -104,9 +106,9 @@ pub(super) fn published(table: &PublishedTable, row: usize) -> Option<(f64, f64)
             let printed = rows.get(row)?.value.as_ref()?;
             let of_range = |printed: &Printed| {
                 let relation = row_theory(table, row)?.relation;
-                printed.high().filter(|_| relation == Relation::Ceiling)
+                printed.upper_end().filter(|_| relation == Relation::Ceiling)
             };
-            Some((printed.value().or_else(|| of_range(printed))?, printed.rounding()))
+            Some((printed.single_value().or_else(|| of_range(printed))?, printed.rounding()))
         }
         PublishedRows::Ping(_) | PublishedRows::Milestones(_) => None,
     }
@@ -117,7 +119,7 @@ fn of_router(row: &PublishedRouter) -> Option<Theory> {
     let len = FrameLen::from_bytes(row.frame_bytes).ok()?;
     let fps = whole_frame_rate(BitRate::from_bits_per_sec(10_000_000), len);
     let rule = "whole frames a second at 10 Mbit/s, preamble and gap counted";
-    let theory = Theory::same(fps as f64, rule).by("published-bradner-1990");
+    let theory = Theory::exact_value(fps as f64, rule).with_formula("published-bradner-1990");
     let measured = [row.max_rate_fps, row.flood_rate_fps];
     if measured.into_iter().flatten().any(|rate| rate > fps) {
         return Some(theory.because(
@@ -128,15 +130,15 @@ fn of_router(row: &PublishedRouter) -> Option<Theory> {
 }
 
 /// A flow of TCP over IPv4 without options on a link with its carrier.
-fn stacked(link: &str, carrier: &str, mtu_bytes: u32) -> Option<Stack> {
+fn stacked(link: &str, carrier: &str, mtu_bytes: u32) -> Option<LayerRates> {
     let plan = StackPlan {
         link: link.parse().ok()?,
         carrier: carrier.parse().ok()?,
         encapsulations: Vec::new(),
         mtu_bytes,
-        segment: Segment { family: Family::V4, transport: Transport::Tcp },
+        segment: SegmentHeaders { family: IpFamily::V4, transport: Transport::Tcp },
     };
-    stack(&plan).ok()
+    layer_rates(&plan).ok()
 }
 
 fn gigabit_mbit(mtu_bytes: u32) -> Option<f64> {
@@ -155,7 +157,7 @@ fn of_tcp(row: &PublishedTcp) -> Option<Theory> {
         "man" => {
             let mbit = stacked("oc3", "pos", row.mtu_bytes)?.payload_bps / 1e6;
             let rule = "TCP over IPv4 without options, packets over the SONET of an OC-3";
-            Some(Theory::ceiling(mbit, rule).by("published-pren-2000"))
+            Some(Theory::ceiling(mbit, rule).with_formula("published-pren-2000"))
         }
         _ => None,
     }
@@ -184,7 +186,7 @@ fn of_nap(item: &str) -> Option<Theory> {
         }
         _ => return None,
     };
-    Some(theory.by("published-nap-1995"))
+    Some(theory.with_formula("published-nap-1995"))
 }
 
 /// The OC-12 study's descent through the layers, and what it measured below each.
@@ -195,21 +197,27 @@ fn of_oc12(item: &str) -> Option<Theory> {
     let ip = stack.ip_bps / 1e6;
     let layers = "published-oc12-1999-layers";
     Some(match item {
-        "after_sonet" => Theory::same(sonet, "26 of 27 columns of the line").by(layers),
-        "after_atm" => Theory::same(cells, "48 of 53 bytes of a cell")
-            .by(layers)
+        "after_sonet" => {
+            Theory::exact_value(sonet, "26 of 27 columns of the line").with_formula(layers)
+        }
+        "after_atm" => Theory::exact_value(cells, "48 of 53 bytes of a cell")
+            .with_formula(layers)
             .because("the study rounds the share of cell headers to 9.43 % before it takes it off"),
-        "after_aal5_snap" => Theory::same(ip, "9180 of the 9216 bytes that 192 cells carry")
-            .by("published-oc12-1999-ip")
+        "after_aal5_snap" => Theory::exact_value(ip, "9180 of the 9216 bytes that 192 cells carry")
+            .with_formula("published-oc12-1999-ip")
             .because(
                 "the study takes off 8 of 9180 bytes; trailer, LLC/SNAP and padding are 36 of 9216",
             ),
         "analyzer_atm_level" => Theory::ceiling(sonet, "every cell of the line"),
-        "ip_available" => Theory::same(572.0 * ip / sonet, "IP in 572 Mbit/s of cells, MTU 9180")
-            .by("published-oc12-1999-measured")
-            .because("the study takes the ATM overhead off 572 and does not say how it gets 527"),
+        "ip_available" => {
+            Theory::exact_value(572.0 * ip / sonet, "IP in 572 Mbit/s of cells, MTU 9180")
+                .with_formula("published-oc12-1999-measured")
+                .because(
+                    "the study takes the ATM overhead off 572 and does not say how it gets 527",
+                )
+        }
         "local_max_tcp_udp" => {
-            Theory::ceiling(ip, "IP at an MTU of 9180").by("published-oc12-1999-measured")
+            Theory::ceiling(ip, "IP at an MTU of 9180").with_formula("published-oc12-1999-measured")
         }
         tcp if tcp.starts_with("tcp_") || tcp.starts_with("bulk_") => {
             let rule = "TCP over IPv4 without options, MTU 9180";
@@ -240,7 +248,7 @@ fn of_oc12_transfer(item: &str) -> Option<Theory> {
         0 => "12 round trips of 45 ms",
         _ => "12 round trips of 45 ms, then 451.9 Mbit/s",
     };
-    Some(Theory::same(time_s, rule).by("flat-start-rate"))
+    Some(Theory::exact_value(time_s, rule).with_formula("flat-start-rate"))
 }
 
 /// Gigabit Ethernet; the text tells no MTU.
@@ -248,17 +256,19 @@ fn of_gigasunet(item: &str) -> Option<Theory> {
     Some(match item {
         "throughput" => {
             let rule = "TCP over IPv4 without options, gigabit Ethernet, MTU 1500";
-            Theory::ceiling(gigabit_mbit(1500)?, rule).by("published-gigasunet-2004-rate").because(
-                "either the packets were longer, at an MTU of 2291 or more, which the text \
+            Theory::ceiling(gigabit_mbit(1500)?, rule)
+                .with_formula("published-gigasunet-2004-rate")
+                .because(
+                    "either the packets were longer, at an MTU of 2291 or more, which the text \
                           does not say, or 921.7 Mbit/s were corrected for an error that they did \
                           not have; the text does not allow to decide",
-            )
+                )
         }
         "packet_rate" => {
             let gigabit = BitRate::from_bits_per_sec(1_000_000_000);
             let fps = whole_frame_rate(gigabit, FrameLen::from_bytes(1518).ok()?) as f64;
             Theory::ceiling(fps, "whole frames of 1518 bytes a second at 1 Gbit/s")
-                .by("published-gigasunet-2004-packets")
+                .with_formula("published-gigasunet-2004-packets")
                 .because(
                     "it was calculated and not counted: 1 Gbit/s over 1500 bytes, without the 38 \
                      that Ethernet adds, and 966.5 Mbit/s over 1460 bytes are both about 83,000",

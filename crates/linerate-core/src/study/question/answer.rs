@@ -6,10 +6,10 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use super::condition::{Comparison, Term};
+use super::condition::{ComparisonTerm, FigureComparison};
 use super::figure::{Measured, constant};
 use super::quantity::{Quantity, Unit};
-use super::{Condition, Figure, FigureKind, Question, Template};
+use super::{Figure, FigureCondition, FigureKind, Question, Template};
 use crate::record::{Better, MetricId};
 use crate::study::{PublishedItem, StudyPlan, Test, TestKind, Topology, Value};
 
@@ -22,7 +22,7 @@ pub const CHANCE_RUNS_MIN: u32 = 5;
 
 /// Where a figure is measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Setting<'a> {
+pub struct FigureSetting<'a> {
     /// The topology.
     pub topology: &'a Topology,
     /// The test.
@@ -31,18 +31,18 @@ pub struct Setting<'a> {
     pub value: Value,
 }
 
-impl<'a> Setting<'a> {
+impl<'a> FigureSetting<'a> {
     /// The place that a figure names in its plan.
     /// # Errors
     /// Which of topology, test and value is not there.
-    pub fn find(study: &'a StudyPlan, of: &Measured) -> Result<Self, String> {
+    pub fn find_in_plan(study: &'a StudyPlan, of: &Measured) -> Result<Self, String> {
         let topology = study.topologies.iter().find(|topology| topology.id == of.topology);
         let topology = topology.ok_or_else(|| format!("there is no topology '{}'", of.topology))?;
         let test = study.tests.iter().find(|test| test.id == of.test);
         let test = test.ok_or_else(|| format!("there is no test '{}'", of.test))?;
         let mut values = test.values();
         let value = match &of.value {
-            Some(name) => name.find(test),
+            Some(name) => name.find_in_test(test),
             None if values.len() == 1 => values.pop(),
             None => return Err(format!("test '{}' has several values; name one", test.id)),
         };
@@ -81,15 +81,15 @@ impl Measured {
 /// The figures of a run and those published beside them.
 pub trait Figures {
     /// A metric of each repetition that ended well.
-    fn runs(&self, place: &Setting<'_>, metric: MetricId) -> Vec<f64>;
+    fn run_values(&self, place: &FigureSetting<'_>, metric: MetricId) -> Vec<f64>;
     /// The ceiling of goodput, in bit/s.
-    fn ceiling_bps(&self, place: &Setting<'_>) -> Option<f64>;
+    fn ceiling_bps(&self, place: &FigureSetting<'_>) -> Option<f64>;
     /// The least of the ceiling and the window over the round trip, in bit/s.
-    fn bound_bps(&self, place: &Setting<'_>) -> Option<f64>;
+    fn bound_bps(&self, place: &FigureSetting<'_>) -> Option<f64>;
     /// A single figure that the study published.
     fn published(&self, item: &str) -> Option<&PublishedItem>;
     /// Figure that the study published in a place, in the metric's unit.
-    fn published_at(&self, place: &Setting<'_>, metric: MetricId) -> Option<f64>;
+    fn published_at(&self, place: &FigureSetting<'_>, metric: MetricId) -> Option<f64>;
 }
 
 /// Why a figure has no value, or a condition no outcome.
@@ -138,7 +138,7 @@ pub struct Evaluated {
 
 /// How a question ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum QuestionVerdict {
     /// The condition holds.
     Yes,
     /// It does not.
@@ -155,7 +155,7 @@ pub struct Answer<'a> {
     /// The question.
     pub question: &'a Question,
     /// How it ended.
-    pub verdict: Verdict,
+    pub verdict: QuestionVerdict,
     /// Every figure of the question by name, or why it has no value.
     pub figures: BTreeMap<&'a str, Result<Evaluated, Missing>>,
 }
@@ -169,7 +169,7 @@ impl Question {
             names.map(|name| (name.as_str(), sums.figure(name, 0))).collect();
         let verdict = match self.outcome(&values) {
             Ok(verdict) => verdict,
-            Err(missing) => Verdict::Unanswered(missing),
+            Err(missing) => QuestionVerdict::Unanswered(missing),
         };
         Answer { question: self, verdict, figures: values }
     }
@@ -177,26 +177,29 @@ impl Question {
     fn outcome(
         &self,
         values: &BTreeMap<&str, Result<Evaluated, Missing>>,
-    ) -> Result<Verdict, Vec<Missing>> {
-        let names = self.yes_when.iter().flat_map(Condition::names);
-        all_there(names.chain(self.answer.names()), values)?;
-        let holds = |condition: &Condition| condition_holds(condition, values);
+    ) -> Result<QuestionVerdict, Vec<Missing>> {
+        let names = self.yes_when.iter().flat_map(FigureCondition::figure_names);
+        all_there(names.chain(self.answer.figure_names()), values)?;
+        let holds = |condition: &FigureCondition| condition_holds(condition, values);
         let verdict = match self.yes_when.as_ref().map(holds).transpose() {
-            Ok(Some(true)) => Verdict::Yes,
-            Ok(Some(false)) => Verdict::No,
-            Ok(None) => Verdict::Told,
+            Ok(Some(true)) => QuestionVerdict::Yes,
+            Ok(Some(false)) => QuestionVerdict::No,
+            Ok(None) => QuestionVerdict::Told,
             Err(missing) => return Err(vec![missing]),
         };
-        all_there(self.outcome_text(&verdict).into_iter().flat_map(Template::names), values)?;
+        all_there(
+            self.outcome_text(&verdict).into_iter().flat_map(Template::figure_names),
+            values,
+        )?;
         Ok(verdict)
     }
 
     /// The text that a verdict adds.
-    pub const fn outcome_text(&self, verdict: &Verdict) -> Option<&Template> {
+    pub const fn outcome_text(&self, verdict: &QuestionVerdict) -> Option<&Template> {
         match verdict {
-            Verdict::Yes => self.yes.as_ref(),
-            Verdict::No => self.no.as_ref(),
-            Verdict::Told | Verdict::Unanswered(_) => None,
+            QuestionVerdict::Yes => self.yes.as_ref(),
+            QuestionVerdict::No => self.no.as_ref(),
+            QuestionVerdict::Told | QuestionVerdict::Unanswered(_) => None,
         }
     }
 }
@@ -221,12 +224,14 @@ fn all_there<'n>(
 }
 
 fn condition_holds(
-    condition: &Condition,
+    condition: &FigureCondition,
     values: &BTreeMap<&str, Result<Evaluated, Missing>>,
 ) -> Result<bool, Missing> {
-    let term = |term: &Term| match term {
-        Term::Constant(_, quantity) => Some(quantity.clone()),
-        Term::Figure(name) => Some(values.get(name.as_str())?.as_ref().ok()?.quantity.clone()),
+    let term = |term: &ComparisonTerm| match term {
+        ComparisonTerm::Constant(_, quantity) => Some(quantity.clone()),
+        ComparisonTerm::Figure(name) => {
+            Some(values.get(name.as_str())?.as_ref().ok()?.quantity.clone())
+        }
     };
     let mut open = None;
     for comparison in condition.comparisons() {
@@ -234,7 +239,7 @@ fn condition_holds(
             return Err(Missing::Plan(format!("'{comparison}' names no figure")));
         };
         same_units(comparison, &left.unit, &right.unit)?;
-        match comparison.holds(&left, &right) {
+        match comparison.holds_for(&left, &right) {
             Some(true) => {}
             // One that fails decides, whatever another leaves open.
             Some(false) => return Ok(false),
@@ -245,18 +250,18 @@ fn condition_holds(
 }
 
 pub(super) fn same_units(
-    comparison: &Comparison,
+    comparison: &FigureComparison,
     left: &Unit,
     right: &Unit,
 ) -> Result<(), Missing> {
-    fits(&comparison.to_string(), left, right)
+    check_units_fit(&comparison.to_string(), left, right)
 }
 
-pub(super) fn fits(what: &str, left: &Unit, right: &Unit) -> Result<(), Missing> {
-    if left.fits(right) {
+pub(super) fn check_units_fit(what: &str, left: &Unit, right: &Unit) -> Result<(), Missing> {
+    if left.is_comparable_to(right) {
         return Ok(());
     }
-    let (left, right) = (left.words().to_owned(), right.words().to_owned());
+    let (left, right) = (left.in_words().to_owned(), right.in_words().to_owned());
     Err(Missing::Units(what.to_owned(), left, right))
 }
 
@@ -283,7 +288,7 @@ impl Sums<'_> {
         let Some(figure) = self.question.figures.get(name).filter(|_| depth < DEPTH_MAX) else {
             return Err(Missing::Plan(format!("figure '{name}' comes to no end")));
         };
-        let title = self.title(name, figure);
+        let title = self.figure_title(name, figure);
         let with = |quantity| Evaluated { quantity, title: title.clone() };
         if let FigureKind::Largest(names) | FigureKind::Smallest(names) = &figure.kind {
             let largest = matches!(figure.kind, FigureKind::Largest(_));
@@ -292,8 +297,8 @@ impl Sums<'_> {
         self.quantity(name, &figure.kind, depth + 1).map(with)
     }
 
-    fn title(&self, name: &str, figure: &Figure) -> String {
-        let place = |of: &Measured| Some(Setting::find(self.study, of).ok()?.name());
+    fn figure_title(&self, name: &str, figure: &Figure) -> String {
+        let place = |of: &Measured| Some(FigureSetting::find_in_plan(self.study, of).ok()?.name());
         let own = figure.title.clone().or_else(|| match &figure.kind {
             FigureKind::Measured(of) => place(of),
             FigureKind::Published(item) => Some(item.replace('_', " ")),
@@ -310,12 +315,12 @@ impl Sums<'_> {
         let value = |of: &str| self.figure(of, depth).map(|figure| figure.quantity);
         let both = |pair: &[String; 2]| -> Result<(Quantity, Quantity), Missing> {
             let (one, other) = (value(&pair[0])?, value(&pair[1])?);
-            fits(name, &one.unit, &other.unit)?;
+            check_units_fit(name, &one.unit, &other.unit)?;
             Ok((one, other))
         };
         let over = |one: &Quantity, other: &Quantity, of: &str, unit| {
             let zero = || Missing::Zero(name.to_owned(), of.to_owned());
-            one.over(other, unit).ok_or_else(zero)
+            one.divided_by(other, unit).ok_or_else(zero)
         };
         match kind {
             FigureKind::Measured(of) => self.measured(of),
@@ -323,11 +328,13 @@ impl Sums<'_> {
             FigureKind::PublishedOf(of) => self.published_beside(of),
             // What was not measured has no bound either, and is the reason to tell.
             FigureKind::CeilingOf(of) => value(of).and_then(|_| self.ceiling(of)),
-            FigureKind::BoundOf(of) => value(of).and_then(|_| self.bound(of)),
+            FigureKind::BoundOf(of) => value(of).and_then(|_| self.bound_rate(of)),
             FigureKind::ShareOfCeiling(of) => {
                 over(&value(of)?, &self.ceiling(of)?, of, Unit::Share)
             }
-            FigureKind::ShareOfBound(of) => over(&value(of)?, &self.bound(of)?, of, Unit::Share),
+            FigureKind::ShareOfBound(of) => {
+                over(&value(of)?, &self.bound_rate(of)?, of, Unit::Share)
+            }
             FigureKind::Ratio(pair) => {
                 let (one, other) = both(pair)?;
                 over(&one, &other, &pair[1], Unit::Times)
@@ -336,7 +343,7 @@ impl Sums<'_> {
                 let (one, other) = both(pair)?;
                 over(&one, &other, &pair[1], Unit::Share)
             }
-            FigureKind::Difference(pair) => both(pair).map(|(one, other)| one.less(&other)),
+            FigureKind::Difference(pair) => both(pair).map(|(one, other)| one.subtract(&other)),
             FigureKind::Number(number, unit) => Ok(constant(*number, unit.as_deref())),
             FigureKind::Largest(_) | FigureKind::Smallest(_) => {
                 Ok(self.figure(name, depth)?.quantity)
@@ -358,7 +365,7 @@ impl Sums<'_> {
             let better = match &taken {
                 None => true,
                 Some(held) => {
-                    fits(name, &held.quantity.unit, &next.quantity.unit)?;
+                    check_units_fit(name, &held.quantity.unit, &next.quantity.unit)?;
                     let (held, next) = (held.quantity.middle(), next.quantity.middle());
                     if largest { next > held } else { next < held }
                 }
@@ -371,19 +378,19 @@ impl Sums<'_> {
     }
 
     fn measured(&self, of: &Measured) -> Result<Quantity, Missing> {
-        let place = Setting::find(self.study, of).map_err(Missing::Plan)?;
+        let place = FigureSetting::find_in_plan(self.study, of).map_err(Missing::Plan)?;
         let metric = of.metric_of(place.test);
-        let runs = self.figures.runs(&place, metric);
+        let runs = self.figures.run_values(&place, metric);
         if let Some(why) = place.chance()
             && (1..CHANCE_RUNS_MIN as usize).contains(&runs.len())
         {
             return Err(Missing::Chance(place.name(), runs.len(), why));
         }
-        let row = metric.row();
+        let row = metric.table_row();
         let value = of.stat.evaluate(&runs, row.better == Better::Higher);
         let value = value.filter(|value| value.is_finite());
         let usual = Measured { metric: None, ..of.clone() }.metric_of(place.test);
-        let missing = || match self.figures.runs(&place, usual).is_empty() {
+        let missing = || match self.figures.run_values(&place, usual).is_empty() {
             true => Missing::Result(place.name()),
             false => Missing::Metric(place.name(), row.title),
         };
@@ -398,32 +405,32 @@ impl Sums<'_> {
     }
 
     /// The place of a figure that is measured.
-    fn place(&self, name: &str) -> Result<(Setting<'_>, &Measured), Missing> {
+    fn measured_place(&self, name: &str) -> Result<(FigureSetting<'_>, &Measured), Missing> {
         match self.question.figures.get(name).map(|figure| &figure.kind) {
             Some(FigureKind::Measured(of)) => {
-                Ok((Setting::find(self.study, of).map_err(Missing::Plan)?, of))
+                Ok((FigureSetting::find_in_plan(self.study, of).map_err(Missing::Plan)?, of))
             }
             _ => Err(Missing::Plan(format!("figure '{name}' is not measured"))),
         }
     }
 
     fn published_beside(&self, name: &str) -> Result<Quantity, Missing> {
-        let (place, of) = self.place(name)?;
+        let (place, of) = self.measured_place(name)?;
         let metric = of.metric_of(place.test);
         let value = self.figures.published_at(&place, metric);
         let value = value.ok_or_else(|| Missing::PublishedAt(place.name()))?;
-        Ok(Quantity::from_value(value, Unit::of_metric(metric.row().unit)))
+        Ok(Quantity::from_value(value, Unit::of_metric(metric.table_row().unit)))
     }
 
     fn ceiling(&self, name: &str) -> Result<Quantity, Missing> {
-        let (place, _) = self.place(name)?;
+        let (place, _) = self.measured_place(name)?;
         let bps = self.figures.ceiling_bps(&place);
         let bps = bps.ok_or_else(|| Missing::Ceiling(place.name()))?;
         Ok(Quantity::from_value(bps, Unit::Rate))
     }
 
-    fn bound(&self, name: &str) -> Result<Quantity, Missing> {
-        let (place, _) = self.place(name)?;
+    fn bound_rate(&self, name: &str) -> Result<Quantity, Missing> {
+        let (place, _) = self.measured_place(name)?;
         let bps = self.figures.bound_bps(&place);
         let bps = bps.ok_or_else(|| Missing::Ceiling(place.name()))?;
         Ok(Quantity::from_value(bps, Unit::Rate))

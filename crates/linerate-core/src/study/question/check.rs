@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use super::answer::{DEPTH_MAX, fits, same_units};
-use super::condition::Term;
+use super::answer::{DEPTH_MAX, check_units_fit, same_units};
+use super::condition::ComparisonTerm;
 use super::figure::constant;
 use super::quantity::Unit;
 use super::template::is_name;
-use super::{Figure, FigureKind, FigureStat, Measured, Question, Setting, Template};
+use super::{Figure, FigureKind, FigureSetting, FigureStat, Measured, Question, Template};
 use crate::lab::{Problem, Step};
 use crate::record::{Better, MetricId};
 use crate::study::{StudyPlan, TestKind};
@@ -18,15 +18,15 @@ use crate::study::{StudyPlan, TestKind};
 type Checked = Result<(), Problem>;
 
 /// Refuses a question that cannot be asked of a run of the study.
-pub(in crate::study) fn check(study: &StudyPlan) -> Checked {
+pub(in crate::study) fn check_questions(study: &StudyPlan) -> Checked {
     // The cells are many; they are counted out once, and only for those who ask.
     let mut cells = BTreeSet::new();
     if !study.questions.is_empty() {
-        let keys = study.cells().into_iter().map(|cell| cell.cell);
+        let keys = study.cell_plans().into_iter().map(|cell| cell.cell);
         cells = keys.map(|cell| (cell.topology, cell.test, cell.parameter)).collect();
     }
     for (index, question) in study.questions.iter().enumerate() {
-        Checker { study, question, cells: &cells }.check().map_err(|problem| {
+        Checker { study, question, cells: &cells }.check_question().map_err(|problem| {
             let mut path = vec![Step::Key("question"), Step::Index(index)];
             path.extend(problem.path);
             let message = format!("question {}: {}", index + 1, problem.message);
@@ -47,7 +47,7 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn check(&self) -> Checked {
+    fn check_question(&self) -> Checked {
         let question = self.question;
         if question.ask.trim().is_empty() {
             return problem(vec![Step::Key("ask")], "it asks nothing");
@@ -74,9 +74,9 @@ impl Checker<'_> {
                 .to_owned());
         }
         for source in figure.kind.sources() {
-            self.known(source)?;
+            self.figure_by_name(source)?;
         }
-        self.ends(name, &mut vec![name], &mut BTreeSet::new())?;
+        self.check_no_cycle(name, &mut vec![name], &mut BTreeSet::new())?;
         match &figure.kind {
             FigureKind::Measured(of) => self.measured(of),
             FigureKind::PublishedOf(of) => self.measured_figure(of).map(|_| ()),
@@ -86,15 +86,17 @@ impl Checker<'_> {
             | FigureKind::ShareOfBound(of) => self.goodput(of),
             FigureKind::Ratio(pair) | FigureKind::Share(pair) => {
                 self.divisor(&pair[1])?;
-                self.alike(name, pair)
+                self.check_same_units(name, pair)
             }
-            FigureKind::Difference(names) => self.alike(name, names),
-            FigureKind::Largest(names) | FigureKind::Smallest(names) => self.alike(name, names),
+            FigureKind::Difference(names) => self.check_same_units(name, names),
+            FigureKind::Largest(names) | FigureKind::Smallest(names) => {
+                self.check_same_units(name, names)
+            }
             FigureKind::Published(_) | FigureKind::Number(..) => Ok(()),
         }
     }
 
-    fn known(&self, name: &str) -> Result<&Figure, String> {
+    fn figure_by_name(&self, name: &str) -> Result<&Figure, String> {
         self.question.figures.get(name).ok_or_else(|| {
             let names: Vec<&str> = self.question.figures.keys().map(String::as_str).collect();
             match names.as_slice() {
@@ -105,13 +107,13 @@ impl Checker<'_> {
     }
 
     /// Refuses figures that are made from each other without an end.
-    fn ends<'q>(
+    fn check_no_cycle<'q>(
         &'q self,
         name: &'q str,
         way: &mut Vec<&'q str>,
         done: &mut BTreeSet<&'q str>,
     ) -> Result<(), String> {
-        for source in self.known(name)?.kind.sources() {
+        for source in self.figure_by_name(name)?.kind.sources() {
             if done.contains(source) {
                 continue;
             }
@@ -123,7 +125,7 @@ impl Checker<'_> {
                 return Err(format!("it is made from figures in {DEPTH_MAX} steps and more"));
             }
             way.push(source);
-            self.ends(source, way, done)?;
+            self.check_no_cycle(source, way, done)?;
             way.pop();
             done.insert(source);
         }
@@ -131,14 +133,14 @@ impl Checker<'_> {
     }
 
     fn measured(&self, of: &Measured) -> Result<(), String> {
-        let place = Setting::find(self.study, of)?;
+        let place = FigureSetting::find_in_plan(self.study, of)?;
         let key = (of.topology.clone(), of.test.clone(), place.value.number);
         if !self.cells.contains(&key) {
             return Err(format!("test '{}' is not made on topology '{}'", of.test, of.topology));
         }
         let metric = of.metric_of(place.test);
         let judged = matches!(of.stat, FigureStat::Best | FigureStat::Worst);
-        if judged && metric.row().better == Better::Neither {
+        if judged && metric.table_row().better == Better::Neither {
             return Err(format!("{metric} has no best and no worst; use max or min"));
         }
         let repetitions = place.test.repetitions;
@@ -149,7 +151,7 @@ impl Checker<'_> {
     }
 
     fn measured_figure(&self, name: &str) -> Result<&Measured, String> {
-        match &self.known(name)?.kind {
+        match &self.figure_by_name(name)?.kind {
             FigureKind::Measured(of) => Ok(of),
             _ => Err(format!("figure '{name}' is not measured")),
         }
@@ -157,7 +159,7 @@ impl Checker<'_> {
 
     fn goodput(&self, name: &str) -> Result<(), String> {
         let of = self.measured_figure(name)?;
-        let place = Setting::find(self.study, of)?;
+        let place = FigureSetting::find_in_plan(self.study, of)?;
         let ping = matches!(place.test.kind, TestKind::Ping { .. });
         match of.metric_of(place.test) {
             MetricId::Goodput if !ping && of.stat != FigureStat::Std => Ok(()),
@@ -166,24 +168,24 @@ impl Checker<'_> {
     }
 
     fn divisor(&self, name: &str) -> Result<(), String> {
-        match self.known(name)?.kind {
+        match self.figure_by_name(name)?.kind {
             FigureKind::Number(0.0, _) => Err(format!("it divides by '{name}', which is 0")),
             _ => Ok(()),
         }
     }
 
     /// True for figures that count the same, as far as the plan tells.
-    fn alike(&self, name: &str, names: &[String]) -> Result<(), String> {
-        let units: Vec<Unit> = names.iter().filter_map(|of| self.unit(of)).collect();
+    fn check_same_units(&self, name: &str, names: &[String]) -> Result<(), String> {
+        let units: Vec<Unit> = names.iter().filter_map(|of| self.unit_of_figure(of)).collect();
         let Some((first, rest)) = units.split_first() else { return Ok(()) };
-        let unlike = rest.iter().map(|unit| fits(name, first, unit));
+        let unlike = rest.iter().map(|unit| check_units_fit(name, first, unit));
         unlike.collect::<Result<(), _>>().map_err(|missing| missing.to_string())
     }
 
     /// The unit of a figure; not known of one that was published, nor of one made from itself.
-    fn unit(&self, name: &str) -> Option<Unit> {
+    fn unit_of_figure(&self, name: &str) -> Option<Unit> {
         let kind = &self.question.figures.get(name)?.kind;
-        self.ends(name, &mut vec![name], &mut BTreeSet::new()).ok()?;
+        self.check_no_cycle(name, &mut vec![name], &mut BTreeSet::new()).ok()?;
         match kind {
             FigureKind::Published(_) => None,
             FigureKind::Measured(of) => self.unit_of(of),
@@ -193,16 +195,16 @@ impl Checker<'_> {
             FigureKind::Share(_) => Some(Unit::Share),
             FigureKind::Ratio(_) => Some(Unit::Times),
             FigureKind::Number(number, unit) => Some(constant(*number, unit.as_deref()).unit),
-            FigureKind::Difference(names) => names.iter().find_map(|of| self.unit(of)),
+            FigureKind::Difference(names) => names.iter().find_map(|of| self.unit_of_figure(of)),
             FigureKind::Largest(names) | FigureKind::Smallest(names) => {
-                names.iter().find_map(|of| self.unit(of))
+                names.iter().find_map(|of| self.unit_of_figure(of))
             }
         }
     }
 
     fn unit_of(&self, of: &Measured) -> Option<Unit> {
-        let place = Setting::find(self.study, of).ok()?;
-        Some(Unit::of_metric(of.metric_of(place.test).row().unit))
+        let place = FigureSetting::find_in_plan(self.study, of).ok()?;
+        Some(Unit::of_metric(of.metric_of(place.test).table_row().unit))
     }
 
     fn template(&self, key: &'static str, text: Option<&Template>) -> Checked {
@@ -210,8 +212,9 @@ impl Checker<'_> {
         if key != "answer" && self.question.yes_when.is_none() {
             return problem(vec![Step::Key(key)], format!("`{key}` is said only with `yes_when`"));
         }
-        for name in text.names() {
-            self.known(name).map_err(|message| Problem { path: vec![Step::Key(key)], message })?;
+        for name in text.figure_names() {
+            self.figure_by_name(name)
+                .map_err(|message| Problem { path: vec![Step::Key(key)], message })?;
         }
         Ok(())
     }
@@ -223,11 +226,11 @@ impl Checker<'_> {
             let mut units = Vec::new();
             for term in [&comparison.left, &comparison.right] {
                 match term {
-                    Term::Constant(_, quantity) => units.push(quantity.unit.clone()),
-                    Term::Figure(name) => {
-                        let known = self.known(name);
+                    ComparisonTerm::Constant(_, quantity) => units.push(quantity.unit.clone()),
+                    ComparisonTerm::Figure(name) => {
+                        let known = self.figure_by_name(name);
                         known.map_err(|message| Problem { path: path(), message })?;
-                        units.extend(self.unit(name));
+                        units.extend(self.unit_of_figure(name));
                     }
                 }
             }

@@ -14,22 +14,22 @@ use super::template::is_name;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
-pub struct Condition {
+pub struct FigureCondition {
     text: String,
-    comparisons: Vec<Comparison>,
+    comparisons: Vec<FigureComparison>,
 }
 
 /// One comparison.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Comparison {
-    pub(super) left: Term,
+pub(super) struct FigureComparison {
+    pub(super) left: ComparisonTerm,
     pub(super) operator: Operator,
-    pub(super) right: Term,
+    pub(super) right: ComparisonTerm,
 }
 
 /// One side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Term {
+pub(super) enum ComparisonTerm {
     Figure(String),
     Constant(String, Quantity),
 }
@@ -50,24 +50,24 @@ const OPERATORS: [(&str, Operator); 4] = [
     (">", Operator::More),
 ];
 
-impl Condition {
-    pub(super) fn comparisons(&self) -> &[Comparison] {
+impl FigureCondition {
+    pub(super) fn comparisons(&self) -> &[FigureComparison] {
         &self.comparisons
     }
 
     /// The figures that it names.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn figure_names(&self) -> impl Iterator<Item = &str> {
         let terms = self.comparisons.iter().flat_map(|one| [&one.left, &one.right]);
         terms.filter_map(|term| match term {
-            Term::Figure(name) => Some(name.as_str()),
-            Term::Constant(..) => None,
+            ComparisonTerm::Figure(name) => Some(name.as_str()),
+            ComparisonTerm::Constant(..) => None,
         })
     }
 }
 
-impl Comparison {
+impl FigureComparison {
     /// Truth of the condition; `None` where ranges leave it open.
-    pub(super) fn holds(&self, left: &Quantity, right: &Quantity) -> Option<bool> {
+    pub(super) fn holds_for(&self, left: &Quantity, right: &Quantity) -> Option<bool> {
         let (small, large, or_same) = match self.operator {
             Operator::Less => (left, right, false),
             Operator::LessOrSame => (left, right, true),
@@ -85,7 +85,7 @@ impl Comparison {
     }
 }
 
-impl fmt::Display for Comparison {
+impl fmt::Display for FigureComparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let operator = OPERATORS.iter().find(|(_, operator)| *operator == self.operator);
         let operator = operator.map_or("", |(text, _)| text);
@@ -93,7 +93,7 @@ impl fmt::Display for Comparison {
     }
 }
 
-impl fmt::Display for Term {
+impl fmt::Display for ComparisonTerm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Figure(text) | Self::Constant(text, _) => f.write_str(text),
@@ -101,7 +101,7 @@ impl fmt::Display for Term {
     }
 }
 
-impl TryFrom<String> for Condition {
+impl TryFrom<String> for FigureCondition {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -110,19 +110,19 @@ impl TryFrom<String> for Condition {
     }
 }
 
-impl From<Condition> for String {
-    fn from(condition: Condition) -> Self {
+impl From<FigureCondition> for String {
+    fn from(condition: FigureCondition) -> Self {
         condition.text
     }
 }
 
-impl fmt::Display for Condition {
+impl fmt::Display for FigureCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-fn comparison(text: &str) -> Result<Comparison, String> {
+fn comparison(text: &str) -> Result<FigureComparison, String> {
     let found = OPERATORS.iter().find_map(|(sign, operator)| {
         let (left, right) = text.split_once(sign)?;
         Some((left, *operator, right))
@@ -130,13 +130,13 @@ fn comparison(text: &str) -> Result<Comparison, String> {
     let Some((left, operator, right)) = found else {
         return Err(format!("'{text}' compares nothing; write for example share >= 0.98"));
     };
-    Ok(Comparison { left: term(left)?, operator, right: term(right)? })
+    Ok(FigureComparison { left: parse_term(left)?, operator, right: parse_term(right)? })
 }
 
-fn term(text: &str) -> Result<Term, String> {
+fn parse_term(text: &str) -> Result<ComparisonTerm, String> {
     let text = text.trim();
     if is_name(text) {
-        return Ok(Term::Figure(text.to_owned()));
+        return Ok(ComparisonTerm::Figure(text.to_owned()));
     }
     let end = text.find(|c: char| !(c.is_ascii_digit() || "+-.".contains(c)));
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
@@ -146,5 +146,5 @@ fn term(text: &str) -> Result<Term, String> {
     if let Unit::Count(unit) = unit {
         return Err(format!("'{text}': no unit is called '{unit}'; counts have none here"));
     }
-    Ok(Term::Constant(text.to_owned(), Quantity::from_value(number * factor, unit)))
+    Ok(ComparisonTerm::Constant(text.to_owned(), Quantity::from_value(number * factor, unit)))
 }

@@ -81,7 +81,7 @@ pub enum ValueName {
 
 impl ValueName {
     /// The value of a test that it names.
-    pub(super) fn find(&self, test: &Test) -> Option<Value> {
+    pub(super) fn find_in_test(&self, test: &Test) -> Option<Value> {
         let is_it = |value: &Value| match self {
             Self::Number(number) => value.number == *number,
             Self::Choice(on) => value.label == if *on { "on" } else { "off" },
@@ -185,7 +185,7 @@ impl TryFrom<FigureTable> for Figure {
     type Error = String;
 
     fn try_from(mut table: FigureTable) -> Result<Self, String> {
-        let said = table.said();
+        let said = table.given_keys();
         let [only] = said.as_slice() else {
             return Err(match said.as_slice() {
                 [] => "a figure has one of the keys topology, published, published_of, \
@@ -199,13 +199,13 @@ impl TryFrom<FigureTable> for Figure {
         let only = *only;
         table.foreign(only)?;
         let title = table.title.take();
-        Ok(Self { title, kind: table.kind()? })
+        Ok(Self { title, kind: table.figure_kind()? })
     }
 }
 
 impl FigureTable {
     /// The keys that say what it is.
-    fn said(&self) -> Vec<&'static str> {
+    fn given_keys(&self) -> Vec<&'static str> {
         let keys = [
             ("topology", self.topology.is_some()),
             ("published", self.published.is_some()),
@@ -240,7 +240,7 @@ impl FigureTable {
     }
 
     /// The figure, once one key alone says what it is.
-    fn kind(self) -> Result<FigureKind, String> {
+    fn figure_kind(self) -> Result<FigureKind, String> {
         if let Some(topology) = self.topology {
             let test = self.test.ok_or("a figure with `topology` lacks the key `test`")?;
             let metric = self.metric.as_deref().map(metric_of).transpose()?;

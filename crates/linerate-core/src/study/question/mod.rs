@@ -19,13 +19,15 @@ mod figure;
 mod quantity;
 mod template;
 
-pub use answer::{Answer, CHANCE_RUNS_MIN, Evaluated, Figures, Missing, Setting, Verdict};
-pub use condition::Condition;
+pub use answer::{
+    Answer, CHANCE_RUNS_MIN, Evaluated, FigureSetting, Figures, Missing, QuestionVerdict,
+};
+pub use condition::FigureCondition;
 pub use figure::{Figure, FigureKind, Measured, ValueName};
 pub use quantity::{FigureStat, Quantity, Unit};
 pub use template::{Part, Template};
 
-pub(super) use check::check;
+pub(super) use check::check_questions;
 
 use std::collections::BTreeMap;
 
@@ -43,7 +45,7 @@ pub struct Question {
     pub figures: BTreeMap<String, Figure>,
     /// When the answer is yes; without it, the answer is its text alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub yes_when: Option<Condition>,
+    pub yes_when: Option<FigureCondition>,
     /// The answer, with figures in braces.
     pub answer: Template,
     /// Conclusion where the answer is yes.

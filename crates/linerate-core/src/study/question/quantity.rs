@@ -66,7 +66,7 @@ impl Unit {
 
     /// True for two figures that can be compared. A number without a unit fits ratios
     /// and counts.
-    pub fn fits(&self, other: &Self) -> bool {
+    pub fn is_comparable_to(&self, other: &Self) -> bool {
         let bare = |unit: &Self| matches!(unit, Self::Share | Self::Times | Self::Number);
         let counted = |unit: &Self| matches!(unit, Self::Count(_));
         self == other
@@ -76,7 +76,7 @@ impl Unit {
     }
 
     /// In words: `bit/s`, `a share`.
-    pub fn words(&self) -> &str {
+    pub fn in_words(&self) -> &str {
         match self {
             Self::Rate => "bit/s",
             Self::Time => "a time",
@@ -111,19 +111,19 @@ impl Quantity {
     pub fn printed(printed: &Printed, unit: &str) -> Self {
         let (unit, factor) = Unit::from_symbol(unit);
         Self {
-            low: printed.low().map_or(f64::NEG_INFINITY, |low| low * factor),
-            high: printed.high().map_or(f64::INFINITY, |high| high * factor),
+            low: printed.lower_end().map_or(f64::NEG_INFINITY, |low| low * factor),
+            high: printed.upper_end().map_or(f64::INFINITY, |high| high * factor),
             unit,
         }
     }
 
     /// The value; `None` for a range.
-    pub fn value(&self) -> Option<f64> {
+    pub fn single_value(&self) -> Option<f64> {
         (self.low == self.high).then_some(self.low)
     }
 
     /// `self` over `other`; `None` where that divides by 0.
-    pub(super) fn over(&self, other: &Self, unit: Unit) -> Option<Self> {
+    pub(super) fn divided_by(&self, other: &Self, unit: Unit) -> Option<Self> {
         if other.low <= 0.0 && other.high >= 0.0 {
             return None;
         }
@@ -135,7 +135,7 @@ impl Quantity {
     }
 
     /// `self` less `other`.
-    pub(super) fn less(&self, other: &Self) -> Self {
+    pub(super) fn subtract(&self, other: &Self) -> Self {
         let unit = self.unit.clone();
         Self { low: self.low - other.high, high: self.high - other.low, unit }
     }

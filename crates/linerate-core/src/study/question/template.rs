@@ -32,7 +32,7 @@ impl Template {
     }
 
     /// The figures that it names.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn figure_names(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
             Part::Words(_) => None,
             Part::Value(name) | Part::Title(name) => Some(name.as_str()),
@@ -80,7 +80,7 @@ fn parts_of(text: &str) -> Result<Vec<Part>, String> {
         if !words.is_empty() {
             parts.push(Part::Words(std::mem::take(&mut words)));
         }
-        parts.push(part(&rest[..end])?);
+        parts.push(parse_part(&rest[..end])?);
         rest = &rest[end + 1..];
     }
     words.push_str(rest);
@@ -90,7 +90,7 @@ fn parts_of(text: &str) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
-fn part(text: &str) -> Result<Part, String> {
+fn parse_part(text: &str) -> Result<Part, String> {
     let (name, title) = match text.strip_suffix(".title") {
         Some(name) => (name, true),
         None => (text, false),

@@ -81,15 +81,15 @@ impl Made {
 }
 
 impl Figures for Made {
-    fn runs(&self, place: &Setting<'_>, metric: MetricId) -> Vec<f64> {
+    fn run_values(&self, place: &FigureSetting<'_>, metric: MetricId) -> Vec<f64> {
         self.runs.get(&(place.name(), metric)).cloned().unwrap_or_default()
     }
 
-    fn ceiling_bps(&self, place: &Setting<'_>) -> Option<f64> {
+    fn ceiling_bps(&self, place: &FigureSetting<'_>) -> Option<f64> {
         self.ceilings.get(&place.name()).copied()
     }
 
-    fn bound_bps(&self, place: &Setting<'_>) -> Option<f64> {
+    fn bound_bps(&self, place: &FigureSetting<'_>) -> Option<f64> {
         self.ceiling_bps(place).map(|bps| bps / 2.0)
     }
 
@@ -97,7 +97,7 @@ impl Figures for Made {
         self.items.iter().find(|row| row.item == item)
     }
 
-    fn published_at(&self, _: &Setting<'_>, metric: MetricId) -> Option<f64> {
+    fn published_at(&self, _: &FigureSetting<'_>, metric: MetricId) -> Option<f64> {
         (metric == MetricId::Goodput).then_some(4.5e6)
     }
 }
@@ -106,10 +106,10 @@ const LARGE: &str = r#"figure.large = { topology = "wan", test = "window", value
 figure.small = { topology = "wan", test = "window", value = "16 KiB", stat = "best" }
 "#;
 
-fn answered(question: &str, made: &Made) -> (Verdict, BTreeMap<String, Option<f64>>) {
+fn answered(question: &str, made: &Made) -> (QuestionVerdict, BTreeMap<String, Option<f64>>) {
     let study = study(question);
     let answer = study.questions[0].answer(&study, made);
-    let value = |figure: Result<Evaluated, Missing>| figure.ok()?.quantity.value();
+    let value = |figure: Result<Evaluated, Missing>| figure.ok()?.quantity.single_value();
     let figures = answer.figures.into_iter();
     (answer.verdict, figures.map(|(name, figure)| (name.to_owned(), value(figure))).collect())
 }
@@ -149,7 +149,7 @@ answer = "."
 "#
     );
     let (verdict, figures) = answered(&question, &gigabit());
-    assert_eq!(verdict, Verdict::Told);
+    assert_eq!(verdict, QuestionVerdict::Told);
     // The median of 900, 931 and 940; the best of 4, 5 and 6; the rest by hand.
     let expected = [
         ("large", 931e6),
@@ -202,7 +202,7 @@ fn the_best_of_what_should_be_low_is_the_lowest() {
     let (verdict, figures) = answered(question, &made);
     assert_eq!(
         (verdict, figures["sent_again"], figures["rtt"]),
-        (Verdict::Told, Some(3.0), Some(21e6))
+        (QuestionVerdict::Told, Some(3.0), Some(21e6))
     );
 }
 
@@ -213,19 +213,19 @@ fn a_condition_says_yes_or_no_or_that_figures_are_missing() {
         answered(&question, made).0
     };
     for (condition, expected) in [
-        ("large >= 931 Mbit/s", Verdict::Yes),
-        ("large > 931 Mbit/s", Verdict::No),
-        ("large <= 931 Mbit/s", Verdict::Yes),
-        ("large < 931 Mbit/s", Verdict::No),
-        ("small < large", Verdict::Yes),
-        ("small < large and large > 1 Gbit/s", Verdict::No),
+        ("large >= 931 Mbit/s", QuestionVerdict::Yes),
+        ("large > 931 Mbit/s", QuestionVerdict::No),
+        ("large <= 931 Mbit/s", QuestionVerdict::Yes),
+        ("large < 931 Mbit/s", QuestionVerdict::No),
+        ("small < large", QuestionVerdict::Yes),
+        ("small < large and large > 1 Gbit/s", QuestionVerdict::No),
     ] {
         assert_eq!(ask(condition, &gigabit()), expected, "{condition}");
     }
     let half = Made::default().goodput("W: window 16 KiB", &[5e6]);
     let missing = Missing::Result("W: window 8 MiB".to_owned());
     assert_eq!(missing.to_string(), "no result of W: window 8 MiB");
-    assert_eq!(ask("small < large", &half), Verdict::Unanswered(vec![missing]));
+    assert_eq!(ask("small < large", &half), QuestionVerdict::Unanswered(vec![missing]));
 }
 
 #[test]
@@ -237,13 +237,13 @@ fn a_printed_range_decides_only_what_it_holds() {
         );
         answered(&question, &gigabit()).0
     };
-    assert_eq!(ask("large > then"), Verdict::Yes);
-    assert_eq!(ask("then >= 40 Mbit/s"), Verdict::Yes);
-    assert_eq!(ask("then > 41 Mbit/s"), Verdict::No);
-    let open = Verdict::Unanswered(vec![Missing::Open("then > 40 Mbit/s".to_owned())]);
+    assert_eq!(ask("large > then"), QuestionVerdict::Yes);
+    assert_eq!(ask("then >= 40 Mbit/s"), QuestionVerdict::Yes);
+    assert_eq!(ask("then > 41 Mbit/s"), QuestionVerdict::No);
+    let open = QuestionVerdict::Unanswered(vec![Missing::Open("then > 40 Mbit/s".to_owned())]);
     assert_eq!(ask("then > 40 Mbit/s"), open);
     // One that fails decides, whatever another leaves open.
-    assert_eq!(ask("then > 40 Mbit/s and small > large"), Verdict::No);
+    assert_eq!(ask("then > 40 Mbit/s and small > large"), QuestionVerdict::No);
 }
 
 #[test]
@@ -282,7 +282,9 @@ fn what_was_published_in_another_unit_is_told_and_not_compared() {
         .goodput("W: window 8 MiB", &[1e6])
         .goodput("W: window 16 KiB", &[1e6])
         .item("throughput", "21", "ms");
-    let Verdict::Unanswered(missing) = answered(&question, &made).0 else { panic!("no answer") };
+    let QuestionVerdict::Unanswered(missing) = answered(&question, &made).0 else {
+        panic!("no answer")
+    };
     assert_eq!(missing[0].to_string(), "'large >= then' holds bit/s against a time");
 }
 
@@ -400,10 +402,10 @@ fn a_part_of_a_study_asks_what_it_can_answer() {
     let topology = topology.split("[[topology]]\n").nth(1).expect("there is one");
     let both = text.replacen("[[test]]", &format!("[[topology]]\n{topology}[[test]]"), 1);
     let plan = StudyPlan::from_toml(&both).expect("two topologies");
-    let lan = plan.clone().only(&["lan".to_owned()]).expect("it is there");
-    assert_eq!((lan.questions.len(), lan.check()), (0, Ok(())));
-    let wan = plan.only(&["wan".to_owned()]).expect("it is there");
-    assert_eq!((wan.questions.len(), wan.check()), (1, Ok(())));
+    let lan = plan.clone().only_topologies(&["lan".to_owned()]).expect("it is there");
+    assert_eq!((lan.questions.len(), lan.check_runnable()), (0, Ok(())));
+    let wan = plan.only_topologies(&["wan".to_owned()]).expect("it is there");
+    assert_eq!((wan.questions.len(), wan.check_runnable()), (1, Ok(())));
 }
 
 #[test]
@@ -424,10 +426,12 @@ fn nothing_is_said_of_a_trunk_by_one_run() {
         let made = Made::default().goodput("W: window auto", runs);
         plan.questions[0].answer(&plan, &made).verdict
     };
-    let Verdict::Unanswered(missing) = answer(&[891e6]) else { panic!("one run decides nothing") };
+    let QuestionVerdict::Unanswered(missing) = answer(&[891e6]) else {
+        panic!("one run decides nothing")
+    };
     let said = missing[0].to_string();
     let expected = "W: window auto has 1 of the 5 runs that it takes: the ports of a flow decide \
                     which line of a trunk it takes";
     assert_eq!(said, expected);
-    assert_eq!(answer(&[1784e6, 1784e6, 891e6, 1784e6, 1784e6]), Verdict::Told);
+    assert_eq!(answer(&[1784e6, 1784e6, 891e6, 1784e6, 1784e6]), QuestionVerdict::Told);
 }

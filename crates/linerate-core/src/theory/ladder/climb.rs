@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::facts::{Amount, Facts, Known, Response};
-use super::{Ladder, Rung, RungKind};
+use super::facts::{Amount, CeilingFacts, Known, Response};
+use super::{CeilingRung, Ladder, RungKind};
 use crate::record::CeilingInput;
 use crate::theory::loss::{self, LossError, Path};
 use crate::theory::propagation::PropagationError;
@@ -91,7 +91,7 @@ pub enum LadderError {
 /// # Errors
 /// A rate, round trip, window, buffer or time of 0, a window above TCP's largest, a loss of 0 or 1,
 /// a growth not above 1.
-pub fn climb(facts: &Facts) -> Result<Ladder, LadderError> {
+pub fn ladder_from_facts(facts: &CeilingFacts) -> Result<Ladder, LadderError> {
     if facts.flows == 0 {
         return Err(LadderError::ZeroFlows);
     }
@@ -110,29 +110,29 @@ pub fn climb(facts: &Facts) -> Result<Ladder, LadderError> {
         receive_window(facts, path_bps)?,
         send_buffer(facts)?,
         under_loss(facts, path_bps)?,
-        plain(RungKind::SenderHost, "sending host", facts.sender_host.as_ref(), 1)?,
-        plain(RungKind::ReceiverHost, "receiving host", facts.receiver_host.as_ref(), 1)?,
+        given_rate_rung(RungKind::SenderHost, "sending host", facts.sender_host.as_ref(), 1)?,
+        given_rate_rung(RungKind::ReceiverHost, "receiving host", facts.receiver_host.as_ref(), 1)?,
         start_up(facts, path_bps)?,
-        plain(RungKind::Application, "pace", facts.application.as_ref(), facts.flows)?,
+        given_rate_rung(RungKind::Application, "pace", facts.application.as_ref(), facts.flows)?,
         reverse_path(facts)?,
     ];
     ladder.rungs.extend(ends.into_iter().flatten());
     Ok(ladder)
 }
 
-pub(super) fn input(name: &str, value: f64, source: &str) -> CeilingInput {
+pub(super) fn ceiling_input(name: &str, value: f64, source: &str) -> CeilingInput {
     CeilingInput { name: name.to_owned(), value, source: source.to_owned() }
 }
 
 /// A rung with one value that is no estimate.
-fn exact(
+fn exact_rung(
     kind: RungKind,
     payload_bps: f64,
     formula: &str,
     inputs: Vec<CeilingInput>,
     source: &str,
-) -> Rung {
-    Rung {
+) -> CeilingRung {
+    CeilingRung {
         kind,
         payload_bps,
         low_bps: None,
@@ -143,21 +143,23 @@ fn exact(
     }
 }
 
-fn payload_input(facts: &Facts) -> CeilingInput {
-    input("payload_bytes", f64::from(facts.packet.payload_bytes), "a full packet")
+fn payload_input(facts: &CeilingFacts) -> CeilingInput {
+    ceiling_input("payload_bytes", f64::from(facts.packet.payload_bytes), "a full packet")
 }
 
 /// The number of flows as an input, where it matters.
 fn flows_input(flows: u32) -> Option<CeilingInput> {
-    (flows > 1).then(|| input("flows", f64::from(flows), "beside each other"))
+    (flows > 1).then(|| ceiling_input("flows", f64::from(flows), "beside each other"))
 }
 
-fn local_link(facts: &Facts) -> Option<Rung> {
+fn local_link(facts: &CeilingFacts) -> Option<CeilingRung> {
     let link = facts.link.as_ref()?;
-    let inputs = vec![input("line_rate_bps", link.line_bps, &link.name), payload_input(facts)];
+    let inputs =
+        vec![ceiling_input("line_rate_bps", link.line_bps, &link.name), payload_input(facts)];
     let formula = "line rate x payload / bytes on the line";
-    let rung = exact(RungKind::LocalLink, link.payload_bps, formula, inputs, "the layers above");
-    Some(Rung { estimate: link.estimate, ..rung })
+    let rung =
+        exact_rung(RungKind::LocalLink, link.payload_bps, formula, inputs, "the layers above");
+    Some(CeilingRung { estimate: link.estimate, ..rung })
 }
 
 /// A rate of IP packets, less the headers.
@@ -165,31 +167,34 @@ fn of_ip(
     kind: RungKind,
     what: &'static str,
     rate: Option<&Known<BitRate>>,
-    facts: &Facts,
-) -> Result<Option<Rung>, LadderError> {
+    facts: &CeilingFacts,
+) -> Result<Option<CeilingRung>, LadderError> {
     let Some(rate) = rate else { return Ok(None) };
     let bps = positive(rate.value, what)?;
-    let ip = input("ip_bytes", f64::from(facts.packet.ip_bytes), "a full packet");
-    let inputs = vec![input("ip_rate_bps", bps, &rate.source), payload_input(facts), ip];
+    let ip = ceiling_input("ip_bytes", f64::from(facts.packet.ip_bytes), "a full packet");
+    let inputs = vec![ceiling_input("ip_rate_bps", bps, &rate.source), payload_input(facts), ip];
     let formula = "rate of IP packets x payload / IP packet";
     let payload_bps = bps * facts.packet.payload_share();
-    Ok(Some(exact(kind, payload_bps, formula, inputs, "RFC 5136 §2.3")))
+    Ok(Some(exact_rung(kind, payload_bps, formula, inputs, "RFC 5136 §2.3")))
 }
 
-fn packet_rate(facts: &Facts) -> Result<Option<Rung>, LadderError> {
+fn packet_rate(facts: &CeilingFacts) -> Result<Option<CeilingRung>, LadderError> {
     let Some(rate) = &facts.packet_rate else { return Ok(None) };
     let per_s = rate.value.per_sec();
     if per_s <= 0.0 {
         return Err(LadderError::ZeroRate { what: "packet rate" });
     }
     let payload_bps = per_s * f64::from(facts.packet.payload_bytes) * 8.0;
-    let inputs = vec![input("packets_per_s", per_s, &rate.source), payload_input(facts)];
+    let inputs = vec![ceiling_input("packets_per_s", per_s, &rate.source), payload_input(facts)];
     let formula = "packets/s x 8 payload";
-    Ok(Some(exact(RungKind::PacketRate, payload_bps, formula, inputs, "RFC 2544 §26.1")))
+    Ok(Some(exact_rung(RungKind::PacketRate, payload_bps, formula, inputs, "RFC 2544 §26.1")))
 }
 
 /// The known window; else the largest of TCP, where the path needs more.
-fn receive_window(facts: &Facts, path_bps: Option<f64>) -> Result<Option<Rung>, LadderError> {
+fn receive_window(
+    facts: &CeilingFacts,
+    path_bps: Option<f64>,
+) -> Result<Option<CeilingRung>, LadderError> {
     let Some(rtt) = tcp_rtt(facts) else { return Ok(None) };
     let flows = f64::from(facts.flows);
     let largest_bps = window::single_flow_rate_max(rtt.value)? * flows;
@@ -202,20 +207,22 @@ fn receive_window(facts: &Facts, path_bps: Option<f64>) -> Result<Option<Rung>, 
     if bytes > WINDOW_MAX_BYTES {
         return Err(LadderError::WindowTooLarge { bytes });
     }
-    let mut inputs = vec![input("window_bytes", bytes as f64, &window.source), rtt_input(rtt)];
+    let mut inputs =
+        vec![ceiling_input("window_bytes", bytes as f64, &window.source), rtt_input(rtt)];
     inputs.extend(flows_input(facts.flows));
     let payload_bps = window::window_rate(window.value, rtt.value)? * flows;
     let formula = "8 window / RTT";
-    Ok(Some(exact(RungKind::ReceiveWindow, payload_bps, formula, inputs, "RFC 6349 §3.3.1")))
+    Ok(Some(exact_rung(RungKind::ReceiveWindow, payload_bps, formula, inputs, "RFC 6349 §3.3.1")))
 }
 
-fn send_buffer(facts: &Facts) -> Result<Option<Rung>, LadderError> {
+fn send_buffer(facts: &CeilingFacts) -> Result<Option<CeilingRung>, LadderError> {
     let (Some(buffer), Some(rtt)) = (&facts.send_buffer, tcp_rtt(facts)) else { return Ok(None) };
     let bytes = buffer.value.count() as f64;
     if bytes == 0.0 {
         return Err(LadderError::ZeroBytes { what: "send buffer" });
     }
-    let mut inputs = vec![input("send_buffer_bytes", bytes, &buffer.source), rtt_input(rtt)];
+    let mut inputs =
+        vec![ceiling_input("send_buffer_bytes", bytes, &buffer.source), rtt_input(rtt)];
     inputs.extend(flows_input(facts.flows));
     let flows = f64::from(facts.flows);
     let low_bps = window::window_rate(buffer.value, rtt.value)? * SEND_BUFFER_USABLE * flows;
@@ -223,8 +230,8 @@ fn send_buffer(facts: &Facts) -> Result<Option<Rung>, LadderError> {
     let payload_bps = window::window_rate(most, rtt.value)? * flows;
     let source = "socket(7), SO_SNDBUF";
     let formula = "0.6 x 8 send buffer / RTT to 8 (send buffer + 65,536) / RTT";
-    let rung = exact(RungKind::SendBuffer, payload_bps, formula, inputs, source);
-    Ok(Some(Rung { low_bps: Some(low_bps), estimate: true, ..rung }))
+    let rung = exact_rung(RungKind::SendBuffer, payload_bps, formula, inputs, source);
+    Ok(Some(CeilingRung { low_bps: Some(low_bps), estimate: true, ..rung }))
 }
 
 /// Reno's rate where the square-root rule does not hold any more.
@@ -232,9 +239,12 @@ const PFTK: &str = "8 MSS / (RTT sqrt(2bp/3) + T0 min(1, 3 sqrt(3bp/8)) p (1 + 3
                     RTT + 200 ms to b 1 and T0 RTT";
 const PFTK_SOURCE: &str = "Padhye et al., SIGCOMM 1998, for a loss above 0.01";
 
-fn under_loss(facts: &Facts, path_bps: Option<f64>) -> Result<Option<Rung>, LadderError> {
+fn under_loss(
+    facts: &CeilingFacts,
+    path_bps: Option<f64>,
+) -> Result<Option<CeilingRung>, LadderError> {
     let (Some(loss), Some(rtt)) = (&facts.loss, tcp_rtt(facts)) else { return Ok(None) };
-    let p = loss.value.value();
+    let p = loss.value.as_f64();
     let path = Path { mss_bytes: facts.packet.payload_bytes, rtt: rtt.value };
     // The formulas refuse what is no loss, also where BBR's answer below does not use them.
     let reno = loss::reno_range(&path, p)?;
@@ -264,35 +274,41 @@ fn under_loss(facts: &Facts, path_bps: Option<f64>) -> Result<Option<Rung>, Ladd
             (loss::bbr1_rate(path_bps, p)?, None, "path rate x (1 - p)", source)
         }
     };
-    let mut inputs = vec![input("loss_ratio", p, &loss.source), rtt_input(rtt)];
-    inputs.push(input("mss_bytes", f64::from(path.mss_bytes), "a full packet"));
+    let mut inputs = vec![ceiling_input("loss_ratio", p, &loss.source), rtt_input(rtt)];
+    inputs.push(ceiling_input("mss_bytes", f64::from(path.mss_bytes), "a full packet"));
     inputs.extend(flows_input(facts.flows));
-    let rung = exact(RungKind::Loss, high_bps, formula, inputs, source);
-    Ok(Some(Rung { low_bps, estimate: true, ..rung }))
+    let rung = exact_rung(RungKind::Loss, high_bps, formula, inputs, source);
+    Ok(Some(CeilingRung { low_bps, estimate: true, ..rung }))
 }
 
 /// A rate of payload as it is known, for each of `flows`.
-fn plain(
+fn given_rate_rung(
     kind: RungKind,
     what: &'static str,
     rate: Option<&Known<BitRate>>,
     flows: u32,
-) -> Result<Option<Rung>, LadderError> {
+) -> Result<Option<CeilingRung>, LadderError> {
     let Some(rate) = rate else { return Ok(None) };
     let bps = positive(rate.value, what)?;
-    let mut inputs = vec![input("payload_rate_bps", bps, &rate.source)];
+    let mut inputs = vec![ceiling_input("payload_rate_bps", bps, &rate.source)];
     inputs.extend(flows_input(flows));
     let formula = format!("rate of the {what}");
-    Ok(Some(exact(kind, bps * f64::from(flows), &formula, inputs, "as given")))
+    Ok(Some(exact_rung(kind, bps * f64::from(flows), &formula, inputs, "as given")))
 }
 
-fn start_up(facts: &Facts, path_bps: Option<f64>) -> Result<Option<Rung>, LadderError> {
+fn start_up(
+    facts: &CeilingFacts,
+    path_bps: Option<f64>,
+) -> Result<Option<CeilingRung>, LadderError> {
     let (Some(amount), Some(rtt)) = (&facts.amount, tcp_rtt(facts)) else { return Ok(None) };
     let Some(rate) = path_bps.and_then(BitRate::from_nearest) else { return Ok(None) };
     let (bps, wanted) = match amount.value {
         Amount::Bytes(size) => {
             let transfer = slow_start::transfer(&slow_start_of(facts, rtt.value, rate, size))?;
-            (transfer.mean_bps, input("transfer_bytes", size.count() as f64, &amount.source))
+            (
+                transfer.mean_bps,
+                ceiling_input("transfer_bytes", size.count() as f64, &amount.source),
+            )
         }
         Amount::Time(time) => {
             if time.is_zero() {
@@ -301,19 +317,24 @@ fn start_up(facts: &Facts, path_bps: Option<f64>) -> Result<Option<Rung>, Ladder
             let start = slow_start_of(facts, rtt.value, rate, Bytes::new(1));
             let bytes = slow_start::bytes_within(&start, time)?;
             let time_s = time.as_secs_f64();
-            (bytes * 8.0 / time_s, input("time_ns", time_s * 1e9, &amount.source))
+            (bytes * 8.0 / time_s, ceiling_input("time_ns", time_s * 1e9, &amount.source))
         }
     };
     let mut inputs = vec![wanted, rtt_input(rtt)];
-    inputs.push(input("initial_window_segments", f64::from(facts.initial_window), ""));
-    inputs.push(input("growth", facts.growth, "each round trip"));
+    inputs.push(ceiling_input("initial_window_segments", f64::from(facts.initial_window), ""));
+    inputs.push(ceiling_input("growth", facts.growth, "each round trip"));
     inputs.extend(flows_input(facts.flows));
     let formula = "8 S / T(S) from slow start to the end";
-    Ok(Some(exact(RungKind::StartUp, bps, formula, inputs, "RFC 5681 §3.1, RFC 6928")))
+    Ok(Some(exact_rung(RungKind::StartUp, bps, formula, inputs, "RFC 5681 §3.1, RFC 6928")))
 }
 
 /// The start of all flows together: their first windows add up.
-pub(super) fn slow_start_of(facts: &Facts, rtt: Duration, rate: BitRate, size: Bytes) -> SlowStart {
+pub(super) fn slow_start_of(
+    facts: &CeilingFacts,
+    rtt: Duration,
+    rate: BitRate,
+    size: Bytes,
+) -> SlowStart {
     SlowStart {
         size,
         rate,
@@ -324,7 +345,7 @@ pub(super) fn slow_start_of(facts: &Facts, rtt: Duration, rate: BitRate, size: B
     }
 }
 
-fn reverse_path(facts: &Facts) -> Result<Option<Rung>, LadderError> {
+fn reverse_path(facts: &CeilingFacts) -> Result<Option<CeilingRung>, LadderError> {
     let Some(acks) = facts.acks.as_ref().filter(|_| facts.packet.is_tcp()) else {
         return Ok(None);
     };
@@ -334,21 +355,21 @@ fn reverse_path(facts: &Facts) -> Result<Option<Rung>, LadderError> {
     }
     let payload_bits = f64::from(facts.packet.payload_bytes) * 8.0;
     let inputs = vec![
-        input("acks_per_s", way.acks_per_s, &acks.source),
-        input("segments_per_ack", way.segments_per_ack, ""),
+        ceiling_input("acks_per_s", way.acks_per_s, &acks.source),
+        ceiling_input("segments_per_ack", way.segments_per_ack, ""),
         payload_input(facts),
     ];
     let payload_bps = way.acks_per_s * way.segments_per_ack * payload_bits;
     let formula = "ACKs/s of the way back x segments per ACK x 8 payload";
-    Ok(Some(exact(RungKind::ReversePath, payload_bps, formula, inputs, "RFC 3449 §3.1")))
+    Ok(Some(exact_rung(RungKind::ReversePath, payload_bps, formula, inputs, "RFC 3449 §3.1")))
 }
 
-fn tcp_rtt(facts: &Facts) -> Option<&Known<Duration>> {
+fn tcp_rtt(facts: &CeilingFacts) -> Option<&Known<Duration>> {
     facts.rtt.as_ref().filter(|_| facts.packet.is_tcp())
 }
 
 fn rtt_input(rtt: &Known<Duration>) -> CeilingInput {
-    input("rtt_ns", rtt.value.as_secs_f64() * 1e9, &rtt.source)
+    ceiling_input("rtt_ns", rtt.value.as_secs_f64() * 1e9, &rtt.source)
 }
 
 fn positive(rate: BitRate, what: &'static str) -> Result<f64, LadderError> {

@@ -5,13 +5,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::climb::{LadderError, climb};
-use super::facts::{Facts, Response};
-use super::need::{Needs, Propagation, TransferTime, needs, propagation, transfer_times};
+use super::climb::{LadderError, ladder_from_facts};
+use super::facts::{CeilingFacts, Response};
+use super::need::{Needs, Propagation, TransferTime, path_needs, propagation, transfer_times};
 use super::{Ladder, RungKind, Statement};
-use crate::record::Family;
+use crate::record::IpFamily;
 use crate::theory::framing::Transport;
-use crate::theory::stack::{Layer, Stack, StackPlan};
+use crate::theory::stack::{LayerRates, StackLayer, StackPlan};
 use crate::units::{BitRate, Bytes, Distance};
 
 /// The schema that [`PathCeiling`] is written in. Additions keep it; a rename or removal raises it.
@@ -19,13 +19,13 @@ pub const SCHEMA: &str = "linerate.ceiling/2";
 
 /// A question about a path.
 #[derive(Clone, Debug)]
-pub struct Question<'a> {
+pub struct PathQuestion<'a> {
     /// Link, carrier, encapsulations and headers.
     pub plan: &'a StackPlan,
     /// Rates at each layer, from [`crate::theory::stack::stack`].
-    pub stack: &'a Stack,
+    pub stack: &'a LayerRates,
     /// Further facts of the path, hosts and test.
-    pub facts: &'a Facts,
+    pub facts: &'a CeilingFacts,
     /// Transfers whose time is computed.
     pub transfers: &'a [Bytes],
     /// Flows that share the bottleneck, where the queue is to serve many.
@@ -43,7 +43,7 @@ pub struct PathCeiling {
     /// Always [`SCHEMA`] when written by this version.
     pub schema: String,
     /// The parameters as asked for, every default filled in.
-    pub asked: Asked,
+    pub asked: CeilingRequest,
     /// Layers from the line's rate down to the payload.
     pub layers: Vec<LayerRow>,
     /// Full packets per second on the link.
@@ -70,7 +70,7 @@ pub struct PathCeiling {
 /// The parameters as asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Asked {
+pub struct CeilingRequest {
     /// Name of the link.
     pub link: String,
     /// The link for people.
@@ -84,7 +84,7 @@ pub struct Asked {
     /// Largest packet of the link.
     pub mtu_bytes: u32,
     /// IP version of the flow.
-    pub family: Family,
+    pub family: IpFamily,
     /// Transport header after the IP header: tcp, tcp_with_timestamps, udp.
     pub transport: String,
     /// Connections beside each other.
@@ -151,20 +151,20 @@ pub struct MeasuredShare {
 
 /// Answers a question.
 /// # Errors
-/// What [`climb`], [`needs`], [`transfer_times`] and [`propagation`] refuse.
-pub fn answer(question: &Question<'_>) -> Result<PathCeiling, LadderError> {
+/// What [`ladder_from_facts`], [`path_needs`], [`transfer_times`] and [`propagation`] refuse.
+pub fn answer(question: &PathQuestion<'_>) -> Result<PathCeiling, LadderError> {
     let facts = question.facts;
-    let ladder = climb(facts)?;
+    let ladder = ladder_from_facts(facts)?;
     let measured = question.measured.map(|rate| measured_share(&ladder, rate));
     Ok(PathCeiling {
         schema: SCHEMA.to_owned(),
-        asked: asked(question.plan, facts),
+        asked: ceiling_request(question.plan, facts),
         layers: layer_rows(question.stack),
         packets_per_s: question.stack.packets_per_s,
         payload_bytes: question.stack.payload_bytes,
         estimate: question.stack.estimate,
         limits: limits(&ladder),
-        needs: needs(facts, &ladder, question.queue_flows)?,
+        needs: path_needs(facts, &ladder, question.queue_flows)?,
         transfers: transfer_times(facts, &ladder, question.transfers)?,
         propagation: propagation(facts, question.distance)?,
         measured,
@@ -172,17 +172,17 @@ pub fn answer(question: &Question<'_>) -> Result<PathCeiling, LadderError> {
     })
 }
 
-fn asked(plan: &StackPlan, facts: &Facts) -> Asked {
+fn ceiling_request(plan: &StackPlan, facts: &CeilingFacts) -> CeilingRequest {
     let transport = match plan.segment.transport {
         Transport::Tcp => "tcp",
         Transport::TcpWithTimestamps => "tcp_with_timestamps",
         Transport::Udp => "udp",
     };
-    Asked {
+    CeilingRequest {
         link: plan.link.to_string(),
-        link_title: plan.link.title(),
+        link_title: plan.link.display_title(),
         carrier: plan.carrier.to_string(),
-        carrier_title: plan.carrier.title().to_owned(),
+        carrier_title: plan.carrier.display_title().to_owned(),
         encapsulations: plan.encapsulations.iter().map(ToString::to_string).collect(),
         mtu_bytes: plan.mtu_bytes,
         family: plan.segment.family,
@@ -192,9 +192,9 @@ fn asked(plan: &StackPlan, facts: &Facts) -> Asked {
     }
 }
 
-fn layer_rows(stack: &Stack) -> Vec<LayerRow> {
+fn layer_rows(stack: &LayerRates) -> Vec<LayerRow> {
     let line_bps = stack.layers.first().map_or(f64::NAN, |line| line.bps);
-    let row = |layer: &Layer| LayerRow {
+    let row = |layer: &StackLayer| LayerRow {
         name: layer.name.clone(),
         rate_bps: layer.bps,
         line_ratio: layer.bps / line_bps,
@@ -215,7 +215,7 @@ fn limits(ladder: &Ladder) -> Limits {
         ceiling_rung: ceiling.map(|rung| rung.kind),
         expected_bps: ladder.expected_bps(),
         binding: ladder.binding().map_or_else(Vec::new, |binding| {
-            std::iter::once(binding.first()).chain(binding.second()).collect()
+            std::iter::once(binding.lowest_kind()).chain(binding.second()).collect()
         }),
         without_lowest_bps: next.map(|rung| rung.payload_bps),
         without_lowest_rung: next.map(|rung| rung.kind),

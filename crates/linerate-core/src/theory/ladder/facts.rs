@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::theory::framing::{Segment, Transport};
+use crate::theory::framing::{SegmentHeaders, Transport};
 use crate::theory::slow_start::{GROWTH_BYTES_COUNTED, INITIAL_WINDOW};
 use crate::units::{BitRate, Bytes, Fraction, PacketRate};
 
@@ -29,16 +29,16 @@ impl<T> Known<T> {
 
 /// A full packet of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet {
+pub struct FullPacketLengths {
     /// Bytes that the application gave.
     pub payload_bytes: u32,
     /// The IP packet that carries them, without encapsulations.
     pub ip_bytes: u32,
     /// Headers of the packet.
-    pub segment: Segment,
+    pub segment: SegmentHeaders,
 }
 
-impl Packet {
+impl FullPacketLengths {
     /// True for TCP, which has windows, acknowledgements and a start.
     pub fn is_tcp(&self) -> bool {
         self.segment.transport != Transport::Udp
@@ -104,9 +104,9 @@ pub struct AckPath {
 
 /// All known facts of a path and its ends.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Facts {
+pub struct CeilingFacts {
     /// Lengths of a full packet.
-    pub packet: Packet,
+    pub packet: FullPacketLengths,
     /// Connections that run beside each other; each has the windows and the loss below.
     pub flows: u32,
     /// Link of the sender.
@@ -143,9 +143,9 @@ pub struct Facts {
     pub acks: Option<Known<AckPath>>,
 }
 
-impl Facts {
+impl CeilingFacts {
     /// Facts of the packet alone: one flow, CUBIC, today's initial window.
-    pub const fn from_packet(packet: Packet) -> Self {
+    pub const fn from_packet(packet: FullPacketLengths) -> Self {
         Self {
             packet,
             flows: 1,

@@ -6,12 +6,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::Family;
+use crate::record::IpFamily;
 use crate::theory::atm::Aal5;
 use crate::theory::carrier::Carrier;
-use crate::theory::framing::{FRAME_SIZES_BYTES, Segment, Transport};
-use crate::theory::link::Link;
-use crate::theory::stack::{StackError, StackPlan, stack};
+use crate::theory::framing::{FRAME_SIZES_BYTES, SegmentHeaders, Transport};
+use crate::theory::link::LinkTechnology;
+use crate::theory::stack::{StackError, StackPlan, layer_rates};
 
 /// The schema that [`FrameRates`] is written in. Additions keep it; a rename or removal raises it.
 pub const FRAME_RATES_SCHEMA: &str = "linerate.frame-rates/2";
@@ -84,15 +84,15 @@ pub struct OpticalColumn {
 /// # Errors
 /// When a line and a carrier of the table do not go together, which none does.
 pub fn frame_rates() -> Result<FrameRates, StackError> {
-    let links = || Link::NAMED.iter().map(|known| known.link);
+    let links = || LinkTechnology::NAMED.iter().map(|known| known.link);
     let ethernet = links().filter_map(|link| {
         Some(FrameRow {
             link: link.to_string(),
-            rate_bps: link.rate().bits_per_sec(),
+            rate_bps: link.bit_rate().bits_per_sec(),
             frames_per_s: link.frame_rates()?.to_vec(),
         })
     });
-    let lines = links().filter(|link| matches!(link, Link::Sonet(_)));
+    let lines = links().filter(|link| matches!(link, LinkTechnology::Sonet(_)));
     Ok(FrameRates {
         schema: FRAME_RATES_SCHEMA.to_owned(),
         frame_bytes: FRAME_SIZES_BYTES.to_vec(),
@@ -102,7 +102,7 @@ pub fn frame_rates() -> Result<FrameRates, StackError> {
     })
 }
 
-fn optical_row(link: Link) -> Result<OpticalRow, StackError> {
+fn optical_row(link: LinkTechnology) -> Result<OpticalRow, StackError> {
     let carriers = [Carrier::Aal5(Aal5::LlcSnap), Carrier::Pos { stuffed: false }];
     let columns = carriers.into_iter().map(|carrier| {
         let packets = OPTICAL_PACKETS_BYTES.into_iter();
@@ -116,8 +116,8 @@ fn optical_row(link: Link) -> Result<OpticalRow, StackError> {
     let cells_per_s = 2.0 * packets_per_s(link, Carrier::Aal5(Aal5::LlcSnap), 40)?;
     Ok(OpticalRow {
         link: link.to_string(),
-        title: link.title(),
-        rate_bps: link.rate().bits_per_sec(),
+        title: link.display_title(),
+        rate_bps: link.bit_rate().bits_per_sec(),
         payload_bps: cells_per_s * 424.0,
         cells_per_s,
         carriers: columns.collect::<Result<_, StackError>>()?,
@@ -125,8 +125,12 @@ fn optical_row(link: Link) -> Result<OpticalRow, StackError> {
 }
 
 /// UDP's headers are the shortest, so that the smallest packet has a payload.
-fn packets_per_s(link: Link, carrier: Carrier, mtu_bytes: u32) -> Result<f64, StackError> {
-    let segment = Segment { family: Family::V4, transport: Transport::Udp };
+fn packets_per_s(
+    link: LinkTechnology,
+    carrier: Carrier,
+    mtu_bytes: u32,
+) -> Result<f64, StackError> {
+    let segment = SegmentHeaders { family: IpFamily::V4, transport: Transport::Udp };
     let plan = StackPlan { link, carrier, encapsulations: Vec::new(), mtu_bytes, segment };
-    Ok(stack(&plan)?.packets_per_s)
+    Ok(layer_rates(&plan)?.packets_per_s)
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Ladder;
 use super::climb::{LadderError, SEND_BUFFER_USABLE, slow_start_of};
-use super::facts::{Facts, Response};
+use super::facts::{CeilingFacts, Response};
 use crate::theory::loss::{self, LossError, Path};
 use crate::theory::propagation::{FIBRE_INDEX, fibre_delay_s, fibre_km};
 use crate::theory::slow_start;
@@ -92,8 +92,8 @@ pub struct Propagation {
 
 /// Window, buffers and flows that fill the path; `None` when its ceiling or its round trip is not
 /// known.
-pub fn needs(
-    facts: &Facts,
+pub fn path_needs(
+    facts: &CeilingFacts,
     ladder: &Ladder,
     queue_flows: Option<u64>,
 ) -> Result<Option<Needs>, LadderError> {
@@ -118,7 +118,7 @@ pub fn needs(
     }))
 }
 
-fn loss_budgets(facts: &Facts, payload_bps: f64) -> Result<Vec<LossBudget>, LadderError> {
+fn loss_budgets(facts: &CeilingFacts, payload_bps: f64) -> Result<Vec<LossBudget>, LadderError> {
     let (true, Some(rtt)) = (facts.packet.is_tcp(), &facts.rtt) else { return Ok(Vec::new()) };
     let path = Path { mss_bytes: facts.packet.payload_bytes, rtt: rtt.value };
     let Some(rate) = BitRate::from_nearest(payload_bps / f64::from(facts.flows)) else {
@@ -164,7 +164,7 @@ fn within_formula<T>(budget: Result<T, LossError>) -> Result<Option<T>, LadderEr
 /// # Errors
 /// A size, initial window or rate of 0, a growth not above 1.
 pub fn transfer_times(
-    facts: &Facts,
+    facts: &CeilingFacts,
     ladder: &Ladder,
     sizes: &[Bytes],
 ) -> Result<Vec<TransferTime>, LadderError> {
@@ -174,7 +174,11 @@ pub fn transfer_times(
     sizes.iter().map(|size| transfer_time(facts, rate, *size)).collect()
 }
 
-fn transfer_time(facts: &Facts, rate: BitRate, size: Bytes) -> Result<TransferTime, LadderError> {
+fn transfer_time(
+    facts: &CeilingFacts,
+    rate: BitRate,
+    size: Bytes,
+) -> Result<TransferTime, LadderError> {
     let size_bytes = size.count();
     match facts.rtt.as_ref().filter(|_| facts.packet.is_tcp()) {
         Some(rtt) => {
@@ -203,7 +207,7 @@ fn transfer_time(facts: &Facts, rate: BitRate, size: Bytes) -> Result<TransferTi
 /// # Errors
 /// A round trip that light in a vacuum does not make.
 pub fn propagation(
-    facts: &Facts,
+    facts: &CeilingFacts,
     distance: Option<Distance>,
 ) -> Result<Option<Propagation>, LadderError> {
     let (Some(distance), Some(rtt)) = (distance, &facts.rtt) else { return Ok(None) };

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::climb::{LadderError, climb};
-use super::facts::{Facts, Known, Response};
+use super::climb::{LadderError, ladder_from_facts};
+use super::facts::{CeilingFacts, Known, Response};
 use crate::theory::window::WINDOW_MAX_BYTES;
 use crate::units::{Bytes, Fraction};
 
@@ -33,21 +33,21 @@ pub struct Sweep {
 /// The rate by window in bytes, up to eight bandwidth-delay products and at least twice the
 /// present one; `None` without a round trip or for UDP.
 /// # Errors
-/// As [`climb`].
-pub fn by_window(facts: &Facts) -> Result<Option<Sweep>, LadderError> {
+/// As [`ladder_from_facts`].
+pub fn by_window(facts: &CeilingFacts) -> Result<Option<Sweep>, LadderError> {
     let (true, Some(rtt)) = (facts.packet.is_tcp(), &facts.rtt) else { return Ok(None) };
-    let ladder = climb(facts)?;
+    let ladder = ladder_from_facts(facts)?;
     let ceiling_bps = ladder.ceiling().map(|rung| rung.payload_bps);
     let present = facts.window.as_ref().map(|window| window.value.count() as f64);
     let flight =
         ceiling_bps.map_or(0.0, |bps| bps * rtt.value.as_secs_f64() / 8.0 / f64::from(facts.flows));
     let high = (8.0 * flight).max(2.0 * present.unwrap_or(65_536.0));
     let low = (flight / 64.0).min(present.unwrap_or(f64::MAX) / 2.0).clamp(1024.0, high / 4.0);
-    let with = |bytes: f64| Facts {
+    let with = |bytes: f64| CeilingFacts {
         window: Some(Known::new(Bytes::new(whole_window(bytes)), "the axis")),
         ..facts.clone()
     };
-    let curve = curve("expected", low, high.min(WINDOW_MAX_BYTES as f64), with)?;
+    let curve = steady_rate_curve("expected", low, high.min(WINDOW_MAX_BYTES as f64), with)?;
     let point = present.zip(ladder.steady_bps());
     Ok(Some(Sweep { curves: vec![curve], ceiling_bps, point }))
 }
@@ -55,16 +55,16 @@ pub fn by_window(facts: &Facts) -> Result<Option<Sweep>, LadderError> {
 /// The rate by round trip in milliseconds, from a hundredth of the present one to ten times it;
 /// `None` without one or for UDP.
 /// # Errors
-/// As [`climb`].
-pub fn by_rtt(facts: &Facts) -> Result<Option<Sweep>, LadderError> {
+/// As [`ladder_from_facts`].
+pub fn by_rtt(facts: &CeilingFacts) -> Result<Option<Sweep>, LadderError> {
     let (true, Some(rtt)) = (facts.packet.is_tcp(), &facts.rtt) else { return Ok(None) };
-    let ladder = climb(facts)?;
+    let ladder = ladder_from_facts(facts)?;
     let ms = rtt.value.as_secs_f64() * 1e3;
-    let with = |ms: f64| Facts {
+    let with = |ms: f64| CeilingFacts {
         rtt: Some(Known::new(Duration::from_secs_f64(ms / 1e3), "the axis")),
         ..facts.clone()
     };
-    let curve = curve("expected", ms / 100.0, ms * 10.0, with)?;
+    let curve = steady_rate_curve("expected", ms / 100.0, ms * 10.0, with)?;
     Ok(Some(Sweep {
         curves: vec![curve],
         ceiling_bps: ladder.ceiling().map(|rung| rung.payload_bps),
@@ -75,18 +75,18 @@ pub fn by_rtt(facts: &Facts) -> Result<Option<Sweep>, LadderError> {
 /// The rate by loss, from 10^-8 to a tenth, for each congestion control; `None` without a round
 /// trip or for UDP.
 /// # Errors
-/// As [`climb`].
-pub fn by_loss(facts: &Facts) -> Result<Option<Sweep>, LadderError> {
+/// As [`ladder_from_facts`].
+pub fn by_loss(facts: &CeilingFacts) -> Result<Option<Sweep>, LadderError> {
     if !facts.packet.is_tcp() || facts.rtt.is_none() {
         return Ok(None);
     }
-    let ladder = climb(facts)?;
-    let present = facts.loss.as_ref().map(|loss| loss.value.value());
+    let ladder = ladder_from_facts(facts)?;
+    let present = facts.loss.as_ref().map(|loss| loss.value.as_f64());
     let low = present.map_or(1e-8, |p| (p / 10.0).min(1e-8));
     let high = present.map_or(0.1, |p| (p * 2.0).clamp(0.1, 0.2));
     let mut curves = Vec::new();
     for response in Response::ALL {
-        let with = |p: f64| Facts {
+        let with = |p: f64| CeilingFacts {
             loss: Fraction::from_value(p).map(|share| Known::new(share, "the axis")),
             response,
             ..facts.clone()
@@ -96,23 +96,23 @@ pub fn by_loss(facts: &Facts) -> Result<Option<Sweep>, LadderError> {
             Response::Cubic => "CUBIC",
             Response::Bbr => "BBR",
         };
-        curves.push(curve(label, low, high, with)?);
+        curves.push(steady_rate_curve(label, low, high, with)?);
     }
     let ceiling_bps = ladder.ceiling().map(|rung| rung.payload_bps);
     Ok(Some(Sweep { curves, ceiling_bps, point: present.zip(ladder.steady_bps()) }))
 }
 
 /// The steady rate at [`POINTS`] values from `low` to `high`, equally far on a logarithmic axis.
-fn curve(
+fn steady_rate_curve(
     label: &str,
     low: f64,
     high: f64,
-    with: impl Fn(f64) -> Facts,
+    with: impl Fn(f64) -> CeilingFacts,
 ) -> Result<Curve, LadderError> {
     let mut points = Vec::new();
     for index in 0..POINTS {
         let x = low * (high / low).powf(f64::from(index) / f64::from(POINTS - 1));
-        let ladder = climb(&with(x))?;
+        let ladder = ladder_from_facts(&with(x))?;
         points.extend(ladder.steady_bps().map(|bps| (x, bps)));
     }
     Ok(Curve { label: label.to_owned(), points })

@@ -8,15 +8,15 @@ use proptest::prelude::*;
 use super::*;
 use crate::units::BitRate;
 
-const V4: Segment = Segment { family: Family::V4, transport: Transport::Tcp };
-const V4_TS: Segment = Segment { transport: Transport::TcpWithTimestamps, ..V4 };
-const V4_UDP: Segment = Segment { transport: Transport::Udp, ..V4 };
-const V6_TS: Segment = Segment { family: Family::V6, ..V4_TS };
+const V4: SegmentHeaders = SegmentHeaders { family: IpFamily::V4, transport: Transport::Tcp };
+const V4_TS: SegmentHeaders = SegmentHeaders { transport: Transport::TcpWithTimestamps, ..V4 };
+const V4_UDP: SegmentHeaders = SegmentHeaders { transport: Transport::Udp, ..V4 };
+const V6_TS: SegmentHeaders = SegmentHeaders { family: IpFamily::V6, ..V4_TS };
 
 /// A plan from `link carrier encapsulation…`; `-` is the link's own carrier.
-fn plan(text: &str, mtu_bytes: u32, segment: Segment) -> StackPlan {
+fn plan(text: &str, mtu_bytes: u32, segment: SegmentHeaders) -> StackPlan {
     let mut words = text.split_whitespace();
-    let link: Link = words.next().expect("a link").parse().expect("a link");
+    let link: LinkTechnology = words.next().expect("a link").parse().expect("a link");
     let carrier = match words.next() {
         None | Some("-") => link.default_carrier(),
         Some(carrier) => carrier.parse().expect("a carrier"),
@@ -25,12 +25,12 @@ fn plan(text: &str, mtu_bytes: u32, segment: Segment) -> StackPlan {
     StackPlan { link, carrier, encapsulations, mtu_bytes, segment }
 }
 
-fn stacked(text: &str, mtu_bytes: u32, segment: Segment) -> Stack {
-    stack(&plan(text, mtu_bytes, segment)).unwrap_or_else(|error| panic!("{text}: {error}"))
+fn stacked(text: &str, mtu_bytes: u32, segment: SegmentHeaders) -> LayerRates {
+    layer_rates(&plan(text, mtu_bytes, segment)).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-fn refused(text: &str, mtu_bytes: u32, segment: Segment) -> String {
-    stack(&plan(text, mtu_bytes, segment)).expect_err(text).to_string()
+fn refused(text: &str, mtu_bytes: u32, segment: SegmentHeaders) -> String {
+    layer_rates(&plan(text, mtu_bytes, segment)).expect_err(text).to_string()
 }
 
 /// `got` is within 1e-4 of `want`, or within half of its last printed digit.
@@ -221,7 +221,7 @@ fn estimates_are_marked_and_nothing_else_is() {
         assert!(stack.estimate, "{text}");
         assert_eq!(stack.layers.iter().filter(|layer| layer.estimate).count(), 1, "{text}");
     }
-    for known in Link::NAMED {
+    for known in LinkTechnology::NAMED {
         assert!(!stacked(known.name, 1500, V4).estimate, "{}", known.name);
     }
 }
@@ -332,24 +332,24 @@ fn impossible_stacks_are_refused_in_one_line() {
         encapsulations: vec![Encapsulation::Mpls { labels: 0 }],
         ..plan("1g", 1500, V4)
     };
-    assert!(stack(&zero).is_err());
+    assert!(layer_rates(&zero).is_err());
 }
 
 /// Links of every kind at a rate.
-fn any_link(kind: usize, bps: u64) -> Link {
+fn any_link(kind: usize, bps: u64) -> LinkTechnology {
     let rate = BitRate::from_bits_per_sec(bps);
     let made = [
-        Link::Ethernet,
-        Link::Docsis,
-        Link::Vdsl2,
-        Link::Adsl,
-        Link::Shaped,
-        Link::Wifi,
-        Link::WifiLegacy,
+        LinkTechnology::Ethernet,
+        LinkTechnology::Docsis,
+        LinkTechnology::Vdsl2,
+        LinkTechnology::Adsl,
+        LinkTechnology::Shaped,
+        LinkTechnology::Wifi,
+        LinkTechnology::WifiLegacy,
     ];
     match made.get(kind) {
         Some(of_rate) => of_rate(rate),
-        None => Link::NAMED[kind % Link::NAMED.len()].link,
+        None => LinkTechnology::NAMED[kind % LinkTechnology::NAMED.len()].link,
     }
 }
 
@@ -364,22 +364,22 @@ proptest! {
             "esp-cbc-sha256-natt", "wireguard-v6", "mtu:1280", "quic", "quic:0"];
         let link = any_link(kind, bps);
         let carrier = Carrier::ALL[carrier];
-        let carrier = if link.takes(carrier) { carrier } else { link.default_carrier() };
+        let carrier = if link.supports_carrier(carrier) { carrier } else { link.default_carrier() };
         let transports = [Transport::Tcp, Transport::TcpWithTimestamps, Transport::Udp];
         let plan = StackPlan {
             link,
             carrier,
             encapsulations: wraps.into_iter().map(|at| names[at].parse().expect("known")).collect(),
             mtu_bytes: mtu,
-            segment: Segment {
-                family: if v6 { Family::V6 } else { Family::V4 },
+            segment: SegmentHeaders {
+                family: if v6 { IpFamily::V6 } else { IpFamily::V4 },
                 transport: transports[transport],
             },
         };
-        if let Ok(stack) = stack(&plan) {
+        if let Ok(stack) = layer_rates(&plan) {
             let rates: Vec<f64> = stack.layers.iter().map(|layer| layer.bps).collect();
             prop_assert!(rates.is_sorted_by(|above, below| above >= below), "{plan:?} {rates:?}");
-            prop_assert_eq!(rates[0], link.rate().bits_per_sec() as f64);
+            prop_assert_eq!(rates[0], link.bit_rate().bits_per_sec() as f64);
             prop_assert!(stack.payload_bps > 0.0 && stack.payload_bps <= stack.ip_bps);
             for layer in &stack.layers {
                 let bps = stack.packets_per_s * 8.0 * layer.bytes_per_packet;
@@ -391,14 +391,14 @@ proptest! {
 
     #[test]
     fn no_plan_panics(mtu: u32, bps: u64, labels: u8, options_bytes: u8, bytes: u32) {
-        let outer = Family::V6;
+        let outer = IpFamily::V6;
         let plan = StackPlan {
             encapsulations: vec![Encapsulation::Mpls { labels },
                 Encapsulation::Geneve { outer, options_bytes }, Encapsulation::Mtu { bytes }],
             ..plan("1g", mtu, V4)
         };
         for kind in 0..40 {
-            let _ = stack(&StackPlan { link: any_link(kind, bps), ..plan.clone() });
+            let _ = layer_rates(&StackPlan { link: any_link(kind, bps), ..plan.clone() });
         }
     }
 }

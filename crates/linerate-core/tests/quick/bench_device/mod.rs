@@ -146,7 +146,7 @@ const RANGE: Range = Range { min_fps: 1, max_fps: CAPACITY_FPS / 2 * 3 };
 
 pub(crate) fn run_binary(goal: &Goal, device: &mut Device) -> Found {
     let mut search = BinarySearch::new(goal.clone(), RANGE).expect("a goal");
-    while let Some(trial) = search.next().trial() {
+    while let Some(trial) = search.next().into_trial() {
         search.add_outcome(device.run(&trial));
     }
     found(search.result().lower_fps, search.result().sending_ns)
@@ -154,7 +154,7 @@ pub(crate) fn run_binary(goal: &Goal, device: &mut Device) -> Found {
 
 pub(crate) fn run_multi(goal: &Goal, device: &mut Device) -> Found {
     let mut search = MultiSearch::new(vec![goal.clone()], RANGE).expect("a goal");
-    while let Some(trial) = search.next().trial() {
+    while let Some(trial) = search.next().into_trial() {
         search.add_outcome(device.run(&trial));
     }
     let result = search.results().remove(0);

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use linerate_core::mesh::{Ask, Beat, Booking, Link, Occupied, ROOM_S, Standing, VERSION, admit};
-use linerate_core::schedule::{Class, Runner, Slot, Span, Step, Task, Why};
+use linerate_core::mesh::{
+    Ask, Beat, Booking, HubLink, Occupied, ROOM_S, Standing, VERSION, admit_booking,
+};
+use linerate_core::schedule::{Class, RunCause, Runner, RunnerAction, ScheduleTask, Slot, Span};
 
 use super::hub::{Run, State};
 use super::world::{BEGIN_S, Event, GRACE_S, REVISIONS, Revision, World};
@@ -33,7 +35,7 @@ pub(crate) struct Agent {
     pub(crate) life: u32,
     runner: Option<(usize, Runner)>,
     going: Vec<Going>,
-    link: Link,
+    link: HubLink,
     /// When it looks and talks next; of a life.
     pub(crate) looks_at: u64,
     pub(crate) talks_at: u64,
@@ -64,7 +66,7 @@ impl Agent {
             life: 0,
             runner: None,
             going: Vec::new(),
-            link: Link::new(0, 0, 0.0),
+            link: HubLink::new(0, 0, 0.0),
             looks_at: u64::MAX,
             talks_at: u64::MAX,
             clock: false,
@@ -102,7 +104,7 @@ impl Agent {
     fn owes(&mut self, before: &Revision, changes_s: i64) {
         let until_s = changes_s - 2 - ROOM_S;
         if self.dealt_s < until_s {
-            for slot in before.of_agent[self.place].calendar.slots(self.dealt_s, until_s) {
+            for slot in before.of_agent[self.place].calendar.slots_between(self.dealt_s, until_s) {
                 let to = before.to[self.place][slot.task];
                 self.ends((slot.start_s, to, false), "not running");
             }
@@ -141,7 +143,7 @@ impl World {
         let last = me.rows.keys().next_back().map_or(i64::MIN, |run| run.0 + 1);
         me.dealt_s = me.dealt_s.max(last);
         let revision = if me.known == 0 { 0 } else { REVISIONS[me.known - 1] };
-        me.link = Link::new(seed, revision, now_s);
+        me.link = HubLink::new(seed, revision, now_s);
         me.starts += 1;
         me.life += 1;
         me.began = now;
@@ -226,12 +228,12 @@ impl World {
         self.judges(agent, wall as i64);
         let mut wait = 1.0;
         if let Some((at, mut runner)) = self.agents[agent].runner.take() {
-            for step in runner.at(wall, mono) {
+            for step in runner.actions_at(wall, mono) {
                 self.does(agent, (at, &mut runner), step, wall as i64);
             }
             self.agents[agent].dealt_s = wall as i64 + 1;
             let next_s = runner.next_start_s().expect("a calendar repeats");
-            if !runner.waits() {
+            if !runner.has_waiting_runs() {
                 // What keeps a life from looking on must not be missed: the plan changes.
                 let changes_s = self.revisions[1].plan.from_s();
                 let edge =
@@ -252,22 +254,28 @@ impl World {
         self.wake(agent);
     }
 
-    fn does(&mut self, agent: usize, (at, runner): (usize, &mut Runner), step: Step, now_s: i64) {
+    fn does(
+        &mut self,
+        agent: usize,
+        (at, runner): (usize, &mut Runner),
+        step: RunnerAction,
+        now_s: i64,
+    ) {
         match step {
-            Step::Start { task, why } => {
+            RunnerAction::Start { task, why } => {
                 let start_s = match why {
-                    Why::Booked { start_s } => start_s,
+                    RunCause::Booked { start_s } => start_s,
                     _ => now_s,
                 };
                 if !self.start(agent, (at, runner), task, start_s) {
-                    runner.ended(task);
+                    runner.record_run_end(task);
                 }
             }
-            Step::Missed { slot, .. } => {
+            RunnerAction::Missed { slot, .. } => {
                 let run = self.named(agent, (at, runner), slot.task, slot.start_s);
                 self.agents[agent].ends(run, "not running");
             }
-            Step::ClockStepped(_) => self.agents[agent].clock = !self.believes_its_clock,
+            RunnerAction::ClockStepped(_) => self.agents[agent].clock = !self.believes_its_clock,
         }
     }
 
@@ -282,7 +290,7 @@ impl World {
         match self.revisions[at].to[place].get(task) {
             Some(to) => (start_s, *to, false),
             None => {
-                let name = &runner.plan().tasks[task].name;
+                let name = &runner.schedule_plan().tasks[task].name;
                 let to = name.strip_prefix("burst/a").and_then(|to| to.parse().ok());
                 (start_s, to.expect("a booked one"), true)
             }
@@ -298,7 +306,7 @@ impl World {
         start_s: i64,
     ) -> bool {
         let run = self.named(agent, (at, runner), task, start_s);
-        let takes_s = runner.plan().tasks[task].takes_s() as i64;
+        let takes_s = runner.schedule_plan().tasks[task].takes_s() as i64;
         let until_s = self.in_force(agent, start_s as f64).map_or(i64::MIN, |it| it.1);
         let me = &mut self.agents[agent];
         if start_s + takes_s > until_s {
@@ -346,7 +354,7 @@ impl World {
         let Some(at) = me.going.iter().position(|it| it.task == task) else { return };
         let run = me.going.swap_remove(at).run;
         me.ends(run, "ok");
-        me.runner.iter_mut().for_each(|(_, runner)| runner.ended(task));
+        me.runner.iter_mut().for_each(|(_, runner)| runner.record_run_end(task));
         let limit = self.scale.spool;
         let me = &mut self.agents[agent];
         // A small spool: the oldest results go first, that they were made stays.
@@ -380,12 +388,12 @@ impl World {
                 continue;
             }
             let plan = (&revision.plan, &revision.calendar);
-            match admit(plan, me.place, &booking, &me.taken) {
+            match admit_booking(plan, me.place, &booking, &me.taken) {
                 Err(reason) => panic!("a booking of the hub was refused: {reason}"),
                 Ok(wish) => {
                     let Booking { start_s, takes_s, .. } = booking;
                     me.taken.push(Occupied { start_s, takes_s, class: Class::Exclusive });
-                    let task = runner.adds(Task {
+                    let task = runner.add_task(ScheduleTask {
                         name: booking.task.clone(),
                         run: wish.what.run.to_owned(),
                         every: None,
@@ -398,7 +406,7 @@ impl World {
                         least_change: 0.05,
                         survey: None,
                     });
-                    runner.books(Slot { task, start_s, until_s: start_s + takes_s });
+                    runner.book_slot(Slot { task, start_s, until_s: start_s + takes_s });
                 }
             }
         }

@@ -64,7 +64,7 @@ impl World {
         for (place, twin) in twins.iter().enumerate() {
             for (at, from_s, until_s) in spans {
                 let revision = &self.revisions[at];
-                for slot in revision.of_agent[place].calendar.slots(from_s, until_s) {
+                for slot in revision.of_agent[place].calendar.slots_between(from_s, until_s) {
                     let to = revision.to[place][slot.task];
                     let run = |late| (slot.start_s + late, to, false);
                     let rows = &self.hub.rows[place];

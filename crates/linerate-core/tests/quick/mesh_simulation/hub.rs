@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::mesh::{Beat, Booking, HOUR_S, LEAD_S, Seen, Standing, Wish, judge};
+use linerate_core::mesh::{Beat, Booking, HOUR_S, LEAD_S, Seen, Standing, Wish, judge_beat};
 
 use super::world::{BEGIN_S, World};
 
@@ -73,7 +73,7 @@ impl Hub {
     }
 
     pub(crate) fn hears(&mut self, place: usize, beat: &Beat, now_s: i64) -> Standing {
-        let (seen, standing) = judge(self.seen[place].as_ref(), beat, now_s);
+        let (seen, standing) = judge_beat(self.seen[place].as_ref(), beat, now_s);
         self.doubles += u64::from(standing == Standing::Double);
         self.seen[place] = Some(seen);
         standing
@@ -155,7 +155,7 @@ impl World {
             let mut next_s = from_s.max(now_s + LEAD_S);
             let latest_s = until_s.min(now_s + 1200) - what.takes_s;
             while let Some(start_s) =
-                revision.calendar.gap(&revision.plan, &wish, (next_s, latest_s))
+                revision.calendar.find_free_start(&revision.plan, &wish, (next_s, latest_s))
             {
                 if let Some(until_s) = self.hub.hindered(&wish, &things, start_s) {
                     next_s = until_s;

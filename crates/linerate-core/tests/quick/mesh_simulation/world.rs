@@ -130,11 +130,11 @@ fn plan(scale: &Scale, at: usize) -> MeshPlan {
 
 fn revision(scale: &Scale, at: usize) -> Revision {
     let plan = plan(scale, at);
-    let calendar = MeshCalendar::of(&plan).expect("slots of 16 s fit the period");
+    let calendar = MeshCalendar::from_plan(&plan).expect("slots of 16 s fit the period");
     let least = scale.group - 1;
     assert!(calendar.rounds(&plan).iter().all(|it| it.used == Some(least)), "a round robin");
     let mut to = vec![Vec::new(); scale.agents];
-    calendar.runs().for_each(|run| to[run.from].push(run.to as u32));
+    calendar.iter_runs().for_each(|run| to[run.from].push(run.to as u32));
     let of_agent = calendar.of_all(&plan);
     Revision { plan, calendar, of_agent, to }
 }

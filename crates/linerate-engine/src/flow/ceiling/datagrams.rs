@@ -3,11 +3,11 @@
 use std::fmt;
 
 use linerate_core::record::{
-    Ceiling, CeilingInput, Direction, Family, Flow, Record, Rung, Side, UdpPlan,
+    Ceiling, CeilingInput, Direction, Flow, FlowSide, IpFamily, Record, Rung, UdpPlan,
 };
-use linerate_core::theory::framing::{Segment, Transport};
+use linerate_core::theory::framing::{SegmentHeaders, Transport};
 
-use super::{Packet, bound};
+use super::{FullPacket, bounded_ceiling};
 use crate::flow::account::{Account, client_side};
 use crate::flow::udp::search_account;
 
@@ -30,7 +30,7 @@ fn ceiling(
     let streams = record.flows.iter().filter(|flow| flow.direction == direction).count();
     let packet =
         packet(flow, account, direction).map_err(|cut| format!("what fragments take: {cut}"));
-    let ceiling = bound(record, direction, packet, rungs(plan, streams));
+    let ceiling = bounded_ceiling(record, direction, packet, pace_rungs(plan, streams));
     Some(if plan.test.search.is_some() {
         search_account::ceiling(record, ceiling)
     } else {
@@ -59,13 +59,13 @@ pub(in crate::flow) fn packet(
     flow: &Flow,
     account: &Account,
     direction: Direction,
-) -> Result<Packet, Fragments> {
-    let family = if flow.server_addr.starts_with('[') { Family::V6 } else { Family::V4 };
-    let segment = Segment { family, transport: Transport::Udp };
+) -> Result<FullPacket, Fragments> {
+    let family = if flow.server_addr.starts_with('[') { IpFamily::V6 } else { IpFamily::V4 };
+    let segment = SegmentHeaders { family, transport: Transport::Udp };
     let bytes = account.size_bytes.saturating_add(segment.header_bytes());
     let route = match client_side(direction) {
-        Side::Sender => account.route_mtu_bytes,
-        Side::Receiver => None,
+        FlowSide::Sender => account.route_mtu_bytes,
+        FlowSide::Receiver => None,
     };
     let sender = match direction {
         Direction::Up => account.ends.first(),
@@ -74,7 +74,7 @@ pub(in crate::flow) fn packet(
     let interface = sender.and_then(|end| end.interface.as_ref()?.mtu_bytes);
     match route.or(interface).filter(|mtu| bytes > *mtu) {
         Some(mtu) => Err(Fragments { packet_bytes: bytes, route_mtu_bytes: mtu }),
-        None => Ok(Packet {
+        None => Ok(FullPacket {
             segment,
             bytes,
             route_mtu_bytes: route,
@@ -85,13 +85,17 @@ pub(in crate::flow) fn packet(
 }
 
 /// A pace is the one bound that the test itself sets.
-fn rungs(plan: &UdpPlan, streams: usize) -> Vec<Rung> {
+fn pace_rungs(plan: &UdpPlan, streams: usize) -> Vec<Rung> {
     let pace = plan.test.pace.map(|pace| Rung {
         kind: "application".to_owned(),
         value: Some(pace.bits_per_sec() as f64 * streams as f64),
         inputs: vec![
-            CeilingInput::of("pace_bps", pace.bits_per_sec() as f64, "asked by -b, of each stream"),
-            CeilingInput::of("streams", streams as f64, "of this direction"),
+            CeilingInput::from_value(
+                "pace_bps",
+                pace.bits_per_sec() as f64,
+                "asked by -b, of each stream",
+            ),
+            CeilingInput::from_value("streams", streams as f64, "of this direction"),
         ],
         unknown: Vec::new(),
         source: "each stream is paced in payload bits".to_owned(),

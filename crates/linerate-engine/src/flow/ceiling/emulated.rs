@@ -6,7 +6,7 @@ use linerate_core::path::Bound;
 use linerate_core::record::PathPlan;
 use linerate_core::theory::framing::FramingCeiling;
 
-use super::Packet;
+use super::FullPacket;
 
 /// One direction of an emulated path.
 #[derive(Clone, Debug)]
@@ -18,13 +18,13 @@ pub(super) struct Emulated {
 
 impl Emulated {
     /// What the path leaves of its rate for packets of a length.
-    pub(super) fn bound(&self, ip_bytes: u32) -> Option<Bound> {
-        self.plan.bound(self.backward, ip_bytes, self.flows).ok().flatten()
+    pub(super) fn bound_for_ip_bytes(&self, ip_bytes: u32) -> Option<Bound> {
+        self.plan.packet_rate_bound(self.backward, ip_bytes, self.flows).ok().flatten()
     }
 
     /// What the path leaves at each layer.
-    pub(super) fn framing(&self, packet: &Packet) -> Option<FramingCeiling> {
-        let bound = self.bound(packet.bytes)?;
+    pub(super) fn framing(&self, packet: &FullPacket) -> Option<FramingCeiling> {
+        let bound = self.bound_for_ip_bytes(packet.bytes)?;
         let payload_bytes = packet.bytes.checked_sub(packet.segment.header_bytes())?;
         Some(bound.framing(packet.bytes, payload_bytes))
     }

@@ -5,14 +5,15 @@
 //! carries them, and how much is added, is not seen from here.
 
 use linerate_core::record::{
-    Ceiling, CeilingInput, Direction, EmulatedPath, End, Interface, KnownPath, PathPlan, Record,
+    Ceiling, CeilingInput, Direction, EmulatedPath, KnownPath, MeasurementEnd, PathPlan, Record,
+    RecordedInterface,
 };
 use linerate_core::theory::framing::{
     self, EthernetLink, FramingCeiling, ShapedLink, VLAN_TAG_BYTES,
 };
 use linerate_core::units::BitRate;
 
-use super::Packet;
+use super::FullPacket;
 use super::emulated::Emulated;
 
 /// A packet by which rates are compared before the test's own are known.
@@ -45,14 +46,14 @@ const WRAPPING: [&str; 18] = [
 #[derive(Clone, Debug)]
 pub(super) struct LinkRate {
     pub(super) bps: u64,
-    pub(super) counts: Counts,
+    pub(super) counts: RateLayer,
     pub(super) tags: u8,
     pub(super) source: String,
 }
 
 /// What a rate counts of a packet.
 #[derive(Clone, Debug)]
-pub(super) enum Counts {
+pub(super) enum RateLayer {
     /// Everything on an Ethernet wire.
     Wire,
     /// The IP packet and the Ethernet header.
@@ -65,7 +66,7 @@ pub(super) enum Counts {
 
 /// What the interfaces of both ends tell about the rate of one direction.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct LinkRates {
     pub(super) rates: Vec<LinkRate>,
     /// Interfaces that tell none.
     pub(super) unknown: Vec<String>,
@@ -76,7 +77,7 @@ pub(super) struct Known {
 /// Adds the rates of paths that carry a direction. The devices at their ends, which tell none, are
 /// no longer unknown.
 pub(super) fn add_paths(
-    known: &mut Known,
+    known: &mut LinkRates,
     paths: &[EmulatedPath],
     direction: Direction,
     flows: usize,
@@ -89,11 +90,11 @@ pub(super) fn add_paths(
         known.unknown.retain(|unknown| !unknown.contains("(tun)"));
         let plan = path.plan.clone();
         let emulated = Emulated { plan, backward: carrying.backward, flows };
-        let Some(bound) = emulated.bound(FULL_PACKET_BYTES) else { continue };
+        let Some(bound) = emulated.bound_for_ip_bytes(FULL_PACKET_BYTES) else { continue };
         let bps = bound.packets_per_s * f64::from(bound.line_bytes) * 8.0;
         known.rates.push(LinkRate {
             bps: bound.rate.map_or(bps as u64, |rate| rate.bits_per_sec()),
-            counts: Counts::Emulated(Box::new(emulated)),
+            counts: RateLayer::Emulated(Box::new(emulated)),
             tags: 0,
             source: format!("laboratory link {}, {}", path.name, bound.what),
         });
@@ -102,21 +103,23 @@ pub(super) fn add_paths(
 
 /// Adds what the user knows of a path. What the interfaces do not tell is no longer unknown then,
 /// also where there is no link by itself: the user has the last word.
-pub(super) fn add_known(known: &mut Known, path: &KnownPath, flows: usize) {
+pub(super) fn add_known(known: &mut LinkRates, path: &KnownPath, flows: usize) {
     let rates = known.rates.len();
     let source = format!("as told by {}", path.source);
     if let Some(capacity) = path.capacity_bps {
         let bps = capacity.bits_per_sec();
         let source = format!("capacity for IP packets, {source}");
-        known.rates.push(LinkRate { bps, counts: Counts::Packet, tags: 0, source });
+        known.rates.push(LinkRate { bps, counts: RateLayer::Packet, tags: 0, source });
     }
     if let Some(link) = &path.link {
         let plan = PathPlan { link: Some(link.clone()), ..PathPlan::default() };
         let emulated = Emulated { plan, backward: false, flows };
-        if let Some(rate) = emulated.bound(FULL_PACKET_BYTES).and_then(|bound| bound.rate) {
+        if let Some(rate) =
+            emulated.bound_for_ip_bytes(FULL_PACKET_BYTES).and_then(|bound| bound.rate)
+        {
             known.rates.push(LinkRate {
                 bps: rate.bits_per_sec(),
-                counts: Counts::Emulated(Box::new(emulated)),
+                counts: RateLayer::Emulated(Box::new(emulated)),
                 tags: 0,
                 source: format!("{link}, {source}"),
             });
@@ -129,7 +132,7 @@ pub(super) fn add_known(known: &mut Known, path: &KnownPath, flows: usize) {
 }
 
 /// The interface of the end that sends in a direction.
-pub(super) fn sender(ends: &[End], direction: Direction) -> Option<&Interface> {
+pub(super) fn sender(ends: &[MeasurementEnd], direction: Direction) -> Option<&RecordedInterface> {
     ends.iter().find(|end| end.role == sending_role(direction))?.interface.as_ref()
 }
 
@@ -142,33 +145,33 @@ const fn sending_role(direction: Direction) -> &'static str {
 
 /// True where the ceiling's rate is that of a token bucket filter at the sending end.
 pub(in crate::flow) fn is_shaped(record: &Record, ceiling: &Ceiling, direction: Direction) -> bool {
-    let Some(rate) = ceiling.input("link_rate_bps") else { return false };
+    let Some(rate) = ceiling.find_input("link_rate_bps") else { return false };
     let senders = record.ends.iter().filter(|end| end.role == sending_role(direction));
     let mut shapers = senders.filter_map(|end| end.interface.as_ref()?.shaper_bps);
     shapers.any(|bps| (bps as f64 - rate.value).abs() < 1.0)
 }
 
 /// Negotiated speeds at both ends, a shaper at the sending one.
-pub(super) fn rates(ends: &[End], direction: Direction) -> Known {
-    let interfaces: Vec<(&End, &Interface)> =
+pub(super) fn interface_rates(ends: &[MeasurementEnd], direction: Direction) -> LinkRates {
+    let interfaces: Vec<(&MeasurementEnd, &RecordedInterface)> =
         ends.iter().filter_map(|end| Some((end, end.interface.as_ref()?))).collect();
-    let mut known = Known::default();
+    let mut known = LinkRates::default();
     if let Some((_, loopback)) = interfaces.iter().find(|(_, it)| is_loopback(it)) {
         known.no_link = Some(format!("{} is loopback, whose packets cross no link", loopback.name));
         return known;
     }
     let mut silent = Vec::new();
     for (end, interface) in &interfaces {
-        if wraps(interface) {
+        if wraps_packets(interface) {
             known.unknown.push(format!(
                 "the rate and the encapsulation under {}: it wraps packets",
-                named(interface)
+                name_with_kind(interface)
             ));
             continue;
         }
         known.rates.extend(rates_of(end, interface, direction));
         if interface.speed_bps.is_none() && interface.shaper_bps.is_none() {
-            silent.push(named(interface));
+            silent.push(name_with_kind(interface));
         }
     }
     silent.dedup();
@@ -182,20 +185,24 @@ pub(super) fn rates(ends: &[End], direction: Direction) -> Known {
     known
 }
 
-fn rates_of(end: &End, interface: &Interface, direction: Direction) -> Vec<LinkRate> {
+fn rates_of(
+    end: &MeasurementEnd,
+    interface: &RecordedInterface,
+    direction: Direction,
+) -> Vec<LinkRate> {
     let tags = interface.vlan_tags.unwrap_or(0);
     let place = |name: &str| format!("{name} at the {} end", end.role);
     let lowest = interface.lower.as_deref().unwrap_or(&interface.name);
     let speed = interface.speed_bps.map(|bps| LinkRate {
         bps,
-        counts: Counts::Wire,
+        counts: RateLayer::Wire,
         tags,
         source: format!("speed of {}", place(lowest)),
     });
     let shaper = interface.shaper_bps.filter(|_| end.role == sending_role(direction));
     let shaper = shaper.map(|bps| LinkRate {
         bps,
-        counts: Counts::Shaped,
+        counts: RateLayer::Shaped,
         tags,
         source: format!("token bucket filter on {}", place(&interface.name)),
     });
@@ -203,15 +210,15 @@ fn rates_of(end: &End, interface: &Interface, direction: Direction) -> Vec<LinkR
 }
 
 /// A shaper makes a link even of loopback.
-fn is_loopback(interface: &Interface) -> bool {
+fn is_loopback(interface: &RecordedInterface) -> bool {
     interface.kind.as_deref() == Some("loopback") && interface.shaper_bps.is_none()
 }
 
-fn wraps(interface: &Interface) -> bool {
+fn wraps_packets(interface: &RecordedInterface) -> bool {
     interface.kind.as_deref().is_some_and(|kind| WRAPPING.contains(&kind))
 }
 
-fn named(interface: &Interface) -> String {
+fn name_with_kind(interface: &RecordedInterface) -> String {
     match &interface.kind {
         Some(kind) => format!("{} ({kind})", interface.name),
         None => interface.name.clone(),
@@ -221,14 +228,15 @@ fn named(interface: &Interface) -> String {
 impl LinkRate {
     /// Whether it tells of what is around the IP packets.
     pub(super) const fn has_frames(&self) -> bool {
-        !matches!(self.counts, Counts::Packet)
+        !matches!(self.counts, RateLayer::Packet)
     }
 
     /// The rate, and the tags that every frame gets.
     pub(super) fn inputs(&self) -> Vec<CeilingInput> {
-        let rate = CeilingInput::of("link_rate_bps", self.bps as f64, &self.source);
-        let tags = (self.tags > 0)
-            .then(|| CeilingInput::of("vlan_tags", f64::from(self.tags), "of the interface"));
+        let rate = CeilingInput::from_value("link_rate_bps", self.bps as f64, &self.source);
+        let tags = (self.tags > 0).then(|| {
+            CeilingInput::from_value("vlan_tags", f64::from(self.tags), "of the interface")
+        });
         [rate].into_iter().chain(tags).collect()
     }
 
@@ -236,16 +244,16 @@ impl LinkRate {
     ///
     /// The bucket of a shaper does not see the tags of a VLAN: a driver that inserts them itself,
     /// as nearly all do, gets the packet without them (struct sk_buff, vlan_tci).
-    pub(super) fn framing(&self, packet: &Packet) -> Option<FramingCeiling> {
+    pub(super) fn framing(&self, packet: &FullPacket) -> Option<FramingCeiling> {
         let rate = BitRate::from_bits_per_sec(self.bps);
         let mtu_bytes = packet.bytes;
         match &self.counts {
-            Counts::Emulated(emulated) => return emulated.framing(packet),
-            Counts::Wire => {
+            RateLayer::Emulated(emulated) => return emulated.framing(packet),
+            RateLayer::Wire => {
                 let link = EthernetLink { rate, mtu_bytes, vlan_tags: self.tags };
                 return framing::ceiling(&link, &packet.segment).ok();
             }
-            Counts::Packet => {
+            RateLayer::Packet => {
                 let frames_per_s = self.bps as f64 / 8.0 / f64::from(mtu_bytes);
                 let payload_bytes = packet.segment.payload_bytes(mtu_bytes).ok()?;
                 let bps = |bytes: u32| frames_per_s * f64::from(bytes) * 8.0;
@@ -259,7 +267,7 @@ impl LinkRate {
                     frames_per_s,
                 });
             }
-            Counts::Shaped => {}
+            RateLayer::Shaped => {}
         }
         let mut framing =
             framing::shaped_ceiling(&ShapedLink { rate, mtu_bytes }, &packet.segment).ok()?;

@@ -11,10 +11,10 @@ pub(super) mod link;
 mod rungs;
 
 use linerate_core::record::{
-    Ceiling, CeilingInput, Direction, Family, Flow, Interface, Layer, LayerRate, MetricId, Plan,
-    Record, Rung, Stat, TcpPlan,
+    Ceiling, CeilingInput, Direction, Flow, HeaderLayer, IpFamily, LayerRate, MetricId, Plan,
+    Record, RecordedInterface, Rung, Stat, TcpPlan,
 };
-use linerate_core::theory::framing::{FramingCeiling, Segment, Transport};
+use linerate_core::theory::framing::{FramingCeiling, SegmentHeaders, Transport};
 
 pub(super) use datagrams::of_datagrams;
 use link::LinkRate;
@@ -34,7 +34,7 @@ pub(crate) enum Sight {
 
 /// The ceilings of a TCP test by what `sight` shows, in place of those in its record. Other records
 /// keep theirs.
-pub(crate) fn see(record: &mut Record, sight: Sight) {
+pub(crate) fn replace_ceilings(record: &mut Record, sight: Sight) {
     let Plan::Tcp(plan) = record.plan.clone() else { return };
     let ways = [Direction::Up, Direction::Down].into_iter();
     let mut ceilings = ways.filter_map(|direction| ceiling(record, &plan, direction, sight));
@@ -48,15 +48,15 @@ fn ceiling(record: &Record, plan: &TcpPlan, direction: Direction, sight: Sight) 
         record.flows.iter().filter(|flow| flow.direction == direction).collect();
     let flow = flows.first()?;
     let packet = packet(flow).ok_or_else(|| "the sender's segment size".to_owned());
-    Some(bound_seen(record, direction, packet, rungs::rungs(&flows, plan), sight))
+    Some(bound_seen(record, direction, packet, rungs::stream_rungs(&flows, plan), sight))
 }
 
 /// The ceiling of a direction, beside further bounds. In place of its packets may stand what is
 /// not known of them.
-fn bound(
+fn bounded_ceiling(
     record: &Record,
     direction: Direction,
-    packet: Result<Packet, String>,
+    packet: Result<FullPacket, String>,
     rungs: Vec<Rung>,
 ) -> Ceiling {
     bound_seen(record, direction, packet, rungs, Sight::Plans)
@@ -65,14 +65,14 @@ fn bound(
 fn bound_seen(
     record: &Record,
     direction: Direction,
-    packet: Result<Packet, String>,
+    packet: Result<FullPacket, String>,
     rungs: Vec<Rung>,
     sight: Sight,
 ) -> Ceiling {
     let flows = record.flows.iter().filter(|flow| flow.direction == direction).count();
     let mut ceiling = Ceiling::of_goodput(direction);
     ceiling.rungs = rungs;
-    let mut known = link::rates(&record.ends, direction);
+    let mut known = link::interface_rates(&record.ends, direction);
     if sight == Sight::Plans {
         link::add_paths(&mut known, &record.paths, direction, flows);
     }
@@ -99,9 +99,9 @@ fn bound_seen(
         ceiling.value = Some(framing.payload_bps);
         ceiling.layers = layers(&framing);
         // A rate of IP packets says nothing of the frames around them.
-        ceiling.layers.retain(|at| rate.has_frames() || at.layer <= Layer::Ip);
+        ceiling.layers.retain(|at| rate.has_frames() || at.layer <= HeaderLayer::Ip);
     }
-    let goodput = record.value(MetricId::Goodput, Stat::Value, Some(direction));
+    let goodput = record.summary_value(MetricId::Goodput, Stat::Value, Some(direction));
     ceiling.share = ceiling.value.zip(goodput).map(|(value, goodput)| goodput / value);
     ceiling
 }
@@ -109,7 +109,7 @@ fn bound_seen(
 /// The rate that leaves the least payload; the slowest one where the packets are not known.
 fn slowest<'a>(
     rates: &'a [LinkRate],
-    packet: Option<&Packet>,
+    packet: Option<&FullPacket>,
 ) -> Option<(&'a LinkRate, Option<FramingCeiling>)> {
     let framed = rates.iter().map(|rate| (rate, packet.and_then(|packet| rate.framing(packet))));
     framed.min_by(|(rate, framing), (other, framing_other)| {
@@ -122,10 +122,10 @@ fn slowest<'a>(
 
 fn layers(framing: &FramingCeiling) -> Vec<LayerRate> {
     [
-        (Layer::Payload, framing.payload_bps),
-        (Layer::Ip, framing.ip_bps),
-        (Layer::Frame, framing.frame_bps),
-        (Layer::Wire, framing.wire_bps),
+        (HeaderLayer::Payload, framing.payload_bps),
+        (HeaderLayer::Ip, framing.ip_bps),
+        (HeaderLayer::Frame, framing.frame_bps),
+        (HeaderLayer::Wire, framing.wire_bps),
     ]
     .into_iter()
     .map(|(layer, bps)| LayerRate { layer, bps })
@@ -134,8 +134,8 @@ fn layers(framing: &FramingCeiling) -> Vec<LayerRate> {
 
 /// A full packet of a flow.
 #[derive(Clone, Debug)]
-pub(super) struct Packet {
-    pub(crate) segment: Segment,
+pub(super) struct FullPacket {
+    pub(crate) segment: SegmentHeaders,
     /// Length of the IP packet.
     pub(crate) bytes: u32,
     /// Largest packet of the sender's route, where the kernel told.
@@ -146,25 +146,26 @@ pub(super) struct Packet {
     pub(crate) headers: String,
 }
 
-impl Packet {
+impl FullPacket {
     /// Its length, beside the MTU where that is larger, and its headers.
-    fn inputs(&self, sender: Option<&Interface>) -> Vec<CeilingInput> {
+    fn inputs(&self, sender: Option<&RecordedInterface>) -> Vec<CeilingInput> {
         let route = self.route_mtu_bytes.map(|mtu| (mtu, "of the sender's route".to_owned()));
-        let link = sender.and_then(|it| Some((it.mtu_bytes?, format!("of {}", it.name))));
+        let link = sender
+            .and_then(|interface| Some((interface.mtu_bytes?, format!("of {}", interface.name))));
         let mtu = route.or(link);
         let (source, smaller) = match &mtu {
             Some((mtu, whose)) if *mtu == self.bytes => (format!("the MTU {whose}"), None),
             Some((mtu, whose)) => {
-                let input = CeilingInput::of("mtu_bytes", f64::from(*mtu), whose);
+                let input = CeilingInput::from_value("mtu_bytes", f64::from(*mtu), whose);
                 (self.source.to_owned(), Some(input))
             }
             None => (self.source.to_owned(), None),
         };
         let header = f64::from(self.segment.header_bytes());
-        [CeilingInput::of("packet_bytes", f64::from(self.bytes), source)]
+        [CeilingInput::from_value("packet_bytes", f64::from(self.bytes), source)]
             .into_iter()
             .chain(smaller)
-            .chain([CeilingInput::of("header_bytes", header, &self.headers)])
+            .chain([CeilingInput::from_value("header_bytes", header, &self.headers)])
             .collect()
     }
 }
@@ -180,15 +181,15 @@ fn header_source(transport: Transport, flow: &Flow) -> String {
 }
 
 /// The packets of a flow: their headers, and the IP packet that a full segment makes.
-fn packet(flow: &Flow) -> Option<Packet> {
+fn packet(flow: &Flow) -> Option<FullPacket> {
     let info = flow.sender.as_ref()?.tcp_info?;
     let transport = match info.options? & OPTION_TIMESTAMPS {
         0 => Transport::Tcp,
         _ => Transport::TcpWithTimestamps,
     };
-    let family = if flow.server_addr.starts_with('[') { Family::V6 } else { Family::V4 };
-    let segment = Segment { family, transport };
-    Some(Packet {
+    let family = if flow.server_addr.starts_with('[') { IpFamily::V6 } else { IpFamily::V4 };
+    let segment = SegmentHeaders { family, transport };
+    Some(FullPacket {
         segment,
         bytes: info.snd_mss_bytes? + segment.header_bytes(),
         route_mtu_bytes: info.pmtu_bytes,

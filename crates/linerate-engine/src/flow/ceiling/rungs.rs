@@ -17,7 +17,7 @@ const OPTION_WINDOW_SCALE: u8 = 4;
 const WINDOW_UNSCALED_MAX: u64 = 65_535;
 
 /// Every bound of the streams of one direction together.
-pub(super) fn rungs(flows: &[&Flow], plan: &TcpPlan) -> Vec<Rung> {
+pub(super) fn stream_rungs(flows: &[&Flow], plan: &TcpPlan) -> Vec<Rung> {
     let window =
         over_round_trip("receive_window", WINDOW_SOURCE, windows(flows), rtt_min_ns(flows));
     // A buffer that the kernel tunes grows with what is in flight and bounds nothing, up to its own
@@ -32,8 +32,12 @@ pub(super) fn rungs(flows: &[&Flow], plan: &TcpPlan) -> Vec<Rung> {
         kind: "application".to_owned(),
         value: Some(pace.bits_per_sec() as f64 * flows.len() as f64),
         inputs: vec![
-            CeilingInput::of("pace_bps", pace.bits_per_sec() as f64, "asked by -b, of each stream"),
-            CeilingInput::of("streams", flows.len() as f64, "of this direction"),
+            CeilingInput::from_value(
+                "pace_bps",
+                pace.bits_per_sec() as f64,
+                "asked by -b, of each stream",
+            ),
+            CeilingInput::from_value("streams", flows.len() as f64, "of this direction"),
         ],
         unknown: Vec::new(),
         source: "each stream is paced in payload bits".to_owned(),
@@ -58,7 +62,7 @@ fn over_round_trip(
         unknown.push("the smallest round-trip time".to_owned());
     }
     let rtt = rtt_min_ns
-        .map(|ns| CeilingInput::of("rtt_min_ns", ns as f64, "tcpi_min_rtt of the sender"));
+        .map(|ns| CeilingInput::from_value("rtt_min_ns", ns as f64, "tcpi_min_rtt of the sender"));
     let inputs = bytes.into_iter().chain(rtt).collect();
     Rung { kind: kind.to_owned(), value, inputs, unknown, source: source.to_owned() }
 }
@@ -73,7 +77,7 @@ fn windows(flows: &[&Flow]) -> Option<CeilingInput> {
         Some(if is_scaled(flow) { window } else { window.min(WINDOW_UNSCALED_MAX) })
     };
     let bytes: u64 = flows.iter().map(largest).sum::<Option<u64>>()?;
-    Some(CeilingInput::of("window_bytes", bytes as f64, "largest receive window seen"))
+    Some(CeilingInput::from_value("window_bytes", bytes as f64, "largest receive window seen"))
 }
 
 /// Whether windows are scaled; taken to be so where neither end told.
@@ -101,11 +105,11 @@ fn send_buffers(flows: &[&Flow], plan: &TcpPlan) -> Option<CeilingInput> {
     let held: Option<u64> = flows.iter().map(held).sum();
     if let Some(bytes) = held.filter(|_| plan.test.pace.is_none()) {
         let source = "most payload seen in the send buffer";
-        return Some(CeilingInput::of("send_buffer_bytes", bytes as f64, source));
+        return Some(CeilingInput::from_value("send_buffer_bytes", bytes as f64, source));
     }
     let set = |flow: &&Flow| flow.sender.as_ref()?.sndbuf_bytes.got;
     let bytes: u64 = flows.iter().map(set).sum::<Option<u64>>()?;
-    Some(CeilingInput::of("send_buffer_bytes", bytes as f64, "SO_SNDBUF of the sender"))
+    Some(CeilingInput::from_value("send_buffer_bytes", bytes as f64, "SO_SNDBUF of the sender"))
 }
 
 /// A round trip of 0 was not measured: the kernel's smallest is 1 µs.
@@ -122,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    fn flow(window: Option<u64>, rtt_us: Option<u32>) -> Flow {
+    fn flow_with_window(window: Option<u64>, rtt_us: Option<u32>) -> Flow {
         let info = TcpInfo { min_rtt_us: rtt_us, ..TcpInfo::default() };
         let sender = FlowEnd {
             window_offered_bytes_max: window,
@@ -141,18 +145,21 @@ mod tests {
         }
     }
 
-    fn value(rungs: &[Rung], kind: &str) -> Option<f64> {
+    fn rung_value(rungs: &[Rung], kind: &str) -> Option<f64> {
         rungs.iter().find(|rung| rung.kind == kind).and_then(|rung| rung.value)
     }
 
     #[test]
     fn a_window_over_the_smallest_round_trip_bounds_the_rate() {
         // 65,536 × 8 / 0.010 = 52,428,800; the second stream's round trip is longer.
-        let (one, other) = (flow(Some(65_536), Some(10_000)), flow(Some(65_536), Some(12_000)));
-        let single = rungs(&[&one], &TcpPlan::default());
-        assert_eq!(value(&single, "receive_window"), Some(52_428_800.0));
-        let both = rungs(&[&one, &other], &TcpPlan::default());
-        assert_eq!(value(&both, "receive_window"), Some(104_857_600.0));
+        let (one, other) = (
+            flow_with_window(Some(65_536), Some(10_000)),
+            flow_with_window(Some(65_536), Some(12_000)),
+        );
+        let single = stream_rungs(&[&one], &TcpPlan::default());
+        assert_eq!(rung_value(&single, "receive_window"), Some(52_428_800.0));
+        let both = stream_rungs(&[&one, &other], &TcpPlan::default());
+        assert_eq!(rung_value(&both, "receive_window"), Some(104_857_600.0));
         assert_eq!(single.len(), 1, "neither a buffer nor a pace was asked for");
     }
 
@@ -162,9 +169,9 @@ mod tests {
             test: TcpTest { window_bytes: Some(65_536), ..TcpTest::default() },
             ..TcpPlan::default()
         };
-        let rungs = rungs(&[&flow(Some(1), Some(10_000))], &plan);
+        let rungs = stream_rungs(&[&flow_with_window(Some(1), Some(10_000))], &plan);
         // 131,072 × 8 / 0.010.
-        assert_eq!(value(&rungs, "send_buffer"), Some(104_857_600.0));
+        assert_eq!(rung_value(&rungs, "send_buffer"), Some(104_857_600.0));
     }
 
     #[test]
@@ -173,7 +180,7 @@ mod tests {
         // buffer, 43.4 Mbit/s measured; 131,072 would allow 26.2. The kernel counted no wait for
         // room; with BBR it waited for 2.196 of 4.184 s.
         let of = |limited_us: u64, pace: Option<BitRate>, asked: Option<u64>| {
-            let mut flow = flow(None, Some(40_000));
+            let mut flow = flow_with_window(None, Some(40_000));
             let sender = flow.sender.as_mut().expect("a sender");
             sender.send_queue_bytes_max = Some(208_824);
             let info = sender.tcp_info.as_mut().expect("its account");
@@ -182,7 +189,7 @@ mod tests {
                 test: TcpTest { pace, window_bytes: asked, ..TcpTest::default() },
                 ..TcpPlan::default()
             };
-            value(&rungs(&[&flow], &plan), "send_buffer")
+            rung_value(&stream_rungs(&[&flow], &plan), "send_buffer")
         };
         // 208,824 x 8 / 0.04.
         assert_eq!(of(2_196_000, None, None), Some(41_764_800.0));
@@ -199,13 +206,13 @@ mod tests {
         // on the way) and a round trip of 40 ms: 65,535 x 8 / 0.04 = 13.107 Mbit/s at the most;
         // measured were 12.8.
         let of = |options: u8, offered: Option<u64>| {
-            let mut flow = flow(offered, Some(40_000));
+            let mut flow = flow_with_window(offered, Some(40_000));
             let sender = flow.sender.as_mut().expect("a sender");
             sender.tcp_info.as_mut().expect("its account").options = Some(options);
             let advertised = Some(388_064);
             flow.receiver =
                 Some(FlowEnd { window_advertised_bytes_max: advertised, ..FlowEnd::default() });
-            value(&rungs(&[&flow], &TcpPlan::default()), "receive_window")
+            rung_value(&stream_rungs(&[&flow], &TcpPlan::default()), "receive_window")
         };
         // Timestamps and SACK, no scaling.
         assert_eq!(of(3, None), Some(13_107_000.0));
@@ -219,18 +226,18 @@ mod tests {
     fn a_pace_is_that_of_all_streams() {
         let pace = Some(BitRate::from_bits_per_sec(10_000_000));
         let plan = TcpPlan { test: TcpTest { pace, ..TcpTest::default() }, ..TcpPlan::default() };
-        let flow = flow(None, None);
-        assert_eq!(value(&rungs(&[&flow, &flow], &plan), "application"), Some(20e6));
+        let flow = flow_with_window(None, None);
+        assert_eq!(rung_value(&stream_rungs(&[&flow, &flow], &plan), "application"), Some(20e6));
     }
 
     #[test]
     fn what_is_not_known_is_named_and_bounds_nothing() {
         for (flow, unknown) in [
-            (flow(None, Some(5)), "the receive window"),
-            (flow(Some(5), None), "the smallest round-trip time"),
-            (flow(Some(5), Some(0)), "the smallest round-trip time"),
+            (flow_with_window(None, Some(5)), "the receive window"),
+            (flow_with_window(Some(5), None), "the smallest round-trip time"),
+            (flow_with_window(Some(5), Some(0)), "the smallest round-trip time"),
         ] {
-            let rungs = rungs(&[&flow], &TcpPlan::default());
+            let rungs = stream_rungs(&[&flow], &TcpPlan::default());
             assert_eq!(
                 (rungs[0].value, rungs[0].unknown.as_slice()),
                 (None, &[unknown.into()][..])

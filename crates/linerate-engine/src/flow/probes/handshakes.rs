@@ -12,7 +12,7 @@ use linerate_sys::{clock, tcp};
 
 use super::kept::Kept;
 use crate::failure::words_of;
-use crate::rtt::{Arrival, Sink};
+use crate::rtt::{ProbeAnswer, Sink};
 
 /// A stop is looked at as often.
 const LOOK: Duration = Duration::from_millis(20);
@@ -41,27 +41,29 @@ impl Handshakes {
     ) -> Result<(), Failure> {
         for number in 0..count.map_or(u64::MAX, u64::from) {
             let t1 = clock::monotonic();
-            if stop.asked() || until.is_some_and(|until| t1 >= until) {
+            if stop.is_requested() || until.is_some_and(|until| t1 >= until) {
                 break;
             }
-            kept.sent(number, t1);
+            kept.probe_sent(number, t1);
             let made = tcp::connect(self.peer, self.local, &TcpOptions::default(), self.timeout);
             let at = clock::monotonic();
             match made {
-                Ok(_) => kept.answered(&Arrival::of(number, at), at, at.nanos_since(t1)),
+                Ok(_) => {
+                    kept.answered(&ProbeAnswer::from_sequence(number, at), at, at.nanos_since(t1))
+                }
                 Err(error) if error.source.kind() == std::io::ErrorKind::TimedOut => {
-                    kept.lost(number);
+                    kept.probe_lost(number);
                 }
                 Err(error) => {
-                    kept.lost(number);
+                    kept.probe_lost(number);
                     let peer = self.peer.to_string();
                     let reason = words_of(&error.source);
                     return Err(Failure::new(Fault::Unreachable, "connect to", peer, reason));
                 }
             }
             let next = t1 + self.interval;
-            while !stop.asked() && clock::monotonic() < next {
-                clock::sleep(next.since(clock::monotonic()).min(LOOK));
+            while !stop.is_requested() && clock::monotonic() < next {
+                clock::sleep(next.duration_since(clock::monotonic()).min(LOOK));
             }
         }
         Ok(())

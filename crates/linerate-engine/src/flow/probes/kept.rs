@@ -4,7 +4,7 @@ use linerate_core::record::Probes;
 use linerate_core::time::MonoTime;
 use linerate_proto::echo::PeerTimes;
 
-use crate::rtt::{Arrival, Sink};
+use crate::rtt::{ProbeAnswer, Sink};
 
 /// At the end of a run a probe without an answer is lost when it has been under way for so many
 /// times the longest round trip, and so long at least; before that nobody knows.
@@ -38,7 +38,7 @@ struct Probe {
 
 /// Where the time of a probe passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Places {
+struct ProbeDelays {
     own_queue_ns: Option<u64>,
     path_ns: Option<u64>,
     there_ns: Option<i64>,
@@ -49,22 +49,22 @@ struct Places {
 impl Probe {
     /// Stamps that cannot be this probe's count as none: an answer before the probe, or longer
     /// after it than the program's own round trip.
-    fn places(&self) -> Places {
-        let Fate::Answered(rtt_ns) = self.fate else { return Places::default() };
+    fn places(&self) -> ProbeDelays {
+        let Fate::Answered(rtt_ns) = self.fate else { return ProbeDelays::default() };
         let within = |from: Option<u64>, to: Option<u64>| {
             let span = to?.checked_sub(from?)?;
             (span <= rtt_ns + CLOCK_SLACK_NS).then_some(span)
         };
         let own_queue_ns = within(self.queued_ns, self.left_ns);
         let path_ns = within(self.left_ns, self.arrived_ns);
-        let known = Places { own_queue_ns, path_ns, ..Places::default() };
+        let known = ProbeDelays { own_queue_ns, path_ns, ..ProbeDelays::default() };
         let outside = path_ns.zip(self.left_ns).zip(self.arrived_ns);
         let Some((((span, left), arrived), peer)) = outside.zip(self.peer) else { return known };
         let peer_ns = peer.sent_ns - peer.received_ns;
         if peer_ns > span {
             return known;
         }
-        Places {
+        ProbeDelays {
             own_queue_ns,
             path_ns: Some(span - peer_ns),
             there_ns: Some(peer.received_ns.cast_signed().wrapping_sub(left.cast_signed())),
@@ -91,7 +91,7 @@ impl Kept {
         self.probes.iter().any(|probe| matches!(probe.fate, Fate::Answered(_)))
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub(super) fn probe_count(&self) -> usize {
         self.probes.len()
     }
 
@@ -111,22 +111,22 @@ impl Kept {
     }
 
     /// From the first to behind the last, since `begin`.
-    pub(super) fn span(&self, begin: MonoTime) -> Option<(i64, i64)> {
-        let at = |probe: Option<&Probe>| probe.map(|probe| since(probe.t1, begin));
+    pub(super) fn time_span(&self, begin: MonoTime) -> Option<(i64, i64)> {
+        let at = |probe: Option<&Probe>| probe.map(|probe| signed_ns_since(probe.t1, begin));
         Some((at(self.probes.first())?, at(self.probes.last())? + 1))
     }
 
     /// Adds every probe of which it is known what became of it.
-    pub(super) fn fill(&self, begin: MonoTime, record: &mut Probes) {
+    pub(super) fn fill_record(&self, begin: MonoTime, record: &mut Probes) {
         for probe in &self.probes {
             let rtt_ns = match probe.fate {
                 Fate::Answered(rtt_ns) => Some(rtt_ns),
                 Fate::Lost => None,
                 Fate::UnderWay => continue,
             };
-            record.sent_ns.push(since(probe.t1, begin));
+            record.sent_ns.push(signed_ns_since(probe.t1, begin));
             record.rtt_ns.push(rtt_ns);
-            let Places { own_queue_ns, path_ns, there_ns, peer_ns, back_ns } = probe.places();
+            let ProbeDelays { own_queue_ns, path_ns, there_ns, peer_ns, back_ns } = probe.places();
             record.own_queue_ns.push(own_queue_ns);
             record.path_ns.push(path_ns);
             record.there_ns.push(there_ns);
@@ -149,28 +149,28 @@ impl Kept {
 
 /// Empties the columns in which nothing is known.
 pub(super) fn leave_out_unknown(record: &mut Probes) {
-    fn clear<T>(column: &mut Vec<Option<T>>) {
+    fn clear_if_unknown<T>(column: &mut Vec<Option<T>>) {
         if column.iter().all(Option::is_none) {
             column.clear();
         }
     }
-    clear(&mut record.own_queue_ns);
-    clear(&mut record.path_ns);
-    clear(&mut record.there_ns);
-    clear(&mut record.peer_ns);
-    clear(&mut record.back_ns);
-    clear(&mut record.ecn_there);
-    clear(&mut record.ecn_back);
+    clear_if_unknown(&mut record.own_queue_ns);
+    clear_if_unknown(&mut record.path_ns);
+    clear_if_unknown(&mut record.there_ns);
+    clear_if_unknown(&mut record.peer_ns);
+    clear_if_unknown(&mut record.back_ns);
+    clear_if_unknown(&mut record.ecn_there);
+    clear_if_unknown(&mut record.ecn_back);
 }
 
 /// Nanoseconds from `begin` to a time before or after it.
-fn since(at: MonoTime, begin: MonoTime) -> i64 {
+fn signed_ns_since(at: MonoTime, begin: MonoTime) -> i64 {
     let after = i64::try_from(at.nanos_since(begin)).unwrap_or(i64::MAX);
     after - i64::try_from(begin.nanos_since(at)).unwrap_or(i64::MAX)
 }
 
 impl Sink for Kept {
-    fn sent(&mut self, _: u64, t1: MonoTime) {
+    fn probe_sent(&mut self, _: u64, t1: MonoTime) {
         if self.probes.len() < self.most {
             let fate = Fate::UnderWay;
             let (queued_ns, left_ns, arrived_ns, peer) = (None, None, None, None);
@@ -186,7 +186,7 @@ impl Sink for Kept {
         }
     }
 
-    fn answered(&mut self, arrival: &Arrival, _: MonoTime, rtt_ns: u64) {
+    fn answered(&mut self, arrival: &ProbeAnswer, _: MonoTime, rtt_ns: u64) {
         self.change(arrival.sequence, |probe| {
             probe.fate = Fate::Answered(rtt_ns);
             (probe.arrived_ns, probe.peer) = (arrival.stamp_ns, arrival.peer);
@@ -194,9 +194,9 @@ impl Sink for Kept {
         });
     }
 
-    fn duplicate(&mut self, _: &Arrival) {}
+    fn duplicate(&mut self, _: &ProbeAnswer) {}
 
-    fn lost(&mut self, sequence: u64) {
+    fn probe_lost(&mut self, sequence: u64) {
         self.change(sequence, |probe| probe.fate = Fate::Lost);
     }
 
@@ -219,14 +219,14 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn at(ms: u64) -> MonoTime {
+    fn time_at_ms(ms: u64) -> MonoTime {
         MonoTime::from_nanos(ms * MS)
     }
 
-    fn arrival(sequence: u64) -> Arrival {
-        Arrival {
+    fn arrival(sequence: u64) -> ProbeAnswer {
+        ProbeAnswer {
             sequence,
-            at: at(0),
+            at: time_at_ms(0),
             ttl: None,
             stamp_ns: None,
             peer: None,
@@ -246,13 +246,13 @@ mod tests {
         const HOUR: u64 = 3_600_000_000_000;
         let us = |us: u64| HOUR + us * 1000;
         let mut kept = Kept::new(9);
-        kept.sent(0, at(0));
+        kept.probe_sent(0, time_at_ms(0));
         kept.queued(0, us(10));
         kept.departed(0, us(2010));
         let peer = PeerTimes { received_ns: HOUR + us(12_010), sent_ns: HOUR + us(12_510) };
-        let answer = Arrival { stamp_ns: Some(us(20_510)), peer: Some(peer), ..arrival(0) };
-        Sink::answered(&mut kept, &answer, at(0), 20_560_000);
-        let expected = Places {
+        let answer = ProbeAnswer { stamp_ns: Some(us(20_510)), peer: Some(peer), ..arrival(0) };
+        Sink::answered(&mut kept, &answer, time_at_ms(0), 20_560_000);
+        let expected = ProbeDelays {
             own_queue_ns: Some(2_000_000),
             path_ns: Some(18_000_000),
             there_ns: Some((HOUR + 10_000_000).cast_signed()),
@@ -264,9 +264,12 @@ mod tests {
         kept.probes[0].peer = None;
         let own_queue_ns = Some(2_000_000);
         let path_ns = Some(18_500_000);
-        assert_eq!(kept.probes[0].places(), Places { own_queue_ns, path_ns, ..Places::default() });
+        assert_eq!(
+            kept.probes[0].places(),
+            ProbeDelays { own_queue_ns, path_ns, ..ProbeDelays::default() }
+        );
         kept.probes[0].arrived_ns = Some(us(22_572));
-        assert_eq!(kept.probes[0].places(), Places { own_queue_ns, ..Places::default() });
+        assert_eq!(kept.probes[0].places(), ProbeDelays { own_queue_ns, ..ProbeDelays::default() });
     }
 
     /// Probes at 0, 20, … 180 ms; the first five take 80 ms, the sixth is lost by its time-out, the
@@ -276,12 +279,12 @@ mod tests {
     fn an_unanswered_probe_is_lost_once_it_is_twice_as_late_as_any_other() {
         let run = |end: u64| {
             let mut kept = Kept::new(100);
-            (0..10).for_each(|it| kept.sent(it, at(20 * it)));
-            (0..5).for_each(|it| kept.answered(&arrival(it), at(0), 80 * MS));
-            kept.lost(5);
-            kept.settle(at(end));
+            (0..10).for_each(|number| kept.probe_sent(number, time_at_ms(20 * number)));
+            (0..5).for_each(|number| kept.answered(&arrival(number), time_at_ms(0), 80 * MS));
+            kept.probe_lost(5);
+            kept.settle(time_at_ms(end));
             let mut record = record();
-            kept.fill(at(100), &mut record);
+            kept.fill_record(time_at_ms(100), &mut record);
             (record.sent_ns.len(), record.rtt_ns.iter().flatten().count(), record.sent_ns[0])
         };
         assert_eq!(run(270), (6, 5, -100_000_000));
@@ -292,24 +295,24 @@ mod tests {
     #[test]
     fn a_short_round_trip_leaves_a_tenth_of_a_second() {
         let mut kept = Kept::new(100);
-        kept.sent(0, at(0));
-        kept.sent(1, at(50));
-        kept.answered(&arrival(0), at(0), MS);
-        kept.settle(at(149));
+        kept.probe_sent(0, time_at_ms(0));
+        kept.probe_sent(1, time_at_ms(50));
+        kept.answered(&arrival(0), time_at_ms(0), MS);
+        kept.settle(time_at_ms(149));
         let mut record = record();
-        kept.fill(at(0), &mut record);
+        kept.fill_record(time_at_ms(0), &mut record);
         assert_eq!(record.rtt_ns, [Some(MS)]);
-        assert_eq!(kept.span(at(10)), Some((-10_000_000, 40_000_001)));
+        assert_eq!(kept.time_span(time_at_ms(10)), Some((-10_000_000, 40_000_001)));
     }
 
     #[test]
     fn without_any_answer_all_are_lost_and_beyond_the_most_none_is_kept() {
         let mut kept = Kept::new(2);
-        (0..3).for_each(|it| kept.sent(it, at(it)));
-        kept.settle(at(3));
-        kept.answered(&arrival(2), at(0), MS);
+        (0..3).for_each(|number| kept.probe_sent(number, time_at_ms(number)));
+        kept.settle(time_at_ms(3));
+        kept.answered(&arrival(2), time_at_ms(0), MS);
         let mut record = record();
-        kept.fill(at(0), &mut record);
+        kept.fill_record(time_at_ms(0), &mut record);
         assert_eq!((record.rtt_ns, kept.has_answers()), (vec![None, None], false));
     }
 }

@@ -20,7 +20,7 @@ use linerate_core::record::{
     ProbeSpan, Probes, ServerPlan, TcpDirections,
 };
 use linerate_core::time::MonoTime;
-use linerate_proto::echo::{Limits, UDP_ECHO_CLASSES_BYTES};
+use linerate_proto::echo::{EchoTrackerLimits, UDP_ECHO_CLASSES_BYTES};
 use linerate_sys::stop::Stop;
 use linerate_sys::{clock, sched, timestamps};
 
@@ -31,7 +31,10 @@ pub(crate) use self::sums::add;
 use crate::address::resolve;
 use crate::flow::peer::bind_address;
 use crate::flow::samples::Sample;
-use crate::rtt::{Ended, Pace, Rules, SocketWire, Spacing, Waiting, drive, open_socket};
+use crate::rtt::{
+    AnswerWaitMode, ProbePace, ProbeRunEnd, ProbeRunRules, SocketWire, Spacing, drive_probes,
+    open_socket,
+};
 
 /// Probes before the load are this far apart: twenty of them take a fifth of a second.
 pub(crate) const IDLE_INTERVAL_NS: u64 = 10_000_000;
@@ -81,7 +84,11 @@ pub(crate) fn long_rest(server: &ServerPlan) -> Option<String> {
 
 /// Sends the probes before the load, and begins with those beside it, where any are planned.
 /// Probes of several kinds go at the same time also before it.
-pub(crate) fn begin(server: &ServerPlan, load_dscp: Option<u8>, stop: &Stop) -> Option<Probers> {
+pub(crate) fn begin_probing(
+    server: &ServerPlan,
+    load_dscp: Option<u8>,
+    stop: &Stop,
+) -> Option<Probers> {
     let plan = server.probes.as_ref()?;
     let first = ProbeKind { dscp: plan.dscp, ecn: plan.ecn, transport: None };
     let of = |kind: ProbeKind| {
@@ -99,18 +106,18 @@ pub(crate) fn begin(server: &ServerPlan, load_dscp: Option<u8>, stop: &Stop) -> 
 
 impl Probers {
     /// Learns what the load moved so far, from the client's samples or the server's.
-    pub(crate) fn learn(&self, samples: &[Sample], of_client: bool) {
+    pub(crate) fn learn_load_rate(&self, samples: &[Sample], of_client: bool) {
         for prober in [&self.first].into_iter().chain(&self.beside) {
-            prober.share.learn(samples, of_client, prober.record.payload_bytes);
+            prober.share.learn_load_rate(samples, of_client, prober.record.payload_bytes);
         }
     }
 
     /// Ends them beside a load that began at a time: the first kind, and the others.
-    pub(crate) fn end(self, begin: MonoTime) -> (Probes, Vec<Probes>) {
+    pub(crate) fn finish_probes(self, begin: MonoTime) -> (Probes, Vec<Probes>) {
         // None goes on while another is waited for.
-        [&self.first].into_iter().chain(&self.beside).for_each(|prober| prober.stop.ask());
-        let beside = self.beside.into_iter().map(|prober| prober.end(begin)).collect();
-        (self.first.end(begin), beside)
+        [&self.first].into_iter().chain(&self.beside).for_each(|prober| prober.stop.request_stop());
+        let beside = self.beside.into_iter().map(|prober| prober.finish_record(begin)).collect();
+        (self.first.finish_record(begin), beside)
     }
 }
 
@@ -125,19 +132,25 @@ impl Prober {
         };
         let (&first, others) = transports.split_first().expect("none is empty");
         let begin = |transport| {
-            Self::begin(server, plan, ProbeKind { transport: Some(transport), ..kind }, stop)
+            Self::begin_at_rest(
+                server,
+                plan,
+                ProbeKind { transport: Some(transport), ..kind },
+                stop,
+            )
         };
         let prober = begin(first);
         if prober.record.silent.is_none() {
             return prober;
         }
         // Of two ways that both fail the first one's reason says more.
-        let other = others.iter().map(|&it| begin(it)).find(|it| it.record.silent.is_none());
+        let other =
+            others.iter().map(|&it| begin(it)).find(|prober| prober.record.silent.is_none());
         other.unwrap_or(prober)
     }
 
     /// Probes the path at rest; where that works, a thread goes on.
-    fn begin(server: &ServerPlan, plan: &ProbePlan, kind: ProbeKind, stop: &Stop) -> Self {
+    fn begin_at_rest(server: &ServerPlan, plan: &ProbePlan, kind: ProbeKind, stop: &Stop) -> Self {
         let transport = kind.transport.unwrap_or(PingTransport::Udp);
         let ping = PingPlan {
             host: server.host.clone(),
@@ -160,7 +173,7 @@ impl Prober {
             share: Arc::default(),
         };
         let started = resolve(&server.host, server.port, server.family)
-            .and_then(|peer| prober.start(&ping, peer, plan, stop));
+            .and_then(|peer| prober.start_probing(&ping, peer, plan, stop));
         if let Err(failure) = started {
             let Failure { attempt, object, reason, .. } = failure;
             prober.record.silent = Some(format!("no probes: {attempt} {object}: {reason}"));
@@ -168,7 +181,7 @@ impl Prober {
         prober
     }
 
-    fn start(
+    fn start_probing(
         &mut self,
         ping: &PingPlan,
         peer: SocketAddr,
@@ -186,7 +199,7 @@ impl Prober {
             return self.start_handshakes(ping, peer, plan, stop);
         }
         let (kind, socket) = open_socket(ping, peer)?;
-        let mut wire = SocketWire::new(socket, kind, peer, Waiting::Sleep);
+        let mut wire = SocketWire::new(socket, kind, peer, AnswerWaitMode::Sleep);
         wire.ask_peer_times(true);
         let class = self.record.dscp.unwrap_or(0) << 2 | self.record.ecn.unwrap_or(0);
         wire.use_class(class)?;
@@ -198,45 +211,46 @@ impl Prober {
             wire.stop_stamps();
         }
         let name = || u64::from_ne_bytes(clock::random_bytes());
-        wire.load(PAYLOAD_BYTES, name())?;
-        let limits = Limits { timeout_ns: TIMEOUT_NS, capacity: REMEMBERED };
+        wire.prepare_run(PAYLOAD_BYTES, name())?;
+        let limits = EchoTrackerLimits { timeout_ns: TIMEOUT_NS, capacity: REMEMBERED };
         if plan.idle_count > 0 {
             let interval_ns = plan.idle_interval_ns.unwrap_or(IDLE_INTERVAL_NS);
             let all = Duration::from_nanos(interval_ns.saturating_mul(plan.idle_count.into()));
-            let rules = Rules {
-                pace: Pace::Every(interval_ns),
+            let rules = ProbeRunRules {
+                pace: ProbePace::Every(interval_ns),
                 count: Some(plan.idle_count.into()),
                 deadline: Some(clock::monotonic() + all.max(IDLE_MAX)),
                 limits,
                 spacing: None,
             };
-            let run = drive(&mut wire, &rules, stop, &mut self.idle);
-            if let Ended::Failed(failure) = run.ended {
+            let run = drive_probes(&mut wire, &rules, stop, &mut self.idle);
+            if let ProbeRunEnd::Failed(failure) = run.ended {
                 return Err(failure);
             }
             if !self.idle.has_answers() {
-                self.record.silent = Some(self.nobody_answers(self.idle.count(), Some(&wire)));
+                self.record.silent =
+                    Some(self.nobody_answers(self.idle.probe_count(), Some(&wire)));
                 return Ok(());
             }
-            wire.load(PAYLOAD_BYTES, name())?;
+            wire.prepare_run(PAYLOAD_BYTES, name())?;
         }
         let (stop, share, pace) =
-            (self.stop.clone(), Arc::clone(&self.share), Pace::Every(plan.interval_ns));
+            (self.stop.clone(), Arc::clone(&self.share), ProbePace::Every(plan.interval_ns));
         let run = move || {
             let spacing = || share.interval_ns();
             let spacing: Option<Spacing<'_>> = Some(&spacing);
-            let rules = Rules { pace, count: None, deadline: None, limits, spacing };
-            let _slack = sched::ShortSlack::begin();
+            let rules = ProbeRunRules { pace, count: None, deadline: None, limits, spacing };
+            let _slack = sched::ShortSlack::shorten_slack();
             let mut kept = Kept::new(KEPT_MAX);
-            let run = drive(&mut wire, &rules, &stop, &mut kept);
+            let run = drive_probes(&mut wire, &rules, &stop, &mut kept);
             kept.settle(clock::monotonic());
             let failure = match run.ended {
-                Ended::Failed(failure) => Some(failure),
+                ProbeRunEnd::Failed(failure) => Some(failure),
                 _ => None,
             };
             (kept, failure)
         };
-        self.spawn(run)
+        self.spawn_thread(run)
     }
 
     /// The same with handshakes.
@@ -261,11 +275,11 @@ impl Prober {
             kept.settle(clock::monotonic());
             (kept, failure)
         };
-        self.spawn(run)
+        self.spawn_thread(run)
     }
 
     /// Goes on in a thread.
-    fn spawn(
+    fn spawn_thread(
         &mut self,
         run: impl FnOnce() -> (Kept, Option<Failure>) + Send + 'static,
     ) -> Result<(), Failure> {
@@ -292,19 +306,19 @@ impl Prober {
     }
 
     /// Ends the probes beside a load that began at a time.
-    fn end(mut self, begin: MonoTime) -> Probes {
-        self.stop.ask();
+    fn finish_record(mut self, begin: MonoTime) -> Probes {
+        self.stop.request_stop();
         let loaded = self.loaded.take().and_then(|thread| thread.join().ok());
         let (loaded, failure) = loaded.unwrap_or_else(|| (Kept::new(0), None));
         let mut record = self.record.clone();
-        record.phases.extend(self.idle.span(begin).map(|(from_ns, to_ns)| ProbeSpan {
+        record.phases.extend(self.idle.time_span(begin).map(|(from_ns, to_ns)| ProbeSpan {
             phase: ProbePhase::Idle,
             from_ns,
             to_ns,
         }));
         let answered = self.idle.has_answers() || loaded.has_answers();
-        self.idle.fill(begin, &mut record);
-        loaded.fill(begin, &mut record);
+        self.idle.fill_record(begin, &mut record);
+        loaded.fill_record(begin, &mut record);
         if record.ecn.is_none() {
             // Nobody looks for marks of what cannot be marked.
             (record.ecn_there, record.ecn_back) = (Vec::new(), Vec::new());
@@ -321,7 +335,7 @@ impl Prober {
 
 /// The phase of a load that goes in these directions.
 pub(super) fn phase_of(directions: TcpDirections) -> ProbePhase {
-    match directions.each() {
+    match directions.each_direction() {
         [Direction::Up] => ProbePhase::Up,
         [Direction::Down] => ProbePhase::Down,
         _ => ProbePhase::Both,

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use linerate_core::record::{Direction, Side};
+use linerate_core::record::{Direction, FlowSide};
 
 use crate::flow::account::{client_side, rate_bps};
 use crate::flow::samples::Sample;
@@ -32,11 +32,12 @@ impl ProbeShare {
 
     /// Learns what the load moved so far from what the client's end, or the server's, samples of
     /// it. Of several directions the slowest counts: probes go both ways.
-    pub(super) fn learn(&self, samples: &[Sample], of_client: bool, payload_bytes: u32) {
+    pub(super) fn learn_load_rate(&self, samples: &[Sample], of_client: bool, payload_bytes: u32) {
         let ways = [Direction::Up, Direction::Down];
         let rates = ways.into_iter().filter_map(|way| {
-            let receives = (client_side(way) == Side::Receiver) == of_client;
-            let of_way: Vec<&Sample> = samples.iter().filter(|it| it.direction == way).collect();
+            let receives = (client_side(way) == FlowSide::Receiver) == of_client;
+            let of_way: Vec<&Sample> =
+                samples.iter().filter(|sample| sample.direction == way).collect();
             carried_bps(&of_way, receives)
         });
         let Some(bps) = rates.reduce(f64::min) else { return };
@@ -49,10 +50,10 @@ impl ProbeShare {
 /// What arrived a second so far. A sender of TCP knows it by the kernel's delivery rate: what it
 /// wrote may wait in its send buffer for seconds.
 fn carried_bps(samples: &[&Sample], receives: bool) -> Option<f64> {
-    let span_ns = samples.iter().map(|it| it.t_ns).max()?;
-    let bytes: u64 = samples.iter().map(|it| it.bytes).sum();
+    let span_ns = samples.iter().map(|sample| sample.t_ns).max()?;
+    let bytes: u64 = samples.iter().map(|sample| sample.bytes).sum();
     let moved = Some(rate_bps(bytes, span_ns)).filter(|bps| *bps > 0.0)?;
-    let delivered: Option<u64> = samples.iter().map(|it| it.delivery_rate_bps).sum();
+    let delivered: Option<u64> = samples.iter().map(|sample| sample.delivery_rate_bps).sum();
     match delivered.filter(|_| !receives) {
         Some(delivered) if delivered > 0 => Some(moved.min(delivered as f64)),
         _ => Some(moved),
@@ -64,12 +65,12 @@ mod tests {
     use super::*;
 
     fn sample(way: Direction, bytes: u64, delivery_rate_bps: Option<u64>) -> Sample {
-        Sample { bytes, delivery_rate_bps, ..Sample::of(way, 0, 1_000_000_000) }
+        Sample { bytes, delivery_rate_bps, ..Sample::empty_at(way, 0, 1_000_000_000) }
     }
 
     fn interval_ms(samples: &[Sample], of_client: bool) -> Option<u64> {
         let share = ProbeShare::default();
-        share.learn(samples, of_client, 42);
+        share.learn_load_rate(samples, of_client, 42);
         share.interval_ns().map(|ns| ns / 1_000_000)
     }
 

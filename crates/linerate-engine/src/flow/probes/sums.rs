@@ -23,7 +23,7 @@ pub(crate) fn add(record: &mut Record, omit_ns: u64) {
     let span = ProbeSpan { phase: phase_of(directions), from_ns, to_ns };
     probes.phases.push(span);
     record.probes_beside.iter_mut().for_each(|probes| probes.phases.push(span));
-    record.summary.extend(rows(probes, directions));
+    record.summary.extend(summary_rows(probes, directions));
     record.summary.extend(by_draft(record, directions, omit_ns));
 }
 
@@ -33,11 +33,11 @@ fn by_draft(record: &Record, directions: TcpDirections, omit_ns: u64) -> Vec<Sum
         let rtts: Vec<u64> = probes.round_trips(false).flatten().collect();
         trimmed_mean(&rtts)
     };
-    let new = record.probes_beside.iter().find(|it| it.transport == PingTransport::Tcp);
+    let new = record.probes_beside.iter().find(|probes| probes.transport == PingTransport::Tcp);
     let Some(handshake_ns) = new.and_then(trimmed) else { return Vec::new() };
     let request_ns = record.probes.as_deref().and_then(trimmed);
     let of_loads: Vec<u64> = directions
-        .each()
+        .each_direction()
         .iter()
         .flat_map(|way| round_trips::loaded(&record.series, *way, omit_ns))
         .collect();
@@ -55,7 +55,7 @@ fn by_draft(record: &Record, directions: TcpDirections, omit_ns: u64) -> Vec<Sum
         ),
     ];
     let rows = values.into_iter().filter_map(|(metric, value)| Some((metric, value?)));
-    rows.map(|(metric, value)| Summary::of(metric, Stat::Value, value)).collect()
+    rows.map(|(metric, value)| Summary::from_value(metric, Stat::Value, value)).collect()
 }
 
 /// When the last stream ended, since the start of the load. What comes later is the exchange of
@@ -67,14 +67,14 @@ fn load_end_ns(record: &Record) -> Option<i64> {
 }
 
 /// The rows of the probes of a load in these directions.
-fn rows(probes: &Probes, directions: TcpDirections) -> Vec<Summary> {
+fn summary_rows(probes: &Probes, directions: TcpDirections) -> Vec<Summary> {
     let of = |idle| probes.round_trips(idle).collect::<Vec<Option<u64>>>();
     let (idle, loaded) = (of(true), of(false));
     let [at_rest, under_load] =
         [&idle, &loaded].map(|all| Sorted::new(all.iter().flatten().copied().collect()));
     let mut rows = Vec::new();
     let mut push = |metric, stat, value: Option<f64>, n: usize| {
-        rows.extend(value.map(|value| Summary::of(metric, stat, value).with_n(n as u64)));
+        rows.extend(value.map(|value| Summary::from_value(metric, stat, value).with_n(n as u64)));
     };
     let n = at_rest.samples().len();
     for (stat, share) in [(Stat::Min, 0.0), (Stat::P50, 0.5), (Stat::P99, 0.99)] {
@@ -100,7 +100,7 @@ fn rows(probes: &Probes, directions: TcpDirections) -> Vec<Summary> {
     // Messages on a WebSocket wait for lost segments too: they are no probes of the draft.
     let rpm = round_trips_per_minute(under_load.samples()).filter(|_| by_packets);
     push(MetricId::Responsiveness, Stat::Value, rpm, n);
-    let one = match directions.each() {
+    let one = match directions.each_direction() {
         [one] => Some(*one),
         _ => None,
     };
@@ -120,13 +120,13 @@ const CLOCK_MOVED_SHARE: f64 = 0.05;
 
 /// What the load adds in each place: the median under load less the median at rest.
 fn places_added(probes: &Probes) -> [(MetricId, Option<f64>); 5] {
-    let here = added(probes, &probes.own_queue_ns, |ns| ns as f64);
-    let path = added(probes, &probes.path_ns, |ns| ns as f64);
-    let peer = added(probes, &probes.peer_ns, |ns| ns as f64);
+    let here = added_delay(probes, &probes.own_queue_ns, |ns| ns as f64);
+    let path = added_delay(probes, &probes.path_ns, |ns| ns as f64);
+    let peer = added_delay(probes, &probes.peer_ns, |ns| ns as f64);
     // Of numbers of 10^18 a float has 128 ns left: the smallest is taken off before.
     let ways = [&probes.there_ns, &probes.back_ns].map(|column| {
         let least = column.iter().flatten().min().copied().unwrap_or(0);
-        added(probes, column, |ns| ns.wrapping_sub(least) as f64)
+        added_delay(probes, column, |ns| ns.wrapping_sub(least) as f64)
     });
     let most = CLOCK_MOVED_NS.max(CLOCK_MOVED_SHARE * path.unwrap_or(0.0));
     let moved = ways.iter().any(|way| way.is_none_or(|added| added < -most));
@@ -140,7 +140,11 @@ fn places_added(probes: &Probes) -> [(MetricId, Option<f64>); 5] {
     ]
 }
 
-fn added<T: Copy>(probes: &Probes, column: &[Option<T>], ns: impl Fn(T) -> f64) -> Option<f64> {
+fn added_delay<T: Copy>(
+    probes: &Probes,
+    column: &[Option<T>],
+    ns: impl Fn(T) -> f64,
+) -> Option<f64> {
     let typical = |idle: bool| {
         let places = probes.sent_in(move |phase| (phase == ProbePhase::Idle) == idle);
         let values = places.filter_map(|place| column.get(place).copied().flatten());
@@ -162,14 +166,14 @@ mod tests {
     /// 220 ms and one is lost; one while it begins, and one behind its end.
     fn probes() -> Probes {
         let phase = |phase, from, to| ProbeSpan { phase, from_ns: from * MS, to_ns: to * MS };
-        let idle = (0..10).map(|it| ((it * 10 - 200) * MS, Some(20_000_000)));
-        let load = (0..100).map(|it| {
-            let rtt = match it {
+        let idle = (0..10).map(|number| ((number * 10 - 200) * MS, Some(20_000_000)));
+        let load = (0..100).map(|number| {
+            let rtt = match number {
                 0..95 => Some(120_000_000),
                 95..99 => Some(220_000_000),
                 _ => None,
             };
-            ((it * 20 + 500) * MS, rtt)
+            ((number * 20 + 500) * MS, rtt)
         });
         let outside = [(100 * MS, Some(50_000_000)), (2_500 * MS, Some(20_000_000))];
         let (sent_ns, rtt_ns) = idle.chain(load).chain(outside).unzip();
@@ -216,14 +220,14 @@ mod tests {
         assert!(places_added(&probes()).iter().all(|(_, added)| added.is_none()));
     }
 
-    fn value(rows: &[Summary], metric: MetricId, stat: Stat) -> Option<f64> {
+    fn row_value(rows: &[Summary], metric: MetricId, stat: Stat) -> Option<f64> {
         rows.iter().find(|row| (row.metric, row.stat) == (metric, stat)).map(|row| row.value)
     }
 
     #[test]
     fn delays_losses_and_responsiveness_are_those_of_their_phases() {
-        let rows = rows(&probes(), TcpDirections::Up);
-        let of = |metric, stat| value(&rows, metric, stat);
+        let rows = summary_rows(&probes(), TcpDirections::Up);
+        let of = |metric, stat| row_value(&rows, metric, stat);
         assert_eq!(of(MetricId::DelayIdle, Stat::P50), Some(20e6));
         assert_eq!(of(MetricId::DelayLoaded, Stat::P50), Some(120e6));
         // Of 99 answered the 99th (98.01 rounded up) is the largest; the 95th (94.05) is of 120.
@@ -246,7 +250,7 @@ mod tests {
         let tool =
             linerate_core::record::Tool { name: "linerate".to_owned(), version: String::new() };
         let plan = Plan::Tcp(linerate_core::record::TcpPlan::default());
-        let mut record = Record::begin(id, tool, plan, at);
+        let mut record = Record::from_plan(id, tool, plan, at);
         let all = |transport, ns| Probes {
             transport,
             rtt_ns: probes().sent_ns.iter().map(|_| Some(ns)).collect(),
@@ -266,7 +270,7 @@ mod tests {
         };
         record.series = vec![series];
         let rows = by_draft(&record, TcpDirections::Up, 0);
-        let of = |metric| value(&rows, metric, Stat::Value);
+        let of = |metric| row_value(&rows, metric, Stat::Value);
         assert_eq!(of(MetricId::DelayHandshake), Some(60e6));
         assert_eq!(of(MetricId::ResponsivenessNew), Some(1000.0));
         assert_eq!(of(MetricId::ResponsivenessLoaded), Some(3000.0));
@@ -278,16 +282,16 @@ mod tests {
         let mut probes = probes();
         probes.rtt_ns.iter_mut().for_each(|rtt| *rtt = None);
         probes.silent = Some("none of 112 probes was answered".to_owned());
-        assert_eq!(rows(&probes, TcpDirections::Both), []);
+        assert_eq!(summary_rows(&probes, TcpDirections::Both), []);
     }
 
     #[test]
     fn without_probes_at_rest_nothing_is_said_of_what_was_added() {
         let mut probes = probes();
         probes.phases.remove(0);
-        let rows = rows(&probes, TcpDirections::Both);
-        assert_eq!(value(&rows, MetricId::DelayAdded, Stat::Value), None);
-        assert_eq!(value(&rows, MetricId::DelayLoaded, Stat::P50), Some(120e6));
+        let rows = summary_rows(&probes, TcpDirections::Both);
+        assert_eq!(row_value(&rows, MetricId::DelayAdded, Stat::Value), None);
+        assert_eq!(row_value(&rows, MetricId::DelayLoaded, Stat::P50), Some(120e6));
         assert!(rows.iter().all(|row| row.direction.is_none()));
     }
 }

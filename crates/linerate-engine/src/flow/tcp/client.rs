@@ -1,9 +1,9 @@
 //! The client's side of one test: from a plan to a record.
 
 use linerate_core::record::{Event, Failure, Fault, Plan, Record, TcpPlan};
-use linerate_proto::native::Request;
+use linerate_proto::native::NativeTcpTestRequest;
 
-use super::link::Link;
+use super::link::ControlLink;
 use super::trials;
 use crate::context::Context;
 use crate::flow::account::Account;
@@ -18,16 +18,16 @@ pub(crate) fn measure(
 ) -> Result<(), Failure> {
     let mut request = plan.test.clone();
     request.check().map_err(|error| Failure::new(Fault::Usage, "plan", "TCP test", error))?;
-    let mut link = Link::open(plan, account)?;
+    let mut link = ControlLink::connect_to_server(plan, account)?;
     if let Some(line) = probes::long_rest(&plan.server) {
         (context.watch)(&Event::Note(line));
     }
-    account.prober = probes::begin(&plan.server, request.dscp, &context.stop);
+    account.prober = probes::begin_probing(&plan.server, request.dscp, &context.stop);
     if plan.fast {
         (link, request.means) = trials::choose(link, &request, context, account)?;
     }
     let host_id = linerate_sys::host::boot_id();
-    let asked = Request { test: request, host_id, ..Request::default() };
+    let asked = NativeTcpTestRequest { test: request, host_id, ..NativeTcpTestRequest::default() };
     link.measure(asked, true, context, account)?;
     account.stream_failure().or_else(|| account.wrong_contents()).map_or(Ok(()), Err)
 }

@@ -6,22 +6,22 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_core::record::{DEFAULT_PORT, Failure, Fault, Via};
-use linerate_proto::dialect::Reason;
+use linerate_proto::dialect::TestFailureReason;
 use linerate_proto::native::{
-    Accept, CONTROL_HELLO_BYTES, Client, DATA_HELLO_BYTES, DataHello, Fitting, Hello, HelloKind,
-    PeerFault, Refuse, RefuseCode, Token, VERSIONS, WireError,
+    Accept, CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Fitting, Hello, HelloKind,
+    NativeClientMachine, NativePeerFault, NativeWireError, Refuse, RefuseCode, Token, VERSIONS,
 };
 use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions, tcp_info};
 
 use crate::failure::words_of;
 use crate::flow::Words;
-use crate::flow::peer::{connect_failure, plain};
+use crate::flow::peer::{connect_failure, plain_address};
 
 /// The peer broke the protocol.
-pub(crate) fn misbehaved(peer: &str, error: &WireError) -> Failure {
+pub(crate) fn misbehaved(peer: &str, error: &NativeWireError) -> Failure {
     let fault = match error {
-        WireError::Version(_) => Fault::PeerIncompatible,
+        NativeWireError::Version(_) => Fault::PeerIncompatible,
         _ => Fault::PeerMisbehaved,
     };
     Failure::new(fault, "talk to", peer, error)
@@ -40,19 +40,19 @@ pub(crate) fn closed(peer: &str) -> Failure {
         .advise("see that end's log; the results so far are kept")
 }
 
-impl Words for Client {
-    fn failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
+impl Words for NativeClientMachine {
+    fn failure(peer: &str, reason: TestFailureReason<NativePeerFault>) -> Failure {
         match reason {
-            Reason::Peer(PeerFault::Wire(error)) => misbehaved(peer, &error),
-            Reason::Peer(PeerFault::Refused(refuse)) => refused(peer, &refuse),
-            Reason::Peer(PeerFault::Aborted(reason)) => Failure::new(
+            TestFailureReason::Peer(NativePeerFault::Wire(error)) => misbehaved(peer, &error),
+            TestFailureReason::Peer(NativePeerFault::Refused(refuse)) => refused(peer, &refuse),
+            TestFailureReason::Peer(NativePeerFault::Aborted(reason)) => Failure::new(
                 Fault::PeerRefused,
                 "test with",
                 peer,
                 format!("the server aborted: {reason}"),
             ),
-            Reason::Closed => closed(peer),
-            Reason::Stopped => {
+            TestFailureReason::Closed => closed(peer),
+            TestFailureReason::Stopped => {
                 Failure::new(Fault::Unreachable, "test with", peer, "stopped before the test began")
             }
             _ => silent(peer),
@@ -149,7 +149,7 @@ fn advice_of_port(port: u16) -> String {
 pub(crate) fn token_of(accept: &Accept, server: SocketAddr) -> Result<Token, Failure> {
     Token::from_hex(&accept.token).ok_or_else(|| {
         let reason = "its token is not 32 hexadecimal digits";
-        Failure::new(Fault::PeerMisbehaved, "talk to", plain(server), reason)
+        Failure::new(Fault::PeerMisbehaved, "talk to", plain_address(server), reason)
     })
 }
 
@@ -170,7 +170,7 @@ pub fn send_hello(stream: &TcpStream, hello: Hello) -> io::Result<()> {
 /// # Errors
 /// When it does not come whole in time, or is no hello.
 pub fn read_hello(stream: &TcpStream, timeout: Duration) -> Result<Hello, Failure> {
-    let peer = stream.peer_addr().map_or_else(|_| "a peer".to_owned(), plain);
+    let peer = stream.peer_addr().map_or_else(|_| "a peer".to_owned(), plain_address);
     let mut bytes = [0; CONTROL_HELLO_BYTES];
     read_exactly(stream, &mut bytes, timeout).map_err(|error| {
         let reason = match error.kind() {
@@ -194,7 +194,7 @@ pub fn read_data_hello_rest(
     common: Hello,
     timeout: Duration,
 ) -> Result<DataHello, Failure> {
-    let peer = stream.peer_addr().map_or_else(|_| "a peer".to_owned(), plain);
+    let peer = stream.peer_addr().map_or_else(|_| "a peer".to_owned(), plain_address);
     let fail = |reason: String| {
         Failure::new(Fault::PeerMisbehaved, "read data hello of", peer.clone(), reason)
     };
@@ -213,7 +213,7 @@ pub(crate) fn read_exactly(
     let end = monotonic() + timeout;
     let mut filled = 0;
     while filled < bytes.len() {
-        let left = end.since(monotonic());
+        let left = end.duration_since(monotonic());
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }

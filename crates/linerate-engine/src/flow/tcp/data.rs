@@ -21,19 +21,19 @@ use linerate_core::units::BitRate;
 use linerate_sys::clock::{monotonic, sleep_until};
 use linerate_sys::poll::readable;
 use linerate_sys::tcp::{set_receive_low_water, waiting};
-use linerate_sys::thread::{ThreadCost, cost, id, tighten_timer_slack};
+use linerate_sys::thread::{ThreadCost, current_cost, current_id, tighten_timer_slack};
 
 use super::cpu_trace::CpuTrace;
 use super::delivery::Delivery;
 use super::low_water::LowWater;
-use super::pace::Pacer;
+use super::pace::StreamPacer;
 use super::receive_method::{Framing, ReceiveMethod, Treatment};
 use super::round_robin::Turns;
 use super::send_method::{Payload, SendMethod};
-use super::span::{Extent, Measured, SpanMeter};
+use super::span::{Extent, MeasuredSpan, SpanMeter};
 use crate::failure::words_of;
 use crate::flow::budget::Budget;
-use crate::flow::endpoint::{Outcome, Progress, Switches};
+use crate::flow::endpoint::{StreamOutcome, StreamProgress, Switches};
 
 /// Time for which a receiver goes on reading what is still on the way after its span ended.
 pub(crate) const DRAIN_NS: u64 = 2_000_000_000;
@@ -42,7 +42,7 @@ pub(crate) const DRAIN_NS: u64 = 2_000_000_000;
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// A receiving stream.
-pub(crate) struct Receiver {
+pub(crate) struct TcpStreamReceiver {
     pub(crate) stream: Arc<TcpStream>,
     pub(crate) finish: Finish,
     pub(crate) omit_ns: u64,
@@ -62,27 +62,27 @@ pub(crate) struct Receiver {
     /// The processor to stay on.
     pub(crate) cpu: Option<u32>,
     pub(crate) switches: Arc<Switches>,
-    pub(crate) progress: Arc<Progress>,
+    pub(crate) progress: Arc<StreamProgress>,
 }
 
-impl Receiver {
+impl TcpStreamReceiver {
     /// Reads until the sender is done.
-    pub(crate) fn run(mut self) -> Outcome {
-        let before = cost();
-        self.progress.begin(id(), monotonic());
-        let mut cpu_trace = CpuTrace::begin(self.cpu);
+    pub(crate) fn run(mut self) -> StreamOutcome {
+        let before = current_cost();
+        self.progress.begin_transfer(current_id(), monotonic());
+        let mut cpu_trace = CpuTrace::begin_on_cpu(self.cpu);
         let framing = self.framing.take();
         // A mark would hold the end of a message back until more comes, which waits for its answer.
         let marked = framing.is_none() && self.autotuned && self.treatment.call_bytes().is_none();
         let receive_method = match framing {
             Some(framing) => Ok(ReceiveMethod::framed(framing)),
-            None => ReceiveMethod::of(&self.treatment),
+            None => ReceiveMethod::from_treatment(&self.treatment),
         };
         let mut receive_method = match receive_method {
             Ok(receive_method) => receive_method,
             Err(error) => {
                 self.progress.done.store(true, Ordering::Release);
-                return Outcome::failed(error.to_string());
+                return StreamOutcome::failed(error.to_string());
             }
         };
         let mut meter = SpanMeter::new(self.finish, self.omit_ns, self.started, self.extent);
@@ -99,8 +99,8 @@ impl Receiver {
         };
         let measured = meter.finish(monotonic());
         self.progress.done.store(true, Ordering::Release);
-        let mark = if low_water.used() { ", low-water mark" } else { "" };
-        Outcome {
+        let mark = if low_water.was_raised() { ", low-water mark" } else { "" };
+        StreamOutcome {
             measured,
             io_calls,
             cost: cost_since(before),
@@ -109,8 +109,8 @@ impl Receiver {
             technique: format!("{}{mark}", receive_method.technique()),
             contents: Some(receive_method.contents()),
             verified: receive_method.verified(),
-            cpus: cpu_trace.end(),
-            ..Outcome::default()
+            cpus: cpu_trace.into_cpus(),
+            ..StreamOutcome::default()
         }
     }
 
@@ -134,14 +134,14 @@ impl Receiver {
         let mut total = 0;
         let deadline = meter.deadline();
         let give_up = deadline.zip(self.drain_ns);
-        let give_up = give_up.map(|(end, drain_ns)| end.nanos().saturating_add(drain_ns));
+        let give_up = give_up.map(|(end, drain_ns)| end.as_nanos().saturating_add(drain_ns));
         let mut now = begin;
         loop {
             let over = deadline.is_some_and(|end| now > end);
-            let result = receive_method.take(&self.stream, over);
+            let result = receive_method.receive_bytes(&self.stream, over);
             now = monotonic();
             calls += 1;
-            cpu_trace.step();
+            cpu_trace.note_current_cpu();
             match result {
                 Ok(0) => return (calls, None),
                 Ok(count) => {
@@ -156,7 +156,7 @@ impl Receiver {
                 Err(error) if is_pause(&error) => {}
                 Err(error) => return (calls, Some(format!("read: {}", words_of(&error)))),
             }
-            let drained = give_up.is_some_and(|end| now.nanos() > end);
+            let drained = give_up.is_some_and(|end| now.as_nanos() > end);
             if drained || self.switches.halted() {
                 linerate_sys::tcp::reset_on_close(&self.stream);
                 return (calls, None);
@@ -211,11 +211,11 @@ pub(crate) struct Sender {
     /// When it began, where all streams count the same time; else when it gets to run.
     pub(crate) begin: Option<MonoTime>,
     pub(crate) switches: Arc<Switches>,
-    pub(crate) progress: Arc<Progress>,
+    pub(crate) progress: Arc<StreamProgress>,
 }
 
 /// Where what counts of a sending stream begins.
-struct Counted {
+struct CountingStart {
     delivery: Option<Delivery>,
     /// When the omitted span was over, and what had been written by then.
     from: Option<(MonoTime, u64)>,
@@ -224,10 +224,10 @@ struct Counted {
 impl Sender {
     /// Writes until the time, the bytes or the patience is over, then closes this direction where
     /// that is how the receiver learns of the end.
-    pub(crate) fn run(self) -> Outcome {
-        let before = cost();
-        self.progress.begin(id(), monotonic());
-        let mut cpu_trace = CpuTrace::begin(self.cpu);
+    pub(crate) fn run(self) -> StreamOutcome {
+        let before = current_cost();
+        self.progress.begin_transfer(current_id(), monotonic());
+        let mut cpu_trace = CpuTrace::begin_on_cpu(self.cpu);
         let payload = Arc::clone(&self.payload);
         let mut send_method = match payload.send_method(&self.stream, self.place) {
             Ok(send_method) => send_method,
@@ -235,14 +235,14 @@ impl Sender {
                 // The receiver is not left to wait for what will not come.
                 let _ = self.stream.shutdown(Shutdown::Both);
                 self.progress.done.store(true, Ordering::Release);
-                return Outcome::failed(error.to_string());
+                return StreamOutcome::failed(error.to_string());
             }
         };
         let begin = self.begin.unwrap_or_else(monotonic);
         if self.pace.is_some() {
             tighten_timer_slack();
         }
-        let mut counted = Counted { delivery: self.delivery, from: None };
+        let mut counted = CountingStart { delivery: self.delivery, from: None };
         let (total, io_calls, failure) =
             self.write_all(begin, (&mut send_method, &mut cpu_trace), &mut counted);
         if let Some(seen) = &mut counted.delivery {
@@ -256,7 +256,7 @@ impl Sender {
         let measured = counted.delivery.map_or(sent, |seen| seen.finish(&self.stream, sent, halt));
         let zero_copy_sends = send_method.settle(&self.stream, halt);
         self.progress.done.store(true, Ordering::Release);
-        Outcome {
+        StreamOutcome {
             measured,
             io_calls,
             cost: cost_since(before),
@@ -265,17 +265,17 @@ impl Sender {
             technique: send_method.technique().to_owned(),
             contents: Some(send_method.contents()),
             zero_copy_sends,
-            cpus: cpu_trace.end(),
-            ..Outcome::default()
+            cpus: cpu_trace.into_cpus(),
+            ..StreamOutcome::default()
         }
     }
 
     /// What was written until now, which began at `begin`: bytes and time of the same span.
-    fn measured(&self, counted: &Counted, begin: MonoTime, total: u64) -> Measured {
+    fn measured(&self, counted: &CountingStart, begin: MonoTime, total: u64) -> MeasuredSpan {
         let from = if self.omit_ns == 0 { Some((begin, 0)) } else { counted.from };
         // Stopped before the omitted span was over.
-        let nothing = Measured { begin, bytes_total: total, ..Measured::default() };
-        from.map_or(nothing, |(begin, before)| Measured {
+        let nothing = MeasuredSpan { begin, bytes_total: total, ..MeasuredSpan::default() };
+        from.map_or(nothing, |(begin, before)| MeasuredSpan {
             begin,
             span_ns: monotonic().nanos_since(begin),
             bytes: total - before,
@@ -285,11 +285,16 @@ impl Sender {
 
     /// Takes note of the end of the omitted span, when `total` bytes were written.
     #[inline]
-    fn note(&self, counted: &mut Counted, (now, begin): (MonoTime, MonoTime), total: u64) {
+    fn note_omitted_end(
+        &self,
+        counted: &mut CountingStart,
+        (now, begin): (MonoTime, MonoTime),
+        total: u64,
+    ) {
         if self.omit_ns > 0 && counted.from.is_none() && now.nanos_since(begin) >= self.omit_ns {
             counted.from = Some((now, total));
             if let Some(seen) = &mut counted.delivery {
-                seen.begin(now, &self.stream);
+                seen.begin_measured_span(now, &self.stream);
             }
         }
     }
@@ -298,17 +303,17 @@ impl Sender {
         &self,
         begin: MonoTime,
         (send_method, cpu_trace): (&mut SendMethod<'_>, &mut CpuTrace),
-        counted: &mut Counted,
+        counted: &mut CountingStart,
     ) -> (u64, u64, Option<String>) {
         let deadline = match self.finish {
-            Finish::TimeNs(ns) => begin.nanos().saturating_add(self.omit_ns).saturating_add(ns),
+            Finish::TimeNs(ns) => begin.as_nanos().saturating_add(self.omit_ns).saturating_add(ns),
             Finish::Bytes(_) | Finish::Buffers(_) => u64::MAX,
         };
         if let Some(turns) = &self.turns {
             let span = (begin, MonoTime::from_nanos(deadline));
             return self.write_in_turn(span, turns, (send_method, counted));
         }
-        let pacer = self.pace.map(|rate| Pacer::starting_at(rate, begin));
+        let pacer = self.pace.map(|rate| StreamPacer::starting_at(rate, begin));
         let mut pacer = pacer.map(|pacer| pacer.in_bursts(self.burst));
         let whole = self.payload.length();
         let (mut total, mut calls) = (self.head.len() as u64, 0);
@@ -319,26 +324,26 @@ impl Sender {
         let mut begun = 0;
         loop {
             let now = monotonic();
-            let over = now.nanos() >= deadline || self.switches.stopped();
+            let over = now.as_nanos() >= deadline || self.switches.stopped();
             if over && (begun == 0 || self.switches.halted()) {
                 return (total, calls, None);
             }
-            self.note(counted, (now, begin), total);
-            let due = pacer.map(|pacer| pacer.due()).filter(|due| !over && *due > monotonic());
+            self.note_omitted_end(counted, (now, begin), total);
+            let due = pacer.map(|pacer| pacer.next_due()).filter(|due| !over && *due > monotonic());
             if let Some(due) = due {
-                self.sleep(due.min(MonoTime::from_nanos(deadline)));
+                self.sleep_for_pace(due.min(MonoTime::from_nanos(deadline)));
                 continue;
             }
             let paced = pacer.filter(|_| !over).map_or(whole, |pacer| pacer.write_bytes(whole));
             if begun == 0 {
-                begun = self.budget.take(if self.whole_buffers { whole } else { paced });
+                begun = self.budget.take_up_to(if self.whole_buffers { whole } else { paced });
             }
             if begun == 0 {
                 return (total, calls, None);
             }
             let result = send_method.send(&self.stream, paced.min(begun));
             calls += 1;
-            cpu_trace.step();
+            cpu_trace.note_current_cpu();
             let sent = *result.as_ref().unwrap_or(&0);
             begun -= sent;
             if !self.whole_buffers {
@@ -347,7 +352,7 @@ impl Sender {
             total += sent as u64;
             self.progress.bytes.store(total, Ordering::Relaxed);
             if let Some(pacer) = &mut pacer {
-                pacer.wrote(sent);
+                pacer.note_written(sent);
             }
             if let Err(error) = result
                 && !is_pause(&error)
@@ -357,11 +362,11 @@ impl Sender {
         }
     }
 
-    /// Sleeps until `due` to keep the pace, or until the flags are to be looked at.
-    fn sleep(&self, due: MonoTime) {
+    /// Sleeps until `next_due` to keep the pace, or until the flags are to be looked at.
+    fn sleep_for_pace(&self, due: MonoTime) {
         let before = monotonic();
-        sleep_until(due.min(soon()));
-        self.progress.slept(monotonic().nanos_since(before));
+        sleep_until(due.min(next_flag_check()));
+        self.progress.add_sleep_time(monotonic().nanos_since(before));
     }
 
     /// Writes whole buffers until the streams agree that it is over.
@@ -369,9 +374,9 @@ impl Sender {
         &self,
         (begin, deadline): (MonoTime, MonoTime),
         turns: &Turns,
-        (send_method, counted): (&mut SendMethod<'_>, &mut Counted),
+        (send_method, counted): (&mut SendMethod<'_>, &mut CountingStart),
     ) -> (u64, u64, Option<String>) {
-        let mut pacer = self.pace.map(|rate| Pacer::starting_at(rate, begin));
+        let mut pacer = self.pace.map(|rate| StreamPacer::starting_at(rate, begin));
         let whole = self.payload.length();
         let (mut total, mut calls, mut sent) = (0, 0, 0);
         while turns.another(sent, monotonic() >= deadline || self.switches.stopped()) {
@@ -380,9 +385,11 @@ impl Sender {
                 if self.switches.halted() {
                     return (total, calls, None);
                 }
-                self.note(counted, (monotonic(), begin), total);
-                if let Some(due) = pacer.map(|pacer| pacer.due()).filter(|due| *due > monotonic()) {
-                    self.sleep(due);
+                self.note_omitted_end(counted, (monotonic(), begin), total);
+                if let Some(due) =
+                    pacer.map(|pacer| pacer.next_due()).filter(|due| *due > monotonic())
+                {
+                    self.sleep_for_pace(due);
                     continue;
                 }
                 let wanted = pacer.map_or(left, |pacer| pacer.write_bytes(left));
@@ -398,7 +405,7 @@ impl Sender {
                 total += count as u64;
                 self.progress.bytes.store(total, Ordering::Relaxed);
                 if let Some(pacer) = &mut pacer {
-                    pacer.wrote(count);
+                    pacer.note_written(count);
                 }
             }
             sent += 1;
@@ -408,7 +415,7 @@ impl Sender {
 }
 
 /// A sleep is cut here to look at the flags.
-fn soon() -> MonoTime {
+fn next_flag_check() -> MonoTime {
     monotonic() + CALL_TIMEOUT
 }
 
@@ -421,7 +428,7 @@ fn is_pause(error: &io::Error) -> bool {
 
 /// What the calling thread cost since `before`.
 pub(crate) fn cost_since(before: ThreadCost) -> ThreadCost {
-    let after = cost();
+    let after = current_cost();
     let spent = |after: Option<u64>, before: Option<u64>| Some(after?.saturating_sub(before?));
     ThreadCost {
         user_ns: spent(after.user_ns, before.user_ns),

@@ -13,7 +13,7 @@ use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::tcp;
 
-use super::span::Measured;
+use super::span::MeasuredSpan;
 
 /// What was written has this long to be acknowledged after the last write.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ pub(crate) struct Delivery {
 
 impl Delivery {
     /// Of a connection that has sent nothing yet.
-    pub(crate) fn of(stream: &TcpStream) -> Self {
+    pub(crate) fn from_stream(stream: &TcpStream) -> Self {
         let before = acknowledged(stream).unwrap_or(0);
         Self { before, begin: None, end: None, steady: false }
     }
@@ -48,20 +48,20 @@ impl Delivery {
     }
 
     /// Payload bytes acknowledged so far, of `written`; all of them where the kernel does not tell.
-    pub(crate) fn bytes(&self, acknowledged: Option<u64>, written: u64) -> u64 {
+    pub(crate) fn acknowledged_bytes(&self, acknowledged: Option<u64>, written: u64) -> u64 {
         let counted = acknowledged.map(|count| count.saturating_sub(self.before));
         counted.map_or(written, |count| count.min(written))
     }
 
     /// Begins the measured span, once the omitted one is over.
-    pub(crate) fn begin(&mut self, now: MonoTime, stream: &TcpStream) {
-        self.begin = Some((now, self.bytes(acknowledged(stream), u64::MAX)));
+    pub(crate) fn begin_measured_span(&mut self, now: MonoTime, stream: &TcpStream) {
+        self.begin = Some((now, self.acknowledged_bytes(acknowledged(stream), u64::MAX)));
     }
 
     /// The last write was made: the end of a steady span.
     pub(crate) fn written(&mut self, now: MonoTime, stream: &TcpStream) {
         if self.steady && self.begin.is_some() {
-            self.end = Some((now, self.bytes(acknowledged(stream), u64::MAX)));
+            self.end = Some((now, self.acknowledged_bytes(acknowledged(stream), u64::MAX)));
         }
     }
 
@@ -69,9 +69,9 @@ impl Delivery {
     pub(crate) fn finish(
         self,
         stream: &TcpStream,
-        sent: Measured,
+        sent: MeasuredSpan,
         halt: impl Fn() -> bool,
-    ) -> Measured {
+    ) -> MeasuredSpan {
         let give_up = monotonic() + PATIENCE;
         let mut pause = LOOK_FIRST;
         let end = loop {
@@ -82,10 +82,10 @@ impl Delivery {
             sleep(pause);
             pause = (pause * 3 / 2).min(LOOK_MAX);
         };
-        let bytes_total = self.bytes(acknowledged(stream), sent.bytes_total);
+        let bytes_total = self.acknowledged_bytes(acknowledged(stream), sent.bytes_total);
         let (begin, before) = self.begin.unwrap_or((sent.begin, 0));
         let (end, counted) = self.end.unwrap_or((end, bytes_total));
-        Measured {
+        MeasuredSpan {
             begin,
             span_ns: end.nanos_since(begin),
             bytes: counted.saturating_sub(before),
@@ -115,7 +115,7 @@ pub(crate) struct Outstanding {
 
 impl Outstanding {
     /// With one more stream.
-    pub(crate) fn and(self, info: &TcpInfo) -> Self {
+    pub(crate) fn with_stream(self, info: &TcpInfo) -> Self {
         let count = |count: Option<u32>| u64::from(count.unwrap_or(0));
         Self {
             unsent_bytes: self.unsent_bytes + count(info.notsent_bytes),
@@ -153,11 +153,11 @@ mod tests {
         let address = listener.local_addr().expect("bound");
         let mut stream = TcpStream::connect(address).expect("loopback");
         let (mut reader, _) = listener.accept().expect("it is there");
-        let delivery = Delivery::of(&stream);
+        let delivery = Delivery::from_stream(&stream);
         let begin = monotonic();
         stream.write_all(&[7; 1000]).expect("room for it");
         stream.shutdown(Shutdown::Write).expect("open");
-        let sent = Measured { begin, span_ns: 1, bytes: 1000, bytes_total: 1000 };
+        let sent = MeasuredSpan { begin, span_ns: 1, bytes: 1000, bytes_total: 1000 };
         let measured = delivery.finish(&stream, sent, || false);
         assert_eq!((measured.bytes, measured.bytes_total), (1000, 1000));
         assert!(measured.span_ns > 1, "until the acknowledgement");
@@ -168,10 +168,10 @@ mod tests {
     #[test]
     fn a_kernel_that_does_not_count_acknowledgements_leaves_what_was_written() {
         let delivery = Delivery { before: 1, begin: None, end: None, steady: false };
-        assert_eq!(delivery.bytes(None, 500), 500);
+        assert_eq!(delivery.acknowledged_bytes(None, 500), 500);
         // The end of the stream takes a sequence number too.
-        assert_eq!(delivery.bytes(Some(502), 500), 500);
-        assert_eq!(delivery.bytes(Some(301), 500), 300);
-        assert_eq!(delivery.bytes(Some(0), 500), 0);
+        assert_eq!(delivery.acknowledged_bytes(Some(502), 500), 500);
+        assert_eq!(delivery.acknowledged_bytes(Some(301), 500), 300);
+        assert_eq!(delivery.acknowledged_bytes(Some(0), 500), 0);
     }
 }

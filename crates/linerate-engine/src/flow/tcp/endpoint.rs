@@ -8,24 +8,24 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Asked, Direction, EndReport, FlowEnd, MultipathTcp, Side, SynOptions, TcpInfo, TcpTest,
+    Asked, Direction, EndReport, FlowEnd, FlowSide, MultipathTcp, SynOptions, TcpInfo, TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::tcp::{self, Multipath, TcpOptions};
 
-use super::data::{CALL_TIMEOUT, DRAIN_NS, Receiver, Sender};
+use super::data::{CALL_TIMEOUT, DRAIN_NS, Sender, TcpStreamReceiver};
 use super::delivery::{Delivery, Outstanding};
 use super::receive_method::{Framing, Treatment};
-use super::round_robin::{Rounds, Turns};
+use super::round_robin::{StreamRounds, Turns};
 use super::send_buffer;
 use super::send_method::Payload;
 use super::signals;
 use super::span::Extent;
 use crate::flow::Sample;
 use crate::flow::budget::Budget;
-use crate::flow::endpoint::{self, Stream, StreamId, Switches, Transport};
+use crate::flow::endpoint::{self, EndpointStream, StreamId, Switches, Transport};
 
 /// What is on the way of a flow in the background has this long to arrive once the test is over.
 const BACKGROUND_END: Duration = Duration::from_secs(2);
@@ -86,7 +86,7 @@ impl StreamRules {
 }
 
 /// The socket of one stream.
-pub(crate) struct Connection {
+pub(crate) struct StreamConnection {
     socket: Arc<TcpStream>,
     head: Vec<u8>,
     /// What the payload of a receiving stream is wrapped in.
@@ -97,14 +97,14 @@ pub(crate) struct Connection {
     initial_window: Option<u32>,
     /// What the peer has acknowledged, from before the first byte on.
     acknowledged: Delivery,
-    windows: Cell<Windows>,
+    windows: Cell<LargestWindows>,
     /// The kernel's account at the start of the test.
     at_start: TcpInfo,
 }
 
 /// Largest windows and the fullest send buffer seen so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Windows {
+struct LargestWindows {
     advertised: Option<u64>,
     offered: Option<u64>,
     queued: Option<u64>,
@@ -135,7 +135,7 @@ impl Endpoint {
 
     /// The end of a test in the manner of another protocol.
     pub(crate) fn with_rules(request: TcpTest, rules: StreamRules) -> Self {
-        Self::over(Tcp {
+        Self::with_transport(Tcp {
             request,
             rules,
             payload: None,
@@ -228,21 +228,22 @@ impl Endpoint {
     pub(crate) fn add(
         &mut self,
         socket: TcpStream,
-        (direction, flow, side): (Direction, u16, Side),
+        (direction, flow, side): (Direction, u16, FlowSide),
         client_addr: String,
     ) -> Arc<TcpStream> {
         let socket = Arc::new(socket);
-        let sends = side == Side::Sender;
+        let sends = side == FlowSide::Sender;
         let info = tcp::tcp_info(socket.as_fd()).filter(|_| sends);
         let counts = sends && self.transport.rules.one_sided;
-        let connection = Connection {
+        let connection = StreamConnection {
             socket: Arc::clone(&socket),
             head: Vec::new(),
             framing: None,
-            delivery: counts.then(|| Delivery::of(&socket).steady(self.transport.rules.steady)),
+            delivery: counts
+                .then(|| Delivery::from_stream(&socket).steady(self.transport.rules.steady)),
             syn: tcp::saved_syn(socket.as_fd()),
             initial_window: info.and_then(|info| info.snd_cwnd),
-            acknowledged: Delivery::of(&socket),
+            acknowledged: Delivery::from_stream(&socket),
             windows: Cell::default(),
             at_start: TcpInfo::default(),
         };
@@ -253,11 +254,11 @@ impl Endpoint {
     /// Makes what the senders of this end send. It takes a while, so it goes before the start:
     /// the first interval would otherwise show less than the path carries.
     pub(crate) fn prepare(&mut self) -> linerate_sys::Result<()> {
-        if self.on_side(Side::Sender).next().is_some() {
+        if self.on_side(FlowSide::Sender).next().is_some() {
             let Tcp { request, rules, .. } = &self.transport;
-            let payload = Payload::of(request, rules.content)?;
+            let payload = Payload::from_request(request, rules.content)?;
             if request.window_bytes.is_none() && payload.is_copied() {
-                let senders = self.on_side(Side::Sender);
+                let senders = self.on_side(FlowSide::Sender);
                 let sockets: Vec<_> = senders.map(|stream| &*stream.socket.socket).collect();
                 send_buffer::keep_within_cache(&sockets)?;
             }
@@ -268,13 +269,13 @@ impl Endpoint {
     }
 
     /// Starts every stream's thread; senders must be prepared.
-    pub(crate) fn start(&mut self, now: MonoTime) -> linerate_sys::Result<()> {
-        self.begin(now);
+    pub(crate) fn start_streams(&mut self, now: MonoTime) -> linerate_sys::Result<()> {
+        self.start_clock(now);
         let heads: u64 = self.streams.iter().map(|stream| stream.socket.head.len() as u64).sum();
         let bytes = self.transport.request.byte_budget();
         let common = Common {
             started: self.transport.open_since.unwrap_or(now),
-            budget: Budget::of(bytes.map(|bytes| bytes.saturating_sub(heads))),
+            budget: Budget::from_amount(bytes.map(|bytes| bytes.saturating_sub(heads))),
             rounds: Arc::default(),
             switches: Arc::clone(&self.switches),
         };
@@ -282,18 +283,18 @@ impl Endpoint {
             tcp::set_call_timeout(&stream.socket.socket, CALL_TIMEOUT)?;
             stream.socket.at_start =
                 tcp::tcp_info(stream.socket.socket.as_fd()).unwrap_or_default();
-            let sends = stream.side == Side::Sender;
+            let sends = stream.side == FlowSide::Sender;
             if let Some(rate) = self.transport.kernel_pace.filter(|_| sends) {
                 tcp::set_pacing_rate(&stream.socket.socket, rate)?;
             }
             match self.transport.payload.clone().filter(|_| sends) {
                 Some(payload) => {
                     let sender = self.transport.sender(stream, payload, &common);
-                    stream.start(move || sender.run())?;
+                    stream.start_thread(move || sender.run())?;
                 }
                 None => {
                     let receiver = self.transport.receiver(stream, &common);
-                    stream.start(move || receiver.run())?;
+                    stream.start_thread(move || receiver.run())?;
                 }
             }
         }
@@ -302,24 +303,25 @@ impl Endpoint {
 
     /// Bytes that the receivers have read so far.
     pub(crate) fn received(&self) -> u64 {
-        self.on_side(Side::Receiver).map(moved).sum()
+        self.on_side(FlowSide::Receiver).map(stream_bytes).sum()
     }
 
     /// Bytes that all streams have moved so far.
-    pub(crate) fn moved(&self) -> u64 {
-        self.streams.iter().map(moved).sum()
+    pub(crate) fn moved_bytes(&self) -> u64 {
+        self.streams.iter().map(stream_bytes).sum()
     }
 
     /// What the peer's kernel has acknowledged of every sending stream at `now`, which began with
     /// `head_bytes` that do not count: the receiver's count as far as this end can tell.
     pub(crate) fn acknowledged(&self, now: MonoTime, head_bytes: u64) -> Vec<Sample> {
         let t_ns = self.since_start_ns(now);
-        let samples = self.on_side(Side::Sender).map(|stream| {
+        let samples = self.on_side(FlowSide::Sender).map(|stream| {
             let info = tcp::tcp_info(stream.socket.socket.as_fd());
             let counted = info.and_then(|info| info.bytes_acked);
             let payload = counted.map(|bytes| bytes.saturating_sub(head_bytes));
-            let bytes = stream.socket.acknowledged.bytes(payload, moved(stream));
-            Sample { bytes, ..Sample::of(stream.direction, stream.flow, t_ns) }
+            let bytes =
+                stream.socket.acknowledged.acknowledged_bytes(payload, stream_bytes(stream));
+            Sample { bytes, ..Sample::empty_at(stream.direction, stream.flow, t_ns) }
         });
         samples.collect()
     }
@@ -330,30 +332,30 @@ impl Endpoint {
     pub(crate) fn arrived(&self, now: MonoTime, head_bytes: u64) -> Vec<Sample> {
         let t_ns = self.since_start_ns(now);
         let one_path = !self.transport.request.means.mptcp;
-        let samples = self.on_side(Side::Receiver).map(|stream| {
+        let samples = self.on_side(FlowSide::Receiver).map(|stream| {
             let info = tcp::tcp_info(stream.socket.socket.as_fd()).filter(|_| one_path);
             let came = info.and_then(|info| info.bytes_received).unwrap_or(0);
-            let bytes = came.saturating_sub(head_bytes).max(moved(stream));
-            Sample { bytes, ..Sample::of(stream.direction, stream.flow, t_ns) }
+            let bytes = came.saturating_sub(head_bytes).max(stream_bytes(stream));
+            Sample { bytes, ..Sample::empty_at(stream.direction, stream.flow, t_ns) }
         });
         samples.collect()
     }
 
     /// How far what the senders wrote has come, all streams together.
     pub(crate) fn outstanding(&self) -> Outstanding {
-        let senders = self.on_side(Side::Sender);
+        let senders = self.on_side(FlowSide::Sender);
         let infos = senders.filter_map(|stream| tcp::tcp_info(stream.socket.socket.as_fd()));
-        infos.fold(Outstanding::default(), |sum, info| sum.and(&info))
+        infos.fold(Outstanding::default(), |sum, info| sum.with_stream(&info))
     }
 
     /// Whether every sending thread has left its loop.
     pub(crate) fn has_sent(&self) -> bool {
-        self.on_side(Side::Sender).all(|stream| stream.progress.is_done())
+        self.on_side(FlowSide::Sender).all(|stream| stream.progress.is_done())
     }
 
     /// Receivers take what has arrived and leave, as if the sender had closed.
     pub(crate) fn stop_receiving(&self) {
-        for stream in self.on_side(Side::Receiver) {
+        for stream in self.on_side(FlowSide::Receiver) {
             // A stream that the peer has reset is at its end already.
             let _ = stream.socket.socket.shutdown(Shutdown::Read);
         }
@@ -367,7 +369,7 @@ impl Endpoint {
         while !self.is_done() && monotonic() < end {
             sleep(Duration::from_millis(2));
         }
-        self.halt();
+        self.halt_streams();
         self.finish()
     }
 }
@@ -377,14 +379,14 @@ struct Common {
     /// When streams could bring data first.
     started: MonoTime,
     budget: Budget,
-    rounds: Arc<Rounds>,
+    rounds: Arc<StreamRounds>,
     switches: Arc<Switches>,
 }
 
 impl Tcp {
     fn sender(
         &self,
-        stream: &mut Stream<Connection>,
+        stream: &mut EndpointStream<StreamConnection>,
         payload: Arc<Payload>,
         common: &Common,
     ) -> Sender {
@@ -402,13 +404,13 @@ impl Tcp {
             whole_buffers: self.as_iperf3,
             budget: match self.request.byte_budget().filter(|_| self.rules.shares) {
                 Some(bytes) => {
-                    let own = share(bytes, stream.flow, self.request.streams);
-                    Budget::of(Some(own.saturating_sub(head.len() as u64)))
+                    let own = stream_share(bytes, stream.flow, self.request.streams);
+                    Budget::from_amount(Some(own.saturating_sub(head.len() as u64)))
                 }
                 None => common.budget.clone(),
             },
             head,
-            turns: turns(self.rules, &self.request, stream.flow, &common.rounds),
+            turns: stream_turns(self.rules, &self.request, stream.flow, &common.rounds),
             delivery: stream.socket.delivery,
             begin: self.counts_together().then_some(common.started),
             switches: Arc::clone(&common.switches),
@@ -416,8 +418,12 @@ impl Tcp {
         }
     }
 
-    fn receiver(&self, stream: &mut Stream<Connection>, common: &Common) -> Receiver {
-        Receiver {
+    fn receiver(
+        &self,
+        stream: &mut EndpointStream<StreamConnection>,
+        common: &Common,
+    ) -> TcpStreamReceiver {
+        TcpStreamReceiver {
             framing: stream.socket.framing.take(),
             stream: Arc::clone(&stream.socket.socket),
             finish: self.request.finish,
@@ -456,16 +462,21 @@ impl Tcp {
     }
 }
 
-fn moved(stream: &Stream<Connection>) -> u64 {
+fn stream_bytes(stream: &EndpointStream<StreamConnection>) -> u64 {
     stream.progress.bytes.load(Ordering::Relaxed)
 }
 
 /// The turns of a stream where whole buffers go round; with one stream nobody takes turns.
-fn turns(rules: StreamRules, request: &TcpTest, flow: u16, rounds: &Arc<Rounds>) -> Option<Turns> {
+fn stream_turns(
+    rules: StreamRules,
+    request: &TcpTest,
+    flow: u16,
+    rounds: &Arc<StreamRounds>,
+) -> Option<Turns> {
     let buffers = request.byte_budget().map(|bytes| bytes.div_ceil(request.buffer_bytes.into()));
     (rules.round_robin && request.streams > 1).then(|| Turns {
         rounds: Arc::clone(rounds),
-        count: buffers.map(|buffers| share(buffers, flow, request.streams)),
+        count: buffers.map(|buffers| stream_share(buffers, flow, request.streams)),
     })
 }
 
@@ -480,22 +491,22 @@ fn own_content(length: usize) -> Vec<u8> {
 }
 
 /// What stream `flow` of `streams` has of an amount: all have the same, the first ones one more.
-pub(crate) fn share(amount: u64, flow: u16, streams: u16) -> u64 {
+pub(crate) fn stream_share(amount: u64, flow: u16, streams: u16) -> u64 {
     let (flow, streams) = (u64::from(flow), u64::from(streams.max(1)));
     amount / streams + u64::from(flow < amount % streams)
 }
 
 impl Transport for Tcp {
-    type Socket = Connection;
+    type Socket = StreamConnection;
 
     const LINGERS: bool = false;
 
-    fn sample(&self, stream: &Stream<Connection>, sample: Sample) -> Sample {
+    fn sample(&self, stream: &EndpointStream<StreamConnection>, sample: Sample) -> Sample {
         let info = tcp::tcp_info(stream.socket.socket.as_fd()).unwrap_or_default();
-        stream.socket.see(&info);
-        let moved = moved(stream);
+        stream.socket.note_windows(&info);
+        let moved = stream_bytes(stream);
         let micros = |us: Option<u32>| us.map(|us| u64::from(us) * 1000);
-        let delivered = |seen: Delivery| seen.bytes(info.bytes_acked, moved);
+        let delivered = |seen: Delivery| seen.acknowledged_bytes(info.bytes_acked, moved);
         Sample {
             bytes: stream.socket.delivery.map_or(moved, delivered),
             retransmits: info.total_retrans.map(u64::from),
@@ -506,7 +517,7 @@ impl Transport for Tcp {
             delivery_rate_bps: info.delivery_rate_bytes_per_s.map(|rate| rate * 8),
             rtt_var_ns: micros(info.rttvar_us),
             pmtu_bytes: info.pmtu_bytes,
-            signals: signals::of(
+            signals: signals::read_values(
                 stream.socket.socket.as_fd(),
                 (&info, &stream.socket.at_start),
                 stream.side,
@@ -515,16 +526,20 @@ impl Transport for Tcp {
         }
     }
 
-    fn moved_bytes(&self, stream: &Stream<Connection>) -> u64 {
-        moved(stream)
+    fn moved_bytes(&self, stream: &EndpointStream<StreamConnection>) -> u64 {
+        stream_bytes(stream)
     }
 
-    fn flow_end(&self, connection: &Connection, end: FlowEnd) -> (FlowEnd, Option<SynOptions>) {
+    fn flow_end(
+        &self,
+        connection: &StreamConnection,
+        end: FlowEnd,
+    ) -> (FlowEnd, Option<SynOptions>) {
         let Self { request, .. } = self;
         let socket = &connection.socket;
         let tcp_info = tcp::tcp_info(socket.as_fd());
         let (sndbuf, rcvbuf) = tcp::buffers(socket);
-        let windows = connection.see(&tcp_info.unwrap_or_default());
+        let windows = connection.note_windows(&tcp_info.unwrap_or_default());
         let end = FlowEnd {
             sndbuf_bytes: Asked { asked: request.window_bytes, got: sndbuf },
             rcvbuf_bytes: Asked { asked: request.window_bytes, got: rcvbuf },
@@ -535,7 +550,7 @@ impl Transport for Tcp {
                 asked: request.congestion_control.clone(),
                 got: tcp::congestion_control(socket.as_fd()),
             },
-            mss_bytes: Asked { asked: request.mss_bytes, got: tcp::mss(socket.as_fd()) },
+            mss_bytes: Asked { asked: request.mss_bytes, got: tcp::segment_size(socket.as_fd()) },
             initial_window_segments: connection.initial_window,
             nodelay: request.nodelay,
             mptcp: request.means.mptcp.then(|| multipath(socket)),
@@ -545,16 +560,16 @@ impl Transport for Tcp {
         (end, connection.syn)
     }
 
-    fn peer(&self, connection: &Connection) -> Option<IpAddr> {
+    fn connected_ip(&self, connection: &StreamConnection) -> Option<IpAddr> {
         connection.socket.peer_addr().ok().map(|peer| peer.ip())
     }
 }
 
-impl Connection {
+impl StreamConnection {
     /// Takes note of windows and the send buffer; the largest so far.
-    fn see(&self, info: &TcpInfo) -> Windows {
+    fn note_windows(&self, info: &TcpInfo) -> LargestWindows {
         let before = self.windows.get();
-        let windows = Windows {
+        let windows = LargestWindows {
             advertised: before.advertised.max(info.rcv_wnd_bytes.map(u64::from)),
             offered: before.offered.max(info.snd_wnd_bytes.map(u64::from)),
             queued: before.queued.max(info.send_queue_bytes()),

@@ -4,11 +4,12 @@ use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use linerate_core::record::{Event, Failure, Fault, Side, TcpPlan, TcpTest};
+use linerate_core::record::{Event, Failure, Fault, FlowSide, TcpPlan, TcpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::native::{
-    Accept, Client, ClientTest, Credentials, DataHello, Message, Request,
+    Accept, DataHello, Message, NativeClientMachine, NativeClientTest, NativeCredentials,
+    NativeTcpTestRequest,
 };
 use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions};
@@ -18,25 +19,28 @@ use super::endpoint::{Endpoint, stream_options};
 use crate::address::resolve_server;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
-use crate::flow::peer::{bind_address, connect_failure, credentials, plain};
-use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
+use crate::flow::peer::{bind_address, connect_failure, credentials, plain_address};
+use crate::flow::{self, Flows, FlowsAnswer, Sample, Socket, TestSession};
 use crate::socket_address::at_port;
 
 /// A control connection, ready for a request.
-pub(super) struct Link {
+pub(super) struct ControlLink {
     pub(super) net: Socket,
     pub(super) server: SocketAddr,
     local: Option<IpAddr>,
     timeout: Duration,
     /// For the first request: the others have its place.
-    credentials: Option<Credentials>,
+    credentials: Option<NativeCredentials>,
 }
 
-impl Link {
-    pub(super) fn open(plan: &TcpPlan, account: &mut Account) -> Result<Self, Failure> {
+impl ControlLink {
+    pub(super) fn connect_to_server(
+        plan: &TcpPlan,
+        account: &mut Account,
+    ) -> Result<Self, Failure> {
         let server = resolve_server(&plan.server)?;
         let local = bind_address(plan.server.bind.as_deref())?;
-        account.begin(server);
+        account.begin_test(server);
         let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);
         let control = connect_control(server, local, timeout)?;
         account.idle_rtt_ns = rtt_min(&control).map(|rtt| rtt.as_nanos() as u64);
@@ -48,12 +52,12 @@ impl Link {
     /// Runs one test; another one may follow unless it is the last.
     pub(super) fn measure(
         mut self,
-        asked: Request,
+        asked: NativeTcpTestRequest,
         last: bool,
         context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<Self, Failure> {
-        let test = ClientTest {
+        let test = NativeClientTest {
             span: asked.test.planned_span(),
             interval: Duration::from_nanos(asked.test.interval_ns),
             request: Message::Request(asked.clone()),
@@ -73,7 +77,7 @@ impl Link {
             context,
             account,
         };
-        let mut session = Session::new(Client::new(monotonic(), test), flows);
+        let mut session = TestSession::new(NativeClientMachine::new(monotonic(), test), flows);
         let result = flow::run(&mut session, &mut self.net, &stop);
         session.flows.conclude(result.is_err());
         result.map(|()| self)
@@ -85,7 +89,7 @@ struct TcpClient<'a, 'w> {
     endpoint: Endpoint,
     /// The flow against the test's direction.
     background: Option<Endpoint>,
-    asked: Request,
+    asked: NativeTcpTestRequest,
     server: SocketAddr,
     local: Option<IpAddr>,
     timeout: Duration,
@@ -96,22 +100,22 @@ struct TcpClient<'a, 'w> {
 }
 
 impl Flows for TcpClient<'_, '_> {
-    type Machine = Client;
+    type Machine = NativeClientMachine;
 
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Client>,
-    ) -> Result<Option<Answer<Client>>, Failure> {
+        output: Output<NativeClientMachine>,
+    ) -> Result<Option<FlowsAnswer<NativeClientMachine>>, Failure> {
         match output {
             Output::Decide(accept) => {
                 self.check_features(&accept)?;
                 self.accept = Some(accept);
-                return Ok(Some(Answer::Decided(Ok(()))));
+                return Ok(Some(FlowsAnswer::Decided(Ok(()))));
             }
             Output::Open => {
                 self.connect()?;
-                return Ok(Some(Answer::Opened));
+                return Ok(Some(FlowsAnswer::Opened));
             }
             Output::Begin => {
                 for endpoint in self.background.iter_mut().chain([&mut self.endpoint]) {
@@ -121,7 +125,7 @@ impl Flows for TcpClient<'_, '_> {
             Output::Start => {
                 self.account.begin = now;
                 for endpoint in self.background.iter_mut().chain([&mut self.endpoint]) {
-                    endpoint.start(now).map_err(|error| crate::failure::system(&error))?;
+                    endpoint.start_streams(now).map_err(|error| crate::failure::system(&error))?;
                 }
             }
             Output::Sample => self.sample(now),
@@ -139,16 +143,16 @@ impl Flows for TcpClient<'_, '_> {
         Ok(None)
     }
 
-    fn state(&mut self, _: MonoTime) -> FlowState {
+    fn flow_state(&mut self, _: MonoTime) -> FlowState {
         let done = self.endpoint.has_started() && self.endpoint.is_done();
         if done {
             self.background.iter().for_each(Endpoint::stop_sending);
         }
-        FlowState { moved: self.endpoint.moved(), done, ..FlowState::default() }
+        FlowState { moved: self.endpoint.moved_bytes(), done, ..FlowState::default() }
     }
 
-    fn peer(&self) -> String {
-        plain(self.server)
+    fn peer_name(&self) -> String {
+        plain_address(self.server)
     }
 }
 
@@ -166,7 +170,7 @@ impl TcpClient<'_, '_> {
             return Ok(());
         };
         let reason = format!("the server does not know {missing}");
-        let peer = plain(self.server);
+        let peer = plain_address(self.server);
         Err(Failure::new(Fault::PeerIncompatible, "ask for a test with", peer, reason)
             .advise("install the same version at both ends"))
     }
@@ -198,7 +202,7 @@ impl TcpClient<'_, '_> {
         self.account.ends.push(accept.end);
         let streams = self.asked.test.streams;
         let noun = if streams == 1 { "stream" } else { "streams" };
-        let line = format!("{streams} {noun} to {}", plain(self.server));
+        let line = format!("{streams} {noun} to {}", plain_address(self.server));
         (self.context.watch)(&Event::Connected(line));
         Ok(())
     }
@@ -209,9 +213,9 @@ impl TcpClient<'_, '_> {
             return;
         }
         // What has not come by now is lost.
-        self.endpoint.halt();
+        self.endpoint.halt_streams();
         if failed {
-            self.background.iter().for_each(Endpoint::halt);
+            self.background.iter().for_each(Endpoint::halt_streams);
         }
         self.account.local = self.endpoint.finish();
         let background = self.background.map(Endpoint::end_background);
@@ -236,8 +240,8 @@ impl Connector {
     ) -> Result<String, Failure> {
         let side = client_side(hello.direction);
         let options = match side {
-            Side::Sender => stream_options(request, hello.stream),
-            Side::Receiver => {
+            FlowSide::Sender => stream_options(request, hello.stream),
+            FlowSide::Receiver => {
                 let options = stream_options(request, hello.stream);
                 TcpOptions { congestion_control: None, ..options }
             }

@@ -55,7 +55,7 @@ impl LowWater {
     }
 
     /// Whether a mark above one byte was ever set.
-    pub(super) const fn used(self) -> bool {
+    pub(super) const fn was_raised(self) -> bool {
         self.used
     }
 }
@@ -65,7 +65,12 @@ mod tests {
     use super::*;
 
     /// Reads of `bytes` every `gap_us` for 15 ms; the marks that are set.
-    fn marks(low_water: &mut LowWater, from_ms: u64, bytes: usize, gap_us: u64) -> Vec<u32> {
+    fn marks_after_reads(
+        low_water: &mut LowWater,
+        from_ms: u64,
+        bytes: usize,
+        gap_us: u64,
+    ) -> Vec<u32> {
         let at = |us: u64| MonoTime::from_nanos(from_ms * 1_000_000 + us * 1000);
         (1..=15_000 / gap_us).filter_map(|n| low_water.read(at(n * gap_us), bytes)).collect()
     }
@@ -75,24 +80,24 @@ mod tests {
         // 128 KiB in 250 us are 4.19 Gbit/s, 512 KiB 16.8: 64 KiB every 100 us (5.2 Gbit/s) raise
         // the mark, 64 KiB every 25 us (21 Gbit/s) raise it further, every 200 us (2.6) lower it.
         let mut low_water = LowWater::starting_at(MonoTime::from_nanos(0), MARKS[0]);
-        assert_eq!(marks(&mut low_water, 0, 65_536, 100), [131_072]);
-        assert!(low_water.used());
-        assert_eq!(marks(&mut low_water, 15, 65_536, 100), Vec::<u32>::new());
-        assert_eq!(marks(&mut low_water, 30, 65_536, 25), [524_288]);
+        assert_eq!(marks_after_reads(&mut low_water, 0, 65_536, 100), [131_072]);
+        assert!(low_water.was_raised());
+        assert_eq!(marks_after_reads(&mut low_water, 15, 65_536, 100), Vec::<u32>::new());
+        assert_eq!(marks_after_reads(&mut low_water, 30, 65_536, 25), [524_288]);
         // The watch of 10 ms that the change falls into is 5 ms of each: 11.8 Gbit/s.
-        assert_eq!(marks(&mut low_water, 45, 65_536, 200), [131_072, 1]);
+        assert_eq!(marks_after_reads(&mut low_water, 45, 65_536, 200), [131_072, 1]);
     }
 
     #[test]
     fn bytes_that_nobody_reads_have_the_smaller_mark_at_any_rate() {
         let mut low_water = LowWater::starting_at(MonoTime::from_nanos(0), MARK_UNREAD);
-        assert_eq!(marks(&mut low_water, 0, 65_536, 10), [131_072]);
+        assert_eq!(marks_after_reads(&mut low_water, 0, 65_536, 10), [131_072]);
     }
 
     #[test]
     fn a_slow_stream_never_waits_for_more() {
         let mut low_water = LowWater::starting_at(MonoTime::from_nanos(0), MARKS[0]);
-        assert_eq!(marks(&mut low_water, 0, 1448, 100), Vec::<u32>::new());
-        assert!(!low_water.used());
+        assert_eq!(marks_after_reads(&mut low_water, 0, 1448, 100), Vec::<u32>::new());
+        assert!(!low_water.was_raised());
     }
 }

@@ -14,7 +14,7 @@ const WRITE_SPAN_NS: u128 = 1_000_000;
 
 /// The schedule of one paced stream.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pacer {
+pub(super) struct StreamPacer {
     rate: BitRate,
     next: MonoTime,
     /// Whole buffers that are written at once.
@@ -23,7 +23,7 @@ pub(super) struct Pacer {
     written: (usize, u32),
 }
 
-impl Pacer {
+impl StreamPacer {
     /// A schedule that begins now.
     pub(super) const fn starting_at(rate: BitRate, now: MonoTime) -> Self {
         Self { rate, next: now, burst: None, written: (0, 0) }
@@ -45,12 +45,12 @@ impl Pacer {
     }
 
     /// When the next write is due.
-    pub(super) const fn due(&self) -> MonoTime {
+    pub(super) const fn next_due(&self) -> MonoTime {
         self.next
     }
 
     /// Takes note of `bytes` written.
-    pub(super) fn wrote(&mut self, bytes: usize) {
+    pub(super) fn note_written(&mut self, bytes: usize) {
         let bytes = match self.burst {
             Some(burst) => {
                 self.written = (self.written.0 + bytes, self.written.1 + 1);
@@ -63,7 +63,7 @@ impl Pacer {
         };
         let span = bytes as u128 * 8 * 1_000_000_000 / u128::from(self.rate.bits_per_sec().max(1));
         let span = u64::try_from(span).unwrap_or(u64::MAX);
-        self.next = MonoTime::from_nanos(self.next.nanos().saturating_add(span));
+        self.next = MonoTime::from_nanos(self.next.as_nanos().saturating_add(span));
     }
 }
 
@@ -76,43 +76,43 @@ mod tests {
     #[test]
     fn ten_megabit_is_1250_bytes_a_millisecond() {
         // 10^7 bit/s / 8 / 1000 = 1250 bytes.
-        let mut pacer = Pacer::starting_at(BitRate::from_bits_per_sec(10_000_000), AT(0));
+        let mut pacer = StreamPacer::starting_at(BitRate::from_bits_per_sec(10_000_000), AT(0));
         assert_eq!(pacer.write_bytes(524_288), 1250);
         for step in 1..=1000 {
-            pacer.wrote(1250);
-            assert_eq!(pacer.due(), AT(step * 1_000_000));
+            pacer.note_written(1250);
+            assert_eq!(pacer.next_due(), AT(step * 1_000_000));
         }
     }
 
     #[test]
     fn a_burst_leaves_at_once_and_then_waits_for_its_whole_time() {
         let rate = BitRate::from_bits_per_sec(8_000_000);
-        let mut pacer = Pacer::starting_at(rate, AT(0)).in_bursts(Some(3));
+        let mut pacer = StreamPacer::starting_at(rate, AT(0)).in_bursts(Some(3));
         assert_eq!(pacer.write_bytes(1000), 1000);
         for step in 1..=10 {
             for _ in 0..3 {
-                assert_eq!(pacer.due(), AT((step - 1) * 3_000_000));
-                pacer.wrote(1000);
+                assert_eq!(pacer.next_due(), AT((step - 1) * 3_000_000));
+                pacer.note_written(1000);
             }
             // 3 x 1000 bytes x 8 / 8,000,000 bit/s are 3 ms.
-            assert_eq!(pacer.due(), AT(step * 3_000_000));
+            assert_eq!(pacer.next_due(), AT(step * 3_000_000));
         }
     }
 
     /// Bytes that a sender at 8 Mbit/s, 1000 bytes a millisecond, has written by 4 s where it may
     /// not run from `stop_ms` on for `length_ms`, and a write takes 0.1 ms.
     fn written_in_4_s(stop_ms: u64, length_ms: u64) -> usize {
-        let mut pacer = Pacer::starting_at(BitRate::from_bits_per_sec(8_000_000), AT(0));
+        let mut pacer = StreamPacer::starting_at(BitRate::from_bits_per_sec(8_000_000), AT(0));
         let (mut now, mut bytes) = (0, 0);
         loop {
-            now = pacer.due().nanos().max(now + 100_000);
+            now = pacer.next_due().as_nanos().max(now + 100_000);
             if (stop_ms..stop_ms + length_ms).contains(&(now / 1_000_000)) {
                 now = (stop_ms + length_ms) * 1_000_000;
             }
             if now >= 4_000_000_000 {
                 return bytes;
             }
-            pacer.wrote(1000);
+            pacer.note_written(1000);
             bytes += 1000;
         }
     }
@@ -131,10 +131,10 @@ mod tests {
     #[test]
     fn extreme_paces_neither_divide_by_zero_nor_overflow() {
         for bps in [1, 7, u64::MAX] {
-            let mut pacer = Pacer::starting_at(BitRate::from_bits_per_sec(bps), AT(0));
+            let mut pacer = StreamPacer::starting_at(BitRate::from_bits_per_sec(bps), AT(0));
             let bytes = pacer.write_bytes(1000);
             assert!((1..=1000).contains(&bytes));
-            pacer.wrote(bytes);
+            pacer.note_written(bytes);
         }
     }
 }

@@ -20,7 +20,7 @@ const DISCARD_BYTES: usize = 64 << 20;
 pub(crate) trait Framing: Send {
     /// Reads what is there, into `buffer`, without a byte of the framing; 0 at the end. Once the
     /// test is `over` it tells the other end so where its protocol has a place for that.
-    fn take(
+    fn read_payload(
         &mut self,
         stream: &TcpStream,
         buffer: &mut [MaybeUninit<u8>],
@@ -35,7 +35,7 @@ pub(super) enum ReceiveMethod {
     /// Copied to the program, which does not look at them.
     Copy(Vec<MaybeUninit<u8>>),
     /// Copied to the program and held against the pattern.
-    Check(Box<Checker>),
+    Check(Box<PatternChecker>),
     /// Counted and dropped by the kernel, so many at most in a call.
     Discard(usize),
     /// Moved through a pipe to /dev/null.
@@ -66,14 +66,14 @@ impl Treatment {
 }
 
 impl ReceiveMethod {
-    pub(super) fn of(treatment: &Treatment) -> linerate_sys::Result<Self> {
+    pub(super) fn from_treatment(treatment: &Treatment) -> linerate_sys::Result<Self> {
         let asked = treatment.call_bytes();
         let read_bytes = asked.unwrap_or(READ_BYTES);
         Ok(match (treatment.with, treatment.verify_seed) {
             (ReceiveWith::Read, Some(seed)) => {
                 let (direction, flow) = treatment.place;
                 let pattern = Pattern::new(seed, direction, flow);
-                Self::Check(Box::new(Checker::new(pattern, read_bytes)))
+                Self::Check(Box::new(PatternChecker::new(pattern, read_bytes)))
             }
             (ReceiveWith::Read, None) => Self::Copy(vec![MaybeUninit::uninit(); read_bytes]),
             (ReceiveWith::Trunc, _) => Self::Discard(asked.unwrap_or(DISCARD_BYTES)),
@@ -88,11 +88,11 @@ impl ReceiveMethod {
 
     /// Takes what is there of a test that may be `over`; 0 at the end of the stream.
     #[inline]
-    pub(super) fn take(&mut self, stream: &TcpStream, over: bool) -> io::Result<usize> {
+    pub(super) fn receive_bytes(&mut self, stream: &TcpStream, over: bool) -> io::Result<usize> {
         match self {
-            Self::Framed(framing, buffer) => framing.take(stream, buffer, over),
+            Self::Framed(framing, buffer) => framing.read_payload(stream, buffer, over),
             Self::Copy(buffer) => linerate_sys::tcp::receive(stream, buffer),
-            Self::Check(checker) => checker.take(stream),
+            Self::Check(checker) => checker.read_and_check(stream),
             Self::Discard(most) => linerate_sys::tcp::discard(stream, *most),
             Self::Sink(sink) => sink.receive(stream),
         }
@@ -133,24 +133,24 @@ impl ReceiveMethod {
 }
 
 /// Holds every byte of a stream against its pattern.
-pub(super) struct Checker {
+pub(super) struct PatternChecker {
     pattern: Pattern,
     buffer: Vec<u8>,
     found: Verified,
 }
 
-impl Checker {
+impl PatternChecker {
     fn new(pattern: Pattern, read_bytes: usize) -> Self {
         Self { pattern, buffer: vec![0; read_bytes], found: Verified::default() }
     }
 
-    fn take(&mut self, mut stream: &TcpStream) -> io::Result<usize> {
+    fn read_and_check(&mut self, mut stream: &TcpStream) -> io::Result<usize> {
         let count = stream.read(&mut self.buffer)?;
-        self.check(count);
+        self.check_bytes(count);
         Ok(count)
     }
 
-    fn check(&mut self, count: usize) {
+    fn check_bytes(&mut self, count: usize) {
         if let Some(found) = self.pattern.compare(self.found.bytes, &self.buffer[..count]) {
             self.found.wrong_bytes += found.bytes;
             self.found.first_wrong_offset.get_or_insert(found.first_offset);
@@ -166,14 +166,14 @@ mod tests {
     #[test]
     fn a_planted_fault_is_found_at_its_place_in_the_stream() {
         let pattern = || Pattern::new(5, Direction::Up, 2);
-        let mut checker = Checker::new(pattern(), 100_000);
+        let mut checker = PatternChecker::new(pattern(), 100_000);
         for (count, planted) in [(100_000, None), (70_001, Some(4_321)), (9, None), (77, Some(76))]
         {
-            pattern().fill(checker.found.bytes, &mut checker.buffer[..count]);
+            pattern().fill_bytes(checker.found.bytes, &mut checker.buffer[..count]);
             if let Some(at) = planted {
                 checker.buffer[at] ^= 0x20;
             }
-            checker.check(count);
+            checker.check_bytes(count);
         }
         // 100,000 bytes in order, then the one 4,321 further; 170,010 + 76 is the second.
         let expected =

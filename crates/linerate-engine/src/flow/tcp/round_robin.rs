@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// What the streams of a test agree on.
 #[derive(Debug, Default)]
-pub(crate) struct Rounds {
+pub(crate) struct StreamRounds {
     state: Mutex<State>,
 }
 
@@ -23,12 +23,12 @@ struct State {
 /// The turns of one stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Turns {
-    pub(crate) rounds: std::sync::Arc<Rounds>,
+    pub(crate) rounds: std::sync::Arc<StreamRounds>,
     /// Buffers of this stream, where a number of them ends the test.
     pub(crate) count: Option<u64>,
 }
 
-impl Rounds {
+impl StreamRounds {
     /// Whether a stream that has sent `sent` buffers sends another.
     fn another(&self, sent: u64, over: bool) -> bool {
         let mut rounds = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn all_streams_end_with_the_buffers_of_the_one_that_is_furthest() {
-        let rounds = Rounds::default();
+        let rounds = StreamRounds::default();
         // Stream a has sent three, b two and c none when c's time is over.
         for sent in 0..3 {
             assert!(rounds.another(sent, false));

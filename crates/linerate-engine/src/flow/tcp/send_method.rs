@@ -55,7 +55,7 @@ pub(crate) enum Payload {
 impl Payload {
     /// What the senders of a test send; `content` makes a buffer of a length. The bytes are never
     /// looked at, unless the test checks them: no compression on the way is assumed.
-    pub(super) fn of(
+    pub(super) fn from_request(
         request: &TcpTest,
         content: fn(usize) -> Vec<u8>,
     ) -> linerate_sys::Result<Self> {
@@ -129,9 +129,9 @@ impl SendMethod<'_> {
     pub(super) fn send(&mut self, stream: &TcpStream, length: usize) -> io::Result<usize> {
         match self {
             Self::Memory(buffer) => io::Write::write(&mut &*stream, &buffer[..length]),
-            Self::PageCache(file) => file.send(stream, length),
-            Self::Spliced(pages, pipe) => pipe.send(stream, pages, length),
-            Self::ZeroCopy(pages, sender) => sender.send(stream, pages, length),
+            Self::PageCache(file) => file.send_file(stream, length),
+            Self::Spliced(pages, pipe) => pipe.send_spliced(stream, pages, length),
+            Self::ZeroCopy(pages, sender) => sender.send_zero_copy(stream, pages, length),
             Self::Pattern(writer) => writer.send(stream, length),
         }
     }
@@ -196,7 +196,7 @@ impl PatternWriter {
     fn send(&mut self, stream: &TcpStream, length: usize) -> io::Result<usize> {
         if self.ready.is_empty() {
             let length = length.min(self.buffer.len());
-            self.pattern.fill(self.made, &mut self.buffer[..length]);
+            self.pattern.fill_bytes(self.made, &mut self.buffer[..length]);
             self.made += length as u64;
             self.ready = 0..length;
         }

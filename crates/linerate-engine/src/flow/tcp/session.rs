@@ -10,12 +10,15 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_core::policy::TestKind;
-use linerate_core::record::{Direction, End, EndReport, Failure, Fault, Side, TcpTest};
+use linerate_core::record::{
+    Direction, EndReport, Failure, Fault, FlowSide, MeasurementEnd, TcpTest,
+};
 use linerate_core::time::MonoTime;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{FlowState, Output, TestFailureReason};
 use linerate_proto::native::{
-    Accept, DataHello, FEATURES, FlowSample, HelloKind, Message, Nonce, PeerFault, Refuse,
-    RefuseCode, Request, STEP_TIMEOUT, Server, Terms, TestRequest, Token,
+    Accept, DataHello, FEATURES, FlowSample, HelloKind, Message, NativePeerFault,
+    NativeServerMachine, NativeServerTerms, NativeTcpTestRequest, Nonce, Refuse, RefuseCode,
+    STEP_TIMEOUT, TestRequest, Token,
 };
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::poll::readable;
@@ -26,12 +29,12 @@ use super::control::{closed, misbehaved, read_data_hello_rest, read_hello};
 use super::endpoint::{Endpoint, socket_options};
 use crate::flow::account::server_side;
 use crate::flow::admission::{Admission, Demand, Permit, fitting};
-use crate::flow::peer::plain;
+use crate::flow::peer::plain_address;
 use crate::flow::registry::{Registration, Registry};
 use crate::flow::served::Served;
 use crate::flow::trains::{self, TrainsServer};
-use crate::flow::udp::{self, UdpServer};
-use crate::flow::{self, Answer, Flows, Session, Socket, Words};
+use crate::flow::udp::{self, NativeUdpServer};
+use crate::flow::{self, Flows, FlowsAnswer, Socket, TestSession, Words};
 use crate::served::{self, LogText};
 use crate::socket_address::at_port;
 
@@ -80,8 +83,8 @@ pub fn serve_test(
         challenge: Nonce(random_bytes()),
         line: "closed without a request".to_owned().into(),
     };
-    let server = Server::new(monotonic()).challenging(client.challenge);
-    let mut session = Session::new(server, client);
+    let server = NativeServerMachine::new(monotonic()).challenging(client.challenge);
+    let mut session = TestSession::new(server, client);
     let result = flow::run(&mut session, &mut net, stop);
     result.map(|()| session.flows.line)
 }
@@ -107,13 +110,13 @@ struct ClientSession<'a> {
 }
 
 impl Flows for ClientSession<'_> {
-    type Machine = Server;
+    type Machine = NativeServerMachine;
 
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Server>,
-    ) -> Result<Option<Answer<Server>>, Failure> {
+        output: Output<NativeServerMachine>,
+    ) -> Result<Option<FlowsAnswer<NativeServerMachine>>, Failure> {
         match (output, &mut self.streams) {
             (Output::Decide(asked), _) => {
                 self.waits = Some((asked, now + HANDOVER));
@@ -128,9 +131,9 @@ impl Flows for ClientSession<'_> {
                 self.answer(now)
             }
             (Output::Sample, Some(streams)) => {
-                let mut news = streams.news()?;
+                let mut news = streams.news_for_client()?;
                 news.push(streams.sample(now));
-                Ok(Some(Answer::Tell(news)))
+                Ok(Some(FlowsAnswer::Tell(news)))
             }
             (Output::Count, Some(streams)) => {
                 let (reports, line) = streams.finish()?;
@@ -140,32 +143,35 @@ impl Flows for ClientSession<'_> {
                     self.permit = None;
                 }
                 self.streams = None;
-                Ok(Some(Answer::Counted(Box::new(reports))))
+                Ok(Some(FlowsAnswer::Counted(Box::new(reports))))
             }
             (output, Some(streams)) => streams.carry_out(now, output).map(|()| None),
             (_, None) => Ok(None),
         }
     }
 
-    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Server>>, Failure> {
+    fn answer(
+        &mut self,
+        now: MonoTime,
+    ) -> Result<Option<FlowsAnswer<NativeServerMachine>>, Failure> {
         if let Some((asked, until)) = self.waits.take() {
             return self.decide(now, asked, until);
         }
         let Some(streams) = &mut self.streams else { return Ok(None) };
         if self.opening {
-            self.opening = !streams.open()?;
-            return Ok((!self.opening).then_some(Answer::Opened));
+            self.opening = !streams.open_streams()?;
+            return Ok((!self.opening).then_some(FlowsAnswer::Opened));
         }
-        let news = streams.news()?;
-        Ok((!news.is_empty()).then_some(Answer::Tell(news)))
+        let news = streams.news_for_client()?;
+        Ok((!news.is_empty()).then_some(FlowsAnswer::Tell(news)))
     }
 
-    fn state(&mut self, _: MonoTime) -> FlowState {
-        self.streams.as_ref().map(|streams| streams.state()).unwrap_or_default()
+    fn flow_state(&mut self, _: MonoTime) -> FlowState {
+        self.streams.as_ref().map(|streams| streams.flow_state()).unwrap_or_default()
     }
 
-    fn peer(&self) -> String {
-        plain(self.peer)
+    fn peer_name(&self) -> String {
+        plain_address(self.peer)
     }
 }
 
@@ -176,7 +182,7 @@ impl ClientSession<'_> {
         now: MonoTime,
         asked: Box<TestRequest>,
         until: MonoTime,
-    ) -> Result<Option<Answer<Server>>, Failure> {
+    ) -> Result<Option<FlowsAnswer<NativeServerMachine>>, Failure> {
         let demand = match &*asked {
             TestRequest::Tcp(request) => Demand::of_rounds(request),
             TestRequest::Udp(request) => Demand::of_udp(request),
@@ -185,7 +191,7 @@ impl ClientSession<'_> {
                 Demand { planned, ..Demand::new(TestKind::Udp, 1) }
             }
         };
-        let refused = match self.admit(&asked, &demand) {
+        let refused = match self.admit_request(&asked, &demand) {
             Ok(()) => None,
             Err(refuse) if refuse.code == RefuseCode::Busy && now < until => {
                 self.waits = Some((asked, until));
@@ -195,7 +201,7 @@ impl ClientSession<'_> {
         };
         if let Some(refuse) = refused {
             self.line = format!("refused: {}", refuse.reason).into();
-            return Ok(Some(Answer::Decided(Err(refuse))));
+            return Ok(Some(FlowsAnswer::Decided(Err(refuse))));
         }
         let terms = match *asked {
             TestRequest::Tcp(request) => {
@@ -204,38 +210,38 @@ impl ClientSession<'_> {
             }
             TestRequest::Udp(request) => {
                 let own = (self.own_end(), self.control()?);
-                let (streams, accept) = UdpServer::new(request.clone(), self.local, own)?;
-                let terms = udp::terms(&request, accept, self.admission);
+                let (streams, accept) = NativeUdpServer::new(request.clone(), self.local, own)?;
+                let terms = udp::test_terms(&request, accept, self.admission);
                 self.streams = Some(Box::new(streams));
                 terms
             }
             TestRequest::Trains(request) => {
                 let (streams, accept) = TrainsServer::new(self.local, self.own_end())?;
                 self.streams = Some(Box::new(streams));
-                trains::terms(&request, accept)
+                trains::session_terms(&request, accept)
             }
         };
-        Ok(Some(Answer::Decided(Ok(terms))))
+        Ok(Some(FlowsAnswer::Decided(Ok(terms))))
     }
 
     /// A place for a test within the protocol's bounds.
-    fn admit(&mut self, asked: &TestRequest, demand: &Demand) -> Result<(), Refuse> {
+    fn admit_request(&mut self, asked: &TestRequest, demand: &Demand) -> Result<(), Refuse> {
         let malformed = |error: String| Refuse::new(RefuseCode::Malformed, error);
         self.rounds += 1;
         match (asked, &self.place) {
             (TestRequest::Tcp(next), Some(place)) => return check_round(next, self.rounds, place),
             (TestRequest::Tcp(request), None) => {
-                request.check().map_err(|it| malformed(it.to_string()))
+                request.check_bounds().map_err(|error| malformed(error.to_string()))
             }
             (TestRequest::Udp(request), _) => {
-                request.check().map_err(|it| malformed(it.to_string()))
+                request.check().map_err(|error| malformed(error.to_string()))
             }
             (TestRequest::Trains(request), _) => {
-                request.check().map_err(|it| malformed(it.to_string()))
+                request.check_bounds().map_err(|error| malformed(error.to_string()))
             }
         }?;
         self.rounds = 1;
-        let admitted = self.admission.admit(demand, self.peer).map_err(|refuse| Refuse {
+        let admitted = self.admission.admit_test(demand, self.peer).map_err(|refuse| Refuse {
             fits: fitting(demand, &self.admission.allowed(), refuse.code),
             ..refuse
         });
@@ -243,7 +249,7 @@ impl ClientSession<'_> {
         Ok(())
     }
 
-    fn accept_tcp(&mut self, request: TcpTest) -> Result<Terms, Failure> {
+    fn accept_tcp(&mut self, request: TcpTest) -> Result<NativeServerTerms, Failure> {
         let token = Token(random_bytes());
         let own = listen_if_needed(&request, self.local)?;
         let data_port = own
@@ -251,9 +257,9 @@ impl ClientSession<'_> {
             .map_or(Ok(self.local), TcpListener::local_addr)
             .map_or(0, |address| address.port());
         let shared = self.registry.register(token).ok_or_else(|| {
-            Failure::new(Fault::System, "serve", plain(self.peer), "its token is taken")
+            Failure::new(Fault::System, "serve", plain_address(self.peer), "its token is taken")
         })?;
-        let arrivals = Arrivals { token, shared, own };
+        let arrivals = DataArrivals { token, shared, own };
         let accept = Accept {
             token: token.to_hex(),
             data_port,
@@ -267,12 +273,12 @@ impl ClientSession<'_> {
         let planned = span.unwrap_or(duration_max).min(duration_max);
         // What leaves at the last moment arrives after it.
         let late = if span.is_none() { OVERTIME } else { Duration::ZERO };
-        let terms = Terms {
+        let terms = NativeServerTerms {
             accept: Box::new(accept),
             interval: Duration::from_nanos(request.interval_ns),
             span_max: planned + late,
             stall_after: Some(planned),
-            end: planned + late + self.admission.grace(),
+            end: planned + late + self.admission.grace_period(),
             overdue: span.is_none().then(|| self.admission.overdue()),
             step: STEP_TIMEOUT,
             streams: "the data streams",
@@ -282,33 +288,33 @@ impl ClientSession<'_> {
     }
 
     /// What this host is, seen from the client.
-    fn own_end(&self) -> End {
+    fn own_end(&self) -> MeasurementEnd {
         let end = crate::environment::local_end(Some(self.peer.ip()));
-        End { role: "remote".to_owned(), ..end }
+        MeasurementEnd { role: "remote".to_owned(), ..end }
     }
 
     fn control(&self) -> Result<TcpStream, Failure> {
         self.control.try_clone().map_err(|error| {
-            Failure::new(Fault::System, "watch control to", plain(self.peer), error)
+            Failure::new(Fault::System, "watch control to", plain_address(self.peer), error)
         })
     }
 }
 
-impl Words for Server {
-    fn failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
+impl Words for NativeServerMachine {
+    fn failure(peer: &str, reason: TestFailureReason<NativePeerFault>) -> Failure {
         match reason {
-            Reason::Peer(PeerFault::Wire(error)) => misbehaved(peer, &error),
-            Reason::Silent { awaited, within } => {
+            TestFailureReason::Peer(NativePeerFault::Wire(error)) => misbehaved(peer, &error),
+            TestFailureReason::Silent { awaited, within } => {
                 let reason = format!("nothing came within {within:?}");
                 let attempt = format!("wait for {awaited} from");
                 Failure::new(Fault::PeerMisbehaved, attempt, peer, reason)
             }
-            Reason::Closed => closed(peer),
-            Reason::Overdue => {
+            TestFailureReason::Closed => closed(peer),
+            TestFailureReason::Overdue => {
                 let reason = "its test took longer than it may, and was ended";
                 Failure::new(Fault::PeerRefused, "serve", peer, reason)
             }
-            Reason::Stopped => {
+            TestFailureReason::Stopped => {
                 Failure::new(Fault::System, "serve", peer, "the server is being stopped")
             }
             _ => Failure::new(Fault::Unreachable, "serve", peer, "the client aborted the test"),
@@ -319,7 +325,7 @@ impl Words for Server {
 /// The TCP streams of a test.
 struct TcpServer {
     request: TcpTest,
-    arrivals: Arrivals,
+    arrivals: DataArrivals,
     /// Streams that have not come.
     missing: Vec<(Direction, u16)>,
     test: Option<Endpoint>,
@@ -328,7 +334,7 @@ struct TcpServer {
 }
 
 /// Where the data streams of a test arrive.
-struct Arrivals {
+struct DataArrivals {
     token: Token,
     /// At the port of the control connection, sorted by token.
     shared: Registration<Token, (DataHello, TcpStream)>,
@@ -338,7 +344,7 @@ struct Arrivals {
 }
 
 impl TcpServer {
-    fn new(request: TcpTest, arrivals: Arrivals) -> Self {
+    fn new(request: TcpTest, arrivals: DataArrivals) -> Self {
         let background = request.background();
         let of_background = background.iter().flat_map(TcpTest::places);
         Self {
@@ -351,12 +357,12 @@ impl TcpServer {
     }
 
     /// The flow in the background first: it is there when the test begins.
-    fn each(&mut self) -> impl Iterator<Item = &mut Endpoint> {
+    fn each_endpoint(&mut self) -> impl Iterator<Item = &mut Endpoint> {
         self.background.iter_mut().chain(&mut self.test)
     }
 
     /// Takes in a stream that is still wanted.
-    fn take(&mut self, hello: DataHello, socket: TcpStream) -> Result<(), Failure> {
+    fn take_stream(&mut self, hello: DataHello, socket: TcpStream) -> Result<(), Failure> {
         let place = (hello.direction, hello.stream);
         let Some(index) = self.missing.iter().position(|&wanted| wanted == place) else {
             return Ok(());
@@ -366,7 +372,7 @@ impl TcpServer {
         let of_test = self.request.each_direction().contains(&hello.direction);
         let background = self.request.background().filter(|_| !of_test);
         prepare(&socket, background.as_ref().unwrap_or(&self.request), hello.stream, side)?;
-        let client_addr = socket.peer_addr().map_or_else(|_| String::new(), plain);
+        let client_addr = socket.peer_addr().map_or_else(|_| String::new(), plain_address);
         let endpoint = if of_test { &mut self.test } else { &mut self.background };
         if let Some(endpoint) = endpoint {
             endpoint.add(socket, (hello.direction, hello.stream, side), client_addr);
@@ -376,32 +382,36 @@ impl TcpServer {
 }
 
 impl Served for TcpServer {
-    fn open(&mut self) -> Result<bool, Failure> {
+    fn open_streams(&mut self) -> Result<bool, Failure> {
         while !self.missing.is_empty() {
             let Some((hello, socket)) = self.arrivals.next() else { return Ok(false) };
-            self.take(hello, socket)?;
+            self.take_stream(hello, socket)?;
         }
-        for endpoint in self.each() {
+        for endpoint in self.each_endpoint() {
             endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
         }
         Ok(true)
     }
 
-    fn carry_out(&mut self, now: MonoTime, output: Output<Server>) -> Result<(), Failure> {
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<NativeServerMachine>,
+    ) -> Result<(), Failure> {
         match output {
             Output::Start => {
-                for endpoint in self.each() {
-                    endpoint.start(now).map_err(|error| crate::failure::system(&error))?;
+                for endpoint in self.each_endpoint() {
+                    endpoint.start_streams(now).map_err(|error| crate::failure::system(&error))?;
                 }
             }
             Output::StopSending => self.test.iter().for_each(Endpoint::stop_sending),
-            Output::Halt => self.test.iter().for_each(Endpoint::halt),
+            Output::Halt => self.test.iter().for_each(Endpoint::halt_streams),
             _ => {}
         }
         Ok(())
     }
 
-    fn news(&mut self) -> Result<Vec<Message>, Failure> {
+    fn news_for_client(&mut self) -> Result<Vec<Message>, Failure> {
         Ok(Vec::new())
     }
 
@@ -410,21 +420,21 @@ impl Served for TcpServer {
         Message::Interval { samples: samples.into_iter().map(FlowSample::from).collect() }
     }
 
-    fn state(&self) -> FlowState {
+    fn flow_state(&self) -> FlowState {
         let Some(test) = &self.test else { return FlowState::default() };
-        FlowState { moved: test.moved(), done: test.is_done(), ..FlowState::default() }
+        FlowState { moved: test.moved_bytes(), done: test.is_done(), ..FlowState::default() }
     }
 
     fn finish(&mut self) -> Result<(Vec<EndReport>, LogText), Failure> {
         let background = self.background.take().map(Endpoint::end_background);
         let mut reports = self.test.take().map(Endpoint::finish).unwrap_or_default();
-        let line = LogText::of(format!("tcp {}", served::line(&reports)), &reports);
+        let line = LogText::from_reports(format!("tcp {}", served::log_line(&reports)), &reports);
         reports.extend(background.into_iter().flatten());
         Ok((reports, line))
     }
 }
 
-impl Arrivals {
+impl DataArrivals {
     /// A data stream that has come.
     fn next(&self) -> Option<(DataHello, TcpStream)> {
         let own = self.own.as_ref().and_then(|listener| self.own_next(listener));
@@ -442,15 +452,15 @@ impl Arrivals {
 }
 
 /// Whether a client's next request stays within the place that its first one was given.
-fn check_round(request: &Request, rounds: u32, place: &Demand) -> Result<(), Refuse> {
+fn check_round(request: &NativeTcpTestRequest, rounds: u32, place: &Demand) -> Result<(), Refuse> {
     let refuse = |code, reason: String| Err(Refuse::new(code, reason));
-    if let Err(error) = request.check() {
+    if let Err(error) = request.check_bounds() {
         return refuse(RefuseCode::Malformed, error.to_string());
     }
     let demand = Demand::of_rounds(request);
     let planned = request.test.planned_span().zip(place.planned);
     let longer = planned.is_some_and(|(next, place)| next > place);
-    let faster = place.rate_bps.is_some_and(|most| demand.rate_bps.is_none_or(|it| it > most));
+    let faster = place.rate_bps.is_some_and(|most| demand.rate_bps.is_none_or(|rate| rate > most));
     if demand.streams > place.streams || longer || faster {
         return refuse(RefuseCode::Limit, "a round beyond what the first one asked for".to_owned());
     }
@@ -473,10 +483,15 @@ fn listen_if_needed(request: &TcpTest, local: SocketAddr) -> Result<Option<TcpLi
 }
 
 /// Options that may be set on an accepted socket.
-fn prepare(socket: &TcpStream, request: &TcpTest, stream: u16, side: Side) -> Result<(), Failure> {
+fn prepare(
+    socket: &TcpStream,
+    request: &TcpTest,
+    stream: u16,
+    side: FlowSide,
+) -> Result<(), Failure> {
     let class = TcpOptions { dscp: request.dscp_of(stream), ..TcpOptions::default() };
     tcp::adjust(socket, &class).map_err(|error| crate::failure::system(&error))?;
-    if side == Side::Sender
+    if side == FlowSide::Sender
         && let Some(name) = &request.congestion_control
     {
         tcp::set_congestion_control(socket.as_fd(), name).map_err(|error| {
@@ -484,7 +499,7 @@ fn prepare(socket: &TcpStream, request: &TcpTest, stream: u16, side: Side) -> Re
                 .advise("see net.ipv4.tcp_available_congestion_control on the server")
         })?;
     }
-    if side == Side::Sender && request.nodelay {
+    if side == FlowSide::Sender && request.nodelay {
         let set = socket.set_nodelay(true);
         set.map_err(|error| Failure::new(Fault::System, "set", "TCP_NODELAY", error))?;
     }

@@ -7,11 +7,11 @@
 
 use std::os::fd::BorrowedFd;
 
-use linerate_core::record::{MetricId, Side, TcpInfo};
+use linerate_core::record::{FlowSide, MetricId, TcpInfo};
 use linerate_sys::tcp::{self, StreamMemory};
 
 /// What is known of a connection at one moment.
-struct Moment<'a> {
+struct ConnectionSnapshot<'a> {
     info: &'a TcpInfo,
     /// The account at the start of the test: the hello of a stream was sent before.
     start: &'a TcpInfo,
@@ -20,78 +20,82 @@ struct Moment<'a> {
     queue_bytes: Option<u64>,
 }
 
-impl Moment<'_> {
+impl ConnectionSnapshot<'_> {
     fn since_start(&self, pick: fn(&TcpInfo) -> Option<u64>) -> Option<u64> {
-        nanos(Some(pick(self.info)?.saturating_sub(pick(self.start).unwrap_or(0))))
+        us_to_ns(Some(pick(self.info)?.saturating_sub(pick(self.start).unwrap_or(0))))
     }
 }
 
-type Signal = (MetricId, fn(&Moment<'_>) -> Option<u64>);
+type Signal = (MetricId, fn(&ConnectionSnapshot<'_>) -> Option<u64>);
 
 const SENDER: [Signal; 21] = [
-    (MetricId::Unacked, |it| it.info.unacked_bytes()),
-    (MetricId::Unsent, |it| it.info.notsent_bytes.map(u64::from)),
-    (MetricId::LostSegments, |it| it.info.lost.map(u64::from)),
-    (MetricId::CongestionState, |it| it.info.ca_state.map(u64::from)),
-    (MetricId::Ssthresh, |it| it.info.ssthresh_bytes()),
-    (MetricId::BusyTime, |it| it.since_start(|info| info.busy_time_us)),
-    (MetricId::WindowLimited, |it| it.since_start(|info| info.rwnd_limited_us)),
-    (MetricId::BufferLimited, |it| it.since_start(|info| info.sndbuf_limited_us)),
-    (MetricId::ApplicationLimited, |it| it.info.delivery_rate_app_limited.map(u64::from)),
-    (MetricId::ReorderingSegments, |it| it.info.reordering.map(u64::from)),
-    (MetricId::ReorderingEvents, |it| it.info.reord_seen.map(u64::from)),
-    (MetricId::DsackDuplicates, |it| it.info.dsack_dups.map(u64::from)),
-    (MetricId::Delivered, |it| it.info.delivered.map(u64::from)),
-    (MetricId::DeliveredCe, |it| it.info.delivered_ce.map(u64::from)),
-    (MetricId::SegmentsSent, |it| it.info.data_segs_out.map(u64::from)),
-    (MetricId::Timeouts, |it| it.info.total_rto.map(u64::from)),
-    (MetricId::TimeoutTime, |it| it.info.total_rto_time_ms.map(|ms| u64::from(ms) * 1_000_000)),
-    // All ones: no rate yet (sk_pacing_rate of Linux net/sock.h).
-    (MetricId::PacingRate, |it| {
-        it.info.pacing_rate_bytes_per_s.filter(|rate| *rate < u64::MAX / 8).map(|rate| rate * 8)
+    (MetricId::Unacked, |moment| moment.info.unacked_bytes()),
+    (MetricId::Unsent, |moment| moment.info.notsent_bytes.map(u64::from)),
+    (MetricId::LostSegments, |moment| moment.info.lost.map(u64::from)),
+    (MetricId::CongestionState, |moment| moment.info.ca_state.map(u64::from)),
+    (MetricId::Ssthresh, |moment| moment.info.ssthresh_bytes()),
+    (MetricId::BusyTime, |moment| moment.since_start(|info| info.busy_time_us)),
+    (MetricId::WindowLimited, |moment| moment.since_start(|info| info.rwnd_limited_us)),
+    (MetricId::BufferLimited, |moment| moment.since_start(|info| info.sndbuf_limited_us)),
+    (MetricId::ApplicationLimited, |moment| moment.info.delivery_rate_app_limited.map(u64::from)),
+    (MetricId::ReorderingSegments, |moment| moment.info.reordering.map(u64::from)),
+    (MetricId::ReorderingEvents, |moment| moment.info.reord_seen.map(u64::from)),
+    (MetricId::DsackDuplicates, |moment| moment.info.dsack_dups.map(u64::from)),
+    (MetricId::Delivered, |moment| moment.info.delivered.map(u64::from)),
+    (MetricId::DeliveredCe, |moment| moment.info.delivered_ce.map(u64::from)),
+    (MetricId::SegmentsSent, |moment| moment.info.data_segs_out.map(u64::from)),
+    (MetricId::Timeouts, |moment| moment.info.total_rto.map(u64::from)),
+    (MetricId::TimeoutTime, |moment| {
+        moment.info.total_rto_time_ms.map(|ms| u64::from(ms) * 1_000_000)
     }),
-    (MetricId::SendQueue, |it| it.queue_bytes),
-    (MetricId::SendMemory, |it| it.memory.map(|memory| memory.queued_bytes.into())),
-    (MetricId::SendBuffer, |it| it.memory.map(|memory| memory.send_buffer_bytes.into())),
+    // All ones: no rate yet (sk_pacing_rate of Linux net/sock.h).
+    (MetricId::PacingRate, |moment| {
+        moment.info.pacing_rate_bytes_per_s.filter(|rate| *rate < u64::MAX / 8).map(|rate| rate * 8)
+    }),
+    (MetricId::SendQueue, |moment| moment.queue_bytes),
+    (MetricId::SendMemory, |moment| moment.memory.map(|memory| memory.queued_bytes.into())),
+    (MetricId::SendBuffer, |moment| moment.memory.map(|memory| memory.send_buffer_bytes.into())),
 ];
 
 const RECEIVER: [Signal; 6] = [
-    (MetricId::ReceiveQueue, |it| it.queue_bytes),
-    (MetricId::ReceiveMemory, |it| it.memory.map(|memory| memory.received_bytes.into())),
-    (MetricId::ReceiveBuffer, |it| it.memory.map(|memory| memory.receive_buffer_bytes.into())),
-    (MetricId::OutOfOrder, |it| it.info.rcv_ooopack.map(u64::from)),
-    (MetricId::SegmentsReceived, |it| it.info.data_segs_in.map(u64::from)),
+    (MetricId::ReceiveQueue, |moment| moment.queue_bytes),
+    (MetricId::ReceiveMemory, |moment| moment.memory.map(|memory| memory.received_bytes.into())),
+    (MetricId::ReceiveBuffer, |moment| {
+        moment.memory.map(|memory| memory.receive_buffer_bytes.into())
+    }),
+    (MetricId::OutOfOrder, |moment| moment.info.rcv_ooopack.map(u64::from)),
+    (MetricId::SegmentsReceived, |moment| moment.info.data_segs_in.map(u64::from)),
     // 0 before the first estimate.
-    (MetricId::ReceiverRtt, |it| nanos(it.info.rcv_rtt_us.filter(|us| *us > 0))),
+    (MetricId::ReceiverRtt, |moment| us_to_ns(moment.info.rcv_rtt_us.filter(|us| *us > 0))),
 ];
 
-const fn table(side: Side) -> &'static [Signal] {
+const fn signal_table(side: FlowSide) -> &'static [Signal] {
     match side {
-        Side::Sender => &SENDER,
-        Side::Receiver => &RECEIVER,
+        FlowSide::Sender => &SENDER,
+        FlowSide::Receiver => &RECEIVER,
     }
 }
 
 /// What the values of an end are, in their order.
-pub(crate) fn metrics(side: Side) -> impl Iterator<Item = MetricId> {
-    table(side).iter().map(|(metric, _)| *metric)
+pub(crate) fn metrics(side: FlowSide) -> impl Iterator<Item = MetricId> {
+    signal_table(side).iter().map(|(metric, _)| *metric)
 }
 
 /// The values of a connection of which `info` has just been read, and `start` at the start.
-pub(super) fn of(
+pub(super) fn read_values(
     socket: BorrowedFd<'_>,
     (info, start): (&TcpInfo, &TcpInfo),
-    side: Side,
+    side: FlowSide,
 ) -> Vec<Option<u64>> {
     let queue_bytes = match side {
-        Side::Sender => tcp::send_queue(socket),
-        Side::Receiver => tcp::receive_queue(socket),
+        FlowSide::Sender => tcp::send_queue(socket),
+        FlowSide::Receiver => tcp::receive_queue(socket),
     };
-    let moment = Moment { info, start, memory: tcp::memory(socket), queue_bytes };
-    table(side).iter().map(|(_, read)| read(&moment)).collect()
+    let moment = ConnectionSnapshot { info, start, memory: tcp::memory(socket), queue_bytes };
+    signal_table(side).iter().map(|(_, read)| read(&moment)).collect()
 }
 
-fn nanos(us: Option<impl Into<u64>>) -> Option<u64> {
+fn us_to_ns(us: Option<impl Into<u64>>) -> Option<u64> {
     us.map(|us| us.into() * 1000)
 }
 
@@ -103,7 +107,8 @@ mod tests {
     fn the_order_is_that_of_the_specification() {
         let spec = include_str!("../../../../../spec/native.md");
         let section = spec.split("## Signals").nth(1).expect("its section");
-        for (side, cell) in [(Side::Sender, "| sender |"), (Side::Receiver, "| receiver |")] {
+        for (side, cell) in [(FlowSide::Sender, "| sender |"), (FlowSide::Receiver, "| receiver |")]
+        {
             let row = section.lines().find_map(|line| line.strip_prefix(cell)).expect("its row");
             let keys: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
             let here: Vec<&str> = metrics(side).map(MetricId::key).collect();
@@ -116,7 +121,7 @@ mod tests {
         // A hello over 40 ms kept the sender busy for 40 ms before; then 1 s of data.
         let at = |busy_us| TcpInfo { busy_time_us: Some(busy_us), ..TcpInfo::default() };
         let (info, start) = (&at(1_040_000), &at(40_000));
-        let moment = Moment { info, start, memory: None, queue_bytes: None };
+        let moment = ConnectionSnapshot { info, start, memory: None, queue_bytes: None };
         let (_, read) = SENDER.iter().find(|(id, _)| *id == MetricId::BusyTime).expect("there");
         assert_eq!(read(&moment), Some(1_000_000_000));
     }
@@ -130,7 +135,7 @@ mod tests {
         }
         let info = TcpInfo::from_ne_bytes(&bytes);
         let start = &TcpInfo::default();
-        let moment = Moment { info: &info, start, memory: None, queue_bytes: None };
+        let moment = ConnectionSnapshot { info: &info, start, memory: None, queue_bytes: None };
         let of = |metric| {
             let (_, read) = SENDER.iter().find(|(id, _)| *id == metric).expect("in the table");
             read(&moment)

@@ -50,23 +50,23 @@ pub(crate) struct SpanMeter {
     start: MonoTime,
     extent: Extent,
     first: Option<MonoTime>,
-    begin: Option<Point>,
-    last: Point,
+    begin: Option<BytesAtTime>,
+    last: BytesAtTime,
     /// What had come, read or not, before a fixed span began.
-    arrived: Point,
+    arrived: BytesAtTime,
     /// Set once; later reads no longer count.
-    end: Option<Point>,
+    end: Option<BytesAtTime>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Point {
+struct BytesAtTime {
     at: MonoTime,
     bytes: u64,
 }
 
 /// What a stream received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Measured {
+pub(crate) struct MeasuredSpan {
     /// Start of the span on the receiver's clock.
     pub(crate) begin: MonoTime,
     /// Length of the span.
@@ -84,27 +84,27 @@ impl SpanMeter {
             Finish::TimeNs(ns) => Some(ns),
             Finish::Bytes(_) | Finish::Buffers(_) => None,
         };
-        let last = Point { at: MonoTime::from_nanos(0), bytes: 0 };
+        let last = BytesAtTime { at: MonoTime::from_nanos(0), bytes: 0 };
         let (first, begin, end, arrived) = (None, None, None, last);
         Self { limit_ns, omit_ns, start, extent, first, begin, last, arrived, end }
     }
 
     /// The first byte is there to be read, and `waiting` bytes in all.
     pub(crate) fn readable(&mut self, now: MonoTime, waiting: u64) {
-        self.arrived = Point { at: now, bytes: waiting };
+        self.arrived = BytesAtTime { at: now, bytes: waiting };
         let fixed = self.extent == Extent::Fixed;
         let (first, waiting) = if fixed { (self.start, 0) } else { (now, waiting) };
         self.first = Some(first);
-        self.last = Point { at: first, bytes: 0 };
+        self.last = BytesAtTime { at: first, bytes: 0 };
         if self.omit_ns == 0 {
-            self.begin = Some(Point { at: first, bytes: waiting });
+            self.begin = Some(BytesAtTime { at: first, bytes: waiting });
         }
     }
 
     /// A read returned `count` bytes; more may be `waiting`.
     #[inline]
     pub(crate) fn read(&mut self, now: MonoTime, count: usize, waiting: impl FnOnce() -> Waiting) {
-        let next = Point { at: now, bytes: self.last.bytes + count as u64 };
+        let next = BytesAtTime { at: now, bytes: self.last.bytes + count as u64 };
         if let Some(begin) = self.begin {
             if self.end.is_none()
                 && let Some(end_at) = self.end_at(begin)
@@ -113,8 +113,8 @@ impl SpanMeter {
                 self.end = Some(straddle(self.last, next, end_at));
             }
         } else if self.extent == Extent::Fixed {
-            let here = Point { at: now, bytes: next.bytes + waiting().bytes };
-            let begin_at = later(self.start, self.omit_ns);
+            let here = BytesAtTime { at: now, bytes: next.bytes + waiting().bytes };
+            let begin_at = time_after_ns(self.start, self.omit_ns);
             if now >= begin_at {
                 self.begin = Some(straddle(self.arrived, here, begin_at));
             }
@@ -123,7 +123,7 @@ impl SpanMeter {
             let waiting = waiting();
             let explained = waiting.unexplained_bytes <= self.unexplained_max(next);
             if explained || late_ns >= self.patience_ns() {
-                self.begin = Some(Point { at: now, bytes: next.bytes + waiting.bytes });
+                self.begin = Some(BytesAtTime { at: now, bytes: next.bytes + waiting.bytes });
             }
         }
         self.last = next;
@@ -141,11 +141,11 @@ impl SpanMeter {
 
     /// Memory that may lie behind a missing segment and is handed over with it: [`GAP_SHARE`] of
     /// what the measured span is to bring, by the rate until `now`.
-    fn unexplained_max(&self, now: Point) -> u64 {
+    fn unexplained_max(&self, now: BytesAtTime) -> u64 {
         let span_ns = now.at.nanos_since(self.first.unwrap_or(now.at));
         let bytes = self.limit_ns.map(|limit| u128::from(now.bytes) * u128::from(limit));
         let expected = bytes.and_then(|bytes| bytes.checked_div(u128::from(span_ns)));
-        let share = expected.map_or(MEMORY_MAX, |it| u64::try_from(it).unwrap_or(u64::MAX));
+        let share = expected.map_or(MEMORY_MAX, |share| u64::try_from(share).unwrap_or(u64::MAX));
         (share / GAP_SHARE).clamp(MEMORY_MIN, MEMORY_MAX)
     }
 
@@ -153,16 +153,16 @@ impl SpanMeter {
     pub(crate) fn deadline(&self) -> Option<MonoTime> {
         let first = self.first?;
         let span = self.omit_ns.saturating_add(self.limit_ns?);
-        Some(later(first, span))
+        Some(time_after_ns(first, span))
     }
 
     /// The account of the stream, which ended at `now` with or without an end-of-file.
-    pub(crate) fn finish(self, now: MonoTime) -> Measured {
+    pub(crate) fn finish(self, now: MonoTime) -> MeasuredSpan {
         let Some(begin) = self.begin else {
-            return Measured { bytes_total: self.last.bytes, ..Measured::default() };
+            return MeasuredSpan { bytes_total: self.last.bytes, ..MeasuredSpan::default() };
         };
         let end = self.end.unwrap_or_else(|| match self.end_at(begin) {
-            Some(end_at) => Point { at: now.min(end_at).max(self.last.at), ..self.last },
+            Some(end_at) => BytesAtTime { at: now.min(end_at).max(self.last.at), ..self.last },
             None => self.last,
         });
         // All that came waited already when the thread did: it came since the stream could bring
@@ -170,7 +170,7 @@ impl SpanMeter {
         let waited = begin.bytes > 0 && begin.bytes >= end.bytes;
         let all = self.extent == Extent::Whole || self.limit_ns.is_none() || waited;
         let begin = if all && self.omit_ns == 0 { self.of_all(begin, end) } else { begin };
-        Measured {
+        MeasuredSpan {
             begin: begin.at,
             span_ns: end.at.nanos_since(begin.at),
             bytes: end.bytes.saturating_sub(begin.bytes),
@@ -179,32 +179,32 @@ impl SpanMeter {
     }
 
     /// Where the span of all bytes begins, of which some waited at `begin`.
-    fn of_all(&self, begin: Point, end: Point) -> Point {
+    fn of_all(&self, begin: BytesAtTime, end: BytesAtTime) -> BytesAtTime {
         let counted = u128::from(end.bytes.saturating_sub(begin.bytes));
         let waiting = u128::from(begin.bytes.min(end.bytes));
         let span = u128::from(end.at.nanos_since(begin.at));
         let before = (span * waiting).checked_div(counted).unwrap_or(u128::MAX);
         let before = u64::try_from(before).unwrap_or(u64::MAX);
         let before = before.min(begin.at.nanos_since(self.start));
-        Point { at: MonoTime::from_nanos(begin.at.nanos() - before), bytes: 0 }
+        BytesAtTime { at: MonoTime::from_nanos(begin.at.as_nanos() - before), bytes: 0 }
     }
 
-    fn end_at(&self, begin: Point) -> Option<MonoTime> {
+    fn end_at(&self, begin: BytesAtTime) -> Option<MonoTime> {
         let limit = self.limit_ns.filter(|_| self.extent != Extent::Whole)?;
-        Some(later(begin.at, limit))
+        Some(time_after_ns(begin.at, limit))
     }
 }
 
-const fn later(at: MonoTime, ns: u64) -> MonoTime {
-    MonoTime::from_nanos(at.nanos().saturating_add(ns))
+const fn time_after_ns(at: MonoTime, ns: u64) -> MonoTime {
+    MonoTime::from_nanos(at.as_nanos().saturating_add(ns))
 }
 
 /// The point at `end_at` on the straight line from `before` to `after`.
-fn straddle(before: Point, after: Point, end_at: MonoTime) -> Point {
+fn straddle(before: BytesAtTime, after: BytesAtTime, end_at: MonoTime) -> BytesAtTime {
     let whole = u128::from(after.at.nanos_since(before.at).max(1));
     let part = u128::from(end_at.nanos_since(before.at)).min(whole);
     let bytes = u128::from(after.bytes - before.bytes) * part / whole;
-    Point { at: end_at, bytes: before.bytes + u64::try_from(bytes).unwrap_or(u64::MAX) }
+    BytesAtTime { at: end_at, bytes: before.bytes + u64::try_from(bytes).unwrap_or(u64::MAX) }
 }
 
 #[cfg(test)]
@@ -216,27 +216,27 @@ mod tests {
     const GAP: u64 = 1 << 20;
     const NOTHING: Waiting = Waiting { bytes: 0, unexplained_bytes: 0 };
 
-    fn waits(bytes: u64) -> Waiting {
+    fn waiting_bytes(bytes: u64) -> Waiting {
         Waiting { bytes, unexplained_bytes: 0 }
     }
 
-    fn at(ms: u64) -> MonoTime {
+    fn time_at_ms(ms: u64) -> MonoTime {
         MonoTime::from_nanos(ms * MS)
     }
 
-    fn meter(limit_ms: u64, omit_ms: u64) -> SpanMeter {
-        SpanMeter::new(Finish::TimeNs(limit_ms * MS), omit_ms * MS, at(0), Extent::Own)
+    fn span_meter(limit_ms: u64, omit_ms: u64) -> SpanMeter {
+        SpanMeter::new(Finish::TimeNs(limit_ms * MS), omit_ms * MS, time_at_ms(0), Extent::Own)
     }
 
     #[test]
     fn a_read_across_the_end_counts_in_proportion() {
         // 1000 bytes every 30 ms from 0; the end at 100 ms lies a third into the fourth read.
-        let mut meter = meter(100, 0);
-        meter.readable(at(0), 0);
+        let mut meter = span_meter(100, 0);
+        meter.readable(time_at_ms(0), 0);
         for ms in [30, 60, 90, 120, 150] {
-            meter.read(at(ms), 1000, || NOTHING);
+            meter.read(time_at_ms(ms), 1000, || NOTHING);
         }
-        let measured = meter.finish(at(151));
+        let measured = meter.finish(time_at_ms(151));
         assert_eq!(measured.bytes, 3333);
         assert_eq!(measured.span_ns, 100 * MS);
         assert_eq!(measured.bytes_total, 5000);
@@ -244,41 +244,44 @@ mod tests {
 
     #[test]
     fn a_stall_before_the_end_stretches_the_span_to_the_end() {
-        let mut meter = meter(100, 0);
-        meter.readable(at(0), 0);
-        meter.read(at(10), 1000, || NOTHING);
-        let measured = meter.finish(at(3000));
+        let mut meter = span_meter(100, 0);
+        meter.readable(time_at_ms(0), 0);
+        meter.read(time_at_ms(10), 1000, || NOTHING);
+        let measured = meter.finish(time_at_ms(3000));
         assert_eq!((measured.bytes, measured.span_ns), (1000, 100 * MS));
     }
 
     #[test]
     fn an_early_end_of_file_ends_the_span() {
-        let mut meter = meter(100, 0);
-        meter.readable(at(0), 0);
-        meter.read(at(50), 1000, || NOTHING);
-        let measured = meter.finish(at(60));
+        let mut meter = span_meter(100, 0);
+        meter.readable(time_at_ms(0), 0);
+        meter.read(time_at_ms(50), 1000, || NOTHING);
+        let measured = meter.finish(time_at_ms(60));
         assert_eq!((measured.bytes, measured.span_ns), (1000, 60 * MS));
     }
 
     #[test]
     fn the_omitted_span_ends_at_a_read_and_its_bytes_do_not_count() {
-        let mut meter = meter(100, 50);
-        meter.readable(at(0), 0);
+        let mut meter = span_meter(100, 50);
+        meter.readable(time_at_ms(0), 0);
         for ms in [20, 40, 60, 80, 160] {
-            meter.read(at(ms), 600, || NOTHING);
+            meter.read(time_at_ms(ms), 600, || NOTHING);
         }
         // Begins at 60 ms with 1800 bytes; ends at 160 ms with 3000.
-        let measured = meter.finish(at(161));
-        assert_eq!((measured.begin, measured.bytes, measured.span_ns), (at(60), 1200, 100 * MS));
+        let measured = meter.finish(time_at_ms(161));
+        assert_eq!(
+            (measured.begin, measured.bytes, measured.span_ns),
+            (time_at_ms(60), 1200, 100 * MS)
+        );
     }
 
     #[test]
     fn a_test_by_bytes_ends_with_the_last_byte() {
-        let mut meter = SpanMeter::new(Finish::Bytes(2000), 0, at(0), Extent::Own);
-        meter.readable(at(5), 0);
-        meter.read(at(10), 1000, || NOTHING);
-        meter.read(at(25), 1000, || NOTHING);
-        let measured = meter.finish(at(400));
+        let mut meter = SpanMeter::new(Finish::Bytes(2000), 0, time_at_ms(0), Extent::Own);
+        meter.readable(time_at_ms(5), 0);
+        meter.read(time_at_ms(10), 1000, || NOTHING);
+        meter.read(time_at_ms(25), 1000, || NOTHING);
+        let measured = meter.finish(time_at_ms(400));
         assert_eq!((measured.bytes, measured.span_ns), (2000, 20 * MS));
     }
 
@@ -286,58 +289,64 @@ mod tests {
     fn what_waited_when_the_thread_came_does_not_count_in_a_test_by_time() {
         // 100 bytes each ms from 0; the thread comes at 20 ms, when 2000 wait, and again at the
         // end of the omitted span, when 1000 still wait behind what it read.
-        let mut meter = meter(100, 0);
-        meter.readable(at(20), 2000);
+        let mut meter = span_meter(100, 0);
+        meter.readable(time_at_ms(20), 2000);
         for (ms, count) in [(20, 2000), (70, 5000), (120, 5000), (130, 1000)] {
-            meter.read(at(ms), count, || NOTHING);
+            meter.read(time_at_ms(ms), count, || NOTHING);
         }
-        let measured = meter.finish(at(131));
+        let measured = meter.finish(time_at_ms(131));
         assert_eq!((measured.bytes, measured.span_ns), (10_000, 100 * MS));
         assert_eq!(measured.bytes_total, 13_000);
-        let mut meter = self::meter(100, 50);
-        meter.readable(at(0), 0);
+        let mut meter = self::span_meter(100, 50);
+        meter.readable(time_at_ms(0), 0);
         for (ms, count, waiting) in [(40, 4000, 0), (60, 1000, 1000), (160, 11_000, 0)] {
-            meter.read(at(ms), count, || waits(waiting));
+            meter.read(time_at_ms(ms), count, || waiting_bytes(waiting));
         }
-        let measured = meter.finish(at(161));
+        let measured = meter.finish(time_at_ms(161));
         assert_eq!((measured.bytes, measured.span_ns), (10_000, 100 * MS));
     }
 
     #[test]
     fn where_all_bytes_count_the_span_begins_as_early_as_those_that_waited() {
         // 100 bytes each ms from 0; the thread comes at 20 ms.
-        let mut meter = SpanMeter::new(Finish::Bytes(10_000), 0, at(0), Extent::Own);
-        meter.readable(at(20), 2000);
-        meter.read(at(20), 2000, || NOTHING);
-        meter.read(at(100), 8000, || NOTHING);
-        let measured = meter.finish(at(300));
+        let mut meter = SpanMeter::new(Finish::Bytes(10_000), 0, time_at_ms(0), Extent::Own);
+        meter.readable(time_at_ms(20), 2000);
+        meter.read(time_at_ms(20), 2000, || NOTHING);
+        meter.read(time_at_ms(100), 8000, || NOTHING);
+        let measured = meter.finish(time_at_ms(300));
         assert_eq!((measured.bytes, measured.span_ns), (10_000, 100 * MS));
         // Everything was there already: it came since the stream could bring something.
-        let mut meter = SpanMeter::new(Finish::Bytes(500), 0, at(10), Extent::Own);
-        meter.readable(at(15), 500);
-        meter.read(at(16), 500, || NOTHING);
-        let measured = meter.finish(at(300));
-        assert_eq!((measured.begin, measured.bytes, measured.span_ns), (at(10), 500, 6 * MS));
+        let mut meter = SpanMeter::new(Finish::Bytes(500), 0, time_at_ms(10), Extent::Own);
+        meter.readable(time_at_ms(15), 500);
+        meter.read(time_at_ms(16), 500, || NOTHING);
+        let measured = meter.finish(time_at_ms(300));
+        assert_eq!(
+            (measured.begin, measured.bytes, measured.span_ns),
+            (time_at_ms(10), 500, 6 * MS)
+        );
     }
 
     #[test]
     fn what_all_waited_when_the_thread_came_is_the_result_of_a_test_by_time_too() {
         // A test of 200 ms whose receiver gets to run 190 ms late, when all of it has come.
-        let mut meter = meter(200, 0);
-        meter.readable(at(190), 5000);
-        meter.read(at(191), 5000, || NOTHING);
-        let measured = meter.finish(at(192));
-        assert_eq!((measured.begin, measured.bytes, measured.span_ns), (at(0), 5000, 192 * MS));
+        let mut meter = span_meter(200, 0);
+        meter.readable(time_at_ms(190), 5000);
+        meter.read(time_at_ms(191), 5000, || NOTHING);
+        let measured = meter.finish(time_at_ms(192));
+        assert_eq!(
+            (measured.begin, measured.bytes, measured.span_ns),
+            (time_at_ms(0), 5000, 192 * MS)
+        );
     }
 
     #[test]
     fn a_receiver_that_counts_all_has_the_time_of_what_came_late_too() {
-        let mut meter = SpanMeter::new(Finish::TimeNs(100 * MS), 0, at(0), Extent::Whole);
-        meter.readable(at(0), 0);
+        let mut meter = SpanMeter::new(Finish::TimeNs(100 * MS), 0, time_at_ms(0), Extent::Whole);
+        meter.readable(time_at_ms(0), 0);
         for ms in [50, 100, 150] {
-            meter.read(at(ms), 1000, || NOTHING);
+            meter.read(time_at_ms(ms), 1000, || NOTHING);
         }
-        let measured = meter.finish(at(400));
+        let measured = meter.finish(time_at_ms(400));
         assert_eq!((measured.bytes, measured.span_ns), (3000, 150 * MS));
     }
 
@@ -349,7 +358,7 @@ mod tests {
         late_us: u64,
         pauses_us: &[u64],
         total: u64,
-    ) -> (Measured, u64) {
+    ) -> (MeasuredSpan, u64) {
         let us = |us: u64| MonoTime::from_nanos(us * 1000);
         let come = |us: u64| (us / 1000 * 1000).min(total);
         let (mut now, mut taken) = (late_us.max(1000), 0);
@@ -359,17 +368,17 @@ mod tests {
             let count = (come(now) - taken).min(20_000);
             if count > 0 {
                 taken += count;
-                meter.read(us(now), count as usize, || waits(come(now) - taken));
+                meter.read(us(now), count as usize, || waiting_bytes(come(now) - taken));
             }
         }
         while taken < total {
             now += 1000;
             let count = (come(now) - taken).min(20_000);
             taken += count;
-            meter.read(us(now), count as usize, || waits(come(now) - taken));
+            meter.read(us(now), count as usize, || waiting_bytes(come(now) - taken));
         }
         let measured = meter.finish(us(now));
-        let (begin, span) = (measured.begin.nanos() / 1000, measured.span_ns / 1000);
+        let (begin, span) = (measured.begin.as_nanos() / 1000, measured.span_ns / 1000);
         (measured, come(begin + span + 1000).saturating_sub(come(begin).saturating_sub(1000)))
     }
 
@@ -384,7 +393,7 @@ mod tests {
             total in 1_u64..1_000,
         ) {
             let finish = limit_ms.map_or(Finish::Bytes(0), |ms| Finish::TimeNs(ms * MS));
-            let meter = SpanMeter::new(finish, omit_ms.unwrap_or(0) * MS, at(0), extent);
+            let meter = SpanMeter::new(finish, omit_ms.unwrap_or(0) * MS, time_at_ms(0), extent);
             let whole = extent == Extent::Whole;
             let total = total * 1000;
             let (measured, came) = played(meter, late_us, &pauses_us, total);
@@ -411,13 +420,13 @@ mod tests {
         // 1000 bytes every 30 ms from 0; the first is noticed at 20 ms. From 50 ms to 150 ms are
         // a third of the second read, two whole ones and the fifth, which ends there.
         let finish = Finish::TimeNs(100 * MS);
-        let mut meter = SpanMeter::new(finish, 50 * MS, at(0), Extent::Fixed);
-        meter.readable(at(20), 2);
+        let mut meter = SpanMeter::new(finish, 50 * MS, time_at_ms(0), Extent::Fixed);
+        meter.readable(time_at_ms(20), 2);
         for ms in [30, 60, 90, 120, 150, 180] {
-            meter.read(at(ms), 1000, || NOTHING);
+            meter.read(time_at_ms(ms), 1000, || NOTHING);
         }
-        let measured = meter.finish(at(181));
-        assert_eq!((measured.begin, measured.span_ns), (at(50), 100 * MS));
+        let measured = meter.finish(time_at_ms(181));
+        assert_eq!((measured.begin, measured.span_ns), (time_at_ms(50), 100 * MS));
         assert_eq!((measured.bytes, measured.bytes_total), (3334, 6000));
     }
 
@@ -426,36 +435,39 @@ mod tests {
         // 1000 bytes each 10 ms. At 50 ms a segment is missing, behind which 30,000 bytes lie; it
         // comes at 80 ms and everything is read: from there on 100 bytes/ms.
         let play = |gap: [u64; 4]| {
-            let mut meter = meter(100, 50);
-            meter.readable(at(0), 0);
+            let mut meter = span_meter(100, 50);
+            meter.readable(time_at_ms(0), 0);
             let reads = [(50, 1000), (60, 1000), (70, 1000), (80, 31_000)];
             for ((ms, count), unexplained_bytes) in reads.into_iter().zip(gap) {
-                meter.read(at(ms), count, || Waiting { bytes: 0, unexplained_bytes });
+                meter.read(time_at_ms(ms), count, || Waiting { bytes: 0, unexplained_bytes });
             }
-            (9..20).for_each(|tens| meter.read(at(tens * 10), 1000, || NOTHING));
-            meter.finish(at(200))
+            (9..20).for_each(|tens| meter.read(time_at_ms(tens * 10), 1000, || NOTHING));
+            meter.finish(time_at_ms(200))
         };
         // 30,000 bytes are 21 segments, of 2,304 bytes of memory each: less than one joined packet,
         // and three times of what the span has.
         for memory in [GAP, 21 * 2_304] {
             let measured = play([memory, memory, memory, 0]);
-            let expected = (at(80), 10_000, 100 * MS);
+            let expected = (time_at_ms(80), 10_000, 100 * MS);
             assert_eq!((measured.begin, measured.bytes, measured.span_ns), expected);
         }
         // A few segments have just come.
-        assert_eq!(play([5 * 2_304, GAP, GAP, 0]).begin, at(50));
+        assert_eq!(play([5 * 2_304, GAP, GAP, 0]).begin, time_at_ms(50));
         // A gap that stays is waited for during half of the test, here 50 ms.
-        let mut meter = meter(100, 50);
-        meter.readable(at(0), 0);
+        let mut meter = span_meter(100, 50);
+        meter.readable(time_at_ms(0), 0);
         for ms in [50, 70, 90, 110, 130] {
-            meter.read(at(ms), 1000, || Waiting { bytes: 0, unexplained_bytes: GAP });
+            meter.read(time_at_ms(ms), 1000, || Waiting { bytes: 0, unexplained_bytes: GAP });
         }
-        let measured = meter.finish(at(140));
-        assert_eq!((measured.begin, measured.bytes, measured.span_ns), (at(110), 1000, 30 * MS));
+        let measured = meter.finish(time_at_ms(140));
+        assert_eq!(
+            (measured.begin, measured.bytes, measured.span_ns),
+            (time_at_ms(110), 1000, 30 * MS)
+        );
     }
 
     #[test]
     fn nothing_read_is_nothing_measured() {
-        assert_eq!(meter(100, 0).finish(at(100)), Measured::default());
+        assert_eq!(span_meter(100, 0).finish(time_at_ms(100)), MeasuredSpan::default());
     }
 }

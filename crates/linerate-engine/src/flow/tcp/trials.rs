@@ -17,12 +17,12 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_core::record::{
-    EndReport, Event, Failure, Fault, Finish, FlowEnd, Means, ReceiveWith, SendWith, Side, TcpTest,
-    Trial,
+    EndReport, Event, Failure, Fault, Finish, FlowEnd, FlowSide, Means, ReceiveWith, SendWith,
+    TcpTest, Trial,
 };
-use linerate_proto::native::Request;
+use linerate_proto::native::NativeTcpTestRequest;
 
-use super::link::Link;
+use super::link::ControlLink;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side, rate_bps};
 use crate::flow::summary::cpu_ns;
@@ -45,11 +45,11 @@ const SPLICE_BYTES: u32 = 1 << 20;
 
 /// Tries what there is over `link` and gives it back with what to use in the test of `request`.
 pub(super) fn choose(
-    link: Link,
+    link: ControlLink,
     request: &TcpTest,
     context: &mut Context<'_>,
     account: &mut Account,
-) -> Result<(Link, Means), Failure> {
+) -> Result<(ControlLink, Means), Failure> {
     let asked = &request.means;
     let info = linerate_sys::tcp::tcp_info(link.net.stream().as_fd());
     let rtt = info.and_then(|info| info.rtt_us).map(|us| Duration::from_micros(us.into()));
@@ -58,22 +58,22 @@ pub(super) fn choose(
         (context.watch)(&Event::Note(line));
         return Ok((link, Means { mptcp: asked.mptcp, ..between_hosts() }));
     }
-    let mut trials = Trials { link, request, rounds: Vec::new(), same_host: false };
+    let mut trials = MeansTrials { link, request, rounds: Vec::new(), same_host: false };
     // The plain one comes first: it is what the others are held against, and its answer tells
     // whether both ends are on one host.
     let base = Means { mptcp: asked.mptcp, ..Means::default() };
-    trials = trials.with(&base, TRIAL, context)?;
-    let cores = linerate_sys::sched::cores();
+    trials = trials.with_round(&base, TRIAL, context)?;
+    let cores = linerate_sys::sched::allowed_cores();
     for means in candidates(trials.same_host, request.streams, &cores) {
-        trials = trials.with(&Means { mptcp: asked.mptcp, ..means }, TRIAL, context)?;
+        trials = trials.with_round(&Means { mptcp: asked.mptcp, ..means }, TRIAL, context)?;
     }
     let finalists: Vec<Means> = quickest(&trials.rounds).map(|trial| trial.means.clone()).collect();
     let first = trials.rounds.len();
     for means in &finalists {
-        trials = trials.with(means, FINAL, context)?;
+        trials = trials.with_round(means, FINAL, context)?;
     }
-    let chosen = best(&trials.rounds[first..]).map(|at| first + at);
-    let chosen = chosen.or_else(|| best(&trials.rounds)).ok_or_else(|| {
+    let chosen = best_trial(&trials.rounds[first..]).map(|at| first + at);
+    let chosen = chosen.or_else(|| best_trial(&trials.rounds)).ok_or_else(|| {
         let reason = "none of them moved a byte";
         Failure::new(Fault::Unreachable, "choose between", "means of moving data", reason)
             .advise("see the trials in the record, or omit --fast")
@@ -127,49 +127,55 @@ fn candidates(same_host: bool, streams: u16, cores: &[u32]) -> Vec<Means> {
 
 /// The quickest trials, each means once.
 fn quickest(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
-    let mut done: Vec<&Trial> = trials.iter().filter(|trial| rate(trial) > 0.0).collect();
-    done.sort_by(|one, other| rate(other).total_cmp(&rate(one)));
+    let mut done: Vec<&Trial> = trials.iter().filter(|trial| trial_goodput(trial) > 0.0).collect();
+    done.sort_by(|one, other| trial_goodput(other).total_cmp(&trial_goodput(one)));
     done.into_iter().take(FINALISTS)
 }
 
 /// The cheapest of those that are about as fast as the fastest.
-fn best(trials: &[Trial]) -> Option<usize> {
-    let fastest = trials.iter().map(rate).reduce(f64::max).filter(|rate| *rate > 0.0)?;
+fn best_trial(trials: &[Trial]) -> Option<usize> {
+    let fastest = trials.iter().map(trial_goodput).reduce(f64::max).filter(|rate| *rate > 0.0)?;
     let cost = |trial: &Trial| trial.cpu_s_per_gb.unwrap_or(f64::INFINITY);
-    let near = trials.iter().enumerate().filter(|(_, trial)| rate(trial) >= fastest * SAME_RATE);
+    let near =
+        trials.iter().enumerate().filter(|(_, trial)| trial_goodput(trial) >= fastest * SAME_RATE);
     near.min_by(|(_, one), (_, other)| cost(one).total_cmp(&cost(other))).map(|(at, _)| at)
 }
 
-fn rate(trial: &Trial) -> f64 {
+fn trial_goodput(trial: &Trial) -> f64 {
     trial.goodput_bps.unwrap_or(0.0)
 }
 
 /// Rounds on one control connection.
-struct Trials<'a> {
-    link: Link,
+struct MeansTrials<'a> {
+    link: ControlLink,
     request: &'a TcpTest,
     rounds: Vec<Trial>,
     /// Both ends run on one kernel, as far as the rounds so far have told.
     same_host: bool,
 }
 
-impl Trials<'_> {
+impl MeansTrials<'_> {
     /// With one more round. A stream that fails is a trial that failed; a connection that does is
     /// the end.
-    fn with(self, means: &Means, span: Duration, context: &Context<'_>) -> Result<Self, Failure> {
+    fn with_round(
+        self,
+        means: &Means,
+        span: Duration,
+        context: &Context<'_>,
+    ) -> Result<Self, Failure> {
         let Self { link, request, mut rounds, .. } = self;
         let asked = of_trial(request, means, span);
         let tool = context.tool.clone();
         let mut silent = Context { tool, stop: context.stop.clone(), watch: &mut |_| {} };
         let mut account = Account::default();
         let link = link.measure(asked, false, &mut silent, &mut account)?;
-        if context.stop.asked() {
+        if context.stop.is_requested() {
             let reason = "stopped before the test began";
             let object = link.server.to_string();
             return Err(Failure::new(Fault::Unreachable, "try means with", object, reason));
         }
         let failure = account.stream_failure().map(|failure| failure.to_string());
-        rounds.push(trial(means, span, &account, failure));
+        rounds.push(trial_result(means, span, &account, failure));
         let here = linerate_sys::host::boot_id();
         let same_host = here.is_some() && account.server_host_id == here;
         Ok(Self { link, request, rounds, same_host })
@@ -177,7 +183,7 @@ impl Trials<'_> {
 }
 
 /// The request of one round.
-fn of_trial(request: &TcpTest, means: &Means, span: Duration) -> Request {
+fn of_trial(request: &TcpTest, means: &Means, span: Duration) -> NativeTcpTestRequest {
     let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     let follow = ALL + request.planned_span().unwrap_or(Duration::ZERO);
     let test = TcpTest {
@@ -189,11 +195,11 @@ fn of_trial(request: &TcpTest, means: &Means, span: Duration) -> Request {
         ..request.clone()
     };
     let host_id = linerate_sys::host::boot_id();
-    Request { test, follow_ns: Some(nanos(follow)), host_id, login: false }
+    NativeTcpTestRequest { test, follow_ns: Some(nanos(follow)), host_id, login: false }
 }
 
 /// What a round showed.
-fn trial<'a>(
+fn trial_result<'a>(
     means: &Means,
     span: Duration,
     account: &'a Account,
@@ -204,8 +210,8 @@ fn trial<'a>(
         let receives = move |report: &&EndReport| client_side(report.direction) == side;
         reports.iter().filter(receives).map(|report| &report.end)
     };
-    let down = of(&account.local, Side::Receiver);
-    let received: Vec<&FlowEnd> = down.chain(of(&account.remote, Side::Sender)).collect();
+    let down = of(&account.local, FlowSide::Receiver);
+    let received: Vec<&FlowEnd> = down.chain(of(&account.remote, FlowSide::Sender)).collect();
     let all = account.local.iter().chain(&account.remote).map(|report| &report.end);
     let bytes: u64 = received.iter().map(|end| end.bytes_measured).sum();
     let moved: u64 = received.iter().map(|end| end.bytes).sum();

@@ -5,8 +5,8 @@ use std::time::Duration;
 use linerate_core::path::Random;
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf2::{
-    Amount, Answer, CLOSE_TIMEOUT, Client, ClientHeader, ClientTest, FIRST_BYTES, GRACE, LEAVE_MAX,
-    Mode, OPENING_MAX, Request, Server, Terms, WIRE_VERSION,
+    CLOSE_TIMEOUT, Client, ClientHeader, ClientTest, FIRST_BYTES, GRACE, Iperf2Amount,
+    Iperf2Answer, LEAVE_MAX, Mode, OPENING_MAX, Request, Server, Terms, WIRE_VERSION,
 };
 
 use super::world::{Decided, Model, RATE, Sends, VANISHED};
@@ -21,10 +21,10 @@ struct Iperf2;
 
 /// What each end sends: senders know the end of their test themselves, and a client without a
 /// header is the only one.
-fn sends(mode: Mode, amount: Amount) -> Sends {
+fn sends(mode: Mode, amount: Iperf2Amount) -> Sends {
     let bytes = match amount {
-        Amount::Bytes(bytes) => bytes.into(),
-        Amount::Centiseconds(count) => u64::from(count) * 10 * RATE,
+        Iperf2Amount::Bytes(bytes) => bytes.into(),
+        Iperf2Amount::Centiseconds(count) => u64::from(count) * 10 * RATE,
     };
     [(mode != Mode::Reverse).then_some(bytes), (mode != Mode::Forward).then_some(bytes)]
 }
@@ -61,12 +61,12 @@ impl Rig for Iperf2 {
         let modes = [Mode::Forward, Mode::Reverse, Mode::FullDuplex];
         let mode = modes[count(random, 3) as usize];
         let amount = match random.chance(0.4) {
-            true => Amount::Bytes(1 + count(random, 2_000_000) as u32),
-            false => Amount::Centiseconds(50 + count(random, 150) as u32),
+            true => Iperf2Amount::Bytes(1 + count(random, 2_000_000) as u32),
+            false => Iperf2Amount::Centiseconds(50 + count(random, 150) as u32),
         };
         let (span, bytes) = match amount {
-            Amount::Bytes(bytes) => (None, Some(bytes.into())),
-            Amount::Centiseconds(count) => (Some(Duration::from_millis(10) * count), None),
+            Iperf2Amount::Bytes(bytes) => (None, Some(bytes.into())),
+            Iperf2Amount::Centiseconds(count) => (Some(Duration::from_millis(10) * count), None),
         };
         let test = ClientTest { mode, span, bytes, interval: INTERVAL };
         let headed = mode != Mode::Forward || random.chance(0.8);
@@ -79,7 +79,7 @@ impl Rig for Iperf2 {
             // Without one, enough digits to tell that none comes.
             head: if headed { header.to_bytes() } else { linerate_proto::iperf2::pattern(255) },
             decide: |never| match *never {},
-            report: |_| Answer { version: WIRE_VERSION },
+            report: |_| Iperf2Answer { version: WIRE_VERSION },
             read: |_| None,
         };
         (Client::new(MonoTime::default(), test), model, Duration::from_secs(2))

@@ -15,16 +15,16 @@ use linerate_core::record::Failure;
 use linerate_core::time::{Clock, MonoTime, SimClock};
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf2::{
-    Amount, ClientHeader, FIRST_DATA, LISTENING, Layout, Mode, REFUSAL, REPORT_TIMEOUT, Stamp,
-    UDP_ENDED_MAX, UDP_GRACE, UDP_SILENCE_MAX, UdpClient, UdpClientTest, UdpCounted, UdpNews,
-    UdpReport, UdpSender, UdpTally, answered_cookie, end_datagram,
+    ClientHeader, FIRST_DATA, Iperf2Amount, Iperf2DatagramLayout, LISTENING, Mode, REFUSAL,
+    REPORT_TIMEOUT, Stamp, UDP_ENDED_MAX, UDP_GRACE, UDP_SILENCE_MAX, UdpClient, UdpClientTest,
+    UdpCounted, UdpNews, UdpReport, UdpSender, UdpTally, answered_cookie, end_datagram,
 };
 
 use self::listener::Listener;
 use self::server::SimServer;
 use super::count;
 use crate::flow::net::Net;
-use crate::flow::session::{Answer, Flows, Session};
+use crate::flow::session::{Flows, FlowsAnswer, TestSession};
 
 /// From datagram to datagram.
 const GAP: Duration = Duration::from_millis(5);
@@ -60,7 +60,7 @@ impl Trouble {
         let at = Duration::from_millis(count(random, 1500));
         match count(random, 8) {
             0 => {}
-            1 => (trouble.lost, trouble.doubled) = (0.3 * random.unit(), 0.1),
+            1 => (trouble.lost, trouble.doubled) = (0.3 * random.next_uniform(), 0.1),
             2 => (trouble.lost, trouble.cut, trouble.turned) = (0.1, 0.1, 0.05),
             3 => trouble.dies = Some(at),
             4 => (trouble.dies, trouble.lost) = (Some(Duration::ZERO), 0.1),
@@ -188,10 +188,10 @@ impl World {
     }
 }
 
-fn datagrams(amount: Amount) -> u64 {
+fn datagrams(amount: Iperf2Amount) -> u64 {
     match amount {
-        Amount::Bytes(bytes) => u64::from(bytes) / SIZE as u64,
-        Amount::Centiseconds(count) => u64::from(count) * 10 / GAP.as_millis() as u64,
+        Iperf2Amount::Bytes(bytes) => u64::from(bytes) / SIZE as u64,
+        Iperf2Amount::Centiseconds(count) => u64::from(count) * 10 / GAP.as_millis() as u64,
     }
 }
 
@@ -260,13 +260,13 @@ impl Data {
     fn step(&self, now: MonoTime) {
         let Some(began) = self.began else { return };
         let mut world = self.world.borrow_mut();
-        let due = (now.since(began).as_millis() / GAP.as_millis()) as u64;
+        let due = (now.duration_since(began).as_millis() / GAP.as_millis()) as u64;
         for flow in 0..world.sent.len() {
             while self.sends() && !self.stopped && world.sent[flow] < due.min(self.planned) {
                 world.sent[flow] += 1;
                 let mut datagram = end_datagram(&self.head, SIZE, 0, 0);
                 let number = world.sent[flow] as i64;
-                Stamp { number, sent_us: now.nanos() / 1000 }.write(&mut datagram);
+                Stamp { number, sent_us: now.as_nanos() / 1000 }.write(&mut datagram);
                 world.pass(now, Pipe::ToServer, flow as u16, &datagram);
             }
         }
@@ -274,7 +274,7 @@ impl Data {
             return;
         }
         for (_, flow, datagram) in world.arrived(Pipe::ToClient, now) {
-            let Some(stamp) = Stamp::parse(&datagram, Layout::Wide) else { continue };
+            let Some(stamp) = Stamp::parse(&datagram, Iperf2DatagramLayout::Wide) else { continue };
             if stamp.number == 0 || answered_cookie(&datagram).is_some() {
                 continue;
             }
@@ -293,9 +293,9 @@ impl Flows for Data {
         &mut self,
         now: MonoTime,
         output: Output<UdpClient>,
-    ) -> Result<Option<Answer<UdpClient>>, Failure> {
+    ) -> Result<Option<FlowsAnswer<UdpClient>>, Failure> {
         match output {
-            Output::Open => return Ok(Some(Answer::Opened)),
+            Output::Open => return Ok(Some(FlowsAnswer::Opened)),
             Output::Start => self.began = Some(now),
             Output::StopSending => self.stopped = true,
             Output::Settle => self.settled = true,
@@ -305,7 +305,7 @@ impl Flows for Data {
         Ok(None)
     }
 
-    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<UdpClient>>, Failure> {
+    fn answer(&mut self, now: MonoTime) -> Result<Option<FlowsAnswer<UdpClient>>, Failure> {
         self.step(now);
         let mut news = Vec::new();
         if self.sends() && self.all_sent() {
@@ -314,10 +314,10 @@ impl Flows for Data {
         let world = self.world.borrow();
         let dry = (0_u16..).zip(&world.came).filter(|(_, came)| came.datagrams == 0);
         news.push(UdpNews::Dry(dry.map(|(flow, _)| flow).collect()));
-        Ok(Some(Answer::Tell(news)))
+        Ok(Some(FlowsAnswer::Tell(news)))
     }
 
-    fn state(&mut self, _: MonoTime) -> FlowState {
+    fn flow_state(&mut self, _: MonoTime) -> FlowState {
         let world = self.world.borrow();
         let ended = self.settled || world.came.iter().all(|came| came.ended);
         let done = ended && (!self.sends() || self.all_sent());
@@ -326,7 +326,7 @@ impl Flows for Data {
         FlowState { received, moved, done, ..FlowState::default() }
     }
 
-    fn peer(&self) -> String {
+    fn peer_name(&self) -> String {
         "the server".to_owned()
     }
 }
@@ -339,8 +339,8 @@ fn test_of(random: &mut Random, world: &Shared) -> (UdpClient, Data, Duration) {
     let planned = 20 + count(random, 180);
     let span = GAP * planned as u32;
     let amount = match by_time {
-        true => Amount::Centiseconds((span.as_millis() / 10) as u32),
-        false => Amount::Bytes((planned * SIZE as u64) as u32),
+        true => Iperf2Amount::Centiseconds((span.as_millis() / 10) as u32),
+        false => Iperf2Amount::Bytes((planned * SIZE as u64) as u32),
     };
     let planned = datagrams(amount);
     let header = ClientHeader { listen_port: 5001, ..ClientHeader::new(mode, amount) };
@@ -357,7 +357,7 @@ fn test_of(random: &mut Random, world: &Shared) -> (UdpClient, Data, Duration) {
     let data = Data {
         world: Rc::clone(world),
         header,
-        head: UdpSender::new(header).head(),
+        head: UdpSender::new(header).first_bytes(),
         planned,
         began: None,
         stopped: false,
@@ -386,7 +386,7 @@ fn check(seed: u64) -> Result<(), String> {
     let mode = data.header.mode;
     let peeks = mode == Mode::Reverse;
     let mut net = Control { world: Rc::clone(&world), clock: Rc::clone(&clock), peeks };
-    let mut session = Session::new(client, data);
+    let mut session = TestSession::new(client, data);
     let served = std::iter::repeat_with(|| None).take(streams).collect();
     let mut house = SimServer { world: Rc::clone(&world), clock: Rc::clone(&clock), served };
     let mut listener = Listener::of(&world, &clock);
@@ -398,8 +398,8 @@ fn check(seed: u64) -> Result<(), String> {
         let stopped = trouble.stop.is_some_and(|at| clock.now() >= MonoTime::default() + at);
         house.serve().map_err(broken)?;
         listener.serve();
-        let next = session.turn(&mut net, stopped);
-        if let Some(end) = session.end() {
+        let next = session.run_turn(&mut net, stopped);
+        if let Some(end) = session.take_outcome() {
             break end;
         }
         let soon = clock.now() + Duration::from_millis(1);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use linerate_core::path::Random;
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{
-    CLIENT_NAME, COOKIE_BYTES, Client, ClientTest, Cookie, Params, Protocol, Refusal, Results,
-    Server, StreamResult, Terms, stream_id,
+    CLIENT_NAME, COOKIE_BYTES, Cookie, Iperf3ClientMachine, Iperf3ClientTest, Iperf3ServerMachine,
+    Iperf3ServerTerms, Params, Protocol, Refusal, Results, StreamResult, stream_id,
 };
 
 use super::world::{Model, Sends};
@@ -29,10 +29,10 @@ fn sends(params: &Params) -> Sends {
     [(!params.reverse).then_some(bytes), (params.reverse || params.bidirectional).then_some(bytes)]
 }
 
-fn decide(params: &Params) -> (Result<Terms, Refusal>, Sends) {
+fn decide(params: &Params) -> (Result<Iperf3ServerTerms, Refusal>, Sends) {
     let span_max = Duration::from_secs(if params.time_s == 0 { 10 } else { params.time_s.min(10) });
-    let sound = params.check().map_err(|error| Refusal::For(error.code));
-    (sound.map(|()| Terms { span_max, interval: INTERVAL }), sends(params))
+    let sound = params.check_bounds().map_err(|error| Refusal::For(error.code));
+    (sound.map(|()| Iperf3ServerTerms { span_max, interval: INTERVAL }), sends(params))
 }
 
 fn report(counts: [u64; 2]) -> Results {
@@ -49,10 +49,13 @@ fn read(results: &Results) -> [u64; 2] {
 }
 
 impl Rig for Iperf3 {
-    type Client = Client;
-    type Server = Server;
+    type Client = Iperf3ClientMachine;
+    type Server = Iperf3ServerMachine;
 
-    fn client(&self, random: &mut Random) -> (Client, Model<Client>, Duration) {
+    fn client(
+        &self,
+        random: &mut Random,
+    ) -> (Iperf3ClientMachine, Model<Iperf3ClientMachine>, Duration) {
         let by_amount = random.chance(0.4);
         let way = count(random, 3);
         let time_s = 1 + count(random, 2);
@@ -69,7 +72,7 @@ impl Rig for Iperf3 {
             client_version: Some(CLIENT_NAME.to_owned()),
             ..Params::default()
         };
-        let test = ClientTest {
+        let test = Iperf3ClientTest {
             cookie: Cookie::from_random([7; 36]),
             span: (!by_amount).then(|| Duration::from_secs(time_s)),
             interval: INTERVAL,
@@ -87,10 +90,10 @@ impl Rig for Iperf3 {
             report,
             read: |results| Some(read(results)),
         };
-        (Client::new(MonoTime::default(), test), model, Duration::from_secs(2))
+        (Iperf3ClientMachine::new(MonoTime::default(), test), model, Duration::from_secs(2))
     }
 
-    fn server(&self) -> (Server, Model<Server>) {
+    fn server(&self) -> (Iperf3ServerMachine, Model<Iperf3ServerMachine>) {
         let model = Model {
             interval: INTERVAL,
             sends: None,
@@ -101,7 +104,7 @@ impl Rig for Iperf3 {
             report,
             read: |results| Some(read(results)),
         };
-        (Server::new(MonoTime::default()), model)
+        (Iperf3ServerMachine::new(MonoTime::default()), model)
     }
 
     fn greeting(&self) -> usize {

@@ -18,7 +18,7 @@ use linerate_core::path::Random;
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 
-use super::session::{Flows, Session, Words};
+use super::session::{Flows, TestSession, Words};
 use world::{End, Model, SimFlows, SimNet, World};
 
 /// What goes wrong in a run.
@@ -64,7 +64,7 @@ impl Trouble {
 
 /// A whole number below `bound`.
 fn count(random: &mut Random, bound: u64) -> u64 {
-    (random.unit() * bound as f64) as u64
+    (random.next_uniform() * bound as f64) as u64
 }
 
 /// The two machines of a dialect, and what a test of a seed is.
@@ -120,9 +120,9 @@ fn run(
     let world = World::new(seed, trouble);
     let (client, model, span) = rig.client(random);
     let interval = model.interval;
-    let client = Session::new(client, SimFlows::new(End::Client, &world, model));
+    let client = TestSession::new(client, SimFlows::new(End::Client, &world, model));
     let (server, model) = rig.server();
-    let server = Session::new(server, SimFlows::new(End::Server, &world, model));
+    let server = TestSession::new(server, SimFlows::new(End::Server, &world, model));
     let nets =
         [SimNet::new(&world, End::Client, 0), SimNet::new(&world, End::Server, rig.greeting())];
     let left = play((&world, trouble), nets, client, server);
@@ -160,7 +160,7 @@ fn judge(
     {
         let dead = matches!(trouble, Trouble::Dies { end: dead, .. } if dead == end);
         law(left.end.is_some() || dead, "both ends end")?;
-        law(left.at.since(MonoTime::default()) <= at_most, "within their time")?;
+        law(left.at.duration_since(MonoTime::default()) <= at_most, "within their time")?;
         law(left.results <= 1, "there is one result")?;
         if let Some(Err(failure)) = &left.end {
             let blocked = matches!(trouble, Trouble::NoStreams | Trouble::Blocked { .. });
@@ -175,7 +175,7 @@ fn judge(
             law(trouble != Trouble::None, "nothing fails by itself")?;
         }
         if let Some((begin, until)) = left.ran.filter(|_| !dead) {
-            let due = until.since(begin).as_nanos() / limits.interval.as_nanos();
+            let due = until.duration_since(begin).as_nanos() / limits.interval.as_nanos();
             let taken = u128::from(left.samples);
             law((due.saturating_sub(1)..=due + 2).contains(&taken), "samples are kept")?;
         }
@@ -200,14 +200,14 @@ fn judge(
 fn play(
     (world, trouble): (&World, Trouble),
     mut nets: [SimNet; 2],
-    mut client: Session<impl Played>,
-    mut server: Session<impl Played>,
+    mut client: TestSession<impl Played>,
+    mut server: TestSession<impl Played>,
 ) -> (Left, Left) {
     let mut due = [Some(MonoTime::default()); 2];
     let mut left = [None, None];
     let at_most = MonoTime::from_nanos(600_000_000_000);
     while due.iter().any(Option::is_some) && world.now() < at_most {
-        let wakes = [client.reads(), server.reads()];
+        let wakes = [client.wants_bytes(), server.wants_bytes()];
         let next = |at: usize| {
             let arrival = nets[at].next_arrival().filter(|_| wakes[at]);
             due[at].map(|due| arrival.map_or(due, |arrival| arrival.min(due)))
@@ -227,16 +227,16 @@ fn play(
             let stopped = matches!(trouble, Trouble::Stop { end: whose, at }
                 if whose == end && world.now() >= MonoTime::default() + at);
             let turn = match end {
-                End::Client => client.turn(&mut nets[at], stopped),
-                End::Server => server.turn(&mut nets[at], stopped),
+                End::Client => client.run_turn(&mut nets[at], stopped),
+                End::Server => server.run_turn(&mut nets[at], stopped),
             };
             // A turn takes a while, so no end can go round without end in no time.
             let least = world.now() + Duration::from_micros(1);
             due[at] = turn.map(|turn| turn.max(least));
             if turn.is_none() {
                 let end_of = match end {
-                    End::Client => client.end(),
-                    End::Server => server.end(),
+                    End::Client => client.take_outcome(),
+                    End::Server => server.take_outcome(),
                 };
                 left[at] = end_of.map(|end| (end, world.now()));
                 match end {

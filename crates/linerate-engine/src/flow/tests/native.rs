@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use linerate_core::path::Random;
 use linerate_core::record::{
-    Direction, End as HostEnd, EndReport, Finish, FlowEnd, TcpDirections, TcpTest,
+    Direction, EndReport, Finish, FlowEnd, MeasurementEnd as HostEnd, TcpDirections, TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{
-    Accept, Client, ClientTest, Message, Refuse, RefuseCode, Request, STEP_TIMEOUT, Server, Terms,
-    TestRequest,
+    Accept, Message, NativeClientMachine, NativeClientTest, NativeServerMachine, NativeServerTerms,
+    NativeTcpTestRequest, Refuse, RefuseCode, STEP_TIMEOUT, TestRequest,
 };
 
 use super::world::{Model, Sends};
@@ -36,7 +36,7 @@ fn sends(request: &TcpTest) -> Sends {
     [has(&Direction::Up), has(&Direction::Down)]
 }
 
-fn decide(asked: &TestRequest) -> (Result<Terms, Refuse>, Sends) {
+fn decide(asked: &TestRequest) -> (Result<NativeServerTerms, Refuse>, Sends) {
     let malformed = |reason: String| Refuse::new(RefuseCode::Malformed, reason);
     let request = match asked {
         TestRequest::Tcp(request) => &request.test,
@@ -56,7 +56,7 @@ fn decide(asked: &TestRequest) -> (Result<Terms, Refuse>, Sends) {
         end: HostEnd::default(),
         features: Vec::new(),
     };
-    let terms = Terms {
+    let terms = NativeServerTerms {
         accept: Box::new(accept),
         interval: INTERVAL,
         span_max,
@@ -70,8 +70,9 @@ fn decide(asked: &TestRequest) -> (Result<Terms, Refuse>, Sends) {
 }
 
 fn report(counts: [u64; 2]) -> Vec<EndReport> {
-    let one =
-        |direction, bytes| EndReport::of(direction, 0, FlowEnd { bytes, ..FlowEnd::default() });
+    let one = |direction, bytes| {
+        EndReport::from_flow_end(direction, 0, FlowEnd { bytes, ..FlowEnd::default() })
+    };
     vec![one(Direction::Up, counts[0]), one(Direction::Down, counts[1])]
 }
 
@@ -80,10 +81,13 @@ fn read(reports: &[EndReport]) -> [u64; 2] {
 }
 
 impl Rig for Native {
-    type Client = Client;
-    type Server = Server;
+    type Client = NativeClientMachine;
+    type Server = NativeServerMachine;
 
-    fn client(&self, random: &mut Random) -> (Client, Model<Client>, Duration) {
+    fn client(
+        &self,
+        random: &mut Random,
+    ) -> (NativeClientMachine, Model<NativeClientMachine>, Duration) {
         let directions = [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both]
             [count(random, 3) as usize];
         let finish = match random.chance(0.4) {
@@ -91,10 +95,13 @@ impl Rig for Native {
             false => Finish::TimeNs((1 + count(random, 2)) * 1_000_000_000),
         };
         let request = TcpTest { directions, finish, ..TcpTest::default() };
-        let test = ClientTest {
+        let test = NativeClientTest {
             span: span(&request),
             interval: INTERVAL,
-            request: Message::Request(Request { test: request.clone(), ..Request::default() }),
+            request: Message::Request(NativeTcpTestRequest {
+                test: request.clone(),
+                ..NativeTcpTestRequest::default()
+            }),
             last: true,
             credentials: None,
         };
@@ -108,10 +115,10 @@ impl Rig for Native {
             report,
             read: |reports: &Vec<EndReport>| Some(read(reports)),
         };
-        (Client::new(MonoTime::default(), test), model, Duration::from_secs(2))
+        (NativeClientMachine::new(MonoTime::default(), test), model, Duration::from_secs(2))
     }
 
-    fn server(&self) -> (Server, Model<Server>) {
+    fn server(&self) -> (NativeServerMachine, Model<NativeServerMachine>) {
         let model = Model {
             interval: INTERVAL,
             sends: None,
@@ -122,7 +129,7 @@ impl Rig for Native {
             report,
             read: |reports: &Vec<EndReport>| Some(read(reports)),
         };
-        (Server::new(MonoTime::default()), model)
+        (NativeServerMachine::new(MonoTime::default()), model)
     }
 
     fn greeting(&self) -> usize {

@@ -10,15 +10,15 @@ use std::time::Duration;
 use linerate_core::path::{
     Bernoulli, Delay, Duplication, Ecn, Element, Jitter, Outlet, Packet, Pipeline, Random, Spread,
 };
-use linerate_core::record::{DatagramsSent, Direction, Finish, Side, UdpTest};
+use linerate_core::record::{DatagramsSent, Direction, Finish, FlowSide, UdpTest};
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{DatagramHeader, Token, UdpTracker, stream_tag};
+use linerate_proto::native::{NativeDatagramHeader, Token, UdpTracker, stream_tag};
 
 use super::world::{End, World};
 use super::{Trouble, count};
 use crate::flow::account::{client_side, server_side};
 use crate::flow::udp::keep_alive::KeepAlive;
-use crate::flow::udp::layout::{Layout, Read};
+use crate::flow::udp::layout::{DatagramLayout, ParsedDatagram};
 use crate::flow::udp::receiver::is_drained;
 
 /// Time between the datagrams of a stream.
@@ -58,7 +58,7 @@ struct Stream {
 
 /// One thread of a stream.
 struct Thread {
-    side: Side,
+    side: FlowSide,
     tag: u16,
     begin: MonoTime,
     keep_alive: KeepAlive,
@@ -83,7 +83,7 @@ impl Wire {
         let mut random = Random::new(seed, 2);
         let delay = Duration::from_micros(20 + count(&mut random, 100_000));
         // A third of the paths is clean.
-        let harm = if random.chance(0.33) { 0.0 } else { random.unit() };
+        let harm = if random.chance(0.33) { 0.0 } else { random.next_uniform() };
         let paths = [3_u64, 4].map(|stream| {
             let random = |number| Random::new(seed, stream * 10 + number);
             let spread = Spread::Some { share: 0.2 * harm, extra: Duration::from_millis(25) };
@@ -128,9 +128,9 @@ impl Wire {
 
     fn next(&self) -> Option<MonoTime> {
         let threads = self.streams.iter().flat_map(|stream| stream.threads.iter().flatten());
-        let threads = threads.filter(|thread| !thread.done || thread.side == Side::Sender);
+        let threads = threads.filter(|thread| !thread.done || thread.side == FlowSide::Sender);
         let looks = threads.map(|thread| match thread.side {
-            Side::Sender if !thread.done => thread.due.min(thread.look),
+            FlowSide::Sender if !thread.done => thread.due.min(thread.look),
             _ => thread.look,
         });
         looks.chain(self.paths.iter().filter_map(Pipeline::next)).min()
@@ -186,7 +186,7 @@ impl Wire {
             }
             let stream = &mut self.streams[stream];
             let tag = stream_tag(TOKEN, stream.place.0, stream.place.1);
-            if let Read::Data(head) = (Layout::OWN.read)(&bytes, tag)
+            if let ParsedDatagram::Data(head) = (DatagramLayout::OWN.read)(&bytes, tag)
                 && bytes.len() == SIZE_BYTES
             {
                 stream.delivered.insert(head.number);
@@ -217,7 +217,7 @@ impl Wire {
     }
 
     /// Begins the threads of an end's side.
-    fn begin(&mut self, end: End, side: Side) {
+    fn begin(&mut self, end: End, side: FlowSide) {
         for stream in &mut self.streams {
             if side_of(end)(stream.place.0) == side {
                 let mut thread = Thread::of(stream.place, side, self.now);
@@ -238,7 +238,7 @@ impl Wire {
 }
 
 impl Thread {
-    fn of(place: (Direction, u16), side: Side, now: MonoTime) -> Self {
+    fn of(place: (Direction, u16), side: FlowSide, now: MonoTime) -> Self {
         let tag = stream_tag(TOKEN, place.0, place.1);
         Self {
             side,
@@ -266,12 +266,12 @@ impl Thread {
 
     /// A datagram came.
     fn take(&mut self, bytes: &[u8], now: MonoTime) {
-        match (Layout::OWN.read)(bytes, self.tag) {
-            Read::Alive => self.keep_alive.heard(now),
-            Read::Data(head) if self.side == Side::Receiver && !self.done => {
-                self.keep_alive.heard(now);
+        match (DatagramLayout::OWN.read)(bytes, self.tag) {
+            ParsedDatagram::Alive => self.keep_alive.note_heard(now),
+            ParsedDatagram::Data(head) if self.side == FlowSide::Receiver && !self.done => {
+                self.keep_alive.note_heard(now);
                 if bytes.len() == SIZE_BYTES {
-                    self.tracker.count(head.number, head.stamp_ns);
+                    self.tracker.count_datagram(head.number, head.stamp_ns);
                     self.came.0.insert(head.number);
                     self.came.1 += 1;
                     self.last = now;
@@ -284,7 +284,7 @@ impl Thread {
     /// Goes on; what it sends.
     fn work(&mut self, now: MonoTime, request: &UdpTest) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
-        if self.side == Side::Sender && !self.done && now >= self.due {
+        if self.side == FlowSide::Sender && !self.done && now >= self.due {
             let over = match request.finish {
                 Finish::TimeNs(ns) => now.nanos_since(self.begin) >= ns,
                 _ => self.count >= request.datagram_budget().unwrap_or(0),
@@ -293,13 +293,13 @@ impl Thread {
                 self.done = true;
             } else {
                 let stamp_ns = now.nanos_since(self.begin);
-                let header = DatagramHeader { number: self.count, tag: self.tag, stamp_ns };
+                let header = NativeDatagramHeader { number: self.count, tag: self.tag, stamp_ns };
                 let mut bytes = header.to_bytes().to_vec();
                 bytes.resize(SIZE_BYTES, 0);
                 out.push(bytes);
                 self.count += 1;
                 self.due += GAP;
-                self.keep_alive.told(now);
+                self.keep_alive.note_sent(now);
             }
         }
         if now >= self.look {
@@ -307,7 +307,7 @@ impl Thread {
             if self.stopped {
                 self.due = self.due.min(self.look);
             }
-            out.extend(self.keep_alive.due(now).map(|bytes| bytes.to_vec()));
+            out.extend(self.keep_alive.due_datagram(now).map(|bytes| bytes.to_vec()));
             let over = self.sent.is_some_and(|(sent, told)| {
                 let complete = self.tracker.received() >= sent.datagrams;
                 is_drained(now, told, self.last, complete)
@@ -322,7 +322,7 @@ impl Thread {
     }
 }
 
-fn side_of(end: End) -> fn(Direction) -> Side {
+fn side_of(end: End) -> fn(Direction) -> FlowSide {
     match end {
         End::Client => client_side,
         End::Server => server_side,

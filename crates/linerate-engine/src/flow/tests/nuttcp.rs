@@ -8,8 +8,9 @@ use std::time::Duration;
 use linerate_core::path::Random;
 use linerate_core::time::MonoTime;
 use linerate_proto::nuttcp::{
-    ANSWER_TIMEOUT, ASK_TIMEOUT, Client, ClientTest, END_MAX, GRACE, IDLE, LEAVE_MAX, Parameters,
-    Report, SUMMARY_TIMEOUT, Server, Summary, Terms,
+    ANSWER_TIMEOUT, ASK_TIMEOUT, END_MAX, GRACE, IDLE, LEAVE_MAX, NuttcpClientMachine,
+    NuttcpClientTest, NuttcpServerMachine, NuttcpServerReport, NuttcpServerTerms, NuttcpSummary,
+    Parameters, SUMMARY_TIMEOUT,
 };
 
 use super::world::{End, Model, RATE, Sends};
@@ -32,15 +33,18 @@ fn sends(asked: &Parameters) -> Sends {
 }
 
 /// A server tells one sum, whichever way the data went.
-fn report([client, server]: [u64; 2]) -> Report {
-    Report { bytes: client + server, seconds: 1.0, ..Report::default() }
+fn report([client, server]: [u64; 2]) -> NuttcpServerReport {
+    NuttcpServerReport { bytes: client + server, seconds: 1.0, ..NuttcpServerReport::default() }
 }
 
 impl Rig for Nuttcp {
-    type Client = Client;
-    type Server = Server;
+    type Client = NuttcpClientMachine;
+    type Server = NuttcpServerMachine;
 
-    fn client(&self, random: &mut Random) -> (Client, Model<Client>, Duration) {
+    fn client(
+        &self,
+        random: &mut Random,
+    ) -> (NuttcpClientMachine, Model<NuttcpClientMachine>, Duration) {
         let parameters = Parameters {
             buflen: 65_536,
             nbuf: 1 + count(random, 2),
@@ -59,16 +63,16 @@ impl Rig for Nuttcp {
             datagrams: self.udp,
             head: Vec::new(),
             decide: |()| (Ok(()), [None; 2]),
-            report: |_| Summary::default(),
-            read: |summary: &Summary| {
+            report: |_| NuttcpSummary::default(),
+            read: |summary: &NuttcpSummary| {
                 summary.megabytes.map(|it| [(it * 1_048_576.0).round() as u64, 0])
             },
         };
-        let test = ClientTest { parameters, span: Some(span), interval: INTERVAL };
-        (Client::new(MonoTime::default(), test), model, Duration::from_secs(3))
+        let test = NuttcpClientTest { parameters, span: Some(span), interval: INTERVAL };
+        (NuttcpClientMachine::new(MonoTime::default(), test), model, Duration::from_secs(3))
     }
 
-    fn server(&self) -> (Server, Model<Server>) {
+    fn server(&self) -> (NuttcpServerMachine, Model<NuttcpServerMachine>) {
         let model = Model {
             interval: INTERVAL,
             sends: None,
@@ -76,13 +80,17 @@ impl Rig for Nuttcp {
             datagrams: self.udp,
             head: Vec::new(),
             decide: |asked| {
-                let terms = Terms { open_max: OPEN_MAX, span_max: SPAN_MAX, interval: INTERVAL };
+                let terms = NuttcpServerTerms {
+                    open_max: OPEN_MAX,
+                    span_max: SPAN_MAX,
+                    interval: INTERVAL,
+                };
                 (Ok(terms), sends(asked))
             },
             report,
             read: |_| None,
         };
-        (Server::new(MonoTime::default()), model)
+        (NuttcpServerMachine::new(MonoTime::default()), model)
     }
 
     fn greeting(&self) -> usize {
@@ -132,7 +140,8 @@ fn datagrams_that_never_come_are_counted_as_none_once_there_was_time_for_them() 
         let none = client.told == Some([0, 0]) && server.counts == Some([0, 0]);
         let well = [client, server].iter().all(|it| matches!(it.end, Some(Ok(()))));
         // The time for the streams, and the delays of the path.
-        let soon = client.at.since(MonoTime::default()) < OPEN_MAX + Duration::from_secs(1);
+        let soon =
+            client.at.duration_since(MonoTime::default()) < OPEN_MAX + Duration::from_secs(1);
         match none && well && soon {
             true => Ok(()),
             false => Err(format!("seed {seed}: {client:?}\n{server:?}")),

@@ -13,7 +13,7 @@ use linerate_proto::dialect::{FlowState, Machine, Output};
 
 use super::{Trouble, count};
 use crate::flow::net::Net;
-use crate::flow::session::{Answer, Flows, Words};
+use crate::flow::session::{Flows, FlowsAnswer, Words};
 
 /// An end of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -337,7 +337,7 @@ impl<M: Machine> SimFlows<M> {
     fn arrived(&self, now: MonoTime) -> [u64; 2] {
         let state = self.world.state.borrow();
         let then = |at: MonoTime| {
-            MonoTime::from_nanos(at.nanos().saturating_sub(state.delay.as_nanos() as u64))
+            MonoTime::from_nanos(at.as_nanos().saturating_sub(state.delay.as_nanos() as u64))
         };
         let own = self.end as usize;
         let mut counts = [0; 2];
@@ -359,13 +359,13 @@ impl<M: Words> Flows for SimFlows<M> {
         &mut self,
         now: MonoTime,
         output: Output<M>,
-    ) -> Result<Option<Answer<M>>, Failure> {
+    ) -> Result<Option<FlowsAnswer<M>>, Failure> {
         self.world.step(self.end);
         match output {
             Output::Decide(ask) => {
                 let (decided, sends) = (self.model.decide)(&ask);
                 self.model.sends = Some(sends);
-                return Ok(Some(Answer::Decided(decided)));
+                return Ok(Some(FlowsAnswer::Decided(decided)));
             }
             Output::Open => self.opening = Some(now),
             Output::Begin => self.began = Some(now),
@@ -386,7 +386,7 @@ impl<M: Words> Flows for SimFlows<M> {
                 self.stopped_running.get_or_insert(now);
                 let counts = self.arrived(now);
                 self.counts = Some(counts);
-                return Ok(Some(Answer::Counted(Box::new((self.model.report)(counts)))));
+                return Ok(Some(FlowsAnswer::Counted(Box::new((self.model.report)(counts)))));
             }
             Output::Peer(report) => {
                 self.stopped_running.get_or_insert(now);
@@ -407,7 +407,7 @@ impl<M: Words> Flows for SimFlows<M> {
         Ok(None)
     }
 
-    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<M>>, Failure> {
+    fn answer(&mut self, now: MonoTime) -> Result<Option<FlowsAnswer<M>>, Failure> {
         let Some(since) = self.opening else { return Ok(None) };
         let mut state = self.world.state.borrow_mut();
         let open = match self.end {
@@ -430,10 +430,10 @@ impl<M: Words> Flows for SimFlows<M> {
             }
         }
         self.opening = None;
-        Ok(Some(Answer::Opened))
+        Ok(Some(FlowsAnswer::Opened))
     }
 
-    fn state(&mut self, now: MonoTime) -> FlowState {
+    fn flow_state(&mut self, now: MonoTime) -> FlowState {
         let counts = self.arrived(now);
         let state = self.world.state.borrow();
         let (own, other) = (self.end as usize, self.end.other() as usize);
@@ -458,7 +458,7 @@ impl<M: Words> Flows for SimFlows<M> {
         }
     }
 
-    fn peer(&self) -> String {
+    fn peer_name(&self) -> String {
         self.end.other().name().to_owned()
     }
 }

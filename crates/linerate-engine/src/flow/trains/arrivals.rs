@@ -16,17 +16,17 @@ struct Came {
 
 /// What comes, round by round.
 #[derive(Debug)]
-pub(super) struct Arrivals {
+pub(super) struct TrainArrivals {
     tag: u16,
     /// Rounds that were begun.
     begun: u16,
     early: Vec<Came>,
-    round: Option<Round>,
+    round: Option<ReceivingRound>,
 }
 
 /// The trains of the round that is open.
 #[derive(Debug)]
-struct Round {
+struct ReceivingRound {
     number: u16,
     /// Stamps of the packets of each train; none of trains of the other direction.
     trains: Vec<Vec<Option<u64>>>,
@@ -36,19 +36,24 @@ struct Round {
     drops: Vec<u32>,
 }
 
-impl Arrivals {
+impl TrainArrivals {
     /// Of the session with this tag.
     pub(super) const fn new(tag: u16) -> Self {
         Self { tag, begun: 0, early: Vec::new(), round: None }
     }
 
     /// Begins to take what comes of a round in `direction`; `drops` is the socket's count so far.
-    pub(super) fn begin(&mut self, round: &TrainRound, direction: Direction, drops: Option<u32>) {
+    pub(super) fn begin_round(
+        &mut self,
+        round: &TrainRound,
+        direction: Direction,
+        drops: Option<u32>,
+    ) {
         let own = |of: Direction| if of == direction { usize::MAX } else { 0 };
         let stamps = round.trains.iter();
         let stamps = stamps.map(|plan| vec![None; own(plan.direction).min(plan.count as usize)]);
         let trains: Vec<Vec<Option<u64>>> = stamps.collect();
-        self.round = Some(Round {
+        self.round = Some(ReceivingRound {
             number: round.round,
             missing: trains.iter().map(Vec::len).sum(),
             drops: vec![0; trains.len()],
@@ -57,17 +62,22 @@ impl Arrivals {
         });
         self.begun = round.round + 1;
         for came in std::mem::take(&mut self.early) {
-            self.note(came);
+            self.note_arrival(came);
         }
     }
 
     /// Takes a datagram; whether it is one of these trains.
-    pub(super) fn take(&mut self, datagram: &[u8], at_ns: u64, drops: Option<u32>) -> bool {
+    pub(super) fn take_datagram(
+        &mut self,
+        datagram: &[u8],
+        at_ns: u64,
+        drops: Option<u32>,
+    ) -> bool {
         let header = TrainHeader::parse(datagram).filter(|header| header.tag == self.tag);
-        header.is_some_and(|header| self.note(Came { header, at_ns, drops }))
+        header.is_some_and(|header| self.note_arrival(Came { header, at_ns, drops }))
     }
 
-    fn note(&mut self, came: Came) -> bool {
+    fn note_arrival(&mut self, came: Came) -> bool {
         let TrainHeader { round: number, train, index, .. } = came.header;
         if number >= self.begun && self.early.len() < EARLY_MAX {
             self.early.push(came);
@@ -94,7 +104,7 @@ impl Arrivals {
     }
 
     /// Ends the round: a report for each train of its direction; `drops` is the socket's count now.
-    pub(super) fn end(&mut self, drops: Option<u32>) -> Vec<TrainReport> {
+    pub(super) fn end_round(&mut self, drops: Option<u32>) -> Vec<TrainReport> {
         let Some(round) = self.round.take() else { return Vec::new() };
         let own = || (0..).zip(&round.trains).filter(|(_, stamps)| !stamps.is_empty());
         let last = own().map(|(train, _)| train).last();
@@ -121,7 +131,7 @@ mod tests {
 
     const TAG: u16 = 77;
 
-    fn round(number: u16) -> TrainRound {
+    fn train_round(number: u16) -> TrainRound {
         let plan =
             |direction, count| TrainPlan { direction, size_bytes: 100, count, gap_ns: 0, at_ns: 0 };
         let trains = vec![plan(Direction::Up, 3), plan(Direction::Down, 9), plan(Direction::Up, 2)];
@@ -134,37 +144,37 @@ mod tests {
 
     #[test]
     fn every_packet_has_its_fate_and_the_first_copy_counts() {
-        let mut arrivals = Arrivals::new(TAG);
+        let mut arrivals = TrainArrivals::new(TAG);
         // The path may be quicker than the message.
-        assert!(arrivals.take(&datagram(0, 0, 1), 1_000, Some(0)));
-        arrivals.begin(&round(0), Direction::Up, Some(4));
-        assert!(arrivals.take(&datagram(0, 0, 1), 9_000, Some(4)));
-        assert!(arrivals.take(&datagram(0, 2, 0), 1_500, Some(6)));
-        assert!(!arrivals.take(&datagram(0, 1, 0), 1_600, None), "the other direction");
-        assert!(!arrivals.take(&datagram(0, 2, 2), 1_600, None), "beyond its train");
+        assert!(arrivals.take_datagram(&datagram(0, 0, 1), 1_000, Some(0)));
+        arrivals.begin_round(&train_round(0), Direction::Up, Some(4));
+        assert!(arrivals.take_datagram(&datagram(0, 0, 1), 9_000, Some(4)));
+        assert!(arrivals.take_datagram(&datagram(0, 2, 0), 1_500, Some(6)));
+        assert!(!arrivals.take_datagram(&datagram(0, 1, 0), 1_600, None), "the other direction");
+        assert!(!arrivals.take_datagram(&datagram(0, 2, 2), 1_600, None), "beyond its train");
         let stray = TrainHeader { round: 0, train: 0, index: 0, tag: TAG + 1 }.to_bytes();
-        assert!(!arrivals.take(&stray, 1_600, None), "of another session");
+        assert!(!arrivals.take_datagram(&stray, 1_600, None), "of another session");
         assert!(!arrivals.is_complete());
-        let reports = arrivals.end(Some(7));
+        let reports = arrivals.end_round(Some(7));
         assert_eq!(reports.len(), 2);
         assert_eq!((reports[0].train, reports[1].train), (0, 2));
         assert_eq!(reports[0].stamps(), [None, Some(1_000), None]);
         assert_eq!(reports[1].stamps(), [Some(1_500), None]);
         // 4 before it; 6 as the last of the second train came, 7 at the end.
         assert_eq!((reports[0].socket_drops, reports[1].socket_drops), (Some(0), Some(3)));
-        assert!(!arrivals.take(&datagram(0, 0, 0), 2_000, None), "it is over");
+        assert!(!arrivals.take_datagram(&datagram(0, 0, 0), 2_000, None), "it is over");
     }
 
     #[test]
     fn a_round_is_complete_when_the_last_packet_came() {
-        let mut arrivals = Arrivals::new(TAG);
-        arrivals.begin(&round(3), Direction::Up, None);
+        let mut arrivals = TrainArrivals::new(TAG);
+        arrivals.begin_round(&train_round(3), Direction::Up, None);
         for (train, index) in [(0, 0), (0, 1), (0, 2), (2, 0)] {
-            arrivals.take(&datagram(3, train, index), 1, None);
+            arrivals.take_datagram(&datagram(3, train, index), 1, None);
             assert!(!arrivals.is_complete());
         }
-        arrivals.take(&datagram(3, 2, 1), 1, None);
+        arrivals.take_datagram(&datagram(3, 2, 1), 1, None);
         assert!(arrivals.is_complete());
-        assert_eq!(arrivals.end(None)[0].socket_drops, None);
+        assert_eq!(arrivals.end_round(None)[0].socket_drops, None);
     }
 }

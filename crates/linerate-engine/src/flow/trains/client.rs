@@ -4,26 +4,26 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Failure, Fault, ServerPlan, Train};
+use linerate_core::record::{DatagramTrain, Direction, Failure, Fault, ServerPlan};
 use linerate_core::time::MonoTime;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{FlowState, Output, TestFailureReason};
 use linerate_proto::native::{
-    Accept, Client, ClientTest, Message, PeerFault, TRAINS_REQUEST, Token, TrainPlan, TrainReport,
-    TrainRound, TrainsRequest, stream_tag,
+    Accept, Message, NativeClientMachine, NativeClientTest, NativePeerFault, TRAINS_REQUEST, Token,
+    TrainPlan, TrainReport, TrainRound, TrainsRequest, stream_tag,
 };
 use linerate_sys::clock::monotonic;
 use linerate_sys::stop::Stop;
 
-use super::prober::Prober;
+use super::prober::TrainProber;
 use super::serve::PLACE;
-use super::socket::open;
+use super::socket::open_train_socket;
 use crate::address::resolve_server;
 use crate::flow::Words;
-use crate::flow::peer::{bind_address, credentials, plain};
+use crate::flow::peer::{bind_address, credentials, plain_address};
 use crate::flow::tcp::control::{connect_control, rtt_min, silent, token_of};
 use crate::flow::udp::keep_alive::SILENCE_MAX;
 use crate::flow::udp::opening::{Asking, Caller, unanswered};
-use crate::flow::{self, Answer, Flows, Session, Socket};
+use crate::flow::{self, Flows, FlowsAnswer, Socket, TestSession};
 use crate::socket_address::{at_port, local_towards};
 
 /// The other end's reports of a round come this long after this end's own at the latest.
@@ -47,8 +47,8 @@ pub(crate) struct RoundPlan {
 
 /// What both ends saw of one train.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
-    pub(crate) train: Train,
+pub(crate) struct ObservedTrain {
+    pub(crate) train: DatagramTrain,
     /// Its sender could not send all of it: the link's packets are shorter.
     pub(crate) refused: bool,
     /// The largest packet that a router or the sender's host named.
@@ -61,10 +61,10 @@ pub(crate) trait Rounds {
     fn next(&mut self, path: PathSeen) -> Option<RoundPlan>;
 
     /// What was seen of a round, in the order of its plan.
-    fn take(&mut self, seen: Vec<Seen>);
+    fn take_round(&mut self, seen: Vec<ObservedTrain>);
 }
 
-/// Runs a session with a server of this program's own protocol; times of trains count from `begin`.
+/// Runs a session with a server of this program's own protocol; times of trains count from `begin_round`.
 pub(crate) fn run(
     plan: &ServerPlan,
     (begin, planned): (MonoTime, Duration),
@@ -79,7 +79,7 @@ pub(crate) fn run(
     let header_bytes = if server.ip().to_canonical().is_ipv4() { 28 } else { 48 };
     let mut net = Socket::new(control)?;
     let planned_ns = u64::try_from(planned.as_nanos()).unwrap_or(u64::MAX);
-    let test = ClientTest {
+    let test = NativeClientTest {
         request: Message::TrainsRequest(TrainsRequest { planned_ns, login: false }),
         span: Some(planned),
         interval: Duration::from_secs(1),
@@ -99,12 +99,12 @@ pub(crate) fn run(
         done: false,
         rounds,
     };
-    let mut session = Session::new(Client::new(monotonic(), test), flows);
+    let mut session = TestSession::new(NativeClientMachine::new(monotonic(), test), flows);
     flow::run(&mut session, &mut net, stop)
 }
 
 /// A round under way.
-struct Round {
+struct RunningRound {
     plan: TrainRound,
     begun: MonoTime,
     own: Option<(Vec<TrainReport>, MonoTime)>,
@@ -119,108 +119,112 @@ struct TrainsClient<'a> {
     accept: Option<Box<Accept>>,
     /// The socket until the server says that it is open, and when it should be.
     opening: Option<(Asking, MonoTime)>,
-    prober: Option<Prober>,
+    prober: Option<TrainProber>,
     number: u16,
-    round: Option<Round>,
+    round: Option<RunningRound>,
     done: bool,
     rounds: &'a mut dyn Rounds,
 }
 
 impl Flows for TrainsClient<'_> {
-    type Machine = Client;
+    type Machine = NativeClientMachine;
 
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Client>,
-    ) -> Result<Option<Answer<Client>>, Failure> {
+        output: Output<NativeClientMachine>,
+    ) -> Result<Option<FlowsAnswer<NativeClientMachine>>, Failure> {
         match output {
             Output::Decide(accept) => {
                 self.accept = Some(accept);
-                return Ok(Some(Answer::Decided(Ok(()))));
+                return Ok(Some(FlowsAnswer::Decided(Ok(()))));
             }
             Output::Open => {
-                self.open(now)?;
-                return Ok(Some(Answer::Opened));
+                self.begin_opening(now)?;
+                return Ok(Some(FlowsAnswer::Opened));
             }
-            Output::Start => self.start()?,
-            Output::News(Message::TrainReport(report)) => self.hear(report)?,
+            Output::Start => self.start_prober()?,
+            Output::News(Message::TrainReport(report)) => self.take_report(report)?,
             Output::StopSending => self.done = true,
             _ => {}
         }
         Ok(None)
     }
 
-    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
+    fn answer(
+        &mut self,
+        now: MonoTime,
+    ) -> Result<Option<FlowsAnswer<NativeClientMachine>>, Failure> {
         if let Some((asking, deadline)) = &mut self.opening {
             if now >= *deadline {
                 return Err(unanswered(std::slice::from_ref(asking)));
             }
-            asking.turn(now);
+            asking.ask_server(now);
         }
         let Some(prober) = self.prober.as_ref().filter(|_| !self.done) else { return Ok(None) };
         if let Some(round) = &mut self.round {
             round.own = round.own.take().or_else(|| prober.reports().map(|seen| (seen, now)));
             let Some((_, over)) = &round.own else { return Ok(None) };
             if round.remote.len() < round.plan.trains.len() {
-                let late = now.since(*over) >= REPORTS_WAIT;
+                let late = now.duration_since(*over) >= REPORTS_WAIT;
                 return if late { Err(self.silent()) } else { Ok(None) };
             }
-            let seen = self.round.take().map(|round| self.seen(&round)).unwrap_or_default();
-            self.rounds.take(seen);
+            let seen =
+                self.round.take().map(|round| self.observed_trains(&round)).unwrap_or_default();
+            self.rounds.take_round(seen);
         }
-        Ok(Some(Answer::Tell(vec![self.next(now)])))
+        Ok(Some(FlowsAnswer::Tell(vec![self.next(now)])))
     }
 
-    fn state(&mut self, _: MonoTime) -> FlowState {
+    fn flow_state(&mut self, _: MonoTime) -> FlowState {
         FlowState { done: self.done, ..FlowState::default() }
     }
 
-    fn peer(&self) -> String {
-        plain(self.server)
+    fn peer_name(&self) -> String {
+        plain_address(self.server)
     }
 
-    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
-        session_failure(&self.peer(), reason)
+    fn failure(&self, reason: TestFailureReason<NativePeerFault>) -> Failure {
+        session_failure(&self.peer_name(), reason)
     }
 }
 
-/// The failure of a session with the server `peer`.
-fn session_failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
-    if let Reason::Peer(PeerFault::Aborted(said)) = &reason
+/// The failure of a session with the server `peer_name`.
+fn session_failure(peer: &str, reason: TestFailureReason<NativePeerFault>) -> Failure {
+    if let TestFailureReason::Peer(NativePeerFault::Aborted(said)) = &reason
         && said.contains(TRAINS_REQUEST)
     {
         let reason = "the server does not know them";
         return Failure::new(Fault::PeerIncompatible, "ask for probe trains with", peer, reason)
             .advise("install the same version at both ends");
     }
-    Client::failure(peer, reason)
+    NativeClientMachine::failure(peer, reason)
 }
 
 impl TrainsClient<'_> {
-    fn token(&self) -> Result<Token, Failure> {
+    fn session_token(&self) -> Result<Token, Failure> {
         let accept = self.accept.as_ref().ok_or_else(|| self.silent())?;
         token_of(accept, self.server)
     }
 
-    fn open(&mut self, now: MonoTime) -> Result<(), Failure> {
-        let token = self.token()?;
+    fn begin_opening(&mut self, now: MonoTime) -> Result<(), Failure> {
+        let token = self.session_token()?;
         let port = self.accept.as_ref().and_then(|accept| accept.udp_ports.first());
         let Some(&port) = port else {
             return Err(self.misbehaved("it named no UDP port"));
         };
         let server = at_port(self.server, port);
-        let socket = open(self.local)?;
+        let socket = open_train_socket(self.local)?;
         socket.connect(server).map_err(|error| crate::failure::system(&error))?;
         let asking = Asking::new(socket, server, Caller::new(PLACE, token, now));
         self.opening = Some((asking, now + SILENCE_MAX));
         Ok(())
     }
 
-    fn start(&mut self) -> Result<(), Failure> {
-        let tag = stream_tag(self.token()?, PLACE.0, PLACE.1);
+    fn start_prober(&mut self) -> Result<(), Failure> {
+        let tag = stream_tag(self.session_token()?, PLACE.0, PLACE.1);
         if let Some((asking, _)) = self.opening.take() {
-            self.prober = Some(Prober::start(asking.socket, tag, Direction::Up)?);
+            self.prober = Some(TrainProber::start_thread(asking.socket, tag, Direction::Up)?);
         }
         Ok(())
     }
@@ -236,14 +240,14 @@ impl TrainsClient<'_> {
         let quiet_ns = u64::try_from(quiet.as_nanos()).unwrap_or(u64::MAX);
         let plan = TrainRound { round: self.number, quiet_ns, trains };
         self.number += 1;
-        prober.begin(plan.clone());
-        let round = Round { plan: plan.clone(), begun: now, own: None, remote: Vec::new() };
+        prober.begin_round(plan.clone());
+        let round = RunningRound { plan: plan.clone(), begun: now, own: None, remote: Vec::new() };
         self.round = Some(round);
         Message::TrainRound(plan)
     }
 
     /// What the server saw of a train: one report each, in their order.
-    fn hear(&mut self, report: TrainReport) -> Result<(), Failure> {
+    fn take_report(&mut self, report: TrainReport) -> Result<(), Failure> {
         let wrong = "a report of a train that was not asked for";
         let Some(round) = &mut self.round else { return Err(self.misbehaved(wrong)) };
         let place = round.remote.len();
@@ -263,19 +267,19 @@ impl TrainsClient<'_> {
     }
 
     /// Both ends' reports, train by train.
-    fn seen(&self, round: &Round) -> Vec<Seen> {
+    fn observed_trains(&self, round: &RunningRound) -> Vec<ObservedTrain> {
         let own = round.own.iter().flat_map(|(reports, _)| reports);
         let pairs = round.plan.trains.iter().zip(own.zip(&round.remote));
-        pairs.map(|(plan, (own, remote))| self.fate(round, plan, own, remote)).collect()
+        pairs.map(|(plan, (own, remote))| self.observed_train(round, plan, own, remote)).collect()
     }
 
-    fn fate(
+    fn observed_train(
         &self,
-        round: &Round,
+        round: &RunningRound,
         plan: &TrainPlan,
         own: &TrainReport,
         remote: &TrainReport,
-    ) -> Seen {
+    ) -> ObservedTrain {
         let (sent, came, way) = match plan.direction {
             Direction::Up => (own, remote, Duration::ZERO),
             // The server begins when the message has come.
@@ -290,10 +294,10 @@ impl TrainsClient<'_> {
         let ip_bytes = plan.size_bytes + self.path.header_bytes;
         let bits = f64::from(ip_bytes) * 8.0;
         let begun = round.begun + way + Duration::from_nanos(plan.at_ns);
-        Seen {
+        ObservedTrain {
             refused: left.len() < plan.count as usize,
             icmp_mtu_bytes: sent.icmp_mtu_bytes,
-            train: Train {
+            train: DatagramTrain {
                 direction: plan.direction,
                 ip_bytes,
                 offered_bps: (plan.gap_ns > 0).then(|| bits * 1e9 / plan.gap_ns as f64),
@@ -306,11 +310,11 @@ impl TrainsClient<'_> {
     }
 
     fn silent(&self) -> Failure {
-        silent(&plain(self.server))
+        silent(&plain_address(self.server))
     }
 
     fn misbehaved(&self, reason: &str) -> Failure {
-        Failure::new(Fault::PeerMisbehaved, "send trains to", plain(self.server), reason)
+        Failure::new(Fault::PeerMisbehaved, "send trains to", plain_address(self.server), reason)
     }
 }
 
@@ -323,7 +327,8 @@ mod tests {
         // What version 1 of the protocol answers to a message that it does not know (0.1.0).
         let said = "talk to 192.0.2.1:49152: malformed message: unknown variant `trains_request`, \
                     expected one of `request`, `accept`, `refuse`";
-        let aborted = |said: &str| Reason::Peer(PeerFault::Aborted(said.to_owned()));
+        let aborted =
+            |said: &str| TestFailureReason::Peer(NativePeerFault::Aborted(said.to_owned()));
         let failure = session_failure("192.0.2.2:5210", aborted(said));
         assert_eq!(failure.fault, Fault::PeerIncompatible);
         let line = "ask for probe trains with 192.0.2.2:5210: the server does not know them; \

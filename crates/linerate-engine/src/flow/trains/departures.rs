@@ -5,7 +5,7 @@ use linerate_proto::native::{TrainPlan, TrainRound};
 
 /// One datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Due {
+pub(super) struct DueDatagram {
     /// After the round begins.
     pub(super) at_ns: u64,
     /// Place of its train in the round.
@@ -32,8 +32,8 @@ impl Departures {
     }
 
     /// The next one.
-    pub(super) fn next(&self) -> Option<Due> {
-        let due = |&(train, plan, index): &(u16, TrainPlan, u32)| Due {
+    pub(super) fn next(&self) -> Option<DueDatagram> {
+        let due = |&(train, plan, index): &(u16, TrainPlan, u32)| DueDatagram {
             at_ns: plan.at_ns + plan.gap_ns * u64::from(index),
             train,
             index,
@@ -43,7 +43,7 @@ impl Departures {
     }
 
     /// It has left.
-    pub(super) fn left(&mut self, due: Due) {
+    pub(super) fn note_departure(&mut self, due: DueDatagram) {
         if let Some(train) = self.trains.iter_mut().find(|(train, ..)| *train == due.train) {
             train.2 = due.index + 1;
         }
@@ -51,7 +51,7 @@ impl Departures {
     }
 
     /// No more of its train can be sent.
-    pub(super) fn end_train(&mut self, due: Due) {
+    pub(super) fn end_train(&mut self, due: DueDatagram) {
         self.trains.retain(|(train, ..)| *train != due.train);
     }
 }
@@ -75,7 +75,7 @@ mod tests {
         let mut order = Vec::new();
         while let Some(due) = left.next() {
             order.push((due.at_ns, due.train, due.index));
-            left.left(due);
+            left.note_departure(due);
         }
         assert_eq!(order, [(0, 0, 0), (10, 0, 1), (15, 2, 0), (15, 2, 1), (20, 0, 2)]);
     }
@@ -90,7 +90,7 @@ mod tests {
         left.end_train(left.next().expect("the first"));
         let next = left.next().expect("the other train");
         assert_eq!((next.train, next.size_bytes), (1, 100));
-        left.left(next);
+        left.note_departure(next);
         assert_eq!(left.next(), None);
     }
 }

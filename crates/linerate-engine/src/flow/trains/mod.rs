@@ -13,5 +13,5 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use client::{PathSeen, RoundPlan, Rounds, Seen, run};
-pub(crate) use serve::{TrainsServer, terms};
+pub(crate) use client::{ObservedTrain, PathSeen, RoundPlan, Rounds, run};
+pub(crate) use serve::{TrainsServer, session_terms};

@@ -18,8 +18,8 @@ use linerate_sys::sched::ShortSlack;
 use linerate_sys::timer::HybridTimer;
 use linerate_sys::timestamps::{Notice, START_DELAY};
 
-use super::arrivals::Arrivals;
-use super::departures::{Departures, Due};
+use super::arrivals::TrainArrivals;
+use super::departures::{Departures, DueDatagram};
 
 /// Between two looks for the next round.
 const IDLE: Duration = Duration::from_millis(5);
@@ -36,16 +36,16 @@ const DRAIN_MAX: Duration = Duration::from_secs(3);
 
 /// The thread, from outside. It ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Prober {
+pub(super) struct TrainProber {
     rounds: Sender<TrainRound>,
     reports: Receiver<Vec<TrainReport>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Prober {
+impl TrainProber {
     /// Starts it on a connected socket; it sends the trains of one direction and takes the others.
-    pub(super) fn start(
+    pub(super) fn start_thread(
         socket: DatagramSocket,
         tag: u16,
         sends: Direction,
@@ -53,12 +53,12 @@ impl Prober {
         let (rounds, asked) = channel();
         let (tell, reports) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let end = End {
+        let end = ProberThread {
             socket,
             sends,
             tag,
             batch: ReceiveBatch::new(),
-            arrivals: Arrivals::new(tag),
+            arrivals: TrainArrivals::new(tag),
             timer: HybridTimer::new(SPIN),
             stop: Arc::clone(&stop),
         };
@@ -70,7 +70,7 @@ impl Prober {
     }
 
     /// Begins a round.
-    pub(super) fn begin(&self, round: TrainRound) {
+    pub(super) fn begin_round(&self, round: TrainRound) {
         // One that is gone tells nothing, and whoever waits gives up in time.
         let _ = self.rounds.send(round);
     }
@@ -81,37 +81,37 @@ impl Prober {
     }
 }
 
-impl Drop for Prober {
+impl Drop for TrainProber {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         drop(self.thread.take().map(JoinHandle::join));
     }
 }
 
-struct End {
+struct ProberThread {
     socket: DatagramSocket,
     sends: Direction,
     tag: u16,
     batch: ReceiveBatch,
-    arrivals: Arrivals,
+    arrivals: TrainArrivals,
     timer: HybridTimer,
     stop: Arc<AtomicBool>,
 }
 
-impl End {
+impl ProberThread {
     fn run(mut self, rounds: &Receiver<TrainRound>, reports: &Sender<Vec<TrainReport>>) {
-        let _slack = ShortSlack::begin();
+        let _slack = ShortSlack::shorten_slack();
         self.socket.note_departures();
         sleep(START_DELAY);
         while !self.stop.load(Ordering::Relaxed) {
             match rounds.try_recv() {
                 Ok(round) => {
-                    let seen = self.round(&round);
+                    let seen = self.run_round(&round);
                     if reports.send(seen).is_err() {
                         return;
                     }
                 }
-                Err(TryRecvError::Empty) => self.wait(monotonic() + IDLE, false),
+                Err(TryRecvError::Empty) => self.wait_until(monotonic() + IDLE, false),
                 Err(TryRecvError::Disconnected) => return,
             }
             self.receive();
@@ -119,14 +119,14 @@ impl End {
     }
 
     /// Runs a round to its end; a report of each of its trains, in their order.
-    fn round(&mut self, round: &TrainRound) -> Vec<TrainReport> {
+    fn run_round(&mut self, round: &TrainRound) -> Vec<TrainReport> {
         let receives = opposite(self.sends);
-        self.arrivals.begin(round, receives, self.socket.drops());
+        self.arrivals.begin_round(round, receives, self.socket.dropped_buffers());
         self.socket.note_departures();
         let begin = monotonic();
         let mut sending = Sending::new(round, (self.sends, self.tag), begin);
         let quiet = Duration::from_nanos(round.quiet_ns);
-        let due = begin + round.end(receives) + quiet;
+        let due = begin + round.last_packet_time(receives) + quiet;
         let mut last = begin;
         while !self.stop.load(Ordering::Relaxed) {
             let now = monotonic();
@@ -135,25 +135,26 @@ impl End {
                 last = now;
             }
             sending.read_notices(&self.socket);
-            let silent = now >= due && (now.since(last) >= quiet || now >= due + DRAIN_MAX);
+            let silent =
+                now >= due && (now.duration_since(last) >= quiet || now >= due + DRAIN_MAX);
             if sending.is_over() && (self.arrivals.is_complete() || silent) {
                 break;
             }
             let next = sending.next();
             let until = next.map_or(now + LOOK, |next| next.min(now + LOOK));
-            self.wait(until, next == Some(until));
+            self.wait_until(until, next == Some(until));
         }
         sleep(STAMPS_WAIT);
         sending.read_notices(&self.socket);
-        let mut reports = self.arrivals.end(self.socket.drops());
+        let mut reports = self.arrivals.end_round(self.socket.dropped_buffers());
         reports.extend(sending.reports(round.round));
         reports.sort_by_key(|report| report.train);
         reports
     }
 
-    fn wait(&mut self, until: MonoTime, exact: bool) {
+    fn wait_until(&mut self, until: MonoTime, exact: bool) {
         // What is wrong with the socket shows when it is read.
-        let _ = self.timer.wait([self.socket.as_fd()], Some(until), exact);
+        let _ = self.timer.wait_for_events([self.socket.as_fd()], Some(until), exact);
     }
 
     /// Takes what is there; whether any of it was of these trains.
@@ -163,7 +164,7 @@ impl End {
             let now_ns = realtime_ns();
             for came in self.batch.arrived() {
                 let at_ns = came.arrived_ns.unwrap_or(now_ns);
-                any |= self.arrivals.take(came.bytes, at_ns, came.drops);
+                any |= self.arrivals.take_datagram(came.bytes, at_ns, came.drops);
             }
         }
         any
@@ -231,11 +232,11 @@ impl Sending {
         let since_ns = now.nanos_since(self.begin);
         while let Some(due) = self.due.next().filter(|due| due.at_ns <= since_ns) {
             let given_ns = realtime_ns();
-            if self.send(due, socket) {
+            if self.send_datagram(due, socket) {
                 let train = self.trains.iter_mut().find(|given| given.train == due.train);
-                train.into_iter().for_each(|it| it.packets.push((given_ns, self.sends)));
+                train.into_iter().for_each(|given| given.packets.push((given_ns, self.sends)));
                 self.sends += 1;
-                self.due.left(due);
+                self.due.note_departure(due);
             } else {
                 self.due.end_train(due);
             }
@@ -243,7 +244,7 @@ impl Sending {
     }
 
     /// Whether the kernel took it, or dropped it as the path may.
-    fn send(&mut self, due: Due, socket: &DatagramSocket) -> bool {
+    fn send_datagram(&mut self, due: DueDatagram, socket: &DatagramSocket) -> bool {
         let header = TrainHeader { train: due.train, index: due.index, ..self.header };
         self.datagram[..TRAIN_HEADER_BYTES].copy_from_slice(&header.to_bytes());
         for _ in 0..TRIES {

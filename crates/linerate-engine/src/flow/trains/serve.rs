@@ -3,17 +3,17 @@
 
 use std::net::SocketAddr;
 
-use linerate_core::record::{Direction, End, EndReport, Failure, Fault};
+use linerate_core::record::{Direction, EndReport, Failure, Fault, MeasurementEnd};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::native::{
-    Accept, FEATURES, Message, ROUNDS_MAX, Server, Terms, Token, TrainReport, TrainRound,
-    TrainsRequest, stream_tag,
+    Accept, FEATURES, Message, NativeServerMachine, NativeServerTerms, ROUNDS_MAX, Token,
+    TrainReport, TrainRound, TrainsRequest, stream_tag,
 };
 use linerate_sys::clock::random_bytes;
 
-use super::prober::Prober;
-use super::socket::open;
+use super::prober::TrainProber;
+use super::socket::open_train_socket;
 use crate::failure::system;
 use crate::flow::served::{GRACE, Served};
 use crate::flow::udp::keep_alive::SILENCE_MAX;
@@ -32,7 +32,7 @@ pub(crate) struct TrainsServer {
     token: Token,
     /// Until the client's address is known.
     awaited: Option<Awaiting>,
-    prober: Option<Prober>,
+    prober: Option<TrainProber>,
     rounds: u16,
     running: bool,
     packets: u64,
@@ -41,9 +41,9 @@ pub(crate) struct TrainsServer {
 
 impl TrainsServer {
     /// Opens a socket at an address; what the client is told of it.
-    pub(crate) fn new(local: SocketAddr, end: End) -> Result<(Self, Accept), Failure> {
+    pub(crate) fn new(local: SocketAddr, end: MeasurementEnd) -> Result<(Self, Accept), Failure> {
         let token = Token(random_bytes());
-        let socket = open(at_port(canonical(local), 0))?;
+        let socket = open_train_socket(at_port(canonical(local), 0))?;
         let port = socket.local_address().map_or(0, |at| at.port());
         let awaited = Some(Awaiting::new(socket, Callee::new(PLACE, token)));
         let accept = Accept {
@@ -58,11 +58,11 @@ impl TrainsServer {
         Ok((Self { token, awaited, prober, rounds, running, packets, done }, accept))
     }
 
-    fn begin(&mut self, round: TrainRound) -> Result<(), Failure> {
+    fn begin_round(&mut self, round: TrainRound) -> Result<(), Failure> {
         let refuse = |reason: String| {
             Failure::new(Fault::PeerMisbehaved, "send trains to", "a client", reason)
         };
-        round.check().map_err(|error| refuse(error.to_string()))?;
+        round.check_bounds().map_err(|error| refuse(error.to_string()))?;
         if self.running || round.round != self.rounds || self.rounds >= ROUNDS_MAX {
             return Err(refuse(format!("round {} is out of order", round.round)));
         }
@@ -70,22 +70,22 @@ impl TrainsServer {
         self.running = true;
         self.packets += round.trains.iter().map(|plan| u64::from(plan.count)).sum::<u64>();
         if let Some(prober) = &self.prober {
-            prober.begin(round);
+            prober.begin_round(round);
         }
         Ok(())
     }
 
     /// What this end saw of the round, once that is over.
     fn reports(&mut self) -> Vec<TrainReport> {
-        let reports = self.prober.as_ref().and_then(Prober::reports);
+        let reports = self.prober.as_ref().and_then(TrainProber::reports);
         self.running &= reports.is_none();
         reports.unwrap_or_default()
     }
 }
 
 /// The terms of a session.
-pub(crate) fn terms(request: &TrainsRequest, accept: Accept) -> Terms {
-    Terms {
+pub(crate) fn session_terms(request: &TrainsRequest, accept: Accept) -> NativeServerTerms {
+    NativeServerTerms {
         accept: Box::new(accept),
         interval: INTERVAL,
         span_max: request.planned_span(),
@@ -98,21 +98,25 @@ pub(crate) fn terms(request: &TrainsRequest, accept: Accept) -> Terms {
 }
 
 impl Served for TrainsServer {
-    fn open(&mut self) -> Result<bool, Failure> {
+    fn open_streams(&mut self) -> Result<bool, Failure> {
         let Some(awaited) = &mut self.awaited else { return Ok(true) };
-        awaited.turn().map_err(|error| system(&error))?;
+        awaited.answer_client().map_err(|error| system(&error))?;
         if awaited.client.is_none() {
             return Ok(false);
         }
         let Some(Awaiting { socket, .. }) = self.awaited.take() else { return Ok(true) };
         let tag = stream_tag(self.token, PLACE.0, PLACE.1);
-        self.prober = Some(Prober::start(socket, tag, Direction::Down)?);
+        self.prober = Some(TrainProber::start_thread(socket, tag, Direction::Down)?);
         Ok(true)
     }
 
-    fn carry_out(&mut self, _: MonoTime, output: Output<Server>) -> Result<(), Failure> {
+    fn carry_out(
+        &mut self,
+        _: MonoTime,
+        output: Output<NativeServerMachine>,
+    ) -> Result<(), Failure> {
         match output {
-            Output::News(Message::TrainRound(round)) => return self.begin(round),
+            Output::News(Message::TrainRound(round)) => return self.begin_round(round),
             Output::StopSending | Output::Halt => {
                 self.prober = None;
                 self.done = true;
@@ -122,7 +126,7 @@ impl Served for TrainsServer {
         Ok(())
     }
 
-    fn news(&mut self) -> Result<Vec<Message>, Failure> {
+    fn news_for_client(&mut self) -> Result<Vec<Message>, Failure> {
         Ok(self.reports().into_iter().map(Message::TrainReport).collect())
     }
 
@@ -130,7 +134,7 @@ impl Served for TrainsServer {
         Message::Interval { samples: Vec::new() }
     }
 
-    fn state(&self) -> FlowState {
+    fn flow_state(&self) -> FlowState {
         FlowState { done: self.done, ..FlowState::default() }
     }
 

@@ -14,7 +14,7 @@ const CALL_TIMEOUT: Duration = Duration::from_millis(20);
 const BUFFER_BYTES_MAX: u64 = 16 << 20;
 
 /// A socket whose datagrams leave whole, and come with the kernel's times.
-pub(super) fn open(local: SocketAddr) -> Result<DatagramSocket, Failure> {
+pub(super) fn open_train_socket(local: SocketAddr) -> Result<DatagramSocket, Failure> {
     let options = DatagramOptions {
         local,
         window_bytes: None,

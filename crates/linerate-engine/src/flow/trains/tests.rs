@@ -4,15 +4,15 @@
 use std::time::Duration;
 
 use linerate_core::path::{
-    Bernoulli, Bucket, Delay, Ecn, Element, Framing, Limit, Link, Outlet, Packet, Pipeline,
-    Policer, Random, TailDrop,
+    Bernoulli, Bucket, Delay, Ecn, Element, Framing, Limit, Outlet, Packet, Pipeline, Policer,
+    QueuedLink, Random, TailDrop,
 };
 use linerate_core::record::Direction;
 use linerate_core::time::MonoTime;
 use linerate_core::units::{BitRate, Bytes};
 use linerate_proto::native::{TrainHeader, TrainPlan, TrainRound};
 
-use super::arrivals::Arrivals;
+use super::arrivals::TrainArrivals;
 use super::departures::Departures;
 
 const TAG: u16 = 9;
@@ -36,10 +36,10 @@ fn trains() -> Vec<TrainPlan> {
 /// Sends trains over a path.
 fn send(trains: Vec<TrainPlan>, elements: Vec<Box<dyn Element>>) -> Fates {
     let round = TrainRound { round: 0, quiet_ns: 0, trains };
-    assert_eq!(round.check(), Ok(()));
+    assert_eq!(round.check_bounds(), Ok(()));
     let mut path = Pipeline::new(elements);
-    let mut arrivals = Arrivals::new(TAG);
-    arrivals.begin(&round, Direction::Up, None);
+    let mut arrivals = TrainArrivals::new(TAG);
+    arrivals.begin_round(&round, Direction::Up, None);
     let mut departures = Departures::new(&round, Direction::Up);
     let mut out = Outlet::default();
     while let Some(due) = departures.next() {
@@ -54,16 +54,16 @@ fn send(trains: Vec<TrainPlan>, elements: Vec<Box<dyn Element>>) -> Fates {
             tag: u64::from(due.train) << 32 | u64::from(due.index),
         };
         path.receive(MonoTime::from_nanos(due.at_ns), packet, &mut out);
-        departures.left(due);
+        departures.note_departure(due);
     }
     path.release(MonoTime::from_nanos(u64::MAX), &mut out);
     for departure in &out.departures {
         let tag = departure.packet.tag;
         let (train, index) = ((tag >> 32) as u16, tag as u32);
         let header = TrainHeader { round: 0, train, index, tag: TAG };
-        assert!(arrivals.take(&header.to_bytes(), departure.at.nanos(), None));
+        assert!(arrivals.take_datagram(&header.to_bytes(), departure.at.as_nanos(), None));
     }
-    arrivals.end(None).iter().map(|report| report.stamps()).collect()
+    arrivals.end_round(None).iter().map(|report| report.stamps()).collect()
 }
 
 /// The first packet of each large and of each small train that was lost, where one was.
@@ -80,7 +80,7 @@ fn all(index: Option<usize>) -> Vec<Option<usize>> {
 /// A link that counts IP packets alone.
 fn link(bits_per_s: u64, buffer: Limit) -> Box<dyn Element> {
     let rate = BitRate::from_bits_per_sec(bits_per_s);
-    Box::new(Link::new(rate, Framing::fixed(0), TailDrop::new(buffer)))
+    Box::new(QueuedLink::new(rate, Framing::fixed_header(0), TailDrop::new(buffer)))
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_buffer_in_bytes_loses_by_bytes() {
 #[test]
 fn a_policer_lets_its_bucket_through_at_the_rate_of_the_line() {
     let rate = BitRate::from_bits_per_sec(20_000_000);
-    let bucket = Bucket { rate, burst: Bytes::new(50_000), framing: Framing::fixed(0) };
+    let bucket = Bucket { rate, burst: Bytes::new(50_000), framing: Framing::fixed_header(0) };
     let policer = Policer::new(bucket).expect("a bucket of several packets");
     let fates = send(trains(), vec![Box::new(policer)]);
     // 33 packets of 1500 bytes are 49,500; 64 of 228 are 14,592. In 200 ms it fills again.
@@ -115,7 +115,7 @@ fn a_policer_lets_its_bucket_through_at_the_rate_of_the_line() {
 
 #[test]
 fn a_limit_of_packets_per_second_shows_at_the_same_packet_in_both_sizes() {
-    let device = Link::of_packets(2_000, TailDrop::new(Limit::Packets(7)));
+    let device = QueuedLink::of_packets(2_000, TailDrop::new(Limit::Packets(7)));
     let fates = send(trains(), vec![Box::new(device)]);
     // One is handled, 7 wait: a depth of 8.
     assert_eq!(first_lost(&fates), [all(Some(8)), all(Some(8))]);
@@ -143,7 +143,7 @@ fn random_loss_begins_anywhere_and_is_the_same_when_paced() {
 #[test]
 fn paced_probes_above_a_buckets_rate_lose_the_difference() {
     let rate = BitRate::from_bits_per_sec(20_000_000);
-    let bucket = Bucket { rate, burst: Bytes::new(50_000), framing: Framing::fixed(0) };
+    let bucket = Bucket { rate, burst: Bytes::new(50_000), framing: Framing::fixed_header(0) };
     let policer = Policer::new(bucket).expect("a bucket of several packets");
     // 26 Mbit/s in packets of 12,000 bits: one every 461.5 us, for 1.8 s.
     let paced = TrainPlan {

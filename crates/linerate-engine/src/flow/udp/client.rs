@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use linerate_core::record::{Event, Failure, Fault, Plan, Record, UdpPlan, UdpTest};
 use linerate_core::time::MonoTime;
-use linerate_proto::dialect::{FlowState, Output, Reason};
-use linerate_proto::native::{Accept, Client, ClientTest, Message, PeerFault, SEARCH};
+use linerate_proto::dialect::{FlowState, Output, TestFailureReason};
+use linerate_proto::native::{
+    Accept, Message, NativeClientMachine, NativeClientTest, NativePeerFault, SEARCH,
+};
 use linerate_sys::clock::monotonic;
 
 use super::endpoint::{Endpoint, StreamId};
@@ -18,11 +20,11 @@ use crate::address::{resolve, resolve_server};
 use crate::context::Context;
 use crate::flow::Words;
 use crate::flow::account::{Account, client_side};
-use crate::flow::peer::{bind_address, credentials, plain};
+use crate::flow::peer::{bind_address, credentials, plain_address};
 use crate::flow::probes;
 use crate::flow::record::record_of;
 use crate::flow::tcp::control::{connect_control, rtt_min, token_of};
-use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
+use crate::flow::{self, Flows, FlowsAnswer, Sample, Socket, TestSession};
 use crate::socket_address::{at_port, local_towards};
 
 /// Streams have this long to open.
@@ -78,7 +80,7 @@ fn request(plan: &UdpPlan) -> UdpTest {
     let mut test = plan.test.clone().with_size(plan.test.size_bytes.unwrap_or(PACKET_BYTES));
     if test.search.is_some() {
         // A search begins at its lowest rate.
-        test.pace = Some(linerate_core::search::rate(0));
+        test.pace = Some(linerate_core::search::rate_of_row(0));
     }
     test
 }
@@ -103,9 +105,9 @@ pub(crate) fn measure(
     let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);
     let control = connect_control(server, local, timeout)?;
     account.idle_rtt_ns = rtt_min(&control).map(|rtt| rtt.as_nanos() as u64);
-    account.prober = probes::begin(&plan.server, request.dscp, &context.stop);
+    account.prober = probes::begin_probing(&plan.server, request.dscp, &context.stop);
     let mut net = Socket::new(control)?;
-    let test = ClientTest {
+    let test = NativeClientTest {
         span: request.planned_span(),
         interval: Duration::from_nanos(request.interval_ns),
         request: Message::UdpRequest { test: request.clone(), login: false },
@@ -113,7 +115,7 @@ pub(crate) fn measure(
         credentials: credentials(plan.server.token.as_ref()),
     };
     let stop = context.stop.clone();
-    let flows = UdpClient {
+    let flows = NativeUdpClient {
         endpoint: Endpoint::new(request.clone(), plan.cpu),
         request,
         server,
@@ -127,13 +129,13 @@ pub(crate) fn measure(
         context,
         account,
     };
-    let mut session = Session::new(Client::new(monotonic(), test), flows);
+    let mut session = TestSession::new(NativeClientMachine::new(monotonic(), test), flows);
     let result = flow::run(&mut session, &mut net, &stop);
     session.flows.conclude(result)
 }
 
 /// The streams of a test, and what is seen of them.
-struct UdpClient<'a, 'w> {
+struct NativeUdpClient<'a, 'w> {
     endpoint: Endpoint,
     request: UdpTest,
     server: SocketAddr,
@@ -151,31 +153,31 @@ struct UdpClient<'a, 'w> {
     account: &'a mut Account,
 }
 
-impl Flows for UdpClient<'_, '_> {
-    type Machine = Client;
+impl Flows for NativeUdpClient<'_, '_> {
+    type Machine = NativeClientMachine;
 
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Client>,
-    ) -> Result<Option<Answer<Client>>, Failure> {
+        output: Output<NativeClientMachine>,
+    ) -> Result<Option<FlowsAnswer<NativeClientMachine>>, Failure> {
         match output {
             Output::Decide(accept) => {
                 self.check_features(&accept)?;
                 self.account.search = self.search_account();
                 self.accept = Some(accept);
-                return Ok(Some(Answer::Decided(Ok(()))));
+                return Ok(Some(FlowsAnswer::Decided(Ok(()))));
             }
             Output::Open => {
-                self.open(now)?;
-                return Ok(Some(Answer::Opened));
+                self.begin_opening(now)?;
+                return Ok(Some(FlowsAnswer::Opened));
             }
             Output::Begin => self.take_streams()?,
-            Output::Start => self.start(now)?,
+            Output::Start => self.start_senders(now)?,
             Output::Sample => {
                 self.account.local_interval(self.endpoint.sample(now), self.context.watch);
             }
-            Output::News(news) => self.hear(news),
+            Output::News(news) => self.take_news(news),
             Output::StopSending => self.endpoint.stop_sending(),
             Output::Peer(reports) => self.account.remote = *reports,
             _ => {}
@@ -183,53 +185,58 @@ impl Flows for UdpClient<'_, '_> {
         Ok(None)
     }
 
-    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
+    fn answer(
+        &mut self,
+        now: MonoTime,
+    ) -> Result<Option<FlowsAnswer<NativeClientMachine>>, Failure> {
         if !self.opening.is_empty() {
             if now >= self.deadline {
                 return Err(unanswered(&self.opening));
             }
-            self.opening.iter_mut().for_each(|stream| stream.turn(now));
+            self.opening.iter_mut().for_each(|stream| stream.ask_server(now));
         }
         if !self.started {
             return Ok(None);
         }
         self.account.search_news(self.endpoint.search_news(), self.context.watch);
         if self.endpoint.has_failed() {
-            let (peer, reason) = (plain(self.server), keep_alive::silent());
+            let (peer, reason) = (plain_address(self.server), keep_alive::silent());
             let attempt = "exchange datagrams with";
             return Err(Failure::new(Fault::Unreachable, attempt, peer, reason)
                 .advise("the results so far are kept"));
         }
-        let Some(streams) = self.endpoint.sent().filter(|_| !self.told) else { return Ok(None) };
+        let Some(streams) = self.endpoint.datagrams_sent().filter(|_| !self.told) else {
+            return Ok(None);
+        };
         self.told = true;
-        Ok(Some(Answer::Tell(vec![Message::UdpSent { streams }])))
+        Ok(Some(FlowsAnswer::Tell(vec![Message::UdpSent { streams }])))
     }
 
-    fn state(&mut self, _: MonoTime) -> FlowState {
+    fn flow_state(&mut self, _: MonoTime) -> FlowState {
         FlowState { done: self.started && self.endpoint.is_done(), ..FlowState::default() }
     }
 
-    fn peer(&self) -> String {
-        plain(self.server)
+    fn peer_name(&self) -> String {
+        plain_address(self.server)
     }
 
-    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
-        let aborted = matches!(reason, Reason::Peer(PeerFault::Aborted(_)));
+    fn failure(&self, reason: TestFailureReason<NativePeerFault>) -> Failure {
+        let aborted = matches!(reason, TestFailureReason::Peer(NativePeerFault::Aborted(_)));
         // The server gives up at the same time, and knows less about the reason.
         if aborted && !self.opening.is_empty() && monotonic() + NEAR >= self.deadline {
             return unanswered(&self.opening);
         }
-        Client::failure(&self.peer(), reason)
+        NativeClientMachine::failure(&self.peer_name(), reason)
     }
 }
 
-impl UdpClient<'_, '_> {
+impl NativeUdpClient<'_, '_> {
     /// An older server would keep the lowest pace of a search, and the figures would look sound.
     fn check_features(&self, accept: &Accept) -> Result<(), Failure> {
         if self.request.search.is_none() || accept.features.iter().any(|has| has == SEARCH) {
             return Ok(());
         }
-        let (peer, reason) = (plain(self.server), "the server does not know it");
+        let (peer, reason) = (plain_address(self.server), "the server does not know it");
         Err(Failure::new(Fault::PeerIncompatible, "search with", peer, reason)
             .advise("install the same version at both ends"))
     }
@@ -243,12 +250,12 @@ impl UdpClient<'_, '_> {
     }
 
     /// Begins to open every stream.
-    fn open(&mut self, now: MonoTime) -> Result<(), Failure> {
+    fn begin_opening(&mut self, now: MonoTime) -> Result<(), Failure> {
         let Some(accept) = &self.accept else { return Ok(()) };
         let token = token_of(accept, self.server)?;
         if accept.udp_ports.len() != self.request.places().count() {
             let (peer, reason) =
-                (plain(self.server), "it named another number of UDP ports than streams");
+                (plain_address(self.server), "it named another number of UDP ports than streams");
             return Err(Failure::new(Fault::PeerMisbehaved, "talk to", peer, reason));
         }
         self.deadline = now + OPEN_TIMEOUT;
@@ -286,7 +293,7 @@ impl UdpClient<'_, '_> {
         self.endpoint.start_receivers().map_err(|error| crate::failure::system(&error))
     }
 
-    fn start(&mut self, now: MonoTime) -> Result<(), Failure> {
+    fn start_senders(&mut self, now: MonoTime) -> Result<(), Failure> {
         self.account.begin = now;
         self.started = true;
         let interface = self.account.ends.first().and_then(|end| end.interface.as_ref());
@@ -295,11 +302,11 @@ impl UdpClient<'_, '_> {
     }
 
     /// What the server's streams tell.
-    fn hear(&mut self, news: Message) {
+    fn take_news(&mut self, news: Message) {
         match news {
             Message::UdpInterval { samples } => {
                 let size = self.request.size_bytes;
-                let samples = samples.iter().map(|it| Sample::of_udp(it, size)).collect();
+                let samples = samples.iter().map(|sample| Sample::of_udp(sample, size)).collect();
                 self.account.remote_interval(samples, self.context.watch);
             }
             Message::UdpSent { streams } => {

@@ -38,18 +38,18 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Datagrams that a receiver has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Window {
+pub(super) struct ReceiverRoom {
     /// That may wait.
     waiting: u64,
     /// That find room.
     most: u64,
 }
 
-impl Window {
+impl ReceiverRoom {
     /// For datagrams of `size` bytes, of which `joined` came in each buffer, and a socket with
     /// `room_bytes`: what the kernel counts is its own memory (`skb->truesize`), here taken from
     /// above.
-    pub(super) fn of(room_bytes: u64, size: u64, joined: u64) -> Self {
+    pub(super) fn from_socket_room(room_bytes: u64, size: u64, joined: u64) -> Self {
         // Memory of the next power of two, in front of 320 bytes of the kernel's, with 256 beside.
         let cost = (size * joined.max(1) + 384).next_power_of_two() + 512;
         let (share, whole) = GRANTED;
@@ -67,10 +67,15 @@ pub(super) struct Grants {
 
 impl Grants {
     /// What to tell the sender now, if anything; `next` is the number that is expected.
-    pub(super) fn turn(&mut self, next: u64, window: Window, now: MonoTime) -> Option<Grant> {
+    pub(super) fn due_grant(
+        &mut self,
+        next: u64,
+        window: ReceiverRoom,
+        now: MonoTime,
+    ) -> Option<Grant> {
         let due = self.last.is_none_or(|(last, told)| {
             let taken = next.saturating_sub(last.next);
-            taken >= window.waiting.div_ceil(STEP_DIVISOR) || now.since(told) >= AGAIN
+            taken >= window.waiting.div_ceil(STEP_DIVISOR) || now.duration_since(told) >= AGAIN
         });
         let above = |count: u64| next.saturating_add(count);
         let grant = Grant { next, limit: above(window.waiting), most: above(window.most) };
@@ -97,14 +102,19 @@ impl Credit {
     }
 
     /// Takes the receiver's word. An old one that was overtaken changes nothing.
-    pub(super) fn told(&mut self, grant: Grant) {
+    pub(super) fn take_grant(&mut self, grant: Grant) {
         let newer = self.grant.is_none_or(|last| grant.next >= last.next);
         self.grant = if newer { Some(grant) } else { self.grant };
     }
 
     /// How many datagrams may follow the `sent` ones that took `elapsed` so far, over a path of
     /// this round-trip time; none where nothing bounds it.
-    pub(super) fn left(&self, sent: u64, elapsed: Duration, rtt: Option<Duration>) -> Option<u64> {
+    pub(super) fn datagrams_left(
+        &self,
+        sent: u64,
+        elapsed: Duration,
+        rtt: Option<Duration>,
+    ) -> Option<u64> {
         let grant = self.grant?;
         let path = sent as f64 * rtt?.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
         if path > grant.most.saturating_sub(grant.next) as f64 / 2.0 {
@@ -129,24 +139,28 @@ mod tests {
         // Linux 6.18 on x86-64 counts 832 bytes for a datagram of 64 on the loopback, 2304 for one
         // of 1472, 65,600 for 44 of those in one buffer (SO_MEMINFO); the estimates are above.
         let check = |room, size, joined, datagrams| {
-            let window = Window { waiting: datagrams, most: datagrams };
-            assert_eq!(Window::of(room, size, joined), window, "{size} x {joined}");
+            let window = ReceiverRoom { waiting: datagrams, most: datagrams };
+            assert_eq!(
+                ReceiverRoom::from_socket_room(room, size, joined),
+                window,
+                "{size} x {joined}"
+            );
         };
         check(1_000_000, 64, 1, 750_000 / 1024);
         check(1_000_000, 1472, 1, 750_000 / 2560);
         check(1_000_000, 1472, 44, 750_000 / 66_048 * 44);
         check(0, 64, 128, 1);
-        let large = Window::of(64 << 20, 1472, 44);
+        let large = ReceiverRoom::from_socket_room(64 << 20, 1472, 44);
         assert_eq!(large.waiting, (4 << 20) / 66_048 * 44);
         assert_eq!(large.most, (48 << 20) / 66_048 * 44);
-        assert!(Window::of(u64::MAX, 65_507, 1).most > 1 << 40, "no overflow");
+        assert!(ReceiverRoom::from_socket_room(u64::MAX, 65_507, 1).most > 1 << 40, "no overflow");
     }
 
     #[test]
     fn a_grant_is_told_at_first_and_anew_with_each_quarter_and_now_and_then() {
         let mut grants = Grants::default();
-        let window = Window { waiting: 800, most: 5000 };
-        let mut turn = |next, ms| grants.turn(next, window, AT(ms));
+        let window = ReceiverRoom { waiting: 800, most: 5000 };
+        let mut turn = |next, ms| grants.due_grant(next, window, AT(ms));
         assert_eq!(turn(0, 0), Some(Grant { next: 0, limit: 800, most: 5000 }));
         assert_eq!(turn(199, 1), None);
         assert_eq!(turn(200, 1), Some(Grant { next: 200, limit: 1000, most: 5200 }));
@@ -157,23 +171,27 @@ mod tests {
     #[test]
     fn a_sender_stops_at_the_limit_and_an_overtaken_word_does_not_set_it_back() {
         let mut credit = Credit::new();
-        assert_eq!(credit.left(7, SECOND, RTT), None, "no grant, no bound");
-        credit.told(Grant { next: 100, limit: 900, most: 2000 });
-        assert_eq!(credit.left(880, SECOND, RTT), Some(20));
-        assert_eq!(credit.left(950, SECOND, RTT), Some(0));
-        credit.told(Grant { next: 50, limit: 850, most: 2000 });
-        assert_eq!(credit.left(880, SECOND, RTT), Some(20));
+        assert_eq!(credit.datagrams_left(7, SECOND, RTT), None, "no grant, no bound");
+        credit.take_grant(Grant { next: 100, limit: 900, most: 2000 });
+        assert_eq!(credit.datagrams_left(880, SECOND, RTT), Some(20));
+        assert_eq!(credit.datagrams_left(950, SECOND, RTT), Some(0));
+        credit.take_grant(Grant { next: 50, limit: 850, most: 2000 });
+        assert_eq!(credit.datagrams_left(880, SECOND, RTT), Some(20));
     }
 
     #[test]
     fn a_path_that_holds_more_than_half_the_room_is_not_bounded_and_a_longer_one_gets_more() {
         let mut credit = Credit::new();
-        credit.told(Grant { next: 10_000, limit: 10_400, most: 11_000 });
+        credit.take_grant(Grant { next: 10_000, limit: 10_400, most: 11_000 });
         // 10,000 a second over 20 ms are 200 on their way, over 50 ms 500, over 51 ms 510.
-        let left = |ms| credit.left(10_000, SECOND, Some(Duration::from_millis(ms)));
+        let left = |ms| credit.datagrams_left(10_000, SECOND, Some(Duration::from_millis(ms)));
         assert_eq!([left(0), left(20), left(30), left(50)], [400, 400, 600, 1000].map(Some));
         assert_eq!(left(51), None);
-        assert_eq!(credit.left(10_000, SECOND, None), None, "a path of unknown length");
-        assert_eq!(credit.left(10_000, Duration::ZERO, RTT), None, "a rate of unknown height");
+        assert_eq!(credit.datagrams_left(10_000, SECOND, None), None, "a path of unknown length");
+        assert_eq!(
+            credit.datagrams_left(10_000, Duration::ZERO, RTT),
+            None,
+            "a rate of unknown height"
+        );
     }
 }

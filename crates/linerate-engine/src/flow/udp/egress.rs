@@ -23,7 +23,7 @@ pub(super) struct Egress {
 
 impl Egress {
     /// That of a connected socket; its drops count from here.
-    pub(super) fn of(socket: &DatagramSocket) -> Self {
+    pub(super) fn from_socket(socket: &DatagramSocket) -> Self {
         let Some(peer) = socket.peer_address().map(|peer| peer.ip().to_canonical()) else {
             return Self::default();
         };
@@ -41,15 +41,15 @@ impl Egress {
 
     /// Drops count from here.
     pub(super) fn count_from_here(&mut self) {
-        self.before = self.drops();
+        self.before = self.read_drops();
     }
 
     /// Packets of any program that it dropped since.
     pub(super) fn dropped(&self) -> Option<u64> {
-        Some(self.drops()?.since(self.before.as_ref()?))
+        Some(self.read_drops()?.drops_since(self.before.as_ref()?))
     }
 
-    fn drops(&self) -> Option<EgressDrops> {
+    fn read_drops(&self) -> Option<EgressDrops> {
         egress_drops_to(self.peer?).ok()
     }
 
@@ -72,25 +72,28 @@ impl Egress {
 mod tests {
     use super::*;
 
-    fn with(kinds: &[&str]) -> Egress {
+    fn egress_with_kinds(kinds: &[&str]) -> Egress {
         let kinds = kinds.iter().map(|&kind| kind.to_owned()).collect();
         Egress { kinds, ..Egress::default() }
     }
 
     #[test]
     fn fq_alone_or_below_mq_holds_datagrams_back_and_nothing_else_does() {
-        assert!(with(&["fq"]).holds_back() && with(&["mq", "fq", "fq"]).holds_back());
+        assert!(
+            egress_with_kinds(&["fq"]).holds_back()
+                && egress_with_kinds(&["mq", "fq", "fq"]).holds_back()
+        );
         for others in [&[][..], &["noqueue"], &["mq"], &["fq_codel"], &["mq", "fq", "fq_codel"]] {
-            assert!(!with(others).holds_back(), "{others:?}");
+            assert!(!egress_with_kinds(others).holds_back(), "{others:?}");
         }
     }
 
     #[test]
     fn datagrams_wait_before_every_link_that_is_not_known_to_have_no_queue() {
         for (kinds, queues) in [(&[][..], true), (&["noqueue"], false), (&["tbf", "bfifo"], true)] {
-            assert_eq!(with(kinds).queues(), queues, "{kinds:?}");
+            assert_eq!(egress_with_kinds(kinds).queues(), queues, "{kinds:?}");
         }
         // A VLAN has no queue of its own; the link under it has.
-        assert!(Egress { has_lower: true, ..with(&["noqueue"]) }.queues());
+        assert!(Egress { has_lower: true, ..egress_with_kinds(&["noqueue"]) }.queues());
     }
 }

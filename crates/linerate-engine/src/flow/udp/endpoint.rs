@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Asked, DatagramsSent, FlowEnd, Interface, SearchNews, Side, SynOptions, UdpTest,
+    Asked, DatagramsSent, FlowEnd, FlowSide, RecordedInterface, SearchNews, SynOptions, UdpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{Token, stream_tag};
@@ -14,18 +14,18 @@ use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::DatagramSocket;
 use linerate_sys::sched;
 
-use super::layout::Layout;
-use super::receiver::Receiver;
+use super::layout::DatagramLayout;
+use super::receiver::UdpStreamReceiver;
 use super::search::SearchEnd;
 use super::search_sender::Steering;
-use super::sender::Sender;
+use super::sender::UdpStreamSender;
 use super::socket::header_bytes;
 pub(crate) use super::socket::{open_socket, open_socket_at};
 use crate::flow::Sample;
 use crate::flow::budget::Budget;
 use crate::flow::contradiction;
 pub(crate) use crate::flow::endpoint::StreamId;
-use crate::flow::endpoint::{self, Outcome, Stream, Transport};
+use crate::flow::endpoint::{self, EndpointStream, StreamOutcome, Transport};
 
 /// The UDP streams of one end of a test.
 pub(crate) type Endpoint = endpoint::Endpoint<Udp>;
@@ -33,7 +33,7 @@ pub(crate) type Endpoint = endpoint::Endpoint<Udp>;
 /// What the streams of one end have in common.
 pub(crate) struct Udp {
     request: UdpTest,
-    layout: Layout,
+    layout: DatagramLayout,
     /// What every datagram holds before its layout writes to it; empty for nothing.
     head: Arc<[u8]>,
     /// The processor of the first thread; the others take those after it.
@@ -47,7 +47,7 @@ pub(crate) struct Udp {
 }
 
 /// The socket of one stream.
-pub(crate) struct Socket {
+pub(crate) struct UdpStreamSocket {
     socket: Arc<DatagramSocket>,
     tag: u16,
     search: Option<Arc<SearchEnd>>,
@@ -55,18 +55,18 @@ pub(crate) struct Socket {
 
 impl Endpoint {
     pub(crate) fn new(request: UdpTest, cpu: Option<u32>) -> Self {
-        Self::with_layout(request, Layout::OWN, cpu)
+        Self::with_layout(request, DatagramLayout::OWN, cpu)
     }
 
     /// The end of a test whose datagrams have another layout.
-    pub(crate) fn with_layout(request: UdpTest, layout: Layout, cpu: Option<u32>) -> Self {
+    pub(crate) fn with_layout(request: UdpTest, layout: DatagramLayout, cpu: Option<u32>) -> Self {
         let (head, rtt, burst, allowed) = (Arc::default(), None, None, None);
-        Self::over(Udp { request, layout, head, cpu, rtt, burst, allowed })
+        Self::with_transport(Udp { request, layout, head, cpu, rtt, burst, allowed })
     }
 
     /// The senders end when they have sent as many datagrams as `allowed` holds, which the caller
     /// may add to while they run; the plan's own number does not count then.
-    pub(crate) fn allow(&mut self, allowed: Arc<AtomicU64>) {
+    pub(crate) fn allow_datagrams(&mut self, allowed: Arc<AtomicU64>) {
         self.transport.allowed = Some(allowed);
     }
 
@@ -77,7 +77,11 @@ impl Endpoint {
 
     /// Takes note of the round-trip time to the other end; there is none over the loopback, however
     /// long a busy host took to answer.
-    pub(crate) fn note_rtt(&mut self, rtt: Option<Duration>, interface: Option<&Interface>) {
+    pub(crate) fn note_rtt(
+        &mut self,
+        rtt: Option<Duration>,
+        interface: Option<&RecordedInterface>,
+    ) {
         let kind = interface.and_then(|interface| interface.kind.as_deref());
         self.transport.rtt = if kind == Some("loopback") { Some(Duration::ZERO) } else { rtt };
     }
@@ -94,15 +98,15 @@ impl Endpoint {
         let search = SearchEnd::new(&self.transport.request, local.map_or(0, header_bytes));
         let tag = stream_tag(token, place.direction, place.flow);
         let socket = Arc::new(socket);
-        self.push(Socket { socket, tag, search: search.map(Arc::new) }, place);
+        self.push(UdpStreamSocket { socket, tag, search: search.map(Arc::new) }, place);
     }
 
     /// Starts the receiving threads, which have to be there before the first datagram.
     pub(crate) fn start_receivers(&mut self) -> linerate_sys::Result<()> {
-        let cpus = self.transport.cpus();
+        let cpus = self.transport.stream_cpus();
         for (stream, cpu) in self.streams.iter_mut().zip(cpus) {
-            if stream.side == Side::Receiver {
-                let receiver = Receiver {
+            if stream.side == FlowSide::Receiver {
+                let receiver = UdpStreamReceiver {
                     socket: Arc::clone(&stream.socket.socket),
                     request: self.transport.request.clone(),
                     tag: stream.socket.tag,
@@ -113,7 +117,7 @@ impl Endpoint {
                     search: stream.socket.search.clone(),
                 };
                 receiver.prepare();
-                stream.start(kept_on(cpu, move || receiver.run()))?;
+                stream.start_thread(kept_on(cpu, move || receiver.run()))?;
             }
         }
         Ok(())
@@ -121,21 +125,21 @@ impl Endpoint {
 
     /// Starts the test: times count from here, and the senders send.
     pub(crate) fn start_senders(&mut self, now: MonoTime) -> linerate_sys::Result<()> {
-        self.begin(now);
+        self.start_clock(now);
         let Udp { request, layout, head, rtt, burst, allowed, .. } = &self.transport;
         let budget = match allowed {
             Some(allowed) => Budget::of_shared(Arc::clone(allowed)),
-            None => Budget::of(request.datagram_budget()),
+            None => Budget::from_amount(request.datagram_budget()),
         };
-        let cpus = self.transport.cpus();
+        let cpus = self.transport.stream_cpus();
         for (stream, cpu) in self.streams.iter_mut().zip(cpus) {
-            if stream.side == Side::Sender {
-                let Socket { socket, tag, search } = &stream.socket;
+            if stream.side == FlowSide::Sender {
+                let UdpStreamSocket { socket, tag, search } = &stream.socket;
                 let progress = &stream.progress;
                 let steering = search.as_ref().map(|search| {
                     Arc::new(Steering::new(Arc::clone(search), *tag, Arc::clone(progress)))
                 });
-                let sender = Sender {
+                let sender = UdpStreamSender {
                     socket: Arc::clone(socket),
                     request: request.clone(),
                     place: (stream.direction, stream.flow),
@@ -150,12 +154,12 @@ impl Endpoint {
                     steering: steering.clone(),
                 };
                 match steering {
-                    None => stream.start(kept_on(cpu, move || sender.run()))?,
+                    None => stream.start_thread(kept_on(cpu, move || sender.run()))?,
                     Some(it) => {
                         let socket = Arc::clone(socket);
                         let switches = Arc::clone(&self.switches);
                         let run = move || it.beside((&*socket, &switches), || sender.run());
-                        stream.start(kept_on(cpu, run))?;
+                        stream.start_thread(kept_on(cpu, run))?;
                     }
                 }
             }
@@ -175,9 +179,9 @@ impl Endpoint {
     }
 
     /// What the senders of this end have sent, once all are done; none without senders.
-    pub(crate) fn sent(&self) -> Option<Vec<DatagramsSent>> {
-        let senders = self.on_side(Side::Sender).map(|stream| &stream.progress);
-        let done = senders.map(|progress| progress.sent().filter(|_| progress.is_done()));
+    pub(crate) fn datagrams_sent(&self) -> Option<Vec<DatagramsSent>> {
+        let senders = self.on_side(FlowSide::Sender).map(|stream| &stream.progress);
+        let done = senders.map(|progress| progress.datagrams_sent().filter(|_| progress.is_done()));
         done.collect::<Option<Vec<DatagramsSent>>>().filter(|sent| !sent.is_empty())
     }
 
@@ -188,10 +192,10 @@ impl Endpoint {
         let elapsed_ns = self.since_start_ns(now);
         let mut wrong = None;
         for told in sent {
-            let same = |stream: &&Stream<Socket>| {
+            let same = |stream: &&EndpointStream<UdpStreamSocket>| {
                 (stream.direction, stream.flow) == (told.direction, told.flow)
             };
-            let Some(stream) = self.on_side(Side::Receiver).find(same) else { continue };
+            let Some(stream) = self.on_side(FlowSide::Receiver).find(same) else { continue };
             let reason = contradiction::of_sender(&self.transport.request, told, elapsed_ns);
             let silent_ns = stream.progress.silent_ns(now).unwrap_or(elapsed_ns);
             let came = stream.progress.counts().next;
@@ -211,7 +215,7 @@ impl Endpoint {
 }
 
 impl Udp {
-    fn cpus(&self) -> impl Iterator<Item = Option<u32>> + use<> {
+    fn stream_cpus(&self) -> impl Iterator<Item = Option<u32>> + use<> {
         let first = self.cpu;
         (0..).map(move |index| first.map(|first| first.saturating_add(index)))
     }
@@ -221,35 +225,35 @@ impl Udp {
 /// where it ran.
 fn kept_on(
     cpu: Option<u32>,
-    run: impl FnOnce() -> Outcome + Send + 'static,
-) -> impl FnOnce() -> Outcome + Send + 'static {
+    run: impl FnOnce() -> StreamOutcome + Send + 'static,
+) -> impl FnOnce() -> StreamOutcome + Send + 'static {
     move || {
-        let _held = cpu.map(sched::Pinned::to);
+        let _held = cpu.map(sched::Pinned::on_cpu);
         run()
     }
 }
 
 impl Transport for Udp {
-    type Socket = Socket;
+    type Socket = UdpStreamSocket;
 
     const LINGERS: bool = true;
 
-    fn sample(&self, stream: &Stream<Socket>, sample: Sample) -> Sample {
+    fn sample(&self, stream: &EndpointStream<UdpStreamSocket>, sample: Sample) -> Sample {
         sample.with_datagrams(stream.progress.counts(), self.request.size_bytes)
     }
 
-    fn moved_bytes(&self, stream: &Stream<Socket>) -> u64 {
+    fn moved_bytes(&self, stream: &EndpointStream<UdpStreamSocket>) -> u64 {
         let size = u64::from(self.request.size_bytes);
         stream.progress.counts().datagrams.saturating_mul(size)
     }
 
-    fn flow_end(&self, socket: &Socket, end: FlowEnd) -> (FlowEnd, Option<SynOptions>) {
+    fn flow_end(&self, socket: &UdpStreamSocket, end: FlowEnd) -> (FlowEnd, Option<SynOptions>) {
         let (sndbuf, rcvbuf) = socket.socket.buffers();
         let asked = |got| Asked { asked: self.request.window_bytes, got };
         (FlowEnd { sndbuf_bytes: asked(sndbuf), rcvbuf_bytes: asked(rcvbuf), ..end }, None)
     }
 
-    fn peer(&self, socket: &Socket) -> Option<IpAddr> {
+    fn connected_ip(&self, socket: &UdpStreamSocket) -> Option<IpAddr> {
         socket.socket.peer_address().map(|peer| peer.ip())
     }
 }

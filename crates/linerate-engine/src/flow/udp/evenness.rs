@@ -41,7 +41,7 @@ impl Evenness {
     }
 
     /// `count` datagrams leave at `now`.
-    pub(super) fn sent(&mut self, count: usize, now: MonoTime) {
+    pub(super) fn note_sent(&mut self, count: usize, now: MonoTime) {
         if let Some(last) = self.last.replace(now) {
             self.gaps.record(now.nanos_since(last));
         }
@@ -52,8 +52,8 @@ impl Evenness {
     }
 
     /// The account, for sending that took `span_ns` in all.
-    pub(super) fn kept(&self, span_ns: u64, forgiven_ns: u64) -> PaceKept {
-        let [ms, ten_ms] = self.bins.map(|bins| bins.ratio(self.sent, span_ns));
+    pub(super) fn pace_kept(&self, span_ns: u64, forgiven_ns: u64) -> PaceKept {
+        let [ms, ten_ms] = self.bins.map(|bins| bins.busiest_ratio(self.sent, span_ns));
         PaceKept {
             paced_by: PacedBy::UserSpace,
             batch: self.batch_max,
@@ -76,7 +76,7 @@ impl Bins {
     }
 
     /// The busiest bin over the mean one; none where the whole is shorter than two bins.
-    fn ratio(&self, sent: u64, span_ns: u64) -> Option<f64> {
+    fn busiest_ratio(&self, sent: u64, span_ns: u64) -> Option<f64> {
         let mean = sent as f64 * self.width_ns as f64 / span_ns as f64;
         (span_ns >= 2 * self.width_ns && sent > 0).then(|| self.most as f64 / mean)
     }
@@ -89,13 +89,13 @@ mod tests {
     #[test]
     fn an_even_stream_has_no_busy_millisecond_and_a_burst_shows() {
         let mut even = Evenness::starting_at(MonoTime::from_nanos(0));
-        (0..1000).for_each(|n| even.sent(2, MonoTime::from_nanos(n * 200_000)));
-        let kept = even.kept(200_000_000, 0);
+        (0..1000).for_each(|n| even.note_sent(2, MonoTime::from_nanos(n * 200_000)));
+        let kept = even.pace_kept(200_000_000, 0);
         assert_eq!((kept.busiest_1ms_ratio, kept.busiest_10ms_ratio), (Some(1.0), Some(1.0)));
         assert_eq!((kept.batch, kept.gap_p50_ns.map(|ns| ns / 1000)), (2, Some(200)));
         // 90 more in one millisecond: 100 instead of 10, beside a mean of 2090 / 200.
-        even.sent(90, MonoTime::from_nanos(199_900_000));
-        let kept = even.kept(200_000_000, 0);
+        even.note_sent(90, MonoTime::from_nanos(199_900_000));
+        let kept = even.pace_kept(200_000_000, 0);
         let ratio = kept.busiest_1ms_ratio.expect("200 ms");
         assert!((ratio - 100.0 / 10.45).abs() < 1e-9, "{ratio}");
         assert_eq!(kept.batch, 90);
@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn too_short_a_run_has_no_ratio() {
         let mut short = Evenness::starting_at(MonoTime::from_nanos(0));
-        short.sent(1, MonoTime::from_nanos(5));
-        let kept = short.kept(1_500_000, 0);
+        short.note_sent(1, MonoTime::from_nanos(5));
+        let kept = short.pace_kept(1_500_000, 0);
         assert_eq!((kept.busiest_1ms_ratio, kept.gap_p50_ns), (None, None));
     }
 }

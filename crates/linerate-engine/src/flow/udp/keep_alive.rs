@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{ALIVE, DATAGRAM_HEADER_BYTES, DatagramHeader, Grant};
+use linerate_proto::native::{ALIVE, DATAGRAM_HEADER_BYTES, Grant, NativeDatagramHeader};
 use linerate_sys::datagram_socket::DatagramSocket;
 
 use super::credit::Credit;
@@ -35,37 +35,37 @@ impl KeepAlive {
     }
 
     /// The other end was heard.
-    pub(crate) const fn heard(&mut self, now: MonoTime) {
+    pub(crate) const fn note_heard(&mut self, now: MonoTime) {
         self.heard = now;
     }
 
     /// Data left, which says as much.
-    pub(crate) const fn told(&mut self, now: MonoTime) {
+    pub(crate) const fn note_sent(&mut self, now: MonoTime) {
         self.told = now;
     }
 
     /// Says that this end is there when it is time; true when the other end fell silent.
-    pub(super) fn beat(&mut self, socket: &DatagramSocket, now: MonoTime) -> bool {
+    pub(super) fn send_if_due(&mut self, socket: &DatagramSocket, now: MonoTime) -> bool {
         // One that is lost or refused is followed by the next.
-        self.due(now).iter().for_each(|bytes| drop(socket.send(bytes)));
+        self.due_datagram(now).iter().for_each(|bytes| drop(socket.send(bytes)));
         self.is_silent(now)
     }
 
     /// What says that this end is there, when it is time.
-    pub(crate) fn due(&mut self, now: MonoTime) -> Option<[u8; DATAGRAM_HEADER_BYTES]> {
-        (now.since(self.told) >= EVERY).then(|| {
+    pub(crate) fn due_datagram(&mut self, now: MonoTime) -> Option<[u8; DATAGRAM_HEADER_BYTES]> {
+        (now.duration_since(self.told) >= EVERY).then(|| {
             self.told = now;
-            DatagramHeader { number: ALIVE, tag: self.tag, stamp_ns: 0 }.to_bytes()
+            NativeDatagramHeader { number: ALIVE, tag: self.tag, stamp_ns: 0 }.to_bytes()
         })
     }
 
     /// Whether nothing was heard for too long.
     pub(crate) fn is_silent(&self, now: MonoTime) -> bool {
-        now.since(self.heard) > SILENCE_MAX
+        now.duration_since(self.heard) > SILENCE_MAX
     }
 
     /// Tells the sender how far it can go; it is a sign of life.
-    pub(super) fn grant(&mut self, socket: &DatagramSocket, grant: Grant, now: MonoTime) {
+    pub(super) fn send_grant(&mut self, socket: &DatagramSocket, grant: Grant, now: MonoTime) {
         self.told = now;
         // One that is lost or refused is followed by the next.
         let _ = socket.send(&grant.to_bytes(self.tag));
@@ -83,10 +83,12 @@ impl KeepAlive {
         for _ in 0..64 {
             match socket.receive_from(&mut datagram) {
                 Ok(Some((len, _))) => {
-                    let header = DatagramHeader::parse(&datagram[..len]);
+                    let header = NativeDatagramHeader::parse(&datagram[..len]);
                     if header.is_some_and(|header| self.is_sign(header)) {
                         self.heard = now;
-                        Grant::parse(&datagram[..len]).iter().for_each(|it| self.credit.told(*it));
+                        Grant::parse(&datagram[..len])
+                            .iter()
+                            .for_each(|grant| self.credit.take_grant(*grant));
                     }
                 }
                 // An error of an earlier send, told here.
@@ -96,7 +98,7 @@ impl KeepAlive {
         }
     }
 
-    fn is_sign(&self, header: DatagramHeader) -> bool {
+    fn is_sign(&self, header: NativeDatagramHeader) -> bool {
         header.number == ALIVE && header.tag == self.tag
     }
 }

@@ -2,11 +2,11 @@
 //! program's own protocol, or another's.
 
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{ALIVE, DATAGRAM_HEADER_BYTES, DatagramHeader, Opening};
+use linerate_proto::native::{ALIVE, DATAGRAM_HEADER_BYTES, NativeDatagramHeader, OpeningDatagram};
 
 /// What a datagram says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct DatagramHead {
     /// Counted from 0 in each stream.
     pub(crate) number: u64,
     /// When it was sent, by the clock that the layout has.
@@ -15,11 +15,11 @@ pub(crate) struct Head {
 
 /// What a datagram turns out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Read {
+pub(crate) enum ParsedDatagram {
     /// Data.
-    Data(Head),
+    Data(DatagramHead),
     /// Data, and the last of its sender.
-    Last(Head),
+    Last(DatagramHead),
     /// A sign that the other end is there.
     Alive,
     /// Left from the opening; it counts nowhere.
@@ -41,11 +41,11 @@ pub(crate) struct Leaving {
 
 /// A layout of datagrams.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct DatagramLayout {
     /// Writes the head of a datagram of the stream with this tag.
     pub(crate) write: fn(&mut [u8], Leaving, u16),
     /// Reads a datagram of the stream with this tag.
-    pub(crate) read: fn(&[u8], u16) -> Read,
+    pub(crate) read: fn(&[u8], u16) -> ParsedDatagram,
     /// Numbers are modulo 2 to this power.
     pub(crate) number_bits: u32,
     /// Stamps count from the sender's start. Those of other clocks count from the first arrival.
@@ -55,7 +55,7 @@ pub(crate) struct Layout {
     pub(crate) own: bool,
 }
 
-impl Layout {
+impl DatagramLayout {
     /// That of this program (spec/udp-throughput.md).
     pub(crate) const OWN: Self = Self {
         write: write_own,
@@ -76,7 +76,7 @@ impl Layout {
 
     /// Reads a datagram.
     #[inline]
-    pub(crate) fn read(&self, datagram: &[u8], tag: u16) -> Read {
+    pub(crate) fn read(&self, datagram: &[u8], tag: u16) -> ParsedDatagram {
         if self.own { read_own(datagram, tag) } else { (self.read)(datagram, tag) }
     }
 
@@ -86,13 +86,14 @@ impl Layout {
     pub(crate) fn followers<'a>(
         &self,
         datagrams: impl Iterator<Item = &'a [u8]>,
-        head: Head,
+        head: DatagramHead,
         tag: u16,
     ) -> u64 {
         if !self.own {
             return 0;
         }
-        let next = |number| DatagramHeader { number, tag, stamp_ns: head.stamp_ns }.to_bytes();
+        let next =
+            |number| NativeDatagramHeader { number, tag, stamp_ns: head.stamp_ns }.to_bytes();
         let follows = |(datagram, number): &(&[u8], u64)| {
             datagram.first_chunk::<DATAGRAM_HEADER_BYTES>() == Some(&next(*number))
         };
@@ -116,18 +117,21 @@ impl Layout {
 
 #[inline]
 fn write_own(datagram: &mut [u8], leaving: Leaving, tag: u16) {
-    let header = DatagramHeader { number: leaving.number, tag, stamp_ns: leaving.since_start_ns };
+    let header =
+        NativeDatagramHeader { number: leaving.number, tag, stamp_ns: leaving.since_start_ns };
     datagram[..DATAGRAM_HEADER_BYTES].copy_from_slice(&header.to_bytes());
 }
 
 #[inline]
-fn read_own(datagram: &[u8], tag: u16) -> Read {
-    match DatagramHeader::parse(datagram).filter(|header| header.tag == tag) {
-        Some(header) if header.number == ALIVE => Read::Alive,
-        Some(header) => Read::Data(Head { number: header.number, stamp_ns: header.stamp_ns }),
+fn read_own(datagram: &[u8], tag: u16) -> ParsedDatagram {
+    match NativeDatagramHeader::parse(datagram).filter(|header| header.tag == tag) {
+        Some(header) if header.number == ALIVE => ParsedDatagram::Alive,
+        Some(header) => {
+            ParsedDatagram::Data(DatagramHead { number: header.number, stamp_ns: header.stamp_ns })
+        }
         // The opening's last datagrams may be there twice.
-        None if Opening::parse(datagram).is_some() => Read::Opening,
-        None => Read::Stray,
+        None if OpeningDatagram::parse(datagram).is_some() => ParsedDatagram::Opening,
+        None => ParsedDatagram::Stray,
     }
 }
 
@@ -137,7 +141,7 @@ mod tests {
 
     #[test]
     fn narrow_numbers_go_on_after_they_wrap() {
-        let narrow = Layout { number_bits: 32, ..Layout::OWN };
+        let narrow = DatagramLayout { number_bits: 32, ..DatagramLayout::OWN };
         let top = (1_u64 << 32) - 1;
         assert_eq!(narrow.unwrapped(0, 0), 0);
         assert_eq!(narrow.unwrapped(5, 3), 5);
@@ -145,6 +149,6 @@ mod tests {
         assert_eq!(narrow.unwrapped(0, top + 1), top + 1, "the first after the wrap");
         assert_eq!(narrow.unwrapped(top, top + 3), top, "late, from before the wrap");
         assert_eq!(narrow.unwrapped(1, 2 * (top + 1)), 2 * (top + 1) + 1);
-        assert_eq!(Layout::OWN.unwrapped(7, top * 3), 7);
+        assert_eq!(DatagramLayout::OWN.unwrapped(7, top * 3), 7);
     }
 }

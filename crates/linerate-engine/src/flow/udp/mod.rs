@@ -25,4 +25,4 @@ mod sender;
 mod serve;
 mod socket;
 
-pub(crate) use serve::{UdpServer, terms};
+pub(crate) use serve::{NativeUdpServer, test_terms};

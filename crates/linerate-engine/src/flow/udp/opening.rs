@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linerate_core::record::{Direction, Failure, Fault};
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{OPENING_BYTES, Opening, OpeningStep, Token};
+use linerate_proto::native::{OPENING_BYTES, OpeningDatagram, OpeningStep, Token};
 use linerate_sys::clock::random_bytes;
 use linerate_sys::datagram_socket::DatagramSocket;
 
@@ -40,7 +40,7 @@ impl Asking {
     }
 
     /// Reads what the server said, and says hello or its number back when it is time.
-    pub(crate) fn turn(&mut self, now: MonoTime) {
+    pub(crate) fn ask_server(&mut self, now: MonoTime) {
         let mut datagram = [0; OPENING_BYTES + 1];
         for _ in 0..TURN_MAX {
             match self.socket.receive_from(&mut datagram) {
@@ -51,7 +51,7 @@ impl Asking {
             }
         }
         // One that is lost or refused is sent again.
-        self.caller.due(now).iter().for_each(|bytes| drop(self.socket.send(bytes)));
+        self.caller.due_datagram(now).iter().for_each(|bytes| drop(self.socket.send(bytes)));
     }
 }
 
@@ -66,7 +66,7 @@ impl Caller {
     }
 
     /// What to send now, if anything.
-    pub(crate) fn due(&mut self, now: MonoTime) -> Option<[u8; OPENING_BYTES]> {
+    pub(crate) fn due_datagram(&mut self, now: MonoTime) -> Option<[u8; OPENING_BYTES]> {
         (now >= self.next).then(|| {
             self.next = now + AGAIN;
             let step = self.nonce.map_or(OpeningStep::Hello, OpeningStep::Answer);
@@ -76,7 +76,7 @@ impl Caller {
 
     /// Takes what came.
     pub(crate) fn read(&mut self, datagram: &[u8], now: MonoTime) {
-        let Some(opening) = Opening::parse(datagram) else { return };
+        let Some(opening) = OpeningDatagram::parse(datagram) else { return };
         if let OpeningStep::Challenge(nonce) = opening.step
             && opening == self.opening(opening.step)
             && self.nonce != Some(nonce)
@@ -91,8 +91,8 @@ impl Caller {
         self.nonce.is_some()
     }
 
-    const fn opening(&self, step: OpeningStep) -> Opening {
-        Opening { step, token: self.token, stream: self.flow, direction: self.direction }
+    const fn opening(&self, step: OpeningStep) -> OpeningDatagram {
+        OpeningDatagram { step, token: self.token, stream: self.flow, direction: self.direction }
     }
 }
 
@@ -152,7 +152,7 @@ impl Awaiting {
     }
 
     /// Reads what came, and answers it. Connects the socket once the client is known.
-    pub(crate) fn turn(&mut self) -> linerate_sys::Result<()> {
+    pub(crate) fn answer_client(&mut self) -> linerate_sys::Result<()> {
         let mut datagram = [0; OPENING_BYTES + 1];
         for _ in 0..TURN_MAX {
             if self.client.is_some() {
@@ -170,7 +170,7 @@ impl Awaiting {
                 Heard::Proof => {
                     self.socket.connect(peer)?;
                     self.client = Some(peer);
-                    self.empty();
+                    self.discard_strays();
                 }
                 Heard::Stray => {}
             }
@@ -180,7 +180,7 @@ impl Awaiting {
 
     /// Throws away what came from others before the socket was connected. The client sends no
     /// data before the start.
-    fn empty(&self) {
+    fn discard_strays(&self) {
         let mut datagram = [0; 1];
         for _ in 0..100_000 {
             if !matches!(self.socket.receive_from(&mut datagram), Ok(Some(_)) | Err(_)) {
@@ -203,7 +203,7 @@ impl Callee {
         peer: SocketAddr,
         nonce: impl FnOnce() -> u64,
     ) -> Heard {
-        let Some(opening) = Opening::parse(datagram) else { return Heard::Stray };
+        let Some(opening) = OpeningDatagram::parse(datagram) else { return Heard::Stray };
         let place = (opening.token, opening.direction, opening.stream);
         if place != (self.token, self.direction, self.flow) {
             return Heard::Stray;
@@ -213,7 +213,7 @@ impl Callee {
                 let known = self.challenged.filter(|(address, _)| *address == peer);
                 let nonce = known.map_or_else(nonce, |(_, nonce)| nonce);
                 self.challenged = Some((peer, nonce));
-                let challenge = Opening { step: OpeningStep::Challenge(nonce), ..opening };
+                let challenge = OpeningDatagram { step: OpeningStep::Challenge(nonce), ..opening };
                 Heard::Hello(challenge.to_bytes())
             }
             OpeningStep::Answer(nonce) if self.challenged == Some((peer, nonce)) => Heard::Proof,

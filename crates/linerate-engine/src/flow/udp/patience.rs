@@ -40,7 +40,7 @@ impl Patience {
         }
         let result = batch.receive_waiting(socket);
         if !result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-            self.learn(0);
+            self.learn_wait(0);
             return result;
         }
         let begin = monotonic();
@@ -48,16 +48,16 @@ impl Patience {
             std::hint::spin_loop();
             let result = batch.receive_waiting(socket);
             if !result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-                self.learn(monotonic().nanos_since(begin));
+                self.learn_wait(monotonic().nanos_since(begin));
                 return result;
             }
         }
         let result = batch.receive(socket);
-        self.learn(monotonic().nanos_since(begin));
+        self.learn_wait(monotonic().nanos_since(begin));
         result
     }
 
-    const fn learn(&mut self, wait_ns: u64) {
+    const fn learn_wait(&mut self, wait_ns: u64) {
         self.wait_ns = (self.wait_ns * 7).saturating_add(wait_ns) / 8;
     }
 }
@@ -69,10 +69,10 @@ mod tests {
     #[test]
     fn long_waits_are_slept_through_and_short_ones_bring_the_looking_back() {
         let mut patience = Patience { looks: true, wait_ns: 0 };
-        (0..20).for_each(|_| patience.learn(340_000));
+        (0..20).for_each(|_| patience.learn_wait(340_000));
         assert!(patience.wait_ns > LOOK_NS, "datagrams of 1 Gbit/s in batches");
-        (0..40).for_each(|_| patience.learn(5_000));
+        (0..40).for_each(|_| patience.learn_wait(5_000));
         assert!(patience.wait_ns < LOOK_NS);
-        patience.learn(u64::MAX);
+        patience.learn_wait(u64::MAX);
     }
 }

@@ -12,23 +12,23 @@ use linerate_core::record::{
 };
 use linerate_core::stats::{JitterRfc3550, Thinned};
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{Order, UdpTracker};
+use linerate_proto::native::{UdpArrivalOrder, UdpTracker};
 use linerate_sys::clock::{monotonic, realtime_offset_ns};
-use linerate_sys::datagram_socket::{Arrived, DatagramSocket, ReceiveBatch};
-use linerate_sys::thread::{cost, id};
+use linerate_sys::datagram_socket::{DatagramSocket, ReceiveBatch, ReceivedUdpBuffer};
+use linerate_sys::thread::{current_cost, current_id};
 
-use super::credit::{Grants, Window};
+use super::credit::{Grants, ReceiverRoom};
 use super::keep_alive::{KeepAlive, silent};
-use super::layout::{Head, Layout, Read};
+use super::layout::{DatagramHead, DatagramLayout, ParsedDatagram};
 use super::patience::Patience;
 use super::search::SearchEnd;
 use super::search_receiver::Reporter;
 use super::socket::is_pause;
 use crate::failure::words_of;
 use crate::flow::contradiction;
-use crate::flow::endpoint::{Outcome, Progress, Switches};
+use crate::flow::endpoint::{StreamOutcome, StreamProgress, Switches};
 use crate::flow::tcp::cost_since;
-use crate::flow::tcp::span::Measured;
+use crate::flow::tcp::span::MeasuredSpan;
 
 /// Once the sender is done and something is missing, this long without an arrival is the end.
 const QUIET_MISSING: Duration = Duration::from_millis(500);
@@ -43,13 +43,13 @@ const DRAIN_MAX: Duration = Duration::from_secs(10);
 const STAMPED_DATAGRAMS: u64 = 1000;
 
 /// A receiving stream.
-pub(super) struct Receiver {
+pub(super) struct UdpStreamReceiver {
     pub(super) socket: Arc<DatagramSocket>,
     pub(super) request: UdpTest,
     pub(super) tag: u16,
-    pub(super) layout: Layout,
+    pub(super) layout: DatagramLayout,
     pub(super) switches: Arc<Switches>,
-    pub(super) progress: Arc<Progress>,
+    pub(super) progress: Arc<StreamProgress>,
     /// Since when datagrams are taken in by the kernel: the thread may have to wait for a
     /// processor.
     pub(super) opened: MonoTime,
@@ -62,7 +62,7 @@ struct Receiving {
     reporter: Option<Reporter>,
     tracker: UdpTracker,
     keep_alive: KeepAlive,
-    delay: Delay,
+    delay: TransitTimes,
     strays: u64,
     joined: u64,
     joined_max: u64,
@@ -80,30 +80,30 @@ struct Receiving {
     first_stamp_ns: Option<u64>,
 }
 
-impl Receiver {
+impl UdpStreamReceiver {
     /// Takes datagrams until the sender has told that it is done and nothing more comes.
-    pub(super) fn run(self) -> Outcome {
-        let before = cost();
-        self.progress.thread.store(id(), Ordering::Relaxed);
+    pub(super) fn run(self) -> StreamOutcome {
+        let before = current_cost();
+        self.progress.thread.store(current_id(), Ordering::Relaxed);
         let may_join = self.request.joined && !self.request.taken_singly;
         let joins = may_join && self.socket.join_receives();
         let mut receiving = Receiving::starting_at(monotonic(), &self);
         let failure = self.receive_all(&mut receiving).err();
-        let sent = self.progress.sent();
+        let sent = self.progress.datagrams_sent();
         // Nobody sent for longer than this end listened.
         let listened_ns = contradiction::with_slack(monotonic().nanos_since(self.opened));
         let reported_ns = sent.map(|sent| sent.span_ns).filter(|ns| *ns <= listened_ns);
         let reported_ns = reported_ns.unwrap_or(0);
         if let Some(reporter) = &mut receiving.reporter {
-            reporter.end(reported_ns, &receiving.tracker);
+            reporter.end_last_span(reported_ns, &receiving.tracker);
         }
         let arrival_ns = receiving.measured.map_or(0, |(first, last)| last.nanos_since(first));
         let received = self.account(&receiving);
         let size = u64::from(self.request.size_bytes);
         self.progress.failed.store(failure.is_some(), Ordering::Release);
         self.progress.done.store(true, Ordering::Release);
-        Outcome {
-            measured: Measured {
+        StreamOutcome {
+            measured: MeasuredSpan {
                 begin: receiving.measured.map_or_else(MonoTime::default, |(first, _)| first),
                 // A stream that nothing delays takes as long to arrive as to be sent, the time of
                 // the last datagram among it; one that a queue holds up takes longer.
@@ -116,7 +116,7 @@ impl Receiver {
             cost: cost_since(before),
             failure,
             technique: if joins { "recvmmsg, joined" } else { "recvmmsg" }.to_owned(),
-            ..Outcome::default()
+            ..StreamOutcome::default()
         }
     }
 
@@ -133,12 +133,13 @@ impl Receiver {
                 Ok(()) => {
                     // What a pace allows is told at the end.
                     if !paced {
-                        let before = if receiving.came() { receiving.last } else { self.opened };
+                        let before =
+                            if receiving.has_arrivals() { receiving.last } else { self.opened };
                         let ahead_max = contradiction::datagrams_max(now.nanos_since(before));
                         receiving.tracker.allow_ahead(ahead_max);
                     }
                     for arrived in batch.arrived() {
-                        receiving.take(&arrived, now, self);
+                        receiving.take_buffer(&arrived, now, self);
                     }
                     self.progress.show_received(receiving.counts(), now);
                     if !paced {
@@ -149,15 +150,15 @@ impl Receiver {
                 Err(error) => return Err(format!("receive: {}", words_of(&error))),
             }
             if let Some(grants) = &mut grants {
-                self.grant(receiving, grants, now);
+                self.send_grant(receiving, grants, now);
             }
             if let Some(reporter) = &mut receiving.reporter {
-                reporter.tick(&self.socket, now, &receiving.tracker);
+                reporter.send_due_status(&self.socket, now, &receiving.tracker);
             }
             if self.is_over(receiving, now) {
                 return Ok(());
             }
-            if self.layout.own && receiving.keep_alive.beat(&self.socket, now) {
+            if self.layout.own && receiving.keep_alive.send_if_due(&self.socket, now) {
                 return Err(silent());
             }
         }
@@ -171,7 +172,7 @@ impl Receiver {
         self.socket.note_arrivals();
         if self.grants() {
             let window = self.window(self.socket.buffers().1.unwrap_or(0), 1);
-            let grant = Grants::default().turn(0, window, MonoTime::default());
+            let grant = Grants::default().due_grant(0, window, MonoTime::default());
             let grant = grant.map(|grant| grant.to_bytes(self.tag));
             // The thread tells it again.
             grant.iter().for_each(|bytes| drop(self.socket.send(bytes)));
@@ -183,15 +184,15 @@ impl Receiver {
         self.layout.own && self.request.pace.is_none()
     }
 
-    fn window(&self, room_bytes: u64, joined: u64) -> Window {
-        Window::of(room_bytes, self.request.size_bytes.into(), joined)
+    fn window(&self, room_bytes: u64, joined: u64) -> ReceiverRoom {
+        ReceiverRoom::from_socket_room(room_bytes, self.request.size_bytes.into(), joined)
     }
 
     /// Tells the sender how far it can go, when it is time.
-    fn grant(&self, receiving: &mut Receiving, grants: &mut Grants, now: MonoTime) {
+    fn send_grant(&self, receiving: &mut Receiving, grants: &mut Grants, now: MonoTime) {
         let window = self.window(receiving.room_bytes, receiving.joined_now);
-        if let Some(grant) = grants.turn(receiving.tracker.next_expected(), window, now) {
-            receiving.keep_alive.grant(&self.socket, grant, now);
+        if let Some(grant) = grants.due_grant(receiving.tracker.next_expected(), window, now) {
+            receiving.keep_alive.send_grant(&self.socket, grant, now);
         }
     }
 
@@ -206,9 +207,11 @@ impl Receiver {
     }
 
     fn account(&self, receiving: &Receiving) -> ReceivedDatagrams {
-        let sent =
-            self.progress.sent().map(|sent| (sent.datagrams, self.measured(&sent, receiving)));
-        let drops = self.socket.drops();
+        let sent = self
+            .progress
+            .datagrams_sent()
+            .map(|sent| (sent.datagrams, self.measured(&sent, receiving)));
+        let drops = self.socket.dropped_buffers();
         let (all, measured) = receiving.tracker.tallies(sent, drops, receiving.joined_max);
         ReceivedDatagrams {
             size_bytes: self.request.size_bytes,
@@ -223,7 +226,7 @@ impl Receiver {
     }
 }
 
-impl Receiver {
+impl UdpStreamReceiver {
     /// What the sender sent after the omitted span. Where the stamps do not count from its start,
     /// its own account of that begins at another moment than the receiver's.
     fn measured(&self, sent: &DatagramsSent, receiving: &Receiving) -> u64 {
@@ -234,14 +237,14 @@ impl Receiver {
 }
 
 impl Receiving {
-    fn starting_at(now: MonoTime, receiver: &Receiver) -> Self {
+    fn starting_at(now: MonoTime, receiver: &UdpStreamReceiver) -> Self {
         let reporter =
             |search: &Arc<SearchEnd>| Reporter::starting_at(now, Arc::clone(search), receiver.tag);
         Self {
             reporter: receiver.search.as_ref().map(reporter),
             tracker: UdpTracker::new(receiver.request.omit_ns),
             keep_alive: KeepAlive::starting_at(receiver.tag, now),
-            delay: Delay::new(),
+            delay: TransitTimes::new(),
             strays: 0,
             joined: 0,
             joined_max: 1,
@@ -256,7 +259,12 @@ impl Receiving {
     }
 
     /// Takes one buffer in.
-    fn take(&mut self, arrived: &Arrived<'_>, now: MonoTime, receiver: &Receiver) {
+    fn take_buffer(
+        &mut self,
+        arrived: &ReceivedUdpBuffer<'_>,
+        now: MonoTime,
+        receiver: &UdpStreamReceiver,
+    ) {
         let size = arrived.joined_bytes.unwrap_or(arrived.bytes.len()).max(1);
         let count = arrived.bytes.len().div_ceil(size) as u64;
         self.joined_now = count;
@@ -268,11 +276,11 @@ impl Receiving {
         let mut datagrams = arrived.bytes.chunks(size);
         while let Some(datagram) = datagrams.next() {
             let head = match receiver.layout.read(datagram, receiver.tag) {
-                Read::Data(head) => self.known(head, &receiver.layout),
+                ParsedDatagram::Data(head) => self.unwrapped_head(head, &receiver.layout),
                 // It may come again, for fear that it is lost.
-                Read::Last(_) if receiver.progress.sent().is_some() => continue,
-                Read::Last(head) => {
-                    let head = self.known(head, &receiver.layout);
+                ParsedDatagram::Last(_) if receiver.progress.datagrams_sent().is_some() => continue,
+                ParsedDatagram::Last(head) => {
+                    let head = self.unwrapped_head(head, &receiver.layout);
                     if !self.tracker.is_plausible(head.number) {
                         self.strays += 1;
                         continue;
@@ -280,17 +288,17 @@ impl Receiving {
                     receiver.progress.tell_sent(sent_until(head), now);
                     head
                 }
-                Read::Alive => {
-                    self.keep_alive.heard(now);
+                ParsedDatagram::Alive => {
+                    self.keep_alive.note_heard(now);
                     continue;
                 }
-                Read::Opening => continue,
-                Read::Stray => {
+                ParsedDatagram::Opening => continue,
+                ParsedDatagram::Stray => {
                     self.strays += 1;
                     continue;
                 }
             };
-            self.keep_alive.heard(now);
+            self.keep_alive.note_heard(now);
             if datagram.len() != receiver.request.size_bytes as usize {
                 self.strays += 1;
                 continue;
@@ -298,11 +306,11 @@ impl Receiving {
             if std::mem::take(&mut first)
                 && let Some(drops) = arrived.drops
             {
-                let Head { number, stamp_ns } = head;
+                let DatagramHead { number, stamp_ns } = head;
                 self.tracker.note_drops(drops, number, stamp_ns, self.joined_max);
             }
             self.take_datagram(head, arrived, now, receiver);
-            let whole = datagrams.clone().take_while(|it| it.len() == size);
+            let whole = datagrams.clone().take_while(|datagram| datagram.len() == size);
             let followers = receiver.layout.followers(whole, head, receiver.tag);
             if followers > 0 && self.tracker.count_run(head.number + 1, followers, head.stamp_ns) {
                 datagrams.nth(followers as usize - 1);
@@ -315,33 +323,33 @@ impl Receiving {
 
     /// The number and time that a head stands for.
     #[inline]
-    fn known(&mut self, head: Head, layout: &Layout) -> Head {
+    fn unwrapped_head(&mut self, head: DatagramHead, layout: &DatagramLayout) -> DatagramHead {
         let number = layout.unwrapped(head.number, self.tracker.next_expected());
         if layout.stamps_from_start {
-            return Head { number, ..head };
+            return DatagramHead { number, ..head };
         }
         let base = *self.first_stamp_ns.get_or_insert(head.stamp_ns);
-        Head { number, stamp_ns: head.stamp_ns.saturating_sub(base) }
+        DatagramHead { number, stamp_ns: head.stamp_ns.saturating_sub(base) }
     }
 
     #[inline]
     fn take_datagram(
         &mut self,
-        head: Head,
-        arrived: &Arrived<'_>,
+        head: DatagramHead,
+        arrived: &ReceivedUdpBuffer<'_>,
         now: MonoTime,
-        receiver: &Receiver,
+        receiver: &UdpStreamReceiver,
     ) {
         if let Some(reporter) = &mut self.reporter {
             reporter.arriving(head.stamp_ns, arrived.arrived_ns, now, &self.tracker);
         }
-        match self.tracker.count(head.number, head.stamp_ns) {
+        match self.tracker.count_datagram(head.number, head.stamp_ns) {
             // In order of arrival, not of numbers (RFC 3550 §6.4.1).
-            Order::Ahead | Order::Behind => {
+            UdpArrivalOrder::Ahead | UdpArrivalOrder::Behind => {
                 self.delay.record(head.stamp_ns, arrived.arrived_ns, now);
             }
-            Order::Duplicate | Order::TooOld => {}
-            Order::Implausible => {
+            UdpArrivalOrder::Duplicate | UdpArrivalOrder::TooOld => {}
+            UdpArrivalOrder::Implausible => {
                 self.strays += 1;
                 return;
             }
@@ -356,7 +364,12 @@ impl Receiving {
     }
 
     /// When a datagram came that was read at `now`: a thread that had no processor finds it late.
-    fn came_at(&self, arrived: &Arrived<'_>, now: MonoTime, opened: MonoTime) -> MonoTime {
+    fn came_at(
+        &self,
+        arrived: &ReceivedUdpBuffer<'_>,
+        now: MonoTime,
+        opened: MonoTime,
+    ) -> MonoTime {
         let came_ns = arrived.arrived_ns.map(|ns| ns.cast_signed() - self.delay.offset_ns);
         let came_ns = came_ns.and_then(|ns| u64::try_from(ns).ok());
         came_ns.map_or(now, |ns| MonoTime::from_nanos(ns).max(opened).min(now))
@@ -373,13 +386,13 @@ impl Receiving {
     }
 
     /// True once a datagram of the stream came.
-    fn came(&self) -> bool {
+    fn has_arrivals(&self) -> bool {
         self.tracker.received() > 0
     }
 
     /// The most datagrams that came in one buffer.
     fn joined_most(&self) -> u32 {
-        if self.came() { u32::try_from(self.joined_max).unwrap_or(u32::MAX) } else { 0 }
+        if self.has_arrivals() { u32::try_from(self.joined_max).unwrap_or(u32::MAX) } else { 0 }
     }
 
     fn counts(&self) -> DatagramCounts {
@@ -399,11 +412,11 @@ impl Receiving {
 /// the `last` datagram came then, and perhaps it is all `complete`.
 pub(crate) fn is_drained(now: MonoTime, told: MonoTime, last: MonoTime, complete: bool) -> bool {
     let quiet = if complete { QUIET_COMPLETE } else { QUIET_MISSING };
-    now.since(last.max(told)) >= quiet || now.since(told) >= DRAIN_MAX
+    now.duration_since(last.max(told)) >= quiet || now.duration_since(told) >= DRAIN_MAX
 }
 
 /// What a sender has sent in all, by its last datagram. Whose it is the stream knows.
-fn sent_until(last: Head) -> DatagramsSent {
+fn sent_until(last: DatagramHead) -> DatagramsSent {
     let datagrams = last.number.saturating_add(1);
     let (direction, flow, span_ns) = (Direction::Down, 0, last.stamp_ns);
     DatagramsSent { direction, flow, datagrams, measured: datagrams, span_ns }
@@ -411,7 +424,7 @@ fn sent_until(last: Head) -> DatagramsSent {
 
 /// How the transit times of a stream vary. Datagrams that carry the same time were sent in one
 /// call, one right after the other: the first of them counts.
-struct Delay {
+struct TransitTimes {
     jitter: JitterRfc3550,
     samples: Thinned,
     last_stamp_ns: Option<u64>,
@@ -421,7 +434,7 @@ struct Delay {
     kernel: u64,
 }
 
-impl Delay {
+impl TransitTimes {
     fn new() -> Self {
         Self {
             jitter: JitterRfc3550::default(),
@@ -440,7 +453,7 @@ impl Delay {
         self.kernel += u64::from(arrived_ns.is_some());
         let arrived = match arrived_ns {
             Some(ns) => ns.cast_signed(),
-            None => self.offset_ns.saturating_add(now.nanos().cast_signed()),
+            None => self.offset_ns.saturating_add(now.as_nanos().cast_signed()),
         };
         let transit = arrived.saturating_sub(stamp_ns.cast_signed());
         self.jitter.record(transit);
@@ -448,7 +461,7 @@ impl Delay {
     }
 
     fn jitter_ns(&self) -> Option<u64> {
-        self.jitter.ns().map(|ns| ns.round() as u64)
+        self.jitter.jitter_ns().map(|ns| ns.round() as u64)
     }
 
     fn variation(&self) -> Option<DelayVariation> {
@@ -499,8 +512,8 @@ mod tests {
             linerate_sys::clock::sleep(SPACING);
             let offset_ns = realtime_offset_ns();
             batch.receive(&receiver).expect("it came before");
-            let now_ns = monotonic().nanos().cast_signed() + offset_ns;
-            let stamps: Vec<_> = batch.arrived().filter_map(|it| it.arrived_ns).collect();
+            let now_ns = monotonic().as_nanos().cast_signed() + offset_ns;
+            let stamps: Vec<_> = batch.arrived().filter_map(|arrived| arrived.arrived_ns).collect();
             if stamps.iter().any(|ns| now_ns - ns.cast_signed() > 10_000_000) {
                 return receiver;
             }
@@ -509,14 +522,14 @@ mod tests {
 
     /// A stream to a receiver whose thread is not there before the last datagram has come: what it
     /// makes of it, and the least time between the first and the last, in ns.
-    fn of_a_late_thread(request: UdpTest, count: u64) -> (Measured, u64) {
+    fn of_a_late_thread(request: UdpTest, count: u64) -> (MeasuredSpan, u64) {
         let _stamping = stamping(&request);
         let [sender, socket] = connected_sockets(&request);
-        let receiver = Receiver {
+        let receiver = UdpStreamReceiver {
             socket: Arc::new(socket),
             request,
             tag: 7,
-            layout: Layout { own: false, ..Layout::OWN },
+            layout: DatagramLayout { own: false, ..DatagramLayout::OWN },
             switches: Arc::default(),
             progress: Arc::default(),
             opened: monotonic(),

@@ -42,7 +42,7 @@ const OWED_NS_MAX: u64 = 10_000_000;
 
 /// The schedule of one stream.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Schedule {
+pub(super) struct SendSchedule {
     bits_per_datagram: u128,
     rate_bps: u128,
     /// When the datagram 0 was due, moved by what was forgiven.
@@ -60,7 +60,7 @@ pub(super) struct Schedule {
     gentle_ns: u64,
 }
 
-impl Schedule {
+impl SendSchedule {
     /// A schedule whose first datagram is due now.
     pub(super) fn starting_at(rate: BitRate, size_bytes: usize, now: MonoTime) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Schedule {
     }
 
     /// Datagrams of one batch, at most `capacity`.
-    pub(super) fn batch(&self, capacity: usize) -> usize {
+    pub(super) fn batch_size(&self, capacity: usize) -> usize {
         let span_ns = if self.kernel_paces { LEAD_NS.into() } else { BATCH_NS };
         self.within(span_ns, capacity)
     }
@@ -124,31 +124,31 @@ impl Schedule {
     }
 
     /// When the next batch may leave.
-    pub(super) fn due(&self) -> MonoTime {
+    pub(super) fn next_due(&self) -> MonoTime {
         let scheduled = self.scheduled();
-        let latest = MonoTime::from_nanos(scheduled.nanos().saturating_add(self.gentle_ns));
+        let latest = MonoTime::from_nanos(scheduled.as_nanos().saturating_add(self.gentle_ns));
         scheduled.max(self.not_before.min(latest))
     }
 
     /// When the next batch is to be handed over.
-    pub(super) fn wake(&self) -> MonoTime {
+    pub(super) fn wake_time(&self) -> MonoTime {
         let lead_ns = if self.kernel_paces { LEAD_NS } else { 0 };
-        MonoTime::from_nanos(self.due().nanos().saturating_sub(lead_ns))
+        MonoTime::from_nanos(self.next_due().as_nanos().saturating_sub(lead_ns))
     }
 
     /// Where the schedule stands: the time that the datagrams so far take at the pace, those of
     /// an unfinished burst left out.
     pub(super) fn scheduled(&self) -> MonoTime {
         let whole = self.burst.map_or(self.sent, |burst| self.sent - self.sent % burst);
-        MonoTime::from_nanos(self.base.nanos().saturating_add(self.span_ns(whole)))
+        MonoTime::from_nanos(self.base.as_nanos().saturating_add(self.span_ns(whole)))
     }
 
     /// Takes note of `count` datagrams that left at `now`.
-    pub(super) fn sent(&mut self, count: usize, now: MonoTime) {
-        let due = self.due();
+    pub(super) fn note_sent(&mut self, count: usize, now: MonoTime) {
+        let due = self.next_due();
         let debt_ns = now.nanos_since(self.scheduled());
         let excess_ns = debt_ns.saturating_sub(DEBT_NS_MAX);
-        self.base = MonoTime::from_nanos(self.base.nanos().saturating_add(excess_ns));
+        self.base = MonoTime::from_nanos(self.base.as_nanos().saturating_add(excess_ns));
         self.forgiven_ns = self.forgiven_ns.saturating_add(excess_ns);
         self.sent += count as u64;
         let finished = match self.burst {
@@ -156,7 +156,7 @@ impl Schedule {
             Some(burst) => burst,
             None => count as u64,
         };
-        let left = due.nanos().max(now.nanos().saturating_sub(LATE_NS));
+        let left = due.as_nanos().max(now.as_nanos().saturating_sub(LATE_NS));
         let hurried_ns = self.span_ns(finished) / 11 * 10;
         self.not_before = MonoTime::from_nanos(left.saturating_add(hurried_ns));
     }
@@ -169,7 +169,7 @@ impl Schedule {
             return;
         }
         let scheduled = self.scheduled();
-        let base = scheduled.nanos().max(now.nanos().saturating_sub(OWED_NS_MAX));
+        let base = scheduled.as_nanos().max(now.as_nanos().saturating_sub(OWED_NS_MAX));
         self.base = MonoTime::from_nanos(base);
         self.forgiven_ns = self.forgiven_ns.saturating_add(self.base.nanos_since(scheduled));
         (self.sent, self.rate_bps, self.not_before) = (0, rate_bps, now);
@@ -194,30 +194,34 @@ mod tests {
 
     const AT: fn(u64) -> MonoTime = MonoTime::from_nanos;
 
-    fn schedule(bps: u64, size: usize) -> Schedule {
-        Schedule::starting_at(BitRate::from_bits_per_sec(bps), size, AT(0))
+    fn schedule(bps: u64, size: usize) -> SendSchedule {
+        SendSchedule::starting_at(BitRate::from_bits_per_sec(bps), size, AT(0))
     }
 
     #[test]
     fn slow_streams_send_datagrams_alone_and_fast_ones_a_third_of_a_millisecond() {
         // 1200 bytes take 960 µs at 10 Mbit/s, 96 µs at 100 Mbit/s and 9.6 µs at 1 Gbit/s.
         for (bps, batch) in [(10_000_000, 1), (100_000_000, 3), (1_000_000_000, 35)] {
-            assert_eq!(schedule(bps, 1200).batch(1000), batch, "{bps} bit/s");
+            assert_eq!(schedule(bps, 1200).batch_size(1000), batch, "{bps} bit/s");
             assert_eq!(schedule(bps, 1200).buffer(1000), batch, "{bps} bit/s");
         }
-        assert_eq!(schedule(1_000_000_000, 1200).batch(7), 7);
-        assert_eq!(schedule(1, 65_507).batch(7), 1);
+        assert_eq!(schedule(1_000_000_000, 1200).batch_size(7), 7);
+        assert_eq!(schedule(1, 65_507).batch_size(7), 1);
     }
 
     #[test]
     fn where_the_kernel_paces_two_milliseconds_are_handed_over_in_smaller_buffers() {
         for (bps, batch, buffer) in [(10_000_000, 2, 1), (100_000_000, 20, 1), (1 << 30, 223, 13)] {
             let schedule = schedule(bps, 1200).kept_by_kernel();
-            assert_eq!((schedule.batch(1000), schedule.buffer(1000)), (batch, buffer), "{bps}");
+            assert_eq!(
+                (schedule.batch_size(1000), schedule.buffer(1000)),
+                (batch, buffer),
+                "{bps}"
+            );
         }
         let mut schedule = schedule(8_000_000, 1000).kept_by_kernel();
-        (0..10).for_each(|_| schedule.sent(1, schedule.due()));
-        assert_eq!((schedule.due(), schedule.wake()), (AT(10_000_000), AT(8_000_000)));
+        (0..10).for_each(|_| schedule.note_sent(1, schedule.next_due()));
+        assert_eq!((schedule.next_due(), schedule.wake_time()), (AT(10_000_000), AT(8_000_000)));
     }
 
     /// The busiest millisecond over the mean one, of a sender that wakes as late as it is told.
@@ -226,9 +230,9 @@ mod tests {
         let mut left: std::collections::VecDeque<(u64, usize)> = Default::default();
         let (mut now, mut most) = (0, 0);
         for turn in 0..3000 {
-            now = schedule.due().nanos().max(now) + late_ns(turn);
-            let count = schedule.batch(100_000);
-            schedule.sent(count, AT(now));
+            now = schedule.next_due().as_nanos().max(now) + late_ns(turn);
+            let count = schedule.batch_size(100_000);
+            schedule.note_sent(count, AT(now));
             left.push_back((now, count));
             while left.front().is_some_and(|(at, _)| at + 1_000_000 <= now) {
                 left.pop_front();
@@ -262,11 +266,11 @@ mod tests {
         for burst in 1..=5 {
             let begin = AT((burst - 1) * 10_000_000);
             for (capacity, count) in [(4, 4), (4, 4), (4, 2)] {
-                assert_eq!((schedule.due(), schedule.batch(capacity)), (begin, count));
-                schedule.sent(count, begin);
+                assert_eq!((schedule.next_due(), schedule.batch_size(capacity)), (begin, count));
+                schedule.note_sent(count, begin);
             }
             // Ten datagrams of 1 ms.
-            assert_eq!(schedule.due(), AT(burst * 10_000_000));
+            assert_eq!(schedule.next_due(), AT(burst * 10_000_000));
         }
     }
 
@@ -274,10 +278,10 @@ mod tests {
     fn after_any_number_of_datagrams_the_schedule_stands_where_the_pace_says() {
         let mut schedule = schedule(7_000_000, 1472);
         for _ in 0..1000 {
-            schedule.sent(1, schedule.due());
+            schedule.note_sent(1, schedule.next_due());
         }
         // 1000 x 1472 x 8 / 7,000,000 s = 1.682285714 s.
-        assert_eq!(schedule.due(), AT(1_682_285_714));
+        assert_eq!(schedule.next_due(), AT(1_682_285_714));
     }
 
     #[test]
@@ -287,9 +291,9 @@ mod tests {
         let mut now = AT(3_050_000);
         let mut times = Vec::new();
         for _ in 0..40 {
-            times.push(now.nanos());
-            schedule.sent(1, now);
-            now = schedule.due();
+            times.push(now.as_nanos());
+            schedule.note_sent(1, now);
+            now = schedule.next_due();
         }
         // 1,000,000 / 11 x 10, in whole nanoseconds.
         assert_eq!(times[1..3], [3_909_090, 4_818_180]);
@@ -305,16 +309,16 @@ mod tests {
             let mut schedule = schedule(bps, size);
             let mut now = 0;
             loop {
-                if schedule.due().nanos() > now {
+                if schedule.next_due().as_nanos() > now {
                     if now > 2_000_000_000 {
                         break;
                     }
                     // Four threads share a processor in turns of 3 ms.
-                    now = schedule.due().nanos() + 9_000_000;
+                    now = schedule.next_due().as_nanos() + 9_000_000;
                 }
-                schedule.sent(schedule.batch(1000), AT(now));
+                schedule.note_sent(schedule.batch_size(1000), AT(now));
             }
-            let behind_ns = now - schedule.scheduled().nanos().min(now);
+            let behind_ns = now - schedule.scheduled().as_nanos().min(now);
             assert!(behind_ns <= GENTLE_NS, "{behind_ns} ns behind at {bps} bit/s");
             assert_eq!(schedule.forgiven_ns(), 0);
         }
@@ -323,26 +327,30 @@ mod tests {
     #[test]
     fn a_steered_pace_is_not_made_up_for_at_once() {
         let mut schedule = schedule(8_000_000, 1000).always_gentle();
-        schedule.sent(1, AT(50_000_000));
+        schedule.note_sent(1, AT(50_000_000));
         // 50 µs of the lateness do not count.
-        assert_eq!(schedule.due(), AT(50_000_000 - 50_000 + 909_090));
+        assert_eq!(schedule.next_due(), AT(50_000_000 - 50_000 + 909_090));
     }
 
     #[test]
     fn usual_lateness_neither_slows_the_stream_down_nor_adds_up() {
         let mut schedule = schedule(1_000_000_000, 1200);
         for _ in 0..10_000 {
-            let now = AT(schedule.due().nanos() + 75_000);
-            schedule.sent(schedule.batch(1000), now);
+            let now = AT(schedule.next_due().as_nanos() + 75_000);
+            schedule.note_sent(schedule.batch_size(1000), now);
         }
         // 350,000 datagrams of 9.6 µs.
-        assert!(schedule.due().nanos() <= 3_360_000_000 + 75_000, "{:?}", schedule.due());
+        assert!(
+            schedule.next_due().as_nanos() <= 3_360_000_000 + 75_000,
+            "{:?}",
+            schedule.next_due()
+        );
     }
 
     #[test]
     fn a_stall_beyond_a_second_is_forgiven_and_told() {
         let mut schedule = schedule(8_000_000, 1000);
-        schedule.sent(1, AT(5_000_000_000));
+        schedule.note_sent(1, AT(5_000_000_000));
         assert_eq!(schedule.forgiven_ns(), 4_000_000_000);
         assert_eq!(schedule.scheduled(), AT(4_001_000_000));
     }
@@ -351,28 +359,28 @@ mod tests {
     fn another_rate_goes_on_from_where_the_schedule_stands_and_forgives_a_stall() {
         // Each datagram takes 1 ms at first, and 100 µs later.
         let mut schedule = schedule(8_000_000, 1000).always_gentle();
-        schedule.sent(1, AT(0));
+        schedule.note_sent(1, AT(0));
         schedule.set_rate(BitRate::from_bits_per_sec(80_000_000), AT(400_000));
-        assert_eq!(schedule.due(), AT(1_000_000), "the gap that was begun ends");
-        schedule.sent(1, AT(1_000_000));
-        assert_eq!(schedule.due(), AT(1_100_000));
+        assert_eq!(schedule.next_due(), AT(1_000_000), "the gap that was begun ends");
+        schedule.note_sent(1, AT(1_000_000));
+        assert_eq!(schedule.next_due(), AT(1_100_000));
         // 50 ms behind: 10 ms of them are kept, at the lower rate.
         schedule.set_rate(BitRate::from_bits_per_sec(8_000_000), AT(51_100_000));
         assert_eq!((schedule.scheduled(), schedule.forgiven_ns()), (AT(41_100_000), 40_000_000));
-        assert_eq!(schedule.due(), AT(51_100_000));
+        assert_eq!(schedule.next_due(), AT(51_100_000));
         let same = schedule;
         schedule.set_rate(BitRate::from_bits_per_sec(8_000_000), AT(90_000_000));
-        assert_eq!(schedule.due(), same.due(), "the same rate changes nothing");
+        assert_eq!(schedule.next_due(), same.next_due(), "the same rate changes nothing");
     }
 
     #[test]
     fn extreme_paces_neither_divide_by_zero_nor_overflow() {
         for bps in [0, 1, u64::MAX] {
             let mut schedule = schedule(bps, 65_507);
-            let batch = schedule.batch(1 << 20);
-            schedule.sent(batch, AT(1));
-            schedule.sent(usize::MAX >> 16, AT(2));
-            assert!(schedule.due() >= AT(1));
+            let batch = schedule.batch_size(1 << 20);
+            schedule.note_sent(batch, AT(1));
+            schedule.note_sent(usize::MAX >> 16, AT(2));
+            assert!(schedule.next_due() >= AT(1));
         }
     }
 }

@@ -52,17 +52,17 @@ impl SearchEnd {
     }
 
     /// The pace in payload bits of a rate of IP packets.
-    pub(super) fn pace(&self, rate: BitRate) -> BitRate {
+    pub(super) fn payload_pace(&self, rate: BitRate) -> BitRate {
         payload_pace(rate, self.size_bytes, self.packet_bytes)
     }
 
     /// A sub-interval has ended.
-    pub(super) fn ended(&self, span: SearchSpan) {
+    pub(super) fn add_span(&self, span: SearchSpan) {
         self.with_news(|news| news.spans.push(span));
     }
 
     /// A status came.
-    pub(super) fn came(&self, trial: SearchTrial) {
+    pub(super) fn add_trial(&self, trial: SearchTrial) {
         self.with_news(|news| {
             if news.trials.len() < TRIALS_MAX {
                 news.trials.push(trial);
@@ -92,7 +92,7 @@ pub(super) fn payload_pace(rate: BitRate, size_bytes: u32, packet_bytes: u32) ->
 pub(super) fn arrival(arrived_ns: Option<u64>, offset_ns: i64, now: MonoTime) -> MonoTime {
     let at = |ns: u64| u64::try_from(ns.cast_signed().saturating_sub(offset_ns)).ok();
     let kernel = arrived_ns.and_then(at).map(MonoTime::from_nanos);
-    kernel.filter(|at| *at <= now && now.since(*at) <= WAIT_MAX).unwrap_or(now)
+    kernel.filter(|at| *at <= now && now.duration_since(*at) <= WAIT_MAX).unwrap_or(now)
 }
 
 #[cfg(test)]
@@ -111,13 +111,13 @@ mod tests {
     #[test]
     fn a_kernel_time_of_a_clock_that_was_set_is_not_believed() {
         let now = MonoTime::from_nanos(10_000_000_000);
-        let at = |ns| arrival(ns, 1_000, now).nanos();
+        let at = |ns| arrival(ns, 1_000, now).as_nanos();
         assert_eq!(at(Some(9_999_001_000)), 9_999_000_000);
         assert_eq!(at(Some(8_000_001_000)), 8_000_000_000);
         for implausible in
             [None, Some(0), Some(8_000_000_999), Some(10_000_001_001), Some(u64::MAX)]
         {
-            assert_eq!(at(implausible), now.nanos(), "{implausible:?}");
+            assert_eq!(at(implausible), now.as_nanos(), "{implausible:?}");
         }
     }
 }

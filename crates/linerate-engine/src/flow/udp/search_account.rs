@@ -1,7 +1,7 @@
 //! What the client makes of a search: rows as they come, the result, its ceiling and caveats.
 
 use linerate_core::record::{
-    CapacitySearch, Caveat, CaveatCode, Ceiling, Direction, Event, Layer, MetricId, Record,
+    CapacitySearch, Caveat, CaveatCode, Ceiling, Direction, Event, HeaderLayer, MetricId, Record,
     SearchNews, SearchStep, SearchTrial, Stat, SubInterval, Summary,
 };
 use linerate_core::search::SubIntervals;
@@ -25,19 +25,19 @@ impl SearchAccount {
     }
 
     /// Takes what an end told, and tells of every sub-interval that has ended.
-    pub(crate) fn take(&mut self, news: &SearchNews, watch: &mut dyn FnMut(&Event)) {
+    pub(crate) fn take_news(&mut self, news: &SearchNews, watch: &mut dyn FnMut(&Event)) {
         self.known.extend(&news.spans, &news.trials);
         for &span in &news.spans {
-            watch(&Event::SubInterval(self.known.row(span, self.packet_bytes)));
+            watch(&Event::SubInterval(self.known.joined_sub_interval(span, self.packet_bytes)));
         }
     }
 
     /// Puts the search and its result in a record.
-    pub(crate) fn fold(&self, record: &mut Record) {
+    pub(crate) fn fill_record(&self, record: &mut Record) {
         let search = self.known.capacity_search(self.direction, self.packet_bytes);
         let n = search.sub_intervals.len() as u64;
-        let row = search.best().map(|best| {
-            Summary::of(MetricId::IpCapacity, Stat::Value, best.ip_bps)
+        let row = search.best_interval().map(|best| {
+            Summary::from_value(MetricId::IpCapacity, Stat::Value, best.ip_bps)
                 .with_n(n)
                 .in_direction(self.direction)
         });
@@ -48,10 +48,10 @@ impl SearchAccount {
 
 /// The ceiling of a goodput as that of the rate of IP packets, which a search finds.
 pub(crate) fn ceiling(record: &Record, goodput: Ceiling) -> Ceiling {
-    let found = record.value(MetricId::IpCapacity, Stat::Value, goodput.direction);
-    let value = goodput.layers.iter().find(|at| at.layer == Layer::Ip).map(|at| at.bps);
+    let found = record.summary_value(MetricId::IpCapacity, Stat::Value, goodput.direction);
+    let value = goodput.layers.iter().find(|at| at.layer == HeaderLayer::Ip).map(|at| at.bps);
     let share = value.zip(found).map(|(value, found)| found / value);
-    Ceiling { metric: MetricId::IpCapacity, layer: Layer::Ip, value, share, ..goodput }
+    Ceiling { metric: MetricId::IpCapacity, layer: HeaderLayer::Ip, value, share, ..goodput }
 }
 
 /// What a reader has to know of a search.
@@ -81,7 +81,7 @@ fn unfinished(search: &CapacitySearch) -> Option<Caveat> {
 
 /// The sender did not send what was to be offered when it mattered.
 fn not_kept(search: &CapacitySearch) -> Option<Caveat> {
-    let best = search.best()?;
+    let best = search.best_interval()?;
     let sent_bps = sent_bps(search, best)?;
     let ratio = sent_bps / best.offered_bps.filter(|bps| *bps > 0.0)?;
     (ratio < OFFERED_KEPT_RATIO).then(|| {
@@ -127,7 +127,7 @@ mod tests {
                     step,
                     confirmed: step == SearchStep::Back,
                     row,
-                    offered_bps: linerate_core::search::rate(row).bits_per_sec(),
+                    offered_bps: linerate_core::search::rate_of_row(row).bits_per_sec(),
                 }
             })
             .collect();
@@ -142,7 +142,7 @@ mod tests {
         known.capacity_search(Direction::Up, 1500)
     }
 
-    fn codes(search: &CapacitySearch) -> Vec<CaveatCode> {
+    fn caveat_codes(search: &CapacitySearch) -> Vec<CaveatCode> {
         caveats(search).into_iter().map(|caveat| caveat.code).collect()
     }
 
@@ -150,21 +150,21 @@ mod tests {
     fn a_rate_that_rises_to_the_end_is_told_and_one_that_was_held_is_not() {
         let rising = |at: u64| (SearchStep::Fast, at as u16 * 10);
         // As fast as the rates are: 12,000 bits a packet, 1/20 s.
-        assert_eq!(codes(&search(rising, 100_000)), [CaveatCode::SearchUnfinished]);
+        assert_eq!(caveat_codes(&search(rising, 100_000)), [CaveatCode::SearchUnfinished]);
         let held = |at: u64| if at == 35 { (SearchStep::Hold, 340) } else { rising(at) };
-        assert_eq!(codes(&search(held, 100_000)), []);
+        assert_eq!(caveat_codes(&search(held, 100_000)), []);
         let early = |at: u64| if at == 5 { (SearchStep::Hold, 50) } else { rising(at) };
-        assert_eq!(codes(&search(early, 100_000)), [CaveatCode::SearchUnfinished]);
+        assert_eq!(caveat_codes(&search(early, 100_000)), [CaveatCode::SearchUnfinished]);
         let at_most = |_| (SearchStep::Fast, 1000);
-        assert_eq!(codes(&search(at_most, 100_000)), [], "no higher rate was allowed");
+        assert_eq!(caveat_codes(&search(at_most, 100_000)), [], "no higher rate was allowed");
     }
 
     #[test]
     fn a_sender_that_lags_behind_what_it_offers_is_told() {
         // 12 Mbit/s of packets of 1500 bytes are 50 in a twentieth of a second.
         let steady = |_| (SearchStep::Hold, 12);
-        assert_eq!(codes(&search(steady, 50)), []);
-        assert_eq!(codes(&search(steady, 48)), []);
-        assert_eq!(codes(&search(steady, 47)), [CaveatCode::PaceNotKept]);
+        assert_eq!(caveat_codes(&search(steady, 50)), []);
+        assert_eq!(caveat_codes(&search(steady, 48)), []);
+        assert_eq!(caveat_codes(&search(steady, 47)), [CaveatCode::PaceNotKept]);
     }
 }

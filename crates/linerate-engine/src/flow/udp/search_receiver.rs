@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::search::{Arrival, Meter, Tally};
+use linerate_core::search::{StampedArrival, StreamCounts, SubIntervalMeter};
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{Newest, UdpStatus, UdpTracker};
 use linerate_sys::clock::realtime_offset_ns;
@@ -15,7 +15,7 @@ use super::search::{SearchEnd, arrival};
 /// Tells of the arrivals of one stream.
 pub(super) struct Reporter {
     search: Arc<SearchEnd>,
-    meter: Meter,
+    meter: SubIntervalMeter,
     tag: u16,
     begin: MonoTime,
     /// Statuses that were sent.
@@ -31,7 +31,7 @@ impl Reporter {
     /// The stream may begin.
     pub(super) fn starting_at(now: MonoTime, search: Arc<SearchEnd>, tag: u16) -> Self {
         Self {
-            meter: Meter::new(search.length_ns),
+            meter: SubIntervalMeter::new(search.length_ns),
             search,
             tag,
             begin: now,
@@ -52,33 +52,39 @@ impl Reporter {
         now: MonoTime,
         tracker: &UdpTracker,
     ) {
-        let at_ns = arrival(arrived_ns, self.offset_ns, now).nanos();
-        self.meter.begin(at_ns);
+        let at_ns = arrival(arrived_ns, self.offset_ns, now).as_nanos();
+        self.meter.start_at_arrival(at_ns);
         while self.meter.is_beyond(at_ns) {
-            self.close(tracker);
+            self.close_span(tracker);
         }
         // Datagrams of one call carry one time and queue behind each other: the first counts.
         if self.last_stamp_ns.replace(stamp_ns) != Some(stamp_ns) {
-            self.meter.record_arrival(Arrival { stamp_ns, at_ns });
+            self.meter.record_arrival(StampedArrival { stamp_ns, at_ns });
         }
     }
 
     #[cold]
-    fn close(&mut self, tracker: &UdpTracker) {
-        let span = self.meter.close(tally(tracker));
+    fn close_span(&mut self, tracker: &UdpTracker) {
+        let span = self.meter.close_sub_interval(current_tally(tracker));
         if self.ended < self.search.spans {
-            self.search.ended(span);
+            self.search.add_span(span);
         }
         self.ended += 1;
     }
 
     /// Tells the sender when it is time; from the first arrival on.
-    pub(super) fn tick(&mut self, socket: &DatagramSocket, now: MonoTime, tracker: &UdpTracker) {
+    pub(super) fn send_due_status(
+        &mut self,
+        socket: &DatagramSocket,
+        now: MonoTime,
+        tracker: &UdpTracker,
+    ) {
         if now < self.next {
             return;
         }
         let feedback = Duration::from_nanos(self.search.plan.feedback_ns);
-        self.next = if now.since(self.next) < feedback { self.next } else { now } + feedback;
+        self.next =
+            if now.duration_since(self.next) < feedback { self.next } else { now } + feedback;
         if tracker.next_expected() == 0 {
             return;
         }
@@ -88,24 +94,25 @@ impl Reporter {
             tag: self.tag,
             t_ns: now.nanos_since(self.begin),
             number: self.number,
-            tally: tally(tracker),
-            newest: newest.map(|(delay, newest)| Newest::from_arrival(newest, delay, now.nanos())),
+            tally: current_tally(tracker),
+            newest: newest
+                .map(|(delay, newest)| Newest::from_arrival(newest, delay, now.as_nanos())),
         };
         // One that is lost or refused is followed by the next, which tells as much.
         let _ = socket.send(&status.to_bytes());
     }
 
     /// The sender sent for `sent_ns` in all: its last whole sub-interval has ended.
-    pub(super) fn end(&mut self, sent_ns: u64, tracker: &UdpTracker) {
+    pub(super) fn end_last_span(&mut self, sent_ns: u64, tracker: &UdpTracker) {
         if self.meter.is_whole(sent_ns) {
-            self.close(tracker);
+            self.close_span(tracker);
         }
     }
 }
 
-fn tally(tracker: &UdpTracker) -> Tally {
+fn current_tally(tracker: &UdpTracker) -> StreamCounts {
     let (all, _) = tracker.tallies(None, None, 1);
-    Tally {
+    StreamCounts {
         received: all.received,
         next: tracker.next_expected(),
         reordered: all.reordered,

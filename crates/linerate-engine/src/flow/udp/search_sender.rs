@@ -7,23 +7,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use linerate_core::record::{SearchDelay, SearchPlan, SearchTrial};
-use linerate_core::search::{Adjustment, Feedback, Tally};
+use linerate_core::search::{Adjustment, Feedback, StreamCounts};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::native::{DatagramHeader, UdpStatus};
+use linerate_proto::native::{NativeDatagramHeader, UdpStatus};
 use linerate_sys::clock::{monotonic, realtime_offset_ns};
 use linerate_sys::datagram_socket::{DatagramSocket, ReceiveBatch};
 
 use super::search::{SearchEnd, arrival};
 use super::socket::is_pause;
-use crate::flow::endpoint::{Outcome, Progress, Switches};
+use crate::flow::endpoint::{StreamOutcome, StreamProgress, Switches};
 
 /// What the two threads of a sender share.
 #[derive(Debug)]
 pub(super) struct Steering {
     search: Arc<SearchEnd>,
     tag: u16,
-    progress: Arc<Progress>,
+    progress: Arc<StreamProgress>,
     pace_bps: AtomicU64,
     /// The start of sending, which the times of datagrams count from; 0 before it.
     begin_ns: AtomicU64,
@@ -38,14 +38,14 @@ struct Course {
     adjustment: Adjustment,
     delay: SearchDelay,
     last: u64,
-    told: Tally,
+    told: StreamCounts,
     rtt_min_ns: Option<u64>,
 }
 
 impl Steering {
     /// A search at its lowest rate.
-    pub(super) fn new(search: Arc<SearchEnd>, tag: u16, progress: Arc<Progress>) -> Self {
-        let pace = search.pace(linerate_core::search::rate(0));
+    pub(super) fn new(search: Arc<SearchEnd>, tag: u16, progress: Arc<StreamProgress>) -> Self {
+        let pace = search.payload_pace(linerate_core::search::rate_of_row(0));
         Self {
             search,
             tag,
@@ -58,17 +58,17 @@ impl Steering {
     }
 
     /// The sender begins.
-    pub(super) fn begin(&self, now: MonoTime) {
-        self.begin_ns.store(now.nanos(), Ordering::Release);
+    pub(super) fn begin_sending(&self, now: MonoTime) {
+        self.begin_ns.store(now.as_nanos(), Ordering::Release);
     }
 
     /// The pace to keep, in payload bits.
-    pub(super) fn pace(&self) -> BitRate {
+    pub(super) fn payload_pace(&self) -> BitRate {
         BitRate::from_bits_per_sec(self.pace_bps.load(Ordering::Relaxed))
     }
 
     /// When the other end was heard last.
-    pub(super) fn heard(&self) -> Option<MonoTime> {
+    pub(super) fn last_heard(&self) -> Option<MonoTime> {
         let ns = self.heard_ns.load(Ordering::Relaxed);
         (ns > 0).then(|| MonoTime::from_nanos(ns))
     }
@@ -77,8 +77,8 @@ impl Steering {
     pub(super) fn beside(
         &self,
         (socket, switches): (&DatagramSocket, &Switches),
-        send: impl FnOnce() -> Outcome,
-    ) -> Outcome {
+        send: impl FnOnce() -> StreamOutcome,
+    ) -> StreamOutcome {
         std::thread::scope(|scope| {
             let listening = std::thread::Builder::new().name("linerate-status".to_owned());
             let listening = listening.spawn_scoped(scope, || self.listen(socket, switches));
@@ -87,7 +87,7 @@ impl Steering {
                 Err(error) => {
                     self.progress.failed.store(true, Ordering::Release);
                     self.progress.done.store(true, Ordering::Release);
-                    Outcome::failed(format!("start the thread for statuses: {error}"))
+                    StreamOutcome::failed(format!("start the thread for statuses: {error}"))
                 }
             };
             self.over.store(true, Ordering::Relaxed);
@@ -107,7 +107,7 @@ impl Steering {
                     let now = monotonic();
                     for arrived in batch.arrived() {
                         let at = arrival(arrived.arrived_ns, offset_ns, now);
-                        self.take(arrived.bytes, at, &mut course);
+                        self.take_datagram(arrived.bytes, at, &mut course);
                     }
                 }
                 Err(error) if is_pause(&error) => {}
@@ -117,22 +117,22 @@ impl Steering {
         }
     }
 
-    fn take(&self, datagram: &[u8], at: MonoTime, course: &mut Course) {
-        let header = DatagramHeader::parse(datagram);
+    fn take_datagram(&self, datagram: &[u8], at: MonoTime, course: &mut Course) {
+        let header = NativeDatagramHeader::parse(datagram);
         if header.is_none_or(|header| header.tag != self.tag) {
             return;
         }
-        self.heard_ns.store(at.nanos(), Ordering::Relaxed);
+        self.heard_ns.store(at.as_nanos(), Ordering::Relaxed);
         let Some(status) = UdpStatus::parse(datagram) else { return };
         let begin_ns = self.begin_ns.load(Ordering::Acquire);
         if status.number <= course.last || begin_ns == 0 || self.has_ended() {
             return;
         }
-        let trial = course.take(&status, at.nanos().saturating_sub(begin_ns));
+        let trial = course.take_status(&status, at.as_nanos().saturating_sub(begin_ns));
         let sent = self.progress.counts().datagrams;
-        let pace = self.search.pace(course.adjustment.rate());
+        let pace = self.search.payload_pace(course.adjustment.row_rate());
         self.pace_bps.store(pace.bits_per_sec(), Ordering::Relaxed);
-        self.search.came(SearchTrial { sent, ..trial });
+        self.search.add_trial(SearchTrial { sent, ..trial });
     }
 
     fn has_ended(&self) -> bool {
@@ -146,17 +146,17 @@ impl Course {
             adjustment: Adjustment::new(plan.clone()),
             delay: plan.delay,
             last: 0,
-            told: Tally::default(),
+            told: StreamCounts::default(),
             rtt_min_ns: None,
         }
     }
 
     /// Takes a status that came `t_ns` after the sender's start.
-    fn take(&mut self, status: &UdpStatus, t_ns: u64) -> SearchTrial {
+    fn take_status(&mut self, status: &UdpStatus, t_ns: u64) -> SearchTrial {
         let missed = status.number.saturating_sub(self.last + 1);
         self.last = status.number;
         let told = std::mem::replace(&mut self.told, status.tally);
-        let missing = |tally: &Tally| tally.next.saturating_sub(tally.received);
+        let missing = |tally: &StreamCounts| tally.next.saturating_sub(tally.received);
         let lost = missing(&status.tally).saturating_sub(missing(&told));
         let reordered = status.tally.reordered.saturating_sub(told.reordered);
         let duplicates = status.tally.duplicates.saturating_sub(told.duplicates);
@@ -179,8 +179,8 @@ impl Course {
             sent: 0,
             step,
             confirmed: self.adjustment.is_congested(),
-            row: self.adjustment.row(),
-            offered_bps: self.adjustment.rate().bits_per_sec(),
+            row: self.adjustment.table_row(),
+            offered_bps: self.adjustment.row_rate().bits_per_sec(),
         }
     }
 }
@@ -200,7 +200,7 @@ mod tests {
             tag: 1,
             t_ns: 0,
             number,
-            tally: Tally { received, next, ..Tally::default() },
+            tally: StreamCounts { received, next, ..StreamCounts::default() },
             newest: times.map(|[stamp_ms, held_ms, mean_ms]| Newest {
                 stamp_ns: stamp_ms * MS,
                 held_ns: held_ms * MS,
@@ -213,17 +213,17 @@ mod tests {
     fn a_round_trip_is_from_sending_to_the_status_without_the_time_held() {
         let mut course = Course::new(&SearchPlan::default());
         // Sent at 10, held for 8, back at 60: 42 ms, the smallest so far.
-        let trial = course.take(&status(1, (5, 5), Some([10, 8, 500])), 60 * MS);
+        let trial = course.take_status(&status(1, (5, 5), Some([10, 8, 500])), 60 * MS);
         assert_eq!((trial.rtt_ns, trial.delay_ns), (Some(42 * MS), Some(0)));
         assert_eq!((trial.step, trial.row, trial.offered_bps), (SearchStep::Fast, 10, 10_000_000));
         // Sent at 60, held for 8, back at 160: 92 ms, 50 above the smallest.
-        let trial = course.take(&status(2, (9, 9), Some([60, 8, 0])), 160 * MS);
+        let trial = course.take_status(&status(2, (9, 9), Some([60, 8, 0])), 160 * MS);
         assert_eq!((trial.rtt_ns, trial.delay_ns), (Some(92 * MS), Some(50 * MS)));
         assert_eq!((trial.step, trial.row), (SearchStep::Hold, 10));
         // Nothing arrived: no delay, and a status of times that cannot be has none either.
-        let trial = course.take(&status(3, (9, 9), None), 200 * MS);
+        let trial = course.take_status(&status(3, (9, 9), None), 200 * MS);
         assert_eq!((trial.rtt_ns, trial.step), (None, SearchStep::Hold));
-        let trial = course.take(&status(4, (9, 9), Some([u64::MAX / MS, 0, 0])), 250 * MS);
+        let trial = course.take_status(&status(4, (9, 9), Some([u64::MAX / MS, 0, 0])), 250 * MS);
         assert_eq!(trial.rtt_ns, None);
     }
 
@@ -231,23 +231,23 @@ mod tests {
     fn one_way_the_mean_of_the_status_counts() {
         let plan = SearchPlan { delay: SearchDelay::OneWay, ..SearchPlan::default() };
         let mut course = Course::new(&plan);
-        let trial = course.take(&status(1, (5, 5), Some([10, 8, 29])), 900 * MS);
+        let trial = course.take_status(&status(1, (5, 5), Some([10, 8, 29])), 900 * MS);
         assert_eq!((trial.delay_ns, trial.step), (Some(29 * MS), SearchStep::Fast));
     }
 
     #[test]
     fn a_lost_status_is_noticed_and_the_next_one_tells_its_part() {
         let mut course = Course::new(&SearchPlan::default());
-        course.take(&status(1, (100, 100), Some([10, 0, 0])), 20 * MS);
+        course.take_status(&status(1, (100, 100), Some([10, 0, 0])), 20 * MS);
         // Of 100 more, 8 and 7 are missing; then 5 of them come late.
-        let trial = course.take(&status(4, (285, 300), Some([150, 0, 0])), 160 * MS);
+        let trial = course.take_status(&status(4, (285, 300), Some([150, 0, 0])), 160 * MS);
         assert_eq!((trial.missed, trial.sequence_errors), (2, 15));
         assert_eq!((trial.step, trial.row), (SearchStep::Down, 9));
         let late = UdpStatus {
-            tally: Tally { received: 390, next: 400, reordered: 5, duplicates: 1 },
+            tally: StreamCounts { received: 390, next: 400, reordered: 5, duplicates: 1 },
             ..status(5, (0, 0), Some([200, 0, 0]))
         };
-        let trial = course.take(&late, 210 * MS);
+        let trial = course.take_status(&late, 210 * MS);
         // No more are missing than before: five came late, and one twice.
         assert_eq!((trial.missed, trial.sequence_errors), (0, 6));
     }

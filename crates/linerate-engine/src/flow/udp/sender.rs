@@ -18,22 +18,22 @@ use linerate_sys::datagram_socket::{
     is_unjoinable,
 };
 use linerate_sys::poll;
-use linerate_sys::thread::{cost, id, tighten_timer_slack};
+use linerate_sys::thread::{current_cost, current_id, tighten_timer_slack};
 
 use super::credit::PATIENCE;
 use super::egress::Egress;
 use super::evenness::Evenness;
 use super::keep_alive::{KeepAlive, silent};
-use super::layout::{Layout, Leaving};
+use super::layout::{DatagramLayout, Leaving};
 use super::queue_limit::{self, QueueLimit};
-use super::schedule::{LEAD_NS, Schedule};
+use super::schedule::{LEAD_NS, SendSchedule};
 use super::search_sender::Steering;
 use super::socket::{CALL_TIMEOUT, buffer_bytes_max, header_bytes, is_pause};
 use crate::failure::words_of;
 use crate::flow::budget::Budget;
-use crate::flow::endpoint::{Outcome, Progress, Switches};
+use crate::flow::endpoint::{StreamOutcome, StreamProgress, Switches};
 use crate::flow::tcp::cost_since;
-use crate::flow::tcp::span::Measured;
+use crate::flow::tcp::span::MeasuredSpan;
 
 /// Bytes and joined buffers of one call of a sender without a pace: enough to spare calls, and few
 /// enough to stay in the cache.
@@ -50,12 +50,12 @@ const OLD_JOINED_MAX: usize = 64;
 const PACED_BUFFERS: usize = 16;
 
 /// A sending stream.
-pub(super) struct Sender {
+pub(super) struct UdpStreamSender {
     pub(super) socket: Arc<DatagramSocket>,
     pub(super) request: UdpTest,
     pub(super) place: (Direction, u16),
     pub(super) tag: u16,
-    pub(super) layout: Layout,
+    pub(super) layout: DatagramLayout,
     /// What every datagram begins with, where its layout leaves it alone.
     pub(super) head: Arc<[u8]>,
     /// Round-trip time of the control connection, where known.
@@ -66,13 +66,13 @@ pub(super) struct Sender {
     /// test.
     pub(super) budget: Budget,
     pub(super) switches: Arc<Switches>,
-    pub(super) progress: Arc<Progress>,
+    pub(super) progress: Arc<StreamProgress>,
     /// Sets the pace while the stream runs.
     pub(super) steering: Option<Arc<Steering>>,
 }
 
 /// Where the sending stands.
-struct Sending {
+struct SendingState {
     begin: MonoTime,
     deadline: MonoTime,
     batch: SendBatch,
@@ -82,7 +82,7 @@ struct Sending {
     queue_limit: QueueLimit,
     /// One buffer a call: of several, a call does not tell which one the link refused.
     singly: bool,
-    schedule: Option<Schedule>,
+    schedule: Option<SendSchedule>,
     evenness: Evenness,
     keep_alive: KeepAlive,
     looked: MonoTime,
@@ -99,18 +99,18 @@ struct Sending {
     waits: Option<MonoTime>,
 }
 
-impl Sender {
+impl UdpStreamSender {
     /// Sends until the time, the datagrams or the patience is over; then says that it is there
     /// until it is told to leave.
-    pub(super) fn run(self) -> Outcome {
-        let before = cost();
-        self.progress.thread.store(id(), Ordering::Relaxed);
+    pub(super) fn run(self) -> StreamOutcome {
+        let before = current_cost();
+        self.progress.thread.store(current_id(), Ordering::Relaxed);
         if self.request.pace.is_some() {
             tighten_timer_slack();
         }
-        let mut sending = self.begin(monotonic());
+        let mut sending = self.begin_sending(monotonic());
         if let Some(steering) = &self.steering {
-            steering.begin(sending.begin);
+            steering.begin_sending(sending.begin);
         }
         let mut failure = self.send_all(&mut sending).err();
         self.socket.tell_refusals(false);
@@ -122,9 +122,9 @@ impl Sender {
         failure = failure.or_else(|| self.linger(&mut sending));
         let joined = sending.account.joined > 0;
         let whole_ns = sending.whole_ns();
-        let kept = |it: Schedule| PaceKept {
+        let kept = |it: SendSchedule| PaceKept {
             paced_by: if it.is_kept_by_kernel() { PacedBy::Fq } else { PacedBy::UserSpace },
-            ..sending.evenness.kept(whole_ns, it.forgiven_ns())
+            ..sending.evenness.pace_kept(whole_ns, it.forgiven_ns())
         };
         // The many paces of a search have no mean one.
         let pace = sending.schedule.filter(|_| self.steering.is_none()).map(kept);
@@ -133,8 +133,8 @@ impl Sender {
         let interface_drops = sending.egress.dropped().filter(|_| whole);
         let size = u64::from(self.request.size_bytes);
         let account = SentDatagrams { pace, held_ns, interface_drops, ..sending.account };
-        Outcome {
-            measured: Measured {
+        StreamOutcome {
+            measured: MeasuredSpan {
                 begin: sending.measured_from.unwrap_or_default(),
                 span_ns,
                 bytes: account.measured.saturating_mul(size),
@@ -145,13 +145,13 @@ impl Sender {
             cost,
             failure,
             technique: if joined { "sendmmsg, joined" } else { "sendmmsg" }.to_owned(),
-            ..Outcome::default()
+            ..StreamOutcome::default()
         }
     }
 
-    fn begin(&self, begin: MonoTime) -> Sending {
+    fn begin_sending(&self, begin: MonoTime) -> SendingState {
         let size = self.request.size_bytes as usize;
-        let egress = Egress::of(&self.socket);
+        let egress = Egress::from_socket(&self.socket);
         self.socket.tell_refusals(true);
         let schedule = self.schedule(begin, &egress);
         if let Some(bytes) = self.send_room(schedule.as_ref(), &egress) {
@@ -161,7 +161,7 @@ impl Sender {
         let most = self.joined();
         let count = match &schedule {
             Some(_) if self.steering.is_some() => (most * FAST_BUFFERS).max(SENDS_MAX),
-            Some(schedule) => schedule.batch(most * PACED_BUFFERS),
+            Some(schedule) => schedule.batch_size(most * PACED_BUFFERS),
             None if most > 1 => most * (FAST_BYTES / (most * size)).clamp(1, FAST_BUFFERS),
             None => SENDS_MAX,
         };
@@ -171,13 +171,15 @@ impl Sender {
         let joined = if cut { joined } else { 1 };
         let mut batch = SendBatch::new(size, joined, count, pattern);
         let length = self.head.len().min(size);
-        batch.datagrams_mut().for_each(|it| it[..length].copy_from_slice(&self.head[..length]));
+        batch
+            .datagrams_mut()
+            .for_each(|datagram| datagram[..length].copy_from_slice(&self.head[..length]));
         self.sending(begin, (batch, egress), schedule)
     }
 
-    fn schedule(&self, begin: MonoTime, egress: &Egress) -> Option<Schedule> {
+    fn schedule(&self, begin: MonoTime, egress: &Egress) -> Option<SendSchedule> {
         let schedule =
-            Schedule::starting_at(self.request.pace?, self.request.size_bytes as usize, begin);
+            SendSchedule::starting_at(self.request.pace?, self.request.size_bytes as usize, begin);
         let schedule = schedule.in_bursts(self.burst);
         if self.steering.is_some() {
             // What the kernel holds back already would leave at a rate that is steered away from.
@@ -190,12 +192,12 @@ impl Sender {
     /// Room for what is to wait on this host, where that is more than the kernel's default: all of
     /// what a search offers, what the kernel holds back for a pace, and what a fast link is late
     /// to tell of.
-    fn send_room(&self, schedule: Option<&Schedule>, egress: &Egress) -> Option<u64> {
+    fn send_room(&self, schedule: Option<&SendSchedule>, egress: &Egress) -> Option<u64> {
         if self.request.window_bytes.is_some() {
             return None;
         }
         let size = self.request.size_bytes as usize;
-        let paced = schedule.filter(|it| it.is_kept_by_kernel()).and(self.request.pace);
+        let paced = schedule.filter(|schedule| schedule.is_kept_by_kernel()).and(self.request.pace);
         let wanted = match (paced, egress.speed_bps) {
             _ if self.steering.is_some() => 2 * buffer_bytes_max(&self.request),
             (Some(pace), _) => {
@@ -204,27 +206,27 @@ impl Sender {
             (None, speed) => queue_limit::of_link(speed?, size),
         };
         let wanted = wanted.min(2 * buffer_bytes_max(&self.request));
-        self.socket.send_room().is_none_or(|it| wanted > it.room_bytes.into()).then_some(wanted)
+        self.socket.send_room().is_none_or(|room| wanted > room.room_bytes.into()).then_some(wanted)
     }
 
     fn sending(
         &self,
         begin: MonoTime,
         (batch, egress): (SendBatch, Egress),
-        schedule: Option<Schedule>,
-    ) -> Sending {
+        schedule: Option<SendSchedule>,
+    ) -> SendingState {
         let elastic = schedule.is_none() && self.request.window_bytes.is_none();
         let began = self.socket.send_room().filter(|_| elastic);
         let deadline = match self.request.finish {
-            Finish::TimeNs(ns) => begin.nanos().saturating_add(self.request.omit_ns + ns),
+            Finish::TimeNs(ns) => begin.as_nanos().saturating_add(self.request.omit_ns + ns),
             Finish::Bytes(_) | Finish::Buffers(_) => u64::MAX,
         };
-        Sending {
+        SendingState {
             begin,
             deadline: MonoTime::from_nanos(deadline),
             joined_most: batch.joined(),
             batch,
-            queue_limit: QueueLimit::of(
+            queue_limit: QueueLimit::for_datagram_size(
                 self.request.size_bytes as usize,
                 egress.queues(),
                 began,
@@ -273,36 +275,40 @@ impl Sender {
         local.map_or(0, |address| header_bytes(address) as usize)
     }
 
-    fn send_all(&self, sending: &mut Sending) -> Result<(), String> {
+    fn send_all(&self, sending: &mut SendingState) -> Result<(), String> {
         loop {
             let now = monotonic();
             if now >= sending.deadline || self.switches.stopped() {
                 return Ok(());
             }
-            if now.since(sending.looked) >= CALL_TIMEOUT && self.look(sending, now) {
+            if now.duration_since(sending.looked) >= CALL_TIMEOUT
+                && self.check_signs_of_life(sending, now)
+            {
                 return Err(silent());
             }
             if let (Some(steering), Some(schedule)) = (&self.steering, &mut sending.schedule) {
-                schedule.set_rate(steering.pace(), now);
+                schedule.set_rate(steering.payload_pace(), now);
             }
-            let wake = sending.schedule.as_ref().map(Schedule::wake).filter(|wake| *wake > now);
+            let wake =
+                sending.schedule.as_ref().map(SendSchedule::wake_time).filter(|wake| *wake > now);
             if let Some(wake) = wake {
                 sleep_until(wake.min(sending.deadline).min(now + CALL_TIMEOUT));
                 continue;
             }
             let capacity = sending.batch.capacity();
-            let wanted = sending.schedule.map_or(capacity, |schedule| schedule.batch(capacity));
-            let wanted = self.room(sending, wanted, now);
+            let wanted =
+                sending.schedule.map_or(capacity, |schedule| schedule.batch_size(capacity));
+            let wanted = self.receiver_room(sending, wanted, now);
             if wanted == 0 {
                 continue;
             }
-            let wanted = self.share(sending, wanted);
-            let granted = self.budget.take(wanted);
+            let wanted = self.fit_link_room(sending, wanted);
+            let granted = self.budget.take_up_to(wanted);
             let planned = sending.plan_departures(granted, now);
             let result = self.send_batch(sending, planned);
             let sent = *result.as_ref().unwrap_or(&0);
             self.budget.give_back(granted - sent);
-            self.note(sending, sent);
+            self.count_departures(sending, sent);
             result?;
             if planned == 0 {
                 return Ok(());
@@ -311,7 +317,7 @@ impl Sender {
     }
 
     /// Sends `count` datagrams at the times that are planned; fewer when the sender is to stop.
-    fn send_batch(&self, sending: &mut Sending, count: usize) -> Result<usize, String> {
+    fn send_batch(&self, sending: &mut SendingState, count: usize) -> Result<usize, String> {
         self.write_heads(sending, count);
         let mut sent = 0;
         while sent < count {
@@ -328,13 +334,13 @@ impl Sender {
                 }
                 Err(error) if is_refused_by_link(&error) => sent += self.refused(sending, most),
                 Err(error) if is_pause(&error) => {
-                    if self.switches.stopped() || self.look(sending, monotonic()) {
+                    if self.switches.stopped() || self.check_signs_of_life(sending, monotonic()) {
                         return Ok(sent);
                     }
                 }
                 Err(error) if is_unjoinable(&error) && sending.batch.joined() > 1 => {
                     // Times are those of buffers as they were planned.
-                    sending.schedule = sending.schedule.map(Schedule::kept_by_sender);
+                    sending.schedule = sending.schedule.map(SendSchedule::kept_by_sender);
                     self.join_fewer(&mut sending.batch);
                     sending.joined_most = sending.batch.joined();
                 }
@@ -345,20 +351,20 @@ impl Sender {
     }
 
     /// As many of `wanted` datagrams as find room before the link, and joined as that allows.
-    fn share(&self, sending: &mut Sending, wanted: usize) -> usize {
-        let by_kernel = sending.schedule.is_some_and(|it| it.is_kept_by_kernel());
+    fn fit_link_room(&self, sending: &mut SendingState, wanted: usize) -> usize {
+        let by_kernel = sending.schedule.is_some_and(|schedule| schedule.is_kept_by_kernel());
         if sending.joined_most == 1 || by_kernel || !sending.queue_limit.bounds_joining() {
             return wanted;
         }
         let Some(room) = self.socket.send_room() else { return wanted };
-        let (count, joined) = sending.queue_limit.share(room, wanted, sending.joined_most);
-        sending.batch.join(joined);
+        let (count, joined) = sending.queue_limit.fit_datagrams(room, wanted, sending.joined_most);
+        sending.batch.set_joined(joined);
         count
     }
 
     /// The link refused the first buffer of `most` datagrams: gives how many those are. They count
     /// as sent, and as dropped by this host.
-    fn refused(&self, sending: &mut Sending, most: usize) -> usize {
+    fn refused(&self, sending: &mut SendingState, most: usize) -> usize {
         let count = most.min(sending.batch.joined());
         let now = monotonic();
         if self.measures(sending) {
@@ -373,8 +379,9 @@ impl Sender {
 
     /// A call ended before the last of its buffers. Unless it had waited for room for all of the
     /// socket's time-out, the link refused one, which is then sent again.
-    fn held_up(&self, sending: &mut Sending) {
-        let since = sending.times.first().map_or(Duration::ZERO, |at| monotonic().since(*at));
+    fn held_up(&self, sending: &mut SendingState) {
+        let since =
+            sending.times.first().map_or(Duration::ZERO, |at| monotonic().duration_since(*at));
         if !sending.singly && since < CALL_TIMEOUT && self.measures(sending) {
             *sending.account.refusals.get_or_insert_default() += 1;
         }
@@ -382,7 +389,7 @@ impl Sender {
     }
 
     /// Whether the datagrams that are to leave now count.
-    fn measures(&self, sending: &Sending) -> bool {
+    fn measures(&self, sending: &SendingState) -> bool {
         let at = sending.times.first().copied().unwrap_or(sending.begin);
         at.nanos_since(sending.begin) >= self.request.omit_ns
     }
@@ -393,7 +400,7 @@ impl Sender {
     }
 
     /// Numbers the datagrams; those that leave together carry one time.
-    fn write_heads(&self, sending: &mut Sending, count: usize) {
+    fn write_heads(&self, sending: &mut SendingState, count: usize) {
         let numbers = sending.account.count..;
         let mut datagrams = sending.batch.datagrams_mut().take(count).zip(numbers);
         for &at in &sending.times {
@@ -406,7 +413,7 @@ impl Sender {
 
     /// What older kernels take in a buffer; then one by one.
     fn join_fewer(&self, batch: &mut SendBatch) {
-        batch.join(if batch.joined() > OLD_JOINED_MAX { OLD_JOINED_MAX } else { 1 });
+        batch.set_joined(if batch.joined() > OLD_JOINED_MAX { OLD_JOINED_MAX } else { 1 });
         if batch.joined() == 1 {
             // A size that is set is held against the route's packets also for single datagrams.
             self.socket.cut_sends(0);
@@ -414,7 +421,7 @@ impl Sender {
     }
 
     /// Counts datagrams that left at the times that were planned.
-    fn note(&self, sending: &mut Sending, sent: usize) {
+    fn count_departures(&self, sending: &mut SendingState, sent: usize) {
         let mut rest = sent;
         for index in 0..sending.times.len() {
             let count = rest.min(sending.together);
@@ -423,10 +430,10 @@ impl Sender {
         }
         let count = sending.account.count;
         let counts = DatagramCounts { datagrams: count, next: count, ..DatagramCounts::default() };
-        self.progress.show(counts);
+        self.progress.show_counts(counts);
     }
 
-    fn note_departure(&self, sending: &mut Sending, count: usize, at: MonoTime) {
+    fn note_departure(&self, sending: &mut SendingState, count: usize, at: MonoTime) {
         if count == 0 {
             return;
         }
@@ -437,43 +444,44 @@ impl Sender {
                 sending.egress.count_from_here();
             }
             // By the schedule, a stream that keeps it takes a gap for each datagram.
-            let from = sending.schedule.as_ref().map_or(at, Schedule::scheduled);
+            let from = sending.schedule.as_ref().map_or(at, SendSchedule::scheduled);
             sending.measured_from.get_or_insert(from);
         }
-        sending.keep_alive.told(at);
+        sending.keep_alive.note_sent(at);
         if let Some(schedule) = &mut sending.schedule {
-            schedule.sent(count, at);
-            sending.evenness.sent(count, at);
+            schedule.note_sent(count, at);
+            sending.evenness.note_sent(count, at);
         }
-        sending.end = sending.schedule.as_ref().map_or_else(monotonic, Schedule::scheduled).max(at);
+        sending.end =
+            sending.schedule.as_ref().map_or_else(monotonic, SendSchedule::scheduled).max(at);
     }
 
     /// Takes signs of life; true when the other end fell silent.
-    fn look(&self, sending: &mut Sending, now: MonoTime) -> bool {
+    fn check_signs_of_life(&self, sending: &mut SendingState, now: MonoTime) -> bool {
         sending.looked = now;
         self.socket.forget_errors();
-        self.set_room(sending.queue_limit.turn(now));
+        self.set_room(sending.queue_limit.grow_room(now));
         if !self.layout.own {
             return false;
         }
         match &self.steering {
             Some(steering) => {
-                steering.heard().into_iter().for_each(|at| sending.keep_alive.heard(at))
+                steering.last_heard().into_iter().for_each(|at| sending.keep_alive.note_heard(at))
             }
             None => sending.keep_alive.listen(&self.socket, now),
         }
-        sending.keep_alive.beat(&self.socket, now)
+        sending.keep_alive.send_if_due(&self.socket, now)
     }
 
     /// How many of `wanted` datagrams the receiver has room for, as far as it told: 0 after a wait
     /// that ends for the caller to look around.
-    fn room(&self, sending: &mut Sending, wanted: usize, now: MonoTime) -> usize {
+    fn receiver_room(&self, sending: &mut SendingState, wanted: usize, now: MonoTime) -> usize {
         if sending.schedule.is_some() || !self.layout.own {
             return wanted;
         }
-        let left = |sending: &Sending, now: MonoTime| {
-            let (count, elapsed) = (sending.account.count, now.since(sending.begin));
-            sending.keep_alive.credit().left(count, elapsed, self.rtt).unwrap_or(u64::MAX)
+        let left = |sending: &SendingState, now: MonoTime| {
+            let (count, elapsed) = (sending.account.count, now.duration_since(sending.begin));
+            sending.keep_alive.credit().datagrams_left(count, elapsed, self.rtt).unwrap_or(u64::MAX)
         };
         let wanted = wanted as u64;
         // A look takes a call: some batches before the limit is soon enough.
@@ -487,11 +495,11 @@ impl Sender {
             return room as usize;
         }
         let since = *sending.waits.get_or_insert(now);
-        if now.since(since) >= PATIENCE {
+        if now.duration_since(since) >= PATIENCE {
             sending.waits = None;
             return wanted as usize;
         }
-        let patience = CALL_TIMEOUT.min(sending.deadline.since(now));
+        let patience = CALL_TIMEOUT.min(sending.deadline.duration_since(now));
         // The receiver's next word ends the wait.
         let _ = poll::readable(&*self.socket, patience);
         sending.held_ns += monotonic().nanos_since(now);
@@ -499,7 +507,7 @@ impl Sender {
     }
 
     /// Tells what was sent in all.
-    fn finish(&self, sending: &Sending, span_ns: u64) {
+    fn finish(&self, sending: &SendingState, span_ns: u64) {
         let (direction, flow) = self.place;
         let (datagrams, measured) = (sending.account.count, sending.account.measured);
         let sent = DatagramsSent { direction, flow, datagrams, measured, span_ns };
@@ -507,10 +515,10 @@ impl Sender {
     }
 
     /// Says that this end is there until it is told to leave.
-    fn linger(&self, sending: &mut Sending) -> Option<String> {
+    fn linger(&self, sending: &mut SendingState) -> Option<String> {
         while self.layout.own && !self.switches.halted() {
             let now = monotonic();
-            if self.look(sending, now) {
+            if self.check_signs_of_life(sending, now) {
                 self.progress.failed.store(true, Ordering::Release);
                 return Some(silent());
             }
@@ -520,13 +528,13 @@ impl Sender {
     }
 }
 
-impl Sending {
+impl SendingState {
     /// Plans when `count` datagrams leave: all now, or where the kernel paces each buffer at its
     /// own time, as far as the test's time goes. Gives how many that are.
     fn plan_departures(&mut self, count: usize, now: MonoTime) -> usize {
         self.times.clear();
         self.together = count;
-        let kernels = self.schedule.filter(Schedule::is_kept_by_kernel);
+        let kernels = self.schedule.filter(SendSchedule::is_kept_by_kernel);
         let Some(mut schedule) = kernels else {
             self.times.push(now);
             return count;
@@ -534,12 +542,12 @@ impl Sending {
         self.together = self.batch.joined();
         let mut planned = 0;
         while planned < count && self.times.len() < SENDS_MAX {
-            let at = schedule.due().max(now);
+            let at = schedule.next_due().max(now);
             if at >= self.deadline {
                 break;
             }
             let part = self.together.min(count - planned);
-            schedule.sent(part, at);
+            schedule.note_sent(part, at);
             self.times.push(at);
             planned += part;
         }
@@ -558,7 +566,7 @@ impl Sending {
                 let times = &self.times[sent / self.together..];
                 self.batch.send_at(socket, sent, times, count - sent)
             }
-            _ => self.batch.send(socket, sent, count - sent),
+            _ => self.batch.send_datagrams(socket, sent, count - sent),
         }
     }
 

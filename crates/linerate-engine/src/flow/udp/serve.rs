@@ -6,10 +6,12 @@
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use linerate_core::record::{End, EndReport, Failure, Fault, UdpTest};
+use linerate_core::record::{EndReport, Failure, Fault, MeasurementEnd, UdpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
-use linerate_proto::native::{Accept, FEATURES, Message, Server, Terms, Token, UdpSample};
+use linerate_proto::native::{
+    Accept, FEATURES, Message, NativeServerMachine, NativeServerTerms, Token, UdpSample,
+};
 use linerate_sys::clock::random_bytes;
 
 use super::endpoint::{Endpoint, StreamId};
@@ -19,21 +21,21 @@ use super::socket::open_socket;
 use crate::flow::account::server_side;
 use crate::flow::admission::Admission;
 use crate::flow::contradiction::left_out;
-use crate::flow::peer::plain;
+use crate::flow::peer::plain_address;
 use crate::flow::served::{GRACE, Served};
 use crate::flow::tcp::control::rtt_min;
 use crate::served::{self, LogText};
 use crate::socket_address::{at_port, canonical};
 
 /// A test that was let in.
-pub(crate) struct UdpServer {
+pub(crate) struct NativeUdpServer {
     request: UdpTest,
     endpoint: Endpoint,
     /// Streams until all are open.
     awaited: Vec<Awaiting>,
     token: Token,
     control: TcpStream,
-    own_end: End,
+    own_end: MeasurementEnd,
     started: bool,
     /// The client knows what was sent.
     told: bool,
@@ -42,12 +44,12 @@ pub(crate) struct UdpServer {
     peer: String,
 }
 
-impl UdpServer {
+impl NativeUdpServer {
     /// Opens a socket for each stream at an address; what the client is told of them.
     pub(crate) fn new(
         request: UdpTest,
         local: SocketAddr,
-        (own_end, control): (End, TcpStream),
+        (own_end, control): (MeasurementEnd, TcpStream),
     ) -> Result<(Self, Accept), Failure> {
         let token = Token(random_bytes());
         let local = at_port(canonical(local), 0);
@@ -67,7 +69,7 @@ impl UdpServer {
             features: FEATURES.map(str::to_owned).to_vec(),
         };
         let endpoint = Endpoint::new(request.clone(), None);
-        let peer = control.peer_addr().map_or_else(|_| "a client".to_owned(), plain);
+        let peer = control.peer_addr().map_or_else(|_| "a client".to_owned(), plain_address);
         let test = Self {
             request,
             endpoint,
@@ -83,7 +85,7 @@ impl UdpServer {
         Ok((test, accept))
     }
 
-    fn check(&self) -> Result<(), Failure> {
+    fn check_streams(&self) -> Result<(), Failure> {
         if !self.endpoint.has_failed() {
             return Ok(());
         }
@@ -93,11 +95,15 @@ impl UdpServer {
 }
 
 /// The terms of a test.
-pub(crate) fn terms(request: &UdpTest, accept: Accept, admission: &dyn Admission) -> Terms {
+pub(crate) fn test_terms(
+    request: &UdpTest,
+    accept: Accept,
+    admission: &dyn Admission,
+) -> NativeServerTerms {
     let duration_max = admission.duration_max();
     let span = request.planned_span();
     let planned = span.unwrap_or(duration_max).min(duration_max);
-    Terms {
+    NativeServerTerms {
         accept: Box::new(accept),
         interval: Duration::from_nanos(request.interval_ns),
         span_max: duration_max,
@@ -110,10 +116,10 @@ pub(crate) fn terms(request: &UdpTest, accept: Accept, admission: &dyn Admission
     }
 }
 
-impl Served for UdpServer {
-    fn open(&mut self) -> Result<bool, Failure> {
+impl Served for NativeUdpServer {
+    fn open_streams(&mut self) -> Result<bool, Failure> {
         for stream in &mut self.awaited {
-            stream.turn().map_err(|error| crate::failure::system(&error))?;
+            stream.answer_client().map_err(|error| crate::failure::system(&error))?;
         }
         if self.awaited.iter().any(|stream| stream.client.is_none()) {
             return Ok(false);
@@ -123,7 +129,7 @@ impl Served for UdpServer {
                 direction: stream.callee.direction,
                 flow: stream.callee.flow,
                 side: server_side(stream.callee.direction),
-                client_addr: stream.client.map_or_else(String::new, plain),
+                client_addr: stream.client.map_or_else(String::new, plain_address),
             };
             self.endpoint.add(stream.socket, place, self.token);
         }
@@ -131,7 +137,11 @@ impl Served for UdpServer {
         Ok(true)
     }
 
-    fn carry_out(&mut self, now: MonoTime, output: Output<Server>) -> Result<(), Failure> {
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<NativeServerMachine>,
+    ) -> Result<(), Failure> {
         match output {
             Output::Start => {
                 self.started = true;
@@ -144,19 +154,19 @@ impl Served for UdpServer {
                 self.contradiction = self.contradiction.take().or(wrong);
             }
             Output::StopSending => self.endpoint.stop_sending(),
-            Output::Halt => self.endpoint.halt(),
+            Output::Halt => self.endpoint.halt_streams(),
             _ => {}
         }
         Ok(())
     }
 
-    fn news(&mut self) -> Result<Vec<Message>, Failure> {
+    fn news_for_client(&mut self) -> Result<Vec<Message>, Failure> {
         if !self.started {
             return Ok(Vec::new());
         }
-        self.check()?;
+        self.check_streams()?;
         let search = self.endpoint.search_news().map(Message::UdpSearch);
-        let sent = self.endpoint.sent().filter(|_| !self.told);
+        let sent = self.endpoint.datagrams_sent().filter(|_| !self.told);
         self.told |= sent.is_some();
         let sent = sent.map(|streams| Message::UdpSent { streams });
         Ok(search.into_iter().chain(sent).collect())
@@ -167,19 +177,19 @@ impl Served for UdpServer {
         Message::UdpInterval { samples }
     }
 
-    fn state(&self) -> FlowState {
+    fn flow_state(&self) -> FlowState {
         FlowState { done: self.started && self.endpoint.is_done(), ..FlowState::default() }
     }
 
     fn finish(&mut self) -> Result<(Vec<EndReport>, LogText), Failure> {
-        self.check()?;
+        self.check_streams()?;
         let none = Endpoint::new(self.request.clone(), None);
         let reports = std::mem::replace(&mut self.endpoint, none).finish();
-        let mut line = format!("udp {}", served::line(&reports));
+        let mut line = format!("udp {}", served::log_line(&reports));
         if let Some(reason) = self.contradiction.take() {
             line.push_str(&format!("; {}", left_out(&reason)));
         }
-        let line = LogText::of(line, &reports);
+        let line = LogText::from_reports(line, &reports);
         Ok((reports, line))
     }
 }
@@ -200,14 +210,14 @@ mod tests {
         let up = FlowEnd { received_datagrams: Some(received), ..FlowEnd::default() };
         let down = FlowEnd { sent_datagrams: Some(sent), ..FlowEnd::default() };
         let [up, down] = [(Direction::Up, up), (Direction::Down, down)]
-            .map(|(direction, end)| EndReport::of(direction, 0, end));
+            .map(|(direction, end)| EndReport::from_flow_end(direction, 0, end));
         let counts = |reports: &[EndReport]| {
-            let line = served::line(reports);
+            let line = served::log_line(reports);
             line.split_once(" B, ").map(|(_, counts)| counts.to_owned()).unwrap_or_default()
         };
         assert_eq!(counts(std::slice::from_ref(&up)), "5 datagrams received, 2 lost");
         assert_eq!(counts(std::slice::from_ref(&down)), "7 datagrams sent");
-        let both = served::line(&[up, down]);
+        let both = served::log_line(&[up, down]);
         assert!(both.contains("5 datagrams received, 2 lost; down: "), "{both}");
         assert!(both.ends_with(", 7 datagrams sent"), "{both}");
     }

@@ -1,7 +1,7 @@
 //! To whom a server of iperf 2 sends over UDP, and how much, because the address of a datagram is
 //! easily forged and one that asks for data would make the server flood a stranger.
 //!
-//! A client of linerate proves its address by a cookie that went there (`iperf2::proof`). One of
+//! A client of linerate proves its address by a cookie that went there (`iperf2::check_proof`). One of
 //! iperf cannot: where it sends all the time (`--full-duplex`, `-d`, `-r`) it is sent in proportion
 //! to what comes; for `-R`, of which a single datagram comes, the server's user has to name its
 //! network, and a rate for all of that network together.
@@ -43,7 +43,7 @@ pub struct TrustedNetwork {
 }
 
 impl TrustedNetwork {
-    fn holds(&self, address: IpAddr) -> bool {
+    fn contains_address(&self, address: IpAddr) -> bool {
         let bits = |address: IpAddr| match address.to_canonical() {
             IpAddr::V4(v4) => (32, u128::from(u32::from(v4))),
             IpAddr::V6(v6) => (128, u128::from(v6)),
@@ -91,7 +91,7 @@ impl Default for AddressValidation {
         let own =
             [(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8), (IpAddr::V6(Ipv6Addr::LOCALHOST), 128)];
         let own = own.map(|(address, prefix)| TrustedNetwork { address, prefix, most_bps: None });
-        Self::nobody().and(&own)
+        Self::nobody().with_networks(&own)
     }
 }
 
@@ -103,7 +103,7 @@ impl AddressValidation {
 
     /// These as well.
     #[must_use]
-    pub fn and(mut self, networks: &[TrustedNetwork]) -> Self {
+    pub fn with_networks(mut self, networks: &[TrustedNetwork]) -> Self {
         let with_rest = |network: &TrustedNetwork| {
             let left = network.most_bps.map(|most| Arc::new(AtomicU64::new(most)));
             (network.clone(), left)
@@ -119,22 +119,23 @@ impl AddressValidation {
 
     /// Whether a client's first datagram proves its address; else, where it is ready to, the answer
     /// that it needs.
-    pub(super) fn proof(&self, from: IpAddr, datagram: &[u8], now: MonoTime) -> Proof {
+    pub(super) fn check_proof(&self, from: IpAddr, datagram: &[u8], now: MonoTime) -> AddressProof {
         let Some(told) = cookie(datagram).filter(|_| datagram.len() >= PROOF_BYTES) else {
-            return Proof::None;
+            return AddressProof::None;
         };
-        let epoch = now.nanos() / COOKIE_SPAN.as_nanos() as u64;
+        let epoch = now.as_nanos() / COOKIE_SPAN.as_nanos() as u64;
         let recent = [Some(epoch), epoch.checked_sub(1)];
         if recent.into_iter().flatten().any(|epoch| told == self.cookie(from, epoch)) {
-            return Proof::Given;
+            return AddressProof::Given;
         }
-        Proof::Ask(cookie_answer(self.cookie(from, epoch)))
+        AddressProof::Ask(cookie_answer(self.cookie(from, epoch)))
     }
 
     /// How much a client may be sent that proves nothing and asks for `bps` on one of `streams`;
     /// none where nobody answers for its address.
-    pub(super) fn of(&self, address: IpAddr, bps: u64, streams: u32) -> Option<SendLimit> {
-        let (_, left) = self.networks.iter().find(|(network, _)| network.holds(address))?;
+    pub(super) fn send_limit(&self, address: IpAddr, bps: u64, streams: u32) -> Option<SendLimit> {
+        let (_, left) =
+            self.networks.iter().find(|(network, _)| network.contains_address(address))?;
         let Some(left) = left else { return Some(SendLimit::Whole) };
         let mut own = 0;
         let taken = left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| {
@@ -147,7 +148,7 @@ impl AddressValidation {
 
 /// What a client's first datagram says of its address.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Proof {
+pub(super) enum AddressProof {
     /// It is true.
     Given,
     /// The client may prove it by this.
@@ -182,7 +183,7 @@ impl Drop for Share {
 
 /// What a stream to a client is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bounds {
+pub(crate) struct SendBounds {
     /// Its pace.
     pub(super) pace: Option<BitRate>,
     /// Datagrams of data that it may send for now; none without a bound.
@@ -191,7 +192,7 @@ pub(crate) struct Bounds {
 
 impl SendLimit {
     /// What a stream with datagrams of `size` bytes is bound to; none while it must not begin.
-    pub(crate) fn bounds(&self, came: UdpArrived, size: u64) -> Option<Bounds> {
+    pub(crate) fn bounds(&self, came: UdpArrived, size: u64) -> Option<SendBounds> {
         let granted = self.granted(came, size);
         let pace_bps = match self {
             Self::Whole => None,
@@ -203,7 +204,7 @@ impl SendLimit {
                 Some(came.bytes.saturating_mul(8_000_000 * TIMES_AS_FAST) / us)
             }
         };
-        Some(Bounds { pace: pace_bps.map(BitRate::from_bits_per_sec), granted })
+        Some(SendBounds { pace: pace_bps.map(BitRate::from_bits_per_sec), granted })
     }
 
     /// First datagrams, and ends, that may be sent at most.
@@ -236,11 +237,11 @@ mod tests {
 
     const MINUTE: u64 = 60_000_000_000;
 
-    fn at(ns: u64) -> MonoTime {
+    fn time_at_ns(ns: u64) -> MonoTime {
         MonoTime::from_nanos(ns)
     }
 
-    fn ip(text: &str) -> IpAddr {
+    fn parse_ip(text: &str) -> IpAddr {
         text.parse().expect("an address")
     }
 
@@ -259,7 +260,7 @@ mod tests {
             ("::/0", "2001:db9::1", true),
         ] {
             let trusted: TrustedNetwork = network.parse().expect("a network");
-            assert_eq!(trusted.holds(ip(address)), holds, "{network} {address}");
+            assert_eq!(trusted.contains_address(parse_ip(address)), holds, "{network} {address}");
         }
         for wrong in ["", "10.0.0.0/33", "10.0.0/8", "fd00::/129", "10.0.0.0/8=x", "lan"] {
             assert!(wrong.parse::<TrustedNetwork>().is_err(), "{wrong}");
@@ -269,49 +270,61 @@ mod tests {
     #[test]
     fn a_cookie_proves_the_address_that_it_was_sent_to_for_a_minute_or_two() {
         let trust = AddressValidation::nobody();
-        let (own, other) = (ip("192.0.2.1"), ip("192.0.2.2"));
+        let (own, other) = (parse_ip("192.0.2.1"), parse_ip("192.0.2.2"));
         let mut first = vec![b'5'; PROOF_BYTES];
-        assert_eq!(trust.proof(own, &first, at(0)), Proof::None);
+        assert_eq!(trust.check_proof(own, &first, time_at_ns(0)), AddressProof::None);
         linerate_proto::iperf2::put_cookie(&mut first, 0);
-        let Proof::Ask(answer) = trust.proof(own, &first, at(5)) else { panic!("no cookie") };
+        let AddressProof::Ask(answer) = trust.check_proof(own, &first, time_at_ns(5)) else {
+            panic!("no cookie")
+        };
         assert!(answer.len() <= first.len(), "nobody gets more than he sent");
         let told = linerate_proto::iperf2::answered_cookie(&answer).expect("a cookie");
         linerate_proto::iperf2::put_cookie(&mut first, told);
         for (address, ns, given) in [
             (own, 10, true),
-            (ip("::ffff:192.0.2.1"), 10, true),
+            (parse_ip("::ffff:192.0.2.1"), 10, true),
             (own, 2 * MINUTE - 1, true),
             (own, 2 * MINUTE, false),
             (other, 10, false),
         ] {
-            let proof = trust.proof(address, &first, at(ns));
-            assert_eq!(proof == Proof::Given, given, "{address} {ns}");
+            let proof = trust.check_proof(address, &first, time_at_ns(ns));
+            assert_eq!(proof == AddressProof::Given, given, "{address} {ns}");
         }
-        let elsewhere = AddressValidation::nobody().proof(own, &first, at(10));
-        assert!(matches!(elsewhere, Proof::Ask(_)), "another server's cookie");
+        let elsewhere = AddressValidation::nobody().check_proof(own, &first, time_at_ns(10));
+        assert!(matches!(elsewhere, AddressProof::Ask(_)), "another server's cookie");
     }
 
     #[test]
     fn a_network_s_clients_share_its_rate_and_give_it_back() {
-        let trust =
-            AddressValidation::default().and(&["10.0.0.0/8=30M".parse().expect("a network")]);
+        let trust = AddressValidation::default()
+            .with_networks(&["10.0.0.0/8=30M".parse().expect("a network")]);
         let bps = |send_limit: &Option<SendLimit>| match send_limit {
             Some(SendLimit::Capped(share)) => Some(share.bps),
             _ => None,
         };
-        let first = trust.of(ip("10.1.1.1"), 20_000_000, 1);
-        let second = trust.of(ip("10.1.1.2"), 20_000_000, 1);
+        let first = trust.send_limit(parse_ip("10.1.1.1"), 20_000_000, 1);
+        let second = trust.send_limit(parse_ip("10.1.1.2"), 20_000_000, 1);
         assert_eq!([bps(&first), bps(&second)], [Some(20_000_000), Some(10_000_000)]);
-        assert!(trust.of(ip("10.1.1.3"), 1_000, 1).is_none());
+        assert!(trust.send_limit(parse_ip("10.1.1.3"), 1_000, 1).is_none());
         drop(first);
-        let four = trust.of(ip("10.1.1.3"), 100_000_000_000, 4);
+        let four = trust.send_limit(parse_ip("10.1.1.3"), 100_000_000_000, 4);
         assert_eq!(bps(&four), Some(5_000_000));
-        assert!(trust.of(ip("192.168.1.1"), 1_000, 1).is_none(), "nobody answers for it");
-        assert!(matches!(trust.of(ip("127.3.2.1"), u64::MAX, 1), Some(SendLimit::Whole)));
-        assert!(AddressValidation::nobody().of(ip("127.0.0.1"), 1, 1).is_none());
+        assert!(
+            trust.send_limit(parse_ip("192.168.1.1"), 1_000, 1).is_none(),
+            "nobody answers for it"
+        );
+        assert!(matches!(
+            trust.send_limit(parse_ip("127.3.2.1"), u64::MAX, 1),
+            Some(SendLimit::Whole)
+        ));
+        assert!(AddressValidation::nobody().send_limit(parse_ip("127.0.0.1"), 1, 1).is_none());
         let usual: TrustedNetwork = "10.0.0.0/8".parse().expect("a network");
         assert_eq!(
-            bps(&AddressValidation::nobody().and(&[usual]).of(ip("10.0.0.1"), u64::MAX, 1)),
+            bps(&AddressValidation::nobody().with_networks(&[usual]).send_limit(
+                parse_ip("10.0.0.1"),
+                u64::MAX,
+                1
+            )),
             Some(RATE_BPS)
         );
     }
@@ -326,10 +339,13 @@ mod tests {
         let bounds = SendLimit::Mirrored.bounds(came(14_700, 50, false), 1470);
         assert_eq!(
             bounds,
-            Some(Bounds { pace: Some(BitRate::from_bits_per_sec(4_704_000)), granted: Some(24) })
+            Some(SendBounds {
+                pace: Some(BitRate::from_bits_per_sec(4_704_000)),
+                granted: Some(24)
+            })
         );
         assert_eq!(SendLimit::Mirrored.granted(came(29_400, 99, false), 1470), Some(54));
-        let free = Bounds { pace: None, granted: None };
+        let free = SendBounds { pace: None, granted: None };
         assert_eq!(SendLimit::Whole.bounds(came(0, 0, false), 1470), Some(free));
     }
 }

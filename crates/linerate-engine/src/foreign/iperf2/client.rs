@@ -9,22 +9,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Failure, Fault, Finish, Record, Side, TcpDirections, TcpPlan, TcpTest,
+    Direction, Failure, Fault, Finish, FlowSide, Record, TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::dialect::{Output, Reason};
-use linerate_proto::iperf2::{Amount, Client, ClientHeader, ClientTest, Mode, PeerFault, pattern};
+use linerate_proto::dialect::{Output, TestFailureReason};
+use linerate_proto::iperf2::{
+    Client, ClientHeader, ClientTest, Iperf2Amount, Mode, PeerFault, pattern,
+};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::poll::readable;
 
 use crate::context::Context;
 use crate::flow::account::Account;
-use crate::flow::peer::lost;
+use crate::flow::peer::connection_failure;
 use crate::flow::tcp::client::run_by;
-use crate::flow::tcp::endpoint::{StreamRules, share};
+use crate::flow::tcp::endpoint::{StreamRules, stream_share};
 use crate::flow::{Net, Words};
-use crate::foreign::tcp_client::{Dialect, TcpClient};
+use crate::foreign::tcp_client::{Dialect, ForeignTcpClient};
 use crate::foreign::test::{Test, refuse, remote_end};
 
 /// Streams of iperf 2: digits, and no report over TCP.
@@ -50,7 +52,7 @@ pub struct Return {
 
 impl Return {
     /// What the header says of it.
-    pub(super) const fn mode(self) -> Mode {
+    pub(super) const fn header_mode(self) -> Mode {
         if self.at_once { Mode::Dual } else { Mode::TradeOff }
     }
 }
@@ -81,7 +83,7 @@ pub fn run_with_return(plan: &TcpPlan, back: Return, context: &mut Context<'_>) 
         ..plan.clone()
     };
     run_by(&plan, context, |context, account| {
-        measure_in(back.mode(), back.port, &plan, (context, account))
+        measure_in(back.header_mode(), back.port, &plan, (context, account))
     })
 }
 
@@ -104,7 +106,7 @@ fn measure_in(
         interval: Duration::from_nanos(plan.test.interval_ns),
     };
     let mut answers = Answers { streams: test.sockets.clone(), at: 0 };
-    let end = TcpClient { test, dialect: Iperf2 { program: None }, context, account };
+    let end = ForeignTcpClient { test, dialect: Iperf2 { program: None }, context, account };
     let (end, result) = end.run(Client::new(monotonic(), client), &mut answers);
     end.account.ends.push(remote_end(end.dialect.program));
     end.test.finish(result, end.context, end.account)
@@ -121,7 +123,7 @@ impl Dialect for Iperf2 {
 
     const SAMPLES_END: bool = true;
 
-    fn hear(&mut self, told: Output<Client>, _: &mut Account) {
+    fn take_output(&mut self, told: Output<Client>, _: &mut Account) {
         if let Output::Peer(answer) = told {
             self.program = Some(format!("iperf {}", answer.version));
         }
@@ -129,16 +131,18 @@ impl Dialect for Iperf2 {
 }
 
 impl Words for Client {
-    fn failure(server: &str, reason: Reason<PeerFault>) -> Failure {
+    fn failure(server: &str, reason: TestFailureReason<PeerFault>) -> Failure {
         let (attempt, reason) = match reason {
-            Reason::Peer(PeerFault::Early(early)) => {
+            TestFailureReason::Peer(PeerFault::Early(early)) => {
                 let early = early.as_secs_f64();
                 ("receive from", format!("its streams ended {early:.3} s early"))
             }
-            Reason::Peer(PeerFault::Short(received, asked)) => {
+            TestFailureReason::Peer(PeerFault::Short(received, asked)) => {
                 ("receive from", format!("its streams ended after {received} of {asked} bytes"))
             }
-            Reason::Stopped => ("connect to", "stopped before its streams were open".to_owned()),
+            TestFailureReason::Stopped => {
+                ("connect to", "stopped before its streams were open".to_owned())
+            }
             _ => ("hear from", "the data did not end in time".to_owned()),
         };
         let failure = Failure::new(Fault::Unreachable, attempt, server, reason);
@@ -179,7 +183,7 @@ impl Net for Answers {
     }
 
     fn wait(&mut self, until: MonoTime, for_bytes: bool) {
-        let span = until.since(monotonic());
+        let span = until.duration_since(monotonic());
         match self.streams.get(self.at).filter(|_| for_bytes) {
             Some(stream) => drop(readable(stream, span)),
             None => sleep(span),
@@ -196,10 +200,10 @@ fn connect(
 ) -> Result<(), Failure> {
     let bytes = header.to_bytes();
     account.head_bytes = bytes.len() as u64;
-    let side = if header.mode == Mode::Reverse { Side::Receiver } else { Side::Sender };
+    let side = if header.mode == Mode::Reverse { FlowSide::Receiver } else { FlowSide::Sender };
     let socket = test.connect(test.server, side)?;
     let server = test.server.to_string();
-    let lost = |error: io::Error| lost(&server, "open data stream to", &error);
+    let lost = |error: io::Error| connection_failure(&server, "open data stream to", &error);
     match header.mode {
         Mode::Reverse => {
             (&socket).write_all(&bytes).map_err(lost)?;
@@ -220,7 +224,7 @@ fn connect(
 /// The header of one stream. Its amount is that stream's own.
 fn header(mode: Mode, flow: u16, plan: &TcpPlan) -> Result<ClientHeader, Failure> {
     let amount = match plan.test.finish {
-        Finish::TimeNs(ns) => time(ns.saturating_add(plan.test.omit_ns))?,
+        Finish::TimeNs(ns) => time_amount(ns.saturating_add(plan.test.omit_ns))?,
         Finish::Bytes(bytes) => own_amount(bytes, flow, plan)?,
         Finish::Buffers(count) => {
             own_amount(count.saturating_mul(plan.test.buffer_bytes.into()), flow, plan)?
@@ -242,18 +246,18 @@ fn header(mode: Mode, flow: u16, plan: &TcpPlan) -> Result<ClientHeader, Failure
 }
 
 /// Hundredths of a second, rounded up: the server is not to end before this end does.
-pub(super) fn time(ns: u64) -> Result<Amount, Failure> {
+pub(super) fn time_amount(ns: u64) -> Result<Iperf2Amount, Failure> {
     let centiseconds = u32::try_from(ns.div_ceil(10_000_000)).ok();
     let fits = centiseconds.filter(|count| *count <= 1 << 31);
-    fits.map(Amount::Centiseconds)
+    fits.map(Iperf2Amount::Centiseconds)
         .ok_or_else(|| refuse("iperf 2 has no room for a time of 248 days or more".to_owned()))
 }
 
 /// The bytes of one stream of all.
-fn own_amount(bytes: u64, flow: u16, plan: &TcpPlan) -> Result<Amount, Failure> {
-    let own = share(bytes, flow, plan.test.streams);
+fn own_amount(bytes: u64, flow: u16, plan: &TcpPlan) -> Result<Iperf2Amount, Failure> {
+    let own = stream_share(bytes, flow, plan.test.streams);
     let fits = u32::try_from(own).ok().filter(|own| (60..1 << 31).contains(own));
-    fits.map(Amount::Bytes).ok_or_else(|| {
+    fits.map(Iperf2Amount::Bytes).ok_or_else(|| {
         refuse(format!("{own} bytes of a stream; iperf 2 has room for 60 … 2,147,483,647"))
     })
 }
@@ -267,15 +271,15 @@ mod tests {
         let plan =
             TcpPlan { test: TcpTest { streams: 3, ..TcpTest::default() }, ..TcpPlan::default() };
         let own = |flow| own_amount(1000, flow, &plan).expect("enough for a header");
-        assert_eq!([own(0), own(1), own(2)], [334, 333, 333].map(Amount::Bytes));
+        assert_eq!([own(0), own(1), own(2)], [334, 333, 333].map(Iperf2Amount::Bytes));
         assert!(own_amount(100, 0, &plan).is_err(), "34 bytes hold no header");
         assert!(own_amount(3 << 31, 0, &plan).is_err());
     }
 
     #[test]
     fn a_time_is_rounded_up_to_hundredths_of_a_second() {
-        assert_eq!(time(1_000_000_001).ok(), Some(Amount::Centiseconds(101)));
-        assert_eq!(time(1_000_000_000).ok(), Some(Amount::Centiseconds(100)));
-        assert!(time(u64::MAX).is_err());
+        assert_eq!(time_amount(1_000_000_001).ok(), Some(Iperf2Amount::Centiseconds(101)));
+        assert_eq!(time_amount(1_000_000_000).ok(), Some(Iperf2Amount::Centiseconds(100)));
+        assert!(time_amount(u64::MAX).is_err());
     }
 }

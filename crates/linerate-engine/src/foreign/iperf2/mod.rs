@@ -15,7 +15,7 @@ mod udp_waiting;
 pub use address_validation::{AddressValidation, TrustedNetwork};
 pub use client::{Return, run_with_return};
 pub use linerate_proto::iperf2::{BounceResult, UdpCounted};
-pub use server::serve;
+pub use server::serve_connection;
 pub use udp_back::UdpSentBack;
 pub(crate) use udp_client::measure_udp;
 pub use udp_client::{UdpExtras, run_udp};

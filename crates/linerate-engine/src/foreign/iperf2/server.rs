@@ -11,13 +11,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, EndReport, Failure, Fault, Finish, Side, TcpDirections, TcpTest,
+    Direction, EndReport, Failure, Fault, Finish, FlowSide, TcpDirections, TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{FlowState, Output, TestFailureReason};
 use linerate_proto::iperf2::{
-    Amount, Bounce, ClientHeader, HEADER_BYTES_MAX, HeaderError, Mode, Request, Server, Terms,
+    Bounce, ClientHeader, HEADER_BYTES_MAX, HeaderError, Iperf2Amount, Mode, Request, Server, Terms,
 };
 use linerate_sys::clock::{monotonic, realtime_offset_ns, sleep};
 use linerate_sys::poll::readable;
@@ -26,10 +26,10 @@ use linerate_sys::tcp::{self, TcpOptions};
 use super::client::RULES;
 use crate::failure::{system, words_of};
 use crate::flow::admission::{Demand, Permit};
-use crate::flow::peer::{lost, plain};
+use crate::flow::peer::{connection_failure, plain_address};
 use crate::flow::tcp::endpoint::Endpoint;
-use crate::flow::{self, Answer, Flows, Net, Session, Words};
-use crate::foreign::serve::{Seen, Serving, UNTIL_CLOSED, failure_of, request};
+use crate::flow::{self, Flows, FlowsAnswer, Net, TestSession, Words};
+use crate::foreign::serve::{ServedEvent, Serving, UNTIL_CLOSED, failure_of, request};
 use crate::foreign::test::VANISHED;
 use crate::served::{self, LogText};
 
@@ -52,17 +52,20 @@ const PIECES_MAX: Duration = Duration::from_millis(100);
 /// Serves one connection to the port of ttcp and iperf 2; returns what the log should say.
 /// # Errors
 /// Why it did not end well.
-pub fn serve(socket: TcpStream, serving: &mut Serving<'_>) -> Result<LogText, Failure> {
+pub fn serve_connection(socket: TcpStream, serving: &mut Serving<'_>) -> Result<LogText, Failure> {
     let accepted = monotonic();
     tcp::notice_vanished_peer(&socket, VANISHED);
-    let peer = socket.peer_addr().map_err(|error| lost("a client", "address of", &error))?;
+    let peer =
+        socket.peer_addr().map_err(|error| connection_failure("a client", "address of", &error))?;
     let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-    let own = socket.try_clone().map_err(|error| lost(&plain(peer), "serve", &error))?;
+    let own = socket
+        .try_clone()
+        .map_err(|error| connection_failure(&plain_address(peer), "serve", &error))?;
     tcp::set_call_timeout(&own, CALL_TIMEOUT).map_err(|error| system(&error))?;
     let takes = Rc::new(Cell::new(false));
     let mut net = FirstBytes { socket: own, seen: 0, takes: Rc::clone(&takes), pause: PIECES };
     let stop = serving.stop.clone();
-    let flows = TcpServer {
+    let flows = Iperf2TcpServer {
         peer,
         socket: Some(socket),
         accepted,
@@ -75,9 +78,9 @@ pub fn serve(socket: TcpStream, serving: &mut Serving<'_>) -> Result<LogText, Fa
         reports: Vec::new(),
         line: None,
     };
-    let mut session = Session::new(Server::new(accepted), flows);
+    let mut session = TestSession::new(Server::new(accepted), flows);
     let result = flow::run(&mut session, &mut net, &stop);
-    result.map(|()| session.flows.line())
+    result.map(|()| session.flows.log_line())
 }
 
 /// A connection whose first bytes stay where they are, until they are taken.
@@ -133,7 +136,7 @@ impl Net for FirstBytes {
     }
 
     fn wait(&mut self, until: MonoTime, for_bytes: bool) {
-        let span = until.since(monotonic());
+        let span = until.duration_since(monotonic());
         match for_bytes {
             true if self.seen > 0 && !self.takes.get() => sleep(self.pause.min(span)),
             true => drop(readable(&self.socket, span)),
@@ -143,7 +146,7 @@ impl Net for FirstBytes {
 }
 
 /// The streams of one client.
-struct TcpServer<'a, 's> {
+struct Iperf2TcpServer<'a, 's> {
     peer: SocketAddr,
     /// The client's connection, until a stream has it.
     socket: Option<TcpStream>,
@@ -161,25 +164,25 @@ struct TcpServer<'a, 's> {
     line: Option<String>,
 }
 
-impl Flows for TcpServer<'_, '_> {
+impl Flows for Iperf2TcpServer<'_, '_> {
     type Machine = Server;
 
     fn carry_out(
         &mut self,
         now: MonoTime,
         output: Output<Server>,
-    ) -> Result<Option<Answer<Server>>, Failure> {
+    ) -> Result<Option<FlowsAnswer<Server>>, Failure> {
         match (output, &mut self.endpoint) {
             (Output::Decide(ask), _) => {
                 self.request = *ask;
-                return self.decide().map(|terms| Some(Answer::Decided(Ok(terms))));
+                return self.decide().map(|terms| Some(FlowsAnswer::Decided(Ok(terms))));
             }
             (Output::Open, _) => {
                 self.opening = Some(now + LISTENING);
                 return self.answer(now);
             }
             (Output::Start, Some(endpoint)) => {
-                endpoint.start(now).map_err(|error| system(&error))?;
+                endpoint.start_streams(now).map_err(|error| system(&error))?;
             }
             (Output::Sample, Some(endpoint)) => {
                 // What a stream that is over moved is told with its end.
@@ -188,18 +191,18 @@ impl Flows for TcpServer<'_, '_> {
                 let samples = endpoint.sample(now).into_iter().zip(over);
                 let samples: Vec<_> =
                     samples.filter(|(_, over)| !over).map(|(sample, _)| sample).collect();
-                (self.serving.watch)(&Seen::Interval(&samples));
+                (self.serving.watch)(&ServedEvent::Interval(&samples));
             }
-            (Output::Halt, Some(endpoint)) => endpoint.halt(),
+            (Output::Halt, Some(endpoint)) => endpoint.halt_streams(),
             (Output::Ended, endpoint) => {
                 let reports = endpoint.take().map(Endpoint::finish).unwrap_or_default();
-                (self.serving.watch)(&Seen::Done(&reports));
+                (self.serving.watch)(&ServedEvent::Done(&reports));
                 let failure = failure_of(&reports);
                 self.reports.extend(reports);
                 failure.map_or(Ok(()), Err)?;
             }
             (Output::News(bounced), _) => {
-                (self.serving.watch)(&Seen::Bounced(&bounced));
+                (self.serving.watch)(&ServedEvent::Bounced(&bounced));
                 self.line = Some(format!("iperf {bounced}"));
             }
             _ => {}
@@ -207,37 +210,37 @@ impl Flows for TcpServer<'_, '_> {
         Ok(None)
     }
 
-    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Server>>, Failure> {
+    fn answer(&mut self, now: MonoTime) -> Result<Option<FlowsAnswer<Server>>, Failure> {
         let Some(until) = self.opening else { return Ok(None) };
-        let opened = self.open(now < until)?;
+        let opened = self.open_streams(now < until)?;
         if opened {
             self.opening = None;
         }
-        Ok(opened.then_some(Answer::Opened))
+        Ok(opened.then_some(FlowsAnswer::Opened))
     }
 
-    fn state(&mut self, _: MonoTime) -> FlowState {
+    fn flow_state(&mut self, _: MonoTime) -> FlowState {
         self.endpoint.as_ref().map_or_else(FlowState::default, |endpoint| FlowState {
-            moved: endpoint.moved(),
+            moved: endpoint.moved_bytes(),
             done: endpoint.is_done(),
             ..FlowState::default()
         })
     }
 
-    fn peer(&self) -> String {
-        plain(self.peer)
+    fn peer_name(&self) -> String {
+        plain_address(self.peer)
     }
 
-    fn lost(&self, _: &'static str, error: &io::Error) -> Failure {
-        lost(&plain(self.peer), "serve", error)
+    fn connection_failure(&self, _: &'static str, error: &io::Error) -> Failure {
+        connection_failure(&plain_address(self.peer), "serve", error)
     }
 }
 
 impl Words for Server {
-    fn failure(client: &str, reason: Reason<HeaderError>) -> Failure {
+    fn failure(client: &str, reason: TestFailureReason<HeaderError>) -> Failure {
         let (attempt, reason) = match reason {
-            Reason::Peer(error) => ("header of", error.to_string()),
-            Reason::Silent { awaited, within } => {
+            TestFailureReason::Peer(error) => ("header of", error.to_string()),
+            TestFailureReason::Silent { awaited, within } => {
                 (awaited, format!("not enough came within {within:?}"))
             }
             _ => ("first bytes of", "this server was stopped".to_owned()),
@@ -246,7 +249,7 @@ impl Words for Server {
     }
 }
 
-impl TcpServer<'_, '_> {
+impl Iperf2TcpServer<'_, '_> {
     /// Whether this test may run here.
     fn decide(&mut self) -> Result<Terms, Failure> {
         let request = match self.request {
@@ -261,10 +264,10 @@ impl TcpServer<'_, '_> {
             },
             Request::Plain => request(TcpDirections::Up, UNTIL_CLOSED),
         };
-        let mut demand = Demand::of(&request);
+        let mut demand = Demand::from_tcp_test(&request);
         // How much such a client sends it does not tell.
         demand.bytes = demand.bytes.filter(|_| request.finish != UNTIL_CLOSED);
-        let permit = self.serving.admission.admit(&demand, self.peer);
+        let permit = self.serving.admission.admit_test(&demand, self.peer);
         let permit = permit.map_err(|refuse| self.refused(format!("closed, {}", refuse.reason)))?;
         self.permit = Some(permit);
         Ok(Terms {
@@ -281,7 +284,7 @@ impl TcpServer<'_, '_> {
         }
         self.takes.set(true);
         let nodelay = self.socket.as_ref().map_or(Ok(()), |socket| socket.set_nodelay(true));
-        nodelay.map_err(|error| self.lost("serve", &error))
+        nodelay.map_err(|error| self.connection_failure("serve", &error))
     }
 
     fn refused(&self, reason: String) -> Failure {
@@ -290,12 +293,12 @@ impl TcpServer<'_, '_> {
 
     /// Opens the streams of the test, or those that follow after the client's; not yet where the
     /// client may still begin to `listen`.
-    fn open(&mut self, listens: bool) -> Result<bool, Failure> {
+    fn open_streams(&mut self, listens: bool) -> Result<bool, Failure> {
         let header = match self.request {
             Request::Header(header) => Some(header),
             _ => None,
         };
-        let mode = self.request.mode();
+        let mode = self.request.test_mode();
         let mut back = match (mode, header, &self.socket) {
             (Mode::Dual, Some(header), _) | (Mode::TradeOff, Some(header), None) => {
                 let Some(back) = self.connect_back(header.listen_port, listens)? else {
@@ -316,7 +319,8 @@ impl TcpServer<'_, '_> {
         };
         let mut endpoint = Endpoint::with_rules(request, RULES).open_since(self.accepted);
         if let Some(socket) = self.socket.take() {
-            let own = |error: io::Error| lost(&plain(self.peer), "serve", &error);
+            let own =
+                |error: io::Error| connection_failure(&plain_address(self.peer), "serve", &error);
             match (mode, header) {
                 (Mode::Reverse, Some(header)) => {
                     // Data goes the other way: the header is all that comes.
@@ -325,21 +329,26 @@ impl TcpServer<'_, '_> {
                 }
                 (Mode::FullDuplex, _) => {
                     back = Some(socket.try_clone().map_err(own)?);
-                    self.add(&mut endpoint, socket, (Direction::Up, Side::Receiver));
+                    self.add(&mut endpoint, socket, (Direction::Up, FlowSide::Receiver));
                 }
-                _ => self.add(&mut endpoint, socket, (Direction::Up, Side::Receiver)),
+                _ => self.add(&mut endpoint, socket, (Direction::Up, FlowSide::Receiver)),
             }
         }
         if let Some(back) = back {
-            self.add(&mut endpoint, back, (Direction::Down, Side::Sender));
+            self.add(&mut endpoint, back, (Direction::Down, FlowSide::Sender));
         }
         endpoint.prepare().map_err(|error| system(&error))?;
         self.endpoint = Some(endpoint);
         Ok(true)
     }
 
-    fn add(&mut self, endpoint: &mut Endpoint, socket: TcpStream, (way, side): (Direction, Side)) {
-        (self.serving.watch)(&Seen::Stream(&socket, way, 0));
+    fn add(
+        &mut self,
+        endpoint: &mut Endpoint,
+        socket: TcpStream,
+        (way, side): (Direction, FlowSide),
+    ) {
+        (self.serving.watch)(&ServedEvent::Stream(&socket, way, 0));
         let client = socket.peer_addr().map_or_else(|_| String::new(), |peer| peer.to_string());
         endpoint.add(socket, (way, 0, side), client);
     }
@@ -365,25 +374,26 @@ impl TcpServer<'_, '_> {
     }
 
     /// What the log says of a test that ended well.
-    fn line(self) -> LogText {
-        let said = served::line(&self.reports);
+    fn log_line(self) -> LogText {
+        let said = served::log_line(&self.reports);
         let line = match (self.line, self.request) {
             (Some(line), _) => return line.into(),
             (None, Request::Header(header)) => {
-                let version = header.version.map_or_else(|| "2.0".to_owned(), |it| it.to_string());
+                let version =
+                    header.version.map_or_else(|| "2.0".to_owned(), |version| version.to_string());
                 format!("iperf {version}: {said}")
             }
             (None, _) => format!("ttcp or plain data: {said}"),
         };
-        LogText::of(line, &self.reports)
+        LogText::from_reports(line, &self.reports)
     }
 }
 
 /// The test of a server that sends: the client's amount, buffer and rate.
 fn sending(header: ClientHeader, directions: TcpDirections) -> Result<TcpTest, Failure> {
     let finish = match header.amount {
-        Amount::Bytes(bytes) => Finish::Bytes(bytes.into()),
-        Amount::Centiseconds(count) => Finish::TimeNs(u64::from(count) * 10_000_000),
+        Iperf2Amount::Bytes(bytes) => Finish::Bytes(bytes.into()),
+        Iperf2Amount::Centiseconds(count) => Finish::TimeNs(u64::from(count) * 10_000_000),
     };
     let mut request = request(directions, finish);
     request.pace = Some(header.rate_bps).filter(|rate| *rate > 0).map(BitRate::from_bits_per_sec);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
-use linerate_proto::dialect::{FlowState, Reason};
+use linerate_proto::dialect::{FlowState, TestFailureReason};
 use linerate_proto::iperf2::{UdpServer, UdpTally};
 use linerate_sys::clock::{monotonic, realtime_offset_ns};
 use linerate_sys::datagram_socket::{DatagramSocket, ReceiveBatch};
@@ -35,7 +35,7 @@ pub(crate) struct SocketBack {
 
 /// The clock of a test, and the datagrams beside data of what a server sends; waiting is taking
 /// datagrams.
-pub(crate) struct Arrivals<'a> {
+pub(crate) struct Iperf2Arrivals<'a> {
     socket: &'a DatagramSocket,
     tally: &'a Mutex<UdpTally>,
     batch: ReceiveBatch,
@@ -47,8 +47,8 @@ pub(crate) struct Arrivals<'a> {
     pub(crate) calls: u64,
 }
 
-impl<'a> Arrivals<'a> {
-    pub(crate) fn of(socket: &'a DatagramSocket, tally: &'a Mutex<UdpTally>) -> Self {
+impl<'a> Iperf2Arrivals<'a> {
+    pub(crate) fn from_socket(socket: &'a DatagramSocket, tally: &'a Mutex<UdpTally>) -> Self {
         // Where the kernel joins nothing they come one by one; a call that blocks is looked at
         // when it comes back.
         let _ = (socket.join_receives(), socket.set_call_timeout(CALL_TIMEOUT));
@@ -57,7 +57,7 @@ impl<'a> Arrivals<'a> {
     }
 }
 
-impl Net for Arrivals<'_> {
+impl Net for Iperf2Arrivals<'_> {
     fn now(&self) -> MonoTime {
         monotonic()
     }
@@ -87,7 +87,10 @@ impl Net for Arrivals<'_> {
     fn wait(&mut self, until: MonoTime, for_bytes: bool) {
         if let Some(back) = self.back.socket.get().filter(|_| for_bytes) {
             // A failed wait is a look without datagrams.
-            let _ = any_readable(&[self.socket.as_fd(), back.as_fd()], until.since(monotonic()));
+            let _ = any_readable(
+                &[self.socket.as_fd(), back.as_fd()],
+                until.duration_since(monotonic()),
+            );
             if !readable(self.socket, Duration::ZERO).unwrap_or(false) {
                 return;
             }
@@ -106,7 +109,7 @@ impl Net for Arrivals<'_> {
             // An empty datagram is one, too: ttcp may mark by it.
             let none = arrived.bytes.is_empty().then_some(arrived.bytes);
             for datagram in arrived.bytes.chunks(size).chain(none) {
-                if let Some(report) = tally.count(datagram, at, wall_us) {
+                if let Some(report) = tally.count_datagram(datagram, at, wall_us) {
                     // The end comes again where the report is lost or finds no room.
                     let _ = self.socket.send(&report);
                 }
@@ -129,7 +132,7 @@ pub(crate) fn state_of(tally: &UdpTally, now: MonoTime) -> FlowState {
 }
 
 impl Words for UdpServer {
-    fn failure(peer: &str, reason: Reason<Infallible>) -> Failure {
+    fn failure(peer: &str, reason: TestFailureReason<Infallible>) -> Failure {
         Failure::new(Fault::System, "serve UDP of", peer.to_string(), format!("{reason:?}"))
     }
 }

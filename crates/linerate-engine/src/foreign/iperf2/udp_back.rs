@@ -4,19 +4,19 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use linerate_core::record::{Direction, Failure, Fault, Finish, Side, UdpTest};
+use linerate_core::record::{Direction, Failure, Fault, Finish, FlowSide, UdpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf2::{FIRST_BYTES_MIN, UdpBack, UdpReport};
 use linerate_proto::native::Token;
 use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::DatagramSocket;
 
-use super::address_validation::Bounds;
+use super::address_validation::SendBounds;
 use super::udp_layout::{LAYOUT, LAYOUT_FROM_SECOND, sending};
 use crate::flow::udp::endpoint::{Endpoint, StreamId};
 
 /// A stream to a client.
-pub(super) struct Back {
+pub(super) struct ReverseStream {
     endpoint: Endpoint,
     size_bytes: u32,
     begin: MonoTime,
@@ -57,11 +57,11 @@ fn can_be(report: &UdpReport, datagrams: u64, size_bytes: u32) -> bool {
     report.datagrams.max(report.lost) <= most && report.bytes <= bytes_max
 }
 
-impl Back {
+impl ReverseStream {
     /// Begins to send what the client's header asks for.
-    pub(super) fn start(
+    pub(super) fn start_sending(
         socket: &DatagramSocket,
-        (terms, bounds): (&UdpBack, Bounds),
+        (terms, bounds): (&UdpBack, SendBounds),
         begin: MonoTime,
     ) -> Result<Self, Failure> {
         let mut request: UdpTest = sending(&terms.header)?;
@@ -79,13 +79,14 @@ impl Back {
         });
         let mut endpoint = Endpoint::with_layout(request, layout, None);
         if let Some((_, left)) = &granted {
-            endpoint.allow(Arc::clone(left));
+            endpoint.allow_datagrams(Arc::clone(left));
         }
-        endpoint.begin_with(&terms.head(begin));
+        endpoint.begin_with(&terms.first_bytes(begin));
         let fail = |error: linerate_sys::Error| crate::failure::system(&error);
         let own = socket.try_clone().map_err(fail)?;
         let direction = Direction::Down;
-        let place = StreamId { direction, flow: 0, side: Side::Sender, client_addr: String::new() };
+        let place =
+            StreamId { direction, flow: 0, side: FlowSide::Sender, client_addr: String::new() };
         endpoint.add(own, place, Token([0; 16]));
         endpoint.start_senders(begin).map_err(fail)?;
         Ok(Self { endpoint, size_bytes, begin, planned, before, granted, told: false })
@@ -106,7 +107,7 @@ impl Back {
     }
 
     /// Lets it send `all` datagrams, where it is sent what it is granted.
-    pub(super) fn grant(&mut self, all: u64) {
+    pub(super) fn grant_datagrams(&mut self, all: u64) {
         let all = all.min(self.planned.unwrap_or(u64::MAX));
         if let Some((granted, left)) = &mut self.granted {
             left.fetch_add(all.saturating_sub(*granted), Ordering::Relaxed);
@@ -120,7 +121,7 @@ impl Back {
     }
 
     /// Sends no more.
-    pub(super) fn stop(&self) {
+    pub(super) fn stop_sending(&self) {
         self.endpoint.stop_sending();
     }
 
@@ -128,18 +129,18 @@ impl Back {
     pub(super) fn all_sent(&mut self) -> Option<u64> {
         let done = !self.told && self.endpoint.is_done();
         self.told |= done;
-        done.then(|| self.sent().0)
+        done.then(|| self.sent_totals().0)
     }
 
-    fn sent(&self) -> (u64, u64) {
-        let sent = self.endpoint.sent().unwrap_or_default();
+    fn sent_totals(&self) -> (u64, u64) {
+        let sent = self.endpoint.datagrams_sent().unwrap_or_default();
         let (count, span_ns) = sent.first().map_or((0, 0), |sent| (sent.datagrams, sent.span_ns));
         (count + self.before, span_ns)
     }
 
     /// What was sent, once the end is said; with the client's report where it made one.
     pub(super) fn finish(self, report: Option<UdpReport>) -> Result<UdpSentBack, Failure> {
-        let (count, span_ns) = self.sent();
+        let (count, span_ns) = self.sent_totals();
         let failure = self.endpoint.finish().into_iter().find_map(|report| report.failure);
         if let Some(reason) = failure {
             return Err(Failure::new(

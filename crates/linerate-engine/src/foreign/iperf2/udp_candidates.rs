@@ -18,11 +18,11 @@ const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// The table.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    sources: HashMap<SocketAddr, Candidate>,
+    sources: HashMap<SocketAddr, UdpCandidate>,
 }
 
 #[derive(Debug)]
-struct Candidate {
+struct UdpCandidate {
     /// None of one that runs a test and waits for its place.
     opening: Option<UdpOpening>,
     /// Its datagrams count once it is a client.
@@ -34,7 +34,7 @@ struct Candidate {
 
 /// A source that runs a test.
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(super) struct ReadySource {
     /// What came from it before its last datagram.
     pub(super) tally: UdpTally,
     /// Since when that is known.
@@ -43,19 +43,19 @@ pub(super) struct Ready {
 
 impl Candidates {
     /// Takes a datagram of a source that is no client; what came from it, once that is a test.
-    pub(super) fn take(
+    pub(super) fn take_datagram(
         &mut self,
         source: SocketAddr,
         datagram: &[u8],
         now: MonoTime,
-    ) -> Option<Ready> {
+    ) -> Option<ReadySource> {
         let Some(candidate) = self.sources.get_mut(&source) else {
             let opening = UdpOpening::from_first_datagram(datagram)?;
             self.make_room();
             let mut tally = UdpTally::from_first_datagram(datagram, now);
-            tally.count(datagram, now, wall_us(now));
+            tally.count_datagram(datagram, now, wall_us(now));
             let opening = Some(opening);
-            self.sources.insert(source, Candidate { opening, tally, datagrams: 1, since: None });
+            self.sources.insert(source, UdpCandidate { opening, tally, datagrams: 1, since: None });
             return None;
         };
         let is_test =
@@ -63,25 +63,26 @@ impl Candidates {
         candidate.datagrams = candidate.datagrams.saturating_add(1);
         if is_test {
             // Its last datagram is taken by the client, which answers where that is the end.
-            let Candidate { tally, since, .. } = self.sources.remove(&source)?;
-            return Some(Ready { tally, since: since.unwrap_or(now) });
+            let UdpCandidate { tally, since, .. } = self.sources.remove(&source)?;
+            return Some(ReadySource { tally, since: since.unwrap_or(now) });
         }
-        candidate.tally.count(datagram, now, wall_us(now));
+        candidate.tally.count_datagram(datagram, now, wall_us(now));
         None
     }
 
     /// Has a source wait for its place: it is asked for again with its next datagram.
-    pub(super) fn put_back(&mut self, source: SocketAddr, ready: Ready) {
+    pub(super) fn put_back(&mut self, source: SocketAddr, ready: ReadySource) {
         self.make_room();
-        let Ready { tally, since } = ready;
+        let ReadySource { tally, since } = ready;
         // The newest of all are not those that make room first.
-        let candidate = Candidate { opening: None, tally, datagrams: u64::MAX, since: Some(since) };
+        let candidate =
+            UdpCandidate { opening: None, tally, datagrams: u64::MAX, since: Some(since) };
         self.sources.insert(source, candidate);
     }
 
     /// Forgets who is silent.
-    pub(super) fn sweep(&mut self, now: MonoTime) {
-        self.sources.retain(|_, candidate| now.since(candidate.tally.last) < SILENCE_MAX);
+    pub(super) fn forget_silent(&mut self, now: MonoTime) {
+        self.sources.retain(|_, candidate| now.duration_since(candidate.tally.last) < SILENCE_MAX);
     }
 
     /// Where the table is full, a tenth of it goes at once: a forged source costs a look at ten
@@ -90,7 +91,7 @@ impl Candidates {
         if self.sources.len() < CANDIDATES_MAX {
             return;
         }
-        let known = |candidate: &Candidate| (candidate.datagrams, candidate.tally.last);
+        let known = |candidate: &UdpCandidate| (candidate.datagrams, candidate.tally.last);
         let mut all: Vec<_> = self.sources.values().map(known).collect();
         let mut going = CANDIDATES_MAX / 10;
         let least = *all.select_nth_unstable(going).1;
@@ -125,19 +126,20 @@ mod tests {
         let mut tests = Vec::new();
         for us in 0..1_000_000 {
             let source = (Ipv4Addr::from(0x0A00_0000 + us), 5001).into();
-            assert!(candidates.take(source, &datagram(1), at(us)).is_none());
+            assert!(candidates.take_datagram(source, &datagram(1), at(us)).is_none());
             // One with a datagram for each 500 of others.
             if us % 500 == 0 && tests.is_empty() {
                 let number = numbers.next().expect("endless");
-                tests.extend(candidates.take(client, &datagram(number), at(us)));
+                tests.extend(candidates.take_datagram(client, &datagram(number), at(us)));
             }
         }
-        let Some(UdpCounted::Iperf(counts)) = tests.first().map(|it| it.tally.counted()) else {
+        let Some(UdpCounted::Iperf(counts)) = tests.first().map(|ready| ready.tally.counted())
+        else {
             panic!("no test of three datagrams")
         };
         // The third is the client's own.
         assert_eq!((counts.datagrams, counts.lost, numbers.start), (2, 0, 4));
-        let entry = size_of::<(SocketAddr, Candidate)>() + 1;
+        let entry = size_of::<(SocketAddr, UdpCandidate)>() + 1;
         // A table has room for 8/7 of its capacity (hashbrown); the counts of iperf 2 are beside.
         let table = candidates.sources.capacity() * 8 / 7 * entry;
         let bytes = table + candidates.sources.len() * size_of::<UdpReceiver>();
@@ -149,10 +151,13 @@ mod tests {
         let mut candidates = Candidates::default();
         let source: SocketAddr = ([192, 0, 2, 1], 5001).into();
         let at = |seconds: u64| MonoTime::from_nanos(seconds * 1_000_000_000);
-        assert!(candidates.take(source, &datagram(1), at(1)).is_none());
-        assert!(candidates.take(source, &datagram(2), at(2)).is_none());
-        candidates.sweep(at(6));
-        candidates.sweep(at(7));
-        assert!(candidates.take(source, &datagram(3), at(8)).is_none(), "the first one again");
+        assert!(candidates.take_datagram(source, &datagram(1), at(1)).is_none());
+        assert!(candidates.take_datagram(source, &datagram(2), at(2)).is_none());
+        candidates.forget_silent(at(6));
+        candidates.forget_silent(at(7));
+        assert!(
+            candidates.take_datagram(source, &datagram(3), at(8)).is_none(),
+            "the first one again"
+        );
     }
 }

@@ -15,27 +15,27 @@ use linerate_core::record::{
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{FlowState, Output, TestFailureReason};
 use linerate_proto::iperf2::{
-    Amount, ClientHeader, Mode, TIMED_BYTES_MIN, UdpClient, UdpClientTest, UdpNews, UdpPeerFault,
-    UdpReport, UdpSender,
+    ClientHeader, Iperf2Amount, Mode, TIMED_BYTES_MIN, UdpClient, UdpClientTest, UdpNews,
+    UdpPeerFault, UdpReport, UdpSender,
 };
 use linerate_proto::native::Token;
 use linerate_sys::clock::{monotonic, realtime_offset_ns, sleep};
 use linerate_sys::datagram_socket::DatagramSocket;
 use linerate_sys::poll::any_readable;
 
-use super::client::{Return, mode_of, time};
+use super::client::{Return, mode_of, time_amount};
 use super::udp_layout::{DATAGRAM_BYTES, LAYOUT, UNPACED_BPS, wall_us};
 use crate::context::Context;
 use crate::failure::system;
 use crate::flow::account::{Account, client_side};
 use crate::flow::peer::bind_address;
-use crate::flow::peer::plain;
-use crate::flow::tcp::endpoint::share;
+use crate::flow::peer::plain_address;
+use crate::flow::tcp::endpoint::stream_share;
 use crate::flow::udp::client::{Reporting, checked_request, run_by};
 use crate::flow::udp::endpoint::{Endpoint, StreamId, open_socket};
-use crate::flow::{self, Answer, Flows, Net, Sample, Session, Words};
+use crate::flow::{self, Flows, FlowsAnswer, Net, Sample, TestSession, Words};
 use crate::foreign::test::remote_end;
 use crate::socket_address::local_towards;
 
@@ -80,9 +80,9 @@ fn measure(
     extras: UdpExtras,
     (context, account): Reporting<'_, '_>,
 ) -> Result<Vec<UdpReport>, Failure> {
-    let mode = extras.back.map_or_else(|| mode_of(request.directions), Return::mode);
-    check(request, mode, extras)?;
-    let amounts: Result<Vec<Amount>, Failure> =
+    let mode = extras.back.map_or_else(|| mode_of(request.directions), Return::header_mode);
+    check_request(request, mode, extras)?;
+    let amounts: Result<Vec<Iperf2Amount>, Failure> =
         (0..request.streams).map(|flow| amount(request, flow)).collect();
     let amounts = amounts?;
     let header = ClientHeader {
@@ -92,10 +92,10 @@ fn measure(
         rate_bps: request.pace.map_or(UNPACED_BPS, BitRate::bits_per_sec),
         service_type: request.dscp.unwrap_or(0) << 2,
         trip_times: extras.trip_times.then(|| wall_us(monotonic())),
-        ..ClientHeader::new(mode, amounts.first().copied().unwrap_or(Amount::Bytes(0)))
+        ..ClientHeader::new(mode, amounts.first().copied().unwrap_or(Iperf2Amount::Bytes(0)))
     };
     let mut endpoint = Endpoint::with_layout(request.clone(), LAYOUT, plan.cpu);
-    endpoint.begin_with(&UdpSender::new(header).head());
+    endpoint.begin_with(&UdpSender::new(header).first_bytes());
     account.begin_datagrams(server, request);
     account.ends.push(remote_end(None));
     let test = UdpClientTest {
@@ -104,11 +104,11 @@ fn measure(
         size_bytes: request.size_bytes as usize,
         span: request.planned_span(),
         interval: Duration::from_nanos(request.interval_ns),
-        gap: gap(request),
+        gap: datagram_gap(request),
         wall_offset_ns: realtime_offset_ns(),
     };
     let stop = context.stop.clone();
-    let mut streams = Streams {
+    let mut streams = Iperf2UdpStreams {
         server,
         request: request.clone(),
         endpoint,
@@ -117,21 +117,21 @@ fn measure(
         sent: false,
         reports: None,
     };
-    let sockets = streams.open(plan)?;
-    let mut control = Control { sockets, peeks: mode == Mode::Reverse };
-    let mut session = Session::new(UdpClient::new(monotonic(), test), streams);
+    let sockets = streams.open_sockets(plan)?;
+    let mut control = ControlDatagrams { sockets, peeks: mode == Mode::Reverse };
+    let mut session = TestSession::new(UdpClient::new(monotonic(), test), streams);
     let result = flow::run(&mut session, &mut control, &stop);
     session.flows.conclude(result)
 }
 
 /// What goes beside data on the sockets of the streams: a stream's number, then its datagram.
-struct Control {
+struct ControlDatagrams {
     sockets: Vec<DatagramSocket>,
     /// What comes is data, too, and stays for its receiver.
     peeks: bool,
 }
 
-impl Net for Control {
+impl Net for ControlDatagrams {
     fn now(&self) -> MonoTime {
         monotonic()
     }
@@ -159,7 +159,7 @@ impl Net for Control {
     }
 
     fn wait(&mut self, until: MonoTime, for_bytes: bool) {
-        let span = until.since(monotonic());
+        let span = until.duration_since(monotonic());
         if for_bytes {
             // A failed wait is a look without datagrams.
             let _ = any_readable(&self.sockets.iter().map(AsFd::as_fd).collect::<Vec<_>>(), span);
@@ -170,7 +170,7 @@ impl Net for Control {
 }
 
 /// The streams of a test.
-struct Streams<'a, 'w> {
+struct Iperf2UdpStreams<'a, 'w> {
     server: SocketAddr,
     request: UdpTest,
     endpoint: Endpoint,
@@ -182,16 +182,16 @@ struct Streams<'a, 'w> {
     reports: Option<Vec<Option<UdpReport>>>,
 }
 
-impl Flows for Streams<'_, '_> {
+impl Flows for Iperf2UdpStreams<'_, '_> {
     type Machine = UdpClient;
 
     fn carry_out(
         &mut self,
         now: MonoTime,
         output: Output<UdpClient>,
-    ) -> Result<Option<Answer<UdpClient>>, Failure> {
+    ) -> Result<Option<FlowsAnswer<UdpClient>>, Failure> {
         match output {
-            Output::Open => return Ok(Some(Answer::Opened)),
+            Output::Open => return Ok(Some(FlowsAnswer::Opened)),
             Output::Begin => self.account.begin = now,
             Output::Start => {
                 self.endpoint.start_receivers().map_err(|error| system(&error))?;
@@ -200,7 +200,7 @@ impl Flows for Streams<'_, '_> {
             Output::Sample => self.sample(now),
             Output::StopSending => self.endpoint.stop_sending(),
             Output::Settle => {
-                let downs: Vec<_> = self.downs(now).iter().map(until_now).collect();
+                let downs: Vec<_> = self.download_samples(now).iter().map(until_now).collect();
                 self.account.contradiction = self.endpoint.reported_sent(&downs);
             }
             Output::Peer(reports) => self.reports = Some(*reports),
@@ -209,22 +209,22 @@ impl Flows for Streams<'_, '_> {
         Ok(None)
     }
 
-    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<UdpClient>>, Failure> {
+    fn answer(&mut self, now: MonoTime) -> Result<Option<FlowsAnswer<UdpClient>>, Failure> {
         let mut news = Vec::new();
-        if let Some(sent) = self.endpoint.sent().filter(|_| !self.sent) {
+        if let Some(sent) = self.endpoint.datagrams_sent().filter(|_| !self.sent) {
             self.sent = true;
-            news.push(UdpNews::Sent(sent.iter().map(|it| it.datagrams).collect()));
+            news.push(UdpNews::Sent(sent.iter().map(|sent| sent.datagrams).collect()));
         }
         if self.request.directions == TcpDirections::Down {
-            let downs = self.downs(now);
+            let downs = self.download_samples(now);
             let dry = downs.iter().filter(|sample| sample.counts().datagrams == 0);
             news.push(UdpNews::Dry(dry.map(|sample| sample.flow).collect()));
         }
-        Ok((!news.is_empty()).then_some(Answer::Tell(news)))
+        Ok((!news.is_empty()).then_some(FlowsAnswer::Tell(news)))
     }
 
-    fn state(&mut self, now: MonoTime) -> FlowState {
-        let downs = self.downs(now);
+    fn flow_state(&mut self, now: MonoTime) -> FlowState {
+        let downs = self.download_samples(now);
         FlowState {
             received: downs.iter().map(|sample| sample.counts().datagrams).sum(),
             moved: downs.iter().map(|sample| sample.counts().next).sum(),
@@ -233,24 +233,24 @@ impl Flows for Streams<'_, '_> {
         }
     }
 
-    fn peer(&self) -> String {
+    fn peer_name(&self) -> String {
         self.server.to_string()
     }
 }
 
 impl Words for UdpClient {
-    fn failure(server: &str, reason: Reason<UdpPeerFault>) -> Failure {
+    fn failure(server: &str, reason: TestFailureReason<UdpPeerFault>) -> Failure {
         let (reason, advice) = match reason {
-            Reason::Peer(UdpPeerFault::NoData) => {
+            TestFailureReason::Peer(UdpPeerFault::NoData) => {
                 ("no data came", "over UDP iperf sends since 2.1, `iperf -s -u`")
             }
-            Reason::Peer(UdpPeerFault::FellSilent) => {
+            TestFailureReason::Peer(UdpPeerFault::FellSilent) => {
                 ("the server fell silent", "the results so far are kept")
             }
-            Reason::Peer(UdpPeerFault::NoReport) => {
+            TestFailureReason::Peer(UdpPeerFault::NoReport) => {
                 ("no report came; is it `iperf -s -u`?", "the counts of what was sent are kept")
             }
-            Reason::Stopped => ("stopped before anything came", "nothing was measured"),
+            TestFailureReason::Stopped => ("stopped before anything came", "nothing was measured"),
             _ => {
                 let reason = "the last datagrams did not leave or come in time";
                 return Failure::new(Fault::System, "exchange", server, reason);
@@ -260,9 +260,9 @@ impl Words for UdpClient {
     }
 }
 
-impl Streams<'_, '_> {
+impl Iperf2UdpStreams<'_, '_> {
     /// Opens every stream; their sockets, for what goes beside data.
-    fn open(&mut self, plan: &UdpPlan) -> Result<Vec<DatagramSocket>, Failure> {
+    fn open_sockets(&mut self, plan: &UdpPlan) -> Result<Vec<DatagramSocket>, Failure> {
         let Self { request, server, endpoint, context, account, .. } = self;
         let server = *server;
         let local = bind_address(plan.server.bind.as_deref())?;
@@ -272,7 +272,7 @@ impl Streams<'_, '_> {
             let socket = open_socket(request, local)
                 .and_then(|socket| socket.connect(server).map(|()| socket))
                 .map_err(|error| system(&error))?;
-            let client_addr = socket.local_address().map_or_else(String::new, plain);
+            let client_addr = socket.local_address().map_or_else(String::new, plain_address);
             let (sndbuf_bytes, rcvbuf_bytes) = socket.buffers();
             for direction in request.each_direction().iter().copied() {
                 let socket = socket.try_clone().map_err(|error| system(&error))?;
@@ -302,7 +302,7 @@ impl Streams<'_, '_> {
     }
 
     /// What has come on the streams that the server sends.
-    fn downs(&self, now: MonoTime) -> Vec<Sample> {
+    fn download_samples(&self, now: MonoTime) -> Vec<Sample> {
         let mut samples = self.endpoint.sample(now);
         samples.retain(|sample| sample.direction == Direction::Down);
         samples
@@ -338,7 +338,7 @@ fn until_now(sample: &Sample) -> DatagramsSent {
 }
 
 /// What iperf 2 has no room for.
-fn check(request: &UdpTest, mode: Mode, extras: UdpExtras) -> Result<(), Failure> {
+fn check_request(request: &UdpTest, mode: Mode, extras: UdpExtras) -> Result<(), Failure> {
     let refuse = |reason: &str, advice: &str| {
         Err(Failure::new(Fault::Usage, "ask iperf2 for", "a UDP test", reason).advise(advice))
     };
@@ -361,22 +361,23 @@ fn check(request: &UdpTest, mode: Mode, extras: UdpExtras) -> Result<(), Failure
 }
 
 /// From datagram to datagram of a stream at its pace.
-fn gap(request: &UdpTest) -> Duration {
+fn datagram_gap(request: &UdpTest) -> Duration {
     let bits = f64::from(request.size_bytes) * 8.0;
     let gap = request.pace.map_or(0.0, |pace| bits / pace.bits_per_sec().max(1) as f64);
     Duration::from_secs_f64(gap.min(3600.0))
 }
 
 /// What a server that sends is to send on one stream: whole datagrams.
-fn amount(request: &UdpTest, flow: u16) -> Result<Amount, Failure> {
+fn amount(request: &UdpTest, flow: u16) -> Result<Iperf2Amount, Failure> {
     let datagrams = match request.finish {
-        Finish::TimeNs(ns) => return time(ns),
+        Finish::TimeNs(ns) => return time_amount(ns),
         Finish::Bytes(_) | Finish::Buffers(_) => request.datagram_budget().unwrap_or(0),
     };
-    let own = share(datagrams, flow, request.streams).saturating_mul(request.size_bytes.into());
+    let own =
+        stream_share(datagrams, flow, request.streams).saturating_mul(request.size_bytes.into());
     // A server that sends nothing of it does no harm; one that only takes does not look at it.
     let fits = u32::try_from(own).unwrap_or(u32::MAX).min(i32::MAX as u32);
-    Ok(Amount::Bytes(fits))
+    Ok(Iperf2Amount::Bytes(fits))
 }
 
 /// What the server's end of each stream told.
@@ -466,7 +467,7 @@ mod tests {
     fn streams_share_whole_datagrams() {
         let request = request(TcpDirections::Down);
         let of = |flow| amount(&request, flow).expect("room");
-        assert_eq!([of(0), of(1), of(2)], [34_000, 33_000, 33_000].map(Amount::Bytes));
+        assert_eq!([of(0), of(1), of(2)], [34_000, 33_000, 33_000].map(Iperf2Amount::Bytes));
     }
 
     #[test]
@@ -474,7 +475,7 @@ mod tests {
         let why = |size_bytes, mode, trip_times| {
             let request = UdpTest { size_bytes, ..request(TcpDirections::Up) };
             let extras = UdpExtras { trip_times, back: None };
-            check(&request, mode, extras).err().map(|failure| failure.to_string())
+            check_request(&request, mode, extras).err().map(|failure| failure.to_string())
         };
         assert_eq!(why(1470, Mode::Reverse, false), None);
         assert_eq!(why(8000, Mode::Forward, false), None);

@@ -7,10 +7,10 @@ use std::time::Duration;
 use linerate_core::record::{Failure, Fault, Finish, TcpDirections, UdpTest};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::iperf2::{Amount, ClientHeader, Layout as Wire, Stamp};
+use linerate_proto::iperf2::{ClientHeader, Iperf2Amount, Iperf2DatagramLayout as Wire, Stamp};
 use linerate_sys::clock::realtime_offset_ns;
 
-use crate::flow::udp::layout::{Head, Layout, Leaving, Read};
+use crate::flow::udp::layout::{DatagramHead, DatagramLayout, Leaving, ParsedDatagram};
 
 /// Datagrams where nobody says how long they are: the default of iperf 2, whose servers write
 /// beyond their own buffer when a header asks for more (2.1.8).
@@ -26,11 +26,12 @@ const READ_LATE_MAX: Duration = Duration::from_secs(10);
 const PACE_BPS: u64 = 1 << 20;
 
 /// Numbers from 1, times of the sender's wall clock; a negative number is the last.
-pub(super) const LAYOUT: Layout =
-    Layout { write, read, number_bits: 64, stamps_from_start: false, own: false };
+pub(super) const LAYOUT: DatagramLayout =
+    DatagramLayout { write, read, number_bits: 64, stamps_from_start: false, own: false };
 
 /// The same of a stream whose first datagram was sent already.
-pub(super) const LAYOUT_FROM_SECOND: Layout = Layout { write: write_from_second, ..LAYOUT };
+pub(super) const LAYOUT_FROM_SECOND: DatagramLayout =
+    DatagramLayout { write: write_from_second, ..LAYOUT };
 
 fn write(datagram: &mut [u8], leaving: Leaving, _tag: u16) {
     let number = i64::try_from(leaving.number + 1).unwrap_or(i64::MAX);
@@ -41,18 +42,18 @@ fn write_from_second(datagram: &mut [u8], leaving: Leaving, tag: u16) {
     write(datagram, Leaving { number: leaving.number.saturating_add(1), ..leaving }, tag);
 }
 
-fn read(datagram: &[u8], _tag: u16) -> Read {
+fn read(datagram: &[u8], _tag: u16) -> ParsedDatagram {
     let Some(Stamp { number, sent_us }) = Stamp::parse(datagram, Wire::Wide) else {
-        return Read::Stray;
+        return ParsedDatagram::Stray;
     };
-    let Some(before) = number.unsigned_abs().checked_sub(1) else { return Read::Stray };
-    let head = Head { number: before, stamp_ns: sent_us.saturating_mul(1000) };
-    if number > 0 { Read::Data(head) } else { Read::Last(head) }
+    let Some(before) = number.unsigned_abs().checked_sub(1) else { return ParsedDatagram::Stray };
+    let head = DatagramHead { number: before, stamp_ns: sent_us.saturating_mul(1000) };
+    if number > 0 { ParsedDatagram::Data(head) } else { ParsedDatagram::Last(head) }
 }
 
 /// The wall clock at a time of the monotonic one.
 pub(super) fn wall_us(at: MonoTime) -> u64 {
-    let ns = at.nanos().cast_signed().saturating_add(realtime_offset_ns());
+    let ns = at.as_nanos().cast_signed().saturating_add(realtime_offset_ns());
     ns.cast_unsigned() / 1000
 }
 
@@ -61,7 +62,7 @@ pub(super) fn wall_us(at: MonoTime) -> u64 {
 pub(super) fn arrived_at(arrived_ns: Option<u64>, offset_ns: i64, now: MonoTime) -> MonoTime {
     let at = |ns: u64| u64::try_from(ns.cast_signed().saturating_sub(offset_ns)).ok();
     let kernel = arrived_ns.and_then(at).map(MonoTime::from_nanos);
-    kernel.filter(|at| *at <= now && now.since(*at) <= READ_LATE_MAX).unwrap_or(now)
+    kernel.filter(|at| *at <= now && now.duration_since(*at) <= READ_LATE_MAX).unwrap_or(now)
 }
 
 /// The same, once for the datagrams of a batch, which leave at one time.
@@ -81,8 +82,8 @@ fn batch_us(at: MonoTime) -> u64 {
 /// What a server is to send for a client's header.
 pub(super) fn sending(header: &ClientHeader) -> Result<UdpTest, Failure> {
     let finish = match header.amount {
-        Amount::Bytes(bytes) => Finish::Bytes(bytes.into()),
-        Amount::Centiseconds(count) => Finish::TimeNs(u64::from(count) * 10_000_000),
+        Iperf2Amount::Bytes(bytes) => Finish::Bytes(bytes.into()),
+        Iperf2Amount::Centiseconds(count) => Finish::TimeNs(u64::from(count) * 10_000_000),
     };
     let rate_bps = match (header.version, header.rate_bps) {
         // 2.0.5 has its rate in the place of the window.
@@ -128,7 +129,7 @@ mod tests {
         write(&mut datagram, Leaving { number: 4, since_start_ns: 0, at: monotonic() }, 0);
         assert_eq!(Stamp::parse(&datagram, Wire::Wide).map(|stamp| stamp.number), Some(5));
         assert_eq!(datagram[16..], vec![b'x'; 184]);
-        assert!(matches!(read(&datagram, 0), Read::Data(Head { number: 4, .. })));
+        assert!(matches!(read(&datagram, 0), ParsedDatagram::Data(DatagramHead { number: 4, .. })));
     }
 
     #[test]
@@ -149,15 +150,15 @@ mod tests {
             Stamp { number, sent_us: 7 }.write(&mut datagram);
             read(&datagram, 0)
         };
-        assert_eq!(of(-47), Read::Last(Head { number: 46, stamp_ns: 7000 }));
-        assert_eq!(of(47), Read::Data(Head { number: 46, stamp_ns: 7000 }));
-        assert_eq!(of(0), Read::Stray);
-        assert_eq!(read(&[0; 15], 0), Read::Stray);
+        assert_eq!(of(-47), ParsedDatagram::Last(DatagramHead { number: 46, stamp_ns: 7000 }));
+        assert_eq!(of(47), ParsedDatagram::Data(DatagramHead { number: 46, stamp_ns: 7000 }));
+        assert_eq!(of(0), ParsedDatagram::Stray);
+        assert_eq!(read(&[0; 15], 0), ParsedDatagram::Stray);
     }
 
     #[test]
     fn a_server_sends_what_the_header_asks_at_its_pace() {
-        let header = ClientHeader::new(Mode::Reverse, Amount::Centiseconds(50));
+        let header = ClientHeader::new(Mode::Reverse, Iperf2Amount::Centiseconds(50));
         let asked = sending(&header).expect("sound");
         assert_eq!(
             (asked.size_bytes, asked.pace),

@@ -18,12 +18,12 @@ use linerate_sys::clock::{monotonic, realtime_offset_ns};
 use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket, Noted};
 use linerate_sys::poll::readable;
 
-use super::address_validation::Proof;
+use super::address_validation::AddressProof;
 use super::udp_arrivals::BUFFER_BYTES_MAX;
-use super::udp_candidates::{Candidates, Ready};
+use super::udp_candidates::{Candidates, ReadySource};
 use super::udp_layout::{arrived_at, wall_us};
-use super::udp_session::{Client, Place, UdpSeen, UdpServing};
-use super::udp_waiting::{BUFFERED_MAX, Datagram, Waiting, canonical};
+use super::udp_session::{ClientPlace, Iperf2UdpClient, UdpSeen, UdpServing};
+use super::udp_waiting::{BUFFERED_MAX, DatagramQueue, QueuedDatagram, canonical};
 use crate::flow::admission::Permit;
 
 /// Clients at once.
@@ -57,7 +57,7 @@ impl UdpPort {
             shared: false,
         };
         let socket = DatagramSocket::open(&options)
-            .and_then(|socket| socket.share().map(|()| socket))
+            .and_then(|socket| socket.allow_port_sharing().map(|()| socket))
             .map_err(|error| crate::failure::system(&error))?;
         socket.note_arrivals();
         Ok(Self { socket })
@@ -83,16 +83,16 @@ impl UdpPort {
                 clients: HashMap::new(),
                 candidates: Candidates::default(),
                 refused: HashMap::new(),
-                waiting: Waiting::default(),
+                waiting: DatagramQueue::default(),
             };
             let mut buffer = vec![0; 1 << 16];
-            while !serving.stop.asked() {
+            while !serving.stop.is_requested() {
                 // A failed wait is a look without datagrams.
                 let _ = readable(&self.socket, LOOK);
-                listener_state.take(&mut buffer);
-                listener_state.sweep(monotonic());
+                listener_state.take_datagrams(&mut buffer);
+                listener_state.forget_finished(monotonic());
             }
-            listener_state.clients.values().for_each(|client| client.stop());
+            listener_state.clients.values().for_each(|client| client.stop_test());
         });
     }
 }
@@ -101,20 +101,20 @@ struct UdpListener<'scope, 'env> {
     listener: &'env UdpPort,
     serving: &'env UdpServing<'env>,
     scope: &'scope Scope<'scope, 'env>,
-    clients: HashMap<SocketAddr, Arc<Client>>,
+    clients: HashMap<SocketAddr, Arc<Iperf2UdpClient>>,
     candidates: Candidates,
     refused: HashMap<SocketAddr, MonoTime>,
-    waiting: Waiting,
+    waiting: DatagramQueue,
 }
 
 impl UdpListener<'_, '_> {
     /// Takes what came to the port.
-    fn take(&mut self, buffer: &mut [u8]) {
+    fn take_datagrams(&mut self, buffer: &mut [u8]) {
         for _ in 0..TAKEN_MAX {
             // An error is that of an earlier answer: its address is gone.
             let Ok(Some(noted)) = self.listener.socket.receive_noted(buffer) else { return };
             self.deliver(noted.from, &buffer[..noted.len], read_at(&noted));
-            while let Some(Datagram { from, bytes, at }) = self.waiting.next() {
+            while let Some(QueuedDatagram { from, bytes, at }) = self.waiting.next() {
                 self.deliver(from, &bytes, at);
             }
         }
@@ -127,7 +127,7 @@ impl UdpListener<'_, '_> {
             return;
         }
         if let Some(client) = self.clients.get(&peer).filter(|client| !client.is_over()) {
-            if let Some(answer) = client.take(datagram, at) {
+            if let Some(answer) = client.take_datagram(datagram, at) {
                 // The end comes again where the answer is lost or finds no room.
                 let _ = self.listener.socket.send_to(&answer, from);
             }
@@ -136,8 +136,8 @@ impl UdpListener<'_, '_> {
         if self.refused.contains_key(&peer) {
             return;
         }
-        let Some((ready, proven)) = self.ready((peer, from), datagram, at) else { return };
-        if let Err(failure) = self.open((peer, proven), ready, datagram, at) {
+        let Some((ready, proven)) = self.ready_source((peer, from), datagram, at) else { return };
+        if let Err(failure) = self.open_client((peer, proven), ready, datagram, at) {
             // Beyond them nobody is told, else each forged source would be a line of the log.
             if self.refused.len() < CLIENTS_MAX {
                 self.refused.insert(peer, monotonic());
@@ -148,31 +148,34 @@ impl UdpListener<'_, '_> {
 
     /// What came from a source before this datagram, and whether its address is proven, once it
     /// is to be a client.
-    fn ready(
+    fn ready_source(
         &mut self,
         (peer, from): (SocketAddr, SocketAddr),
         datagram: &[u8],
         at: MonoTime,
-    ) -> Option<(Ready, bool)> {
-        let first = || Ready { tally: UdpTally::from_first_datagram(datagram, at), since: at };
-        match self.serving.trust.proof(peer.ip(), datagram, monotonic()) {
-            Proof::Ask(answer) => {
+    ) -> Option<(ReadySource, bool)> {
+        let first =
+            || ReadySource { tally: UdpTally::from_first_datagram(datagram, at), since: at };
+        match self.serving.trust.check_proof(peer.ip(), datagram, monotonic()) {
+            AddressProof::Ask(answer) => {
                 // The client asks again where it is lost or finds no room.
                 let _ = self.listener.socket.send_to(&answer, from);
                 None
             }
-            Proof::Given => Some((first(), true)),
+            AddressProof::Given => Some((first(), true)),
             // It is sent nothing unless its network is trusted, or else refused.
-            Proof::None if UdpOpening::asks_to_receive(datagram) => Some((first(), false)),
-            Proof::None => self.candidates.take(peer, datagram, at).map(|ready| (ready, false)),
+            AddressProof::None if UdpOpening::asks_to_receive(datagram) => Some((first(), false)),
+            AddressProof::None => {
+                self.candidates.take_datagram(peer, datagram, at).map(|ready| (ready, false))
+            }
         }
     }
 
     /// A new client, by the datagram that makes it one.
-    fn open(
+    fn open_client(
         &mut self,
         (peer, proven): (SocketAddr, bool),
-        mut ready: Ready,
+        mut ready: ReadySource,
         datagram: &[u8],
         at: MonoTime,
     ) -> Result<(), Failure> {
@@ -180,22 +183,25 @@ impl UdpListener<'_, '_> {
             let reason = format!("{CLIENTS_MAX} clients are there");
             return Err(Failure::new(Fault::PeerRefused, "serve UDP of", peer.to_string(), reason));
         }
-        let answer = ready.tally.count(datagram, at, wall_us(at));
-        let place = match Place::ask((&ready.tally, peer, proven), self.serving) {
+        let answer = ready.tally.count_datagram(datagram, at, wall_us(at));
+        let place = match ClientPlace::ask_admission((&ready.tally, peer, proven), self.serving) {
             Ok(place) => place,
-            Err(refused) if refused.is_busy && !proven && at.since(ready.since) < HANDOVER => {
+            Err(refused)
+                if refused.is_busy && !proven && at.duration_since(ready.since) < HANDOVER =>
+            {
                 self.candidates.put_back(peer, ready);
                 return Ok(());
             }
             Err(refused) => return Err(*refused.failure),
         };
-        let (client, permit) = Client::open((ready.tally, peer), place, self.local_for(peer))?;
+        let (client, permit) =
+            Iperf2UdpClient::open_with_place((ready.tally, peer), place, self.local_for(peer))?;
         let client = Arc::new(client);
         // The end comes again where the answer is lost or finds no room.
         answer.iter().for_each(|answer| drop(client.socket().send(answer)));
         self.clients.insert(peer, Arc::clone(&client));
-        self.sort(&client, peer);
-        self.start(client, permit)
+        self.sort_datagrams(&client, peer);
+        self.start_client(client, permit)
     }
 
     /// The port at the address that is bound, in the family of the peer.
@@ -211,13 +217,13 @@ impl UdpListener<'_, '_> {
 
     /// What came to the port before the client's socket was connected goes to its client first,
     /// then what came to that socket meanwhile; others' wait.
-    fn sort(&mut self, client: &Client, peer: SocketAddr) {
+    fn sort_datagrams(&mut self, client: &Iperf2UdpClient, peer: SocketAddr) {
         let give = |datagram: &[u8], at: MonoTime| {
-            if let Some(answer) = client.take(datagram, at) {
+            if let Some(answer) = client.take_datagram(datagram, at) {
                 let _ = client.socket().send(&answer);
             }
         };
-        self.waiting.take_of(peer).iter().for_each(|it| give(&it.bytes, it.at));
+        self.waiting.take_of(peer).iter().for_each(|datagram| give(&datagram.bytes, datagram.at));
         let mut buffer = vec![0; 1 << 16];
         let sockets = [(&self.listener.socket, TAKEN_MAX), (client.socket(), BUFFERED_MAX)];
         for (socket, most) in sockets {
@@ -237,7 +243,11 @@ impl UdpListener<'_, '_> {
         }
     }
 
-    fn start(&mut self, client: Arc<Client>, permit: Permit) -> Result<(), Failure> {
+    fn start_client(
+        &mut self,
+        client: Arc<Iperf2UdpClient>,
+        permit: Permit,
+    ) -> Result<(), Failure> {
         let serving = self.serving;
         let run = move || client.run(permit, serving);
         let spawned = std::thread::Builder::new().name("linerate-udp".to_owned());
@@ -246,10 +256,10 @@ impl UdpListener<'_, '_> {
         })
     }
 
-    fn sweep(&mut self, now: MonoTime) {
-        self.refused.retain(|_, since| now.since(*since) < REFUSED_MAX);
+    fn forget_finished(&mut self, now: MonoTime) {
+        self.refused.retain(|_, since| now.duration_since(*since) < REFUSED_MAX);
         self.clients.retain(|_, client| !client.is_over());
-        self.candidates.sweep(now);
+        self.candidates.forget_silent(now);
     }
 }
 

@@ -22,14 +22,14 @@ use linerate_sys::clock::{monotonic, realtime_offset_ns};
 use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket, any_local};
 use linerate_sys::stop::Stop;
 
-use super::address_validation::{AddressValidation, Bounds, SendLimit};
-use super::udp_arrivals::{Arrivals, BUFFER_BYTES_MAX, SocketBack, locked, state_of};
-use super::udp_back::{Back, UdpSentBack};
+use super::address_validation::{AddressValidation, SendBounds, SendLimit};
+use super::udp_arrivals::{BUFFER_BYTES_MAX, Iperf2Arrivals, SocketBack, locked, state_of};
+use super::udp_back::{ReverseStream, UdpSentBack};
 use super::udp_layout::{sending, wall_us};
 use crate::flow::admission::{Admission, Demand, Permit};
 use crate::flow::udp::endpoint::open_socket;
-use crate::flow::{self, Answer, Flows, Session};
-use crate::served::{DirectionTotals, moved};
+use crate::flow::{self, Flows, FlowsAnswer, TestSession};
+use crate::served::{DirectionTotals, format_transfer};
 
 /// A client whose port refuses so many datagrams, one after the other, is gone.
 const REFUSALS_MAX: u32 = 3;
@@ -89,21 +89,21 @@ pub struct UdpMoved {
 
 impl UdpMoved {
     /// The same for programs.
-    pub fn ways(&self) -> Vec<DirectionTotals> {
+    pub fn direction_totals(&self) -> Vec<DirectionTotals> {
         let up = self.received.map(|received| match received {
             UdpCounted::Iperf(counts) => DirectionTotals {
                 datagrams_received: counts.datagrams.checked_sub(counts.lost),
                 datagrams_lost: Some(counts.lost),
-                ..DirectionTotals::of(Direction::Up, 1, counts.bytes, self.span_ns)
+                ..DirectionTotals::from_transfer(Direction::Up, 1, counts.bytes, self.span_ns)
             },
             UdpCounted::Ttcp { bytes, datagrams } => DirectionTotals {
                 datagrams_received: Some(datagrams),
-                ..DirectionTotals::of(Direction::Up, 1, bytes, self.span_ns)
+                ..DirectionTotals::from_transfer(Direction::Up, 1, bytes, self.span_ns)
             },
         });
         let down = self.sent.map(|sent| DirectionTotals {
             datagrams_sent: Some(sent.datagrams),
-            ..DirectionTotals::of(Direction::Down, 1, sent.bytes, sent.span_ns)
+            ..DirectionTotals::from_transfer(Direction::Down, 1, sent.bytes, sent.span_ns)
         });
         up.into_iter().chain(down).collect()
     }
@@ -114,7 +114,7 @@ impl std::fmt::Display for UdpMoved {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.received {
             Some(UdpCounted::Iperf(counts)) => {
-                write!(f, "iperf UDP: {}", moved(counts.bytes, self.span_ns))?;
+                write!(f, "iperf UDP: {}", format_transfer(counts.bytes, self.span_ns))?;
                 let (lost, all, late) = (counts.lost, counts.datagrams, counts.out_of_order);
                 write!(f, ", {lost} of {all} datagrams lost, {late} out of order")?;
                 write!(f, ", jitter {} us", counts.jitter_us)?;
@@ -130,14 +130,14 @@ impl std::fmt::Display for UdpMoved {
                 }
             }
             Some(UdpCounted::Ttcp { bytes, datagrams }) => {
-                let moved = moved(bytes, self.span_ns);
+                let moved = format_transfer(bytes, self.span_ns);
                 write!(f, "ttcp UDP: {moved}, {datagrams} datagrams")?;
             }
             None => write!(f, "iperf UDP")?,
         }
         let Some(sent) = self.sent else { return Ok(()) };
         let before = if self.received.is_some() { "; sent " } else { ": sent " };
-        let (moved, datagrams) = (moved(sent.bytes, sent.span_ns), sent.datagrams);
+        let (moved, datagrams) = (format_transfer(sent.bytes, sent.span_ns), sent.datagrams);
         write!(f, "{before}{moved}, {datagrams} datagrams")?;
         match sent.report {
             Some(report) => write!(f, ", {} of {} lost", report.lost, report.datagrams),
@@ -150,7 +150,7 @@ impl std::fmt::Display for UdpMoved {
 }
 
 /// A client.
-pub(super) struct Client {
+pub(super) struct Iperf2UdpClient {
     tally: Mutex<UdpTally>,
     socket: DatagramSocket,
     peer: SocketAddr,
@@ -162,7 +162,7 @@ pub(super) struct Client {
 }
 
 /// A client's place among the tests.
-pub(super) struct Place {
+pub(super) struct ClientPlace {
     permit: Permit,
     /// Asked once the place is another's.
     stop: Stop,
@@ -176,10 +176,10 @@ pub(super) struct Refused {
     pub(super) is_busy: bool,
 }
 
-impl Place {
+impl ClientPlace {
     /// Asks for the place of a client, by what came from it until now; `proven` tells whether its
     /// address is.
-    pub(super) fn ask(
+    pub(super) fn ask_admission(
         (tally, peer, proven): (&UdpTally, SocketAddr, bool),
         serving: &UdpServing<'_>,
     ) -> Result<Self, Refused> {
@@ -198,7 +198,7 @@ impl Place {
         }
         let admission = serving.admission;
         let admitted = if proven || matches!(send_limit, SendLimit::Capped(_)) {
-            admission.admit(&demand, peer).map(|permit| (permit, Stop::new()))
+            admission.admit_test(&demand, peer).map(|permit| (permit, Stop::new()))
         } else {
             admission.admit_unproven(&demand, peer)
         };
@@ -215,15 +215,15 @@ impl Place {
     }
 }
 
-impl Client {
+impl Iperf2UdpClient {
     /// A new client with its place, which goes to its thread.
-    pub(super) fn open(
+    pub(super) fn open_with_place(
         (tally, peer): (UdpTally, SocketAddr),
-        place: Place,
+        place: ClientPlace,
         local: SocketAddr,
     ) -> Result<(Self, Permit), Failure> {
-        let Place { permit, stop, send_limit } = place;
-        let dscp = tally.header().map(|it| it.service_type >> 2).filter(|dscp| *dscp > 0);
+        let ClientPlace { permit, stop, send_limit } = place;
+        let dscp = tally.header().map(|header| header.service_type >> 2).filter(|dscp| *dscp > 0);
         let options = DatagramOptions {
             local,
             window_bytes: None,
@@ -245,13 +245,13 @@ impl Client {
     }
 
     /// Takes a datagram that came to another socket; the answer, where it ends the test.
-    pub(super) fn take(&self, datagram: &[u8], now: MonoTime) -> Option<Vec<u8>> {
-        self.lock().count(datagram, now, wall_us(now))
+    pub(super) fn take_datagram(&self, datagram: &[u8], now: MonoTime) -> Option<Vec<u8>> {
+        self.lock_tally().count_datagram(datagram, now, wall_us(now))
     }
 
     /// Ends its test.
-    pub(super) fn stop(&self) {
-        self.stop.ask();
+    pub(super) fn stop_test(&self) {
+        self.stop.request_stop();
     }
 
     /// Whether the thread has left.
@@ -261,42 +261,43 @@ impl Client {
 
     /// Serves the client to its end.
     pub(super) fn run(&self, permit: Permit, serving: &UdpServing<'_>) {
-        let header = self.lock().header();
+        let header = self.lock_tally().header();
         let local = self.socket.local_address();
         (serving.watch)(self.peer, &UdpSeen::Begin(local, header.as_ref()));
-        let mut arrivals = Arrivals::of(&self.socket, &self.tally);
+        let mut arrivals = Iperf2Arrivals::from_socket(&self.socket, &self.tally);
         let terms = UdpTerms {
             mode: header.map_or(Mode::Forward, |header| header.mode),
             silence_max: UDP_SILENCE_MAX,
             interval: serving.interval,
-            back: self.back(header),
+            back: self.wanted_stream(header),
         };
-        let streams = Streams {
+        let streams = ClientStreams {
             client: self,
             serving,
             back: terms.back,
             opening: false,
-            sending: Sending::Not,
+            sending: SendingStage::Not,
             report: None,
             socket: Rc::clone(&arrivals.back),
             refusals: Rc::clone(&arrivals.refusals),
         };
-        let begin = self.lock().begin;
-        let mut session = Session::new(UdpServer::new(begin, terms), streams);
+        let begin = self.lock_tally().begin;
+        let mut session = TestSession::new(UdpServer::new(begin, terms), streams);
         let result = flow::run(&mut session, &mut arrivals, &self.stop);
         let streams = session.flows;
         drop(permit);
-        let result = result.and_then(|()| match self.stop.asked() && !serving.stop.asked() {
-            true => Err(self.gave_way()),
-            false => Ok(()),
-        });
+        let result =
+            result.and_then(|()| match self.stop.is_requested() && !serving.stop.is_requested() {
+                true => Err(self.gave_way()),
+                false => Ok(()),
+            });
         match result {
-            Ok(()) => (serving.watch)(self.peer, &UdpSeen::Done(&streams.moved())),
+            Ok(()) => (serving.watch)(self.peer, &UdpSeen::Done(&streams.moved_so_far())),
             Err(failure) => (serving.watch)(self.peer, &UdpSeen::Failed(&failure)),
         }
-        let machine = UdpServer::lingering(monotonic(), &self.lock());
+        let machine = UdpServer::lingering(monotonic(), &self.lock_tally());
         // It waits for nothing that could fail.
-        let _ = flow::run(&mut Session::new(machine, streams), &mut arrivals, &self.stop);
+        let _ = flow::run(&mut TestSession::new(machine, streams), &mut arrivals, &self.stop);
         self.over.store(true, Ordering::Release);
     }
 
@@ -306,71 +307,71 @@ impl Client {
     }
 
     /// What it is sent, where it wants data.
-    fn back(&self, header: Option<ClientHeader>) -> Option<UdpBack> {
+    fn wanted_stream(&self, header: Option<ClientHeader>) -> Option<UdpBack> {
         let header = header.filter(|header| header.mode != Mode::Forward)?;
         let size_bytes = sending(&header).ok()?.size_bytes as usize;
         let most = self.send_limit.beside_max();
         Some(UdpBack { header, size_bytes, most, wall_offset_ns: realtime_offset_ns() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, UdpTally> {
+    fn lock_tally(&self) -> MutexGuard<'_, UdpTally> {
         locked(&self.tally)
     }
 }
 
 /// How far the server is with what it sends.
-enum Sending {
+enum SendingStage {
     Not,
     /// Its socket is there, and what it may send for now is known.
-    Opened(Bounds),
-    Now(Box<Back>),
+    Opened(SendBounds),
+    Now(Box<ReverseStream>),
     Done(UdpSentBack),
 }
 
 /// The streams of one client.
-struct Streams<'a> {
-    client: &'a Client,
+struct ClientStreams<'a> {
+    client: &'a Iperf2UdpClient,
     serving: &'a UdpServing<'a>,
     /// Of a client that wants data.
     back: Option<UdpBack>,
     /// It is time to begin with that.
     opening: bool,
-    sending: Sending,
+    sending: SendingStage,
     /// What the client received.
     report: Option<UdpReport>,
     socket: Rc<SocketBack>,
     refusals: Rc<Cell<u32>>,
 }
 
-impl Flows for Streams<'_> {
+impl Flows for ClientStreams<'_> {
     type Machine = UdpServer;
 
     fn carry_out(
         &mut self,
         now: MonoTime,
         output: Output<UdpServer>,
-    ) -> Result<Option<Answer<UdpServer>>, Failure> {
+    ) -> Result<Option<FlowsAnswer<UdpServer>>, Failure> {
         match output {
             Output::Open => {
                 self.opening = true;
                 return self.answer(now);
             }
-            Output::Start => self.start(now)?,
+            Output::Start => self.start_sending(now)?,
             Output::Sample => {
-                let span_ns = now.nanos_since(self.client.lock().begin);
-                let moved = UdpMoved { span_ns, ..self.moved() };
+                let span_ns = now.nanos_since(self.client.lock_tally().begin);
+                let moved = UdpMoved { span_ns, ..self.moved_so_far() };
                 (self.serving.watch)(self.client.peer, &UdpSeen::Interval(&moved));
             }
             Output::StopSending => {
-                if let Sending::Now(back) = &self.sending {
-                    back.stop();
+                if let SendingStage::Now(back) = &self.sending {
+                    back.stop_sending();
                 }
             }
             Output::Peer(report) => self.report = Some(*report),
             Output::Ended => {
-                let sending = std::mem::replace(&mut self.sending, Sending::Not);
+                let sending = std::mem::replace(&mut self.sending, SendingStage::Not);
                 self.sending = match sending {
-                    Sending::Now(back) => Sending::Done(back.finish(self.report)?),
+                    SendingStage::Now(back) => SendingStage::Done(back.finish(self.report)?),
                     other => other,
                 };
             }
@@ -380,42 +381,42 @@ impl Flows for Streams<'_> {
     }
 
     /// Opens what is sent, once so much has come that it may be, and follows it.
-    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<UdpServer>>, Failure> {
+    fn answer(&mut self, now: MonoTime) -> Result<Option<FlowsAnswer<UdpServer>>, Failure> {
         if self.opening {
-            self.opening = !self.open(now)?;
-            return Ok((!self.opening).then_some(Answer::Opened));
+            self.opening = !self.open_send_socket(now)?;
+            return Ok((!self.opening).then_some(FlowsAnswer::Opened));
         }
         let mut news = Vec::new();
         if self.socket.refused.take() {
             news.push(UdpServerNews::Refused);
         }
-        if let Sending::Now(back) = &mut self.sending {
-            let came = self.client.lock().arrivals(now);
+        if let SendingStage::Now(back) = &mut self.sending {
+            let came = self.client.lock_tally().arrivals(now);
             let granted = self.client.send_limit.granted(came, back.size_bytes().into());
-            granted.into_iter().for_each(|all| back.grant(all));
+            granted.into_iter().for_each(|all| back.grant_datagrams(all));
             if self.refusals.get() >= REFUSALS_MAX {
-                back.stop();
+                back.stop_sending();
             }
             news.extend(back.all_sent().map(UdpServerNews::Sent));
         }
-        Ok((!news.is_empty()).then_some(Answer::Tell(news)))
+        Ok((!news.is_empty()).then_some(FlowsAnswer::Tell(news)))
     }
 
-    fn state(&mut self, now: MonoTime) -> FlowState {
-        state_of(&self.client.lock(), now)
+    fn flow_state(&mut self, now: MonoTime) -> FlowState {
+        state_of(&self.client.lock_tally(), now)
     }
 
-    fn peer(&self) -> String {
+    fn peer_name(&self) -> String {
         self.client.peer.to_string()
     }
 }
 
-impl Streams<'_> {
+impl ClientStreams<'_> {
     /// Opens the socket of what is sent, where it may begin.
-    fn open(&mut self, now: MonoTime) -> Result<bool, Failure> {
+    fn open_send_socket(&mut self, now: MonoTime) -> Result<bool, Failure> {
         let Some(back) = &self.back else { return Ok(false) };
         let client = self.client;
-        let came = client.lock().arrivals(now);
+        let came = client.lock_tally().arrivals(now);
         let Some(bounds) = client.send_limit.bounds(came, back.size_bytes as u64) else {
             return Ok(false);
         };
@@ -429,32 +430,36 @@ impl Streams<'_> {
         let socket = socket.map_err(|error| crate::failure::system(&error))?;
         // It is opened once.
         let _ = self.socket.socket.set(socket);
-        self.sending = Sending::Opened(bounds);
+        self.sending = SendingStage::Opened(bounds);
         Ok(true)
     }
 
-    fn start(&mut self, now: MonoTime) -> Result<(), Failure> {
+    fn start_sending(&mut self, now: MonoTime) -> Result<(), Failure> {
         let opened = (&self.sending, &self.back, self.socket.socket.get());
-        if let (Sending::Opened(bounds), Some(back), Some(socket)) = opened {
-            self.sending = Sending::Now(Box::new(Back::start(socket, (back, *bounds), now)?));
+        if let (SendingStage::Opened(bounds), Some(back), Some(socket)) = opened {
+            self.sending = SendingStage::Now(Box::new(ReverseStream::start_sending(
+                socket,
+                (back, *bounds),
+                now,
+            )?));
         }
         Ok(())
     }
 
     /// What was moved until now.
-    fn moved(&self) -> UdpMoved {
-        let tally = self.client.lock();
+    fn moved_so_far(&self) -> UdpMoved {
+        let tally = self.client.lock_tally();
         let receives = self.back.is_none_or(|back| back.header.mode != Mode::Reverse);
         UdpMoved {
             received: receives.then(|| tally.counted()),
             sent: match &self.sending {
-                Sending::Now(back) => Some(back.so_far()),
-                Sending::Done(sent) => Some(*sent),
-                Sending::Not | Sending::Opened(_) => None,
+                SendingStage::Now(back) => Some(back.so_far()),
+                SendingStage::Done(sent) => Some(*sent),
+                SendingStage::Not | SendingStage::Opened(_) => None,
             },
             span_ns: tally.last.nanos_since(tally.begin),
-            ended: tally.ended(),
-            dropped: self.client.socket.drops(),
+            ended: tally.has_ended(),
+            dropped: self.client.socket.dropped_buffers(),
         }
     }
 }
@@ -466,7 +471,7 @@ fn send_limit_of(
     bps: u64,
     serving: &UdpServing<'_>,
 ) -> Result<SendLimit, Failure> {
-    if let Some(send_limit) = serving.trust.of(peer.ip(), bps, header.threads) {
+    if let Some(send_limit) = serving.trust.send_limit(peer.ip(), bps, header.threads) {
         return Ok(send_limit);
     }
     let fail = |reason: &str| {
@@ -508,7 +513,7 @@ mod tests {
     struct Everybody;
 
     impl Admission for Everybody {
-        fn admit(
+        fn admit_test(
             &self,
             _: &Demand,
             _: SocketAddr,
@@ -524,8 +529,8 @@ mod tests {
     #[test]
     fn without_proof_private_addresses_get_what_they_bring_and_strangers_nothing() {
         let stop = Stop::new();
-        let trust =
-            AddressValidation::default().and(&["203.0.113.0/24=1M".parse().expect("a network")]);
+        let trust = AddressValidation::default()
+            .with_networks(&["203.0.113.0/24=1M".parse().expect("a network")]);
         let send_limit = |peer: &str, mode, sends_anywhere| {
             let serving = UdpServing {
                 admission: &Everybody,
@@ -536,7 +541,7 @@ mod tests {
                 trust: &trust,
                 sends_anywhere,
             };
-            let header = ClientHeader::new(mode, linerate_proto::iperf2::Amount::Bytes(1));
+            let header = ClientHeader::new(mode, linerate_proto::iperf2::Iperf2Amount::Bytes(1));
             let peer = SocketAddr::new(peer.parse().expect("an address"), 5001);
             match send_limit_of(peer, &header, 5_000, &serving) {
                 Ok(SendLimit::Whole) => "whole",

@@ -17,7 +17,7 @@ const BYTES_MAX: usize = BUFFER_BYTES_MAX as usize;
 
 /// One of them.
 #[derive(Debug)]
-pub(super) struct Datagram {
+pub(super) struct QueuedDatagram {
     pub(super) from: SocketAddr,
     pub(super) bytes: Vec<u8>,
     /// When it came, by the kernel where it tells.
@@ -26,34 +26,34 @@ pub(super) struct Datagram {
 
 /// Datagrams of other clients, in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
-    datagrams: VecDeque<Datagram>,
+pub(super) struct DatagramQueue {
+    datagrams: VecDeque<QueuedDatagram>,
     bytes: usize,
 }
 
-impl Waiting {
+impl DatagramQueue {
     /// Has one wait, where there is room.
     pub(super) fn add(&mut self, from: SocketAddr, bytes: &[u8], at: MonoTime) {
         let all = self.bytes + bytes.len();
         if self.datagrams.len() < BUFFERED_MAX && all <= BYTES_MAX {
             self.bytes = all;
-            self.datagrams.push_back(Datagram { from, bytes: bytes.to_vec(), at });
+            self.datagrams.push_back(QueuedDatagram { from, bytes: bytes.to_vec(), at });
         }
     }
 
     /// The one that waits longest.
-    pub(super) fn next(&mut self) -> Option<Datagram> {
+    pub(super) fn next(&mut self) -> Option<QueuedDatagram> {
         let datagram = self.datagrams.pop_front()?;
         self.bytes -= datagram.bytes.len();
         Some(datagram)
     }
 
     /// All of one client, who has a socket now.
-    pub(super) fn take_of(&mut self, peer: SocketAddr) -> VecDeque<Datagram> {
+    pub(super) fn take_of(&mut self, peer: SocketAddr) -> VecDeque<QueuedDatagram> {
         let all = std::mem::take(&mut self.datagrams);
-        let (own, others) = all.into_iter().partition(|it| canonical(it.from) == peer);
+        let (own, others) = all.into_iter().partition(|datagram| canonical(datagram.from) == peer);
         self.datagrams = others;
-        self.bytes = self.datagrams.iter().map(|it| it.bytes.len()).sum();
+        self.bytes = self.datagrams.iter().map(|datagram| datagram.bytes.len()).sum();
         own
     }
 }
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn nothing_of_half_a_second_at_100_mbit_s_is_lost_while_a_client_gets_its_socket() {
         let client = |port: u16| SocketAddr::from(([192, 0, 2, 1], port));
-        let (mut waiting, now) = (Waiting::default(), MonoTime::default());
+        let (mut waiting, now) = (DatagramQueue::default(), MonoTime::default());
         // Eight streams, together 8,500 datagrams of 1,470 bytes a second.
         (0..4250_u16).for_each(|number| waiting.add(client(number % 8), &[0; 1470], now));
         let own = waiting.take_of(client(3)).len();
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn what_waits_has_a_most_in_datagrams_and_in_bytes() {
         let from = SocketAddr::from(([192, 0, 2, 1], 5001));
-        let (mut waiting, now) = (Waiting::default(), MonoTime::default());
+        let (mut waiting, now) = (DatagramQueue::default(), MonoTime::default());
         (0..30_000).for_each(|_| waiting.add(from, &[1], now));
         assert_eq!(waiting.take_of(from).len(), BUFFERED_MAX);
         (0..300).for_each(|_| waiting.add(from, &[0; 65_507], now));

@@ -16,12 +16,12 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{
-    EndReport, Event, Failure, Fault, Finish, Record, Side, TcpDirections, TcpPlan, TcpTest,
+    EndReport, Event, Failure, Fault, Finish, FlowSide, Record, TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf3::{
-    COOKIE_BYTES, Client, ClientTest, Cookie, Params, Results, ServerOutput,
+    COOKIE_BYTES, Cookie, Iperf3ClientMachine, Iperf3ClientTest, Params, Results, ServerOutput,
 };
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::tcp::{self, TcpOptions};
@@ -34,11 +34,11 @@ use super::report::{Other, count_between, is_of, remote_reports, results, to_the
 use super::tcp_streams::TcpStreams;
 use crate::address::{addresses, choose};
 use crate::context::Context;
-use crate::flow::account::{Account, Interval, client_side, server_side};
-use crate::flow::peer::plain;
+use crate::flow::account::{Account, IntervalSamples, client_side, server_side};
+use crate::flow::peer::plain_address;
 use crate::flow::peer::{bind_address, connect_failure};
 use crate::flow::tcp::client::run_by;
-use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
+use crate::flow::{self, Flows, FlowsAnswer, Sample, Socket, TestSession};
 use crate::foreign::test::opened;
 
 /// What goes with the parameters and is no part of the plan.
@@ -68,18 +68,18 @@ pub struct Extras {
 
 impl Extras {
     /// The parameters with these beside them.
-    pub(super) fn with(self, params: Params) -> Result<Params, Failure> {
+    pub(super) fn extend_params(self, params: Params) -> Result<Params, Failure> {
         let params = Params {
             title: self.title,
             extra_data: self.extra_data,
             get_server_output: self.server_output,
-            auth_token: self.login.map(|login| login.token()).transpose()?,
+            auth_token: self.login.map(|login| login.encrypted_token()).transpose()?,
             burst: self.burst,
             fq_rate_bps: self.fq_rate_bps,
             server_affinity: self.server_affinity.map(u64::from),
             ..params
         };
-        params.check().map_err(|error| out_of_bounds(&error))?;
+        params.check_bounds().map_err(|error| out_of_bounds(&error))?;
         Ok(params)
     }
 }
@@ -115,7 +115,7 @@ fn measure_with(
 ) -> Result<Option<ServerOutput>, Failure> {
     let (receive_max, local_port, device) =
         (extras.receive_max, extras.local_port, extras.device.clone());
-    let params = extras.with(params(&plan.test)?)?;
+    let params = extras.extend_params(params(&plan.test)?)?;
     let request = plan.test.clone();
     request.check().map_err(|error| Failure::new(Fault::Usage, "plan", "TCP test", error))?;
     let candidates = addresses(&plan.server.host, plan.server.port, plan.server.family)?;
@@ -123,13 +123,13 @@ fn measure_with(
     let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);
     let cookie = Cookie::from_random(random_bytes());
     let server = candidates[0];
-    let mut way = Connector { server, local, cookie, timeout, local_port, device };
+    let mut way = Iperf3Connector { server, local, cookie, timeout, local_port, device };
     let control = way.control_of(&candidates);
-    account.begin(way.server);
+    account.begin_test(way.server);
     let control = control?;
     choose(&plan.server.host, way.server);
     account.server_host_id = same_host(&control);
-    let test = ClientTest {
+    let test = Iperf3ClientTest {
         cookie,
         span: request.planned_span(),
         interval: Duration::from_nanos(request.interval_ns),
@@ -143,7 +143,7 @@ fn measure_with(
     streams.endpoint = streams.endpoint.leaving_open().counting_all();
     let stop = context.stop.clone();
     let wants_output = params.get_server_output;
-    let flows = TcpClient {
+    let flows = Iperf3TcpClient {
         streams,
         way,
         context,
@@ -156,15 +156,15 @@ fn measure_with(
         wants_output,
         output: None,
     };
-    let mut session = Session::new(Client::new(monotonic(), test), flows);
+    let mut session = TestSession::new(Iperf3ClientMachine::new(monotonic(), test), flows);
     let result = flow::run(&mut session, &mut Socket::new(control)?, &stop);
     session.flows.conclude(result)
 }
 
 /// A test whose control connection is there.
-struct TcpClient<'a, 'w> {
+struct Iperf3TcpClient<'a, 'w> {
     streams: TcpStreams,
-    way: Connector,
+    way: Iperf3Connector,
     context: &'a mut Context<'w>,
     account: &'a mut Account,
     /// Follows what is on the way once senders have stopped.
@@ -182,21 +182,21 @@ struct TcpClient<'a, 'w> {
     output: Option<ServerOutput>,
 }
 
-impl Flows for TcpClient<'_, '_> {
-    type Machine = Client;
+impl Flows for Iperf3TcpClient<'_, '_> {
+    type Machine = Iperf3ClientMachine;
 
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Client>,
-    ) -> Result<Option<Answer<Client>>, Failure> {
+        output: Output<Iperf3ClientMachine>,
+    ) -> Result<Option<FlowsAnswer<Iperf3ClientMachine>>, Failure> {
         match output {
             Output::Open => {
                 self.connect()?;
-                return Ok(Some(Answer::Opened));
+                return Ok(Some(FlowsAnswer::Opened));
             }
             Output::Begin => self.begin_time(now),
-            Output::Start => self.streams.start(self.account.begin)?,
+            Output::Start => self.streams.start_streams(self.account.begin)?,
             Output::Sample => self.sample(now),
             // It follows a sample of the same moment.
             Output::OmitOver => {
@@ -205,39 +205,41 @@ impl Flows for TcpClient<'_, '_> {
             }
             Output::StopSending => {
                 self.streams.endpoint.stop_sending();
-                self.ending = Some(Ending::at(now));
+                self.ending = Some(Ending::stopped_at(now));
             }
             Output::Ended => self.ended = true,
             Output::Settle => self.streams.ended = self.streams.acknowledged(now),
             Output::StopReceiving => self.streams.endpoint.stop_receiving(),
-            Output::Count => return Ok(Some(Answer::Counted(Box::new(self.count(now))))),
-            Output::Peer(results) => self.told(*results),
+            Output::Count => {
+                return Ok(Some(FlowsAnswer::Counted(Box::new(self.final_results(now)))));
+            }
+            Output::Peer(results) => self.take_results(*results),
             _ => {}
         }
         Ok(None)
     }
 
-    fn state(&mut self, now: MonoTime) -> FlowState {
+    fn flow_state(&mut self, now: MonoTime) -> FlowState {
         let streams = &self.streams;
-        let state = streams.state();
+        let state = streams.flow_state();
         let (ways, budget) = (streams.request.directions, streams.request.byte_budget());
         let has_all = |budget| ways == TcpDirections::Up || state.received >= budget;
         let endpoint = &streams.endpoint;
         let ending = self.ending.as_mut().filter(|_| !self.ended);
         let delivered = ending.is_some_and(|ending| {
             ways == TcpDirections::Down
-                || ending.look(now, endpoint.outstanding(), endpoint.has_sent())
+                || ending.note_progress(now, endpoint.outstanding(), endpoint.has_sent())
         });
         let complete = budget.is_some_and(|bytes| has_all(bytes) && endpoint.has_sent());
         FlowState { complete, delivered, ..state }
     }
 
-    fn peer(&self) -> String {
-        plain(self.way.server)
+    fn peer_name(&self) -> String {
+        plain_address(self.way.server)
     }
 }
 
-impl TcpClient<'_, '_> {
+impl Iperf3TcpClient<'_, '_> {
     /// Connects every stream.
     fn connect(&mut self) -> Result<(), Failure> {
         let Self { streams, way, context, account, open_since, .. } = self;
@@ -251,11 +253,11 @@ impl TcpClient<'_, '_> {
             account.connected(direction, flow, &client_addr, way.server);
             let place = (direction, flow, client_side(direction));
             let socket = streams.endpoint.add(socket, place, client_addr);
-            way.greet(&socket)?;
+            way.send_cookie(&socket)?;
             (context.watch)(&Event::Stream(opened(
                 &socket,
                 (direction, flow),
-                Some(way.cookie.text()),
+                Some(way.cookie.printable_text()),
             )));
         }
         let count = streams.request.streams;
@@ -284,9 +286,9 @@ impl TcpClient<'_, '_> {
     /// Takes note of the interval that ends at `now`.
     fn sample(&mut self, now: MonoTime) {
         let (local, remote) = self.streams.sample(now);
-        let interval = Interval { local, remote };
+        let interval = IntervalSamples { local, remote };
         let planned = self.streams.request.planned_span();
-        if planned.is_some_and(|planned| now.since(self.account.begin) >= planned) {
+        if planned.is_some_and(|planned| now.duration_since(self.account.begin) >= planned) {
             self.account.hold_interval(interval, self.context.watch);
         } else {
             self.account.interval(interval, self.context.watch);
@@ -296,12 +298,12 @@ impl TcpClient<'_, '_> {
     /// What has come of every stream by the last row: at this end, or by the acknowledgements.
     fn counted(&self) -> Vec<Sample> {
         let Account { local_samples, remote_samples, .. } = &*self.account;
-        let received = local_samples.last().into_iter().flatten().filter(|it| receives(it));
+        let received = local_samples.last().into_iter().flatten().filter(|sample| receives(sample));
         received.chain(remote_samples.last().into_iter().flatten()).cloned().collect()
     }
 
     /// Ends the streams; what they did, for the server.
-    fn count(&mut self, now: MonoTime) -> Results {
+    fn final_results(&mut self, now: MonoTime) -> Results {
         let (mut local, _) = self.streams.sample(now);
         let by_time = self.is_by_time();
         let Self { streams, account, .. } = self;
@@ -321,20 +323,20 @@ impl TcpClient<'_, '_> {
         if omit_ns == 0 || !streams.omitted.is_empty() {
             let from = &streams.omitted[..];
             count_between(&mut account.local, (from, &remote), self.delivered_ns);
-            let received = local.iter().filter(|it| receives(it)).cloned();
-            let received = received.map(|it| streams.with_all_bytes(it, &account.local));
+            let received = local.iter().filter(|sample| receives(sample)).cloned();
+            let received = received.map(|sample| streams.with_all_bytes(sample, &account.local));
             let received: Vec<Sample> = received.collect();
             count_between(&mut account.local, (from, &received), received_ns);
             to_the_end(&mut local, from, &account.local);
             to_the_end(&mut remote, from, &account.local);
         }
         let now_ns = now.nanos_since(account.begin);
-        account.last_interval(Interval { local, remote }, now_ns, self.context.watch);
+        account.last_interval(IntervalSamples { local, remote }, now_ns, self.context.watch);
         results(&streams.places, &account.local, client_side)
     }
 
     /// Takes what the server counted.
-    fn told(&mut self, mut results: Results) {
+    fn take_results(&mut self, mut results: Results) {
         // A server of 3.12 and later goes on sending it once anybody has asked.
         self.output = results.server_output.take().filter(|_| self.wants_output);
         let omit_ns = self.streams.request.omit_ns;
@@ -355,15 +357,15 @@ impl TcpClient<'_, '_> {
     fn has_delivered(&self, results: &Results) -> bool {
         self.streams.places.iter().all(|place| {
             let same = |it: &&EndReport| is_of(place, it.direction, it.flow);
-            let here = self.account.local.iter().find(same).map(|it| it.end.bytes_measured);
+            let here = self.account.local.iter().find(same).map(|report| report.end.bytes_measured);
             let there = results.stream(place.id).map(|stream| stream.bytes);
-            client_side(place.direction) == Side::Receiver || there <= here
+            client_side(place.direction) == FlowSide::Receiver || there <= here
         })
     }
 
     /// Keeps what was measured, however the test ended.
     fn conclude(mut self, result: Result<(), Failure>) -> Result<Option<ServerOutput>, Failure> {
-        self.streams.endpoint.halt();
+        self.streams.endpoint.halt_streams();
         if self.account.local.is_empty() && self.streams.endpoint.has_started() {
             self.account.local = self.streams.finish();
         }
@@ -374,19 +376,21 @@ impl TcpClient<'_, '_> {
 
 /// When the last byte of all streams had come that this end receives, since the begin.
 fn received_until(reports: &[EndReport]) -> u64 {
-    let received = reports.iter().filter(|it| client_side(it.direction) == Side::Receiver);
+    let received =
+        reports.iter().filter(|report| client_side(report.direction) == FlowSide::Receiver);
     let ends = received.map(|report| report.end.span_start_ns + report.end.span_ns);
     ends.max().unwrap_or(0)
 }
 
 /// Whether this end receives the stream of a sample.
 fn receives(sample: &Sample) -> bool {
-    client_side(sample.direction) == Side::Receiver
+    client_side(sample.direction) == FlowSide::Receiver
 }
 
 /// All bytes that this end received.
 fn received_bytes(reports: &[EndReport]) -> u64 {
-    let received = reports.iter().filter(|it| client_side(it.direction) == Side::Receiver);
+    let received =
+        reports.iter().filter(|report| client_side(report.direction) == FlowSide::Receiver);
     received.map(|report| report.end.bytes).sum()
 }
 
@@ -419,7 +423,7 @@ pub(super) fn same_host(control: &TcpStream) -> Option<String> {
 }
 
 /// How connections reach the server.
-pub(super) struct Connector {
+pub(super) struct Iperf3Connector {
     pub(super) server: SocketAddr,
     pub(super) local: Option<IpAddr>,
     pub(super) cookie: Cookie,
@@ -429,7 +433,7 @@ pub(super) struct Connector {
     pub(super) device: Option<String>,
 }
 
-impl Connector {
+impl Iperf3Connector {
     /// Connects to the first of the server's addresses that answers; the streams go there, too.
     fn control_of(&mut self, addresses: &[SocketAddr]) -> Result<TcpStream, Failure> {
         let options = TcpOptions { device: self.device.clone(), ..TcpOptions::default() };
@@ -454,7 +458,7 @@ impl Connector {
     }
 
     /// Tells the server which test a stream is of.
-    fn greet(&self, mut stream: &TcpStream) -> Result<(), Failure> {
+    fn send_cookie(&self, mut stream: &TcpStream) -> Result<(), Failure> {
         stream.write_all(&self.cookie.to_bytes()).map_err(|error| {
             let server = self.server.to_string();
             Failure::new(Fault::Unreachable, "open data stream to", server, error)

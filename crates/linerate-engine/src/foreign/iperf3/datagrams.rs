@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use linerate_core::record::{
     Asked, DatagramTally, DatagramsSent, DelayVariation, Direction, EndReport, Failure, Finish,
-    FlowEnd, ReceivedDatagrams, SentDatagrams, ServerPlan, Side, TcpTest, UdpPlan, UdpTest, Via,
+    FlowEnd, FlowSide, ReceivedDatagrams, SentDatagrams, ServerPlan, TcpTest, UdpPlan, UdpTest,
+    Via,
 };
 use linerate_core::units::BitRate;
 use linerate_proto::iperf3::{
@@ -14,7 +15,7 @@ use linerate_proto::iperf3::{
 use super::plan::{finish_of, out_of_bounds, params, request_of};
 use super::report::{StreamKey, is_of};
 use crate::flow::Sample;
-use crate::flow::udp::layout::{Head, Layout, Leaving, Read};
+use crate::flow::udp::layout::{DatagramHead, DatagramLayout, Leaving, ParsedDatagram};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Datagrams of the last moments that the server does not tell of may be under way to it. It may
@@ -24,7 +25,7 @@ const UNDER_WAY_NS: u64 = 100_000_000;
 const QUEUED_ABOVE: u64 = 100;
 
 /// The layout with numbers of 64 bits, which this client always asks for.
-pub(super) const WIDE: Layout = Layout {
+pub(super) const WIDE: DatagramLayout = DatagramLayout {
     write: |datagram, leaving, _| write(datagram, leaving, CounterWidth::Bits64),
     read: |datagram, _| read(datagram, CounterWidth::Bits64),
     number_bits: 64,
@@ -33,7 +34,7 @@ pub(super) const WIDE: Layout = Layout {
 };
 
 /// The layout with numbers of 32 bits.
-pub(super) const NARROW: Layout = Layout {
+pub(super) const NARROW: DatagramLayout = DatagramLayout {
     write: |datagram, leaving, _| write(datagram, leaving, CounterWidth::Bits32),
     read: |datagram, _| read(datagram, CounterWidth::Bits32),
     number_bits: 32,
@@ -41,12 +42,12 @@ pub(super) const NARROW: Layout = Layout {
 };
 
 /// The layout that a client's parameters ask for.
-pub(super) const fn layout_of(params: &Params) -> Layout {
+pub(super) const fn layout_of(params: &Params) -> DatagramLayout {
     if params.udp_counters_64bit { WIDE } else { NARROW }
 }
 
 fn write(datagram: &mut [u8], leaving: Leaving, width: CounterWidth) {
-    let micros = leaving.at.nanos() / 1000;
+    let micros = leaving.at.as_nanos() / 1000;
     let header = DatagramHeader {
         seconds: u32::try_from(micros / 1_000_000).unwrap_or(u32::MAX),
         microseconds: u32::try_from(micros % 1_000_000).unwrap_or(0),
@@ -57,18 +58,18 @@ fn write(datagram: &mut [u8], leaving: Leaving, width: CounterWidth) {
     let _ = header.write(datagram, width);
 }
 
-fn read(datagram: &[u8], width: CounterWidth) -> Read {
+fn read(datagram: &[u8], width: CounterWidth) -> ParsedDatagram {
     if datagram.len() == CONNECT_BYTES {
-        return Read::Opening;
+        return ParsedDatagram::Opening;
     }
-    let Some(header) = DatagramHeader::parse(datagram, width) else { return Read::Stray };
+    let Some(header) = DatagramHeader::parse(datagram, width) else { return ParsedDatagram::Stray };
     let bits = match width {
         CounterWidth::Bits32 => u64::from(u32::MAX),
         CounterWidth::Bits64 => u64::MAX,
     };
     let stamp = Duration::from_secs(header.seconds.into())
         + Duration::from_micros(header.microseconds.into());
-    Read::Data(Head {
+    ParsedDatagram::Data(DatagramHead {
         number: header.sequence.wrapping_sub(1) & bits,
         stamp_ns: u64::try_from(stamp.as_nanos()).unwrap_or(u64::MAX),
     })
@@ -95,7 +96,7 @@ pub(super) fn udp_params(plan: &UdpPlan, size_bytes: u32) -> Result<Params, Fail
         udp_counters_64bit: true,
         ..params(&shared)?
     };
-    params.check().map_err(|error| out_of_bounds(&error))?;
+    params.check_bounds().map_err(|error| out_of_bounds(&error))?;
     Ok(params)
 }
 
@@ -144,7 +145,7 @@ pub(super) fn udp_plan_of(
 #[derive(Clone, Copy)]
 pub(super) struct TestEnd<'a> {
     /// The side of this end in a direction.
-    pub(super) side_of: fn(Direction) -> Side,
+    pub(super) side_of: fn(Direction) -> FlowSide,
     /// The samples at the end of the omitted span.
     pub(super) omitted: &'a [Sample],
     /// What its senders have sent, once they are done: to the datagram, where samples are taken
@@ -167,17 +168,17 @@ pub(super) fn udp_results(
     let mut spent_ns = 0;
     for place in places {
         let of = |samples: &[Sample]| {
-            samples.iter().find(|it| is_of(place, it.direction, it.flow)).cloned()
+            samples.iter().find(|sample| is_of(place, sample.direction, sample.flow)).cloned()
         };
         let Some(sample) = of(samples) else { continue };
-        let receives = (told.side_of)(place.direction) == Side::Receiver;
+        let receives = (told.side_of)(place.direction) == FlowSide::Receiver;
         let before = of(told.omitted).map(|sample| sample.counts()).unwrap_or_default();
         let counts = sample.counts();
         let sampled = (counts.datagrams - before.datagrams.min(counts.datagrams), before.next);
-        let sent = told.sent.iter().find(|it| is_of(place, it.direction, it.flow));
+        let sent = told.sent.iter().find(|sent| is_of(place, sent.direction, sent.flow));
         let exact = sent.filter(|_| !receives);
         let (datagrams, omitted) =
-            exact.map_or(sampled, |it| (it.measured, it.datagrams - it.measured));
+            exact.map_or(sampled, |sent| (sent.measured, sent.datagrams - sent.measured));
         let lost = counts.next.saturating_sub(counts.datagrams).cast_signed();
         let lost_before = before.next.saturating_sub(before.datagrams).cast_signed();
         spent_ns += sample.cpu_ns.unwrap_or(0);
@@ -188,7 +189,7 @@ pub(super) fn udp_results(
             // Both with those of the omitted span, which readers take off.
             lost: if receives { lost } else { 0 },
             lost_omitted: Some(if receives { lost_before } else { 0 }),
-            packets: exact.map_or(counts.next, |it| it.datagrams),
+            packets: exact.map_or(counts.next, |sent| sent.datagrams),
             packets_omitted: Some(omitted),
             start_s: Some(0.0),
             end_s: Some(told.end_ns.saturating_sub(told.omit_ns) as f64 / 1e9),
@@ -246,13 +247,13 @@ pub(super) fn udp_remote_reports(
     places: &[StreamKey],
     results: &Results,
     own: &[EndReport],
-    side_of: fn(Direction) -> Side,
+    side_of: fn(Direction) -> FlowSide,
     request: &UdpTest,
 ) -> Vec<EndReport> {
     let told = places.iter().filter_map(|place| Some((place, results.stream(place.id)?)));
     told.map(|(place, stream)| {
         let own = own.iter().find(|report| is_of(place, report.direction, report.flow));
-        EndReport::of(
+        EndReport::from_flow_end(
             place.direction,
             place.flow,
             remote_end(stream, own, side_of(place.direction), request),
@@ -272,7 +273,7 @@ fn is_held_back(end: &FlowEnd, request: &UdpTest) -> bool {
 fn remote_end(
     stream: &StreamResult,
     own: Option<&EndReport>,
-    side: Side,
+    side: FlowSide,
     request: &UdpTest,
 ) -> FlowEnd {
     let size_bytes = request.size_bytes;
@@ -287,7 +288,7 @@ fn remote_end(
         ..FlowEnd::default()
     };
     let datagrams = stream.bytes / u64::from(size_bytes.max(1));
-    if side == Side::Sender {
+    if side == FlowSide::Sender {
         let (count, measured) = (datagrams, datagrams);
         let sent_datagrams =
             Some(SentDatagrams { size_bytes, count, measured, ..SentDatagrams::default() });
@@ -374,13 +375,19 @@ mod tests {
         // As recorded from 3.12 for its second datagram.
         let head = [0, 0, 0x62, 0x42, 0, 0, 0xcb, 0xb7, 0, 0, 0, 0, 0, 0, 0, 2];
         assert_eq!(datagram[..16], head);
-        let stamp_ns = at.nanos();
-        assert_eq!((WIDE.read)(&datagram, 0), Read::Data(Head { number: 1, stamp_ns }));
+        let stamp_ns = at.as_nanos();
+        assert_eq!(
+            (WIDE.read)(&datagram, 0),
+            ParsedDatagram::Data(DatagramHead { number: 1, stamp_ns })
+        );
         (NARROW.write)(&mut datagram, Leaving { number: 1 << 32, since_start_ns: 5, at }, 7);
         assert_eq!(datagram[8..12], [0, 0, 0, 1]);
-        assert_eq!((NARROW.read)(&datagram, 0), Read::Data(Head { number: 0, stamp_ns }));
-        assert_eq!((WIDE.read)(b"6789", 0), Read::Opening);
-        assert_eq!((WIDE.read)(&[0; 15], 0), Read::Stray);
+        assert_eq!(
+            (NARROW.read)(&datagram, 0),
+            ParsedDatagram::Data(DatagramHead { number: 0, stamp_ns })
+        );
+        assert_eq!((WIDE.read)(b"6789", 0), ParsedDatagram::Opening);
+        assert_eq!((WIDE.read)(&[0; 15], 0), ParsedDatagram::Stray);
     }
 
     #[test]
@@ -412,7 +419,7 @@ mod tests {
         let place = StreamKey { direction: Direction::Down, flow: 0, id: 1 };
         let sample = |datagrams| {
             let counts = DatagramCounts { datagrams, next: datagrams, ..Default::default() };
-            Sample::of(Direction::Down, 0, 1).with_datagrams(counts, 1000)
+            Sample::empty_at(Direction::Down, 0, 1).with_datagrams(counts, 1000)
         };
         let sent = DatagramsSent {
             direction: Direction::Down,
@@ -423,7 +430,7 @@ mod tests {
         };
         // The look at the end of the omitted span came 10 datagrams late.
         let told = TestEnd {
-            side_of: |_| Side::Sender,
+            side_of: |_| FlowSide::Sender,
             omitted: &[sample(100)],
             sent: &[sent],
             omit_ns: SECOND_NS,
@@ -438,7 +445,7 @@ mod tests {
     #[test]
     fn late_datagrams_go_with_the_time_in_which_they_came() {
         let report = |direction, received: bool, span_ns| {
-            EndReport::of(
+            EndReport::from_flow_end(
                 direction,
                 0,
                 FlowEnd {
@@ -467,7 +474,7 @@ mod tests {
         // 1000 datagrams sent in 1 s; the server tells 1.1 s, as this end waits for the last ones.
         let span_ns = |arrived: u64, pace_bps: Option<u64>| {
             let sent = SentDatagrams { count: 1000, measured: 1000, ..SentDatagrams::default() };
-            let own = EndReport::of(
+            let own = EndReport::from_flow_end(
                 Direction::Up,
                 0,
                 FlowEnd {
@@ -484,7 +491,7 @@ mod tests {
             let request = crate::flow::udp::client::checked_request(&plan).expect("sound");
             let pace = pace_bps.map(BitRate::from_bits_per_sec);
             let request = UdpTest { size_bytes: 100, pace, ..request };
-            remote_end(&told, Some(&own), Side::Receiver, &request).span_ns
+            remote_end(&told, Some(&own), FlowSide::Receiver, &request).span_ns
         };
         // 100,000 bytes in 1 s are 800 kbit/s: the pace.
         let kept = |arrived| span_ns(arrived, Some(800_000));

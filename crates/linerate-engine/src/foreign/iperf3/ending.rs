@@ -37,7 +37,7 @@ pub(super) struct Ending {
 
 impl Ending {
     /// Senders were told to stop.
-    pub(super) const fn at(stopped: MonoTime) -> Self {
+    pub(super) const fn stopped_at(stopped: MonoTime) -> Self {
         let progress = (0, stopped);
         Self { stopped, acknowledged: None, left: None, offered: None, progress }
     }
@@ -53,7 +53,12 @@ impl Ending {
 
     /// Takes note of how things stand at `now`; whether the peer has read all. Senders may still
     /// be writing, unless `written`.
-    pub(super) fn look(&mut self, now: MonoTime, outstanding: Outstanding, written: bool) -> bool {
+    pub(super) fn note_progress(
+        &mut self,
+        now: MonoTime,
+        outstanding: Outstanding,
+        written: bool,
+    ) -> bool {
         if outstanding.acknowledged_bytes != self.progress.0 {
             self.progress = (outstanding.acknowledged_bytes, now);
         }
@@ -74,7 +79,7 @@ impl Ending {
         let (_, since) = *self.offered.insert(
             self.offered.filter(|(before, _)| *before == offered).unwrap_or((offered, now)),
         );
-        now.since(since) >= QUIET
+        now.duration_since(since) >= QUIET
     }
 }
 
@@ -84,7 +89,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn at(ms: u64) -> MonoTime {
+    fn time_at_ms(ms: u64) -> MonoTime {
         MonoTime::from_nanos(ms * MS)
     }
 
@@ -102,46 +107,52 @@ mod tests {
 
     #[test]
     fn a_delayed_acknowledgement_does_not_delay_the_arrival() {
-        let mut ending = Ending::at(at(0));
-        assert!(!ending.look(at(0), outstanding(0, 0, 100), false), "the last write is to come");
-        assert!(!ending.look(at(1), outstanding(10, 2, 100), true));
-        assert!(!ending.look(at(3), outstanding(0, 2, 100), true));
-        assert!(!ending.look(at(43), outstanding(0, 0, 100), true));
+        let mut ending = Ending::stopped_at(time_at_ms(0));
+        assert!(
+            !ending.note_progress(time_at_ms(0), outstanding(0, 0, 100), false),
+            "the last write is to come"
+        );
+        assert!(!ending.note_progress(time_at_ms(1), outstanding(10, 2, 100), true));
+        assert!(!ending.note_progress(time_at_ms(3), outstanding(0, 2, 100), true));
+        assert!(!ending.note_progress(time_at_ms(43), outstanding(0, 0, 100), true));
         // All had left at 3 ms; a round trip is 5 ms now, 2 ms when idle: 3 + 5 - 2.
-        assert_eq!(ending.span_ns(at(0), 0), 6 * MS);
+        assert_eq!(ending.span_ns(time_at_ms(0), 0), 6 * MS);
         // Since the omitted span acknowledgements are counted at both of its ends.
-        assert_eq!(ending.span_ns(at(0), 1), 8 * MS);
-        assert!(!ending.look(at(62), outstanding(0, 0, 100), true));
-        assert!(ending.look(at(63), outstanding(0, 0, 100), true));
+        assert_eq!(ending.span_ns(time_at_ms(0), 1), 8 * MS);
+        assert!(!ending.note_progress(time_at_ms(62), outstanding(0, 0, 100), true));
+        assert!(ending.note_progress(time_at_ms(63), outstanding(0, 0, 100), true));
     }
 
     #[test]
     fn a_lost_last_segment_arrives_when_it_is_acknowledged() {
-        let mut ending = Ending::at(at(0));
+        let mut ending = Ending::stopped_at(time_at_ms(0));
         let before = Outstanding { retransmits: 2, ..outstanding(0, 2, 100) };
-        assert!(!ending.look(at(3), before, true));
-        assert!(!ending.look(at(210), outstanding(0, 0, 100), true));
-        assert_eq!(ending.span_ns(at(0), 0), 208 * MS);
+        assert!(!ending.note_progress(time_at_ms(3), before, true));
+        assert!(!ending.note_progress(time_at_ms(210), outstanding(0, 0, 100), true));
+        assert_eq!(ending.span_ns(time_at_ms(0), 0), 208 * MS);
     }
 
     #[test]
     fn a_window_that_still_grows_is_waited_for() {
-        let mut ending = Ending::at(at(0));
+        let mut ending = Ending::stopped_at(time_at_ms(0));
         for ms in 1..=50 {
-            assert!(!ending.look(at(ms), outstanding(0, 0, ms), true), "{ms} ms");
+            assert!(!ending.note_progress(time_at_ms(ms), outstanding(0, 0, ms), true), "{ms} ms");
         }
-        assert!(ending.look(at(70), outstanding(0, 0, 50), true));
-        assert_eq!(ending.span_ns(at(1), 0), 0, "shorter than a round trip");
+        assert!(ending.note_progress(time_at_ms(70), outstanding(0, 0, 50), true));
+        assert_eq!(ending.span_ns(time_at_ms(1), 0), 0, "shorter than a round trip");
     }
 
     #[test]
     fn what_never_arrives_does_not_stretch_the_time() {
-        let mut ending = Ending::at(at(10));
-        assert!(!ending.look(at(11), outstanding(500, 9, 100), true));
+        let mut ending = Ending::stopped_at(time_at_ms(10));
+        assert!(!ending.note_progress(time_at_ms(11), outstanding(500, 9, 100), true));
         for ms in 12..=400 {
-            assert!(!ending.look(at(ms), outstanding(400, 9, 100), true), "{ms} ms");
+            assert!(
+                !ending.note_progress(time_at_ms(ms), outstanding(400, 9, 100), true),
+                "{ms} ms"
+            );
         }
         // The last acknowledgement was seen at 12 ms.
-        assert_eq!(ending.span_ns(at(0), 0), 12 * MS);
+        assert_eq!(ending.span_ns(time_at_ms(0), 0), 12 * MS);
     }
 }

@@ -24,14 +24,15 @@ pub(super) fn read(path: &Path, attempt: &str) -> Result<String, Failure> {
     let length = std::fs::metadata(path).map(|about| about.len());
     match length {
         Ok(length) if length > FILE_BYTES_MAX => {
-            return Err(wrong(attempt, path, "it is longer than 64 KiB"));
+            return Err(wrong_file_failure(attempt, path, "it is longer than 64 KiB"));
         }
         _ => {}
     }
-    std::fs::read_to_string(path).map_err(|error| wrong(attempt, path, &words_of(&error)))
+    std::fs::read_to_string(path)
+        .map_err(|error| wrong_file_failure(attempt, path, &words_of(&error)))
 }
 
 /// A file that the user named is not what it should be.
-pub(super) fn wrong(attempt: &str, path: &Path, reason: &str) -> Failure {
+pub(super) fn wrong_file_failure(attempt: &str, path: &Path, reason: &str) -> Failure {
     Failure::new(Fault::Usage, attempt, path.display().to_string(), reason)
 }

@@ -12,7 +12,7 @@ use aws_lc_rs::rsa::{
 use linerate_core::record::Failure;
 use linerate_proto::iperf3::from_base64;
 
-use super::key_file::{Padding, read, wrong};
+use super::key_file::{Padding, read, wrong_file_failure};
 
 /// The key that a server gives to its users.
 #[derive(Clone, Debug)]
@@ -28,9 +28,9 @@ pub(super) struct PrivateKey {
 impl PublicKey {
     /// Reads `-----BEGIN PUBLIC KEY-----`.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
-        let fail = |reason: &str| wrong("read the public key in", path, reason);
+        let fail = |reason: &str| wrong_file_failure("read the public key in", path, reason);
         let text = read(path, "read the public key in")?;
-        let der = pem(&text, "PUBLIC KEY").ok_or_else(|| {
+        let der = pem_bytes(&text, "PUBLIC KEY").ok_or_else(|| {
             fail("it holds no \"BEGIN PUBLIC KEY\"")
                 .advise("create it with: openssl rsa -in PRIVATE -pubout -out PUBLIC")
         })?;
@@ -55,14 +55,14 @@ impl PublicKey {
 impl PrivateKey {
     /// Reads `-----BEGIN PRIVATE KEY-----` or `-----BEGIN RSA PRIVATE KEY-----`.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
-        let fail = |reason: &str| wrong("read the private key in", path, reason);
+        let fail = |reason: &str| wrong_file_failure("read the private key in", path, reason);
         let text = read(path, "read the private key in")?;
         if text.contains("ENCRYPTED") {
             return Err(fail("it is under a passphrase")
                 .advise("remove the passphrase with: openssl rsa -in FILE -out OPEN"));
         }
-        let whole = pem(&text, "PRIVATE KEY");
-        let inner = || pem(&text, "RSA PRIVATE KEY").map(|inner| wrapped(&inner));
+        let whole = pem_bytes(&text, "PRIVATE KEY");
+        let inner = || pem_bytes(&text, "RSA PRIVATE KEY").map(|inner| wrapped(&inner));
         let der = whole.or_else(inner).ok_or_else(|| fail("it holds no \"BEGIN PRIVATE KEY\""))?;
         let key = PrivateDecryptingKey::from_pkcs8(&der)
             .map_err(|_| fail("it is no RSA key of 2048 to 8192 bits"))?;
@@ -89,7 +89,7 @@ pub(super) fn sha256(text: &[u8]) -> Vec<u8> {
 }
 
 /// The bytes between the lines of a label.
-fn pem(text: &str, label: &str) -> Option<Vec<u8>> {
+fn pem_bytes(text: &str, label: &str) -> Option<Vec<u8>> {
     let (_, rest) = text.split_once(&format!("-----BEGIN {label}-----"))?;
     let (inside, _) = rest.split_once(&format!("-----END {label}-----"))?;
     from_base64(inside)

@@ -10,9 +10,9 @@ use std::path::Path;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_proto::iperf3::{Credentials, Users, to_base64, token_bytes};
-use linerate_sys::clock::wall;
+use linerate_sys::clock::wall_time;
 
-use super::key_file::{Padding, read, wrong};
+use super::key_file::{Padding, read, wrong_file_failure};
 use super::keys::{PrivateKey, PublicKey, sha256};
 
 /// Seconds that clocks may differ by, unless told otherwise.
@@ -46,7 +46,7 @@ impl Login {
     }
 
     /// The token of this moment.
-    pub(super) fn token(&self) -> Result<String, Failure> {
+    pub(super) fn encrypted_token(&self) -> Result<String, Failure> {
         let credentials = Credentials {
             user: self.user.clone(),
             password: self.password.clone(),
@@ -85,7 +85,7 @@ impl Guard {
         let key = PrivateKey::read(private_key)?;
         let text = read(users, attempt)?;
         let users = Users::parse(&text).map_err(|error| {
-            wrong(attempt, users, &error.to_string())
+            wrong_file_failure(attempt, users, &error.to_string())
                 .advise("create a digest with: printf '{USER}PASSWORD' | sha256sum")
         })?;
         let both = &[Padding::Oaep, Padding::Pkcs1][..];
@@ -93,7 +93,7 @@ impl Guard {
     }
 
     /// Lets a token in, or says to the log why not.
-    pub(super) fn admit(&self, token: Option<&str>) -> Result<(), String> {
+    pub(super) fn admit_token(&self, token: Option<&str>) -> Result<(), String> {
         let Some(token) = token else { return Err("it gives no user and password".to_owned()) };
         let bytes = token_bytes(token).unwrap_or_default();
         let read = |padding: &Padding| Credentials::parse(&self.key.decrypt(&bytes, *padding)?);
@@ -104,7 +104,7 @@ impl Guard {
         let is_readable = credentials.is_some();
         let credentials = credentials.unwrap_or_else(nobody);
         let hash = sha256(credentials.salted().as_bytes());
-        let is_known = self.users.has(&credentials.user, &hash);
+        let is_known = self.users.has_digest(&credentials.user, &hash);
         let is_timely = credentials.is_timely(now_s(), self.skew_s);
         let user = credentials.user.escape_debug();
         match (is_readable, is_timely, is_known) {
@@ -117,7 +117,7 @@ impl Guard {
 }
 
 fn now_s() -> i64 {
-    i64::try_from(wall().unix_millis() / 1000).unwrap_or(i64::MAX)
+    i64::try_from(wall_time().unix_millis() / 1000).unwrap_or(i64::MAX)
 }
 
 #[cfg(feature = "rsa")]
@@ -128,23 +128,23 @@ mod tests {
     use super::*;
 
     /// A file of testdata/iperf3/users (its README says how it was made).
-    fn file(name: &str) -> PathBuf {
+    fn test_file(name: &str) -> PathBuf {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/iperf3/users");
         PathBuf::from(folder).join(name)
     }
 
-    fn guard(key: &str, skew_s: u64, older: bool) -> Guard {
-        Guard::new(&file(key), &file("users"), skew_s, older).expect("sound files")
+    fn test_guard(key: &str, skew_s: u64, older: bool) -> Guard {
+        Guard::new(&test_file(key), &test_file("users"), skew_s, older).expect("sound files")
     }
 
-    fn token(name: &str) -> String {
-        std::fs::read_to_string(file(name)).expect("it is there").trim().to_owned()
+    fn read_token(name: &str) -> String {
+        std::fs::read_to_string(test_file(name)).expect("it is there").trim().to_owned()
     }
 
-    fn login(user: &str, password: &str, padding: Padding) -> String {
+    fn login_token(user: &str, password: &str, padding: Padding) -> String {
         let who = (user.to_owned(), password.to_owned());
-        Login::new(who, &file("public.pem"), padding)
-            .and_then(|login| login.token())
+        Login::new(who, &test_file("public.pem"), padding)
+            .and_then(|login| login.encrypted_token())
             .expect("short")
     }
 
@@ -154,28 +154,29 @@ mod tests {
     #[test]
     fn tokens_of_iperf3_and_of_openssl_are_read_with_either_form_of_the_key() {
         for key in ["private.pem", "private-pkcs1.pem"] {
-            let guard = guard(key, EVER, true);
+            let guard = test_guard(key, EVER, true);
             for name in ["token-3.12", "token-oaep"] {
-                assert_eq!(guard.admit(Some(&token(name))), Ok(()), "{name} with {key}");
+                assert_eq!(guard.admit_token(Some(&read_token(name))), Ok(()), "{name} with {key}");
             }
         }
-        let strict = guard("private.pem", EVER, false);
-        assert_eq!(strict.admit(Some(&token("token-oaep"))), Ok(()));
-        let said = strict.admit(Some(&token("token-3.12"))).expect_err("the older padding");
+        let strict = test_guard("private.pem", EVER, false);
+        assert_eq!(strict.admit_token(Some(&read_token("token-oaep"))), Ok(()));
+        let said =
+            strict.admit_token(Some(&read_token("token-3.12"))).expect_err("the older padding");
         assert!(said.contains("cannot be read"), "{said}");
     }
 
     #[test]
     fn a_token_that_is_old_is_not_let_in() {
         // The clock of this machine is not that of November 2026, or it is for a moment only.
-        let said = guard("private.pem", 1, true).admit(Some(&token("token-oaep")));
+        let said = test_guard("private.pem", 1, true).admit_token(Some(&read_token("token-oaep")));
         assert!(said.is_err_and(|said| said == "the clock of user mario differs too much"));
     }
 
     #[test]
     fn own_tokens_are_let_in_where_user_and_password_are_right() {
         for padding in [Padding::Oaep, Padding::Pkcs1] {
-            let guard = guard("private.pem", 3600, padding == Padding::Pkcs1);
+            let guard = test_guard("private.pem", 3600, padding == Padding::Pkcs1);
             for (user, password, ok) in [
                 ("mario", "rossi", true),
                 ("luigi", "verdi", true),
@@ -184,7 +185,7 @@ mod tests {
                 ("peach", "rossi", false),
                 ("", "", false),
             ] {
-                let answer = guard.admit(Some(&login(user, password, padding)));
+                let answer = guard.admit_token(Some(&login_token(user, password, padding)));
                 assert_eq!(answer.is_ok(), ok, "{user} {password}: {answer:?}");
             }
         }
@@ -192,18 +193,19 @@ mod tests {
 
     #[test]
     fn what_is_no_token_is_refused() {
-        let guard = guard("private.pem", EVER, true);
-        let whole = login("mario", "rossi", Padding::Oaep);
+        let guard = test_guard("private.pem", EVER, true);
+        let whole = login_token("mario", "rossi", Padding::Oaep);
         for wrong in ["", "====", "rossi", &whole[..100], &whole[4..], &whole.repeat(8)] {
-            assert!(guard.admit(Some(wrong)).is_err(), "{wrong}");
+            assert!(guard.admit_token(Some(wrong)).is_err(), "{wrong}");
         }
-        assert!(guard.admit(None).is_err());
+        assert!(guard.admit_token(None).is_err());
     }
 
     #[test]
     fn files_that_are_not_what_they_should_be_are_named() {
         let check = |key: &str, users: &str, parts: &[&str]| {
-            let failure = Guard::new(&file(key), &file(users), 10, false).expect_err("wrong files");
+            let failure =
+                Guard::new(&test_file(key), &test_file(users), 10, false).expect_err("wrong files");
             let said = failure.to_string();
             assert!(parts.iter().all(|part| said.contains(part)), "{said}");
             assert!(!said.contains('\n'), "{said}");
@@ -213,11 +215,14 @@ mod tests {
         check("nowhere.pem", "users", &["nowhere.pem", "no such file"]);
         check("private.pem", "public.pem", &["line 1 is not a name", "sha256sum"]);
         let who = || ("a".to_owned(), "b".to_owned());
-        let wrong = Login::new(who(), &file("users"), Padding::Oaep).expect_err("no key");
+        let wrong = Login::new(who(), &test_file("users"), Padding::Oaep).expect_err("no key");
         assert!(wrong.to_string().contains("openssl rsa -in PRIVATE -pubout"), "{wrong}");
         let long = ("a".repeat(250), String::new());
-        let long = Login::new(long, &file("public.pem"), Padding::Oaep).expect("a key");
-        assert!(long.token().is_err_and(|said| said.to_string().contains("longer than the key")));
+        let long = Login::new(long, &test_file("public.pem"), Padding::Oaep).expect("a key");
+        assert!(
+            long.encrypted_token()
+                .is_err_and(|said| said.to_string().contains("longer than the key"))
+        );
         assert!(!format!("{long:?}").contains("password"));
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn params(test: &TcpTest) -> Result<Params, Failure> {
         client_version: Some([CLIENT_NAME, env!("CARGO_PKG_VERSION")].concat()),
         ..Params::default()
     };
-    params.check().map_err(|error| out_of_bounds(&error))?;
+    params.check_bounds().map_err(|error| out_of_bounds(&error))?;
     Ok(params)
 }
 

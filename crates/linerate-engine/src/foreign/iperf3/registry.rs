@@ -8,7 +8,7 @@ use linerate_proto::iperf3::{COOKIE_BYTES, Cookie};
 
 use crate::failure::words_of;
 use crate::flow;
-use crate::flow::peer::plain;
+use crate::flow::peer::plain_address;
 use crate::flow::tcp::control::read_exactly;
 
 /// A client has this long for its cookie.
@@ -16,7 +16,7 @@ const COOKIE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection whose cookie has been read.
 #[derive(Debug)]
-pub struct Arrival {
+pub struct Iperf3Connection {
     /// The connection.
     pub stream: TcpStream,
     /// Its other end.
@@ -28,15 +28,16 @@ pub struct Arrival {
 
 /// Where data connections find the test that waits for their cookie. One that nobody waits for is a
 /// control connection.
-pub type Registry = flow::registry::Registry<Cookie, Arrival>;
-pub(super) type Registration = flow::registry::Registration<Cookie, Arrival>;
+pub type Registry = flow::registry::Registry<Cookie, Iperf3Connection>;
+pub(super) type Registration = flow::registry::Registration<Cookie, Iperf3Connection>;
 
 /// Reads the first bytes of a connection.
 /// # Errors
 /// When they are no cookie, or do not come in time.
 pub fn read_cookie(stream: &TcpStream, peer: SocketAddr) -> Result<Cookie, Failure> {
-    let fail =
-        |reason: String| Failure::new(Fault::PeerMisbehaved, "cookie of", plain(peer), reason);
+    let fail = |reason: String| {
+        Failure::new(Fault::PeerMisbehaved, "cookie of", plain_address(peer), reason)
+    };
     let mut bytes = [0; COOKIE_BYTES];
     read_exactly(stream, &mut bytes, COOKIE_TIMEOUT).map_err(|error| match error.kind() {
         std::io::ErrorKind::UnexpectedEof => fail("it closed the connection without one".into()),

@@ -1,10 +1,10 @@
 //! Between this program's account of a stream and the results of iperf3.
 
-use linerate_core::record::{Asked, Direction, EndReport, FlowEnd, Side, TcpInfo};
+use linerate_core::record::{Asked, Direction, EndReport, FlowEnd, FlowSide, TcpInfo};
 use linerate_proto::iperf3::{Results, StreamResult, stream_id};
 
 use crate::flow::Sample;
-use crate::served::moved;
+use crate::served::format_transfer;
 
 /// A stream's place: which way, its number within that direction, and the identifier in results.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,8 @@ pub(super) fn count_between(
     for report in reports {
         let same = |it: &&Sample| (it.direction, it.flow) == (report.direction, report.flow);
         let Some(last) = until.iter().find(same) else { continue };
-        let (bytes, t_ns) = from.iter().find(same).map_or((0, 0), |it| (it.bytes, it.t_ns));
+        let (bytes, t_ns) =
+            from.iter().find(same).map_or((0, 0), |sample| (sample.bytes, sample.t_ns));
         report.end.bytes_measured = last.bytes.saturating_sub(bytes);
         report.end.span_start_ns = t_ns;
         report.end.span_ns = end_ns.saturating_sub(t_ns);
@@ -46,7 +47,8 @@ pub(super) fn to_the_end(samples: &mut [Sample], from: &[Sample], reports: &[End
         let same = |it: &&EndReport| (it.direction, it.flow) == (sample.direction, sample.flow);
         let Some(report) = reports.iter().find(same) else { continue };
         let end = &report.end;
-        let before = from.iter().find(|it| it.is_of(sample)).map_or(0, |it| it.bytes);
+        let before =
+            from.iter().find(|earlier| earlier.is_of(sample)).map_or(0, |sample| sample.bytes);
         sample.bytes = before + end.bytes_measured;
         sample.t_ns = end.span_start_ns + end.span_ns;
     }
@@ -68,7 +70,7 @@ pub(super) fn in_one_span(reports: &mut [EndReport], direction: Direction, omit_
 pub(super) fn results(
     places: &[StreamKey],
     reports: &[EndReport],
-    side_of: fn(Direction) -> Side,
+    side_of: fn(Direction) -> FlowSide,
 ) -> Results {
     let mut results = Results::default();
     let mut longest_ns = 0;
@@ -81,7 +83,7 @@ pub(super) fn results(
         longest_ns = longest_ns.max(end.span_start_ns + end.span_ns);
         user_ns += end.cpu_user_ns.unwrap_or(0);
         system_ns += end.cpu_system_ns.unwrap_or(0);
-        if side == Side::Sender {
+        if side == FlowSide::Sender {
             let has = end.tcp_info.and_then(|info| info.total_retrans).is_some();
             results.sender_has_retransmits = Some(has);
         }
@@ -94,12 +96,12 @@ pub(super) fn results(
     results
 }
 
-fn stream(place: &StreamKey, end: &FlowEnd, side: Side) -> StreamResult {
+fn stream(place: &StreamKey, end: &FlowEnd, side: FlowSide) -> StreamResult {
     let retransmits = end.tcp_info.and_then(|info| info.total_retrans).map(u64::from);
     StreamResult {
         id: place.id,
         bytes: end.bytes_measured,
-        retransmits: retransmits.filter(|_| side == Side::Sender),
+        retransmits: retransmits.filter(|_| side == FlowSide::Sender),
         start_s: Some(0.0),
         end_s: Some(end.span_ns as f64 / 1e9),
         ..StreamResult::default()
@@ -110,7 +112,7 @@ fn stream(place: &StreamKey, end: &FlowEnd, side: Side) -> StreamResult {
 #[derive(Clone, Copy)]
 pub(super) struct Other {
     /// The side of the other end in a direction.
-    pub(super) side_of: fn(Direction) -> Side,
+    pub(super) side_of: fn(Direction) -> FlowSide,
     /// The omitted span.
     pub(super) omit_ns: u64,
     /// The time in which everything came that this end sent, since the start of the test. iperf3
@@ -128,7 +130,7 @@ pub(super) fn remote_reports(
 ) -> Vec<EndReport> {
     let told = places.iter().filter_map(|place| Some((place, results.stream(place.id)?)));
     told.map(|(place, stream)| {
-        EndReport::of(
+        EndReport::from_flow_end(
             place.direction,
             place.flow,
             remote_end(stream, results, (other.side_of)(place.direction), other),
@@ -137,10 +139,10 @@ pub(super) fn remote_reports(
     .collect()
 }
 
-fn remote_end(stream: &StreamResult, results: &Results, side: Side, other: &Other) -> FlowEnd {
+fn remote_end(stream: &StreamResult, results: &Results, side: FlowSide, other: &Other) -> FlowEnd {
     let reported_ns = stream.span_s().map(|span_s| (span_s * 1e9) as u64);
     let since_omit = |ns: u64| ns.saturating_sub(other.omit_ns);
-    let known_ns = other.delivered_ns.filter(|_| side == Side::Receiver).map(since_omit);
+    let known_ns = other.delivered_ns.filter(|_| side == FlowSide::Receiver).map(since_omit);
     let span_ns = match (reported_ns, known_ns) {
         (Some(reported_ns), Some(known_ns)) => reported_ns.min(known_ns),
         (reported_ns, known_ns) => {
@@ -162,7 +164,7 @@ fn remote_end(stream: &StreamResult, results: &Results, side: Side, other: &Othe
         cpu_user_ns: spent(results.cpu_user_percent),
         cpu_system_ns: spent(results.cpu_system_percent),
         congestion_control: Asked { asked: None, got: results.congestion_used.clone() },
-        tcp_info: (side == Side::Sender && retransmits.is_some())
+        tcp_info: (side == FlowSide::Sender && retransmits.is_some())
             .then(|| TcpInfo { total_retrans: retransmits, ..TcpInfo::default() }),
         ..FlowEnd::default()
     }
@@ -173,10 +175,12 @@ fn remote_end(stream: &StreamResult, results: &Results, side: Side, other: &Othe
 pub(super) fn amounts(reports: &[EndReport]) -> String {
     let mut line = String::new();
     for (direction, way) in [(Direction::Up, "up"), (Direction::Down, "down")] {
-        let ends = || reports.iter().filter(|it| it.direction == direction).map(|it| &it.end);
+        let ends = || {
+            reports.iter().filter(|report| report.direction == direction).map(|report| &report.end)
+        };
         let Some(span_ns) = ends().map(|end| end.span_ns).max() else { continue };
         let bytes: u64 = ends().map(|end| end.bytes_measured).sum();
-        line.push_str(&format!(", {way}: {}", moved(bytes, span_ns)));
+        line.push_str(&format!(", {way}: {}", format_transfer(bytes, span_ns)));
     }
     line
 }
@@ -196,7 +200,7 @@ mod tests {
         flow: u16,
         (start_ns, span_ns, bytes): (u64, u64, u64),
     ) -> EndReport {
-        EndReport::of(
+        EndReport::from_flow_end(
             direction,
             flow,
             FlowEnd {
@@ -210,10 +214,10 @@ mod tests {
     }
 
     fn sample(direction: Direction, flow: u16, t_ns: u64, bytes: u64) -> Sample {
-        Sample { bytes, ..Sample::of(direction, flow, t_ns) }
+        Sample { bytes, ..Sample::empty_at(direction, flow, t_ns) }
     }
 
-    fn told(reports: &[EndReport]) -> Vec<(u64, u64, u64)> {
+    fn measured_figures(reports: &[EndReport]) -> Vec<(u64, u64, u64)> {
         let end = |it: &EndReport| (it.end.bytes_measured, it.end.span_start_ns, it.end.span_ns);
         reports.iter().map(end).collect()
     }
@@ -230,7 +234,7 @@ mod tests {
         let until = [sample(Direction::Up, 0, 4 * SECOND, 481_200_000)];
         count_between(&mut reports, (&from, &until), 4 * SECOND + SECOND / 100);
         let expected = (241_200_000, 2 * SECOND, 2 * SECOND + SECOND / 100);
-        assert_eq!(told(&reports), [expected, (240_000_000, 2 * SECOND, 2 * SECOND)]);
+        assert_eq!(measured_figures(&reports), [expected, (240_000_000, 2 * SECOND, 2 * SECOND)]);
         // 241.2 MB in 2.01 s are 960 Mbit/s, not 1920.
         assert!(
             amounts(&reports[..1]).ends_with(" in 2.010 s, 960 Mbit/s"),
@@ -248,14 +252,14 @@ mod tests {
             (0..8).map(|flow| report(Direction::Up, flow, (0, late(flow), 16_250_000))).collect();
         reports.push(report(Direction::Down, 0, (0, SECOND, 1000)));
         in_one_span(&mut reports, Direction::Up, 0);
-        assert!(reports[..8].iter().all(|it| it.end.span_ns == late(7)));
+        assert!(reports[..8].iter().all(|report| report.end.span_ns == late(7)));
         assert_eq!(
             amounts(&reports),
             ", up: 130.0 MB in 1.080 s, 962.96 Mbit/s, down: 1.000 kB in 1.000 s, 8 kbit/s"
         );
         // What is told of each has that time too: a client divides the sum by the first one's.
         let places = places(&[Direction::Up], 8);
-        let own = results(&places, &reports, |_| Side::Receiver);
+        let own = results(&places, &reports, |_| FlowSide::Receiver);
         assert!(own.streams.iter().all(|stream| stream.span_s() == Some(1.08)));
     }
 
@@ -272,7 +276,8 @@ mod tests {
         let spans = |end_s: Option<f64>, delivered_ns| {
             let streams = vec![one(1, end_s), one(3, end_s)];
             let results = Results { streams, ..Results::default() };
-            let side_of = |way| if way == Direction::Up { Side::Receiver } else { Side::Sender };
+            let side_of =
+                |way| if way == Direction::Up { FlowSide::Receiver } else { FlowSide::Sender };
             let other = Other { side_of, omit_ns: SECOND, delivered_ns, ended_ns: 4 * SECOND };
             let reports = remote_reports(&places, &results, &other);
             [reports[0].end.span_ns, reports[1].end.span_ns]

@@ -10,24 +10,26 @@ use linerate_core::policy::TestKind;
 use linerate_core::record::{Event, Failure, Fault, Plan, Record};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::dialect::{FlowState, Output, Reason};
-use linerate_proto::iperf3::{Cookie, ErrorCode, Params, Protocol, Refusal, Server, Terms};
+use linerate_proto::dialect::{FlowState, Output, TestFailureReason};
+use linerate_proto::iperf3::{
+    Cookie, ErrorCode, Iperf3ServerMachine, Iperf3ServerTerms, Params, Protocol, Refusal,
+};
 use linerate_proto::native::{Refuse, RefuseCode};
-use linerate_sys::clock::{monotonic, record_id, wall};
+use linerate_sys::clock::{monotonic, record_id, wall_time};
 use linerate_sys::tcp;
 
 use super::datagrams::udp_request_of;
 
 use super::plan::request_of;
-use super::registry::Arrival;
-use super::shared::{About, Observer, Served, Shared};
-use super::tcp_server::TcpServer;
-use super::udp_server::UdpServer;
+use super::registry::Iperf3Connection;
+use super::shared::{About, Iperf3Context, Observer, Served};
+use super::tcp_server::Iperf3TcpServer;
+use super::udp_server::Iperf3UdpServer;
 use crate::flow::admission::least_span;
 use crate::flow::admission::{Admission, Demand, Permit};
-use crate::flow::peer::plain;
+use crate::flow::peer::plain_address;
 use crate::flow::tcp::session::HANDOVER;
-use crate::flow::{self, Answer, Flows, Session, Socket};
+use crate::flow::{self, Flows, FlowsAnswer, Socket, TestSession};
 use crate::foreign::test::VANISHED;
 use crate::served::LogText;
 
@@ -43,17 +45,17 @@ pub enum LogLine {
 /// Runs one test over a control connection whose cookie has been read.
 /// # Errors
 /// Why the test did not end well.
-pub fn serve(
-    arrival: Arrival,
+pub fn serve_test(
+    arrival: Iperf3Connection,
     cookie: Cookie,
-    shared: &Shared<'_>,
+    shared: &Iperf3Context<'_>,
     observer: &mut dyn Observer,
 ) -> Result<LogLine, Failure> {
     tcp::notice_vanished_peer(&arrival.stream, VANISHED);
     let own = arrival.stream.local_addr().map(|at| at.ip()).ok();
     let mut net = Socket::new(arrival.stream)?;
     let begin = monotonic();
-    let client = ClientSession {
+    let client = Iperf3Session {
         about: About {
             shared,
             observer,
@@ -69,7 +71,7 @@ pub fn serve(
         permit: None,
         refused: None,
     };
-    let mut session = Session::new(Server::new(begin), client);
+    let mut session = TestSession::new(Iperf3ServerMachine::new(begin), client);
     let result = flow::run(&mut session, &mut net, shared.stop);
     session.flows.conclude(begin, result)
 }
@@ -79,13 +81,13 @@ enum Waits {
     /// A place among the running tests.
     Admission { params: Box<Params>, demand: Demand, until: MonoTime },
     /// The turn of this client's streams.
-    Turn { until: MonoTime, terms: Terms },
+    Turn { until: MonoTime, terms: Iperf3ServerTerms },
     /// The streams.
     Streams,
 }
 
 /// One client and its test.
-struct ClientSession<'a> {
+struct Iperf3Session<'a> {
     about: About<'a>,
     waits: Option<Waits>,
     test: Option<Box<dyn Served + 'a>>,
@@ -95,17 +97,17 @@ struct ClientSession<'a> {
     refused: Option<Result<LogLine, Failure>>,
 }
 
-impl Flows for ClientSession<'_> {
-    type Machine = Server;
+impl Flows for Iperf3Session<'_> {
+    type Machine = Iperf3ServerMachine;
 
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Server>,
-    ) -> Result<Option<Answer<Server>>, Failure> {
+        output: Output<Iperf3ServerMachine>,
+    ) -> Result<Option<FlowsAnswer<Iperf3ServerMachine>>, Failure> {
         match output {
             Output::Decide(params) => {
-                if let Err((code, reason)) = self.check(&params) {
+                if let Err((code, reason)) = self.check_params(&params) {
                     return Ok(Some(self.refuse(Refusal::For(code), Err(self.failed(&reason)))));
                 }
                 let demand = demand(&params, self.about.shared.interval);
@@ -120,65 +122,68 @@ impl Flows for ClientSession<'_> {
             output => {
                 let Some(test) = &mut self.test else { return Ok(None) };
                 let counted = test.carry_out(now, output, &mut self.about)?;
-                Ok(counted.map(|results| Answer::Counted(Box::new(results))))
+                Ok(counted.map(|results| FlowsAnswer::Counted(Box::new(results))))
             }
         }
     }
 
-    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Server>>, Failure> {
+    fn answer(
+        &mut self,
+        now: MonoTime,
+    ) -> Result<Option<FlowsAnswer<Iperf3ServerMachine>>, Failure> {
         match self.waits.take() {
             Some(Waits::Admission { params, demand, until }) => {
-                self.admit(now, params, demand, until)
+                self.ask_admission(now, params, demand, until)
             }
             Some(Waits::Turn { until, terms }) => self.await_turn(now, until, terms),
             Some(Waits::Streams) => {
                 let Some(test) = &mut self.test else { return Ok(None) };
-                if !test.open(&mut self.about)? {
+                if !test.open_streams(&mut self.about)? {
                     self.waits = Some(Waits::Streams);
                     return Ok(None);
                 }
                 self.about.expect_no_streams();
-                Ok(Some(Answer::Opened))
+                Ok(Some(FlowsAnswer::Opened))
             }
             None => Ok(None),
         }
     }
 
-    fn state(&mut self, now: MonoTime) -> FlowState {
-        self.test.as_mut().map(|test| test.state(now)).unwrap_or_default()
+    fn flow_state(&mut self, now: MonoTime) -> FlowState {
+        self.test.as_mut().map(|test| test.flow_state(now)).unwrap_or_default()
     }
 
-    fn peer(&self) -> String {
-        plain(self.about.peer)
+    fn peer_name(&self) -> String {
+        plain_address(self.about.peer)
     }
 }
 
-impl<'a> ClientSession<'a> {
+impl<'a> Iperf3Session<'a> {
     /// What this end does not do, and what nobody does.
-    fn check(&self, params: &Params) -> Result<(), (ErrorCode, String)> {
+    fn check_params(&self, params: &Params) -> Result<(), (ErrorCode, String)> {
         if let Some(guard) = self.about.shared.guard {
-            let admitted = guard.admit(params.auth_token.as_deref());
+            let admitted = guard.admit_token(params.auth_token.as_deref());
             admitted.map_err(|reason| (ErrorCode::AUTHENTICATION, reason))?;
         }
         if params.protocol == Protocol::Sctp {
             let reason = format!("it asks for {:?}", params.protocol);
             return Err((ErrorCode::UNIMPLEMENTED, reason));
         }
-        params.check().map_err(|error| (error.code, error.to_string()))
+        params.check_bounds().map_err(|error| (error.code, error.to_string()))
     }
 
     /// Asks for a place. The client's clock ends the test; bytes and blocks take as long as they
     /// take.
-    fn admit(
+    fn ask_admission(
         &mut self,
         now: MonoTime,
         params: Box<Params>,
         demand: Demand,
         until: MonoTime,
-    ) -> Result<Option<Answer<Server>>, Failure> {
+    ) -> Result<Option<FlowsAnswer<Iperf3ServerMachine>>, Failure> {
         let (admission, peer) = (self.about.shared.admission, self.about.peer);
         let answer = match admission.patience() {
-            Duration::ZERO => admission.admit(&demand, peer),
+            Duration::ZERO => admission.admit_test(&demand, peer),
             _ => admission.admit_in_turn(&demand, peer),
         };
         let permit = match answer {
@@ -203,27 +208,28 @@ impl<'a> ClientSession<'a> {
             0 => admission.duration_max(),
             time_s => Duration::from_secs(time_s + params.omit_s).min(admission.duration_max()),
         };
-        self.begin(*params);
-        let terms = Terms { span_max, interval: self.about.shared.interval };
+        self.accept_test(*params);
+        let terms = Iperf3ServerTerms { span_max, interval: self.about.shared.interval };
         self.await_turn(now, now + linerate_proto::iperf3::STEP_TIMEOUT, terms)
     }
 
     /// Lets the test in.
-    fn begin(&mut self, params: Params) {
+    fn accept_test(&mut self, params: Params) {
         let about = &mut self.about;
         about.observer.accepted(&params, about.peer, &about.cookie);
         let (plan, test): (Plan, Box<dyn Served + 'a>) = match params.protocol {
             Protocol::Udp => {
-                let (plan, test) = UdpServer::new(params, about);
+                let (plan, test) = Iperf3UdpServer::new(params, about);
                 (Plan::Udp(plan), Box::new(test))
             }
             _ => {
-                let (plan, test) = TcpServer::new(params, about);
+                let (plan, test) = Iperf3TcpServer::new(params, about);
                 (Plan::Tcp(plan), Box::new(test))
             }
         };
-        about.observer.event(&Event::Plan(plan.clone()));
-        about.record = Some(Record::begin(record_id(), about.shared.tool.clone(), plan, wall()));
+        about.observer.event_seen(&Event::Plan(plan.clone()));
+        about.record =
+            Some(Record::from_plan(record_id(), about.shared.tool.clone(), plan, wall_time()));
         self.test = Some(test);
     }
 
@@ -231,11 +237,11 @@ impl<'a> ClientSession<'a> {
         &mut self,
         now: MonoTime,
         until: MonoTime,
-        terms: Terms,
-    ) -> Result<Option<Answer<Server>>, Failure> {
+        terms: Iperf3ServerTerms,
+    ) -> Result<Option<FlowsAnswer<Iperf3ServerMachine>>, Failure> {
         let Some(test) = &mut self.test else { return Ok(None) };
         let failure = match test.is_ready(&self.about) {
-            Ok(true) => return Ok(Some(Answer::Decided(Ok(terms)))),
+            Ok(true) => return Ok(Some(FlowsAnswer::Decided(Ok(terms)))),
             Ok(false) if now < until => {
                 self.waits = Some(Waits::Turn { until, terms });
                 return Ok(None);
@@ -243,21 +249,25 @@ impl<'a> ClientSession<'a> {
             Ok(false) => {
                 let awaited = "its turn at the UDP port";
                 let within = linerate_proto::iperf3::STEP_TIMEOUT;
-                self.failure(Reason::Silent { awaited, within })
+                self.failure(TestFailureReason::Silent { awaited, within })
             }
             Err(failure) => failure,
         };
         Ok(Some(self.refuse(Refusal::For(ErrorCode::CREATE_STREAM), Err(failure))))
     }
 
-    fn refuse(&mut self, refusal: Refusal, said: Result<LogLine, Failure>) -> Answer<Server> {
+    fn refuse(
+        &mut self,
+        refusal: Refusal,
+        said: Result<LogLine, Failure>,
+    ) -> FlowsAnswer<Iperf3ServerMachine> {
         self.refused = Some(said);
-        Answer::Decided(Err(refusal))
+        FlowsAnswer::Decided(Err(refusal))
     }
 
     /// The client asks for what it cannot have.
     fn failed(&self, reason: &str) -> Failure {
-        Failure::new(Fault::PeerMisbehaved, "serve", plain(self.about.peer), reason)
+        Failure::new(Fault::PeerMisbehaved, "serve", plain_address(self.about.peer), reason)
     }
 
     /// Tells the observer of the end; what there is to say for the log.
@@ -270,11 +280,11 @@ impl<'a> ClientSession<'a> {
             Some(refused) => refused.map(Some),
             None => result.and_then(|()| self.about.contradiction.take().map_or(Ok(None), Err)),
         };
-        let line = self.test.as_mut().map(|test| test.end()).unwrap_or_default();
+        let line = self.test.as_mut().map(|test| test.end_streams()).unwrap_or_default();
         if let Some(mut record) = self.about.record.take() {
             record.duration_ns = monotonic().nanos_since(begin);
             record.failure = result.as_ref().err().cloned();
-            self.about.observer.ended(&record);
+            self.about.observer.test_ended(&record);
         }
         result.map(|refused| refused.unwrap_or(LogLine::Tested(line)))
     }

@@ -6,24 +6,24 @@ use std::time::Duration;
 use linerate_core::record::{Event, Failure, Record, Tool};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
-use linerate_proto::iperf3::{Cookie, Params, Results, Server, ServerOutput};
+use linerate_proto::iperf3::{Cookie, Iperf3ServerMachine, Params, Results, ServerOutput};
 use linerate_sys::stop::Stop;
 
 use super::login::Guard;
 use super::registry::{Registration, Registry};
-use super::udp_port::UdpPort;
+use super::udp_port::Iperf3UdpPort;
 use crate::flow::account::Account;
 use crate::flow::admission::Admission;
 use crate::flow::contradiction;
-use crate::flow::fold::fold;
+use crate::flow::fold::fill_record;
 use crate::served::LogText;
 
 /// What every session of a server shares.
-pub struct Shared<'a> {
+pub struct Iperf3Context<'a> {
     /// Where data connections come from.
     pub registry: &'a Registry,
     /// Where UDP streams announce themselves; none where another program has that port.
-    pub udp_port: Option<&'a UdpPort>,
+    pub udp_port: Option<&'a Iperf3UdpPort>,
     /// Who may run.
     pub admission: &'a dyn Admission,
     /// Asks clients who they are; none lets everybody in.
@@ -39,7 +39,7 @@ pub struct Shared<'a> {
 /// LogText of a session as it goes on.
 pub trait Observer {
     /// A connection, a stream, a row.
-    fn event(&mut self, _event: &Event) {}
+    fn event_seen(&mut self, _event: &Event) {}
 
     /// The parameters, once they are accepted.
     fn accepted(&mut self, _params: &Params, _peer: SocketAddr, _cookie: &Cookie) {}
@@ -50,12 +50,12 @@ pub trait Observer {
     }
 
     /// The end: everything that was seen.
-    fn ended(&mut self, _record: &Record) {}
+    fn test_ended(&mut self, _record: &Record) {}
 }
 
 /// What the streams of a test have to know of it.
 pub(super) struct About<'a> {
-    pub(super) shared: &'a Shared<'a>,
+    pub(super) shared: &'a Iperf3Context<'a>,
     pub(super) observer: &'a mut dyn Observer,
     pub(super) cookie: Cookie,
     pub(super) peer: SocketAddr,
@@ -75,7 +75,7 @@ impl About<'_> {
     }
 
     /// Leaves out what the client tells where it cannot be: the record says so at the end.
-    pub(super) fn judge(&mut self, account: &mut Account, now: MonoTime) {
+    pub(super) fn check_client_figures(&mut self, account: &mut Account, now: MonoTime) {
         let Some(record) = &self.record else { return };
         let elapsed_ns = now.nanos_since(account.begin);
         self.contradiction = contradiction::of_client(&record.plan, account, elapsed_ns);
@@ -87,7 +87,7 @@ impl About<'_> {
     /// Puts the account into the record; what the client wants to have of that.
     pub(super) fn output(&mut self, account: &Account, params: &Params) -> Option<ServerOutput> {
         let record = self.record.as_mut()?;
-        fold(record, account);
+        fill_record(record, account);
         if params.get_server_output { self.observer.output(record) } else { None }
     }
 }
@@ -98,19 +98,19 @@ pub(super) trait Served {
     fn is_ready(&mut self, about: &About<'_>) -> Result<bool, Failure>;
 
     /// Takes in streams that have arrived; whether all have, and are ready.
-    fn open(&mut self, about: &mut About<'_>) -> Result<bool, Failure>;
+    fn open_streams(&mut self, about: &mut About<'_>) -> Result<bool, Failure>;
 
     /// Does what the machine wants; what was counted, when that is asked.
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Server>,
+        output: Output<Iperf3ServerMachine>,
         about: &mut About<'_>,
     ) -> Result<Option<Results>, Failure>;
 
     /// How far the data has come.
-    fn state(&mut self, now: MonoTime) -> FlowState;
+    fn flow_state(&mut self, now: MonoTime) -> FlowState;
 
     /// Ends what still runs; what there is to say for the log.
-    fn end(&mut self) -> LogText;
+    fn end_streams(&mut self) -> LogText;
 }

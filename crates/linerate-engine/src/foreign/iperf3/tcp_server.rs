@@ -3,37 +3,37 @@
 //! Nothing but the order of arrival tells which is which: first those on which the server receives,
 //! then those on which it sends.
 
-use linerate_core::record::{Direction, EndReport, Event, Failure, Side, TcpPlan};
+use linerate_core::record::{Direction, EndReport, Event, Failure, FlowSide, TcpPlan};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
-use linerate_proto::iperf3::{COOKIE_BYTES, Params, Results, Server};
+use linerate_proto::iperf3::{COOKIE_BYTES, Iperf3ServerMachine, Params, Results};
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::plan::{plan_of, request_of};
-use super::registry::Arrival;
+use super::registry::Iperf3Connection;
 use super::report::{
     Other, amounts, count_between, in_one_span, is_of, remote_reports, results, to_the_end,
 };
 use super::shared::{About, Served};
 use super::tcp_streams::TcpStreams;
 use crate::flow::Sample;
-use crate::flow::account::{Account, Interval, client_side, server_side};
-use crate::flow::peer::plain;
+use crate::flow::account::{Account, IntervalSamples, client_side, server_side};
+use crate::flow::peer::plain_address;
 use crate::foreign::test::opened;
 use crate::served::LogText;
 
 /// A test that was let in.
-pub(super) struct TcpServer {
+pub(super) struct Iperf3TcpServer {
     params: Params,
     streams: TcpStreams,
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<Iperf3Connection>,
     account: Account,
     /// When the client said that the test was over.
     ended: MonoTime,
     of_client: Option<Results>,
 }
 
-impl TcpServer {
+impl Iperf3TcpServer {
     /// The test of a client, and its plan.
     pub(super) fn new(params: Params, about: &About<'_>) -> (TcpPlan, Self) {
         let request = request_of(&params, about.shared.interval);
@@ -56,14 +56,15 @@ impl TcpServer {
     }
 }
 
-impl Served for TcpServer {
+impl Served for Iperf3TcpServer {
     fn is_ready(&mut self, _: &About<'_>) -> Result<bool, Failure> {
         Ok(true)
     }
 
-    fn open(&mut self, about: &mut About<'_>) -> Result<bool, Failure> {
+    fn open_streams(&mut self, about: &mut About<'_>) -> Result<bool, Failure> {
         let missing = self.streams.places.len() - self.arrivals.len();
-        let arrivals = about.registration.iter().flat_map(|it| it.arrivals.try_iter());
+        let arrivals =
+            about.registration.iter().flat_map(|registration| registration.arrivals.try_iter());
         self.arrivals.extend(arrivals.take(missing));
         if self.arrivals.len() < self.streams.places.len() {
             return Ok(false);
@@ -76,12 +77,12 @@ impl Served for TcpServer {
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Server>,
+        output: Output<Iperf3ServerMachine>,
         about: &mut About<'_>,
     ) -> Result<Option<Results>, Failure> {
         match output {
             Output::Begin => self.account.begin = now,
-            Output::Start => self.streams.start(self.account.begin)?,
+            Output::Start => self.streams.start_streams(self.account.begin)?,
             Output::Sample => self.sample(now, about),
             // It follows a sample of the same moment.
             Output::OmitOver => {
@@ -95,26 +96,26 @@ impl Served for TcpServer {
             }
             Output::Peer(results) => self.of_client = Some(*results),
             Output::StopReceiving => self.streams.endpoint.stop_receiving(),
-            Output::Count => return Ok(Some(self.count(now, about))),
+            Output::Count => return Ok(Some(self.final_results(now, about))),
             _ => {}
         }
         Ok(None)
     }
 
-    fn state(&mut self, now: MonoTime) -> FlowState {
-        FlowState { settled: self.has_all(now), ..self.streams.state() }
+    fn flow_state(&mut self, now: MonoTime) -> FlowState {
+        FlowState { settled: self.has_all(now), ..self.streams.flow_state() }
     }
 
-    fn end(&mut self) -> LogText {
-        self.streams.endpoint.halt();
+    fn end_streams(&mut self) -> LogText {
+        self.streams.endpoint.halt_streams();
         let noun = if self.streams.request.streams == 1 { "stream" } else { "streams" };
         let amounts = amounts(&self.account.remote);
         let line = format!("iperf3: {} {noun}{amounts}", self.streams.request.streams);
-        LogText::of(line, &self.account.remote)
+        LogText::from_reports(line, &self.account.remote)
     }
 }
 
-impl TcpServer {
+impl Iperf3TcpServer {
     /// Sorts the connections into their places and sets their options.
     fn take_streams(&mut self, about: &mut About<'_>) -> Result<(), Failure> {
         self.arrivals.sort_by_key(|arrival| arrival.serial);
@@ -122,11 +123,12 @@ impl TcpServer {
         let places = self.streams.places.clone();
         for (place, arrival) in places.iter().zip(&arrivals) {
             let (direction, flow) = (place.direction, place.flow);
-            let opened = opened(&arrival.stream, (direction, flow), Some(about.cookie.text()));
+            let opened =
+                opened(&arrival.stream, (direction, flow), Some(about.cookie.printable_text()));
             if let Ok(local) = arrival.stream.local_addr() {
                 self.account.connected(direction, flow, &opened.remote_addr, local);
             }
-            about.observer.event(&Event::Stream(opened));
+            about.observer.event_seen(&Event::Stream(opened));
         }
         for (place, arrival) in places.iter().zip(arrivals) {
             let side = server_side(place.direction);
@@ -134,7 +136,8 @@ impl TcpServer {
             tcp::adjust(&arrival.stream, &options).map_err(|error| {
                 crate::failure::system(&error).advise("check the limits of this host with sysctl")
             })?;
-            let (of, client_addr) = ((place.direction, place.flow, side), plain(arrival.peer));
+            let (of, client_addr) =
+                ((place.direction, place.flow, side), plain_address(arrival.peer));
             self.streams.endpoint.add(arrival.stream, of, client_addr);
         }
         Ok(())
@@ -148,7 +151,8 @@ impl TcpServer {
         self.streams.request.omit_ns == 0
             && self.streams.endpoint.has_sent()
             && up.all(|place| {
-                let same = samples.iter().find(|it| is_of(place, it.direction, it.flow));
+                let same =
+                    samples.iter().find(|sample| is_of(place, sample.direction, sample.flow));
                 let bytes = same.map_or(0, |sample| sample.bytes);
                 of_client.stream(place.id).is_some_and(|stream| bytes >= stream.bytes)
             })
@@ -156,7 +160,7 @@ impl TcpServer {
 
     fn sample(&mut self, now: MonoTime, about: &mut About<'_>) {
         let (samples, acknowledged) = self.streams.sample(now);
-        let mut watch = |event: &Event| about.observer.event(event);
+        let mut watch = |event: &Event| about.observer.event_seen(event);
         self.account.remote_interval(samples, &mut watch);
         self.account.local_interval(acknowledged, &mut watch);
     }
@@ -165,7 +169,8 @@ impl TcpServer {
     fn counted(&self) -> Vec<Sample> {
         let Account { local_samples, remote_samples, .. } = &self.account;
         let received = remote_samples.last().into_iter().flatten();
-        let received = received.filter(|it| server_side(it.direction) == Side::Receiver);
+        let received =
+            received.filter(|sample| server_side(sample.direction) == FlowSide::Receiver);
         received.chain(local_samples.last().into_iter().flatten()).cloned().collect()
     }
 
@@ -173,12 +178,13 @@ impl TcpServer {
     fn counts(&mut self, now: MonoTime) -> Vec<Sample> {
         let (samples, acknowledged) = self.streams.sample(now);
         let received = samples.into_iter();
-        let received = received.filter(|it| server_side(it.direction) == Side::Receiver);
+        let received =
+            received.filter(|sample| server_side(sample.direction) == FlowSide::Receiver);
         received.chain(acknowledged).collect()
     }
 
     /// Ends the streams and puts both ends' counts together; what the client is told.
-    fn count(&mut self, now: MonoTime, about: &mut About<'_>) -> Results {
+    fn final_results(&mut self, now: MonoTime, about: &mut About<'_>) -> Results {
         let (mut remote, mut local) = self.streams.sample(now);
         let Self { streams, account, .. } = self;
         account.remote = streams.finish();
@@ -187,13 +193,13 @@ impl TcpServer {
         let other = Other { side_of: client_side, omit_ns, delivered_ns: None, ended_ns };
         let of_client = self.of_client.take().unwrap_or_default();
         account.local = remote_reports(&streams.places, &of_client, &other);
-        about.judge(account, now);
-        count(streams, account, self.params.counts_as_it_ended(), ended_ns);
+        about.check_client_figures(account, now);
+        settle_counts(streams, account, self.params.counts_as_it_ended(), ended_ns);
         to_the_end(&mut remote, &streams.omitted, &account.remote);
         to_the_end(&mut local, &streams.omitted, &account.remote);
-        let mut watch = |event: &Event| about.observer.event(event);
+        let mut watch = |event: &Event| about.observer.event_seen(event);
         let now_ns = now.nanos_since(account.begin);
-        account.last_interval(Interval { local, remote }, now_ns, &mut watch);
+        account.last_interval(IntervalSamples { local, remote }, now_ns, &mut watch);
         let mut own = results(&streams.places, &account.remote, server_side);
         own.server_output = about.output(account, &self.params);
         own
@@ -204,7 +210,7 @@ impl TcpServer {
 /// come when the test ended, and of what this end sent what had arrived; both over the time until
 /// then. A test by bytes or blocks, or of a client of this program, which waits until all has come,
 /// counts what was received whole, over the time until the last byte.
-fn count(streams: &TcpStreams, account: &mut Account, as_it_ended: bool, ended_ns: u64) {
+fn settle_counts(streams: &TcpStreams, account: &mut Account, as_it_ended: bool, ended_ns: u64) {
     let Account { remote, local, .. } = account;
     let counts = |it: &&Sample| as_it_ended || it.direction == Direction::Down;
     let until: Vec<Sample> = streams.ended.iter().filter(counts).cloned().collect();

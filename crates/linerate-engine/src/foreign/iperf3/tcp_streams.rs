@@ -1,6 +1,6 @@
 //! The TCP streams of either end of a test.
 
-use linerate_core::record::{EndReport, Failure, Side, TcpTest};
+use linerate_core::record::{EndReport, Failure, FlowSide, TcpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::FlowState;
 use linerate_proto::iperf3::Params;
@@ -50,10 +50,10 @@ impl TcpStreams {
     }
 
     /// The options of a stream's socket at an end that has this side of it.
-    pub(super) fn options(&self, side: Side) -> TcpOptions {
+    pub(super) fn options(&self, side: FlowSide) -> TcpOptions {
         match side {
-            Side::Sender => socket_options(&self.request),
-            Side::Receiver => {
+            FlowSide::Sender => socket_options(&self.request),
+            FlowSide::Receiver => {
                 TcpOptions { congestion_control: None, ..socket_options(&self.request) }
             }
         }
@@ -64,8 +64,8 @@ impl TcpStreams {
         self.endpoint.prepare().map_err(|error| crate::failure::system(&error))
     }
 
-    pub(super) fn start(&mut self, begin: MonoTime) -> Result<(), Failure> {
-        self.endpoint.start(begin).map_err(|error| crate::failure::system(&error))
+    pub(super) fn start_streams(&mut self, begin: MonoTime) -> Result<(), Failure> {
+        self.endpoint.start_streams(begin).map_err(|error| crate::failure::system(&error))
     }
 
     /// What the other end's kernel has acknowledged of what this end sent.
@@ -84,18 +84,18 @@ impl TcpStreams {
         let (acknowledged, arrived) = (self.acknowledged(now), self.arrived(now));
         let mut samples = self.endpoint.sample(now);
         for came in arrived {
-            let same = samples.iter_mut().find(|it| it.is_of(&came));
+            let same = samples.iter_mut().find(|sample| sample.is_of(&came));
             let bytes = came.bytes.saturating_sub(bytes_of(&self.before, &came));
             same.into_iter().for_each(|sample| sample.bytes = bytes);
         }
         (samples, acknowledged)
     }
 
-    pub(super) fn state(&self) -> FlowState {
+    pub(super) fn flow_state(&self) -> FlowState {
         let received = self.endpoint.received();
         FlowState {
             received,
-            moved: self.endpoint.moved(),
+            moved: self.endpoint.moved_bytes(),
             done: self.endpoint.is_done(),
             ..FlowState::default()
         }
@@ -111,7 +111,7 @@ impl TcpStreams {
 
     /// Ends every thread and tells what it did.
     pub(super) fn finish(&mut self) -> Vec<EndReport> {
-        self.endpoint.halt();
+        self.endpoint.halt_streams();
         let none = Endpoint::new(self.request.clone());
         std::mem::replace(&mut self.endpoint, none).finish()
     }
@@ -119,5 +119,5 @@ impl TcpStreams {
 
 /// The bytes that `samples` have of the stream of `sample`.
 fn bytes_of(samples: &[Sample], sample: &Sample) -> u64 {
-    samples.iter().find(|it| it.is_of(sample)).map_or(0, |it| it.bytes)
+    samples.iter().find(|earlier| earlier.is_of(sample)).map_or(0, |sample| sample.bytes)
 }

@@ -6,29 +6,31 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, Record, Side, StreamOpened, TcpDirections, UdpPlan, UdpTest,
+    Direction, Event, Failure, Fault, FlowSide, Record, StreamOpened, TcpDirections, UdpPlan,
+    UdpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf3::{
-    CONNECT_REQUEST, Client, ClientTest, Cookie, Results, ServerOutput, is_connect_reply,
+    CONNECT_REQUEST, Cookie, Iperf3ClientMachine, Iperf3ClientTest, Results, ServerOutput,
+    is_connect_reply,
 };
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::datagram_socket::DatagramSocket;
 use linerate_sys::poll::readable;
 
-use super::client::{Connector, Extras, same_host};
+use super::client::{Extras, Iperf3Connector, same_host};
 use super::datagrams::{TestEnd, WIDE, reported_sent, udp_params, udp_remote_reports, udp_results};
 
 use super::report::to_the_end;
 use super::udp_streams::UdpStreams;
 use crate::context::Context;
-use crate::flow::account::{Account, Interval, client_side, server_side};
+use crate::flow::account::{Account, IntervalSamples, client_side, server_side};
 use crate::flow::peer::bind_address;
-use crate::flow::peer::plain;
+use crate::flow::peer::plain_address;
 use crate::flow::udp::client::{checked_request, run_by};
 use crate::flow::udp::endpoint::open_socket;
-use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
+use crate::flow::{self, Flows, FlowsAnswer, Sample, Socket, TestSession};
 use crate::socket_address::local_towards;
 
 /// How often an answer is looked for.
@@ -79,16 +81,16 @@ fn measure_udp_with(
 ) -> Result<Option<ServerOutput>, Failure> {
     let receive_max = extras.receive_max;
     let (local_port, device) = (extras.local_port, extras.device.clone());
-    let params = extras.with(udp_params(plan, request.size_bytes)?)?;
+    let params = extras.extend_params(udp_params(plan, request.size_bytes)?)?;
     let local = bind_address(plan.server.bind.as_deref())?;
     account.begin_datagrams(server, request);
     let cookie = Cookie::from_random(random_bytes());
     let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);
-    let way = Connector { server, local, cookie, timeout, local_port, device };
+    let way = Iperf3Connector { server, local, cookie, timeout, local_port, device };
     let control = way.control()?;
     account.server_host_id = same_host(&control);
     let by_amount = request.datagram_budget().is_some();
-    let test = ClientTest {
+    let test = Iperf3ClientTest {
         cookie,
         span: request.planned_span().filter(|_| !by_amount),
         interval: Duration::from_nanos(request.interval_ns),
@@ -97,7 +99,7 @@ fn measure_udp_with(
         params: params.clone(),
     };
     let stop = context.stop.clone();
-    let flows = UdpClient {
+    let flows = Iperf3UdpClient {
         streams: UdpStreams::new(request.clone(), &params, WIDE, plan.cpu),
         way,
         context,
@@ -107,7 +109,7 @@ fn measure_udp_with(
         received: Vec::new(),
         results: None,
     };
-    let mut session = Session::new(Client::new(monotonic(), test), flows);
+    let mut session = TestSession::new(Iperf3ClientMachine::new(monotonic(), test), flows);
     let result = flow::run(&mut session, &mut Socket::new(control)?, &stop);
     let output = session.flows.conclude(result)?;
     // A server of 3.12 and later goes on sending it once anybody has asked.
@@ -123,9 +125,9 @@ fn patience(request: &UdpTest, burst: u64) -> Duration {
 }
 
 /// A test whose control connection is there.
-struct UdpClient<'a, 'w> {
+struct Iperf3UdpClient<'a, 'w> {
     streams: UdpStreams,
-    way: Connector,
+    way: Iperf3Connector,
     context: &'a mut Context<'w>,
     account: &'a mut Account,
     /// When senders were told to stop.
@@ -139,25 +141,25 @@ struct UdpClient<'a, 'w> {
     results: Option<Results>,
 }
 
-impl Flows for UdpClient<'_, '_> {
-    type Machine = Client;
+impl Flows for Iperf3UdpClient<'_, '_> {
+    type Machine = Iperf3ClientMachine;
 
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Client>,
-    ) -> Result<Option<Answer<Client>>, Failure> {
+        output: Output<Iperf3ClientMachine>,
+    ) -> Result<Option<FlowsAnswer<Iperf3ClientMachine>>, Failure> {
         match output {
             Output::Open => {
                 self.open_streams()?;
-                return Ok(Some(Answer::Opened));
+                return Ok(Some(FlowsAnswer::Opened));
             }
             Output::Begin => self.account.begin = now,
             Output::Start => {
                 let started = self.streams.endpoint.start_senders(self.account.begin);
                 started.map_err(|error| crate::failure::system(&error))?;
             }
-            Output::Sample => self.tell(now),
+            Output::Sample => self.report_interval(now),
             // It follows a sample of the same moment.
             Output::OmitOver => {
                 self.account.omit_over();
@@ -168,11 +170,13 @@ impl Flows for UdpClient<'_, '_> {
                 self.stopped = Some(now);
                 // The rest after the last whole interval, and what still comes.
                 let local = self.streams.endpoint.sample(now);
-                let interval = Interval { local, remote: Vec::new() };
+                let interval = IntervalSamples { local, remote: Vec::new() };
                 self.account.hold_interval(interval, self.context.watch);
             }
             Output::Ended => self.received = self.streams.endpoint.sample(now),
-            Output::Count => return Ok(Some(Answer::Counted(Box::new(self.count(now))))),
+            Output::Count => {
+                return Ok(Some(FlowsAnswer::Counted(Box::new(self.final_results(now)))));
+            }
             Output::Peer(results) => {
                 let size_bytes = self.streams.request.size_bytes;
                 let sent = reported_sent(&self.streams.places, &results, size_bytes);
@@ -185,19 +189,19 @@ impl Flows for UdpClient<'_, '_> {
         Ok(None)
     }
 
-    fn state(&mut self, now: MonoTime) -> FlowState {
+    fn flow_state(&mut self, now: MonoTime) -> FlowState {
         let ending = self.stopped.is_some() && self.results.is_none();
         let receives = self.streams.request.directions == TcpDirections::Down;
         let delivered = receives || (ending && self.has_left(now));
-        FlowState { delivered, ..self.streams.state(now, Direction::Down) }
+        FlowState { delivered, ..self.streams.flow_state(now, Direction::Down) }
     }
 
-    fn peer(&self) -> String {
-        plain(self.way.server)
+    fn peer_name(&self) -> String {
+        plain_address(self.way.server)
     }
 }
 
-impl UdpClient<'_, '_> {
+impl Iperf3UdpClient<'_, '_> {
     /// Opens a socket for each stream, one after the other: the server tells them apart by the
     /// order of their first datagrams.
     fn open_streams(&mut self) -> Result<(), Failure> {
@@ -211,7 +215,7 @@ impl UdpClient<'_, '_> {
                 socket.connect(server).map(|()| socket)
             });
             let socket = socket.map_err(|error| crate::failure::system(&error))?;
-            greet(&socket, server)?;
+            announce_stream(&socket, server)?;
             let client_addr =
                 socket.local_address().map_or_else(String::new, |addr| addr.to_string());
             let (direction, flow) = (place.direction, place.flow);
@@ -226,7 +230,7 @@ impl UdpClient<'_, '_> {
                 mss_bytes: None,
                 sndbuf_bytes,
                 rcvbuf_bytes,
-                session: Some(way.cookie.text()),
+                session: Some(way.cookie.printable_text()),
             }));
             streams.add(socket, place, (client_side(direction), client_addr));
         }
@@ -242,28 +246,28 @@ impl UdpClient<'_, '_> {
     fn has_left(&mut self, now: MonoTime) -> bool {
         let endpoint = &self.streams.endpoint;
         let empty =
-            |socket: &DatagramSocket| socket.send_room().is_none_or(|it| it.used_bytes == 0);
-        if endpoint.sent().is_none() || !endpoint.sockets().all(empty) {
+            |socket: &DatagramSocket| socket.send_room().is_none_or(|room| room.used_bytes == 0);
+        if endpoint.datagrams_sent().is_none() || !endpoint.sockets().all(empty) {
             self.left = None;
             return false;
         }
-        now.since(*self.left.get_or_insert(now)) >= APART
+        now.duration_since(*self.left.get_or_insert(now)) >= APART
     }
 
     /// Tells the rows of the interval that ends now.
-    fn tell(&mut self, now: MonoTime) {
+    fn report_interval(&mut self, now: MonoTime) {
         let local = self.streams.endpoint.sample(now);
-        let interval = Interval { local, remote: Vec::new() };
+        let interval = IntervalSamples { local, remote: Vec::new() };
         self.account.next_interval(interval, self.context.watch);
     }
 
     /// What the streams did, for the server.
-    fn count(&mut self, now: MonoTime) -> Results {
+    fn final_results(&mut self, now: MonoTime) -> Results {
         let mut samples = self.streams.endpoint.sample(now);
-        let receives = |it: &Sample| client_side(it.direction) == Side::Receiver;
-        samples.retain(|it| !receives(it));
+        let receives = |it: &Sample| client_side(it.direction) == FlowSide::Receiver;
+        samples.retain(|sample| !receives(sample));
         samples.extend(std::mem::take(&mut self.received).into_iter().filter(receives));
-        let sent = self.streams.endpoint.sent().unwrap_or_default();
+        let sent = self.streams.endpoint.datagrams_sent().unwrap_or_default();
         let stopped = self.stopped.unwrap_or(self.account.begin);
         let request = &self.streams.request;
         let told = TestEnd {
@@ -282,7 +286,7 @@ impl UdpClient<'_, '_> {
         self.account.local = self.streams.finish();
         self.give_time_of_the_test();
         to_the_end(&mut local, &self.streams.omitted, &self.account.local);
-        let interval = Interval { local, remote: Vec::new() };
+        let interval = IntervalSamples { local, remote: Vec::new() };
         let now_ns = now.nanos_since(self.account.begin);
         self.account.last_interval(interval, now_ns, self.context.watch);
         let Some(results) = &self.results else { return };
@@ -319,14 +323,14 @@ impl UdpClient<'_, '_> {
 }
 
 /// Sends the first datagram of a stream until it is answered.
-fn greet(socket: &DatagramSocket, server: SocketAddr) -> Result<(), Failure> {
+fn announce_stream(socket: &DatagramSocket, server: SocketAddr) -> Result<(), Failure> {
     let mut strays = 0;
     for _ in 0..TRIES {
         let until = monotonic() + AGAIN;
         // One that is lost or refused is sent again.
         let _ = socket.send(&CONNECT_REQUEST);
         while monotonic() < until {
-            let ready = readable(socket, until.since(monotonic()).min(LOOK));
+            let ready = readable(socket, until.duration_since(monotonic()).min(LOOK));
             if !ready.unwrap_or(false) {
                 continue;
             }

@@ -21,7 +21,7 @@ const TURN_MAX: usize = 1024;
 
 /// The port that all clients share.
 #[derive(Debug)]
-pub struct UdpPort {
+pub struct Iperf3UdpPort {
     socket: DatagramSocket,
     local: SocketAddr,
     /// Clients that are opening streams, and the addresses that announced themselves.
@@ -29,12 +29,12 @@ pub struct UdpPort {
 }
 
 /// A client's turn at the port, over when dropped.
-pub(super) struct Turn<'a> {
-    udp_port: &'a UdpPort,
+pub(super) struct PortTurn<'a> {
+    udp_port: &'a Iperf3UdpPort,
     client: IpAddr,
 }
 
-impl UdpPort {
+impl Iperf3UdpPort {
     /// Opens the UDP port of the address.
     /// # Errors
     /// When it is taken or not this host's.
@@ -48,25 +48,29 @@ impl UdpPort {
     }
 
     /// The bound address.
-    pub const fn local(&self) -> SocketAddr {
+    pub const fn local_address(&self) -> SocketAddr {
         self.local
     }
 
     /// A client begins to open streams; `None` while another test of its address does.
-    pub(super) fn turn_of(&self, client: IpAddr) -> Option<Turn<'_>> {
+    pub(super) fn turn_of(&self, client: IpAddr) -> Option<PortTurn<'_>> {
         let client = client.to_canonical();
-        let mut waiting = self.lock();
+        let mut waiting = self.lock_waiting();
         if waiting.contains_key(&client) {
             return None;
         }
         // What came from there before was not for this test.
-        self.sort(&mut waiting, &self.socket);
+        self.sort_announcements(&mut waiting, &self.socket);
         waiting.insert(client, VecDeque::new());
-        Some(Turn { udp_port: self, client })
+        Some(PortTurn { udp_port: self, client })
     }
 
     /// Sorts what came to the clients that wait.
-    fn sort(&self, waiting: &mut HashMap<IpAddr, VecDeque<SocketAddr>>, socket: &DatagramSocket) {
+    fn sort_announcements(
+        &self,
+        waiting: &mut HashMap<IpAddr, VecDeque<SocketAddr>>,
+        socket: &DatagramSocket,
+    ) {
         let mut datagram = [0; CONNECT_BYTES + 1];
         for _ in 0..TURN_MAX {
             match socket.receive_from(&mut datagram) {
@@ -86,20 +90,20 @@ impl UdpPort {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, VecDeque<SocketAddr>>> {
+    fn lock_waiting(&self) -> MutexGuard<'_, HashMap<IpAddr, VecDeque<SocketAddr>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Turn<'_> {
+impl PortTurn<'_> {
     /// The socket of the client's next stream and its address, once it has announced itself.
     pub(super) fn next(
         &self,
         request: &UdpTest,
         own: IpAddr,
     ) -> linerate_sys::Result<Option<(DatagramSocket, SocketAddr)>> {
-        let mut waiting = self.udp_port.lock();
-        self.udp_port.sort(&mut waiting, &self.udp_port.socket);
+        let mut waiting = self.udp_port.lock_waiting();
+        self.udp_port.sort_announcements(&mut waiting, &self.udp_port.socket);
         let next = waiting.get_mut(&self.client).and_then(VecDeque::pop_front);
         let Some(announced) = next else { return Ok(None) };
         let peer = SocketAddr::new(announced.ip().to_canonical(), announced.port());
@@ -107,15 +111,15 @@ impl Turn<'_> {
         // Until it is connected the new socket gets what was for others, too.
         let socket = open_socket_at(request, local)?;
         socket.connect(peer)?;
-        self.udp_port.sort(&mut waiting, &socket);
+        self.udp_port.sort_announcements(&mut waiting, &socket);
         // A client that misses it asks again, or gives up.
         let _ = socket.send(&CONNECT_REPLY);
         Ok(Some((socket, peer)))
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for PortTurn<'_> {
     fn drop(&mut self) {
-        self.udp_port.lock().remove(&self.client);
+        self.udp_port.lock_waiting().remove(&self.client);
     }
 }

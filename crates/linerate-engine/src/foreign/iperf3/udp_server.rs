@@ -6,7 +6,7 @@
 use linerate_core::record::{Event, Failure, Fault, StreamOpened, UdpPlan};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
-use linerate_proto::iperf3::{Params, Results, Server};
+use linerate_proto::iperf3::{Iperf3ServerMachine, Params, Results};
 
 use super::datagrams::{
     TestEnd, layout_of, reported_sent, udp_plan_of, udp_remote_reports, udp_request_of,
@@ -14,20 +14,20 @@ use super::datagrams::{
 };
 use super::report::{amounts, to_the_end};
 use super::shared::{About, Served};
-use super::udp_port::{Turn, UdpPort};
+use super::udp_port::{Iperf3UdpPort, PortTurn};
 use super::udp_streams::UdpStreams;
 use crate::flow::Sample;
-use crate::flow::account::{Account, Interval, client_side, server_side};
-use crate::flow::peer::plain;
+use crate::flow::account::{Account, IntervalSamples, client_side, server_side};
+use crate::flow::peer::plain_address;
 use crate::served::LogText;
 
 /// A test that was let in.
-pub(super) struct UdpServer<'a> {
+pub(super) struct Iperf3UdpServer<'a> {
     params: Params,
     streams: UdpStreams,
-    udp_port: Option<&'a UdpPort>,
+    udp_port: Option<&'a Iperf3UdpPort>,
     /// Its turn at the port that all clients share, until its streams are open.
-    turn: Option<Turn<'a>>,
+    turn: Option<PortTurn<'a>>,
     /// Streams that are open.
     open: usize,
     account: Account,
@@ -36,7 +36,7 @@ pub(super) struct UdpServer<'a> {
     of_client: Option<Results>,
 }
 
-impl<'a> UdpServer<'a> {
+impl<'a> Iperf3UdpServer<'a> {
     /// The test of a client, and its plan.
     pub(super) fn new(params: Params, about: &About<'a>) -> (UdpPlan, Self) {
         let request = udp_request_of(&params, about.shared.interval);
@@ -62,11 +62,11 @@ impl<'a> UdpServer<'a> {
     }
 }
 
-impl Served for UdpServer<'_> {
+impl Served for Iperf3UdpServer<'_> {
     fn is_ready(&mut self, about: &About<'_>) -> Result<bool, Failure> {
         let Some(udp_port) = self.udp_port else {
             let reason = "the UDP port is another program's";
-            let peer = plain(about.peer);
+            let peer = plain_address(about.peer);
             return Err(Failure::new(Fault::PeerMisbehaved, "serve", peer, reason));
         };
         // No stream of it comes by TCP.
@@ -76,19 +76,19 @@ impl Served for UdpServer<'_> {
     }
 
     /// Opens the streams in the order in which they announce themselves.
-    fn open(&mut self, about: &mut About<'_>) -> Result<bool, Failure> {
+    fn open_streams(&mut self, about: &mut About<'_>) -> Result<bool, Failure> {
         let (Some(turn), Some(udp_port)) = (&self.turn, self.udp_port) else { return Ok(false) };
-        let own = about.own.unwrap_or_else(|| udp_port.local().ip());
+        let own = about.own.unwrap_or_else(|| udp_port.local_address().ip());
         for place in self.streams.places.clone().iter().skip(self.open) {
             let next = turn.next(&self.streams.request, own);
             let next = next.map_err(|error| crate::failure::system(&error))?;
             let Some((socket, peer)) = next else { return Ok(false) };
             let (direction, flow) = (place.direction, place.flow);
-            let local_addr = socket.local_address().map_or_else(String::new, plain);
+            let local_addr = socket.local_address().map_or_else(String::new, plain_address);
             let (sndbuf_bytes, rcvbuf_bytes) = socket.buffers();
-            let client_addr = plain(peer);
-            self.account.connected(direction, flow, &client_addr, udp_port.local());
-            about.observer.event(&Event::Stream(StreamOpened {
+            let client_addr = plain_address(peer);
+            self.account.connected(direction, flow, &client_addr, udp_port.local_address());
+            about.observer.event_seen(&Event::Stream(StreamOpened {
                 direction,
                 flow,
                 local_addr,
@@ -96,7 +96,7 @@ impl Served for UdpServer<'_> {
                 mss_bytes: None,
                 sndbuf_bytes,
                 rcvbuf_bytes,
-                session: Some(about.cookie.text()),
+                session: Some(about.cookie.printable_text()),
             }));
             self.streams.add(socket, place, (server_side(direction), client_addr));
             self.open += 1;
@@ -110,7 +110,7 @@ impl Served for UdpServer<'_> {
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Server>,
+        output: Output<Iperf3ServerMachine>,
         about: &mut About<'_>,
     ) -> Result<Option<Results>, Failure> {
         match output {
@@ -119,7 +119,7 @@ impl Served for UdpServer<'_> {
                 let started = self.streams.endpoint.start_senders(self.account.begin);
                 started.map_err(|error| crate::failure::system(&error))?;
             }
-            Output::Sample => self.tell(self.streams.endpoint.sample(now), about),
+            Output::Sample => self.report_interval(self.streams.endpoint.sample(now), about),
             // It follows a sample of the same moment.
             Output::OmitOver => {
                 self.account.omit_over();
@@ -134,50 +134,51 @@ impl Served for UdpServer<'_> {
                 self.account.contradiction = self.streams.endpoint.reported_sent(&sent);
                 self.of_client = Some(*results);
             }
-            Output::Count => return Ok(Some(self.count(now, about))),
+            Output::Count => return Ok(Some(self.final_results(now, about))),
             _ => {}
         }
         Ok(None)
     }
 
-    fn state(&mut self, _: MonoTime) -> FlowState {
+    fn flow_state(&mut self, _: MonoTime) -> FlowState {
         FlowState { done: self.streams.endpoint.is_done(), ..FlowState::default() }
     }
 
     /// `iperf3: 2 UDP streams, 100000 bytes up in 1.000 s, 800 kbit/s, 100 datagrams received, 3
     /// lost`.
-    fn end(&mut self) -> LogText {
-        self.streams.endpoint.halt();
+    fn end_streams(&mut self) -> LogText {
+        self.streams.endpoint.halt_streams();
         let noun = if self.streams.request.streams == 1 { "stream" } else { "streams" };
         let amounts = amounts(&self.account.remote);
         let mut line = format!("iperf3: {} UDP {noun}{amounts}", self.streams.request.streams);
         let ends = || self.account.remote.iter().map(|report| &report.end);
         let received = ends().filter_map(|end| end.received_datagrams.as_ref());
         if let Some(all) = received
-            .map(|it| (it.all.received, it.all.lost))
+            .map(|datagrams| (datagrams.all.received, datagrams.all.lost))
             .reduce(|one, other| (one.0 + other.0, one.1 + other.1))
         {
             line.push_str(&format!(", {} datagrams received, {} lost", all.0, all.1));
         }
         let sent = ends().filter_map(|end| end.sent_datagrams.as_ref());
-        if let Some(count) = sent.map(|it| it.count).reduce(|one, other| one + other) {
+        if let Some(count) = sent.map(|datagrams| datagrams.count).reduce(|one, other| one + other)
+        {
             line.push_str(&format!(", {count} datagrams sent"));
         }
-        LogText::of(line, &self.account.remote)
+        LogText::from_reports(line, &self.account.remote)
     }
 }
 
-impl UdpServer<'_> {
-    fn tell(&mut self, samples: Vec<Sample>, about: &mut About<'_>) {
-        let mut watch = |event: &Event| about.observer.event(event);
+impl Iperf3UdpServer<'_> {
+    fn report_interval(&mut self, samples: Vec<Sample>, about: &mut About<'_>) {
+        let mut watch = |event: &Event| about.observer.event_seen(event);
         self.account.remote_interval(samples, &mut watch);
         self.account.local_interval(Vec::new(), &mut watch);
     }
 
     /// Ends the streams and puts both ends' counts together; what the client is told.
-    fn count(&mut self, now: MonoTime, about: &mut About<'_>) -> Results {
+    fn final_results(&mut self, now: MonoTime, about: &mut About<'_>) -> Results {
         let samples = self.streams.endpoint.sample(now);
-        let sent = self.streams.endpoint.sent().unwrap_or_default();
+        let sent = self.streams.endpoint.datagrams_sent().unwrap_or_default();
         let request = &self.streams.request;
         let told = TestEnd {
             side_of: server_side,
@@ -191,14 +192,14 @@ impl UdpServer<'_> {
         account.remote = streams.finish();
         let mut remote = samples;
         to_the_end(&mut remote, &streams.omitted, &account.remote);
-        let mut watch = |event: &Event| about.observer.event(event);
+        let mut watch = |event: &Event| about.observer.event_seen(event);
         let now_ns = now.nanos_since(account.begin);
-        account.last_interval(Interval { local: Vec::new(), remote }, now_ns, &mut watch);
+        account.last_interval(IntervalSamples { local: Vec::new(), remote }, now_ns, &mut watch);
         until_last(&mut own, &streams.places, &account.remote);
         let of_client = self.of_client.take().unwrap_or_default();
         let (ours, request) = (&account.remote, &streams.request);
         account.local = udp_remote_reports(&streams.places, &of_client, ours, client_side, request);
-        about.judge(account, now);
+        about.check_client_figures(account, now);
         own.server_output = about.output(account, &self.params);
         own
     }

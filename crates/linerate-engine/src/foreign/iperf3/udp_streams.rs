@@ -1,6 +1,6 @@
 //! The UDP streams of either end of a test.
 
-use linerate_core::record::{Direction, EndReport, Side, UdpTest};
+use linerate_core::record::{Direction, EndReport, FlowSide, UdpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::FlowState;
 use linerate_proto::iperf3::Params;
@@ -11,20 +11,25 @@ use super::plan::burst_of;
 use super::report::{StreamKey, places};
 use crate::flow::Sample;
 use crate::flow::udp::endpoint::{Endpoint, StreamId};
-use crate::flow::udp::layout::Layout;
+use crate::flow::udp::layout::DatagramLayout;
 
 /// The streams of one end.
 pub(super) struct UdpStreams {
     pub(super) request: UdpTest,
     pub(super) places: Vec<StreamKey>,
     pub(super) endpoint: Endpoint,
-    layout: Layout,
+    layout: DatagramLayout,
     /// The samples at the end of the omitted span.
     pub(super) omitted: Vec<Sample>,
 }
 
 impl UdpStreams {
-    pub(super) fn new(request: UdpTest, params: &Params, layout: Layout, cpu: Option<u32>) -> Self {
+    pub(super) fn new(
+        request: UdpTest,
+        params: &Params,
+        layout: DatagramLayout,
+        cpu: Option<u32>,
+    ) -> Self {
         let endpoint = Endpoint::with_layout(request.clone(), layout, cpu);
         Self {
             places: places(request.each_direction(), request.streams),
@@ -40,14 +45,14 @@ impl UdpStreams {
         &mut self,
         socket: DatagramSocket,
         place: &StreamKey,
-        (side, client_addr): (Side, String),
+        (side, client_addr): (FlowSide, String),
     ) {
         let place = StreamId { direction: place.direction, flow: place.flow, side, client_addr };
         self.endpoint.add(socket, place, Token([0; 16]));
     }
 
     /// How far the streams have come that this end receives from `direction`.
-    pub(super) fn state(&self, now: MonoTime, received: Direction) -> FlowState {
+    pub(super) fn flow_state(&self, now: MonoTime, received: Direction) -> FlowState {
         let samples = self.endpoint.sample(now);
         let count = |direction: Direction| -> u64 {
             let of_way = samples.iter().filter(|sample| sample.direction == direction);

@@ -7,12 +7,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, Finish, FlowEnd, Plan, Record, Side, TcpDirections, TcpPlan,
-    TcpTest,
+    Direction, Event, Failure, Fault, Finish, FlowEnd, FlowSide, Plan, Record, TcpDirections,
+    TcpPlan, TcpTest,
 };
 use linerate_proto::dialect::Output;
 use linerate_proto::nuttcp::{
-    Client, ClientNews, ClientTest, Interval, PORT, Parameters, Summary, UNLIMITED, UNTIL_TIMEOUT,
+    ClientNews, NuttcpClientMachine, NuttcpClientTest, NuttcpInterval, NuttcpSummary, PORT,
+    Parameters, UNLIMITED, UNTIL_TIMEOUT,
 };
 use linerate_sys::clock::{monotonic, sleep};
 
@@ -23,17 +24,17 @@ use crate::flow::Socket;
 use crate::flow::account::{Account, client_side};
 use crate::flow::contradiction::of_sum;
 use crate::flow::tcp::client::run_by;
-use crate::foreign::tcp_client::{Dialect, TcpClient};
+use crate::foreign::tcp_client::{Dialect, ForeignTcpClient};
 use crate::foreign::test::{Test, refuse, remote_end};
 
 /// A server that said OK listens within this time.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Told of each interval line of the server: its figures and the line.
-pub type ToldInterval<'a> = dyn FnMut(&Interval, &str) + 'a;
+pub type ToldInterval<'a> = dyn FnMut(&NuttcpInterval, &str) + 'a;
 
 /// What nuttcp's own command line can ask for beside a plan.
-pub struct Extras<'a> {
+pub struct NuttcpExtras<'a> {
     /// Port of the first data stream.
     pub data_port: Option<u16>,
     /// A server that receives tells about each interval of the plan.
@@ -48,9 +49,9 @@ pub struct Extras<'a> {
     pub told: &'a mut ToldInterval<'a>,
 }
 
-impl<'a> Extras<'a> {
+impl<'a> NuttcpExtras<'a> {
     /// Nothing beside the plan.
-    pub fn none(told: &'a mut ToldInterval<'a>) -> Self {
+    pub fn without_options(told: &'a mut ToldInterval<'a>) -> Self {
         Self { data_port: None, intervals: false, instant: false, jitter: 0, delay: 0, told }
     }
 }
@@ -65,16 +66,16 @@ pub(crate) fn measure(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    measure_with(plan, Extras::none(&mut |_, _| {}), context, account).map(|_| ())
+    measure_with(plan, NuttcpExtras::without_options(&mut |_, _| {}), context, account).map(|_| ())
 }
 
 /// Measures with a server of nuttcp, as `throughput::run_tcp` does; also gives what the server
 /// told of its end.
 pub fn run(
     plan: &TcpPlan,
-    extras: Extras<'_>,
+    extras: NuttcpExtras<'_>,
     context: &mut Context<'_>,
-) -> (Record, Option<Summary>) {
+) -> (Record, Option<NuttcpSummary>) {
     let mut summary = None;
     let record = run_by(plan, context, |context, account| {
         summary = Some(measure_with(plan, extras, context, account)?);
@@ -85,10 +86,10 @@ pub fn run(
 
 fn measure_with(
     plan: &TcpPlan,
-    extras: Extras<'_>,
+    extras: NuttcpExtras<'_>,
     context: &mut Context<'_>,
     account: &mut Account,
-) -> Result<Summary, Failure> {
+) -> Result<NuttcpSummary, Failure> {
     let direction = match plan.test.directions {
         TcpDirections::Up => Direction::Up,
         TcpDirections::Down => Direction::Down,
@@ -107,9 +108,9 @@ fn measure_with(
     }
     let mut test = Test::of(plan, RULES, account)?;
     test.endpoint.set_drain_ns(DRAIN_NS);
-    let control = test.connect(test.server, Side::Receiver)?;
+    let control = test.connect(test.server, FlowSide::Receiver)?;
     (context.watch)(&Event::Connected(format!("control to {}", test.server)));
-    let asked = ClientTest {
+    let asked = NuttcpClientTest {
         span: test.request.planned_span(),
         interval: Duration::from_nanos(plan.test.interval_ns),
         parameters,
@@ -119,13 +120,14 @@ fn measure_with(
         direction,
         port: asked.parameters.port,
         told: extras.told,
-        summary: Summary::default(),
+        summary: NuttcpSummary::default(),
     };
-    let end = TcpClient { test, dialect, context, account };
-    let (end, result) = end.run(Client::new(monotonic(), asked), &mut Socket::new(control)?);
-    let TcpClient { test, dialect, context, account } = end;
+    let end = ForeignTcpClient { test, dialect, context, account };
+    let (end, result) =
+        end.run(NuttcpClientMachine::new(monotonic(), asked), &mut Socket::new(control)?);
+    let ForeignTcpClient { test, dialect, context, account } = end;
     let result = test.finish_if_started(result, context, account);
-    told(&dialect.summary, plan, direction, account);
+    add_server_summary(&dialect.summary, plan, direction, account);
     result.map(|()| dialect.summary)
 }
 
@@ -137,11 +139,11 @@ struct Nuttcp<'a> {
     port: u16,
     told: &'a mut ToldInterval<'a>,
     /// What the server told of its end.
-    summary: Summary,
+    summary: NuttcpSummary,
 }
 
 impl Dialect for Nuttcp<'_> {
-    type Machine = Client;
+    type Machine = NuttcpClientMachine;
 
     /// Connects every stream. A server that transmits says OK a moment before it listens.
     fn connect(
@@ -169,9 +171,9 @@ impl Dialect for Nuttcp<'_> {
         Ok(())
     }
 
-    fn hear(&mut self, told: Output<Client>, account: &mut Account) {
+    fn take_output(&mut self, told: Output<NuttcpClientMachine>, account: &mut Account) {
         match told {
-            Output::News(news) => drop(hear(news, account, self.told)),
+            Output::News(news) => drop(take_news(news, account, self.told)),
             Output::Peer(summary) => self.summary = *summary,
             _ => {}
         }
@@ -179,11 +181,11 @@ impl Dialect for Nuttcp<'_> {
 }
 
 /// Takes what the server told; the interval, if that is what it was.
-pub(super) fn hear(
+pub(super) fn take_news(
     news: ClientNews,
     account: &mut Account,
     told: &mut ToldInterval<'_>,
-) -> Option<Interval> {
+) -> Option<NuttcpInterval> {
     match news {
         ClientNews::Greeted(version) => {
             account.ends.push(remote_end(Some(format!("nuttcp {version}"))));
@@ -269,9 +271,14 @@ fn buflen(plan: &TcpPlan) -> u32 {
 
 /// Puts what the server told of its end into the account. Its figures are those of all streams and
 /// of the whole time, so they are the end of a stream only where it is the only one.
-fn told(summary: &Summary, plan: &TcpPlan, direction: Direction, account: &mut Account) {
+fn add_server_summary(
+    summary: &NuttcpSummary,
+    plan: &TcpPlan,
+    direction: Direction,
+    account: &mut Account,
+) {
     let here = account.local.iter().map(|local| local.end.bytes).fold(0, u64::saturating_add);
-    let Some(bytes) = summary.bytes(here) else { return };
+    let Some(bytes) = summary.payload_bytes(here) else { return };
     let [local] = account.local.as_slice() else {
         account.contradiction = of_sum(&Plan::Tcp(plan.clone()), account, direction, bytes);
         return;

@@ -36,16 +36,16 @@ pub struct DataPorts {
 }
 
 /// The ports of one test; the next test has its turn when this is dropped.
-pub(super) struct Turn<'a> {
+pub(super) struct TestPorts<'a> {
     ports: &'a DataPorts,
     peer: IpAddr,
     first: u16,
     /// One for each stream: its listener, or what another listener hands over.
-    places: Vec<Source>,
+    places: Vec<StreamSource>,
     _taken: Vec<Arc<()>>,
 }
 
-enum Source {
+enum StreamSource {
     Listener(TcpListener),
     HandedOver(Receiver<TcpStream>),
 }
@@ -84,7 +84,7 @@ impl DataPorts {
         request: &UdpTest,
     ) -> Result<Option<UdpTurn<'_>>, Failure> {
         let ports = first..=first.saturating_add(count - 1);
-        let Some(taken) = take(&self.udp_turns, ports.clone()) else { return Ok(None) };
+        let Some(taken) = claim_ports(&self.udp_turns, ports.clone()) else { return Ok(None) };
         let mut turn = UdpTurn {
             ports: self,
             peer,
@@ -130,19 +130,19 @@ impl DataPorts {
         (local, peer): (IpAddr, IpAddr),
         (first, count): (u16, u16),
         options: &TcpOptions,
-    ) -> Result<Option<Turn<'_>>, Failure> {
+    ) -> Result<Option<TestPorts<'_>>, Failure> {
         let ports = first..=first.saturating_add(count - 1);
-        let Some(taken) = take(&self.turns, ports.clone()) else { return Ok(None) };
-        let mut turn = Turn { ports: self, peer, first, places: Vec::new(), _taken: taken };
+        let Some(taken) = claim_ports(&self.turns, ports.clone()) else { return Ok(None) };
+        let mut turn = TestPorts { ports: self, peer, first, places: Vec::new(), _taken: taken };
         for port in ports {
             let place = if self.own.contains(&port) {
                 let (sender, arrivals) = channel();
                 lock(&self.waiting).insert((port, peer), sender);
-                Source::HandedOver(arrivals)
+                StreamSource::HandedOver(arrivals)
             } else {
                 let options = TcpOptions { congestion_control: None, ..options.clone() };
                 let listener = tcp::listen(SocketAddr::new(local, port), &options);
-                Source::Listener(listener.map_err(|error| crate::failure::system(&error))?)
+                StreamSource::Listener(listener.map_err(|error| crate::failure::system(&error))?)
             };
             turn.places.push(place);
         }
@@ -151,7 +151,7 @@ impl DataPorts {
 }
 
 /// All ports at once, or none.
-fn take(
+fn claim_ports(
     turns: &Mutex<HashMap<u16, Arc<()>>>,
     ports: impl Iterator<Item = u16> + Clone,
 ) -> Option<Vec<Arc<()>>> {
@@ -185,7 +185,10 @@ enum UdpPlace {
 
 impl UdpTurn<'_> {
     /// The streams that have announced themselves since the last look.
-    pub(super) fn arrivals(&mut self, request: &UdpTest) -> linerate_sys::Result<Vec<Stream>> {
+    pub(super) fn arrivals(
+        &mut self,
+        request: &UdpTest,
+    ) -> linerate_sys::Result<Vec<AnnouncedStream>> {
         let mut streams = Vec::new();
         for place in &mut self.places {
             let found = match place {
@@ -205,8 +208,8 @@ impl UdpTurn<'_> {
                 UdpPlace::Given => continue,
             };
             socket.connect(peer)?;
-            let first = announced.into_iter().chain(early(&socket, peer)).collect();
-            streams.push(Stream { socket, first });
+            let first = announced.into_iter().chain(early_datagrams(&socket, peer)).collect();
+            streams.push(AnnouncedStream { socket, first });
         }
         Ok(streams)
     }
@@ -218,7 +221,7 @@ impl UdpTurn<'_> {
 }
 
 /// A stream over UDP that has announced itself.
-pub(super) struct Stream {
+pub(super) struct AnnouncedStream {
     /// Connected to the client.
     pub(super) socket: DatagramSocket,
     /// What came before it was connected, where that was not handed over as a mark.
@@ -239,7 +242,7 @@ fn announced(socket: &DatagramSocket, peer: IpAddr) -> Option<(SocketAddr, Optio
 }
 
 /// What reached a socket before it was connected to `peer`, without what others sent.
-fn early(socket: &DatagramSocket, peer: SocketAddr) -> Vec<Vec<u8>> {
+fn early_datagrams(socket: &DatagramSocket, peer: SocketAddr) -> Vec<Vec<u8>> {
     let mut bytes = vec![0; BUFFER_BYTES];
     let mut all = Vec::new();
     for _ in 0..STRAYS_MAX {
@@ -259,13 +262,13 @@ impl Drop for UdpTurn<'_> {
     }
 }
 
-impl Turn<'_> {
+impl TestPorts<'_> {
     /// A stream that has come to some place.
     pub(super) fn arrival(&self) -> Option<(u16, TcpStream)> {
         self.places.iter().zip(0_u16..).find_map(|(place, flow)| {
             let stream = match place {
-                Source::HandedOver(arrivals) => arrivals.try_recv().ok()?,
-                Source::Listener(listener) => self.accept(listener)?,
+                StreamSource::HandedOver(arrivals) => arrivals.try_recv().ok()?,
+                StreamSource::Listener(listener) => self.accept(listener)?,
             };
             Some((flow, stream))
         })
@@ -278,7 +281,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for TestPorts<'_> {
     fn drop(&mut self) {
         let mut waiting = lock(&self.ports.waiting);
         for (_, port) in self.places.iter().zip(self.first..) {
@@ -318,7 +321,7 @@ mod tests {
         assert_eq!(streams[0].socket.peer_address(), client.local_addr().ok());
     }
 
-    fn turn(ports: &DataPorts, first: u16, count: u16) -> Option<Turn<'_>> {
+    fn test_ports(ports: &DataPorts, first: u16, count: u16) -> Option<TestPorts<'_>> {
         let options = TcpOptions::default();
         ports.listen((HERE, HERE), (first, count), &options).expect("free ports")
     }
@@ -327,14 +330,14 @@ mod tests {
     fn tests_take_turns_at_a_port_and_at_any_of_several() {
         // Own ports need no listener, so that the test needs no free ones.
         let ports = DataPorts::beside((40_000..40_010).collect());
-        let first = turn(&ports, 40_000, 3);
+        let first = test_ports(&ports, 40_000, 3);
         assert!(first.is_some());
-        assert!(turn(&ports, 40_002, 1).is_none(), "the first test has it");
-        let beside = turn(&ports, 40_003, 2);
+        assert!(test_ports(&ports, 40_002, 1).is_none(), "the first test has it");
+        let beside = test_ports(&ports, 40_003, 2);
         assert!(beside.is_some());
         drop(first);
-        assert!(turn(&ports, 40_002, 1).is_some());
-        assert!(turn(&ports, 40_002, 2).is_none(), "40003 is still another's");
+        assert!(test_ports(&ports, 40_002, 1).is_some());
+        assert!(test_ports(&ports, 40_002, 2).is_none(), "40003 is still another's");
     }
 
     #[test]
@@ -348,7 +351,7 @@ mod tests {
             stream
         };
         assert!(ports.deliver(40_000, HERE, connect()).is_err(), "nobody waits");
-        let turn = turn(&ports, 40_000, 1).expect("free");
+        let turn = test_ports(&ports, 40_000, 1).expect("free");
         let elsewhere = IpAddr::from([192, 0, 2, 1]);
         assert!(ports.deliver(40_000, elsewhere, connect()).is_err());
         assert!(ports.deliver(40_000, HERE, connect()).is_ok());

@@ -1,47 +1,52 @@
 //! Why a test did not come to its end, in this program's words.
 
 use linerate_core::record::{Failure, Fault};
-use linerate_proto::dialect::Reason;
-use linerate_proto::nuttcp::{Client, LineError, PeerFault, Server};
+use linerate_proto::dialect::TestFailureReason;
+use linerate_proto::nuttcp::{
+    LineError, NuttcpClientMachine, NuttcpPeerFault, NuttcpServerMachine,
+};
 
 use crate::flow::Words;
 
 const KEPT: &str = "the results so far are kept";
 
-impl Words for Client {
-    fn failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
+impl Words for NuttcpClientMachine {
+    fn failure(peer: &str, reason: TestFailureReason<NuttcpPeerFault>) -> Failure {
         let unreachable = |attempt, reason| Failure::new(Fault::Unreachable, attempt, peer, reason);
         match reason {
-            Reason::Peer(PeerFault::Line(error)) => misbehaved(peer, &error),
-            Reason::Peer(PeerFault::Refused(reason)) => {
+            TestFailureReason::Peer(NuttcpPeerFault::Line(error)) => misbehaved(peer, &error),
+            TestFailureReason::Peer(NuttcpPeerFault::Refused(reason)) => {
                 Failure::new(Fault::PeerRefused, "ask for a test with", peer, reason)
             }
-            Reason::Peer(PeerFault::NoTimes(version)) => {
+            TestFailureReason::Peer(NuttcpPeerFault::NoTimes(version)) => {
                 let reason = format!("version {version} has none, 7.0.1 is the first that does");
                 let failure =
                     Failure::new(Fault::PeerIncompatible, "ask nuttcp for", "jitter", reason);
                 failure.advise("omit -j and -o")
             }
-            Reason::Silent { awaited, .. } => silent(peer, awaited),
-            Reason::Overdue | Reason::NoData(_) => {
+            TestFailureReason::Silent { awaited, .. } => silent(peer, awaited),
+            TestFailureReason::Overdue | TestFailureReason::NoData(_) => {
                 unreachable("hear from", "the data did not end in time").advise(KEPT)
             }
-            Reason::Closed | Reason::Left => {
+            TestFailureReason::Closed | TestFailureReason::Left => {
                 unreachable("receive from", "the server closed the control connection").advise(KEPT)
             }
-            Reason::Stopped => unreachable("test with", "stopped before the test began"),
+            TestFailureReason::Stopped => unreachable("test with", "stopped before the test began"),
         }
     }
 }
 
-impl Words for Server {
-    fn failure(peer: &str, reason: Reason<LineError>) -> Failure {
+impl Words for NuttcpServerMachine {
+    fn failure(peer: &str, reason: TestFailureReason<LineError>) -> Failure {
         let unreachable = |attempt, reason| Failure::new(Fault::Unreachable, attempt, peer, reason);
         match reason {
-            Reason::Peer(error) => misbehaved(peer, &error),
-            Reason::Silent { awaited, .. } => silent(peer, awaited),
-            Reason::Stopped => unreachable("serve", "the server is being stopped"),
-            Reason::Closed | Reason::Left | Reason::NoData(_) | Reason::Overdue => {
+            TestFailureReason::Peer(error) => misbehaved(peer, &error),
+            TestFailureReason::Silent { awaited, .. } => silent(peer, awaited),
+            TestFailureReason::Stopped => unreachable("serve", "the server is being stopped"),
+            TestFailureReason::Closed
+            | TestFailureReason::Left
+            | TestFailureReason::NoData(_)
+            | TestFailureReason::Overdue => {
                 unreachable("receive from", "the client closed the control connection")
             }
         }

@@ -10,9 +10,9 @@ mod tcp_server;
 mod udp_client;
 mod udp_server;
 
-pub use client::{Extras, ToldInterval, run};
+pub use client::{NuttcpExtras, ToldInterval, run};
 pub use data_ports::DataPorts;
-pub use server::serve;
+pub use server::serve_connection;
 pub(crate) use udp_client::measure_udp;
 pub use udp_client::run_udp;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
-use linerate_proto::nuttcp::{Report, Server};
+use linerate_proto::nuttcp::{NuttcpServerMachine, NuttcpServerReport};
 
 use super::data_ports::DataPorts;
 use crate::foreign::serve::Serving;
@@ -16,7 +16,7 @@ use crate::served::LogText;
 pub(super) const STREAMS: Duration = Duration::from_secs(5);
 
 /// What the streams of a test have to know of it.
-pub(super) struct About<'a, 's, 'w> {
+pub(super) struct NuttcpContext<'a, 's, 'w> {
     /// The client, in words.
     pub(super) peer: String,
     /// Addresses of this end and of the client.
@@ -25,7 +25,7 @@ pub(super) struct About<'a, 's, 'w> {
     pub(super) serving: &'s mut Serving<'w>,
 }
 
-impl About<'_, '_, '_> {
+impl NuttcpContext<'_, '_, '_> {
     /// The failure of a test that is not served.
     pub(super) fn refuse(&self, reason: impl Into<String>) -> Failure {
         Failure::new(Fault::PeerRefused, "serve", &self.peer, reason.into())
@@ -35,25 +35,32 @@ impl About<'_, '_, '_> {
 /// The streams of a test that was let in.
 pub(super) trait Served<'a> {
     /// Whether the ports are this test's now, where it needs any.
-    fn is_ready(&mut self, about: &About<'a, '_, '_>) -> Result<bool, Failure> {
+    fn is_ready(&mut self, about: &NuttcpContext<'a, '_, '_>) -> Result<bool, Failure> {
         let _ = about;
         Ok(true)
     }
 
     /// Takes in streams or connects them; whether all are there.
-    fn open(&mut self, now: MonoTime, about: &mut About<'_, '_, '_>) -> Result<bool, Failure>;
+    fn open_streams(
+        &mut self,
+        now: MonoTime,
+        about: &mut NuttcpContext<'_, '_, '_>,
+    ) -> Result<bool, Failure>;
 
     /// Does what the machine wants; the line of an interval, where that is asked and told.
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Server>,
-        about: &mut About<'_, '_, '_>,
+        output: Output<NuttcpServerMachine>,
+        about: &mut NuttcpContext<'_, '_, '_>,
     ) -> Result<Option<String>, Failure>;
 
     /// How far the data has come.
-    fn state(&mut self, now: MonoTime) -> FlowState;
+    fn flow_state(&mut self, now: MonoTime) -> FlowState;
 
     /// Ends the streams; what the client is told, and what there is to say for the log.
-    fn end(&mut self, about: &mut About<'_, '_, '_>) -> (Report, Result<LogText, Failure>);
+    fn end_streams(
+        &mut self,
+        about: &mut NuttcpContext<'_, '_, '_>,
+    ) -> (NuttcpServerReport, Result<LogText, Failure>);
 }

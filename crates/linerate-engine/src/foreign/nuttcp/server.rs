@@ -11,18 +11,20 @@ use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::native::RefuseCode;
-use linerate_proto::nuttcp::{Parameters, Report, Server, Terms};
+use linerate_proto::nuttcp::{
+    NuttcpServerMachine, NuttcpServerReport, NuttcpServerTerms, Parameters,
+};
 use linerate_sys::clock::monotonic;
 use linerate_sys::tcp;
 
 use super::data_ports::DataPorts;
 
-use super::served::{About, STREAMS, Served};
-use super::tcp_server::TcpServer;
+use super::served::{NuttcpContext, STREAMS, Served};
+use super::tcp_server::NuttcpTcpServer;
 use super::udp_server::{UdpReceiving, UdpTransmitting};
 use crate::flow::admission::{Demand, Permit};
-use crate::flow::peer::plain;
-use crate::flow::{self, Answer, Flows, Session, Socket};
+use crate::flow::peer::plain_address;
+use crate::flow::{self, Flows, FlowsAnswer, Socket, TestSession};
 use crate::foreign::serve::Serving;
 use crate::foreign::test::VANISHED;
 use crate::served::LogText;
@@ -35,7 +37,7 @@ const PORT_MIN: u16 = 1024;
 /// Serves one control connection; returns what the log should say.
 /// # Errors
 /// Why it did not end well.
-pub fn serve(
+pub fn serve_connection(
     stream: TcpStream,
     ports: &DataPorts,
     serving: &mut Serving<'_>,
@@ -47,8 +49,8 @@ pub fn serve(
     let (peer, own) = (address(stream.peer_addr())?, address(stream.local_addr())?);
     let mut net = Socket::new(stream)?;
     let stop = serving.stop.clone();
-    let about = About {
-        peer: plain(peer),
+    let about = NuttcpContext {
+        peer: plain_address(peer),
         ends: (own.ip().to_canonical(), peer.ip().to_canonical()),
         ports,
         serving,
@@ -56,14 +58,14 @@ pub fn serve(
     let place = SocketAddr::new(about.ends.1, peer.port());
     let (version, line) = (String::new(), Ok(LogText::default()));
     let client =
-        ClientSession { about, place, waits: None, test: None, permit: None, version, line };
-    let mut session = Session::new(Server::new(monotonic()), client);
+        NuttcpSession { about, place, waits: None, test: None, permit: None, version, line };
+    let mut session = TestSession::new(NuttcpServerMachine::new(monotonic()), client);
     flow::run(&mut session, &mut net, &stop)?;
-    session.flows.line.map(|line| line.after(&session.flows.version))
+    session.flows.line.map(|line| line.with_prefix(&session.flows.version))
 }
 
 /// What is to be waited for.
-enum Waits {
+enum NuttcpWait {
     /// A place among the running tests.
     Admission(Demand, MonoTime),
     /// The ports that the client named.
@@ -72,11 +74,11 @@ enum Waits {
 }
 
 /// One client and its test.
-struct ClientSession<'a, 's, 'w> {
-    about: About<'a, 's, 'w>,
+struct NuttcpSession<'a, 's, 'w> {
+    about: NuttcpContext<'a, 's, 'w>,
     /// The client as the admission knows it.
     place: SocketAddr,
-    waits: Option<Waits>,
+    waits: Option<NuttcpWait>,
     test: Option<(Parameters, Box<dyn Served<'a> + 'a>)>,
     /// Given back at the end.
     permit: Option<Permit>,
@@ -85,76 +87,79 @@ struct ClientSession<'a, 's, 'w> {
     line: Result<LogText, Failure>,
 }
 
-impl Flows for ClientSession<'_, '_, '_> {
-    type Machine = Server;
+impl Flows for NuttcpSession<'_, '_, '_> {
+    type Machine = NuttcpServerMachine;
 
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Server>,
-    ) -> Result<Option<Answer<Server>>, Failure> {
+        output: Output<NuttcpServerMachine>,
+    ) -> Result<Option<FlowsAnswer<NuttcpServerMachine>>, Failure> {
         if let Output::Decide(parameters) = output {
             self.version = format!("nuttcp {}: ", parameters.version);
             let (demand, test) = self.test_of(&parameters)?;
             self.test = Some((*parameters, test));
-            self.waits = Some(Waits::Admission(demand, now + QUEUE));
+            self.waits = Some(NuttcpWait::Admission(demand, now + QUEUE));
             return self.answer(now);
         }
         let Some((_, test)) = &mut self.test else { return Ok(None) };
         match output {
             Output::Open => {
-                self.waits = Some(Waits::Streams);
+                self.waits = Some(NuttcpWait::Streams);
                 self.answer(now)
             }
             Output::Count => {
-                let (report, line) = test.end(&mut self.about);
+                let (report, line) = test.end_streams(&mut self.about);
                 let failure = line.as_ref().err().map(|failure| failure.reason.clone());
                 self.line = line;
-                Ok(Some(Answer::Counted(Box::new(Report { failure, ..report }))))
+                Ok(Some(FlowsAnswer::Counted(Box::new(NuttcpServerReport { failure, ..report }))))
             }
             output => {
                 let line = test.carry_out(now, output, &mut self.about)?;
-                Ok(line.map(|line| Answer::Tell(vec![line])))
+                Ok(line.map(|line| FlowsAnswer::Tell(vec![line])))
             }
         }
     }
 
-    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Server>>, Failure> {
+    fn answer(
+        &mut self,
+        now: MonoTime,
+    ) -> Result<Option<FlowsAnswer<NuttcpServerMachine>>, Failure> {
         let Some((parameters, test)) = &mut self.test else { return Ok(None) };
         let (waits, answer) = match self.waits.take() {
-            Some(Waits::Admission(demand, until)) => {
+            Some(NuttcpWait::Admission(demand, until)) => {
                 let admission = self.about.serving.admission;
                 match admission.admit_in_turn(&demand, self.place) {
                     Ok(permit) => {
                         self.permit = Some(permit);
-                        self.waits = Some(Waits::Ports(now + STREAMS));
+                        self.waits = Some(NuttcpWait::Ports(now + STREAMS));
                         return self.answer(now);
                     }
                     Err(refuse) if refuse.code == RefuseCode::Busy && now < until => {
-                        (Some(Waits::Admission(demand, until)), None)
+                        (Some(NuttcpWait::Admission(demand, until)), None)
                     }
                     Err(refuse) => return Err(self.about.refuse(refuse.reason)),
                 }
             }
-            Some(Waits::Ports(until)) => match test.is_ready(&self.about)? {
+            Some(NuttcpWait::Ports(until)) => match test.is_ready(&self.about)? {
                 true => {
                     let Serving { admission, interval, .. } = &self.about.serving;
-                    let terms = Terms {
+                    let terms = NuttcpServerTerms {
                         open_max: STREAMS,
                         span_max: admission.duration_max(),
                         interval: parameters.interval().unwrap_or(*interval),
                     };
-                    (None, Some(Answer::Decided(Ok(terms))))
+                    (None, Some(FlowsAnswer::Decided(Ok(terms))))
                 }
-                false if now < until => (Some(Waits::Ports(until)), None),
+                false if now < until => (Some(NuttcpWait::Ports(until)), None),
                 false => {
                     let reason = format!("data port {} is another test's", parameters.port);
                     return Err(self.about.refuse(reason));
                 }
             },
-            Some(Waits::Streams) => match test.open(now, &mut self.about)? {
-                true => (None, Some(Answer::Opened)),
-                false => (Some(Waits::Streams), None),
+            Some(NuttcpWait::Streams) => match test.open_streams(now, &mut self.about)? {
+                true => (None, Some(FlowsAnswer::Opened)),
+                false => (Some(NuttcpWait::Streams), None),
             },
             None => (None, None),
         };
@@ -162,16 +167,16 @@ impl Flows for ClientSession<'_, '_, '_> {
         Ok(answer)
     }
 
-    fn state(&mut self, now: MonoTime) -> FlowState {
-        self.test.as_mut().map(|(_, test)| test.state(now)).unwrap_or_default()
+    fn flow_state(&mut self, now: MonoTime) -> FlowState {
+        self.test.as_mut().map(|(_, test)| test.flow_state(now)).unwrap_or_default()
     }
 
-    fn peer(&self) -> String {
+    fn peer_name(&self) -> String {
         self.about.peer.clone()
     }
 }
 
-impl<'a> ClientSession<'a, '_, '_> {
+impl<'a> NuttcpSession<'a, '_, '_> {
     /// The streams of a test, unless it asks for what is not served.
     fn test_of(
         &self,
@@ -186,7 +191,7 @@ impl<'a> ClientSession<'a, '_, '_> {
         }
         match (parameters.udp, parameters.client_sends) {
             (false, _) => {
-                let (demand, test) = TcpServer::new(parameters, &self.about)?;
+                let (demand, test) = NuttcpTcpServer::new(parameters, &self.about)?;
                 Ok((demand, Box::new(test)))
             }
             (true, true) => {

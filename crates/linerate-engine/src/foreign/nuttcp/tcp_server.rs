@@ -6,22 +6,24 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, EndReport, Failure, Fault, Finish, FlowEnd, Side, TcpDirections, TcpTest,
+    Direction, EndReport, Failure, Fault, Finish, FlowEnd, FlowSide, TcpDirections, TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output};
-use linerate_proto::nuttcp::{Interval, Parameters, Report, Server, UNTIL_TIMEOUT};
+use linerate_proto::nuttcp::{
+    NuttcpInterval, NuttcpServerMachine, NuttcpServerReport, Parameters, UNTIL_TIMEOUT,
+};
 use linerate_sys::clock::monotonic;
 use linerate_sys::tcp;
 
 use super::RULES;
-use super::data_ports::Turn;
-use super::served::{About, STREAMS, Served};
+use super::data_ports::TestPorts;
+use super::served::{NuttcpContext, STREAMS, Served};
 use crate::failure::words_of;
 use crate::flow::admission::Demand;
 use crate::flow::tcp::endpoint::{Endpoint, socket_options};
-use crate::foreign::serve::{Seen, UNTIL_CLOSED, failure_of, request};
+use crate::foreign::serve::{ServedEvent, UNTIL_CLOSED, failure_of, request};
 use crate::foreign::test::VANISHED;
 use crate::served::{self, LogText};
 
@@ -29,12 +31,12 @@ use crate::served::{self, LogText};
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A test that was let in.
-pub(super) struct TcpServer<'a> {
+pub(super) struct NuttcpTcpServer<'a> {
     parameters: Parameters,
     request: TcpTest,
     endpoint: Endpoint,
     /// The ports where the client connects, until its streams are there.
-    turn: Option<Turn<'a>>,
+    turn: Option<TestPorts<'a>>,
     streams: Vec<(u16, TcpStream)>,
     /// Until when the client may refuse a stream, where this end connects.
     listens: Option<MonoTime>,
@@ -44,11 +46,11 @@ pub(super) struct TcpServer<'a> {
     told: (u64, u64),
 }
 
-impl<'a> TcpServer<'a> {
+impl<'a> NuttcpTcpServer<'a> {
     /// What a test takes of the server, and the test.
     pub(super) fn new(
         parameters: &Parameters,
-        about: &About<'a, '_, '_>,
+        about: &NuttcpContext<'a, '_, '_>,
     ) -> Result<(Demand, Self), Failure> {
         let (directions, finish) = match (parameters.client_sends, parameters.nbuf) {
             (true, _) => (TcpDirections::Up, UNTIL_CLOSED),
@@ -80,7 +82,7 @@ impl<'a> TcpServer<'a> {
         };
         // A client that sends does not say how much, so a pace does not tell for how long.
         let known = test.request.finish != UNTIL_CLOSED;
-        let demand = Demand::of(&test.request);
+        let demand = Demand::from_tcp_test(&test.request);
         let (bytes, planned) = (demand.bytes.filter(|_| known), demand.planned.filter(|_| known));
         Ok((Demand { bytes, planned, ..demand }, test))
     }
@@ -91,7 +93,7 @@ impl<'a> TcpServer<'a> {
     }
 
     /// Takes the streams that have come; whether all have, each once.
-    fn gather(&mut self, about: &mut About<'_, '_, '_>) -> bool {
+    fn gather(&mut self, about: &mut NuttcpContext<'_, '_, '_>) -> bool {
         let Some(turn) = &self.turn else { return false };
         while let Some((flow, stream)) = turn.arrival() {
             if self.streams.iter().all(|(other, _)| *other != flow) {
@@ -112,7 +114,11 @@ impl<'a> TcpServer<'a> {
 
     /// Connects the streams to the client, which listens only once it has its answer; whether all
     /// are there. The segment size and round trip are for the summary.
-    fn connect(&mut self, now: MonoTime, about: &mut About<'_, '_, '_>) -> Result<bool, Failure> {
+    fn connect(
+        &mut self,
+        now: MonoTime,
+        about: &mut NuttcpContext<'_, '_, '_>,
+    ) -> Result<bool, Failure> {
         let until = *self.listens.get_or_insert(now + LISTEN_TIMEOUT);
         for flow in (0..self.parameters.nstream).skip(self.endpoint.streams.len()) {
             let to = SocketAddr::new(about.ends.1, self.parameters.port + flow);
@@ -141,21 +147,21 @@ impl<'a> TcpServer<'a> {
         Ok(true)
     }
 
-    fn add(&mut self, socket: TcpStream, flow: u16, about: &mut About<'_, '_, '_>) {
+    fn add(&mut self, socket: TcpStream, flow: u16, about: &mut NuttcpContext<'_, '_, '_>) {
         tcp::notice_vanished_peer(&socket, VANISHED);
         let (direction, side) = match self.parameters.client_sends {
-            true => (Direction::Up, Side::Receiver),
-            false => (Direction::Down, Side::Sender),
+            true => (Direction::Up, FlowSide::Receiver),
+            false => (Direction::Down, FlowSide::Sender),
         };
-        (about.serving.watch)(&Seen::Stream(&socket, direction, flow));
+        (about.serving.watch)(&ServedEvent::Stream(&socket, direction, flow));
         let client = socket.peer_addr().map_or_else(|_| String::new(), |peer| peer.to_string());
         self.endpoint.add(socket, (direction, flow, side), client);
     }
 
     /// The line of the interval that ends now: a whole one, or what came after the last of them.
-    fn sample(&mut self, now: MonoTime, about: &mut About<'_, '_, '_>) -> Option<String> {
+    fn sample(&mut self, now: MonoTime, about: &mut NuttcpContext<'_, '_, '_>) -> Option<String> {
         let samples = self.endpoint.sample(now);
-        (about.serving.watch)(&Seen::Interval(&samples));
+        (about.serving.watch)(&ServedEvent::Interval(&samples));
         let asked = self.parameters.interval()?;
         let now = (samples.first()?.t_ns, samples.iter().map(|sample| sample.bytes).sum::<u64>());
         let span_ns = now.0.saturating_sub(self.told.0);
@@ -164,13 +170,14 @@ impl<'a> TcpServer<'a> {
             return None;
         }
         let (_, bytes) = std::mem::replace(&mut self.told, now);
-        let interval = Interval::from_bytes(now.1.saturating_sub(bytes), span_ns as f64 / 1e9);
+        let interval =
+            NuttcpInterval::from_bytes(now.1.saturating_sub(bytes), span_ns as f64 / 1e9);
         Some(interval.to_line(self.parameters.parses()))
     }
 }
 
-impl<'a> Served<'a> for TcpServer<'a> {
-    fn is_ready(&mut self, about: &About<'a, '_, '_>) -> Result<bool, Failure> {
+impl<'a> Served<'a> for NuttcpTcpServer<'a> {
+    fn is_ready(&mut self, about: &NuttcpContext<'a, '_, '_>) -> Result<bool, Failure> {
         if self.connects() {
             return Ok(true);
         }
@@ -182,7 +189,11 @@ impl<'a> Served<'a> for TcpServer<'a> {
         Ok(self.turn.is_some())
     }
 
-    fn open(&mut self, now: MonoTime, about: &mut About<'_, '_, '_>) -> Result<bool, Failure> {
+    fn open_streams(
+        &mut self,
+        now: MonoTime,
+        about: &mut NuttcpContext<'_, '_, '_>,
+    ) -> Result<bool, Failure> {
         let open = if self.connects() { self.connect(now, about)? } else { self.gather(about) };
         if open {
             self.endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
@@ -193,43 +204,46 @@ impl<'a> Served<'a> for TcpServer<'a> {
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Server>,
-        about: &mut About<'_, '_, '_>,
+        output: Output<NuttcpServerMachine>,
+        about: &mut NuttcpContext<'_, '_, '_>,
     ) -> Result<Option<String>, Failure> {
         match output {
             Output::Start => {
-                let started = self.endpoint.start(now);
+                let started = self.endpoint.start_streams(now);
                 started.map_err(|error| crate::failure::system(&error))?;
             }
             Output::Sample => return Ok(self.sample(now, about)),
-            Output::Halt => self.endpoint.halt(),
+            Output::Halt => self.endpoint.halt_streams(),
             _ => {}
         }
         Ok(None)
     }
 
-    fn state(&mut self, _: MonoTime) -> FlowState {
+    fn flow_state(&mut self, _: MonoTime) -> FlowState {
         let started = self.endpoint.has_started();
         FlowState {
-            moved: self.endpoint.moved(),
+            moved: self.endpoint.moved_bytes(),
             done: started && self.endpoint.is_done(),
             ..FlowState::default()
         }
     }
 
-    fn end(&mut self, about: &mut About<'_, '_, '_>) -> (Report, Result<LogText, Failure>) {
+    fn end_streams(
+        &mut self,
+        about: &mut NuttcpContext<'_, '_, '_>,
+    ) -> (NuttcpServerReport, Result<LogText, Failure>) {
         let none = Endpoint::with_rules(self.request.clone(), RULES);
         let reports = std::mem::replace(&mut self.endpoint, none).finish();
-        (about.serving.watch)(&Seen::Done(&reports));
+        (about.serving.watch)(&ServedEvent::Done(&reports));
         let lines = vec![self.parameters.about_line(), std::mem::take(&mut self.about)];
         let report = report(lines, &reports, !self.parameters.client_sends);
-        let told = LogText::of(served::line(&reports), &reports);
+        let told = LogText::from_reports(served::log_line(&reports), &reports);
         (report, failure_of(&reports).map_or(Ok(told), Err))
     }
 }
 
 /// The figures of a summary: all streams, from the first's begin to the last's end.
-fn report(about: Vec<String>, reports: &[EndReport], transmits: bool) -> Report {
+fn report(about: Vec<String>, reports: &[EndReport], transmits: bool) -> NuttcpServerReport {
     let ends: Vec<&FlowEnd> = reports.iter().map(|report| &report.end).collect();
     let first = ends.iter().map(|end| end.span_start_ns).min().unwrap_or(0);
     let last = ends.iter().map(|end| end.span_start_ns + end.span_ns).max().unwrap_or(0);
@@ -237,13 +251,13 @@ fn report(about: Vec<String>, reports: &[EndReport], transmits: bool) -> Report 
         ends.iter().filter_map(|end| pick(end)).sum::<u64>() as f64 / 1e9
     };
     let retransmits = ends.iter().map(|end| end.tcp_info?.total_retrans.map(u64::from)).sum();
-    Report {
+    NuttcpServerReport {
         about,
         bytes: ends.iter().map(|end| end.bytes).sum(),
         seconds: last.saturating_sub(first) as f64 / 1e9,
         cpu_s: (cpu(|end| end.cpu_user_ns), cpu(|end| end.cpu_system_ns)),
         calls: ends.iter().map(|end| end.io_calls).sum(),
         retransmits: if transmits { retransmits } else { None },
-        ..Report::default()
+        ..NuttcpServerReport::default()
     }
 }

@@ -15,16 +15,16 @@ use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::nuttcp::{
-    BEGIN_MARKS, Client, ClientTest, END_MARKS, Interval, PORT, Parameters, Summary, UNLIMITED,
-    UNTIL_TIMEOUT, UdpMark, is_swapped,
+    BEGIN_MARKS, END_MARKS, NuttcpClientMachine, NuttcpClientTest, NuttcpInterval, NuttcpSummary,
+    PORT, Parameters, UNLIMITED, UNTIL_TIMEOUT, UdpMark, is_swapped,
 };
-use linerate_proto::ttcp::Marks;
+use linerate_proto::ttcp::TtcpMarks;
 use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::DatagramSocket;
 use linerate_sys::poll::readable;
 use linerate_sys::tcp::{self, TcpOptions};
 
-use super::client::{Extras, ToldInterval, hear};
+use super::client::{NuttcpExtras, ToldInterval, take_news};
 use super::fail::silent;
 use super::layout::{NATIVE, NUMBERED_BYTES_MIN, SWAPPED};
 use crate::context::Context;
@@ -33,8 +33,8 @@ use crate::flow::contradiction::of_sender;
 use crate::flow::peer::{bind_address, connect_failure};
 use crate::flow::udp::client::{checked_request, run_by};
 use crate::flow::udp::endpoint::Endpoint;
-use crate::flow::{self, Answer, Flows, Net, Sample, Session, Socket};
-use crate::foreign::marked_stream::{MarkedStream, Target};
+use crate::flow::{self, Flows, FlowsAnswer, Net, Sample, Socket, TestSession};
+use crate::foreign::marked_stream::{MarkedStream, StreamTarget};
 
 /// A server that transmits begins within this time.
 const BEGIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -52,7 +52,7 @@ pub(crate) fn measure_udp(
     account: &mut Account,
 ) -> Result<(), Failure> {
     let mut told = |_: &_, _: &_| {};
-    let extras = Extras { intervals: true, ..Extras::none(&mut told) };
+    let extras = NuttcpExtras { intervals: true, ..NuttcpExtras::without_options(&mut told) };
     measure_with((plan, server, request), extras, context, account).map(|_| ())
 }
 
@@ -60,9 +60,9 @@ pub(crate) fn measure_udp(
 /// server told of its end.
 pub fn run_udp(
     plan: &UdpPlan,
-    extras: Extras<'_>,
+    extras: NuttcpExtras<'_>,
     context: &mut Context<'_>,
-) -> (Record, Option<Summary>) {
+) -> (Record, Option<NuttcpSummary>) {
     let mut summary = None;
     let record = run_by(plan, u32::MAX, context, |plan, server, (context, account)| {
         let request = checked_request(plan)?;
@@ -74,31 +74,31 @@ pub fn run_udp(
 
 fn measure_with(
     (plan, server, request): (&UdpPlan, SocketAddr, &UdpTest),
-    extras: Extras<'_>,
+    extras: NuttcpExtras<'_>,
     context: &mut Context<'_>,
     account: &mut Account,
-) -> Result<Summary, Failure> {
+) -> Result<NuttcpSummary, Failure> {
     // Jitter is that of single datagrams, each at its own time.
     let alone = UdpTest { joined: request.joined && extras.jitter == 0, ..request.clone() };
     let request = &alone;
-    check(request)?;
+    check_request(request)?;
     if extras.jitter > 0 || extras.delay > 0 {
         check_times(request)?;
     }
-    let target = Target { plan, server, request, name: "nuttcp", layout: NATIVE };
-    let mut flows = UdpClient {
-        stream: MarkedStream::begin(target, account)?,
+    let target = StreamTarget { plan, server, request, name: "nuttcp", layout: NATIVE };
+    let mut flows = NuttcpUdpClient {
+        stream: MarkedStream::with_open_socket(target, account)?,
         peer: server,
         opens: None,
         ended: MonoTime::default(),
         received: DatagramCounts::default(),
         told: extras.told,
-        summary: Summary::default(),
+        summary: NuttcpSummary::default(),
         sent: None,
         context,
         account,
     };
-    let up = flows.sends();
+    let up = flows.sends_data();
     let mut parameters = parameters(plan, request);
     parameters.instant = extras.instant || extras.jitter > 0;
     (parameters.jitter, parameters.delay) = (extras.jitter, extras.delay);
@@ -118,12 +118,12 @@ fn measure_with(
     let control = tcp::connect(server, bound, &TcpOptions::default(), timeout);
     let control = control.map_err(|error| connect_failure(&error))?;
     tcp::notice_vanished_peer(&control, SERVER_VANISHED);
-    let test = flows.test(parameters);
-    flows.run(Client::new(monotonic(), test), &mut Socket::new(control)?)
+    let test = flows.client_test(parameters);
+    flows.run(NuttcpClientMachine::new(monotonic(), test), &mut Socket::new(control)?)
 }
 
 /// What the protocol has a place for.
-fn check(request: &UdpTest) -> Result<(), Failure> {
+fn check_request(request: &UdpTest) -> Result<(), Failure> {
     let refuse = |reason: &str, advice: &str| {
         Err(Failure::new(Fault::Usage, "ask nuttcp for", "a UDP test", reason).advise(advice))
     };
@@ -185,7 +185,7 @@ fn parameters(plan: &UdpPlan, request: &UdpTest) -> Parameters {
 const OPENS: Duration = Duration::from_millis(10);
 
 /// The client's end of a test of one stream.
-struct UdpClient<'a, 'w> {
+struct NuttcpUdpClient<'a, 'w> {
     stream: MarkedStream<'a>,
     /// Where the other end takes datagrams.
     peer: SocketAddr,
@@ -197,34 +197,34 @@ struct UdpClient<'a, 'w> {
     received: DatagramCounts,
     told: &'a mut ToldInterval<'a>,
     /// What the server told of its end, and what it has sent by that.
-    summary: Summary,
+    summary: NuttcpSummary,
     sent: Option<DatagramsSent>,
     context: &'a mut Context<'w>,
     account: &'a mut Account,
 }
 
-impl Flows for UdpClient<'_, '_> {
-    type Machine = Client;
+impl Flows for NuttcpUdpClient<'_, '_> {
+    type Machine = NuttcpClientMachine;
 
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Client>,
-    ) -> Result<Option<Answer<Client>>, Failure> {
+        output: Output<NuttcpClientMachine>,
+    ) -> Result<Option<FlowsAnswer<NuttcpClientMachine>>, Failure> {
         match output {
             Output::News(news) => {
-                if let Some(interval) = hear(news, self.account, self.told) {
+                if let Some(interval) = take_news(news, self.account, self.told) {
                     self.add_told_interval(now, &interval);
                 }
             }
-            Output::Open => self.open(now)?,
+            Output::Open => self.begin_opening(now)?,
             Output::Begin => self.account.begin = now,
-            Output::Start => self.stream.start(self.account.begin)?,
+            Output::Start => self.stream.start_threads(self.account.begin)?,
             Output::Sample => self.sample(now),
             Output::StopSending => self.stream.endpoint.stop_sending(),
             Output::Ended => {
                 self.ended = now;
-                self.stream.marks = self.sends().then(|| Marks::new(now, END_MARKS));
+                self.stream.marks = self.sends_data().then(|| TtcpMarks::new(now, END_MARKS));
             }
             Output::Peer(summary) => {
                 self.summary = *summary;
@@ -241,10 +241,13 @@ impl Flows for UdpClient<'_, '_> {
         Ok(None)
     }
 
-    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
+    fn answer(
+        &mut self,
+        now: MonoTime,
+    ) -> Result<Option<FlowsAnswer<NuttcpClientMachine>>, Failure> {
         self.stream.send_due(now);
         let Some(until) = self.opens else {
-            return match !self.sends() && self.stream.endpoint.has_failed() {
+            return match !self.sends_data() && self.stream.endpoint.has_failed() {
                 true => Err(silent(&self.stream.server(), "end of the data")),
                 false => Ok(None),
             };
@@ -254,48 +257,52 @@ impl Flows for UdpClient<'_, '_> {
             None => self.await_begin(now, until)?,
         };
         self.opens = self.opens.filter(|_| !open);
-        Ok(open.then_some(Answer::Opened))
+        Ok(open.then_some(FlowsAnswer::Opened))
     }
 
-    fn state(&mut self, _: MonoTime) -> FlowState {
+    fn flow_state(&mut self, _: MonoTime) -> FlowState {
         FlowState { done: self.stream.is_done(), ..FlowState::default() }
     }
 
-    fn peer(&self) -> String {
+    fn peer_name(&self) -> String {
         self.stream.server()
     }
 }
 
-impl UdpClient<'_, '_> {
+impl NuttcpUdpClient<'_, '_> {
     /// The test as its machine knows it.
-    fn test(&self, parameters: Parameters) -> ClientTest {
+    fn client_test(&self, parameters: Parameters) -> NuttcpClientTest {
         let request = self.stream.target.request;
         let interval = Duration::from_nanos(request.interval_ns);
-        ClientTest { parameters, span: request.planned_span(), interval }
+        NuttcpClientTest { parameters, span: request.planned_span(), interval }
     }
 
     /// Runs the test; what was measured is kept, however it ended.
-    fn run(self, machine: Client, net: &mut impl Net) -> Result<Summary, Failure> {
+    fn run(
+        self,
+        machine: NuttcpClientMachine,
+        net: &mut impl Net,
+    ) -> Result<NuttcpSummary, Failure> {
         let stop = self.context.stop.clone();
-        let mut session = Session::new(machine, self);
+        let mut session = TestSession::new(machine, self);
         let result = flow::run(&mut session, net, &stop);
         let mut flows = session.flows;
         if flows.stream.endpoint.has_started() {
-            flows.account.local = flows.stream.end();
+            flows.account.local = flows.stream.end_threads();
         }
         result?;
         flows.account.stream_failure().map_or(Ok(flows.summary), Err)
     }
 
-    const fn sends(&self) -> bool {
+    const fn sends_data(&self) -> bool {
         matches!(self.stream.target.request.directions, TcpDirections::Up)
     }
 
     /// Begins to open the stream.
-    fn open(&mut self, now: MonoTime) -> Result<(), Failure> {
+    fn begin_opening(&mut self, now: MonoTime) -> Result<(), Failure> {
         self.opens = Some(now + BEGIN_TIMEOUT);
-        if self.sends() {
-            self.stream.marks = Some(Marks::new(now + OPENS, BEGIN_MARKS));
+        if self.sends_data() {
+            self.stream.marks = Some(TtcpMarks::new(now + OPENS, BEGIN_MARKS));
             self.opened(self.peer)?;
         }
         Ok(())
@@ -316,7 +323,7 @@ impl UdpClient<'_, '_> {
             match UdpMark::parse(&bytes[..length]) {
                 None if ours => {
                     if is_swapped(&bytes[..length], length) {
-                        let Target { request, plan, .. } = &self.stream.target;
+                        let StreamTarget { request, plan, .. } = &self.stream.target;
                         let endpoint = Endpoint::with_layout((*request).clone(), SWAPPED, plan.cpu);
                         self.stream.endpoint = endpoint;
                     }
@@ -335,20 +342,20 @@ impl UdpClient<'_, '_> {
     }
 
     fn opened(&mut self, peer: SocketAddr) -> Result<(), Failure> {
-        let direction = if self.sends() { Direction::Up } else { Direction::Down };
+        let direction = if self.sends_data() { Direction::Up } else { Direction::Down };
         self.stream.opened((direction, peer), self.context, self.account)
     }
 
     /// Tells what an interval had; what a receiving server says of it comes by itself.
     fn sample(&mut self, now: MonoTime) {
         self.account.local_interval(self.stream.samples(now), self.context.watch);
-        if !self.sends() {
+        if !self.sends_data() {
             self.account.remote_interval(Vec::new(), self.context.watch);
         }
     }
 
     /// Takes an interval that the server told as a sample of its end.
-    fn add_told_interval(&mut self, now: MonoTime, interval: &Interval) {
+    fn add_told_interval(&mut self, now: MonoTime, interval: &NuttcpInterval) {
         let Some((lost, all)) = interval.datagrams else { return };
         let Self { received, account, .. } = self;
         // One that is late was counted as lost in an interval before, and makes this count less.
@@ -372,7 +379,7 @@ impl UdpClient<'_, '_> {
         let size = u64::from(self.stream.target.request.size_bytes);
         let next = self.next(now);
         let known = next.saturating_mul(size);
-        let bytes = self.summary.bytes(known).unwrap_or(known);
+        let bytes = self.summary.payload_bytes(known).unwrap_or(known);
         let datagrams = bytes.div_ceil(size).max(next);
         let span_ns = self.summary.span_ns(bytes).unwrap_or(0);
         DatagramsSent { span_ns, ..all_sent(Direction::Down, datagrams) }
@@ -380,13 +387,13 @@ impl UdpClient<'_, '_> {
 
     /// Ends the streams and puts both ends' counts together.
     fn finish(&mut self, now: MonoTime) {
-        if self.sends() {
+        if self.sends_data() {
             return self.finish_sending();
         }
         self.sample(now);
         let wrong = self.came_beyond(now);
         self.account.contradiction = self.account.contradiction.take().or(wrong);
-        self.account.local = self.stream.end();
+        self.account.local = self.stream.end_threads();
         if let Some(sent) = self.sent.filter(|_| self.summary.megabytes.is_some()) {
             let ends = self.account.local.iter();
             self.account.remote = ends.map(|own| transmitter(own, &sent, &self.summary)).collect();
@@ -406,11 +413,11 @@ impl UdpClient<'_, '_> {
     }
 
     fn finish_sending(&mut self) {
-        let ended = self.stream.endpoint.sent().unwrap_or_default();
+        let ended = self.stream.endpoint.datagrams_sent().unwrap_or_default();
         let ended = ended.first().map(|sent| sent.datagrams);
         let sent = ended.unwrap_or(0);
         let size = u64::from(self.stream.target.request.size_bytes);
-        let arrived = self.summary.bytes(sent * size).map(|bytes| bytes.div_ceil(size));
+        let arrived = self.summary.payload_bytes(sent * size).map(|bytes| bytes.div_ceil(size));
         let rows = self.account.remote_samples.len() as u64;
         let wrong = ended.and_then(|sent| {
             let announced = self.received.next.saturating_sub(rows);
@@ -428,7 +435,7 @@ impl UdpClient<'_, '_> {
             let sample = sample(self.ended.nanos_since(account.begin), counts, account);
             account.remote_interval(vec![sample], self.context.watch);
         }
-        self.account.local = self.stream.end();
+        self.account.local = self.stream.end_threads();
         let about = (&self.summary, self.stream.target.request.size_bytes);
         let told = self.account.local.iter().zip(arrived);
         self.account.remote = told.map(|(own, arrived)| receiver(own, arrived, about)).collect();
@@ -440,7 +447,7 @@ const fn all_sent(direction: Direction, datagrams: u64) -> DatagramsSent {
     DatagramsSent { direction, flow: 0, datagrams, measured: datagrams, span_ns: 0 }
 }
 
-/// The reason why the server cannot have received what it says of `sent` datagrams; none where it
+/// The reason why the server cannot have received what it says of `datagrams_sent` datagrams; none where it
 /// can. A path may deliver each twice, and nuttcp counts both; its lines round what was announced.
 fn of_receiver(sent: u64, announced: u64, arrived: u64) -> Option<String> {
     let counted = if arrived > sent.saturating_mul(2) { arrived } else { announced };
@@ -448,11 +455,15 @@ fn of_receiver(sent: u64, announced: u64, arrived: u64) -> Option<String> {
 }
 
 fn sample(t_ns: u64, counts: DatagramCounts, account: &Account) -> Sample {
-    Sample::of(Direction::Up, 0, t_ns).with_datagrams(counts, account.size_bytes)
+    Sample::empty_at(Direction::Up, 0, t_ns).with_datagrams(counts, account.size_bytes)
 }
 
 /// What the server's summary tells of its receiver.
-fn receiver(own: &EndReport, received: u64, (summary, size_bytes): (&Summary, u32)) -> EndReport {
+fn receiver(
+    own: &EndReport,
+    received: u64,
+    (summary, size_bytes): (&NuttcpSummary, u32),
+) -> EndReport {
     let sent = own.end.sent_datagrams.as_ref().map(|sent| sent.measured);
     let received = received.min(sent.unwrap_or(received));
     let lost = sent.unwrap_or(received).saturating_sub(received);
@@ -477,8 +488,9 @@ fn receiver(own: &EndReport, received: u64, (summary, size_bytes): (&Summary, u3
 }
 
 /// What the server's summary tells of its transmitter.
-fn transmitter(own: &EndReport, told: &DatagramsSent, summary: &Summary) -> EndReport {
-    let size_bytes = own.end.received_datagrams.as_ref().map_or(0, |it| it.size_bytes);
+fn transmitter(own: &EndReport, told: &DatagramsSent, summary: &NuttcpSummary) -> EndReport {
+    let size_bytes =
+        own.end.received_datagrams.as_ref().map_or(0, |datagrams| datagrams.size_bytes);
     let bytes = told.datagrams.saturating_mul(size_bytes.into());
     let (count, measured) = (told.datagrams, told.measured);
     let sent_datagrams =

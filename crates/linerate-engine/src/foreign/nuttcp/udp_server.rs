@@ -11,25 +11,25 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_core::record::{
-    DatagramsSent, Direction, Failure, Fault, Finish, Side, TcpDirections, UdpTest,
+    DatagramsSent, Direction, Failure, Fault, Finish, FlowSide, TcpDirections, UdpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::native::Token;
 use linerate_proto::nuttcp::{
-    Arrivals, BEGIN_MARKS, END_MARKS, IN_ORDER, Interval, Parameters, Report, Server, Timed,
-    UNTIL_TIMEOUT, UdpMark, UdpReceiver, sent_us,
+    BEGIN_MARKS, END_MARKS, IN_ORDER, NuttcpArrivals, NuttcpInterval, NuttcpServerMachine,
+    NuttcpServerReport, NuttcpUdpReceiver, Parameters, Timed, UNTIL_TIMEOUT, UdpMark, sent_us,
 };
-use linerate_proto::ttcp::Marks;
+use linerate_proto::ttcp::TtcpMarks;
 use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::{DatagramSocket, ReceiveBatch, any_local};
 use linerate_sys::poll::{any_readable, readable};
-use linerate_sys::thread::{ThreadCost, cost};
+use linerate_sys::thread::{ThreadCost, current_cost};
 
-use super::data_ports::{Stream, UdpTurn};
+use super::data_ports::{AnnouncedStream, UdpTurn};
 use super::layout::{NATIVE, wall_us};
-use super::served::{About, Served};
+use super::served::{NuttcpContext, Served};
 use crate::failure::words_of;
 use crate::flow::admission::Demand;
 use crate::flow::contradiction::{left_out, of_jump, of_sender};
@@ -38,7 +38,7 @@ use crate::flow::tcp::cost_since;
 use crate::flow::udp::endpoint::{Endpoint, StreamId, open_socket};
 use crate::foreign::marked_stream::send_due;
 use crate::foreign::serve::failure_of;
-use crate::served::{DirectionTotals, LogText, moved};
+use crate::served::{DirectionTotals, LogText, format_transfer};
 
 /// A client that has its answer opens its port within this time.
 const CLIENT_OPENS: Duration = Duration::from_millis(50);
@@ -51,7 +51,7 @@ const SIZE_MIN: u32 = 5;
 /// The test as the loops of datagrams know it, and what it takes of the server.
 fn udp_request(
     parameters: &Parameters,
-    about: &About<'_, '_, '_>,
+    about: &NuttcpContext<'_, '_, '_>,
 ) -> Result<(Demand, UdpTest), Failure> {
     if !(SIZE_MIN..=SIZE_MAX).contains(&parameters.buflen) {
         let reason = format!("datagrams of {} bytes are not served", parameters.buflen);
@@ -93,9 +93,9 @@ pub(super) struct UdpReceiving<'a> {
     /// Its ports, until every stream has announced itself.
     turn: Option<UdpTurn<'a>>,
     /// Streams for the thread, which ends when it is told to or the end has come.
-    streams: Option<mpsc::Sender<Stream>>,
+    streams: Option<mpsc::Sender<AnnouncedStream>>,
     switches: Arc<Switches>,
-    count: Arc<Mutex<Count>>,
+    count: Arc<Mutex<ArrivalCount>>,
     thread: Option<JoinHandle<Result<(ThreadCost, u64), String>>>,
 }
 
@@ -103,7 +103,7 @@ impl<'a> UdpReceiving<'a> {
     /// What a test takes of the server, and the test.
     pub(super) fn new(
         parameters: &Parameters,
-        about: &About<'a, '_, '_>,
+        about: &NuttcpContext<'a, '_, '_>,
     ) -> Result<(Demand, Self), Failure> {
         let (demand, request) = udp_request(parameters, about)?;
         let test = Self {
@@ -111,7 +111,7 @@ impl<'a> UdpReceiving<'a> {
             turn: None,
             streams: None,
             switches: Arc::default(),
-            count: Arc::new(Mutex::new(Count::new(parameters, &request))),
+            count: Arc::new(Mutex::new(ArrivalCount::new(parameters, &request))),
             thread: None,
             request,
         };
@@ -119,7 +119,7 @@ impl<'a> UdpReceiving<'a> {
     }
 
     /// Starts the thread.
-    fn start(&mut self) -> Result<(), Failure> {
+    fn start_thread(&mut self) -> Result<(), Failure> {
         lock(&self.count).since = monotonic();
         let (streams, arriving) = mpsc::channel();
         let thread = Thread {
@@ -150,7 +150,7 @@ impl<'a> UdpReceiving<'a> {
             }
             let now = arrival(monotonic(), None);
             let mut count = lock(&self.count);
-            stream.first.iter().for_each(|datagram| count.take(datagram, now));
+            stream.first.iter().for_each(|datagram| count.take_datagram(datagram, now));
             // A thread that has ended wants none.
             let _ = self.streams.as_ref().map(|streams| streams.send(stream));
         }
@@ -162,17 +162,21 @@ impl<'a> UdpReceiving<'a> {
 }
 
 impl<'a> Served<'a> for UdpReceiving<'a> {
-    fn is_ready(&mut self, about: &About<'a, '_, '_>) -> Result<bool, Failure> {
+    fn is_ready(&mut self, about: &NuttcpContext<'a, '_, '_>) -> Result<bool, Failure> {
         let first = (self.parameters.port, self.parameters.nstream);
         self.turn = about.ports.listen_udp(about.ends, first, &self.request)?;
         if self.turn.is_some() {
-            self.start()?;
+            self.start_thread()?;
         }
         Ok(self.turn.is_some())
     }
 
     /// A test begins with its first stream: the others may have nothing to announce.
-    fn open(&mut self, _: MonoTime, _: &mut About<'_, '_, '_>) -> Result<bool, Failure> {
+    fn open_streams(
+        &mut self,
+        _: MonoTime,
+        _: &mut NuttcpContext<'_, '_, '_>,
+    ) -> Result<bool, Failure> {
         self.gather()?;
         Ok(lock(&self.count).begin.is_some())
     }
@@ -180,15 +184,17 @@ impl<'a> Served<'a> for UdpReceiving<'a> {
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Server>,
-        _: &mut About<'_, '_, '_>,
+        output: Output<NuttcpServerMachine>,
+        _: &mut NuttcpContext<'_, '_, '_>,
     ) -> Result<Option<String>, Failure> {
         match output {
             Output::Sample => {
                 self.gather()?;
                 let asked = self.parameters.interval();
                 let parse = self.parameters.parses();
-                return Ok(asked.and_then(|asked| lock(&self.count).row(now, asked, parse)));
+                return Ok(
+                    asked.and_then(|asked| lock(&self.count).interval_line(now, asked, parse))
+                );
             }
             Output::Halt => self.switches.halt.store(true, Ordering::Relaxed),
             _ => {}
@@ -196,7 +202,7 @@ impl<'a> Served<'a> for UdpReceiving<'a> {
         Ok(None)
     }
 
-    fn state(&mut self, _: MonoTime) -> FlowState {
+    fn flow_state(&mut self, _: MonoTime) -> FlowState {
         // What cannot be opened now may be later; the count says what came.
         let _ = self.gather();
         let count = lock(&self.count);
@@ -208,7 +214,10 @@ impl<'a> Served<'a> for UdpReceiving<'a> {
         }
     }
 
-    fn end(&mut self, about: &mut About<'_, '_, '_>) -> (Report, Result<LogText, Failure>) {
+    fn end_streams(
+        &mut self,
+        about: &mut NuttcpContext<'_, '_, '_>,
+    ) -> (NuttcpServerReport, Result<LogText, Failure>) {
         self.switches.halt.store(true, Ordering::Relaxed);
         let ended = match self.thread.take().map(JoinHandle::join) {
             Some(Ok(ended)) => ended,
@@ -222,18 +231,18 @@ impl<'a> Served<'a> for UdpReceiving<'a> {
             false => format!("interval reporting every {seconds:.2} seconds"),
             true => format!("reporting_interval={seconds:.2}"),
         }));
-        let report = Report {
+        let report = NuttcpServerReport {
             about: lines,
             bytes: count.receiver.bytes,
             seconds: count.span_ns() as f64 / 1e9,
             cpu_s: cpu_seconds(cost.user_ns, cost.system_ns),
             calls,
             arrivals: count.arrivals,
-            ..Report::default()
+            ..NuttcpServerReport::default()
         };
         let failed =
             |reason| Failure::new(Fault::Unreachable, "move data with", &about.peer, reason);
-        (report, ended.map(|_| count.told()).map_err(failed))
+        (report, ended.map(|_| count.log_text()).map_err(failed))
     }
 }
 
@@ -246,9 +255,9 @@ impl Drop for UdpReceiving<'_> {
 
 /// Takes the datagrams of all streams of a test.
 struct Thread {
-    arriving: mpsc::Receiver<Stream>,
+    arriving: mpsc::Receiver<AnnouncedStream>,
     switches: Arc<Switches>,
-    count: Arc<Mutex<Count>>,
+    count: Arc<Mutex<ArrivalCount>>,
     sockets: Vec<DatagramSocket>,
     batch: ReceiveBatch,
     calls: u64,
@@ -257,7 +266,7 @@ struct Thread {
 impl Thread {
     /// Until the end has come or was asked for; what it cost, and how many calls.
     fn run(mut self) -> Result<(ThreadCost, u64), String> {
-        let before = cost();
+        let before = current_cost();
         while !self.switches.halted() && !lock(&self.count).over {
             let wait = if self.sockets.is_empty() { LOOK } else { Duration::ZERO };
             match self.arriving.recv_timeout(wait) {
@@ -288,7 +297,7 @@ impl Thread {
             for arrived in self.batch.arrived() {
                 let size = arrived.joined_bytes.unwrap_or(arrived.bytes.len()).max(1);
                 let at = arrival(now, arrived.arrived_ns);
-                arrived.bytes.chunks(size).for_each(|datagram| count.take(datagram, at));
+                arrived.bytes.chunks(size).for_each(|datagram| count.take_datagram(datagram, at));
             }
         }
         Ok(())
@@ -300,13 +309,13 @@ fn arrival(now: MonoTime, wall_ns: Option<u64>) -> (MonoTime, u64) {
     (now, wall_ns.unwrap_or_else(|| wall_us(now) * 1000))
 }
 
-fn lock(count: &Mutex<Count>) -> MutexGuard<'_, Count> {
+fn lock(count: &Mutex<ArrivalCount>) -> MutexGuard<'_, ArrivalCount> {
     count.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What came.
-struct Count {
-    receiver: UdpReceiver,
+struct ArrivalCount {
+    receiver: NuttcpUdpReceiver,
     request: UdpTest,
     size_bytes: u32,
     /// When the ports were open: nothing was sent before.
@@ -323,17 +332,17 @@ struct Count {
     over: bool,
     /// Times of arrivals, for a client that asks for them: jitter and one-way delay, each with
     /// what is to be shown of it.
-    arrivals: Option<Arrivals>,
+    arrivals: Option<NuttcpArrivals>,
     shown: (u8, u8),
     /// Time, bytes and announced bytes at the end of the last interval.
     told: Option<(MonoTime, u64, u64)>,
 }
 
-impl Count {
+impl ArrivalCount {
     fn new(parameters: &Parameters, request: &UdpTest) -> Self {
         let timed = parameters.jitter > 0 || parameters.delay > 0;
         Self {
-            receiver: UdpReceiver::default(),
+            receiver: NuttcpUdpReceiver::default(),
             request: request.clone(),
             size_bytes: parameters.buflen,
             since: monotonic(),
@@ -343,7 +352,7 @@ impl Count {
             last: MonoTime::default(),
             end: None,
             over: false,
-            arrivals: timed.then(|| Arrivals::paced(parameters.gap_ms())),
+            arrivals: timed.then(|| NuttcpArrivals::from_gap_ms(parameters.gap_ms())),
             shown: (parameters.jitter, parameters.delay),
             told: None,
         }
@@ -351,10 +360,10 @@ impl Count {
 
     /// The line of the interval that ends now: a whole one, where a stall makes a long one, or what
     /// came after the last of them.
-    fn row(&mut self, now: MonoTime, asked: Duration, parse: bool) -> Option<String> {
+    fn interval_line(&mut self, now: MonoTime, asked: Duration, parse: bool) -> Option<String> {
         let (bytes, announced) = (self.receiver.bytes, self.receiver.announced);
         let told = self.told.filter(|told| match self.end {
-            None => now.since(told.0) * 2 >= asked,
+            None => now.duration_since(told.0) * 2 >= asked,
             Some(_) => self.begin != Some(told.0) && bytes > told.1,
         })?;
         // What came before a late line and was read after it has the time of that.
@@ -367,8 +376,9 @@ impl Count {
             (all - came.cast_signed() / size, all)
         });
         self.told = Some((now, bytes, announced.unwrap_or(0)));
-        let seconds = now.since(told.0).as_secs_f64();
-        let line = Interval { datagrams, ..Interval::from_bytes(came, seconds) }.to_line(parse);
+        let seconds = now.duration_since(told.0).as_secs_f64();
+        let line = NuttcpInterval { datagrams, ..NuttcpInterval::from_bytes(came, seconds) }
+            .to_line(parse);
         let Some(arrivals) = &mut self.arrivals else { return Some(line) };
         let jitter = std::mem::take(&mut arrivals.jitter_row);
         let delay = std::mem::take(&mut arrivals.delay_row);
@@ -377,17 +387,17 @@ impl Count {
     }
 
     /// What there is to say for the log.
-    fn told(&self) -> LogText {
+    fn log_text(&self) -> LogText {
         if self.begin.is_none() {
             return "UDP: no datagram came".to_owned().into();
         }
-        let lost = self.receiver.lost(self.size_bytes);
+        let lost = self.receiver.lost_datagrams(self.size_bytes);
         let (bytes, datagrams) = (self.receiver.bytes, self.receiver.datagrams);
         let line = line_of(("received", datagrams), bytes, self.span_ns(), lost);
         let up = DirectionTotals {
             datagrams_received: Some(datagrams),
             datagrams_lost: lost,
-            ..DirectionTotals::of(Direction::Up, 1, bytes, self.span_ns())
+            ..DirectionTotals::from_transfer(Direction::Up, 1, bytes, self.span_ns())
         };
         let line = line + if self.over { "" } else { ", without an end" };
         let line = match &self.contradiction {
@@ -398,23 +408,23 @@ impl Count {
     }
 
     /// Takes a datagram that came at this time of the monotonic clock and the wall clock.
-    fn take(&mut self, datagram: &[u8], (now, wall_ns): (MonoTime, u64)) {
+    fn take_datagram(&mut self, datagram: &[u8], (now, wall_ns): (MonoTime, u64)) {
         let announced = self.receiver.announced;
         let head = if self.numbered { datagram } else { &datagram[..datagram.len().min(4)] };
-        match self.receiver.count(head, datagram.len()) {
+        match self.receiver.count_datagram(head, datagram.len()) {
             // A mark that comes again starts nothing anew once data is there.
-            Some(UdpMark::Begin) if self.receiver.datagrams == 0 => self.start(now),
+            Some(UdpMark::Begin) if self.receiver.datagrams == 0 => self.begin_count(now),
             Some(UdpMark::Ready | UdpMark::Begin) => {}
             Some(UdpMark::End(0)) => drop(self.end.get_or_insert(now)),
             Some(UdpMark::End(_)) => self.over = true,
             None => {
                 if self.begin.is_none() {
-                    self.start(now);
+                    self.begin_count(now);
                 }
                 let before = std::mem::replace(&mut self.last, now);
                 let silent_ns = now.nanos_since(before.max(self.since));
                 self.check_announced(announced, now, silent_ns);
-                self.time(datagram, announced, wall_ns);
+                self.note_arrival_time(datagram, announced, wall_ns);
             }
         }
     }
@@ -439,7 +449,7 @@ impl Count {
     }
 
     /// Notes when a datagram came; `announced` is what was before it.
-    fn time(&mut self, datagram: &[u8], announced: Option<u64>, wall_ns: u64) {
+    fn note_arrival_time(&mut self, datagram: &[u8], announced: Option<u64>, wall_ns: u64) {
         let Some(arrivals) = &mut self.arrivals else { return };
         let next = announced.map(|bytes| bytes + datagram.len() as u64);
         let in_order = next.is_none() || next == self.receiver.announced;
@@ -448,7 +458,7 @@ impl Count {
         arrivals.record(wall_ns, neighbour, sent_us);
     }
 
-    fn start(&mut self, now: MonoTime) {
+    fn begin_count(&mut self, now: MonoTime) {
         self.begin = Some(now);
         self.told = Some((now, 0, 0));
     }
@@ -466,14 +476,14 @@ pub(super) struct UdpTransmitting {
     request: UdpTest,
     endpoint: Endpoint,
     /// The marks that are on their way: those of the begin, then those of the end.
-    marks: Option<Marks>,
+    marks: Option<TtcpMarks>,
 }
 
 impl UdpTransmitting {
     /// What a test takes of the server, and the test.
     pub(super) fn new(
         parameters: &Parameters,
-        about: &About<'_, '_, '_>,
+        about: &NuttcpContext<'_, '_, '_>,
     ) -> Result<(Demand, Self), Failure> {
         let (demand, request) = udp_request(parameters, about)?;
         if parameters.nstream > 1 {
@@ -485,13 +495,13 @@ impl UdpTransmitting {
             .and_then(|socket| socket.connect(peer).map(|()| socket))
             .map_err(|error| crate::failure::system(&error))?;
         let mut endpoint = Endpoint::with_layout(request.clone(), NATIVE, None);
-        let (direction, side, client_addr) = (Direction::Down, Side::Sender, peer.to_string());
+        let (direction, side, client_addr) = (Direction::Down, FlowSide::Sender, peer.to_string());
         endpoint.add(socket, StreamId { direction, flow: 0, side, client_addr }, Token([0; 16]));
         Ok((demand, Self { parameters: parameters.clone(), request, endpoint, marks: None }))
     }
 
     /// Sends the mark that is due; whether all are sent.
-    fn mark(&mut self, now: MonoTime) -> bool {
+    fn send_due_mark(&mut self, now: MonoTime) -> bool {
         let Some(marks) = &mut self.marks else { return false };
         send_due(marks, now, &self.endpoint);
         marks.is_over()
@@ -499,9 +509,13 @@ impl UdpTransmitting {
 }
 
 impl Served<'_> for UdpTransmitting {
-    fn open(&mut self, now: MonoTime, _: &mut About<'_, '_, '_>) -> Result<bool, Failure> {
-        self.marks.get_or_insert_with(|| Marks::new(now + CLIENT_OPENS, BEGIN_MARKS));
-        let open = self.mark(now);
+    fn open_streams(
+        &mut self,
+        now: MonoTime,
+        _: &mut NuttcpContext<'_, '_, '_>,
+    ) -> Result<bool, Failure> {
+        self.marks.get_or_insert_with(|| TtcpMarks::new(now + CLIENT_OPENS, BEGIN_MARKS));
+        let open = self.send_due_mark(now);
         self.marks = self.marks.filter(|_| !open);
         Ok(open)
     }
@@ -509,8 +523,8 @@ impl Served<'_> for UdpTransmitting {
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Server>,
-        _: &mut About<'_, '_, '_>,
+        output: Output<NuttcpServerMachine>,
+        _: &mut NuttcpContext<'_, '_, '_>,
     ) -> Result<Option<String>, Failure> {
         match output {
             Output::Start => {
@@ -518,33 +532,36 @@ impl Served<'_> for UdpTransmitting {
                 started.map_err(|error| crate::failure::system(&error))?;
             }
             Output::Halt => self.endpoint.stop_sending(),
-            Output::Settle => self.marks = Some(Marks::new(now, END_MARKS)),
+            Output::Settle => self.marks = Some(TtcpMarks::new(now, END_MARKS)),
             _ => {}
         }
         Ok(None)
     }
 
-    fn state(&mut self, now: MonoTime) -> FlowState {
+    fn flow_state(&mut self, now: MonoTime) -> FlowState {
         let complete = self.endpoint.has_started() && self.endpoint.is_done();
-        let done = complete && self.mark(now);
+        let done = complete && self.send_due_mark(now);
         FlowState { complete, done, ..FlowState::default() }
     }
 
-    fn end(&mut self, _: &mut About<'_, '_, '_>) -> (Report, Result<LogText, Failure>) {
+    fn end_streams(
+        &mut self,
+        _: &mut NuttcpContext<'_, '_, '_>,
+    ) -> (NuttcpServerReport, Result<LogText, Failure>) {
         let none = Endpoint::with_layout(self.request.clone(), NATIVE, None);
         let reports = std::mem::replace(&mut self.endpoint, none).finish();
         let end = reports.first().map(|report| report.end.clone()).unwrap_or_default();
-        let report = Report {
+        let report = NuttcpServerReport {
             about: vec![self.parameters.about_line()],
             bytes: end.bytes,
             seconds: end.span_ns as f64 / 1e9,
             cpu_s: cpu_seconds(end.cpu_user_ns, end.cpu_system_ns),
             calls: end.io_calls,
-            ..Report::default()
+            ..NuttcpServerReport::default()
         };
         let count = end.sent_datagrams.as_ref().map_or(0, |sent| sent.count);
         let line = line_of(("sent", count), end.bytes, end.span_ns, None);
-        let told = LogText::of(line, &reports);
+        let told = LogText::from_reports(line, &reports);
         (report, failure_of(&reports).map_or(Ok(told), Err))
     }
 }
@@ -557,5 +574,5 @@ fn cpu_seconds(user_ns: Option<u64>, system_ns: Option<u64>) -> (f64, f64) {
 /// `UDP: 12.35 kB in 1.000 s, 98.8 kbit/s, 12 datagrams received, 0 lost`, for the log.
 fn line_of((verb, count): (&str, u64), bytes: u64, span_ns: u64, lost: Option<u64>) -> String {
     let lost = lost.map_or_else(String::new, |lost| format!(", {lost} lost"));
-    format!("UDP: {}, {count} datagrams {verb}{lost}", moved(bytes, span_ns))
+    format!("UDP: {}, {count} datagrams {verb}{lost}", format_transfer(bytes, span_ns))
 }

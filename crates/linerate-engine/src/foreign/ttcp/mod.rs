@@ -9,7 +9,7 @@ pub(crate) use tcp_client::measure;
 pub(crate) use udp_client::measure_udp;
 #[cfg(test)]
 pub(crate) use udp_receiver::SILENCE_MAX;
-pub use udp_receiver::UdpListener;
+pub use udp_receiver::TtcpUdpListener;
 
 use std::io;
 
@@ -35,6 +35,6 @@ impl Net for Alone {
     }
 
     fn wait(&mut self, until: MonoTime, _: bool) {
-        sleep(until.since(monotonic()));
+        sleep(until.duration_since(monotonic()));
     }
 }

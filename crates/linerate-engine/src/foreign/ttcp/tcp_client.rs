@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Failure, Fault, Side, TcpDirections, TcpPlan};
-use linerate_proto::dialect::Reason;
+use linerate_core::record::{Direction, Failure, Fault, FlowSide, TcpDirections, TcpPlan};
+use linerate_proto::dialect::TestFailureReason;
 use linerate_proto::ttcp::{Transmitter, pattern};
 
 use super::Alone;
@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::flow::Words;
 use crate::flow::account::Account;
 use crate::flow::tcp::endpoint::StreamRules;
-use crate::foreign::tcp_client::{Dialect, TcpClient};
+use crate::foreign::tcp_client::{Dialect, ForeignTcpClient};
 use crate::foreign::test::{Test, refuse, remote_end};
 
 /// Printable characters, and nothing is ever reported.
@@ -41,7 +41,7 @@ pub(crate) fn measure(
     account.ends.push(remote_end(None));
     let interval = Duration::from_nanos(plan.test.interval_ns);
     let machine = Transmitter::new(test.request.planned_span(), interval);
-    let end = TcpClient { test, dialect: Ttcp { plan }, context, account };
+    let end = ForeignTcpClient { test, dialect: Ttcp { plan }, context, account };
     let (end, result) = end.run(machine, &mut Alone);
     end.test.finish_if_started(result, end.context, end.account)
 }
@@ -60,7 +60,7 @@ impl Dialect for Ttcp<'_> {
         context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<(), Failure> {
-        let socket = test.connect(test.server, Side::Sender)?;
+        let socket = test.connect(test.server, FlowSide::Sender)?;
         test.add(socket, (Direction::Up, 0), account);
         test.connected(self.plan, context);
         Ok(())
@@ -68,10 +68,10 @@ impl Dialect for Ttcp<'_> {
 }
 
 impl Words for Transmitter {
-    fn failure(receiver: &str, reason: Reason<Infallible>) -> Failure {
+    fn failure(receiver: &str, reason: TestFailureReason<Infallible>) -> Failure {
         let unreachable = |attempt, why| Failure::new(Fault::Unreachable, attempt, receiver, why);
         match reason {
-            Reason::Stopped => unreachable("test with", "stopped before the test began"),
+            TestFailureReason::Stopped => unreachable("test with", "stopped before the test began"),
             _ => unreachable("send to", "the data did not end in time")
                 .advise("the results so far are kept"),
         }

@@ -9,20 +9,20 @@ use std::time::Duration;
 use linerate_core::record::{Direction, Failure, Fault, TcpDirections, UdpPlan, UdpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
-use linerate_proto::ttcp::{BEGIN_MARKS, END_MARKS, MARK_BYTES, Marks, Transmitter};
+use linerate_proto::ttcp::{BEGIN_MARKS, END_MARKS, MARK_BYTES, Transmitter, TtcpMarks};
 
 use super::Alone;
 use crate::context::Context;
 use crate::flow::account::Account;
-use crate::flow::udp::layout::{Layout, Leaving, Read};
-use crate::flow::{self, Answer, Flows, Session};
-use crate::foreign::marked_stream::{MarkedStream, Target};
+use crate::flow::udp::layout::{DatagramLayout, Leaving, ParsedDatagram};
+use crate::flow::{self, Flows, FlowsAnswer, TestSession};
+use crate::foreign::marked_stream::{MarkedStream, StreamTarget};
 use crate::foreign::test::remote_end;
 
 /// Plain data. It begins as ttcp's does, so that a receiver which missed the begin can tell.
-const LAYOUT: Layout = Layout {
+const LAYOUT: DatagramLayout = DatagramLayout {
     write,
-    read: |_, _| Read::Stray,
+    read: |_, _| ParsedDatagram::Stray,
     number_bits: 64,
     stamps_from_start: false,
     own: false,
@@ -38,26 +38,27 @@ pub(crate) fn measure_udp(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    check(request)?;
-    let target = Target { plan, server, request, name: "ttcp", layout: LAYOUT };
-    let stream = MarkedStream::begin(target, account)?;
+    check_request(request)?;
+    let target = StreamTarget { plan, server, request, name: "ttcp", layout: LAYOUT };
+    let stream = MarkedStream::with_open_socket(target, account)?;
     account.ends.push(remote_end(None));
     let interval = Duration::from_nanos(request.interval_ns);
     let machine = Transmitter::new(request.planned_span(), interval);
     let stop = context.stop.clone();
-    let flows = UdpClient { stream, opens: false, ended: MonoTime::default(), context, account };
-    let mut session = Session::new(machine, flows);
+    let flows =
+        TtcpUdpClient { stream, opens: false, ended: MonoTime::default(), context, account };
+    let mut session = TestSession::new(machine, flows);
     let result = flow::run(&mut session, &mut Alone, &stop);
-    let UdpClient { mut stream, account, .. } = session.flows;
+    let TtcpUdpClient { mut stream, account, .. } = session.flows;
     if stream.endpoint.has_started() {
-        account.local = stream.end();
+        account.local = stream.end_threads();
     }
     result?;
     account.stream_failure().map_or(Ok(()), Err)
 }
 
 /// The transmitter's stream.
-struct UdpClient<'a, 'w> {
+struct TtcpUdpClient<'a, 'w> {
     stream: MarkedStream<'a>,
     /// The mark of the begin is not sent yet.
     opens: bool,
@@ -67,23 +68,23 @@ struct UdpClient<'a, 'w> {
     account: &'a mut Account,
 }
 
-impl Flows for UdpClient<'_, '_> {
+impl Flows for TtcpUdpClient<'_, '_> {
     type Machine = Transmitter;
 
     fn carry_out(
         &mut self,
         now: MonoTime,
         output: Output<Transmitter>,
-    ) -> Result<Option<Answer<Transmitter>>, Failure> {
+    ) -> Result<Option<FlowsAnswer<Transmitter>>, Failure> {
         let Self { stream, opens, ended, context, account } = self;
         match output {
             Output::Open => {
-                (*opens, stream.marks) = (true, Some(Marks::new(now, BEGIN_MARKS)));
+                (*opens, stream.marks) = (true, Some(TtcpMarks::new(now, BEGIN_MARKS)));
                 let peer = stream.target.server;
                 stream.opened((Direction::Up, peer), context, account)?;
             }
             Output::Begin => account.begin = now,
-            Output::Start => stream.start(account.begin)?,
+            Output::Start => stream.start_threads(account.begin)?,
             Output::Sample => {
                 account.local_interval(stream.samples(now), context.watch);
                 // The receiver tells nothing, so rows show what was sent.
@@ -91,36 +92,36 @@ impl Flows for UdpClient<'_, '_> {
             }
             Output::StopSending => stream.endpoint.stop_sending(),
             Output::Ended => {
-                (*ended, stream.marks) = (now, Some(Marks::new(now, END_MARKS)));
+                (*ended, stream.marks) = (now, Some(TtcpMarks::new(now, END_MARKS)));
             }
             Output::Finished => {
                 account.local_interval(stream.endpoint.sample(*ended), context.watch);
-                account.local = stream.end();
+                account.local = stream.end_threads();
             }
             _ => {}
         }
         Ok(None)
     }
 
-    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Transmitter>>, Failure> {
+    fn answer(&mut self, now: MonoTime) -> Result<Option<FlowsAnswer<Transmitter>>, Failure> {
         self.stream.send_due(now);
         let marked = self.stream.marks.is_none_or(|marks| marks.is_over());
         let opened = self.opens && marked;
         self.opens &= !opened;
-        Ok(opened.then_some(Answer::Opened))
+        Ok(opened.then_some(FlowsAnswer::Opened))
     }
 
-    fn state(&mut self, _: MonoTime) -> FlowState {
+    fn flow_state(&mut self, _: MonoTime) -> FlowState {
         FlowState { done: self.stream.is_done(), ..FlowState::default() }
     }
 
-    fn peer(&self) -> String {
+    fn peer_name(&self) -> String {
         self.stream.server()
     }
 }
 
 /// What the protocol has a place for.
-fn check(request: &UdpTest) -> Result<(), Failure> {
+fn check_request(request: &UdpTest) -> Result<(), Failure> {
     let refuse = |reason: &str, advice: &str| {
         Err(Failure::new(Fault::Usage, "ask ttcp for", "a UDP test", reason).advise(advice))
     };

@@ -12,11 +12,11 @@ use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::{BUFFER_BYTES, DatagramOptions, DatagramSocket};
 use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
-use linerate_sys::thread::cost;
+use linerate_sys::thread::current_cost;
 
 use crate::flow::tcp::cost_since;
-use crate::flow::{self, Answer, Flows, Session};
-use crate::foreign::iperf2::udp_arrivals::{Arrivals, BUFFER_BYTES_MAX, locked, state_of};
+use crate::flow::{self, Flows, FlowsAnswer, TestSession};
+use crate::foreign::iperf2::udp_arrivals::{BUFFER_BYTES_MAX, Iperf2Arrivals, locked, state_of};
 
 /// A transmitter that is silent for this long is gone; ttcp itself waits for ever.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(10);
@@ -25,11 +25,11 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// A receiver's socket.
 #[derive(Debug)]
-pub struct UdpListener {
+pub struct TtcpUdpListener {
     socket: DatagramSocket,
 }
 
-impl UdpListener {
+impl TtcpUdpListener {
     /// Opens the port, with a receive buffer of `window_bytes` where that is given.
     /// # Errors
     /// When the port is taken.
@@ -49,17 +49,17 @@ impl UdpListener {
     /// # Errors
     /// When `stop` is asked before anything came, or the socket fails.
     pub fn receive(&self, stop: &Stop) -> Result<(SocketAddr, FlowEnd, bool), Failure> {
-        let (peer, first) = self.first(stop)?;
+        let (peer, first) = self.first_datagram(stop)?;
         self.socket.connect(peer).map_err(|error| crate::failure::system(&error))?;
-        let (before, begin) = (cost(), monotonic());
+        let (before, begin) = (current_cost(), monotonic());
         let mut tally = UdpTally::for_ttcp(begin);
-        tally.count(&first, begin, 0);
+        tally.count_datagram(&first, begin, 0);
         let tally = Mutex::new(tally);
-        let mut arrivals = Arrivals::of(&self.socket, &tally);
+        let mut arrivals = Iperf2Arrivals::from_socket(&self.socket, &tally);
         let (mode, silence_max) = (Mode::Forward, SILENCE_MAX);
         let terms = UdpTerms { mode, silence_max, interval: None, back: None };
         let mut session =
-            Session::new(UdpServer::new(begin, terms), Stream { peer, tally: &tally });
+            TestSession::new(UdpServer::new(begin, terms), TtcpTransmitter { peer, tally: &tally });
         flow::run(&mut session, &mut arrivals, stop)?;
         let (cost, calls) = (cost_since(before), arrivals.calls);
         let tally = locked(&tally);
@@ -78,13 +78,13 @@ impl UdpListener {
             technique: "recvmmsg".to_owned(),
             ..FlowEnd::default()
         };
-        Ok((peer, end, tally.ended()))
+        Ok((peer, end, tally.has_ended()))
     }
 
     /// The first datagram and its sender.
-    fn first(&self, stop: &Stop) -> Result<(SocketAddr, Vec<u8>), Failure> {
+    fn first_datagram(&self, stop: &Stop) -> Result<(SocketAddr, Vec<u8>), Failure> {
         let mut bytes = vec![0; BUFFER_BYTES];
-        while !stop.asked() {
+        while !stop.is_requested() {
             if !readable(&self.socket, LOOK).unwrap_or(false) {
                 continue;
             }
@@ -99,27 +99,27 @@ impl UdpListener {
 }
 
 /// What one transmitter sends.
-struct Stream<'a> {
+struct TtcpTransmitter<'a> {
     peer: SocketAddr,
     tally: &'a Mutex<UdpTally>,
 }
 
-impl Flows for Stream<'_> {
+impl Flows for TtcpTransmitter<'_> {
     type Machine = UdpServer;
 
     fn carry_out(
         &mut self,
         _: MonoTime,
         _: Output<UdpServer>,
-    ) -> Result<Option<Answer<UdpServer>>, Failure> {
+    ) -> Result<Option<FlowsAnswer<UdpServer>>, Failure> {
         Ok(None)
     }
 
-    fn state(&mut self, now: MonoTime) -> FlowState {
+    fn flow_state(&mut self, now: MonoTime) -> FlowState {
         state_of(&locked(self.tally), now)
     }
 
-    fn peer(&self) -> String {
+    fn peer_name(&self) -> String {
         self.peer.to_string()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! An emulator's process listens in the namespaces of its hosts at abstract sockets named
 //! `@linerate/path/PID/N`. A measurement sends its target's address and a line end before its
-//! first packet and gets `ok COUNT`; after its last it sends `end`, and gets a line of JSON: an
+//! first packet and gets `ok COUNT`; after its last it sends `collect_paths`, and gets a line of JSON: an
 //! [`EmulatedPath`] for each path on the way, over just that time. Only processes of the same user
 //! believe each other. Leaves out paths of other machines.
 
@@ -18,7 +18,7 @@ use linerate_core::record::{Caveat, CaveatCode, EmulatedPath};
 use linerate_sys::fd_passing;
 
 pub use teller::{Site, Teller, Ways, route_device};
-pub use watch::{OnWay, PathFacts, PathSite, cause_name, ended, note_queues};
+pub use watch::{OnWay, PathFacts, PathSite, cause_name, note_queues, path_after_end};
 
 const PREFIX: &str = "linerate/path/";
 /// An emulator's process that does not answer for this long is not asked.
@@ -28,25 +28,25 @@ const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
 /// Watches the paths under a measurement while it is kept.
 #[derive(Debug, Default)]
-pub(crate) struct Witness {
+pub(crate) struct PathWitness {
     streams: Vec<BufReader<UnixStream>>,
 }
 
-impl Witness {
+impl PathWitness {
     /// Asks every emulator that serves the calling thread's namespace; quiet where there is none.
-    pub(crate) fn begin(target: IpAddr) -> Self {
+    pub(crate) fn begin_watching(target: IpAddr) -> Self {
         let names = fd_passing::abstract_names(PREFIX).unwrap_or_default();
-        let streams = names.iter().filter_map(|name| ask(name, target.to_canonical()));
+        let streams = names.iter().filter_map(|name| ask_emulator(name, target.to_canonical()));
         Self { streams: streams.collect() }
     }
 
     /// What the paths did since the begin.
-    pub(crate) fn end(self) -> Vec<EmulatedPath> {
+    pub(crate) fn collect_paths(self) -> Vec<EmulatedPath> {
         self.streams.into_iter().filter_map(answer).flatten().collect()
     }
 }
 
-fn ask(name: &str, target: IpAddr) -> Option<BufReader<UnixStream>> {
+fn ask_emulator(name: &str, target: IpAddr) -> Option<BufReader<UnixStream>> {
     let stream = fd_passing::connect(name).ok()?;
     if !fd_passing::peer_is_same_user(&stream) {
         return None;
@@ -77,7 +77,7 @@ pub(crate) fn caveats(paths: &[EmulatedPath]) -> impl Iterator<Item = Caveat> + 
             (path.faults.join("; "), advice)
         } else {
             let advice = "the run is valid; repeat it if differences of a few per mille matter";
-            (path.slips()?, advice)
+            (path.timing_slips()?, advice)
         };
         let detail = format!("path {}: {what}", path.name);
         Some(Caveat::new(CaveatCode::EmulatorLate, detail, advice))

@@ -62,7 +62,7 @@ impl Teller {
     /// Opens a socket in each namespace.
     /// # Errors
     /// When a socket cannot be bound or no thread can be started.
-    pub fn open(sites: Vec<Site>) -> Result<Self, Failure> {
+    pub fn open_sockets(sites: Vec<Site>) -> Result<Self, Failure> {
         let mut teller = Self { stop: Arc::default(), doors: Vec::new() };
         for site in sites {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -120,7 +120,7 @@ fn answer_all(listener: &UnixListener, ways: &Arc<Ways>, stop: &Arc<AtomicBool>)
         let thread = thread::Builder::new().name("watch".to_owned());
         threads.extend(thread.spawn(move || {
             // A guest that went away wants no answer.
-            let _ = watch(&stream, &*ways, &stop);
+            let _ = watch_for_client(&stream, &*ways, &stop);
             guests.fetch_sub(1, Ordering::Relaxed);
         }));
     }
@@ -130,7 +130,7 @@ fn answer_all(listener: &UnixListener, ways: &Arc<Ways>, stop: &Arc<AtomicBool>)
 }
 
 /// From the question to the answer; none when the guest left.
-fn watch(stream: &UnixStream, ways: &Ways, stop: &AtomicBool) -> Option<()> {
+fn watch_for_client(stream: &UnixStream, ways: &Ways, stop: &AtomicBool) -> Option<()> {
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     stream.set_write_timeout(Some(PATIENCE)).ok()?;
     let mut reader = BufReader::new(stream);
@@ -138,7 +138,7 @@ fn watch(stream: &UnixStream, ways: &Ways, stop: &AtomicBool) -> Option<()> {
     reader.by_ref().take(QUESTION_BYTES_MAX).read_line(&mut line).ok()?;
     let target: IpAddr = line.trim_end().parse().ok()?;
     let on_way = ways(target);
-    let begin = |on_way: OnWay| Watched::begin(on_way, LOOK_EVERY);
+    let begin = |on_way: OnWay| Watched::begin_watching(on_way, LOOK_EVERY);
     let mut watched: Vec<Watched> = on_way.into_iter().map(begin).collect();
     (&*stream).write_all(format!("ok {}\n", watched.len()).as_bytes()).ok()?;
     stream.set_read_timeout(Some(LOOK_EVERY)).ok()?;
@@ -148,12 +148,12 @@ fn watch(stream: &UnixStream, ways: &Ways, stop: &AtomicBool) -> Option<()> {
             Ok(0) => return None,
             Ok(_) => break,
             Err(error) if is_waiting(error.kind()) && !stop.load(Ordering::Acquire) => {
-                watched.iter_mut().for_each(Watched::look);
+                watched.iter_mut().for_each(Watched::sample_queues);
             }
             Err(_) => return None,
         }
     }
-    let paths: Vec<_> = watched.into_iter().map(Watched::end).collect();
+    let paths: Vec<_> = watched.into_iter().map(Watched::finish_watching).collect();
     let mut text = linerate_core::tree::to_json(&paths).ok()?;
     text.push('\n');
     (&*stream).write_all(text.as_bytes()).ok()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use linerate_core::path::LossCause;
+use linerate_core::path::PathLossCause;
 use linerate_core::record::{
     Direction, EmulatedPath, PathDirection, PathLoss, PathPlan, PathStops, QueueSeries,
 };
@@ -38,12 +38,12 @@ pub struct PathSite {
     /// What it is.
     pub facts: PathFacts,
     /// What carries its packets.
-    carrier: Mutex<Carrier>,
+    carrier: Mutex<PathCarrier>,
 }
 
 /// What carries the packets of a path.
 #[derive(Debug)]
-enum Carrier {
+enum PathCarrier {
     Own(Emulator),
     Netem(Box<NetemLink>),
 }
@@ -51,40 +51,40 @@ enum Carrier {
 impl PathSite {
     /// A path that linerate carries.
     pub const fn new(facts: PathFacts, emulator: Emulator) -> Self {
-        Self { facts, carrier: Mutex::new(Carrier::Own(emulator)) }
+        Self { facts, carrier: Mutex::new(PathCarrier::Own(emulator)) }
     }
 
     /// A path that the kernel carries.
     pub fn of_netem(facts: PathFacts, link: NetemLink) -> Self {
-        Self { facts, carrier: Mutex::new(Carrier::Netem(Box::new(link))) }
+        Self { facts, carrier: Mutex::new(PathCarrier::Netem(Box::new(link))) }
     }
 
     /// What it is and its emulator; none that the kernel carries.
     pub fn into_emulator(self) -> (PathFacts, Option<Emulator>) {
         let carrier = self.carrier.into_inner().unwrap_or_else(PoisonError::into_inner);
         match carrier {
-            Carrier::Own(emulator) => (self.facts, Some(emulator)),
-            Carrier::Netem(_) => (self.facts, None),
+            PathCarrier::Own(emulator) => (self.facts, Some(emulator)),
+            PathCarrier::Netem(_) => (self.facts, None),
         }
     }
 
     /// What it did so far.
     pub fn counters(&self) -> Counters {
-        match &mut *self.lock() {
-            Carrier::Own(emulator) => emulator.counters(),
-            Carrier::Netem(link) => link.counters().unwrap_or_else(|| link.last()),
+        match &mut *self.lock_carrier() {
+            PathCarrier::Own(emulator) => emulator.counters(),
+            PathCarrier::Netem(link) => link.counters().unwrap_or_else(|| link.last_counters()),
         }
     }
 
     /// What it did so far, whole.
     pub fn snapshot(&self) -> Snapshot {
-        match &mut *self.lock() {
-            Carrier::Own(emulator) => emulator.snapshot(),
-            Carrier::Netem(link) => {
+        match &mut *self.lock_carrier() {
+            PathCarrier::Own(emulator) => emulator.snapshot(),
+            PathCarrier::Netem(link) => {
                 let told = link.counters();
                 Snapshot {
                     answered: told.is_some(),
-                    counters: told.unwrap_or_else(|| link.last()),
+                    counters: told.unwrap_or_else(|| link.last_counters()),
                     ..Snapshot::default()
                 }
             }
@@ -93,35 +93,35 @@ impl PathSite {
 
     /// Whether it still carries packets.
     pub fn is_running(&self) -> bool {
-        match &mut *self.lock() {
-            Carrier::Own(emulator) => emulator.is_running(),
-            Carrier::Netem(link) => link.counters().is_some(),
+        match &mut *self.lock_carrier() {
+            PathCarrier::Own(emulator) => emulator.is_running(),
+            PathCarrier::Netem(link) => link.counters().is_some(),
         }
     }
 
     fn datapath(&self) -> &'static str {
-        match (&*self.lock(), self.facts.kind) {
-            (Carrier::Netem(_), _) => "netem",
-            (Carrier::Own(_), TunKind::Ip) => "tun",
-            (Carrier::Own(_), TunKind::Ethernet) => "tap",
+        match (&*self.lock_carrier(), self.facts.kind) {
+            (PathCarrier::Netem(_), _) => "netem",
+            (PathCarrier::Own(_), TunKind::Ip) => "tun",
+            (PathCarrier::Own(_), TunKind::Ethernet) => "tap",
         }
     }
 
     fn memory_bytes(&self) -> u64 {
-        match &*self.lock() {
-            Carrier::Own(emulator) => emulator.memory_bytes(),
-            Carrier::Netem(_) => 0,
+        match &*self.lock_carrier() {
+            PathCarrier::Own(emulator) => emulator.memory_bytes(),
+            PathCarrier::Netem(_) => 0,
         }
     }
 
     fn late_thresholds(&self) -> [Duration; 2] {
-        match &*self.lock() {
-            Carrier::Own(emulator) => emulator.late_thresholds(),
-            Carrier::Netem(_) => Default::default(),
+        match &*self.lock_carrier() {
+            PathCarrier::Own(emulator) => emulator.late_thresholds(),
+            PathCarrier::Netem(_) => Default::default(),
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Carrier> {
+    fn lock_carrier(&self) -> std::sync::MutexGuard<'_, PathCarrier> {
         self.carrier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -137,7 +137,7 @@ pub struct OnWay {
 
 impl OnWay {
     /// A path that carries all of a measurement's data: from its second end when `backward`.
-    pub fn both(path: &Arc<PathSite>, backward: bool) -> Self {
+    pub fn both_directions(path: &Arc<PathSite>, backward: bool) -> Self {
         let (up, down) = (Some(Direction::Up), Some(Direction::Down));
         let directions = if backward { [down, up] } else { [up, down] };
         Self { path: Arc::clone(path), directions }
@@ -154,23 +154,29 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    pub(super) fn begin(on_way: OnWay, interval: Duration) -> Self {
+    pub(super) fn begin_watching(on_way: OnWay, interval: Duration) -> Self {
         let first = on_way.path.snapshot();
-        let queues = [(); 2].map(|()| QueueSeries::new(nanos(interval)));
-        Self { on_way, begin: clock::monotonic(), first, stolen: StolenTime::begin(), queues }
+        let queues = [(); 2].map(|()| QueueSeries::new(saturating_nanos(interval)));
+        Self {
+            on_way,
+            begin: clock::monotonic(),
+            first,
+            stolen: StolenTime::start_measuring(),
+            queues,
+        }
     }
 
     /// Looks at the queues.
-    pub(super) fn look(&mut self) {
+    pub(super) fn sample_queues(&mut self) {
         let at_ns = clock::monotonic().nanos_since(self.begin);
         note_queues(&mut self.queues, at_ns, &self.on_way.path.counters());
     }
 
-    pub(super) fn end(mut self) -> EmulatedPath {
-        self.look();
-        let span = clock::monotonic().since(self.begin);
-        let mut path = told(&self.on_way.path, &self.first, span, self.queues);
-        path.stolen_ratio = self.stolen.ratio();
+    pub(super) fn finish_watching(mut self) -> EmulatedPath {
+        self.sample_queues();
+        let span = clock::monotonic().duration_since(self.begin);
+        let mut path = path_since(&self.on_way.path, &self.first, span, self.queues);
+        path.stolen_ratio = self.stolen.stolen_ratio();
         for (direction, carried) in path.directions.iter_mut().zip(self.on_way.directions) {
             direction.direction = carried;
         }
@@ -181,12 +187,12 @@ impl Watched {
 /// Notes what waits in both directions.
 pub fn note_queues(queues: &mut [QueueSeries; 2], at_ns: u64, counters: &Counters) {
     for (queue, counters) in queues.iter_mut().zip(counters) {
-        queue.note(at_ns, counters.queued.packets, counters.queued.bytes);
+        queue.add_backlog(at_ns, counters.queued.packets, counters.queued.bytes);
     }
 }
 
 /// What a path did since a moment.
-fn told(
+fn path_since(
     site: &PathSite,
     since: &Snapshot,
     span: Duration,
@@ -196,14 +202,14 @@ fn told(
     let thresholds = site.late_thresholds();
     let report = |index: usize| DirectionReport {
         counters: difference(&now.counters[index], &since.counters[index]),
-        lateness_ns: now.lateness_ns[index].since(&since.lateness_ns[index]),
+        lateness_ns: now.lateness_ns[index].samples_since(&since.lateness_ns[index]),
         quantum: thresholds[index].saturating_sub(LATE),
         unread_packets: now.unread[index]
             .map(|count| count.saturating_sub(since.unread[index].unwrap_or(0))),
     };
-    let pace = Pace {
-        stops: now.stops.since(&since.stops).within(span),
-        busy_ratio: share(now.busy.saturating_sub(since.busy), span),
+    let pace = EmulatorTiming {
+        stops: now.stops.difference_since(&since.stops).within(span),
+        busy_ratio: duration_ratio(now.busy.saturating_sub(since.busy), span),
         span,
     };
     let mut path = described(&site.facts, &[report(0), report(1)], pace, queues);
@@ -225,41 +231,46 @@ fn told(
 }
 
 /// What a path did in all, after its end.
-pub fn ended(facts: &PathFacts, report: &EmulatorReport, queues: [QueueSeries; 2]) -> EmulatedPath {
-    let pace = Pace {
+pub fn path_after_end(
+    facts: &PathFacts,
+    report: &EmulatorReport,
+    queues: [QueueSeries; 2],
+) -> EmulatedPath {
+    let pace = EmulatorTiming {
         stops: report.stops.within(report.ran),
-        busy_ratio: share(report.busy, report.ran),
+        busy_ratio: duration_ratio(report.busy, report.ran),
         span: report.ran,
     };
     let mut path = described(facts, &report.directions, pace, queues);
     path.memory_bytes = report.memory_bytes;
-    path.run_queue_wait_ns = report.run_queue_wait.map(nanos);
+    path.run_queue_wait_ns = report.run_queue_wait.map(saturating_nanos);
     path
 }
 
 /// How the emulator did over a span.
-struct Pace {
+struct EmulatorTiming {
     stops: PathStops,
     busy_ratio: f64,
     span: Duration,
 }
 
-fn share(part: Duration, whole: Duration) -> f64 {
+fn duration_ratio(part: Duration, whole: Duration) -> f64 {
     part.as_secs_f64() / whole.as_secs_f64().max(1e-9)
 }
 
 fn described(
     facts: &PathFacts,
     reports: &[DirectionReport; 2],
-    pace: Pace,
+    pace: EmulatorTiming,
     queues: [QueueSeries; 2],
 ) -> EmulatedPath {
     let names = ["forward", "backward"].into_iter().zip(reports);
     let faults = names.flat_map(|(name, report)| {
         report.faults().map(move |fault| format!("{name}: {fault}")).collect::<Vec<_>>()
     });
-    let has_rate = facts.plan.facts().is_ok_and(|both| both.iter().any(|one| one.rate.is_some()));
-    let Pace { stops, busy_ratio, span } = pace;
+    let has_rate =
+        facts.plan.direction_facts().is_ok_and(|both| both.iter().any(|one| one.rate.is_some()));
+    let EmulatorTiming { stops, busy_ratio, span } = pace;
     let own = fell_behind(&stops).into_iter().chain(too_slow(busy_ratio, has_rate));
     let faults: Vec<String> = own.chain(faults).collect();
     let directions = reports.iter().zip(queues).enumerate();
@@ -273,7 +284,7 @@ fn described(
         seed: facts.plan.seed.unwrap_or(1),
         mtu_bytes: facts.mtu_bytes,
         memory_bytes: 0,
-        span_ns: nanos(span),
+        span_ns: saturating_nanos(span),
         stops,
         busy_ratio: Some(busy_ratio),
         run_queue_wait_ns: None,
@@ -286,7 +297,7 @@ fn described(
     }
 }
 
-fn nanos(span: Duration) -> u64 {
+fn saturating_nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -312,7 +323,7 @@ fn direction_of(report: &DirectionReport, backward: bool, queue: QueueSeries) ->
         icmp_messages: counters.icmp_messages,
         unplanned_packets: unplanned.iter().sum(),
         late_packets: counters.late_packets,
-        late_threshold_ns: nanos(report.quantum + LATE),
+        late_threshold_ns: saturating_nanos(report.quantum + LATE),
         lateness_p50_ns: report.lateness_ns.quantile(0.5),
         lateness_p99_ns: report.lateness_ns.quantile(0.99),
         lateness_max_ns: report.lateness_ns.quantile(1.0),
@@ -328,16 +339,16 @@ fn losses(counters: &DirectionCounters) -> Vec<PathLoss> {
 }
 
 /// The name of a cause in records.
-pub const fn cause_name(cause: LossCause) -> &'static str {
+pub const fn cause_name(cause: PathLossCause) -> &'static str {
     match cause {
-        LossCause::QueueFull => "queue_full",
-        LossCause::QueueEarly => "queue_early",
-        LossCause::Policed => "policed",
-        LossCause::Random => "random",
-        LossCause::Damaged => "damaged",
-        LossCause::TooLong => "too_long",
-        LossCause::Outage => "outage",
-        LossCause::Untold => "untold",
+        PathLossCause::QueueFull => "queue_full",
+        PathLossCause::QueueEarly => "queue_early",
+        PathLossCause::Policed => "policed",
+        PathLossCause::Random => "random",
+        PathLossCause::Damaged => "damaged",
+        PathLossCause::TooLong => "too_long",
+        PathLossCause::Outage => "outage",
+        PathLossCause::Untold => "untold",
     }
 }
 

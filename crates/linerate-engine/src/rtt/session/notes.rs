@@ -4,13 +4,13 @@
 use linerate_core::record::{Caveat, CaveatCode, Failure, Fault, MetricId, Stat, Summary};
 use linerate_sys::echo_socket::EchoKind;
 
-use super::{Outcome, Session, Tick};
+use super::{PingOutcome, PingSession, Tick};
 
 /// Share of sends that may be late before it is told.
 const LATE_SHARE: f64 = 0.01;
 
-impl Session<'_, '_> {
-    pub(super) fn note_missing_stamps(&mut self, size: u32, answered: u64, outcome: &Outcome) {
+impl PingSession<'_, '_> {
+    pub(super) fn note_missing_stamps(&mut self, size: u32, answered: u64, outcome: &PingOutcome) {
         let missing = answered.saturating_sub(outcome.paired);
         if missing > 0 {
             self.caveat(Caveat::new(
@@ -26,7 +26,7 @@ impl Session<'_, '_> {
     }
 
     /// Of pairs some of which have no whole split.
-    pub(super) fn note_broken_splits(&mut self, size: u32, outcome: &Outcome) {
+    pub(super) fn note_broken_splits(&mut self, size: u32, outcome: &PingOutcome) {
         let without = outcome.paired - outcome.split;
         if without > 0 {
             self.caveat(Caveat::new(
@@ -53,7 +53,8 @@ impl Session<'_, '_> {
     pub(super) fn note_marks(&mut self, size: u32, marked: u64, answered: u64) {
         if self.plan.ecn.is_some() && answered > 0 {
             let ratio = marked as f64 / answered as f64;
-            let row = Summary::of(MetricId::CongestionMarked, Stat::Value, ratio).with_n(answered);
+            let row = Summary::from_value(MetricId::CongestionMarked, Stat::Value, ratio)
+                .with_n(answered);
             self.record.summary.push(row.at_payload(size));
         }
     }
@@ -80,7 +81,7 @@ impl Session<'_, '_> {
                  --xdp",
             ));
         }
-        let drops = u64::from(self.wire.socket().drops().unwrap_or(0)).min(lost);
+        let drops = u64::from(self.wire.socket().dropped_packets().unwrap_or(0)).min(lost);
         if drops > 0 && self.kind != EchoKind::IcmpRaw {
             self.caveat(Caveat::new(
                 CaveatCode::ReceiveDrops,

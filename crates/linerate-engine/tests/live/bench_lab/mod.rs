@@ -17,7 +17,7 @@ use linerate_core::lab::LabPlan;
 use linerate_core::record::{
     BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchResult, BenchTest,
     BenchTimes, BenchTrial, BenchWay, CaveatCode, CounterKind, Event, Fault, GeneratorKind,
-    Invalid, Record, Status, Tool, TrialPort,
+    InvalidTrialReason, Record, RecordStatus, Tool, TrialPort,
 };
 use linerate_engine::context::Context;
 use linerate_engine::device;
@@ -70,7 +70,7 @@ pub(crate) fn lab(text: &str) -> Option<Lab> {
         println!("skipped: CAP_SYS_ADMIN and CAP_NET_ADMIN are needed for network namespaces");
         return None;
     }
-    Some(Lab::build(&LabPlan::from_toml(text, "test.toml").unwrap()).unwrap())
+    Some(Lab::build_from_plan(&LabPlan::from_toml(text, "test.toml").unwrap()).unwrap())
 }
 
 /// Whether programs may run in the kernel; says so when not.
@@ -147,7 +147,7 @@ pub(crate) fn found(lab: &Lab, plan: &BenchPlan) -> BenchResult {
         match record.failure {
             Some(failure) if failure.fault == Fault::Instrument => println!("again: {failure}"),
             other => {
-                assert_eq!((record.status, other), (Status::Ok, None));
+                assert_eq!((record.status, other), (RecordStatus::Ok, None));
                 return *record.bench.unwrap();
             }
         }
@@ -308,7 +308,7 @@ fn frames_that_come_back_to_their_port_are_a_loop_and_no_figure() {
     let record = measure(&lab, &plan);
     let found = record.bench.unwrap();
     let trial = found.trials.last().unwrap();
-    assert!(matches!(trial.invalid, Some(Invalid::Loop { .. })), "{:?}", trial.invalid);
+    assert!(matches!(trial.invalid, Some(InvalidTrialReason::Loop { .. })), "{:?}", trial.invalid);
     assert!(record.caveats.iter().any(|it| it.code == CaveatCode::TesterDisturbed));
 }
 
@@ -331,8 +331,8 @@ fn pause_frames_are_counted_and_make_a_caveat() {
         let record = thread::scope(|scope| {
             scope.spawn(move || {
                 let began = clock::monotonic();
-                let send = || RawPort::open("eth0")?.send(&pause());
-                let waits = || clock::monotonic().since(began) < 3 * PATIENCE;
+                let send = || RawPort::open("eth0")?.send_frame(&pause());
+                let waits = || clock::monotonic().duration_since(began) < 3 * PATIENCE;
                 while !ended.load(Ordering::Relaxed) && waits() {
                     lab.run_on("a", send).unwrap().unwrap();
                     clock::sleep(Duration::from_millis(5));
@@ -397,7 +397,9 @@ fn a_link_that_goes_down_midway_spoils_its_trial() {
                 scope.spawn(move || {
                     let came = || lab.counters("b", "eth0").unwrap().rx_packets;
                     let (before, began) = (came(), clock::monotonic());
-                    while came() < before + 1000 && clock::monotonic().since(began) < PATIENCE {
+                    while came() < before + 1000
+                        && clock::monotonic().duration_since(began) < PATIENCE
+                    {
                         clock::sleep(Duration::from_millis(1));
                     }
                     lab.run_on("b", down).unwrap();
@@ -411,7 +413,7 @@ fn a_link_that_goes_down_midway_spoils_its_trial() {
     let failure = record.failure.unwrap().to_string();
     assert!(failure.contains("its link is down"), "{failure}");
     let spoilt = trials.last().unwrap().invalid.clone();
-    assert!(matches!(spoilt, Some(Invalid::LinkDown { .. })), "{spoilt:?}");
+    assert!(matches!(spoilt, Some(InvalidTrialReason::LinkDown { .. })), "{spoilt:?}");
 }
 
 const JUMBO_BRIDGE: &str = r#"
@@ -512,12 +514,16 @@ fn what_a_device_lost_in_a_flood_is_what_the_device_says_to_the_frame() {
     // Frames that one of the device's rings had no room for are its losses too.
     let way_out = lab.counters("d", "eth1").unwrap().tx_dropped;
     let all = |of: fn(&TrialPort) -> u64| found.trials.iter().map(|it| of(&it.ports[0])).sum();
-    let [sent, refused, received, lost]: [u64; 4] =
-        [all(|it| it.sent), all(|it| it.refused), all(|it| it.received), all(TrialPort::lost)];
+    let [sent, refused, received, lost]: [u64; 4] = [
+        all(|it| it.sent),
+        all(|it| it.refused),
+        all(|it| it.received),
+        all(TrialPort::lost_frames),
+    ];
     println!("{sent} sent, {received} received, {refused} refused, {way_out} at the way out");
     println!("{there:?}");
     assert_eq!(there.frames_in, sent - refused);
     assert_eq!(there.forwarded, received + way_out);
-    assert_eq!(lost, refused + there.lost() + way_out);
+    assert_eq!(lost, refused + there.lost_frames() + way_out);
     assert_eq!(all(|it| it.duplicates.unwrap_or(1)), 0);
 }

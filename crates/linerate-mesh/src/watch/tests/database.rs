@@ -15,7 +15,7 @@ fn one_hub_of_a_database_watches_what_reaches_any_and_another_when_it_has_ended(
     let url = database(&server, "mesh");
     let (first, second) = (mesh(Some(&url)), mesh(Some(&url)));
     let mut watcher = first.watcher();
-    let waits = || Watcher::begin(&second.hub, NOW_S).expect("a store").is_none();
+    let waits = || Watcher::start_if_alone(&second.hub, NOW_S).expect("a store").is_none();
     assert!(waits() && waits(), "one has it");
     // All results reach the hub that does not watch.
     second.rounds(NOW_S - 300, 40, |_, _| 1.0);
@@ -34,7 +34,7 @@ fn one_hub_of_a_database_watches_what_reaches_any_and_another_when_it_has_ended(
     let path = second.directory.path().to_owned();
     assert_eq!(work(&mut watcher, &path, NOW_S + 15), ["change"]);
     assert_eq!(first.incidents().len(), 1, "both show it");
-    assert!(Watcher::begin(&first.hub, NOW_S).expect("a store").is_none());
+    assert!(Watcher::start_if_alone(&first.hub, NOW_S).expect("a store").is_none());
     // Another mesh of the database has a watch of its own.
     let mut store = first.store();
     assert_eq!((store.mesh_watches("n"), store.mesh_watches("m")), (Ok(true), Ok(false)));
@@ -50,12 +50,12 @@ fn a_watch_whose_connection_ended_says_so_and_has_no_other_in_its_place() {
     let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_locks
                WHERE locktype = 'advisory' AND pid <> pg_backend_pid()";
     assert_eq!(server.sql("mesh", end), "1");
-    assert!(watcher.work(NOW_S).is_err());
-    let failure = watcher.work(NOW_S).expect_err("another may have the right by now");
+    assert!(watcher.run_checks(NOW_S).is_err());
+    let failure = watcher.run_checks(NOW_S).expect_err("another may have the right by now");
     assert!(failure.reason.contains("watched mesh m is over"), "{failure}");
     drop(watcher);
     let mut watcher = mesh.watcher();
-    assert_eq!(watcher.work(NOW_S), Ok(()));
+    assert_eq!(watcher.run_checks(NOW_S), Ok(()));
 }
 
 #[test]
@@ -73,7 +73,10 @@ fn a_database_of_version_1_is_watched_from_its_next_results_on() {
     let after = mesh(Some(&url));
     assert_eq!(server.sql("mesh", "SELECT version FROM mesh_version"), "3");
     let mut store = after.store();
-    assert_eq!(store.runs(("m", "a"), Some("delay/b"), (0, i64::MAX)).expect("kept").len(), 40);
+    assert_eq!(
+        store.agent_runs(("m", "a"), Some("delay/b"), (0, i64::MAX)).expect("kept").len(),
+        40
+    );
     let mut watcher = after.watcher();
     after.rounds(NOW_S - 20, 28, |_, _| 1.0);
     let mut changes = |at_s: i64, watcher: &mut Watcher<'_>| {

@@ -161,7 +161,7 @@ pub(super) fn what_is_over_goes_after_its_time_and_what_is_open_stays_with_its_e
     keep("n", &of("other", Some(old_s)), &[other(), other()]);
     let mut watcher = mesh.watcher();
     for _ in 0..4 {
-        watcher.work(NOW_S).expect("the store is there");
+        watcher.run_checks(NOW_S).expect("the store is there");
     }
     let mut ids: Vec<String> = mesh.incidents().into_iter().map(|it| it.id).collect();
     ids.sort();

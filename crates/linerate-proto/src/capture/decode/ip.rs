@@ -9,7 +9,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{IpPacket, LengthFrom, NoIp, Ports, Rest, word};
+use super::{IpPacket, LengthFrom, NoIp, Ports, Rest, read_be_u16};
 
 const V4_HEADER_BYTES: u32 = 20;
 const V6_HEADER_BYTES: u32 = 40;
@@ -64,14 +64,14 @@ fn decode_v4(mut rest: Rest<'_>) -> Result<IpPacket, NoIp> {
     if head[0] >> 4 != 4 || header_bytes < V4_HEADER_BYTES {
         return Err(NoIp::Malformed("IPv4 header"));
     }
-    let (ip_bytes, length_from) = match word(head, 2) {
+    let (ip_bytes, length_from) = match read_be_u16(head, 2) {
         0 => (room, LengthFrom::Frame),
         length => (u32::from(length), LengthFrom::Header),
     };
     if ip_bytes < header_bytes {
         return Err(NoIp::Malformed("IPv4 total length"));
     }
-    let fragment = word(head, 6) & 0x3fff;
+    let fragment = read_be_u16(head, 6) & 0x3fff;
     let is_first = fragment & 0x1fff == 0;
     let options = (header_bytes - V4_HEADER_BYTES) as usize;
     let payload = rest.data.get(options..).filter(|_| is_first).unwrap_or(&[]);
@@ -88,7 +88,7 @@ fn decode_v4(mut rest: Rest<'_>) -> Result<IpPacket, NoIp> {
         is_fragment: fragment != 0,
         header_bytes,
         transport_header_bytes: transport_header_bytes(head[9], payload),
-        ports: ports(head[9], payload),
+        ports: parse_ports(head[9], payload),
     })
 }
 
@@ -98,7 +98,7 @@ fn decode_v6(mut rest: Rest<'_>) -> Result<IpPacket, NoIp> {
     if head[0] >> 4 != 6 {
         return Err(NoIp::Malformed("IPv6 header"));
     }
-    let payload_bytes = u32::from(word(head, 4));
+    let payload_bytes = u32::from(read_be_u16(head, 4));
     let mut packet = IpPacket {
         ip_bytes: V6_HEADER_BYTES + payload_bytes,
         length_from: LengthFrom::Header,
@@ -106,7 +106,7 @@ fn decode_v6(mut rest: Rest<'_>) -> Result<IpPacket, NoIp> {
         source: IpAddr::V6(address_v6(head, 8)),
         destination: IpAddr::V6(address_v6(head, 24)),
         protocol: head[6],
-        dscp: ((word(head, 0) >> 4 & 0xff) >> 2) as u8,
+        dscp: ((read_be_u16(head, 0) >> 4 & 0xff) >> 2) as u8,
         is_fragment: false,
         header_bytes: V6_HEADER_BYTES,
         transport_header_bytes: None,
@@ -160,7 +160,7 @@ fn extensions(packet: &mut IpPacket, mut data: &[u8]) -> Option<u32> {
         packet.protocol = header[0];
         data = &data[bytes..];
     }
-    packet.ports = ports(packet.protocol, data);
+    packet.ports = parse_ports(packet.protocol, data);
     packet.transport_header_bytes = transport_header_bytes(packet.protocol, data);
     jumbo
 }
@@ -180,12 +180,12 @@ fn jumbo_length(mut options: &[u8]) -> Option<u32> {
 
 /// Ports of a payload, where the protocol has them and they were captured.
 #[inline]
-fn ports(protocol: u8, payload: &[u8]) -> Option<Ports> {
+fn parse_ports(protocol: u8, payload: &[u8]) -> Option<Ports> {
     if protocol != TCP && protocol != UDP && !WITH_PORTS.contains(&protocol) {
         return None;
     }
     let head = payload.first_chunk::<4>()?;
-    Some(Ports { source: word(head, 0), destination: word(head, 2) })
+    Some(Ports { source: read_be_u16(head, 0), destination: read_be_u16(head, 2) })
 }
 
 /// Length of the transport header, as far as it was captured.

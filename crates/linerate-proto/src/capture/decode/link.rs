@@ -13,9 +13,9 @@
 //!             11 address (9)
 //! ```
 
-use super::super::{Direction, LinkType};
+use super::super::{CaptureDirection, LinkType};
 use super::ip::Version;
-use super::{NoIp, Rest, Vlans, word};
+use super::{NoIp, Rest, Vlans, read_be_u16};
 
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
@@ -36,7 +36,7 @@ pub(super) struct Frame<'a> {
     pub(super) rest: Rest<'a>,
     pub(super) vlans: Vlans,
     pub(super) mpls_labels: u8,
-    pub(super) direction: Option<Direction>,
+    pub(super) direction: Option<CaptureDirection>,
 }
 
 impl Frame<'_> {
@@ -45,7 +45,7 @@ impl Frame<'_> {
     pub(super) fn parse_link(&mut self, link_type: LinkType) -> Result<Version, NoIp> {
         if link_type == LinkType::ETHERNET {
             let head = self.rest.split_header::<14>("Ethernet header")?;
-            return match word(head, 12) {
+            return match read_be_u16(head, 12) {
                 IPV4 => Ok(Version::V4),
                 other => self.ether_type(other),
             };
@@ -73,15 +73,15 @@ impl Frame<'_> {
     fn ether_type(&mut self, mut ether_type: u16) -> Result<Version, NoIp> {
         while ether_type == VLAN || SERVICE_VLANS.contains(&ether_type) {
             let tag = self.rest.split_header::<4>("VLAN tag")?;
-            self.add_vlan(word(tag, 0) & 0x0fff)?;
-            ether_type = word(tag, 2);
+            self.add_vlan(read_be_u16(tag, 0) & 0x0fff)?;
+            ether_type = read_be_u16(tag, 2);
         }
         match ether_type {
             IPV4 => Ok(Version::V4),
             IPV6 => Ok(Version::V6),
-            PPPOE_SESSION => self.pppoe(),
-            other if MPLS.contains(&other) => self.mpls(),
-            length if length < TYPE_MIN => self.llc(length),
+            PPPOE_SESSION => self.parse_pppoe(),
+            other if MPLS.contains(&other) => self.parse_mpls(),
+            length if length < TYPE_MIN => self.parse_llc(length),
             other => Err(NoIp::EtherType(other)),
         }
     }
@@ -98,14 +98,14 @@ impl Frame<'_> {
         Ok(())
     }
 
-    fn llc(&mut self, length: u16) -> Result<Version, NoIp> {
+    fn parse_llc(&mut self, length: u16) -> Result<Version, NoIp> {
         self.rest.shorten(length.into());
         let head = self.rest.split_header::<8>("LLC header")?;
         let snap = [0xaa, 0xaa, 0x03, 0, 0, 0];
         if head[..6] != snap {
             return Err(NoIp::Llc);
         }
-        match word(head, 6) {
+        match read_be_u16(head, 6) {
             IPV4 => Ok(Version::V4),
             IPV6 => Ok(Version::V6),
             other => Err(NoIp::EtherType(other)),
@@ -114,7 +114,7 @@ impl Frame<'_> {
 
     /// Parses the label stack. Labels do not name their payload; the first bits of the IP header
     /// are its version (RFC 4928 §2).
-    fn mpls(&mut self) -> Result<Version, NoIp> {
+    fn parse_mpls(&mut self) -> Result<Version, NoIp> {
         loop {
             let label = self.rest.split_header::<4>("MPLS label")?;
             if self.mpls_labels == STACK_MAX {
@@ -127,13 +127,13 @@ impl Frame<'_> {
         }
     }
 
-    fn pppoe(&mut self) -> Result<Version, NoIp> {
+    fn parse_pppoe(&mut self) -> Result<Version, NoIp> {
         let head = self.rest.split_header::<6>("PPPoE header")?;
         if head[0] != 0x11 || head[1] != 0 {
             return Err(NoIp::Malformed("PPPoE header"));
         }
-        self.rest.shorten(word(head, 4).into());
-        self.ppp()
+        self.rest.shorten(read_be_u16(head, 4).into());
+        self.parse_ppp()
     }
 
     fn ppp_or_hdlc(&mut self) -> Result<Version, NoIp> {
@@ -141,15 +141,15 @@ impl Frame<'_> {
             // Unicast and multicast addresses of Cisco HDLC; PPP's is 0xff.
             [0x0f | 0x8f, 0, ..] => self.cisco_hdlc(),
             [0xff, 0x03, ..] => {
-                self.rest.skip(2, "PPP header")?;
-                self.ppp()
+                self.rest.skip_bytes(2, "PPP header")?;
+                self.parse_ppp()
             }
-            _ => self.ppp(),
+            _ => self.parse_ppp(),
         }
     }
 
     /// Parses the protocol field, of one byte when its lowest bit is set, else two (RFC 1661 §6.5).
-    fn ppp(&mut self) -> Result<Version, NoIp> {
+    fn parse_ppp(&mut self) -> Result<Version, NoIp> {
         let [first] = *self.rest.split_header::<1>("PPP header")?;
         let protocol = if first & 1 == 1 {
             first.into()
@@ -161,14 +161,14 @@ impl Frame<'_> {
             0x0021 => Ok(Version::V4),
             0x0057 => Ok(Version::V6),
             // RFC 3032 §4.3: labels, unicast and multicast.
-            0x0281 | 0x0283 => self.mpls(),
+            0x0281 | 0x0283 => self.parse_mpls(),
             other => Err(NoIp::PppProtocol(other)),
         }
     }
 
     fn cisco_hdlc(&mut self) -> Result<Version, NoIp> {
         let head = self.rest.split_header::<4>("Cisco HDLC header")?;
-        self.ether_type(word(head, 2))
+        self.ether_type(read_be_u16(head, 2))
     }
 
     /// Parses an address family of unknown byte order: families are below 256 in the right one.
@@ -186,20 +186,21 @@ impl Frame<'_> {
 
     fn cooked(&mut self) -> Result<Version, NoIp> {
         let head = self.rest.split_header::<16>("Linux cooked header")?;
-        self.cooked_direction(word(head, 0));
-        self.cooked_type(word(head, 14))
+        self.cooked_direction(read_be_u16(head, 0));
+        self.cooked_type(read_be_u16(head, 14))
     }
 
     fn cooked_v2(&mut self) -> Result<Version, NoIp> {
         let head = self.rest.split_header::<20>("Linux cooked v2 header")?;
         self.cooked_direction(head[10].into());
-        self.cooked_type(word(head, 0))
+        self.cooked_type(read_be_u16(head, 0))
     }
 
     /// Direction by the packet type of packet(7): 0 to this host, 1 broadcast, 2 multicast, 3 to
     /// another host, 4 sent by this host.
     fn cooked_direction(&mut self, packet_type: u16) {
-        let told = if packet_type == 4 { Direction::Outgoing } else { Direction::Incoming };
+        let told =
+            if packet_type == 4 { CaptureDirection::Outgoing } else { CaptureDirection::Incoming };
         self.direction.get_or_insert(told);
     }
 
@@ -208,7 +209,7 @@ impl Frame<'_> {
         match ether_type {
             4 => {
                 let room = u16::try_from(self.rest.room).unwrap_or(u16::MAX);
-                self.llc(room)
+                self.parse_llc(room)
             }
             own if own < TYPE_MIN => Err(NoIp::EtherType(own)),
             other => self.ether_type(other),

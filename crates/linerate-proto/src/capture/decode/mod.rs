@@ -9,7 +9,7 @@ mod link;
 
 use std::net::IpAddr;
 
-use super::{Direction, LinkType, Packet};
+use super::{CaptureDirection, CapturedPacket, LinkType};
 
 /// Decoded headers of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Decoded {
     /// Number of MPLS labels.
     pub mpls_labels: u8,
     /// Direction at the capturing host, where the capture states it.
-    pub direction: Option<Direction>,
+    pub direction: Option<CaptureDirection>,
     /// The IP packet, or the reason for which there is none.
     pub ip: Result<IpPacket, NoIp>,
 }
@@ -157,7 +157,7 @@ impl IpPacket {
 
 /// Decodes the headers of a packet.
 #[inline]
-pub fn decode(packet: &Packet<'_>) -> Decoded {
+pub fn decode(packet: &CapturedPacket<'_>) -> Decoded {
     // Some tools write an original length below the captured one.
     let length = packet.original_len.max(u32::try_from(packet.data.len()).unwrap_or(u32::MAX));
     let frame = length.saturating_sub(packet.fcs_bytes.unwrap_or(0).into());
@@ -200,7 +200,7 @@ impl<'a> Rest<'a> {
     }
 
     /// Skips `bytes` of the rest.
-    fn skip(&mut self, bytes: usize, header: &'static str) -> Result<(), NoIp> {
+    fn skip_bytes(&mut self, bytes: usize, header: &'static str) -> Result<(), NoIp> {
         let data = self.data.get(bytes..).ok_or(NoIp::Cut(header))?;
         *self = Self { data, room: self.room - bytes as u32 };
         Ok(())
@@ -214,6 +214,6 @@ impl<'a> Rest<'a> {
 }
 
 /// The 16-bit word at `at`, in network byte order.
-const fn word<const N: usize>(bytes: &[u8; N], at: usize) -> u16 {
+const fn read_be_u16<const N: usize>(bytes: &[u8; N], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }

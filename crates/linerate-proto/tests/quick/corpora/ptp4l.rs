@@ -1,7 +1,7 @@
 //! The fuzz entry of ptp4l over its recorded answers: whole, cut at every length, with bits
 //! flipped, and any bytes at all.
 
-use linerate_proto::ptp4l::{Ptp4l, Question};
+use linerate_proto::ptp4l::{Ptp4l, Ptp4lDataSet};
 use proptest::prelude::*;
 
 use super::{damage, entries::ptp4l as entry, recorded};
@@ -18,7 +18,7 @@ fn no_part_of_an_answer_is_one() {
         let number = u16::from_be_bytes([bytes[30], bytes[31]]);
         let taken = |bytes: &[u8]| {
             let take = |question| Ptp4l::default().add_answer(bytes, question, number);
-            Question::ALL.into_iter().filter(|question| take(*question)).count()
+            Ptp4lDataSet::ALL.into_iter().filter(|question| take(*question)).count()
         };
         assert_eq!(taken(&bytes), 1);
         assert!((0..bytes.len()).all(|cut| taken(&bytes[..cut]) == 0));
@@ -37,7 +37,7 @@ proptest! {
         length in 0u16..80,
         data in proptest::collection::vec(any::<u8>(), 0..80),
     ) {
-        let mut bytes = Question::Current.bytes(7).to_vec();
+        let mut bytes = Ptp4lDataSet::Current.request_bytes(7).to_vec();
         bytes[46] = 2;
         bytes[50..52].copy_from_slice(&length.to_be_bytes());
         bytes[52..54].copy_from_slice(&identifier.to_be_bytes());

@@ -4,19 +4,21 @@
 use std::net::SocketAddr;
 
 use linerate_core::record::{
-    DatagramCounts, Direction, End, EndReport, FlowEnd, SearchNews, TcpTest, Trace, UdpTest,
+    DatagramCounts, Direction, EndReport, FlowEnd, MeasurementEnd, SearchNews, TcpTest,
+    TraceResult, UdpTest,
 };
-use linerate_core::search::{DelayRange, Tally};
-use linerate_proto::datagrams::{Ask, Datagram, DatagramArrival, Report};
+use linerate_core::search::{DelayRange, StreamCounts};
+use linerate_proto::datagrams::{Datagram, DatagramArrival, DatagramRoundRequest, Report};
 use linerate_proto::echo::{
     IcmpProbe, PeerTimes, SegmentAddresses, SynProbe, UdpProbe, answer_in_place,
 };
 use linerate_proto::iperf3::Credentials;
-use linerate_proto::meet::{Meet, MeetBody, MeetKey, Role};
+use linerate_proto::meet::{Meet, MeetBody, MeetKey, MeetRole};
 use linerate_proto::native::{
-    Accept, DataHello, DatagramHeader, Grant, Hello, HelloKind, Message, Newest, Nonce, Opening,
-    OpeningStep, Refuse, RefuseCode, Request, Token, TraceRequest, TrainHeader, TrainPlan,
-    TrainReport, TrainRound, TrainsRequest, UdpSample, UdpStatus, encode,
+    Accept, DataHello, Grant, Hello, HelloKind, Message, NativeDatagramHeader,
+    NativeTcpTestRequest, Newest, Nonce, OpeningDatagram, OpeningStep, Refuse, RefuseCode, Token,
+    TraceRequest, TrainHeader, TrainPlan, TrainReport, TrainRound, TrainsRequest, UdpSample,
+    UdpStatus, encode,
 };
 
 use super::folder;
@@ -57,7 +59,7 @@ pub(super) fn echoes() -> Vec<Vec<u8>> {
         all.push(question);
     }
     for (family, reply) in
-        [(linerate_core::record::Family::V4, 0), (linerate_core::record::Family::V6, 129)]
+        [(linerate_core::record::IpFamily::V4, 0), (linerate_core::record::IpFamily::V6, 129)]
     {
         let mut probe = IcmpProbe::new(family, Some(9), 56, 0x0102_0304_0506_0708);
         let mut answer = probe.request(3, 1).to_vec();
@@ -78,11 +80,11 @@ pub(super) fn meetings() -> Vec<Vec<u8>> {
     let (key, other) = (MeetKey::from_word("word"), Some(SocketAddr::from(([192, 0, 2, 9], 7))));
     let six = Some("[2001:db8::1]:9".parse().expect("an address"));
     let said = [
-        (Role::Measures, MeetBody::Ask { cookie: 0, relay: true }),
-        (Role::Answers, MeetBody::Ask { cookie: 0, relay: true }),
-        (Role::Answers, MeetBody::Told { cookie: 7, other, relayed: false }),
-        (Role::Measures, MeetBody::Told { cookie: 7, other: six, relayed: true }),
-        (Role::Measures, MeetBody::Hello { heard: true }),
+        (MeetRole::Measures, MeetBody::Ask { cookie: 0, relay: true }),
+        (MeetRole::Answers, MeetBody::Ask { cookie: 0, relay: true }),
+        (MeetRole::Answers, MeetBody::Told { cookie: 7, other, relayed: false }),
+        (MeetRole::Measures, MeetBody::Told { cookie: 7, other: six, relayed: true }),
+        (MeetRole::Measures, MeetBody::Hello { heard: true }),
     ];
     let all = said.map(|(role, say)| Meet { key, role, say }.encode().to_vec());
     let mut corpus = all.to_vec();
@@ -99,12 +101,12 @@ pub(super) fn page_datagrams() -> Vec<Vec<u8>> {
     let seen = (0..9)
         .map(|number| DatagramArrival { number, came_us: 1000 + u64::from(number) })
         .collect();
-    let ask = Ask { round: 1, bytes: 100, count: 3000, interval_us: 5000 };
+    let ask = DatagramRoundRequest { round: 1, bytes: 100, count: 3000, interval_us: 5000 };
     vec![
-        Datagram { round: 1, number: 7, sent_us: 123_456 }.emit(40),
-        ask.emit().to_vec(),
-        Report { sent: 1, seen }.emit(),
-        Report::default().emit(),
+        Datagram { round: 1, number: 7, sent_us: 123_456 }.padded_bytes(40),
+        ask.wire_bytes().to_vec(),
+        Report { sent: 1, seen }.wire_bytes(),
+        Report::default().wire_bytes(),
     ]
 }
 
@@ -152,11 +154,11 @@ pub(super) fn lengths() -> Vec<Vec<u8>> {
 /// Datagrams of the opening, of data, of a search and of trains.
 pub(super) fn datagrams() -> Vec<Vec<u8>> {
     let token = Token([0xab; 16]);
-    let opening = |step| Opening { step, token, stream: 1, direction: Direction::Down };
-    let tally = Tally { received: 9, next: 10, reordered: 1, duplicates: 2 };
+    let opening = |step| OpeningDatagram { step, token, stream: 1, direction: Direction::Down };
+    let tally = StreamCounts { received: 9, next: 10, reordered: 1, duplicates: 2 };
     let delay = DelayRange { min_ns: 1, mean_ns: 2, max_ns: 3 };
     let status = |newest| UdpStatus { tag: 7, t_ns: 5, number: 1, tally, newest };
-    let header = |number| DatagramHeader { number, tag: 0xbeef, stamp_ns: 3 }.to_bytes();
+    let header = |number| NativeDatagramHeader { number, tag: 0xbeef, stamp_ns: 3 }.to_bytes();
     vec![
         opening(OpeningStep::Hello).to_bytes().to_vec(),
         opening(OpeningStep::Answer(7)).to_bytes().to_vec(),
@@ -173,18 +175,18 @@ pub(super) fn datagrams() -> Vec<Vec<u8>> {
 pub(super) fn packets() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for bytes in captures() {
-        let (mut parser, mut rest) = (linerate_proto::capture::Parser::new(), &bytes[..]);
-        while let Ok(step) = parser.step(rest) {
+        let (mut parser, mut rest) = (linerate_proto::capture::CaptureParser::new(), &bytes[..]);
+        while let Ok(step) = parser.parse_record(rest) {
             let used = match step {
-                linerate_proto::capture::Step::Packet { packet, used } => {
+                linerate_proto::capture::CaptureStep::Packet { packet, used } => {
                     let types = super::entries::decode::LINK_TYPES;
                     let link = types.iter().position(|it| *it == packet.link_type.0).unwrap_or(0);
                     let length = packet.original_len.to_le_bytes();
                     all.push([&[link as u8, 0], &length[..], packet.data].concat());
                     used
                 }
-                linerate_proto::capture::Step::Passed { used } => used,
-                linerate_proto::capture::Step::Needs { .. } => break,
+                linerate_proto::capture::CaptureStep::Passed { used } => used,
+                linerate_proto::capture::CaptureStep::Needs { .. } => break,
             };
             rest = &rest[used..];
         }
@@ -239,7 +241,7 @@ fn messages() -> Vec<Message> {
         data_port: 5210,
         udp_ports: vec![1, 2],
         host_id: Some("h".to_owned()),
-        end: End::default(),
+        end: MeasurementEnd::default(),
         features: vec!["means".to_owned()],
     };
     let sample = UdpSample {
@@ -266,9 +268,12 @@ fn messages() -> Vec<Message> {
     let read = |text: &str| linerate_core::tree::from_json(text).expect(text);
     let refuse =
         Refuse { code: RefuseCode::Busy, reason: "r".into(), retry_after_ms: Some(1), fits: None };
-    let report = EndReport::of(Direction::Down, 1, FlowEnd::default());
+    let report = EndReport::from_flow_end(Direction::Down, 1, FlowEnd::default());
     vec![
-        Message::Request(Request { test: TcpTest::default(), ..Request::default() }),
+        Message::Request(NativeTcpTestRequest {
+            test: TcpTest::default(),
+            ..NativeTcpTestRequest::default()
+        }),
         Message::Accept(Box::new(accept)),
         Message::Refuse(refuse),
         Message::Ready,
@@ -289,7 +294,7 @@ fn messages() -> Vec<Message> {
         Message::TrainRound(TrainRound { round: 0, quiet_ns: 5, trains }),
         Message::TrainReport(TrainReport::from_stamps(0, 1, &[Some(5), None, Some(3), Some(9)])),
         Message::TraceRequest(trace),
-        Message::TraceFound { trace: Box::new(Trace::default()) },
+        Message::TraceFound { trace: Box::new(TraceResult::default()) },
         Message::Abort { reason: "why".to_owned() },
         Message::Bye,
     ]

@@ -1,14 +1,14 @@
 //! The fuzz entry of STAMP over packets of both modes with and without TLVs: whole, cut at every
 //! length, with bits flipped, and any bytes at all.
 
-use linerate_proto::stamp::{Key, ProbeOptions, StampProbe};
+use linerate_proto::stamp::{ProbeOptions, StampKey, StampProbe};
 use proptest::prelude::*;
 
 use super::{damage, entries::stamp as entry};
 
 pub(super) fn packets() -> Vec<Vec<u8>> {
-    let keys = [None, Key::from_hex("000102030405060708090a0b0c0d0e0f")];
-    let of = |key: &Option<Key>, more: usize, dscp: Option<u8>| {
+    let keys = [None, StampKey::from_hex("000102030405060708090a0b0c0d0e0f")];
+    let of = |key: &Option<StampKey>, more: usize, dscp: Option<u8>| {
         let bytes = StampProbe::usual_bytes(key.is_some()) + more;
         let key = key.clone();
         let options = ProbeOptions { bytes, key, reply_dscp: dscp, ..ProbeOptions::default() };

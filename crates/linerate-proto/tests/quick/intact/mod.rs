@@ -9,13 +9,13 @@ use etherparse::checksum::Sum16BitWords;
 use etherparse::{LinkExtSlice, LinkSlice, NetSlice, SlicedPacket, TransportSlice};
 use linerate_core::device::{SIGNATURE_BYTES, Signature};
 use linerate_proto::test_frame::{
-    AppleTalkAddress, DecNetAddress, Ends, IpxAddress, Mac, Protocol, Tag, Tags,
+    AppleTalkAddress, DecNetAddress, Ends, IpxAddress, Mac, Tag, Tags, TestFrameProtocol,
 };
 
 /// What is in an intact test frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Intact {
-    pub(crate) protocol: Protocol,
+    pub(crate) protocol: TestFrameProtocol,
     pub(crate) macs: Ends<Mac>,
     pub(crate) tags: Tags,
     pub(crate) addresses: Option<Ends<IpAddr>>,
@@ -26,7 +26,7 @@ pub(crate) struct Intact {
 
 /// What is behind type or length.
 struct Body {
-    protocol: Protocol,
+    protocol: TestFrameProtocol,
     addresses: Option<Ends<IpAddr>>,
     ports: Option<Ends<u16>>,
     dscp: Option<u8>,
@@ -34,7 +34,7 @@ struct Body {
 }
 
 impl Body {
-    const fn of(protocol: Protocol, header_bytes: usize) -> Self {
+    const fn of(protocol: TestFrameProtocol, header_bytes: usize) -> Self {
         Self { protocol, addresses: None, ports: None, dscp: None, header_bytes }
     }
 }
@@ -49,15 +49,15 @@ pub(crate) fn check(frame: &[u8]) -> Result<Intact, String> {
     let payload = packet.ether_payload().ok_or("no payload")?;
     let (kind, body) = (payload.ether_type.0, payload.payload);
     let found = match kind {
-        0x88b5 => Body::of(Protocol::Ethernet, 0),
+        0x88b5 => Body::of(TestFrameProtocol::Ethernet, 0),
         0x0800 | 0x86dd => ip(&packet, body.len())?,
         0x6003 => decnet(body)?,
-        0x8137 => ipx(body, Protocol::Ipx)?,
+        0x8137 => ipx(body, TestFrameProtocol::Ipx)?,
         0..=1500 => {
             same("802.3 length", kind.into(), body.len())?;
             match body {
                 [0xaa, 0xaa, 3, 8, 0, 7, 0x80, 0x9b, datagram @ ..] => appletalk(datagram)?,
-                [0xff, 0xff, ..] => ipx(body, Protocol::IpxRaw)?,
+                [0xff, 0xff, ..] => ipx(body, TestFrameProtocol::IpxRaw)?,
                 _ => return Err(format!("{kind:#06x} with {body:02x?}")),
             }
         }
@@ -131,7 +131,7 @@ fn ip(packet: &SlicedPacket<'_>, bytes: usize) -> Result<Body, String> {
 fn transport(
     packet: &SlicedPacket<'_>,
     bytes: usize,
-) -> Result<(Protocol, Ends<u16>, usize), String> {
+) -> Result<(TestFrameProtocol, Ends<u16>, usize), String> {
     let net = packet.net.as_ref().ok_or("no IP header")?;
     match (&packet.transport, net) {
         (Some(TransportSlice::Udp(udp)), net) => {
@@ -140,11 +140,11 @@ fn transport(
             let (sum, protocol) = match net {
                 NetSlice::Ipv4(ip) => {
                     let ip = ip.header().to_header();
-                    (header.calc_checksum_ipv4(&ip, udp.payload()), Protocol::Ipv4Udp)
+                    (header.calc_checksum_ipv4(&ip, udp.payload()), TestFrameProtocol::Ipv4Udp)
                 }
                 NetSlice::Ipv6(ip) => {
                     let ip = ip.header().to_header();
-                    (header.calc_checksum_ipv6(&ip, udp.payload()), Protocol::Ipv6Udp)
+                    (header.calc_checksum_ipv6(&ip, udp.payload()), TestFrameProtocol::Ipv6Udp)
                 }
                 NetSlice::Arp(_) => return Err("UDP over ARP".to_owned()),
             };
@@ -158,11 +158,11 @@ fn transport(
             let (sum, protocol) = match net {
                 NetSlice::Ipv4(ip) => {
                     let (from, to) = (ip.header().source(), ip.header().destination());
-                    (tcp.calc_checksum_ipv4(from, to), Protocol::Ipv4Tcp)
+                    (tcp.calc_checksum_ipv4(from, to), TestFrameProtocol::Ipv4Tcp)
                 }
                 NetSlice::Ipv6(ip) => {
                     let (from, to) = (ip.header().source(), ip.header().destination());
-                    (tcp.calc_checksum_ipv6(from, to), Protocol::Ipv6Tcp)
+                    (tcp.calc_checksum_ipv6(from, to), TestFrameProtocol::Ipv6Tcp)
                 }
                 NetSlice::Arp(_) => return Err("TCP over ARP".to_owned()),
             };
@@ -192,7 +192,7 @@ fn decnet(body: &[u8]) -> Result<Body, String> {
         let mac = Mac(*head(&all[at..])?);
         DecNetAddress::from_mac(mac).ok_or_else(|| format!("DECnet identifier {mac}"))?;
     }
-    Ok(Body::of(Protocol::DecNet, 30))
+    Ok(Body::of(TestFrameProtocol::DecNet, 30))
 }
 
 fn appletalk(datagram: &[u8]) -> Result<Body, String> {
@@ -201,10 +201,10 @@ fn appletalk(datagram: &[u8]) -> Result<Body, String> {
     same("DDP checksum", word(header, 2), 0)?;
     let source = AppleTalkAddress { network: word(header, 6), node: header[9] };
     same("source node", (1..=253).contains(&source.node), true)?;
-    Ok(Body::of(Protocol::AppleTalk, 8 + 13))
+    Ok(Body::of(TestFrameProtocol::AppleTalk, 8 + 13))
 }
 
-fn ipx(packet: &[u8], protocol: Protocol) -> Result<Body, String> {
+fn ipx(packet: &[u8], protocol: TestFrameProtocol) -> Result<Body, String> {
     let header: &[u8; 30] = head(packet)?;
     same("IPX checksum", word(header, 0), 0xffff)?;
     same("IPX length", word(header, 2).into(), packet.len())?;

@@ -1,14 +1,14 @@
 //! Bars of what each path loses of localhost's throughput.
 
-use super::super::compare::{Comparison, is_localhost};
+use super::super::compare::{TopologyComparison, is_localhost};
 use super::super::grid::Grid;
 use super::super::spoilt::{limited_caption, ratio_marked};
-use crate::document::Figure;
+use crate::document::ReportFigure;
 use crate::number;
 use crate::svg::{BarChart, BarRow, described_rows};
 
 /// The bars; none without a localhost.
-pub(super) fn plot(grid: &Grid<'_>, compared: &Comparison) -> Option<Figure> {
+pub(super) fn loss_bars(grid: &Grid<'_>, compared: &TopologyComparison) -> Option<ReportFigure> {
     let reference = compared.roles.localhost.filter(|_| compared.roles.compare(grid.plan))?;
     let has_past = compared.past.iter().any(|point| point.bps.is_some());
     let setting = compared.setting_in_words();
@@ -53,14 +53,14 @@ pub(super) fn plot(grid: &Grid<'_>, compared: &Comparison) -> Option<Figure> {
             limited_caption(chart.rows.iter().flat_map(|row| &row.texts))
         );
         let panels = vec![("loss-of-localhost.svg".to_owned(), chart.svg())];
-        Figure::new("What a path costs", caption, panels)
+        ReportFigure::new("What a path costs", caption, panels)
     })
 }
 
 /// The measured loss, marked where this host limited its run and none where it limited that of the
 /// base; then the published one as it was printed.
 fn loss_texts(losses: &[Option<f64>], is_spoilt: bool, is_base_spoilt: bool) -> Vec<String> {
-    let measured = |loss| ratio_marked(number::loss(loss), is_spoilt, is_base_spoilt);
+    let measured = |loss| ratio_marked(number::loss_percent(loss), is_spoilt, is_base_spoilt);
     let (now, past) = (losses.iter().take(1), losses.iter().skip(1));
     let now = now.map(|loss| number::or_dash(*loss, measured));
     now.chain(past.map(|loss| number::or_dash(*loss, number::published_loss))).collect()

@@ -9,31 +9,33 @@ mod losses;
 mod sequence;
 mod spread;
 
-use super::compare::Comparison;
+use super::compare::TopologyComparison;
 use super::figure::FlowKind;
-use super::grid::{Grid, Row};
+use super::grid::{Grid, TopologyRow};
 use crate::device;
-use crate::document::Figure;
+use crate::document::ReportFigure;
 use crate::number;
-use crate::svg::{Axis, Kind, LineChart, Series, described, linear_domain, log_domain, text_width};
+use crate::svg::{
+    Axis, AxisKind, ChartSeries, LineChart, described, linear_domain, log_domain, text_width,
+};
 
 /// Above this ratio of largest to smallest value an axis becomes logarithmic.
 const LOG_FROM: f64 = 10.0;
 
 /// All plots that the plan has tests for.
-pub(crate) fn plots(grid: &Grid<'_>, compared: &Comparison) -> Vec<Figure> {
+pub(crate) fn collect_plots(grid: &Grid<'_>, compared: &TopologyComparison) -> Vec<ReportFigure> {
     let pings = grid.topologies.first().map_or(0, |row| row.ping.len());
-    let mut out = Vec::from_iter(losses::plot(grid, compared));
-    out.extend((0..pings).map(|test| self::pings(grid, test)));
-    out.extend(flows::plots(grid));
-    out.extend(sequence::plots(grid));
-    out.extend(spread::plots(grid));
-    out.extend(device::figures(&grid.bench()));
+    let mut out = Vec::from_iter(losses::loss_bars(grid, compared));
+    out.extend((0..pings).map(|test| self::ping_rate_figure(grid, test)));
+    out.extend(flows::throughput_plots(grid));
+    out.extend(sequence::time_sequence_plots(grid));
+    out.extend(spread::repetition_plots(grid));
+    out.extend(device::figures(&grid.bench_suite()));
     distinct_titles(out)
 }
 
 /// Two plots never have one file: identifiers may differ in capitals alone.
-fn distinct_titles(mut plots: Vec<Figure>) -> Vec<Figure> {
+fn distinct_titles(mut plots: Vec<ReportFigure>) -> Vec<ReportFigure> {
     let mut taken: Vec<String> = Vec::new();
     for (name, _) in plots.iter_mut().flat_map(|plot| &mut plot.panels) {
         let bare = name.trim_end_matches(".svg").to_owned();
@@ -48,14 +50,14 @@ fn distinct_titles(mut plots: Vec<Figure>) -> Vec<Figure> {
 }
 
 /// `name` for the first test of a kind, `name-id` for others: small letters, digits and dashes.
-fn named(name: &str, id: &str, test: usize) -> String {
+fn plot_file_name(name: &str, id: &str, test: usize) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let whole = if test == 0 { name.to_owned() } else { format!("{name}-{id}") };
     whole.chars().map(safe).collect()
 }
 
 /// A topology's name in a legend; of a model's figures it says so.
-fn legend(row: &Row<'_>, kind: FlowKind) -> String {
+fn legend(row: &TopologyRow<'_>, kind: FlowKind) -> String {
     let title = &row.topology.title;
     match kind {
         FlowKind::Simulated => format!("{title}, simulated"),
@@ -63,7 +65,7 @@ fn legend(row: &Row<'_>, kind: FlowKind) -> String {
     }
 }
 
-fn pings(grid: &Grid<'_>, test: usize) -> Figure {
+fn ping_rate_figure(grid: &Grid<'_>, test: usize) -> ReportFigure {
     let first = grid.topologies.first().and_then(|row| row.ping.get(test));
     let figures = first.into_iter().flat_map(|ping| &ping.figures);
     let sizes: Vec<u32> = figures.map(|figure| figure.payload_bytes).collect();
@@ -75,7 +77,7 @@ fn pings(grid: &Grid<'_>, test: usize) -> Figure {
     let past = past_curves(grid, |row| {
         let points = sizes.iter().filter_map(|&size| {
             // The mean is printed with three decimals, the rate is not rounded any further.
-            Some((f64::from(size), row.published.pps(size)?))
+            Some((f64::from(size), row.published.pings_per_second(size)?))
         });
         let name = row.published.ping.first()?.topology.clone();
         Some((name, points.collect()))
@@ -84,12 +86,12 @@ fn pings(grid: &Grid<'_>, test: usize) -> Figure {
         x: Axis {
             domain: Some((0.0, f64::from(sizes.iter().copied().max().unwrap_or(1500)))),
             ticks: sizes.iter().map(|&size| (f64::from(size), size.to_string())).collect(),
-            ..Axis::linear("payload of a ping, bytes", number::short)
+            ..Axis::linear("payload of a ping, bytes", number::short_count)
         },
         y: shared_axis(
             "pings per second (1000/avg ms)",
-            Some(Kind::Log),
-            number::short,
+            Some(AxisKind::Log),
+            number::short_count,
             &now,
             &past,
         ),
@@ -101,37 +103,37 @@ fn pings(grid: &Grid<'_>, test: usize) -> Figure {
          ratios.",
         grid.past
     );
-    let file = named("pings-by-size", id, test);
+    let file = plot_file_name("pings-by-size", id, test);
     let panels = panels(&file, "Pings per second", &axes, now, past, grid);
-    Figure::new("Pings per second by size", caption, panels)
+    ReportFigure::new("Pings per second by size", caption, panels)
 }
 
 /// Name and points of a topology's curve; none where it has no such test.
 type Curve = Option<(String, Vec<(f64, f64)>)>;
 
-fn curves(grid: &Grid<'_>, of: impl Fn(&Row<'_>) -> Curve) -> Vec<Series> {
+fn curves(grid: &Grid<'_>, of: impl Fn(&TopologyRow<'_>) -> Curve) -> Vec<ChartSeries> {
     let rows = grid.topologies.iter().enumerate();
     rows.filter_map(|(style, row)| series(style, of(row)?)).collect()
 }
 
 /// Published curves, each once: several topologies may stand beside the same published rows.
-fn past_curves(grid: &Grid<'_>, of: impl Fn(&Row<'_>) -> Curve) -> Vec<Series> {
+fn past_curves(grid: &Grid<'_>, of: impl Fn(&TopologyRow<'_>) -> Curve) -> Vec<ChartSeries> {
     let rows = grid.topologies.iter().enumerate();
-    let first = |(index, row): &(usize, &Row<'_>)| {
+    let first = |(index, row): &(usize, &TopologyRow<'_>)| {
         let earlier = grid.topologies[..*index].iter();
         row.topology.published.is_some()
             && !earlier.clone().any(|other| other.topology.published == row.topology.published)
     };
     let curves = rows.filter(first).filter_map(|(style, row)| series(style, of(row)?));
     // c.1 with two MTUs has one ping table.
-    once(curves, |one, other| one.points == other.points)
+    without_repeats(curves, |one, other| one.points == other.points)
 }
 
 /// The curves without those that are the same as an earlier one.
-fn once(
-    curves: impl Iterator<Item = Series>,
-    same: impl Fn(&Series, &Series) -> bool,
-) -> Vec<Series> {
+fn without_repeats(
+    curves: impl Iterator<Item = ChartSeries>,
+    same: impl Fn(&ChartSeries, &ChartSeries) -> bool,
+) -> Vec<ChartSeries> {
     curves.fold(Vec::new(), |mut kept, curve| {
         if !kept.iter().any(|other| same(other, &curve)) {
             kept.push(curve);
@@ -140,8 +142,8 @@ fn once(
     })
 }
 
-fn series(style: usize, (label, points): (String, Vec<(f64, f64)>)) -> Option<Series> {
-    (!points.is_empty()).then(|| Series::new(label, style, points))
+fn series(style: usize, (label, points): (String, Vec<(f64, f64)>)) -> Option<ChartSeries> {
+    (!points.is_empty()).then(|| ChartSeries::new(label, style, points))
 }
 
 struct Axes {
@@ -152,10 +154,10 @@ struct Axes {
 /// An axis that both panels share; its kind follows the spread of the values unless given.
 fn shared_axis(
     label: &str,
-    kind: Option<Kind>,
+    kind: Option<AxisKind>,
     show: fn(f64) -> String,
-    now: &[Series],
-    past: &[Series],
+    now: &[ChartSeries],
+    past: &[ChartSeries],
 ) -> Axis {
     let values = || {
         let curves = now.iter().chain(past);
@@ -164,10 +166,10 @@ fn shared_axis(
     let positive = || values().filter(|value| *value > 0.0);
     let ratio =
         positive().reduce(f64::max).unwrap_or(1.0) / positive().reduce(f64::min).unwrap_or(1.0);
-    let kind = kind.unwrap_or(if ratio > LOG_FROM { Kind::Log } else { Kind::Linear });
+    let kind = kind.unwrap_or(if ratio > LOG_FROM { AxisKind::Log } else { AxisKind::Linear });
     let domain = match kind {
-        Kind::Log => log_domain(values()),
-        Kind::Linear => linear_domain(values(), 0.0, 5),
+        AxisKind::Log => log_domain(values()),
+        AxisKind::Linear => linear_domain(values(), 0.0, 5),
     };
     Axis { kind, domain, ..Axis::linear(label, show) }
 }
@@ -177,14 +179,14 @@ fn panels(
     file: &str,
     title: &str,
     axes: &Axes,
-    now: Vec<Series>,
-    past: Vec<Series>,
+    now: Vec<ChartSeries>,
+    past: Vec<ChartSeries>,
     grid: &Grid<'_>,
 ) -> Vec<(String, crate::svg::Svg)> {
     let has_past = !past.is_empty();
     let names = now.iter().chain(&past).map(|curve| text_width(&curve.label));
     let room = names.fold(0.0, f64::max);
-    let chart = |when: &str, series: Vec<Series>| {
+    let chart = |when: &str, series: Vec<ChartSeries>| {
         let (title, axes) = (format!("{title}, {when}"), [axes.x.clone(), axes.y.clone()]);
         LineChart { room, ..LineChart::new(title, described(&series), axes, series) }
     };

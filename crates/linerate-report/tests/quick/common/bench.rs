@@ -5,9 +5,10 @@ use linerate_core::device::policer::compare;
 use linerate_core::record::{
     BackToBack, BenchContract, BenchFrames, BenchGoal, BenchLatency, BenchPlan, BenchPort,
     BenchProtocol, BenchResult, BenchTest, BenchTimes, BenchTrial, BenchWay, BurstRun, Caching,
-    Cell, Congestion, ContractFound, CounterKind, Distribution, GeneratorKind, GoalFound, Invalid,
-    LatencyKind, LatencyRepeats, LoadPoint, MetricId, Overload, OverloadKind, Plan, PortCounts,
-    PortFacts, RateFound, Record, Recovery, Repeated, Reset, Soak, Tester, TrialPort, WorstSecond,
+    Congestion, ContractFound, CounterKind, Distribution, GeneratorKind, GoalFound,
+    InvalidTrialReason, LatencyKind, LatencyRepeats, LoadPoint, MetricId, Overload, OverloadKind,
+    OverloadRecovery, Plan, PortCounts, PortFacts, RateFound, Record, Repeated, Reset, Soak,
+    StudyCell, Tester, TrialPort, WorstSecond,
 };
 use linerate_core::study::{
     PublishedFigures, PublishedRouter, PublishedRows, PublishedTable, Streams, TableAbout,
@@ -102,7 +103,7 @@ pub fn tester(frames_per_sec: f64) -> Tester {
 pub fn record(index: usize, device: &str, plan: BenchPlan, result: BenchResult) -> Record {
     let mut record = bare_record(index, Plan::Bench(plan));
     record.duration_ns = 90 * SECOND;
-    record.cell = Some(Cell {
+    record.cell = Some(StudyCell {
         study: "bradner".to_owned(),
         run: "run-1".to_owned(),
         topology: device.to_owned(),
@@ -241,8 +242,9 @@ fn trial(at_s: u64, intended: f64, sent: u64, received: u64) -> BenchTrial {
 
 fn trials() -> Vec<BenchTrial> {
     let mut short = trial(3, 500_000.0, 480_000, 480_000);
-    short.invalid =
-        Some(Invalid::GeneratorShort { detail: "480000 of 500000 frames left".to_owned() });
+    short.invalid = Some(InvalidTrialReason::GeneratorShort {
+        detail: "480000 of 500000 frames left".to_owned(),
+    });
     short.why = None;
     vec![
         trial(1, 1_000_000.0, 1_000_000, 900_000),
@@ -337,7 +339,7 @@ pub fn full() -> Record {
         ],
         latency: vec![latency(820e3), latency(410e3)],
         back_to_back: Some(bursts()),
-        recovery: Some(Recovery {
+        recovery: Some(OverloadRecovery {
             overload_fps: 902e3,
             after_fps: 451e3,
             times_ns: vec![1_200_000, 900_000, 1_500_000],

@@ -9,15 +9,15 @@ pub mod wan;
 
 use linerate_core::lab::{HostPlan, LabPlan, LinkPlan, RouterPlan};
 use linerate_core::record::{
-    Caveat, CaveatCode, Ceiling, CeilingInput, Cell, Direction, Distribution, End, MetricId, Plan,
-    Record, RecordId, Series, Stat, Summary, Tool,
+    Caveat, CaveatCode, Ceiling, CeilingInput, Direction, Distribution, MeasurementEnd, MetricId,
+    Plan, Record, RecordId, Series, Stat, StudyCell, Summary, Tool,
 };
 use linerate_core::study::{
     PublishedAs, PublishedFigures, PublishedTable, StudyPlan, TableAbout, TcpSweep, Test, TestKind,
     Topology,
 };
 use linerate_core::time::WallTime;
-use linerate_report::study::Results;
+use linerate_report::study::StudyResults;
 
 const PING: &str = include_str!("../../../../../studies/data/pren-2000-ping.csv");
 const TCP: &str = include_str!("../../../../../studies/data/pren-2000-ttcp.csv");
@@ -114,11 +114,11 @@ pub fn tests(repetitions: u32) -> Vec<Test> {
 }
 
 /// The published figures as if they had been measured now.
-pub fn as_published() -> Results {
+pub fn as_published() -> StudyResults {
     let plan = plan();
     let figures = published();
     let mut records = Vec::new();
-    for cell in plan.cells() {
+    for cell in plan.cell_plans() {
         let topology =
             plan.topologies.iter().find(|it| it.id == cell.cell.topology).expect("its own plan");
         let rows = topology.published.as_ref().expect("every topology has one");
@@ -142,16 +142,16 @@ pub fn as_published() -> Results {
         };
         records.push(record(records.len(), cell.cell, cell.plan, summary));
     }
-    Results { plan, run: "run-1".to_owned(), records, published: figures }
+    StudyResults { plan, run: "run-1".to_owned(), records, published: figures }
 }
 
 /// A run of today: faster hosts, five repetitions with a spread, a link that is still an OC-3.
 /// The figures are made up; only their shape is like that of a run.
-pub fn as_today() -> Results {
+pub fn as_today() -> StudyResults {
     let mut results = as_published();
     results.plan.tests = tests(5);
     let mut records = Vec::new();
-    for mut cell in results.plan.cells() {
+    for mut cell in results.plan.cell_plans() {
         let index = results.plan.topologies.iter().position(|it| it.id == cell.cell.topology);
         let index = index.expect("its own plan");
         let limited = results.plan.topologies[index].class == "man";
@@ -207,7 +207,7 @@ fn ceiling(goodput: f64) -> Ceiling {
 }
 
 pub fn ping_summary(size: u32, mean_ns: f64) -> Vec<Summary> {
-    let row = |metric, stat, value| Summary::of(metric, stat, value).at_payload(size);
+    let row = |metric, stat, value| Summary::from_value(metric, stat, value).at_payload(size);
     vec![
         row(MetricId::Rtt, Stat::Min, mean_ns * 0.9),
         row(MetricId::Rtt, Stat::Mean, mean_ns),
@@ -221,21 +221,21 @@ pub fn ping_summary(size: u32, mean_ns: f64) -> Vec<Summary> {
 }
 
 pub fn tcp_summary(bps: f64) -> Vec<Summary> {
-    vec![Summary::of(MetricId::Goodput, Stat::Value, bps).in_direction(Direction::Up)]
+    vec![Summary::from_value(MetricId::Goodput, Stat::Value, bps).in_direction(Direction::Up)]
 }
 
-pub fn record(index: usize, cell: Cell, plan: Plan, summary: Vec<Summary>) -> Record {
+pub fn record(index: usize, cell: StudyCell, plan: Plan, summary: Vec<Summary>) -> Record {
     let mut record = bare_record(index, plan);
     record.cell = Some(cell);
     record.duration_ns = 2_000_000_000;
     record.summary = summary;
-    record.ends = vec![End {
+    record.ends = vec![MeasurementEnd {
         role: "local".to_owned(),
         kernel: Some("Linux 6.12.9".to_owned()),
         cpu_model: Some("Example CPU 3000".to_owned()),
         cpus: Some(2),
         congestion_control_default: Some("cubic".to_owned()),
-        ..End::default()
+        ..MeasurementEnd::default()
     }];
     record
 }
@@ -244,7 +244,7 @@ pub fn bare_record(index: usize, plan: Plan) -> Record {
     let index = u64::try_from(index).expect("a small number");
     let tool = Tool { name: "linerate".to_owned(), version: "0.1.0".to_owned() };
     let at = WallTime::from_unix_nanos((START_S + u128::from(index) * 3) * 1_000_000_000);
-    Record::begin(RecordId::from_parts(at.unix_millis(), [7; 10]), tool, plan, at)
+    Record::from_plan(RecordId::from_parts(at.unix_millis(), [7; 10]), tool, plan, at)
 }
 
 /// Goodput of ten intervals.

@@ -2,9 +2,9 @@
 //! draws.
 
 use linerate_core::record::{
-    Direction, Distribution, End, Hop, HopNode, HopSample, Interface, MetricId, PingMode, PingPlan,
-    PingTransport, Plan, ProbePhase, ProbeSpan, Probes, Record, RecordId, Series, Stat, Summary,
-    TcpPlan, Tool, Trace, TracePhase, TracePlan,
+    Direction, Distribution, Hop, HopNode, HopSample, MeasurementEnd, MetricId, PingMode, PingPlan,
+    PingTransport, Plan, ProbePhase, ProbeSpan, Probes, Record, RecordId, RecordedInterface,
+    Series, Stat, Summary, TcpPlan, Tool, TracePhase, TracePlan, TraceResult,
 };
 use linerate_core::time::WallTime;
 
@@ -13,16 +13,16 @@ const MS: u64 = 1_000_000;
 fn begin(plan: Plan) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
     let (id, at) = (RecordId::from_parts(0, [0; 10]), WallTime::from_unix_nanos(0));
-    let mut record = Record::begin(id, tool, plan, at);
-    let interface = Interface { mtu_bytes: Some(1500), ..Interface::default() };
+    let mut record = Record::from_plan(id, tool, plan, at);
+    let interface = RecordedInterface { mtu_bytes: Some(1500), ..RecordedInterface::default() };
     let (address, interface) = (Some("10.0.0.1".to_owned()), Some(interface));
-    record.ends = vec![End { address, interface, ..End::default() }];
+    record.ends = vec![MeasurementEnd { address, interface, ..MeasurementEnd::default() }];
     record
 }
 
 /// 200 bytes of round trips, the parts of a split and a distribution.
 fn measured(record: &mut Record, size: u32, ns: f64) {
-    let row = |metric, stat, value| Summary::of(metric, stat, value).at_payload(size);
+    let row = |metric, stat, value| Summary::from_value(metric, stat, value).at_payload(size);
     record.summary.extend([
         row(MetricId::Sent, Stat::Value, 1000.0),
         row(MetricId::Received, Stat::Value, 990.0),
@@ -97,8 +97,8 @@ pub fn under_load() -> Record {
     record.probes = Some(Box::new(probes(0, 80)));
     record.probes_beside = vec![probes(46, 9)];
     record.summary = vec![
-        Summary::of(MetricId::DelayIdle, Stat::P50, 1e6),
-        Summary::of(MetricId::DelayLoaded, Stat::P50, 8e7),
+        Summary::from_value(MetricId::DelayIdle, Stat::P50, 1e6),
+        Summary::from_value(MetricId::DelayLoaded, Stat::P50, 8e7),
     ];
     record.series = vec![Series {
         metric: MetricId::Goodput,
@@ -126,6 +126,6 @@ pub fn traced(hops: u8) -> Record {
         ..Hop::default()
     };
     let hops = (1..=hops).map(hop).collect();
-    record.trace = Some(Box::new(Trace { reached: true, hops, ..Trace::default() }));
+    record.trace = Some(Box::new(TraceResult { reached: true, hops, ..TraceResult::default() }));
     record
 }

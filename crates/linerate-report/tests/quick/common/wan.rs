@@ -5,7 +5,7 @@ use linerate_core::record::{
     PathLoss, Plan, Record, Rung, Series, Stat, Summary,
 };
 use linerate_core::study::{CellPlan, PublishedFigures, PublishedTable, StudyPlan, TableAbout};
-use linerate_report::study::Results;
+use linerate_report::study::StudyResults;
 
 use super::record;
 
@@ -141,11 +141,11 @@ pub fn published() -> PublishedFigures {
 }
 
 /// Every cell of the plan with a result.
-pub fn results() -> Results {
+pub fn results() -> StudyResults {
     let plan = plan();
-    let cells = plan.cells().into_iter().enumerate();
+    let cells = plan.cell_plans().into_iter().enumerate();
     let records = cells.map(|(index, cell)| result(index, cell)).collect();
-    Results { plan, run: "run-1".to_owned(), records, published: published() }
+    StudyResults { plan, run: "run-1".to_owned(), records, published: published() }
 }
 
 fn result(index: usize, cell: CellPlan) -> Record {
@@ -173,8 +173,8 @@ fn result(index: usize, cell: CellPlan) -> Record {
     record.ceiling = Some(ceiling(&record));
     if let Plan::Udp(plan) = &record.plan {
         let (ratio, here) = if plan.test.pace.is_none() { (0.05, 7.0) } else { (0.0, 0.0) };
-        record.summary[1] = Summary::of(MetricId::DatagramLossRatio, Stat::Value, ratio);
-        record.summary.push(Summary::of(MetricId::DatagramsLostHere, Stat::Value, here));
+        record.summary[1] = Summary::from_value(MetricId::DatagramLossRatio, Stat::Value, ratio);
+        record.summary.push(Summary::from_value(MetricId::DatagramsLostHere, Stat::Value, here));
     }
     record.paths = vec![path(lossy)];
     if matches!(record.plan, Plan::Simulate(_)) {
@@ -184,7 +184,8 @@ fn result(index: usize, cell: CellPlan) -> Record {
 }
 
 fn summary(bps: f64, lossy: bool) -> Vec<Summary> {
-    let row = |metric, value| Summary::of(metric, Stat::Value, value).in_direction(Direction::Up);
+    let row =
+        |metric, value| Summary::from_value(metric, Stat::Value, value).in_direction(Direction::Up);
     let again = if lossy { 42.0 } else { 0.0 };
     vec![row(MetricId::Goodput, bps), row(MetricId::Retransmits, again)]
 }
@@ -202,13 +203,17 @@ fn ceiling(record: &Record) -> Ceiling {
     let rung = |bytes| Rung {
         kind: "receive_window".to_owned(),
         value: None,
-        inputs: vec![CeilingInput::of("window_bytes", bytes, "")],
+        inputs: vec![CeilingInput::from_value("window_bytes", bytes, "")],
         unknown: vec![],
         source: String::new(),
     };
     Ceiling {
         value: Some(CEILING_BPS),
-        inputs: vec![CeilingInput::of("link_rate_bps", 1e9, "emulated link a eth0 - b eth0")],
+        inputs: vec![CeilingInput::from_value(
+            "link_rate_bps",
+            1e9,
+            "emulated link a eth0 - b eth0",
+        )],
         rungs: window.map(rung).into_iter().collect(),
         ..Ceiling::of_goodput(Direction::Up)
     }
@@ -245,7 +250,7 @@ fn acked(bps: f64) -> Series {
 
 /// The same where this host limited the best run of the largest window, and a run of the smallest
 /// that is not the best; in the best run of the kernel's choice it was busy and limited nothing.
-pub fn spoilt() -> Results {
+pub fn spoilt() -> StudyResults {
     let mut results = results();
     for record in &mut results.records {
         let cell = record.cell.as_ref().expect("a cell");

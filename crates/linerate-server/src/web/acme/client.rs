@@ -20,11 +20,11 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// Asks whoever shows a certificate that an authority vouches for.
-pub(super) struct Client(pub(super) Authority);
+pub(super) struct AcmeClient(pub(super) Authority);
 
 type Broken = Box<dyn std::error::Error + Send + Sync>;
 
-impl HttpClient for Client {
+impl HttpClient for AcmeClient {
     fn request(
         &self,
         request: Request<BodyWrapper<Bytes>>,
@@ -32,7 +32,7 @@ impl HttpClient for Client {
         let authority = self.0.clone();
         Box::pin(async move {
             let at = request.uri().to_string();
-            let asked = tokio::time::timeout(ANSWER_WITHIN, ask(authority, request)).await;
+            let asked = tokio::time::timeout(ANSWER_WITHIN, send_request(authority, request)).await;
             let late = || format!("no answer in {} s", ANSWER_WITHIN.as_secs()).into();
             let answer = asked.unwrap_or_else(|_| Err(late()));
             let answer = answer.map_err(|why| Error::Other(format!("{at}: {why}").into()))?;
@@ -41,7 +41,7 @@ impl HttpClient for Client {
     }
 }
 
-async fn ask(
+async fn send_request(
     authority: Authority,
     mut request: Request<BodyWrapper<Bytes>>,
 ) -> Result<Response<Full<Bytes>>, Broken> {
@@ -56,9 +56,9 @@ async fn ask(
         TlsConnector::from(Arc::new(authority.config())).connect(name, stream.await?).await?;
     let (mut sender, connection) = handshake(TokioIo::new(stream)).await?;
     let asks = async {
-        let authority = uri.authority().map_or("", |it| it.as_str());
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
         request.headers_mut().insert(header::HOST, authority.parse()?);
-        let path = uri.path_and_query().map_or("/", |it| it.as_str());
+        let path = uri.path_and_query().map_or("/", |query| query.as_str());
         *request.uri_mut() = path.parse::<Uri>()?;
         let (head, body) = sender.send_request(request).await?.into_parts();
         let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await?.to_bytes();

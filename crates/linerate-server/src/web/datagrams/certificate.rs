@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use linerate_core::record::{Failure, Fault};
 use linerate_proto::digest::sha256;
-use linerate_sys::clock::wall;
+use linerate_sys::clock::wall_time;
 use wtransport::Identity;
 use wtransport::tls::self_signed::time::{Duration, OffsetDateTime};
 
@@ -29,7 +29,7 @@ struct Made {
 
 impl Certificate {
     pub(super) fn new() -> Result<Self, Failure> {
-        Ok(Self(Mutex::new(made()?)))
+        Ok(Self(Mutex::new(generate_identity()?)))
     }
 
     pub(super) fn identity(&self) -> Identity {
@@ -45,12 +45,12 @@ impl Certificate {
     }
 
     /// The new one, where it was time for one.
-    pub(super) fn renew(&self) -> Option<Identity> {
+    pub(super) fn renew_if_due(&self) -> Option<Identity> {
         // A clock that was set back by as much makes it useless, too.
-        if wall().unix_millis().abs_diff(self.lock().at_ms) < RENEW_AFTER_MS {
+        if wall_time().unix_millis().abs_diff(self.lock().at_ms) < RENEW_AFTER_MS {
             return None;
         }
-        match made() {
+        match generate_identity() {
             Ok(made) => *self.lock() = made,
             Err(failure) => {
                 tracing::warn!("{failure}");
@@ -65,8 +65,8 @@ impl Certificate {
     }
 }
 
-fn made() -> Result<Made, Failure> {
-    let at_ms = wall().unix_millis();
+fn generate_identity() -> Result<Made, Failure> {
+    let at_ms = wall_time().unix_millis();
     let failed = |reason: &dyn std::fmt::Display| {
         Failure::new(Fault::System, "make", "a certificate for WebTransport", reason)
     };
@@ -90,10 +90,10 @@ mod tests {
         let certificate = Certificate::new().expect("a certificate");
         let first = certificate.sha256();
         assert_eq!(first.len(), 64);
-        assert!(certificate.renew().is_none());
+        assert!(certificate.renew_if_due().is_none());
         assert_eq!(certificate.sha256(), first);
         certificate.lock().at_ms -= RENEW_AFTER_MS;
-        assert!(certificate.renew().is_some());
+        assert!(certificate.renew_if_due().is_some());
         assert_ne!(certificate.sha256(), first);
         assert!(BEFORE + Duration::milliseconds(RENEW_AFTER_MS as i64) < VALID);
         assert!(VALID < Duration::days(14));

@@ -1,12 +1,12 @@
 //! What became of the datagrams of a round, one way.
 
 use linerate_core::record::{Direction, PageDatagrams, ProbePhase};
-use linerate_core::stats::{Arrival, Arrivals, JitterRfc3550};
+use linerate_core::stats::{JitterRfc3550, PacketArrival, StreamArrivals};
 use serde::Serialize;
 
 /// Counts of one way. Lost is what had not come when the round was over, a second after its last.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Fate {
+pub(crate) struct OneWayCounts {
     /// Datagrams that left.
     pub(crate) sent: u64,
     /// Of these never came (RFC 7680 §4.1).
@@ -19,10 +19,10 @@ pub(crate) struct Fate {
     pub(crate) jitter_us: Option<f64>,
 }
 
-impl Fate {
+impl OneWayCounts {
     /// Of `sent` datagrams, by `arrivals` in the order in which they came.
-    pub(crate) fn of(sent: u64, arrivals: &[Arrival]) -> Self {
-        let arrivals = Arrivals::new(sent, arrivals);
+    pub(crate) fn from_arrivals(sent: u64, arrivals: &[PacketArrival]) -> Self {
+        let arrivals = StreamArrivals::new(sent, arrivals);
         let mut jitter = JitterRfc3550::default();
         for arrival in arrivals.in_order_of_arrival() {
             jitter.record(arrival.delay_ns);
@@ -32,14 +32,18 @@ impl Fate {
             lost: sent - arrivals.received(),
             duplicates: arrivals.duplicates(),
             reordered: arrivals.reordered().len() as u64,
-            jitter_us: jitter.ns().map(|ns| (ns / 100.0).round() / 10.0),
+            jitter_us: jitter.jitter_ns().map(|ns| (ns / 100.0).round() / 10.0),
         }
     }
 }
 
-impl Fate {
+impl OneWayCounts {
     /// As a record keeps it.
-    pub(super) fn kept(self, phase: ProbePhase, direction: Direction) -> PageDatagrams {
+    pub(super) fn to_page_datagrams(
+        self,
+        phase: ProbePhase,
+        direction: Direction,
+    ) -> PageDatagrams {
         let Self { sent, lost, duplicates, reordered, jitter_us } = self;
         let jitter_ns = jitter_us.map(|us| (us * 1000.0).round() as u64);
         PageDatagrams { phase, direction, sent, lost, duplicates, reordered, jitter_ns }
@@ -50,9 +54,9 @@ impl Fate {
 mod tests {
     use super::*;
 
-    fn arrival(sequence: u64, sent_ms: i64, came_ms: i64) -> Arrival {
+    fn arrival(sequence: u64, sent_ms: i64, came_ms: i64) -> PacketArrival {
         let received_ns = came_ms as u64 * 1_000_000;
-        Arrival { sequence, received_ns, delay_ns: (came_ms - sent_ms) * 1_000_000 }
+        PacketArrival { sequence, received_ns, delay_ns: (came_ms - sent_ms) * 1_000_000 }
     }
 
     /// By hand: 6 left every 10 ms. 0, 2, 1, 2 and 5 came; 3 and 4 did not; 2 came twice, and 1
@@ -67,16 +71,16 @@ mod tests {
             arrival(2, 20, 40),
             arrival(5, 50, 59),
         ];
-        let fate = Fate::of(6, &arrivals);
+        let fate = OneWayCounts::from_arrivals(6, &arrivals);
         let jitter_us = Some(1687.5);
-        assert_eq!(fate, Fate { sent: 6, lost: 2, duplicates: 1, reordered: 1, jitter_us });
+        assert_eq!(fate, OneWayCounts { sent: 6, lost: 2, duplicates: 1, reordered: 1, jitter_us });
     }
 
     #[test]
     fn nothing_that_came_is_no_jitter_and_not_0() {
-        let fate = Fate::of(4, &[]);
+        let fate = OneWayCounts::from_arrivals(4, &[]);
         assert_eq!((fate.lost, fate.jitter_us), (4, None));
         // A number that was never sent is no arrival.
-        assert_eq!(Fate::of(4, &[arrival(4, 0, 1)]).lost, 4);
+        assert_eq!(OneWayCounts::from_arrivals(4, &[arrival(4, 0, 1)]).lost, 4);
     }
 }

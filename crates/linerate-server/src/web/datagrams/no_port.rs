@@ -7,18 +7,18 @@ use linerate_core::record::{BuildPart, Failure};
 use linerate_sys::stop::Stop;
 use serde::Serialize;
 
-use crate::web::run::Run;
+use crate::web::run::BrowserRun;
 use crate::web::state::State;
 
 /// Where the datagrams of a test would go.
 #[derive(Debug, Serialize)]
-pub(crate) enum At {}
+pub(crate) enum WebTransportAddress {}
 
 /// A port that cannot be bound.
 #[derive(Debug)]
-pub(crate) enum Port {}
+pub(crate) enum QuicPort {}
 
-impl Port {
+impl QuicPort {
     /// # Errors
     /// Always.
     pub(crate) fn bind(_: SocketAddr) -> Result<Self, Failure> {
@@ -30,11 +30,11 @@ impl Port {
         match *self {}
     }
 
-    pub(crate) const fn at(&self, _: &Run) -> At {
+    pub(crate) const fn session_address(&self, _: &BrowserRun) -> WebTransportAddress {
         match *self {}
     }
 }
 
-pub(in crate::web) const fn run(port: &Port, _: &Arc<State>, _: &Stop) {
+pub(in crate::web) const fn run(port: &QuicPort, _: &Arc<State>, _: &Stop) {
     match *port {}
 }

@@ -8,7 +8,7 @@ use linerate_engine::failure::words_of;
 use serde::Serialize;
 
 use super::certificate::Certificate;
-use crate::web::run::Run;
+use crate::web::run::BrowserRun;
 
 /// Where a browser opens its session; the query shows of which test it is.
 pub(super) const PATH: &str = "/api/v1/datagrams";
@@ -17,7 +17,7 @@ pub(super) const PATH: &str = "/api/v1/datagrams";
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "DatagramsAt"))]
-pub(crate) struct At {
+pub(crate) struct WebTransportAddress {
     /// UDP port of the host that the page is from.
     port: u16,
     /// Path and query of the session.
@@ -28,13 +28,13 @@ pub(crate) struct At {
 
 /// A bound UDP socket, and what is needed to speak QUIC on it.
 #[derive(Debug)]
-pub(crate) struct Port {
+pub(crate) struct QuicPort {
     socket: Mutex<Option<UdpSocket>>,
     address: SocketAddr,
     pub(super) certificate: Certificate,
 }
 
-impl Port {
+impl QuicPort {
     /// Binds to `address`; nothing is answered until it is served.
     /// # Errors
     /// When the address is not this host's, or another program has the port.
@@ -55,8 +55,8 @@ impl Port {
     }
 
     /// Where the page of a run opens its session.
-    pub(crate) fn at(&self, run: &Run) -> At {
-        At {
+    pub(crate) fn session_address(&self, run: &BrowserRun) -> WebTransportAddress {
+        WebTransportAddress {
             port: self.number(),
             path: format!("{PATH}?run={}&token={}", run.id, run.token.to_hex()),
             certificate_sha256: self.certificate.sha256(),
@@ -64,7 +64,7 @@ impl Port {
     }
 
     /// The socket, for who serves it: once.
-    pub(super) fn take(&self) -> Option<UdpSocket> {
+    pub(super) fn take_socket(&self) -> Option<UdpSocket> {
         self.socket.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use linerate_core::stats::Arrival;
+use linerate_core::stats::PacketArrival;
 use linerate_core::time::MonoTime;
-use linerate_proto::datagrams::{Ask, Datagram, REPORT_BYTES_MAX, Report};
+use linerate_proto::datagrams::{Datagram, DatagramRoundRequest, REPORT_BYTES_MAX, Report};
 use linerate_sys::clock::monotonic;
 use tokio::time::MissedTickBehavior;
 use wtransport::{Connection, RecvStream, SendStream};
 
-use super::fate::Fate;
+use super::fate::OneWayCounts;
 use super::round_result::RoundResult;
 
 /// Rounds of a session, all in all.
@@ -29,35 +29,35 @@ const DRAINED_LOOKS: usize = 40;
 
 /// Datagrams that came up, by their rounds.
 #[derive(Debug)]
-pub(super) struct Rounds {
+pub(super) struct DatagramRounds {
     zero: MonoTime,
-    came: Mutex<HashMap<u8, Came>>,
+    came: Mutex<HashMap<u8, RoundArrivals>>,
 }
 
 #[derive(Debug)]
-struct Came {
+struct RoundArrivals {
     asked: bool,
     most: usize,
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<PacketArrival>,
 }
 
-impl Default for Came {
+impl Default for RoundArrivals {
     fn default() -> Self {
         Self { asked: false, most: EARLY_MAX, arrivals: Vec::new() }
     }
 }
 
-impl Rounds {
+impl DatagramRounds {
     pub(super) fn new() -> Self {
         Self { zero: monotonic(), came: Mutex::default() }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u8, Came>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u8, RoundArrivals>> {
         self.came.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes in a datagram that came now; it may be there before the ask for its round.
-    pub(super) fn take(&self, octets: &[u8]) {
+    pub(super) fn take_datagram(&self, octets: &[u8]) {
         let received_ns = monotonic().nanos_since(self.zero);
         let Some(datagram) = Datagram::parse(octets) else { return };
         let mut came = self.lock();
@@ -70,11 +70,11 @@ impl Rounds {
         }
         let delay_ns = delay_ns(datagram.sent_us, received_ns / 1000);
         let sequence = u64::from(datagram.number);
-        of.arrivals.push(Arrival { sequence, received_ns, delay_ns });
+        of.arrivals.push(PacketArrival { sequence, received_ns, delay_ns });
     }
 
     /// Waits for the datagrams of a round; not of one that there was, nor of one too many.
-    fn open(&self, ask: &Ask) -> Result<(), &'static str> {
+    fn open_round(&self, ask: &DatagramRoundRequest) -> Result<(), &'static str> {
         let mut came = self.lock();
         if came.len() >= ROUNDS_MAX && !came.contains_key(&ask.round) {
             return Err("a session has 8 rounds");
@@ -88,25 +88,28 @@ impl Rounds {
         Ok(())
     }
 
-    fn count(&self, round: u8) -> usize {
-        self.lock().get(&round).map_or(0, |it| it.arrivals.len())
+    fn arrival_count(&self, round: u8) -> usize {
+        self.lock().get(&round).map_or(0, |arrival| arrival.arrivals.len())
     }
 
     /// Waits for what has come and was not yet taken in: a report may overtake it in this host.
-    async fn drain(&self, round: u8) {
-        let mut count = self.count(round);
+    async fn wait_for_late(&self, round: u8) {
+        let mut count = self.arrival_count(round);
         for _ in 0..DRAINED_LOOKS {
             tokio::time::sleep(DRAINED).await;
-            let now = self.count(round);
+            let now = self.arrival_count(round);
             if std::mem::replace(&mut count, now) == now {
                 return;
             }
         }
     }
 
-    fn up(&self, round: u8, sent: u32) -> Fate {
+    fn upload_counts(&self, round: u8, sent: u32) -> OneWayCounts {
         let came = self.lock();
-        Fate::of(sent.into(), came.get(&round).map_or(&[], |it| &it.arrivals))
+        OneWayCounts::from_arrivals(
+            sent.into(),
+            came.get(&round).map_or(&[], |arrival| &arrival.arrivals),
+        )
     }
 }
 
@@ -119,21 +122,21 @@ fn delay_ns(sent_us: u64, came_us: u64) -> i64 {
 /// Serves a round from its ask to its result, and says it to the client.
 /// # Errors
 /// What is wrong with the client's part, or that it left.
-pub(super) async fn serve(
+pub(super) async fn serve_round(
     connection: &Connection,
     (mut send, mut recv): (SendStream, RecvStream),
-    rounds: &Rounds,
+    rounds: &DatagramRounds,
     rate_bps: Option<u64>,
 ) -> Result<RoundResult, String> {
-    let mut octets = [0; Ask::BYTES];
+    let mut octets = [0; DatagramRoundRequest::BYTES];
     let asked = tokio::time::timeout(ASK_WITHIN, recv.read_exact(&mut octets)).await;
     asked.map_err(|_| "nothing was asked for")?.map_err(|error| error.to_string())?;
-    let ask = Ask::parse(&octets).map_err(|error| error.to_string())?;
+    let ask = DatagramRoundRequest::parse(&octets).map_err(|error| error.to_string())?;
     let bps = u64::from(ask.bytes) * 8 * 1_000_000 / u64::from(ask.interval_us);
     if rate_bps.is_some_and(|most| bps > most) {
         return Err(format!("{bps} bit/s are above the rate of its rule"));
     }
-    rounds.open(&ask)?;
+    rounds.open_round(&ask)?;
     let span = Duration::from_micros(u64::from(ask.interval_us) * u64::from(ask.count));
     let begin = monotonic();
     // What is not sent by then was not sent.
@@ -151,9 +154,9 @@ pub(super) async fn serve(
         never = sending => match never {},
     };
     let report = Report::parse(&octets, ask.count).map_err(|error| error.to_string())?;
-    let down = Fate::of(sent_us.len() as u64, &came_down(&report, &sent_us));
-    rounds.drain(ask.round).await;
-    let up = rounds.up(ask.round, report.sent);
+    let down = OneWayCounts::from_arrivals(sent_us.len() as u64, &came_down(&report, &sent_us));
+    rounds.wait_for_late(ask.round).await;
+    let up = rounds.upload_counts(ask.round, report.sent);
     let planned = (begin, begin + span);
     let result = RoundResult { round: ask.round, down, up, bytes: ask.bytes, planned };
     let text = linerate_core::tree::to_json(&result).map_err(|error| error.to_string())?;
@@ -163,17 +166,22 @@ pub(super) async fn serve(
 }
 
 /// Arrivals that the client reports of the datagrams that left at these times.
-fn came_down(report: &Report, sent_us: &[u64]) -> Vec<Arrival> {
+fn came_down(report: &Report, sent_us: &[u64]) -> Vec<PacketArrival> {
     let arrival = |seen: &linerate_proto::datagrams::DatagramArrival| {
         let sent_us = sent_us.get(seen.number as usize)?;
         let delay_ns = delay_ns(*sent_us, seen.came_us);
         let received_ns = seen.came_us.saturating_mul(1000);
-        Some(Arrival { sequence: seen.number.into(), received_ns, delay_ns })
+        Some(PacketArrival { sequence: seen.number.into(), received_ns, delay_ns })
     };
     report.seen.iter().filter_map(arrival).collect()
 }
 
-async fn send_all(connection: &Connection, ask: &Ask, rounds: &Rounds, sent_us: &mut Vec<u64>) {
+async fn send_all(
+    connection: &Connection,
+    ask: &DatagramRoundRequest,
+    rounds: &DatagramRounds,
+    sent_us: &mut Vec<u64>,
+) {
     let every = Duration::from_micros(ask.interval_us.into());
     let mut turn = tokio::time::interval(every);
     // Late ones do not follow each other at once: that would be a burst of our own making.
@@ -182,7 +190,7 @@ async fn send_all(connection: &Connection, ask: &Ask, rounds: &Rounds, sent_us: 
         turn.tick().await;
         let now_us = monotonic().nanos_since(rounds.zero) / 1000;
         let datagram = Datagram { round: ask.round, number, sent_us: now_us };
-        if connection.send_datagram(datagram.emit(ask.bytes.into())).is_err() {
+        if connection.send_datagram(datagram.padded_bytes(ask.bytes.into())).is_err() {
             return;
         }
         sent_us.push(now_us);

@@ -3,14 +3,14 @@
 use linerate_core::time::MonoTime;
 use serde::Serialize;
 
-use super::fate::Fate;
+use super::fate::OneWayCounts;
 
 /// Counts of one round of datagrams, both ways.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct RoundResult {
     pub(super) round: u8,
-    pub(super) down: Fate,
-    pub(super) up: Fate,
+    pub(super) down: OneWayCounts,
+    pub(super) up: OneWayCounts,
     /// Payload of each.
     #[serde(skip)]
     pub(super) bytes: u16,
@@ -22,7 +22,7 @@ pub(crate) struct RoundResult {
 impl RoundResult {
     /// One with this fate both ways, at a planned time.
     #[cfg(test)]
-    pub(super) const fn of(fate: Fate, planned: (MonoTime, MonoTime)) -> Self {
+    pub(super) const fn from_counts(fate: OneWayCounts, planned: (MonoTime, MonoTime)) -> Self {
         Self { round: 0, down: fate, up: fate, bytes: 100, planned }
     }
 

@@ -12,7 +12,7 @@ use wtransport::quinn::congestion::NewRenoConfig;
 use wtransport::{Endpoint, Identity, VarInt as Code};
 
 use super::certificate::Certificate;
-use super::port::Port;
+use super::port::QuicPort;
 use super::session;
 use crate::web::state::State;
 
@@ -37,8 +37,8 @@ const WINDOW_BYTES: u64 = 400_000;
 const CONGESTION_PERSISTS: u32 = 1000;
 
 /// Serves sessions on a port until `stop`.
-pub(in crate::web) fn run(port: &Port, state: &Arc<State>, stop: &Stop) {
-    let Some(socket) = port.take() else { return };
+pub(in crate::web) fn run(port: &QuicPort, state: &Arc<State>, stop: &Stop) {
+    let Some(socket) = port.take_socket() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
@@ -46,36 +46,36 @@ pub(in crate::web) fn run(port: &Port, state: &Arc<State>, stop: &Stop) {
     };
     runtime.block_on(async {
         match Endpoint::server(config(port.certificate.identity(), Some(socket))) {
-            Ok(endpoint) => serve(&port.certificate, &endpoint, state, stop).await,
+            Ok(endpoint) => accept_sessions(&port.certificate, &endpoint, state, stop).await,
             Err(error) => tracing::warn!("no WebTransport: {error}"),
         }
     });
     runtime.shutdown_timeout(LOOK);
 }
 
-async fn serve(
+async fn accept_sessions(
     certificate: &Certificate,
     endpoint: &Endpoint<endpoint_side::Server>,
     state: &Arc<State>,
     stop: &Stop,
 ) {
     let mut look = tokio::time::interval(LOOK);
-    while !stop.asked() {
+    while !stop.is_requested() {
         tokio::select! {
             incoming = endpoint.accept() => {
                 let ip = incoming.remote_address().ip().to_canonical();
-                if !state.gate.guard().knows(ip) {
+                if !state.gate.policy_guard().has_rule_for(ip) {
                     incoming.ignore();
                 } else if !incoming.remote_address_validated() {
                     incoming.retry();
                 } else if endpoint.open_connections() >= SESSIONS_MAX {
                     incoming.refuse();
                 } else {
-                    tokio::spawn(session::serve(incoming, Arc::clone(state)));
+                    tokio::spawn(session::serve_session(incoming, Arc::clone(state)));
                 }
             }
             _ = look.tick() => {
-                let renewed = certificate.renew();
+                let renewed = certificate.renew_if_due();
                 if let Some(error) = renewed.and_then(|identity| {
                     endpoint.reload_config(config(identity, None), false).err()
                 }) {

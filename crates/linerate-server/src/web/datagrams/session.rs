@@ -11,9 +11,9 @@ use wtransport::endpoint::{IncomingSession, SessionRequest};
 use wtransport::{Connection, VarInt};
 
 use super::port::PATH;
-use super::round::{self, Rounds};
-use crate::policy_guard::Client;
-use crate::web::run::Run;
+use super::round::{self, DatagramRounds};
+use crate::policy_guard::PolicyClient;
+use crate::web::run::BrowserRun;
 use crate::web::state::State;
 
 /// From the first packet to the request of a session.
@@ -28,7 +28,7 @@ const AFTER: Duration = Duration::from_secs(12);
 const AROUND_BYTES: u64 = 40 + 8 + 30;
 
 /// Serves one connection from its handshake on.
-pub(super) async fn serve(incoming: IncomingSession, state: Arc<State>) {
+pub(super) async fn serve_session(incoming: IncomingSession, state: Arc<State>) {
     let peer = incoming.remote_address();
     let request = tokio::time::timeout(HANDSHAKE_WITHIN, incoming).await;
     let request = match request {
@@ -47,7 +47,7 @@ pub(super) async fn serve(incoming: IncomingSession, state: Arc<State>) {
     match request.accept().await {
         Ok(connection) => {
             let connection = Arc::new(connection);
-            let rounds = talk(&connection, peer, &state, &run);
+            let rounds = run_session(&connection, peer, &state, &run);
             let _ = tokio::time::timeout(LIFE, rounds).await;
             connection.close(VarInt::from_u32(0), b"over");
         }
@@ -56,29 +56,34 @@ pub(super) async fn serve(incoming: IncomingSession, state: Arc<State>) {
 }
 
 /// The running test whose token the path shows.
-fn run_of(state: &State, request: &SessionRequest) -> Option<Arc<Run>> {
-    let (id, token) = shown(request.path())?;
+fn run_of(state: &State, request: &SessionRequest) -> Option<Arc<BrowserRun>> {
+    let (id, token) = parse_session_path(request.path())?;
     let run = state.runs.get(id).ok()?;
     (run.token == token && !run.is_over()).then_some(run)
 }
 
 /// Identifier and token in `PATH?run=ID&token=TOKEN`.
-fn shown(path: &str) -> Option<(&str, Token)> {
+fn parse_session_path(path: &str) -> Option<(&str, Token)> {
     let query = path.strip_prefix(PATH)?.strip_prefix("?run=")?;
     let (id, token) = query.split_once("&token=")?;
     Some((id, Token::from_hex(token)?))
 }
 
 /// Takes datagrams, and rounds, until the client leaves or the test has been over for a while.
-async fn talk(connection: &Arc<Connection>, peer: SocketAddr, state: &Arc<State>, run: &Arc<Run>) {
-    let rounds = Arc::new(Rounds::new());
+async fn run_session(
+    connection: &Arc<Connection>,
+    peer: SocketAddr,
+    state: &Arc<State>,
+    run: &Arc<BrowserRun>,
+) {
+    let rounds = Arc::new(DatagramRounds::new());
     let mut look = tokio::time::interval(LOOK);
     let mut over = None;
     loop {
         tokio::select! {
             datagram = connection.receive_datagram() => match datagram {
                 Ok(datagram) => {
-                    rounds.take(&datagram);
+                    rounds.take_datagram(&datagram);
                     charge(state, peer, datagram.len());
                 }
                 Err(_) => return,
@@ -88,15 +93,15 @@ async fn talk(connection: &Arc<Connection>, peer: SocketAddr, state: &Arc<State>
                     let (connection, rounds) = (Arc::clone(connection), Arc::clone(&rounds));
                     let (state, run) = (Arc::clone(state), Arc::clone(run));
                     tokio::spawn(async move {
-                        one(&connection, stream, &rounds, (peer, &state, &run)).await;
+                        handle_round(&connection, stream, &rounds, (peer, &state, &run)).await;
                     });
                 }
                 Err(_) => return,
             },
             _ = look.tick() => {
                 over = over.or_else(|| run.is_over().then(monotonic));
-                let left = over.is_some_and(|since| monotonic().since(since) > AFTER);
-                if left || state.ends.asked() {
+                let left = over.is_some_and(|since| monotonic().duration_since(since) > AFTER);
+                if left || state.ends.is_requested() {
                     return;
                 }
             }
@@ -106,26 +111,29 @@ async fn talk(connection: &Arc<Connection>, peer: SocketAddr, state: &Arc<State>
 
 /// Counts a datagram to its client's bytes of the day.
 fn charge(state: &State, peer: SocketAddr, bytes: usize) {
-    state.gate.guard().charge(peer.ip().to_canonical(), bytes as u64 + AROUND_BYTES);
+    state.gate.policy_guard().charge(peer.ip().to_canonical(), bytes as u64 + AROUND_BYTES);
 }
 
 /// One round, and what there is to say of it.
-async fn one(
+async fn handle_round(
     connection: &Connection,
     stream: (wtransport::SendStream, wtransport::RecvStream),
-    rounds: &Rounds,
-    (peer, state, run): (SocketAddr, &State, &Run),
+    rounds: &DatagramRounds,
+    (peer, state, run): (SocketAddr, &State, &BrowserRun),
 ) {
-    let client = Client::of(Program::Http, run.peer.ip());
-    let rate_bps = state.gate.guard().allowance(&client).rate_bps;
+    let client = PolicyClient::without_token(Program::Http, run.peer.ip());
+    let rate_bps = state.gate.policy_guard().allowance(&client).rate_bps;
     // The record waits for it, also where it comes to nothing.
     let _open = run.open_round();
-    match round::serve(connection, stream, rounds, rate_bps).await {
+    match round::serve_round(connection, stream, rounds, rate_bps).await {
         Ok(result) => {
-            state.gate.guard().charge(peer.ip().to_canonical(), result.bytes_down(AROUND_BYTES));
+            state
+                .gate
+                .policy_guard()
+                .charge(peer.ip().to_canonical(), result.bytes_down(AROUND_BYTES));
             let text = linerate_core::tree::to_value(result).unwrap_or_default();
             tracing::info!(%peer, "http: datagrams: {text}");
-            run.say("datagrams", &text);
+            run.push_event("datagrams", &text);
             run.take_round(result);
         }
         Err(reason) => tracing::debug!(%peer, "WebTransport: no round: {reason}"),
@@ -140,10 +148,10 @@ mod tests {
     fn a_path_shows_a_run_and_its_token_or_nothing() {
         let token = "00112233445566778899aabbccddeeff";
         let path = format!("{PATH}?run=abc&token={token}");
-        let (id, read) = shown(&path).expect("both");
+        let (id, read) = parse_session_path(&path).expect("both");
         assert_eq!((id, read.to_hex()), ("abc", token.to_owned()));
         for wrong in ["", PATH, "/?run=abc&token=00", &path[..path.len() - 1], &path[1..]] {
-            assert!(shown(wrong).is_none(), "{wrong}");
+            assert!(parse_session_path(wrong).is_none(), "{wrong}");
         }
     }
 }

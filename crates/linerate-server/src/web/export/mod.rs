@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use linerate_core::time::WallTime;
 use linerate_outbound::post;
-use linerate_sys::clock::{sleep, wall};
+use linerate_sys::clock::{sleep, wall_time};
 
 use self::remote_write::Writer;
 use super::metrics;
@@ -34,14 +34,14 @@ const BYTES_MAX: usize = 32 << 20;
 
 /// Receiver that figures are sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Receiver {
+pub enum ExportReceiver {
     /// Prometheus remote write 1.0 to this address: `http://HOST:9090/api/v1/write`.
     RemoteWrite(String),
     /// OTLP 1 over HTTP in JSON to this address: `http://HOST:4318/v1/metrics`.
     Otlp(String),
 }
 
-impl std::fmt::Display for Receiver {
+impl std::fmt::Display for ExportReceiver {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::RemoteWrite(url) => write!(formatter, "{url} by remote write"),
@@ -50,8 +50,8 @@ impl std::fmt::Display for Receiver {
     }
 }
 
-impl Receiver {
-    fn url(&self) -> &str {
+impl ExportReceiver {
+    fn target_url(&self) -> &str {
         match self {
             Self::RemoteWrite(url) | Self::Otlp(url) => url,
         }
@@ -60,8 +60,8 @@ impl Receiver {
     /// Checks that figures can be sent to an address.
     /// # Errors
     /// One line where they cannot.
-    pub fn check(url: &str) -> Result<(), String> {
-        post::check(url)
+    pub fn check_url(url: &str) -> Result<(), String> {
+        post::check_url(url)
     }
 
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
@@ -90,12 +90,12 @@ impl Queue {
         self.waiting.push_back(Arc::new(body));
         while self.waiting.len() > WAITING_MAX || (self.bytes > BYTES_MAX && self.waiting.len() > 1)
         {
-            self.taken();
+            self.remove_sent();
             self.dropped += 1;
         }
     }
 
-    fn taken(&mut self) {
+    fn remove_sent(&mut self) {
         if let Some(body) = self.waiting.pop_front() {
             self.bytes -= body.len();
         }
@@ -110,7 +110,7 @@ enum Then {
     Again(String),
 }
 
-fn then(answer: Result<u16, String>) -> Then {
+fn classify_answer(answer: Result<u16, String>) -> Then {
     match answer {
         Ok(200..300) => Then::Next,
         Ok(status @ (429 | 500..)) => Then::Again(format!("HTTP {status}")),
@@ -125,42 +125,42 @@ fn wait_s(failures: u32) -> u64 {
 }
 
 /// Begins to hand on, until the server ends.
-pub(super) fn begin(state: &Arc<State>, receiver: Receiver) {
+pub(super) fn start_export(state: &Arc<State>, receiver: ExportReceiver) {
     let queue = Arc::new(Mutex::new(Queue::default()));
     let (taking, filled) = (Arc::clone(state), Arc::clone(&queue));
     let form = receiver.clone();
-    std::thread::spawn(move || take(&taking, &form, &filled));
+    std::thread::spawn(move || queue_figures(&taking, &form, &filled));
     let state = Arc::clone(state);
-    std::thread::spawn(move || send(&state, &receiver, &queue));
+    std::thread::spawn(move || send_figures(&state, &receiver, &queue));
 }
 
-fn with<T>(queue: &Mutex<Queue>, work: impl FnOnce(&mut Queue) -> T) -> T {
+fn with_queue<T>(queue: &Mutex<Queue>, work: impl FnOnce(&mut Queue) -> T) -> T {
     work(&mut queue.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Waits; whether the server goes on.
 fn waited(state: &State, time: Duration) -> bool {
     let mut left = time;
-    while left > Duration::ZERO && !state.ends.asked() {
+    while left > Duration::ZERO && !state.ends.is_requested() {
         let part = left.min(LOOK);
         sleep(part);
         left -= part;
     }
-    !state.ends.asked()
+    !state.ends.is_requested()
 }
 
-fn take(state: &State, receiver: &Receiver, queue: &Mutex<Queue>) {
+fn queue_figures(state: &State, receiver: &ExportReceiver, queue: &Mutex<Queue>) {
     let mut writer = Writer::default();
-    let begun = wall();
+    let begun = wall_time();
     let mut failed = false;
     loop {
         let store = state.options.store.as_deref();
         let hub = state.mesh.get().map(AsRef::as_ref);
-        match metrics::now(store, &state.gate, hub) {
+        match metrics::collect_metrics(store, &state.gate, hub) {
             Ok(found) => {
                 failed = false;
-                let body = encoded(receiver, &found, &mut writer, (begun, wall()));
-                with(queue, |queue| queue.push(body));
+                let body = encoded(receiver, &found, &mut writer, (begun, wall_time()));
+                with_queue(queue, |queue| queue.push(body));
             }
             // A store without a result yet is not there.
             Err(failure) if !failed => {
@@ -176,23 +176,25 @@ fn take(state: &State, receiver: &Receiver, queue: &Mutex<Queue>) {
 }
 
 fn encoded(
-    receiver: &Receiver,
+    receiver: &ExportReceiver,
     found: &OpenMetrics,
     writer: &mut Writer,
     (begun, now): (WallTime, WallTime),
 ) -> Vec<u8> {
     match receiver {
-        Receiver::RemoteWrite(_) => snappy::compressed(&writer.request(found, now)),
-        Receiver::Otlp(_) => otlp::request(found, begun, now).to_string().into_bytes(),
+        ExportReceiver::RemoteWrite(_) => snappy::compressed(&writer.request(found, now)),
+        ExportReceiver::Otlp(_) => otlp::request(found, begun, now).to_string().into_bytes(),
     }
 }
 
-fn send(state: &State, receiver: &Receiver, queue: &Mutex<Queue>) {
-    let (url, mut failures, mut dropped) = (receiver.url(), 0, 0);
+fn send_figures(state: &State, receiver: &ExportReceiver, queue: &Mutex<Queue>) {
+    let (url, mut failures, mut dropped) = (receiver.target_url(), 0, 0);
     while waited(state, LOOK) {
-        let Some(body) = with(queue, |queue| queue.waiting.front().cloned()) else { continue };
-        let answer = post::post(url, receiver.headers(), &body, None);
-        let result = then(answer);
+        let Some(body) = with_queue(queue, |queue| queue.waiting.front().cloned()) else {
+            continue;
+        };
+        let answer = post::post_body(url, receiver.headers(), &body, None);
+        let result = classify_answer(answer);
         if let Then::Again(reason) = &result {
             if failures == 0 {
                 tracing::warn!("figures not handed on, tried again: {reason}");
@@ -204,10 +206,10 @@ fn send(state: &State, receiver: &Receiver, queue: &Mutex<Queue>) {
         if let Then::Refused(reason) = &result {
             tracing::warn!("{url} refused figures, which are lost: {reason}");
         }
-        let lost = with(queue, |queue| {
+        let lost = with_queue(queue, |queue| {
             // While it was sent it may have been dropped, for newer ones.
-            if queue.waiting.front().is_some_and(|it| Arc::ptr_eq(it, &body)) {
-                queue.taken();
+            if queue.waiting.front().is_some_and(|arc| Arc::ptr_eq(arc, &body)) {
+                queue.remove_sent();
             }
             std::mem::replace(&mut dropped, queue.dropped) != queue.dropped
         });
@@ -232,21 +234,21 @@ mod tests {
         assert_eq!(**queue.waiting.front().expect("filled"), 60_u16.to_be_bytes());
         queue.push(vec![0; BYTES_MAX]);
         assert_eq!((queue.waiting.len(), queue.bytes), (1, BYTES_MAX), "one is always kept");
-        queue.taken();
-        queue.taken();
+        queue.remove_sent();
+        queue.remove_sent();
         assert_eq!((queue.waiting.len(), queue.bytes), (0, 0));
     }
 
     #[test]
     fn what_is_refused_is_not_tried_again_and_what_cannot_be_taken_now_is() {
-        assert_eq!(then(Ok(204)), Then::Next);
+        assert_eq!(classify_answer(Ok(204)), Then::Next);
         for status in [400, 404, 415] {
-            assert_eq!(then(Ok(status)), Then::Refused(format!("HTTP {status}")));
+            assert_eq!(classify_answer(Ok(status)), Then::Refused(format!("HTTP {status}")));
         }
         for status in [429, 500, 503] {
-            assert_eq!(then(Ok(status)), Then::Again(format!("HTTP {status}")));
+            assert_eq!(classify_answer(Ok(status)), Then::Again(format!("HTTP {status}")));
         }
-        assert_eq!(then(Err("refused".to_owned())), Then::Again("refused".to_owned()));
+        assert_eq!(classify_answer(Err("refused".to_owned())), Then::Again("refused".to_owned()));
         let waits: Vec<u64> = [1, 2, 3, 6, 7, 8, 4_000_000_000].map(wait_s).to_vec();
         assert_eq!(waits, [1, 2, 4, 32, 60, 60, 60]);
     }

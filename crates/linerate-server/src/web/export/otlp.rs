@@ -8,14 +8,16 @@
 use linerate_core::time::WallTime;
 use serde_json::{Value, json};
 
-use super::super::open_metrics::{Exemplar, Family, Kind, Labels, OpenMetrics, Sample};
+use super::super::open_metrics::{
+    Exemplar, Labels, MetricFamily, MetricFamilyKind, MetricSample, OpenMetrics,
+};
 
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`.
 const CUMULATIVE: u8 = 2;
 
 /// The `ExportMetricsServiceRequest` for the figures of a time.
 pub(super) fn request(found: &OpenMetrics, begun: WallTime, now: WallTime) -> Value {
-    let times = (nanos(begun), nanos(now));
+    let times = (nanos_text(begun), nanos_text(now));
     let metrics: Vec<Value> = found
         .0
         .iter()
@@ -33,7 +35,7 @@ pub(super) fn request(found: &OpenMetrics, begun: WallTime, now: WallTime) -> Va
     }]})
 }
 
-fn nanos(time: WallTime) -> String {
+fn nanos_text(time: WallTime) -> String {
     (u128::from(time.unix_millis()) * 1_000_000).to_string()
 }
 
@@ -44,8 +46,8 @@ fn attributes(labels: &Labels) -> Value {
     each.map(one).collect()
 }
 
-fn metric(family: &Family, (begun, now): &(String, String)) -> Value {
-    let point = |sample: &Sample| {
+fn metric(family: &MetricFamily, (begun, now): &(String, String)) -> Value {
+    let point = |sample: &MetricSample| {
         json!({
             "attributes": attributes(&sample.labels),
             "startTimeUnixNano": begun,
@@ -55,8 +57,8 @@ fn metric(family: &Family, (begun, now): &(String, String)) -> Value {
     };
     let points = || family.samples.iter().map(point).collect::<Vec<_>>();
     let (key, data) = match family.kind {
-        Kind::Gauge => ("gauge", json!({ "dataPoints": points() })),
-        Kind::Counter => (
+        MetricFamilyKind::Gauge => ("gauge", json!({ "dataPoints": points() })),
+        MetricFamilyKind::Counter => (
             "sum",
             json!({
                 "dataPoints": points(),
@@ -64,7 +66,7 @@ fn metric(family: &Family, (begun, now): &(String, String)) -> Value {
                 "isMonotonic": true,
             }),
         ),
-        Kind::Histogram => (
+        MetricFamilyKind::Histogram => (
             "histogram",
             json!({
                 "dataPoints": histograms(&family.samples, (begun, now)),
@@ -76,17 +78,18 @@ fn metric(family: &Family, (begun, now): &(String, String)) -> Value {
 }
 
 /// Buckets, count and sum of each histogram; the buckets of OTLP do not add up.
-fn histograms(samples: &[Sample], (begun, now): (&str, &str)) -> Vec<Value> {
-    let ends = |sample: &&Sample| sample.suffix == "_sum";
+fn histograms(samples: &[MetricSample], (begun, now): (&str, &str)) -> Vec<Value> {
+    let ends = |sample: &&MetricSample| sample.suffix == "_sum";
     let each = samples.split_inclusive(|sample| ends(&sample));
     each.map(|of| {
-        let buckets: Vec<&Sample> = of.iter().filter(|sample| sample.suffix == "_bucket").collect();
+        let buckets: Vec<&MetricSample> =
+            of.iter().filter(|sample| sample.suffix == "_bucket").collect();
         let value =
             |suffix| of.iter().find(|row| row.suffix == suffix).map_or(0.0, |row| row.value);
         let before = std::iter::once(0.0).chain(buckets.iter().map(|bucket| bucket.value));
         let counts =
             buckets.iter().zip(before).map(|(row, before)| (row.value - before).to_string());
-        let bound = |bucket: &&Sample| {
+        let bound = |bucket: &&MetricSample| {
             let le = bucket.labels.iter().find(|(name, _)| name == "le")?;
             le.1.parse::<f64>().ok().filter(|bound| bound.is_finite())
         };
@@ -150,7 +153,7 @@ mod tests {
         assert_eq!(metric("1/sum/isMonotonic"), Some(json!(true)));
         assert_eq!(metric("1/sum/aggregationTemporality"), Some(json!(2)));
         assert_eq!(
-            metric("2/histogram/dataPoints").and_then(|it| it.as_array().map(Vec::len)),
+            metric("2/histogram/dataPoints").and_then(|points| points.as_array().map(Vec::len)),
             Some(2)
         );
         let second = json!({

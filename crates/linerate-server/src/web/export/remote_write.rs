@@ -35,12 +35,12 @@ impl Writer {
                 labels.push(("__name__".to_owned(), format!("{}{}", family.name, sample.suffix)));
                 labels.sort_unstable();
                 let series = series(&labels, sample.value, at_ms, sample.exemplar.as_ref());
-                bytes(&mut message, 1, &series);
+                put_bytes_field(&mut message, 1, &series);
                 now_known.insert(labels, ());
             }
         }
         for labels in self.known.keys().filter(|labels| !now_known.contains_key(*labels)) {
-            bytes(&mut message, 1, &series(labels, f64::from_bits(STALE), at_ms, None));
+            put_bytes_field(&mut message, 1, &series(labels, f64::from_bits(STALE), at_ms, None));
         }
         self.known = now_known;
         message
@@ -56,14 +56,14 @@ fn series(labels: &Labels, value: f64, at_ms: u64, exemplar: Option<&Exemplar>) 
     let mut sample = Vec::new();
     double(&mut sample, 1, value);
     number(&mut sample, 2, at_ms);
-    bytes(&mut message, 2, &sample);
+    put_bytes_field(&mut message, 2, &sample);
     if let Some(Exemplar { labels, value, at_s }) = exemplar {
         let mut exemplar = Vec::new();
         put_labels(&mut exemplar, labels);
         double(&mut exemplar, 2, *value);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "since 1970")]
         number(&mut exemplar, 3, (at_s * 1000.0).max(0.0) as u64);
-        bytes(&mut message, 3, &exemplar);
+        put_bytes_field(&mut message, 3, &exemplar);
     }
     message
 }
@@ -72,9 +72,9 @@ fn series(labels: &Labels, value: f64, at_ms: u64, exemplar: Option<&Exemplar>) 
 fn put_labels(message: &mut Vec<u8>, labels: &Labels) {
     for (name, value) in labels {
         let mut label = Vec::new();
-        bytes(&mut label, 1, name.as_bytes());
-        bytes(&mut label, 2, value.as_bytes());
-        bytes(message, 1, &label);
+        put_bytes_field(&mut label, 1, name.as_bytes());
+        put_bytes_field(&mut label, 2, value.as_bytes());
+        put_bytes_field(message, 1, &label);
     }
 }
 
@@ -99,7 +99,7 @@ fn double(message: &mut Vec<u8>, field: u8, value: f64) {
 }
 
 /// A field of a length and as many bytes: wire type 2.
-fn bytes(message: &mut Vec<u8>, field: u8, value: &[u8]) {
+fn put_bytes_field(message: &mut Vec<u8>, field: u8, value: &[u8]) {
     message.push(field << 3 | 2);
     varint(message, value.len() as u64);
     message.extend(value);
@@ -110,7 +110,7 @@ mod tests {
     use super::super::super::open_metrics::labels;
     use super::*;
 
-    fn at(ms: u64) -> WallTime {
+    fn time_at_ms(ms: u64) -> WallTime {
         WallTime::from_unix_nanos(u128::from(ms) * 1_000_000)
     }
 
@@ -130,13 +130,13 @@ mod tests {
         expected.extend([0x12, 12, 0x09, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f, 0x10, 0xac, 0x02]);
         expected[1] = u8::try_from(expected.len() - 2).expect("short");
         let mut writer = Writer::default();
-        assert_eq!(writer.request(&found, at(300)), expected);
+        assert_eq!(writer.request(&found, time_at_ms(300)), expected);
         // Once it is gone it is ended, and then there is nothing.
-        let ended = writer.request(&OpenMetrics::default(), at(300));
+        let ended = writer.request(&OpenMetrics::default(), time_at_ms(300));
         let place = expected.len() - 11;
         expected[place..place + 8].copy_from_slice(&[2, 0, 0, 0, 0, 0, 0xf0, 0x7f]);
         assert_eq!(ended, expected);
-        assert_eq!(writer.request(&OpenMetrics::default(), at(400)), Vec::<u8>::new());
+        assert_eq!(writer.request(&OpenMetrics::default(), time_at_ms(400)), Vec::<u8>::new());
     }
 
     #[test]

@@ -71,7 +71,7 @@ fn put_copies(block: &mut Vec<u8>, offset: usize, mut length: usize) {
 
 /// The bytes of a block, by the format's description alone; panics of what is none.
 #[cfg(test)]
-pub(super) fn plain(block: &[u8]) -> Vec<u8> {
+pub(super) fn decode_block(block: &[u8]) -> Vec<u8> {
     let end = block.iter().position(|byte| *byte < 0x80).expect("a length") + 1;
     let size = block[..end].iter().rev().fold(0, |sum, byte| sum << 7 | usize::from(byte & 0x7f));
     let (mut bytes, mut rest) = (Vec::new(), &block[end..]);
@@ -110,29 +110,30 @@ mod tests {
         // "xababab" is a literal "xab" and a copy of 4 bytes from 2 before
         // (format_description.txt).
         let block = [7, 2 << 2, b'x', b'a', b'b', 3 << 2 | 2, 2, 0];
-        assert_eq!(plain(&block), b"xababab");
+        assert_eq!(decode_block(&block), b"xababab");
         // The same copy with an offset of one byte.
-        assert_eq!(plain(&[7, 2 << 2, b'x', b'a', b'b', 1, 2]), b"xababab");
+        assert_eq!(decode_block(&[7, 2 << 2, b'x', b'a', b'b', 1, 2]), b"xababab");
     }
 
     #[test]
     fn what_is_written_is_read_back_and_repetition_takes_no_room() {
-        let noise: Vec<u8> =
-            (0..200_000_u32).map(|it| (it.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let noise: Vec<u8> = (0..200_000_u32)
+            .map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8)
+            .collect();
         for length in [0, 1, 3, 4, 5, 59, 60, 61, 64, 65, 255, 256, 257, 65_536, 65_537, 200_000] {
             let part = &noise[..length];
-            assert_eq!(plain(&compressed(part)), part, "{length}");
+            assert_eq!(decode_block(&compressed(part)), part, "{length}");
             let same = vec![7; length];
             let block = compressed(&same);
-            assert_eq!(plain(&block), same, "{length}");
+            assert_eq!(decode_block(&block), same, "{length}");
             assert!(block.len() <= 3 * length / 64 + 10, "{} of {length}", block.len());
         }
         let line = b"linerate_mesh_delay_seconds{mesh=\"m\",from=\"a\",to=\"b\"} 0.0012\n";
         let text = line.repeat(2000);
         let block = compressed(&text);
-        assert_eq!(plain(&block), text);
+        assert_eq!(decode_block(&block), text);
         // What is further back than an offset reaches is found in what came since.
         let far = [&noise[..80_000], &text[..], &noise[..80_000]].concat();
-        assert_eq!(plain(&compressed(&far)), far);
+        assert_eq!(decode_block(&compressed(&far)), far);
     }
 }

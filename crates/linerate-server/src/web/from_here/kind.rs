@@ -13,7 +13,7 @@ const UDP_BPS: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
+pub(crate) enum MeasureKind {
     /// ICMP echo, ten a second.
     Ping,
     /// TCP to `linerate serve`.
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     Sweep,
 }
 
-impl Kind {
+impl MeasureKind {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ping => "ping",
@@ -41,7 +41,7 @@ impl Kind {
     }
 
     /// Kind of test by which a policy judges it. A ping is as light as a trace.
-    pub(super) const fn test(self) -> TestKind {
+    pub(super) const fn policy_test_kind(self) -> TestKind {
         match self {
             Self::Ping | Self::Trace => TestKind::Trace,
             Self::Udp => TestKind::Udp,
@@ -55,7 +55,7 @@ impl Kind {
     }
 
     /// Number of tests, each of the given seconds: one for each window of a sweep.
-    pub(super) const fn times(self) -> u64 {
+    pub(super) const fn test_count(self) -> u64 {
         if matches!(self, Self::Sweep) { WINDOWS_BYTES.len() as u64 } else { 1 }
     }
 
@@ -74,11 +74,11 @@ impl Kind {
 
     /// The rate that it keeps, of those that are asked for and allowed. A survey keeps none, nor do
     /// probes.
-    pub(super) fn rate(self, asked: Option<u64>, allowed: Option<u64>) -> Option<u64> {
+    pub(super) fn effective_rate(self, asked: Option<u64>, allowed: Option<u64>) -> Option<u64> {
         match self {
             Self::Ping | Self::Trace | Self::Test => None,
             Self::Tcp | Self::Sweep => asked.or(allowed),
-            Self::Udp => asked.or_else(|| Some(allowed.map_or(UDP_BPS, |it| it.min(UDP_BPS)))),
+            Self::Udp => asked.or_else(|| Some(allowed.map_or(UDP_BPS, |rate| rate.min(UDP_BPS)))),
         }
     }
 }

@@ -27,13 +27,13 @@ use serde::{Deserialize, Serialize};
 use super::error::ApiError;
 use super::json::Json;
 use super::request::{Peer, asked_host, client_of};
-use super::run::{Asked, Run};
+use super::run::{BrowserRun, BrowserTestOptions};
 use super::runs::{most_seconds, most_streams, read, ticket_of};
 use super::state::State;
-use crate::policy_guard::Allowance;
-pub(crate) use kind::Kind;
+use crate::policy_guard::ClientAllowance;
+pub(crate) use kind::MeasureKind;
 use plan::Wanted;
-pub(crate) use target::Target;
+pub(crate) use target::MeasureTarget;
 use work::Job;
 
 /// What a client asks for.
@@ -41,8 +41,8 @@ use work::Job;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(rename = "MeasureRequest"))]
-pub(crate) struct Request {
-    kind: Kind,
+pub(crate) struct MeasureRequest {
+    kind: MeasureKind,
     target: String,
     seconds: Option<u64>,
     direction: Option<Direction>,
@@ -60,7 +60,7 @@ pub(crate) struct Begun {
     token: String,
     /// Path of its events.
     events: String,
-    kind: Kind,
+    kind: MeasureKind,
     /// The address that is measured to.
     target: IpAddr,
     seconds: u64,
@@ -69,22 +69,23 @@ pub(crate) struct Begun {
 }
 
 /// `POST /api/v1/measure`.
-pub(crate) async fn begin(
+pub(crate) async fn post_measure(
     Shared(state): Shared<Arc<State>>,
     Extension(Peer(peer)): Extension<Peer>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    let request: Request = read(&body)?;
+    let request: MeasureRequest = read(&body)?;
     let ticket = request.ticket.as_deref().map(ticket_of).transpose()?;
     let client = client_of(peer, &headers)?;
-    let target = Target::find(&request.target, request.kind, &state, &client).await?;
-    let allowance = state.gate.guard().allowance(&client);
+    let target =
+        MeasureTarget::resolve_allowed(&request.target, request.kind, &state, &client).await?;
+    let allowance = state.gate.policy_guard().allowance(&client);
     let wanted = within_limits(&request, &state, allowance)?;
     let permit = state.gate.admit_by_ticket(&demand(&wanted), ticket, &client)?;
     let token = Token(random_bytes());
     let id = record_id().to_string();
-    let asked = Asked {
+    let asked = BrowserTestOptions {
         streams: wanted.streams,
         seconds: wanted.seconds,
         directions: vec![wanted.direction],
@@ -92,7 +93,7 @@ pub(crate) async fn begin(
         host: asked_host(&headers),
         rate_bps: wanted.rate_bps,
     };
-    let run = Arc::new(Run::new(id.clone(), token, asked, peer));
+    let run = Arc::new(BrowserRun::new(id.clone(), token, asked, peer));
     state.runs.add(&run);
     let answer = Begun {
         events: format!("/api/v1/runs/{id}/events"),
@@ -104,7 +105,9 @@ pub(crate) async fn begin(
         windows_bytes: wanted.windows(),
     };
     tracing::info!(%peer, "http: {} to {} ({})", wanted.kind.name(), target.address, target.name);
-    if let Err(error) = work::start(&run, &state, Job { target, wanted, client }, permit) {
+    if let Err(error) =
+        work::start_measurement(&run, &state, Job { target, wanted, client }, permit)
+    {
         state.runs.remove(&id);
         let say = format!("no thread for the measurement: {error}");
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", say));
@@ -114,18 +117,18 @@ pub(crate) async fn begin(
 
 /// What is asked, as far as any test may go.
 fn within_limits(
-    request: &Request,
+    request: &MeasureRequest,
     state: &State,
-    allowance: Allowance,
+    allowance: ClientAllowance,
 ) -> Result<Wanted, ApiError> {
     let limit = |say: String| ApiError::new(StatusCode::FORBIDDEN, "limit", say);
     let kind = request.kind;
-    let longest = most_seconds(state, allowance.time) / kind.times();
+    let longest = most_seconds(state, allowance.time) / kind.test_count();
     let usual = kind.seconds_usual().min(longest).max(1);
     let seconds = request.seconds.unwrap_or(usual);
     let least = kind.seconds_least();
     if longest < least {
-        let (name, needed) = (kind.name(), least * kind.times());
+        let (name, needed) = (kind.name(), least * kind.test_count());
         return Err(limit(format!("{name} needs {needed} s, and a test here has less")));
     }
     if !(least..=longest).contains(&seconds) {
@@ -138,10 +141,10 @@ fn within_limits(
         return Err(limit(format!("{streams} streams; a test has 1 to {most}")));
     }
     if request.rate_bps == Some(0) {
-        return Err(ApiError::bad("rate_bps: a rate is above 0"));
+        return Err(ApiError::bad_request("rate_bps: a rate is above 0"));
     }
     // What the rule allows is what is sent where nobody asks for less.
-    let rate_bps = kind.rate(request.rate_bps, allowance.rate_bps);
+    let rate_bps = kind.effective_rate(request.rate_bps, allowance.rate_bps);
     let direction = request.direction.unwrap_or(Direction::Up);
     Ok(Wanted { kind, seconds, direction, streams, rate_bps })
 }
@@ -149,8 +152,8 @@ fn within_limits(
 /// What it takes of the gate.
 fn demand(wanted: &Wanted) -> Demand {
     Demand {
-        planned: Some(Duration::from_secs(wanted.seconds * wanted.kind.times())),
+        planned: Some(Duration::from_secs(wanted.seconds * wanted.kind.test_count())),
         rate_bps: wanted.rate_bps,
-        ..Demand::new(wanted.kind.test(), usize::from(wanted.streams))
+        ..Demand::new(wanted.kind.policy_test_kind(), usize::from(wanted.streams))
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use linerate_core::policy::Act;
 use linerate_core::record::DEFAULT_PORT;
 
-use super::kind::Kind;
-use crate::policy_guard::Client;
+use super::kind::MeasureKind;
+use crate::policy_guard::PolicyClient;
 use crate::web::error::ApiError;
 use crate::web::state::State;
 
@@ -20,7 +20,7 @@ const PORT_MIN: u16 = 1024;
 
 /// Target of a measurement from this server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct MeasureTarget {
     /// As the client wrote it, without its port.
     pub(super) name: String,
     /// The address that is measured to, and no other.
@@ -29,18 +29,20 @@ pub(crate) struct Target {
     pub(super) port: u16,
 }
 
-impl Target {
+impl MeasureTarget {
     /// Reads a target, looks it up, and asks the policy. Whom it allows nothing at all has nothing
     /// looked up.
-    pub(crate) async fn find(
+    pub(crate) async fn resolve_allowed(
         text: &str,
-        kind: Kind,
+        kind: MeasureKind,
         state: &State,
-        client: &Client,
+        client: &PolicyClient,
     ) -> Result<Self, ApiError> {
         let target = Self::find_any_port(text, kind, state, client).await?;
         if target.port < PORT_MIN {
-            return Err(ApiError::bad(format!("target: a port is {PORT_MIN} to 65535 here")));
+            return Err(ApiError::bad_request(format!(
+                "target: a port is {PORT_MIN} to 65535 here"
+            )));
         }
         Ok(target)
     }
@@ -58,16 +60,16 @@ impl Target {
     /// The same for what sends no load.
     pub(crate) async fn find_any_port(
         text: &str,
-        kind: Kind,
+        kind: MeasureKind,
         state: &State,
-        client: &Client,
+        client: &PolicyClient,
     ) -> Result<Self, ApiError> {
-        let (name, port) = parts(text).map_err(ApiError::bad)?;
+        let (name, port) = split_host_port(text).map_err(ApiError::bad_request)?;
         if port.is_some() && !kind.needs_server() {
-            return Err(ApiError::bad(format!("target: {} has no port", kind.name())));
+            return Err(ApiError::bad_request(format!("target: {} has no port", kind.name())));
         }
         let port = port.unwrap_or(DEFAULT_PORT);
-        if state.gate.guard().targets(client).is_empty() {
+        if state.gate.policy_guard().targets(client).is_empty() {
             let nobody = IpAddr::from([0, 0, 0, 0]);
             let why = may_reach(state, client, nobody).err().unwrap_or_default();
             let say = format!("{why}; its operator may name targets: measure_to in the policy");
@@ -87,14 +89,14 @@ impl Target {
 }
 
 /// Checks that the policy lets a client have a measurement to an address.
-fn may_reach(state: &State, client: &Client, address: IpAddr) -> Result<(), String> {
+fn may_reach(state: &State, client: &PolicyClient, address: IpAddr) -> Result<(), String> {
     let act = Act::MeasureTo(address);
     let nobody = || Err("this server has no policy, so it measures to nobody".to_owned());
-    state.gate.guard().allows(act, client).unwrap_or_else(nobody)
+    state.gate.policy_guard().allows(act, client).unwrap_or_else(nobody)
 }
 
 /// A name or an address, and a port.
-fn parts(text: &str) -> Result<(String, Option<u16>), String> {
+fn split_host_port(text: &str) -> Result<(String, Option<u16>), String> {
     let text = text.trim();
     let wrong = || "target: HOST, HOST:PORT, ADDRESS or [ADDRESS]:PORT".to_owned();
     if let Ok(address) = text.parse::<IpAddr>() {
@@ -116,11 +118,11 @@ async fn addresses(name: &str) -> Result<Vec<IpAddr>, ApiError> {
     }
     let asked = (name.to_owned(), 0);
     let look = tokio::task::spawn_blocking(move || {
-        asked.to_socket_addrs().map(|all| all.map(|it| it.ip()).collect::<Vec<_>>())
+        asked.to_socket_addrs().map(|all| all.map(|address| address.ip()).collect::<Vec<_>>())
     });
     let found = tokio::time::timeout(LOOKUP_WITHIN, look).await;
-    let late = || ApiError::bad(format!("{name}: no name server answers"));
-    let unknown = || ApiError::bad(format!("{name}: the name is not known"));
+    let late = || ApiError::bad_request(format!("{name}: no name server answers"));
+    let unknown = || ApiError::bad_request(format!("{name}: the name is not known"));
     found.map_err(|_| late())?.ok().and_then(Result::ok).ok_or_else(unknown)
 }
 
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_target_is_a_name_or_an_address_with_or_without_a_port() {
-        let of = |text: &str| parts(text);
+        let of = |text: &str| split_host_port(text);
         assert_eq!(of("a.example"), Ok(("a.example".to_owned(), None)));
         assert_eq!(of(" a.example:6000 "), Ok(("a.example".to_owned(), Some(6000))));
         assert_eq!(of("2001:db8::1"), Ok(("2001:db8::1".to_owned(), None)));

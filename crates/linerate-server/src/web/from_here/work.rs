@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use linerate_core::explain::explain;
 use linerate_core::record::{
-    Direction, Event, Flow, FlowEnd, IntervalRow, MetricId, Plan, Record, Stat, Status,
+    Direction, Event, Flow, FlowEnd, IntervalRow, MetricId, Plan, Record, RecordStatus, Stat,
 };
 use linerate_engine::context::Context;
-use linerate_engine::examine::{self, Seen};
+use linerate_engine::examine::{self, ExaminationEvent};
 use linerate_engine::flow::admission::Permit;
 use linerate_engine::throughput;
 use linerate_engine::{rtt, trace};
@@ -17,23 +17,23 @@ use linerate_store::Store;
 use serde_json::{Value, json};
 
 use super::plan::Wanted;
-use super::target::Target;
-use crate::policy_guard::Client;
+use super::target::MeasureTarget;
+use crate::policy_guard::PolicyClient;
 use crate::web::measure::verdicts_said;
-use crate::web::run::Run;
+use crate::web::run::BrowserRun;
 use crate::web::state::State;
 
 /// A measurement to run, with the client that asked for it.
 #[derive(Debug)]
 pub(super) struct Job {
-    pub(super) target: Target,
+    pub(super) target: MeasureTarget,
     pub(super) wanted: Wanted,
-    pub(super) client: Client,
+    pub(super) client: PolicyClient,
 }
 
 /// Starts the thread of a measurement; the place at the gate is given back at its end.
-pub(super) fn start(
-    run: &Arc<Run>,
+pub(super) fn start_measurement(
+    run: &Arc<BrowserRun>,
     state: &Arc<State>,
     job: Job,
     permit: Permit,
@@ -42,13 +42,13 @@ pub(super) fn start(
     let work = move || {
         Work { run: &run, state: &state, job: &job }.measure();
         drop(permit);
-        run.end();
+        run.mark_ended();
     };
     std::thread::Builder::new().name("linerate-from".to_owned()).spawn(work).map(drop)
 }
 
 struct Work<'a> {
-    run: &'a Run,
+    run: &'a BrowserRun,
     state: &'a State,
     job: &'a Job,
 }
@@ -57,14 +57,14 @@ impl Work<'_> {
     fn measure(&self) {
         let Self { run, job, .. } = self;
         let (kind, target) = (job.wanted.kind.name(), &job.target);
-        run.state("running", &format!("{kind} to {}", target.address));
+        run.push_state("running", &format!("{kind} to {}", target.address));
         let mut records = Vec::new();
-        for plan in job.wanted.plans(target) {
-            if run.stop.asked() {
+        for plan in job.wanted.measurement_plans(target) {
+            if run.stop.is_requested() {
                 break;
             }
-            let record = self.one(&plan);
-            let failed = record.status == Status::Error;
+            let record = self.run_plan(&plan);
+            let failed = record.status == RecordStatus::Error;
             records.push(record);
             if failed {
                 break;
@@ -73,27 +73,31 @@ impl Work<'_> {
         // That of one window out of many says nothing of the path.
         let one = if records.len() == 1 { verdicts_said(&records, None) } else { None };
         if let Some(said) = one {
-            run.say("verdict", &said);
+            run.push_event("verdict", &said);
         }
         match records.iter().find_map(|record| record.failure.as_ref()) {
-            Some(failure) => run.state("failed", &failure.to_string()),
-            None if run.stop.asked() => run.state("failed", "it was ended before its time"),
-            None => run.state("done", "everything was measured"),
+            Some(failure) => run.push_state("failed", &failure.to_string()),
+            None if run.stop.is_requested() => {
+                run.push_state("failed", "it was ended before its time")
+            }
+            None => run.push_state("done", "everything was measured"),
         }
         let ids: Vec<String> = records.iter().map(|record| record.id.to_string()).collect();
-        run.say("end", &json!({ "records": ids }));
+        run.push_event("end", &json!({ "records": ids }));
     }
 
     /// Makes one measurement, and keeps its record.
-    fn one(&self, plan: &Plan) -> Record {
+    fn run_plan(&self, plan: &Plan) -> Record {
         let Self { run, state, job } = self;
-        let mut watch = |event: &Event| self.tell(event, plan);
+        let mut watch = |event: &Event| self.forward_event(event, plan);
         let (tool, stop) = (state.options.tool.clone(), run.stop.clone());
         let mut context = Context { tool, stop, watch: &mut watch };
         let mut record = match plan {
             Plan::Ping(plan) => rtt::run(plan, &mut context),
             Plan::Udp(plan) => throughput::run_udp(plan, &mut context),
-            Plan::Test(plan) => examine::run(plan, &mut context, &mut |seen| self.seen(seen)),
+            Plan::Test(plan) => {
+                examine::run(plan, &mut context, &mut |seen| self.note_progress(seen))
+            }
             Plan::Trace(plan) => trace::run(plan, &mut context),
             Plan::Tcp(plan) => throughput::run_tcp(plan, &mut context),
             Plan::Simulate(_) | Plan::Bench(_) | Plan::Compare(_) => {
@@ -108,54 +112,56 @@ impl Work<'_> {
         if !job.wanted.windows().is_empty() {
             record.name = Some(format!("window sweep {}", &run.id[..13.min(run.id.len())]));
         }
-        state.gate.guard().attribute(job.client.address, moved(&record));
-        self.keep(&record);
-        run.say("part", &part_said(&record));
-        tracing::info!(peer = %run.peer, "http: {}", Headline::of(&record).line());
+        state.gate.policy_guard().attribute(job.client.address, moved_bytes(&record));
+        self.store_record(&record);
+        run.push_event("part", &part_said(&record));
+        tracing::info!(peer = %run.peer, "http: {}", Headline::from_record(&record).summary_line());
         record
     }
 
-    fn keep(&self, record: &Record) {
+    fn store_record(&self, record: &Record) {
         let Some(path) = &self.state.options.store else { return };
-        let kept = Store::open(path).and_then(|mut store| store.put(record));
+        let kept = Store::open(path).and_then(|mut store| store.put_record(record));
         if let Err(failure) = kept {
             tracing::warn!(peer = %self.run.peer, "not kept: {failure}");
-            self.note(&format!("the result is not kept: {failure}"));
+            self.send_note(&format!("the result is not kept: {failure}"));
         }
     }
 
-    fn note(&self, say: &str) {
-        self.run.say("note", &json!({ "say": say }));
+    fn send_note(&self, say: &str) {
+        self.run.push_event("note", &json!({ "say": say }));
     }
 
-    fn tell(&self, event: &Event, plan: &Plan) {
+    fn forward_event(&self, event: &Event, plan: &Plan) {
         match event {
-            Event::Connected(line) | Event::Note(line) => self.note(line),
+            Event::Connected(line) | Event::Note(line) => self.send_note(line),
             Event::Interval(row) if row.flow.is_none() => {
-                self.run.say("sample", &sample_said(row));
+                self.run.push_event("sample", &sample_said(row));
             }
             Event::Reply(reply) if !reply.duplicate => {
                 let every_ns = if let Plan::Ping(plan) = plan { plan.interval_ns } else { 0 };
                 let t_s = (reply.sequence * every_ns) as f64 / 1e9;
                 let rtt_us = reply.rtt_ns.map(|ns| ns as f64 / 1e3);
-                self.run.say("reply", &json!({ "t_s": t_s, "rtt_us": rtt_us }));
+                self.run.push_event("reply", &json!({ "t_s": t_s, "rtt_us": rtt_us }));
             }
             _ => {}
         }
     }
 
     /// Notes the progress of a survey for the page.
-    fn seen(&self, seen: &Seen<'_>) {
+    fn note_progress(&self, seen: &ExaminationEvent<'_>) {
         match seen {
-            Seen::Planned(count, span) => {
+            ExaminationEvent::Planned(count, span) => {
                 let seconds = span.as_secs_f64();
-                self.note(&format!("{count} measurements in about {seconds:.0} s"));
+                self.send_note(&format!("{count} measurements in about {seconds:.0} s"));
             }
-            Seen::Done(_, part) if part.status != Status::Error => {
-                self.note(&examination::line(part));
+            ExaminationEvent::Done(_, part) if part.status != RecordStatus::Error => {
+                self.send_note(&examination::result_line(part));
             }
-            Seen::Done(..) => {}
-            Seen::Tried(tried) => self.note(&examination::tried(tried)),
+            ExaminationEvent::Done(..) => {}
+            ExaminationEvent::Tried(tried) => {
+                self.send_note(&examination::tried_change_line(tried))
+            }
         }
     }
 }
@@ -167,7 +173,7 @@ fn sample_said(row: &IntervalRow) -> Value {
         "rate_bps": row.goodput_bps.round(),
         "rtt_us": row.rtt_ns.map(|ns| ns / 1000),
         "retransmits": row.retransmits,
-        "lost": row.datagrams.map(|it| it.lost),
+        "lost": row.datagrams.map(|row| row.lost),
     })
 }
 
@@ -176,7 +182,7 @@ fn sample_said(row: &IntervalRow) -> Value {
 fn part_said(record: &Record) -> Value {
     let first = |metric: MetricId, stat: Option<Stat>| {
         let is = |row: &&linerate_core::record::Summary| {
-            row.metric == metric && stat.is_none_or(|it| it == row.stat) && row.flow.is_none()
+            row.metric == metric && stat.is_none_or(|stat| stat == row.stat) && row.flow.is_none()
         };
         record.summary.iter().find(is).map(|row| row.value)
     };
@@ -190,20 +196,20 @@ fn part_said(record: &Record) -> Value {
     };
     json!({
         "record": record.id.to_string(),
-        "kind": record.plan.kind(),
+        "kind": record.plan.kind_name(),
         "status": record.status,
-        "say": Headline::of(record).line(),
+        "say": Headline::from_record(record).summary_line(),
         "rate_bps": first(MetricId::Goodput, None),
         "rtt_us": rtt_ns.map(|ns| ns / 1e3),
         "loss": loss,
         "window_bytes": window_bytes,
-        "limited": explain(record).first().is_some_and(|it| it.cause.is_some()),
+        "limited": explain(record).first().is_some_and(|verdict| verdict.cause.is_some()),
         "failure": record.failure.as_ref().map(ToString::to_string),
     })
 }
 
 /// Payload that a record's streams moved, those of its parts among it.
-fn moved(record: &Record) -> u64 {
+fn moved_bytes(record: &Record) -> u64 {
     let taken = |end: &FlowEnd| end.bytes;
     let of = |flow: &Flow| {
         let end = match flow.direction {
@@ -213,5 +219,5 @@ fn moved(record: &Record) -> u64 {
         end.map_or(0, taken)
     };
     let own: u64 = record.flows.iter().map(of).sum();
-    own + record.parts.iter().map(moved).sum::<u64>()
+    own + record.parts.iter().map(moved_bytes).sum::<u64>()
 }

@@ -60,7 +60,7 @@ fn state() -> MeshState {
 fn text_of(state: &MeshState) -> String {
     let mut text = OpenMetrics::default();
     write(&mut text, state);
-    text.end()
+    text.render_text()
 }
 
 #[test]

@@ -20,21 +20,21 @@ use linerate_core::study::{PublishedFigures, StudyPlan};
 use linerate_engine::environment::local_end;
 use linerate_engine::flow::admission::Demand;
 use linerate_engine::study::{SHIPPED, TABLES};
-use linerate_report::study::{self, Results};
+use linerate_report::study::{self, StudyResults};
 use linerate_store::{NewStudyRun, Store, StudyRun, StudyState};
-use linerate_sys::clock::{record_id, wall};
+use linerate_sys::clock::{record_id, wall_time};
 use linerate_sys::stop::Stop;
 use serde::{Deserialize, Serialize};
 
 use super::error::ApiError;
 use super::json::Json;
 use super::request::{Peer, client_of};
-use super::results::{REPORT_POLICY, near, typed};
+use super::results::{REPORT_POLICY, check_list_allowed, text_response};
 use super::runs::{read, ticket_of};
 use super::state::State;
 use super::stored::with_store;
-use crate::policy_guard::Client;
-use place::{Now, short};
+use crate::policy_guard::PolicyClient;
+use place::{Now, short_id};
 
 /// Repetitions that a page may ask for.
 const REPETITIONS_MAX: u32 = 20;
@@ -46,7 +46,7 @@ const RUNS_MAX: usize = 100;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(rename = "StudyRequest"))]
-pub(crate) struct Request {
+pub(crate) struct StudyRequest {
     study: Option<String>,
     resume: Option<String>,
     repetitions: Option<u32>,
@@ -57,8 +57,8 @@ pub(crate) struct Request {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Studies"))]
-pub(crate) struct List {
-    studies: Vec<Known>,
+pub(crate) struct StudyList {
+    studies: Vec<ShippedStudyLine>,
     runs: Vec<RunLine>,
     /// Whether the asking client may start one, and if not, why.
     may_start: bool,
@@ -69,7 +69,7 @@ pub(crate) struct List {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Study"))]
-struct Known {
+struct ShippedStudyLine {
     name: String,
     title: String,
     measurements: usize,
@@ -98,7 +98,7 @@ pub(crate) struct RunLine {
 }
 
 impl RunLine {
-    fn of(run: StudyRun, now: &Now) -> Self {
+    fn from_study_run(run: StudyRun, now: &Now) -> Self {
         let here = now.run.as_ref().is_some_and(|(id, _)| *id == run.id);
         let state = match run.state {
             StudyState::Running if !here => StudyState::Interrupted,
@@ -107,10 +107,10 @@ impl RunLine {
         let said = now.said.as_ref().filter(|(id, _)| *id == run.id).map(|(_, said)| said.clone());
         Self {
             title: run.plan.title.clone(),
-            measurements: run.plan.cells().len(),
+            measurements: run.plan.cell_plans().len(),
             run: run.id,
             study: run.study,
-            state: state.word(),
+            state: state.state_name(),
             stored: run.stored,
             started_at: run.started_at,
             finished_at: run.finished_at,
@@ -121,30 +121,31 @@ impl RunLine {
 }
 
 /// `GET /api/v1/studies`.
-pub(crate) async fn list(
+pub(crate) async fn get_studies(
     Shared(state): Shared<Arc<State>>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-) -> Result<Json<List>, ApiError> {
-    near(peer, &state, &headers)?;
+) -> Result<Json<StudyList>, ApiError> {
+    check_list_allowed(peer, &state, &headers)?;
     let client = client_of(peer.0, &headers)?;
-    let runs = with_store(&state, |store| store.runs()).await?;
+    let runs = with_store(&state, |store| store.list_study_runs()).await?;
     let allowed = may_start(&state, &client);
     let now = state.studies.lock();
-    let runs = runs.into_iter().take(RUNS_MAX).map(|run| RunLine::of(run, &now)).collect();
+    let runs =
+        runs.into_iter().take(RUNS_MAX).map(|run| RunLine::from_study_run(run, &now)).collect();
     let studies = SHIPPED.iter().filter_map(|shipped| StudyPlan::from_toml(shipped.toml).ok());
-    let studies = studies.map(|plan| Known {
-        measurements: plan.cells().len(),
+    let studies = studies.map(|plan| ShippedStudyLine {
+        measurements: plan.cell_plans().len(),
         name: plan.name,
         title: plan.title,
     });
-    let (may_start, why_not) = (allowed.is_ok(), allowed.err().map(ApiError::say));
-    Ok(Json(List { studies: studies.collect(), runs, may_start, why_not }))
+    let (may_start, why_not) = (allowed.is_ok(), allowed.err().map(ApiError::into_message));
+    Ok(Json(StudyList { studies: studies.collect(), runs, may_start, why_not }))
 }
 
 /// Whether a client may start a study, and end it.
-fn may_start(state: &State, client: &Client) -> Result<(), ApiError> {
-    if state.gate.guard().targets(client).is_empty() {
+fn may_start(state: &State, client: &PolicyClient) -> Result<(), ApiError> {
+    if state.gate.policy_guard().targets(client).is_empty() {
         let say = "a study is for whom a rule of the policy lets measure from here: measure_to";
         return Err(ApiError::forbidden(say));
     }
@@ -152,20 +153,20 @@ fn may_start(state: &State, client: &Client) -> Result<(), ApiError> {
 }
 
 /// `POST /api/v1/studies`.
-pub(crate) async fn begin(
+pub(crate) async fn post_study(
     Shared(state): Shared<Arc<State>>,
     Extension(Peer(peer)): Extension<Peer>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    let request: Request = read(&body)?;
+    let request: StudyRequest = read(&body)?;
     let ticket = request.ticket.as_deref().map(ticket_of).transpose()?;
     let client = client_of(peer, &headers)?;
     may_start(&state, &client)?;
     let run = match (&request.study, &request.resume) {
-        (Some(name), None) => Begin::New(Box::new(plan(name, request.repetitions)?)),
+        (Some(name), None) => Begin::New(Box::new(study_plan(name, request.repetitions)?)),
         (None, Some(id)) => Begin::Again(stored(&state, id).await?.id),
-        _ => return Err(ApiError::bad("study: the name of one, or resume: a run of one")),
+        _ => return Err(ApiError::bad_request("study: the name of one, or resume: a run of one")),
     };
     let id = match &run {
         Begin::New(_) => record_id().to_string(),
@@ -173,16 +174,16 @@ pub(crate) async fn begin(
     };
     let demand = Demand::new(TestKind::Tcp, 1);
     // Whoever waits in the gate's line waits for tests, not for a study that takes minutes.
-    let stop = state.studies.take(&id)?;
-    let begun = start(&state, (run, &id, stop), |state| {
+    let stop = state.studies.take_place(&id)?;
+    let begun = start_study(&state, (run, &id, stop), |state| {
         Ok(state.gate.admit_by_ticket(&demand, ticket, &client)?)
     });
     if let Err(error) = begun.await {
-        state.studies.over(None);
+        state.studies.release_place(None);
         return Err(error);
     }
-    tracing::info!(%peer, "http: run {} of a study", short(&id));
-    let line = RunLine::of(stored(&state, &id).await?, &state.studies.lock());
+    tracing::info!(%peer, "http: run {} of a study", short_id(&id));
+    let line = RunLine::from_study_run(stored(&state, &id).await?, &state.studies.lock());
     Ok((StatusCode::CREATED, Json(line)).into_response())
 }
 
@@ -193,7 +194,7 @@ enum Begin {
 }
 
 /// A study as it will be run.
-fn plan(name: &str, repetitions: Option<u32>) -> Result<StudyPlan, ApiError> {
+fn study_plan(name: &str, repetitions: Option<u32>) -> Result<StudyPlan, ApiError> {
     let known = SHIPPED.iter().find(|shipped| shipped.name == name);
     let none = || ApiError::not_found(format!("{name}: no study of this name comes with linerate"));
     let broken = |say: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "system", say);
@@ -202,12 +203,12 @@ fn plan(name: &str, repetitions: Option<u32>) -> Result<StudyPlan, ApiError> {
     match repetitions {
         None => Ok(plan),
         Some(count) if (1..=REPETITIONS_MAX).contains(&count) => Ok(plan.repeated(count)),
-        Some(_) => Err(ApiError::bad(format!("repetitions: 1 to {REPETITIONS_MAX}"))),
+        Some(_) => Err(ApiError::bad_request(format!("repetitions: 1 to {REPETITIONS_MAX}"))),
     }
 }
 
 /// Notes the run and starts its process, with a place at the gate.
-async fn start(
+async fn start_study(
     state: &Arc<State>,
     (run, id, stop): (Begin, &str, Stop),
     admit: impl FnOnce(&State) -> Result<linerate_engine::flow::admission::Permit, ApiError>,
@@ -218,36 +219,39 @@ async fn start(
     let failed = |say: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "system", say);
     if let Begin::New(plan) = run {
         let host = Some(local_end(None));
-        let new = NewStudyRun { id: id.to_owned(), plan: *plan, started_at: wall(), host };
+        let new = NewStudyRun { id: id.to_owned(), plan: *plan, started_at: wall_time(), host };
         let place = path.clone();
         let noted = move || Store::open(&place).and_then(|mut store| store.begin_run(&new));
         let noted = tokio::task::spawn_blocking(noted).await;
-        noted.map_err(|error| failed(error.to_string()))?.map_err(|it| failed(it.to_string()))?;
+        noted
+            .map_err(|error| failed(error.to_string()))?
+            .map_err(|failure| failed(failure.to_string()))?;
     }
-    let job = work::Job { run: id.to_owned(), store: path, stop };
-    work::start(state, job, permit).map_err(|error| failed(format!("no thread: {error}")))
+    let job = work::StudyJob { run: id.to_owned(), store: path, stop };
+    work::start_process(state, job, permit).map_err(|error| failed(format!("no thread: {error}")))
 }
 
 /// A run of the store by its whole identifier.
 async fn stored(state: &State, id: &str) -> Result<StudyRun, ApiError> {
     let unknown = ApiError::not_found(format!("{id}: there is no such run"));
     let id = id.to_owned();
-    let found =
-        with_store(state, move |store| Ok(store.runs()?.into_iter().find(|run| run.id == id)));
+    let found = with_store(state, move |store| {
+        Ok(store.list_study_runs()?.into_iter().find(|run| run.id == id))
+    });
     found.await?.ok_or(unknown)
 }
 
 /// `GET /api/v1/studies/RUN`.
-pub(crate) async fn one(
+pub(crate) async fn get_study_run(
     Shared(state): Shared<Arc<State>>,
     Path(id): Path<String>,
 ) -> Result<Json<RunLine>, ApiError> {
     let run = stored(&state, &id).await?;
-    Ok(Json(RunLine::of(run, &state.studies.lock())))
+    Ok(Json(RunLine::from_study_run(run, &state.studies.lock())))
 }
 
 /// `DELETE /api/v1/studies/RUN`: ends it; what was measured until then is kept.
-pub(crate) async fn end(
+pub(crate) async fn delete_study_run(
     Shared(state): Shared<Arc<State>>,
     Extension(Peer(peer)): Extension<Peer>,
     Path(id): Path<String>,
@@ -256,9 +260,9 @@ pub(crate) async fn end(
     may_start(&state, &client_of(peer, &headers)?)?;
     let now = state.studies.lock();
     let Some((_, stop)) = now.run.as_ref().filter(|(run, _)| *run == id) else {
-        return Err(ApiError::not_found(format!("{}: it is not measured now", short(&id))));
+        return Err(ApiError::not_found(format!("{}: it is not measured now", short_id(&id))));
     };
-    stop.ask();
+    stop.request_stop();
     Ok(Json(serde_json::json!({ "run": id, "ended": true })))
 }
 
@@ -271,10 +275,10 @@ pub(crate) async fn report(
     let page = with_store(&state, move |store| {
         let records = store.run_records(&run.id)?;
         let published = published(&run.plan);
-        let results = Results { plan: run.plan, run: run.id, records, published };
+        let results = StudyResults { plan: run.plan, run: run.id, records, published };
         Ok(study::document(&results).html())
     });
-    let mut response = typed(page.await?, "text/html; charset=utf-8");
+    let mut response = text_response(page.await?, "text/html; charset=utf-8");
     let policy = HeaderValue::from_static(REPORT_POLICY);
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
     Ok(response)
@@ -292,16 +296,19 @@ mod tests {
 
     #[test]
     fn a_study_has_a_name_and_few_repetitions() {
-        let whole = plan("bench-demo", None).expect("it ships");
-        let twice = plan("bench-demo", Some(2)).expect("it ships");
-        assert_eq!(twice.cells().len(), 2 * plan("bench-demo", Some(1)).expect("it").cells().len());
-        assert!(!whole.cells().is_empty());
+        let whole = study_plan("bench-demo", None).expect("it ships");
+        let twice = study_plan("bench-demo", Some(2)).expect("it ships");
         assert_eq!(
-            plan("no-such", None).map(|it| it.name).unwrap_err().status,
+            twice.cell_plans().len(),
+            2 * study_plan("bench-demo", Some(1)).expect("it").cell_plans().len()
+        );
+        assert!(!whole.cell_plans().is_empty());
+        assert_eq!(
+            study_plan("no-such", None).map(|plan| plan.name).unwrap_err().status,
             StatusCode::NOT_FOUND
         );
         for wrong in [0, REPETITIONS_MAX + 1] {
-            assert!(plan("bench-demo", Some(wrong)).is_err(), "{wrong}");
+            assert!(study_plan("bench-demo", Some(wrong)).is_err(), "{wrong}");
         }
     }
 }

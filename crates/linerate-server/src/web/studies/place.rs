@@ -29,10 +29,10 @@ impl Studies {
     }
 
     /// Takes the one place, unless another run has it.
-    pub(super) fn take(&self, run: &str) -> Result<Stop, ApiError> {
+    pub(super) fn take_place(&self, run: &str) -> Result<Stop, ApiError> {
         let mut now = self.lock();
         if let Some((other, _)) = &now.run {
-            let say = format!("run {} of a study is measured now, one at a time", short(other));
+            let say = format!("run {} of a study is measured now, one at a time", short_id(other));
             return Err(ApiError::new(StatusCode::CONFLICT, "busy", say));
         }
         let stop = Stop::new();
@@ -42,7 +42,7 @@ impl Studies {
     }
 
     /// Gives the place back; `said` is why it failed.
-    pub(super) fn over(&self, said: Option<String>) {
+    pub(super) fn release_place(&self, said: Option<String>) {
         let mut now = self.lock();
         if let Some((run, _)) = now.run.take() {
             now.said = said.map(|said| (run, said));
@@ -51,7 +51,7 @@ impl Studies {
 }
 
 /// An identifier as programs show it.
-pub(super) fn short(run: &str) -> &str {
+pub(super) fn short_id(run: &str) -> &str {
     run.get(..13).unwrap_or(run)
 }
 
@@ -63,13 +63,13 @@ mod tests {
     fn one_run_has_the_place_until_it_is_over() {
         let studies = Studies::default();
         assert!(studies.all_over());
-        assert!(studies.take("one").is_ok());
-        let refused = studies.take("two").expect_err("one at a time");
+        assert!(studies.take_place("one").is_ok());
+        let refused = studies.take_place("two").expect_err("one at a time");
         assert_eq!(refused.status, StatusCode::CONFLICT);
-        studies.over(Some("no room".to_owned()));
+        studies.release_place(Some("no room".to_owned()));
         assert!(studies.all_over());
         assert_eq!(studies.lock().said, Some(("one".to_owned(), "no room".to_owned())));
-        assert!(studies.take("two").is_ok());
+        assert!(studies.take_place("two").is_ok());
         assert_eq!(studies.lock().said, None, "the last words are of the last run");
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use linerate_engine::flow::admission::Permit;
 use linerate_store::{Store, StudyState};
 use linerate_sys::child::{die_with_parent, wait_while};
-use linerate_sys::clock::wall;
+use linerate_sys::clock::wall_time;
 use linerate_sys::stop::Stop;
 
 use crate::web::state::State;
@@ -22,14 +22,18 @@ const CAME_TO_ITS_END: [i32; 3] = [0, 1, 5];
 
 /// A study run to start, and its store.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(super) struct StudyJob {
     pub(super) run: String,
     pub(super) store: PathBuf,
     pub(super) stop: Stop,
 }
 
 /// Starts the thread that has the process; the place at the gate is given back at its end.
-pub(super) fn start(state: &Arc<State>, job: Job, permit: Permit) -> std::io::Result<()> {
+pub(super) fn start_process(
+    state: &Arc<State>,
+    job: StudyJob,
+    permit: Permit,
+) -> std::io::Result<()> {
     let state = Arc::clone(state);
     let work = move || {
         let said = run(&state, &job).err();
@@ -38,13 +42,13 @@ pub(super) fn start(state: &Arc<State>, job: Job, permit: Permit) -> std::io::Re
             settle(&job);
         }
         drop(permit);
-        state.studies.over(said);
+        state.studies.release_place(said);
     };
     std::thread::Builder::new().name("linerate-study".to_owned()).spawn(work).map(drop)
 }
 
 /// Why it did not come to its end, in its own last words; nothing where it was asked to end.
-fn run(state: &State, job: &Job) -> Result<(), String> {
+fn run(state: &State, job: &StudyJob) -> Result<(), String> {
     let words = |error: &dyn std::fmt::Display| format!("it could not be started: {error}");
     let program = std::env::current_exe().map_err(|error| words(&error))?;
     let mut command = Command::new(program);
@@ -54,7 +58,7 @@ fn run(state: &State, job: &Job) -> Result<(), String> {
     command.process_group(0);
     let mut child = die_with_parent(&mut command).spawn().map_err(|error| words(&error))?;
     let said = child.stderr.take().map(|pipe| std::thread::spawn(move || last_line(pipe)));
-    let wanted = || !job.stop.asked() && !state.ends.asked();
+    let wanted = || !job.stop.is_requested() && !state.ends.is_requested();
     let status = wait_while(&mut child, &wanted).map_err(|error| error.to_string())?;
     let said = said.and_then(|reader| reader.join().ok()).unwrap_or_default();
     if !wanted() || status.code().is_some_and(|code| CAME_TO_ITS_END.contains(&code)) {
@@ -64,9 +68,9 @@ fn run(state: &State, job: &Job) -> Result<(), String> {
 }
 
 /// A run that died without a word to the store is not for ever at work.
-fn settle(job: &Job) {
+fn settle(job: &StudyJob) {
     let settled = Store::open(&job.store).and_then(|mut store| match store.run(&job.run)?.state {
-        StudyState::Running => store.finish_run(&job.run, StudyState::Failed, wall()),
+        StudyState::Running => store.finish_run(&job.run, StudyState::Failed, wall_time()),
         _ => Ok(()),
     });
     if let Err(failure) = settled {

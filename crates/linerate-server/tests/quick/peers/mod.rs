@@ -16,9 +16,9 @@ use linerate_core::record::{
 use linerate_engine::context::Context;
 use linerate_engine::foreign::iperf2::AddressValidation;
 use linerate_engine::throughput;
-use linerate_server::admission::Limits;
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{LogEntry, MeasurementServer, ServeOptions};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 
@@ -56,19 +56,19 @@ impl Running<'_> {
 }
 
 /// Runs `test` against a server that answers iperf3, iperf 2 and nuttcp on free ports.
-pub(crate) fn with_server(limits: Limits, test: impl FnOnce(&Running<'_>)) {
+pub(crate) fn with_server(limits: ServerLimits, test: impl FnOnce(&Running<'_>)) {
     with_server_trusting(AddressValidation::default(), limits, test);
 }
 
 /// The same of one that sends data over UDP to whom `trust` says.
 pub(crate) fn with_server_trusting(
     trust: AddressValidation,
-    limits: Limits,
+    limits: ServerLimits,
     test: impl FnOnce(&Running<'_>),
 ) {
     let foreign = Foreign::These(vec![(Via::Iperf2, 0), (Via::Nuttcp, 0), (Via::Iperf3, 0)]);
     let options = ServeOptions { local: SocketAddr::new(HERE, 0), limits, foreign };
-    let mut server = Server::bind(&options).expect("free ports");
+    let mut server = MeasurementServer::bind(&options).expect("free ports");
     server.trust_udp(trust);
     let log = Mutex::default();
     let native = server.local_addr().expect("bound");
@@ -81,7 +81,7 @@ pub(crate) fn with_server_trusting(
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| server.run(&stop, &note));
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(&running)));
-        stop.ask();
+        stop.request_stop();
         serving.join().expect("the server ends");
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);
@@ -256,7 +256,7 @@ pub(crate) fn good(plan: &TcpPlan) -> Record {
 
 /// Bytes of a direction in the summary.
 pub(crate) fn bytes(record: &Record, direction: Direction) -> u64 {
-    let value = record.value(MetricId::Bytes, Stat::Value, Some(direction));
+    let value = record.summary_value(MetricId::Bytes, Stat::Value, Some(direction));
     value.unwrap_or_else(|| panic!("no bytes {direction:?} in {record:#?}")) as u64
 }
 

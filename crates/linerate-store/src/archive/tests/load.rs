@@ -17,7 +17,7 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::serialized_reader::ReadOptionsBuilder;
 use parquet::file::statistics::Statistics;
 
-use super::{Day, DayRun, DayWriter, Path, columns};
+use super::{Day, DayRun, DayWriter, TaskPath, columns};
 
 /// Says a figure.
 macro_rules! told {
@@ -94,13 +94,15 @@ fn make(into: &FilePath, days: usize, (agents, peers, count): (usize, usize, usi
         let mut writer = DayWriter::new(file, "m", &day).expect("room");
         for (agent, peer) in (0..agents).flat_map(|a| (0..peers).map(move |p| (a, p))) {
             let least_ns = 1_000_000 + 37_000 * (agent * peers + peer) as u64;
-            let runs = runs(&mut draw, day.span().0, (least_ns, count));
+            let runs = runs(&mut draw, day.span_seconds().0, (least_ns, count));
             let (agent, peer) = (format!("agent{agent:03}"), format!("agent{:03}", peer + agents));
             let begin = monotonic();
             for run in &runs {
-                writer.push(Path { agent: &agent, task: "delay", peer: &peer }, run).expect("room");
+                writer
+                    .push(TaskPath { agent: &agent, task: "delay", peer: &peer }, run)
+                    .expect("room");
             }
-            made.took += monotonic().since(begin);
+            made.took += monotonic().duration_since(begin);
             if number < MONTH {
                 let values = runs.iter().filter_map(|run| run.figure.as_ref());
                 values.for_each(|(_, value)| made.month = (made.month.0 + 1, made.month.1 + value));
@@ -109,7 +111,7 @@ fn make(into: &FilePath, days: usize, (agents, peers, count): (usize, usize, usi
         let begin = monotonic();
         made.rows += usize::try_from(writer.close().expect("room").runs).expect("it is little");
         File::open(&path).and_then(|it| it.sync_all()).expect("room");
-        made.took += monotonic().since(begin);
+        made.took += monotonic().duration_since(begin);
         made.bytes += path.metadata().expect("it is there").len();
         made.files.push(path);
     }
@@ -147,7 +149,7 @@ fn may_have(group: &RowGroupMetaData, at: usize, name: &str) -> bool {
 /// Begins and values of a path in a day's file, and how many row groups were looked into.
 type Found = (Vec<(i64, Option<f64>)>, usize);
 
-fn found(file: &FilePath, path: Path<'_>) -> Result<Found> {
+fn found(file: &FilePath, path: TaskPath<'_>) -> Result<Found> {
     let options = ReadOptionsBuilder::new().with_page_index().build();
     let reader = SerializedFileReader::new_with_options(File::open(file)?, options)?;
     let (mut found, mut looked) = (Vec::new(), 0);
@@ -204,7 +206,7 @@ fn a_path_is_found_by_its_names_and_a_sum_is_that_of_what_was_written() {
     let (count, of_all) = sum(&made.files).expect("readable");
     assert!(count == made.month.0 && is_near(of_all, made.month.1), "{count}, {of_all}");
     let of = |agent, peer| {
-        let path = Path { agent, task: "delay", peer };
+        let path = TaskPath { agent, task: "delay", peer };
         found(&made.files[0], path).expect("readable")
     };
     let mut draw = Draw(1);
@@ -235,10 +237,10 @@ fn days_as_files() {
         .map(|n| {
             let (agent, peer) = (n * 37 % AGENTS, n * 11 % PEERS + AGENTS);
             let (agent, peer) = (format!("agent{agent:03}"), format!("agent{peer:03}"));
-            let path = Path { agent: &agent, task: "delay", peer: &peer };
+            let path = TaskPath { agent: &agent, task: "delay", peer: &peer };
             let begin = monotonic();
             let (rows, looked) = found(&made.files[n % days], path).expect("readable");
-            let took = monotonic().since(begin);
+            let took = monotonic().duration_since(begin);
             assert!(rows.len() == RUNS && looked <= 2, "{} rows, {looked} groups", rows.len());
             took
         })
@@ -249,7 +251,7 @@ fn days_as_files() {
     let begin = monotonic();
     let month = &made.files[..days.min(MONTH)];
     let (count, of_all) = sum(month).expect("readable");
-    let took = monotonic().since(begin);
+    let took = monotonic().duration_since(begin);
     assert!(count == made.month.0 && is_near(of_all, made.month.1), "{count}, {of_all}");
     told!("the sum of {count} values of {} days: {took:.1?}", month.len());
 }

@@ -5,9 +5,9 @@ mod load;
 use std::fs;
 
 use linerate_core::record::{
-    MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool,
+    MetricId, PingPlan, Plan, Record, RecordId, RecordStatus, Stat, Summary, Tool,
 };
-use linerate_core::schedule::{Run, RunState, RunWhy};
+use linerate_core::schedule::{RunState, RunWhy, ScheduleRun};
 use linerate_core::time::WallTime;
 use linerate_sys::clock::random_bytes;
 
@@ -22,7 +22,7 @@ fn day() -> Day {
 }
 
 fn run(agent: &str, task: &str, start_s: i64) -> AgentRun {
-    let run = Run {
+    let run = ScheduleRun {
         task: task.to_owned(),
         start_s,
         why: RunWhy::Calendar,
@@ -39,12 +39,12 @@ fn record(agent: &str, start_s: i64, rtt_ns: f64) -> Record {
     let id = RecordId::from_parts(millis, random_bytes());
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
     let at = WallTime::from_unix_nanos(u128::from(millis) * 1_000_000);
-    let mut record = Record::begin(id, tool, Plan::Ping(PingPlan::default()), at);
-    record.status = Status::Ok;
+    let mut record = Record::from_plan(id, tool, Plan::Ping(PingPlan::default()), at);
+    record.status = RecordStatus::Ok;
     record.name = Some("delay/z".to_owned());
     record.tags.insert(TAG_PLAN.to_owned(), format!("m/{agent}"));
     record.tags.insert(TAG_SLOT.to_owned(), start_s.to_string());
-    record.summary = vec![Summary::of(MetricId::Rtt, Stat::P50, rtt_ns)];
+    record.summary = vec![Summary::from_value(MetricId::Rtt, Stat::P50, rtt_ns)];
     record
 }
 
@@ -96,7 +96,7 @@ impl Case {
         let agents = ["a", "a.b", "b"];
         agents
             .iter()
-            .map(|it| self.store.slots(&format!("m/{it}"), 0).expect("readable").len())
+            .map(|it| self.store.runs_since(&format!("m/{it}"), 0).expect("readable").len())
             .sum()
     }
 }
@@ -117,7 +117,7 @@ fn some() -> Vec<AgentRun> {
 #[test]
 fn a_day_is_one_of_utc_that_is_over() {
     let now = WallTime::from_unix_nanos(u128::from(DAY_S.unsigned_abs() + 3600) * 1_000_000_000);
-    let of = |text: &str| Day::named(text, now).map(|day| (day.date.clone(), day.begin_s));
+    let of = |text: &str| Day::from_date_text(text, now).map(|day| (day.date.clone(), day.begin_s));
     let before = Ok(("2026-11-23".to_owned(), DAY_S - 86_400));
     assert_eq!((of("2026-11-23"), of("yesterday")), (before.clone(), before));
     assert!(of("2026-11-24").is_err_and(|say| say.contains("is not over")));
@@ -141,7 +141,7 @@ fn a_file_has_each_run_of_its_day_with_names_values_and_record() {
     let about: Vec<_> = about.iter().map(|it| (it.key.as_str(), it.value.as_deref())).collect();
     assert_eq!(about, [("linerate.mesh", Some("m")), ("linerate.day", Some("2026-11-24"))]);
     let group = reader.get_row_group(0).expect("one");
-    let rows = Columns::read(&*group).expect("readable");
+    let rows = DayColumns::read(&*group).expect("readable");
     let some = |texts: &[&str]| texts.iter().map(|it| Some((*it).to_owned())).collect::<Vec<_>>();
     assert_eq!(rows.agent.by_row(), some(&["a", "a", "a.b", "b", "b"]));
     assert_eq!(rows.task.by_row(), some(&["rate", "rate-up", "delay", "delay", "delay"]));
@@ -151,7 +151,7 @@ fn a_file_has_each_run_of_its_day_with_names_values_and_record() {
     assert_eq!(rows.state.by_row(), some(&["missed", "missed", "missed", "ok", "ok"]));
     assert_eq!((rows.values, rows.valued), (vec![2e6, 3e6], vec![0, 0, 0, 1, 1]));
     assert_eq!(rows.reason.by_row()[2..4], [Some("the disk was full".to_owned()), None]);
-    let stored = case.store.slots("m/b", DAY_S).expect("readable");
+    let stored = case.store.runs_since("m/b", DAY_S).expect("readable");
     assert_eq!(rows.id.by_row()[2..4], [None, stored[0].record.clone()]);
     let record = rows.record.by_row()[3].clone().expect("a record");
     let record = Record::from_json(&record).expect("JSON of a record");
@@ -211,7 +211,7 @@ fn a_file_that_others_made_meanwhile_stays_theirs() {
 #[test]
 fn a_day_leaves_the_store_with_its_records_but_for_those_that_were_asked_to_stay() {
     let mut case = Case::new(&some());
-    let of_b = case.store.slots("m/b", 0).expect("readable");
+    let of_b = case.store.runs_since("m/b", 0).expect("readable");
     let id = |at: usize| of_b[at].record.clone().expect("a record");
     case.store.mark_kept(&id(1), true).expect("it is there");
     let cells = case.store.mesh_cells("m").expect("readable");
@@ -241,7 +241,7 @@ fn a_file_that_is_not_as_it_was_given_is_found() {
                 record: None,
                 doc: None,
             };
-            writer.push(Path::from_task(agent, "delay/z"), &run).expect("room");
+            writer.push(TaskPath::from_task(agent, "delay/z"), &run).expect("room");
         }
         writer.close().expect("room")
     };

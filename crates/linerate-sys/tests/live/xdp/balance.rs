@@ -11,7 +11,7 @@ use linerate_sys::netlink::{LinkCounters, RouteSocket};
 use linerate_sys::netns::Netns;
 use linerate_sys::stop::Stop;
 use linerate_sys::xdp::{
-    Expected, Generator, GeneratorOptions, PlantedCounts, PlantedDevice, PlantedOptions, Sink,
+    Generator, GeneratorOptions, PlantedCounts, PlantedDevice, PlantedOptions, Sink, SinkExpected,
     SinkOptions, StreamExpected, hold_napi,
 };
 
@@ -64,9 +64,9 @@ fn flood(frames: u64) -> FrameLoad {
     FrameLoad { frames, pace, when_late, burst: 1, mix: vec![0] }
 }
 
-fn expected(frames: u64) -> Expected {
+fn expected(frames: u64) -> SinkExpected {
     let streams = vec![StreamExpected { stream: 0, frames }];
-    Expected { trial: TRIAL, streams, own_streams: vec![], shortest: 60, longest: 60 }
+    SinkExpected { trial: TRIAL, streams, own_streams: vec![], shortest: 60, longest: 60 }
 }
 
 /// Holds all counts against each other. Frames that a ring between two interfaces had no room for
@@ -135,8 +135,8 @@ fn ten_million_live_frames_into_an_overloaded_device_balance_to_the_frame() {
     let mut generator = inside(&bench.path.near, || Generator::open(options).expect("a generator"));
     let mut sink =
         inside(&bench.path.far, || Sink::attach(FAR, SinkOptions::default()).expect("a counter"));
-    sink.begin(&expected(FRAMES)).expect("a trial");
-    bench.device.begin(TRIAL);
+    sink.begin_trial(&expected(FRAMES)).expect("a trial");
+    bench.device.begin_trials(TRIAL);
     let before = bench.interfaces();
     let sent = generator.run(&flood(FRAMES), &Stop::new()).expect("a run");
     let way_out = || bench.interfaces()[2].tx_dropped - before[2].tx_dropped;
@@ -162,8 +162,8 @@ fn a_million_frames_by_packet_sockets_into_an_overloaded_device_balance_to_the_f
         FrameCounter::open(&CounterOptions::of_interface("far"), expected(FRAMES))
     });
     let counter = counter.expect("a counter");
-    counter.begin(expected(FRAMES)).expect("a trial");
-    bench.device.begin(TRIAL);
+    counter.begin_trial(expected(FRAMES)).expect("a trial");
+    bench.device.begin_trials(TRIAL);
     let before = bench.interfaces();
     let sent = sender.run(&flood(FRAMES), &Stop::new()).expect("a run");
     let mut reading = CounterReading::default();

@@ -5,7 +5,9 @@ use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
-use linerate_sys::bpf::{Asm, DeviceMap, LiveRun, Program, ProgramOptions, Reg, available, helper};
+use linerate_sys::bpf::{
+    Asm, DeviceMap, LiveRun, ProgramOptions, Reg, XdpProgram, available, helper,
+};
 use linerate_sys::netlink::{RouteSocket, VethEnd, VethPair};
 use linerate_sys::netns::Netns;
 use linerate_sys::{clock, userns};
@@ -118,19 +120,19 @@ pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// Sends single frames out of an interface by a program of two lines, which is not the generator.
 pub(crate) struct Injector {
-    program: Program,
+    program: XdpProgram,
 }
 
 impl Injector {
     pub(crate) fn new(netns: &Netns, ifindex: u32) -> Self {
         let device = inside(netns, || DeviceMap::new(&[ifindex]).expect("the interface"));
         let mut asm = Asm::new();
-        asm.map(Reg::R1, &device);
+        asm.load_map(Reg::R1, &device);
         asm.mov(Reg::R2, 0);
         asm.mov(Reg::R3, 0);
-        asm.call(helper::REDIRECT_MAP);
+        asm.call_helper(helper::REDIRECT_MAP);
         asm.exit();
-        let program = Program::load("inject", &asm, &ProgramOptions { multi_buffer: false });
+        let program = XdpProgram::load("inject", &asm, &ProgramOptions { multi_buffer: false });
         Self { program: program.expect("accepted") }
     }
 

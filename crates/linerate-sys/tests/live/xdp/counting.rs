@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 
 use linerate_core::device::{ForeignFrames, Signature};
 use linerate_sys::netlink::RouteSocket;
-use linerate_sys::xdp::{Expected, Sink, SinkOptions, StreamExpected, hold_napi};
+use linerate_sys::xdp::{Sink, SinkExpected, SinkOptions, StreamExpected, hold_napi};
 use linerate_sys::{bpf::XdpLink, clock};
 
 use super::bench::{Cable, FAR, FAR_ADDR, Injector, NEAR, NEAR_ADDR, inside, wait_for};
@@ -18,10 +18,16 @@ fn counter(cable: &Cable, arrival_log: usize) -> (Sink, Injector, XdpLink) {
     (sink, Injector::new(&cable.near, NEAR), napi)
 }
 
-fn expected(trial: u32, streams: &[(u8, u64)]) -> Expected {
+fn expected(trial: u32, streams: &[(u8, u64)]) -> SinkExpected {
     let streams =
         streams.iter().map(|(stream, frames)| StreamExpected { stream: *stream, frames: *frames });
-    Expected { trial, streams: streams.collect(), own_streams: vec![1], shortest: 60, longest: 64 }
+    SinkExpected {
+        trial,
+        streams: streams.collect(),
+        own_streams: vec![1],
+        shortest: 60,
+        longest: 64,
+    }
 }
 
 fn foreign_frames(foreign: ForeignFrames) -> u64 {
@@ -34,8 +40,8 @@ fn foreign_frames(foreign: ForeignFrames) -> u64 {
 fn numbers_copies_order_and_lengths_are_told_apart() {
     let Some(cable) = Cable::new(1500) else { return };
     let (mut sink, injector, _napi) = counter(&cable, 8);
-    sink.begin(&expected(TRIAL, &[(3, 10), (0, 4)])).expect("a trial");
-    let before = clock::monotonic().nanos();
+    sink.begin_trial(&expected(TRIAL, &[(3, 10), (0, 4)])).expect("a trial");
+    let before = clock::monotonic().as_nanos();
     // 3 is missing when 4 comes, and is late; 6 and 7 never come; 4 comes twice.
     for number in [0, 1, 2, 4, 3, 5, 4, 8] {
         injector.send(&signed(TRIAL, 3, number, 60));
@@ -73,8 +79,8 @@ fn numbers_copies_order_and_lengths_are_told_apart() {
 fn foreign_frames_are_told_apart() {
     let Some(cable) = Cable::new(1500) else { return };
     let (mut sink, injector, _napi) = counter(&cable, 0);
-    sink.begin(&expected(0x7777_0001, &[(0, 4)])).expect("a trial of another process");
-    sink.begin(&expected(TRIAL, &[(0, 4)])).expect("a trial");
+    sink.begin_trial(&expected(0x7777_0001, &[(0, 4)])).expect("a trial of another process");
+    sink.begin_trial(&expected(TRIAL, &[(0, 4)])).expect("a trial");
     let typed = |ether_type: u16, length: usize| {
         let mut frame = vec![0; length];
         frame[12..14].copy_from_slice(&ether_type.to_be_bytes());
@@ -135,7 +141,7 @@ fn a_new_trial_starts_at_nothing_and_may_be_larger() {
     let (mut sink, injector, _napi) = counter(&cable, 4);
     for (turn, frames) in [(0_u32, 3_u64), (1, 1_000_000), (2, 3)] {
         let trial = TRIAL + turn;
-        sink.begin(&expected(trial, &[(0, frames)])).expect("a trial");
+        sink.begin_trial(&expected(trial, &[(0, frames)])).expect("a trial");
         assert_eq!((sink.frames(), foreign_frames(sink.read().foreign)), (0, 0));
         injector.send(&signed(trial, 0, 2, 60));
         injector.send(&signed(trial, 0, frames - 1, 60));
@@ -152,8 +158,8 @@ fn a_new_trial_starts_at_nothing_and_may_be_larger() {
 fn what_cannot_be_counted_is_refused() {
     let Some(cable) = Cable::new(1500) else { return };
     let (mut sink, _injector, _napi) = counter(&cable, 0);
-    assert!(sink.begin(&expected(TRIAL, &[(16, 1)])).is_err(), "streams end at 15");
-    assert!(sink.begin(&expected(TRIAL, &[(1, 1)])).is_err(), "stream 1 is sent from there");
+    assert!(sink.begin_trial(&expected(TRIAL, &[(16, 1)])).is_err(), "streams end at 15");
+    assert!(sink.begin_trial(&expected(TRIAL, &[(1, 1)])).is_err(), "stream 1 is sent from there");
     let second = inside(&cable.far, || Sink::attach(FAR, SinkOptions::default()));
     assert!(second.expect_err("one is there").to_string().contains("busy"));
 }
@@ -170,7 +176,7 @@ fn frames_of_several_buffers_are_counted() {
     let (mut sink, _injector, _napi) = counter(&cable, 0);
     let mut trial = expected(TRIAL, &[(0, 1000)]);
     trial.longest = 9230;
-    sink.begin(&trial).expect("a trial");
+    sink.begin_trial(&trial).expect("a trial");
     let socket = inside(&cable.near, || UdpSocket::bind((NEAR_ADDR, 0)).expect("a socket"));
     socket.connect((FAR_ADDR, 9)).expect("a route");
     let mut bytes = 0;

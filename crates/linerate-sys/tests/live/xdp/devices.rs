@@ -9,7 +9,7 @@ use linerate_sys::netlink::RouteSocket;
 use linerate_sys::netns::Netns;
 use linerate_sys::stop::Stop;
 use linerate_sys::xdp::{
-    Expected, Generator, GeneratorOptions, PlantedDevice, PlantedOptions, Router, Sink,
+    Generator, GeneratorOptions, PlantedDevice, PlantedOptions, Router, Sink, SinkExpected,
     SinkOptions, Stall, StreamExpected, Wire, hold_napi,
 };
 use linerate_sys::{clock, sysctl};
@@ -48,11 +48,11 @@ impl Test {
     }
 
     fn begin(&mut self, frames: u64) {
-        self.generator.begin(TRIAL);
+        self.generator.begin_trial(TRIAL);
         let streams = vec![StreamExpected { stream: 0, frames }];
         let trial =
-            Expected { trial: TRIAL, streams, own_streams: vec![], shortest: 60, longest: 60 };
-        self.sink.begin(&trial).expect("a trial");
+            SinkExpected { trial: TRIAL, streams, own_streams: vec![], shortest: 60, longest: 60 };
+        self.sink.begin_trial(&trial).expect("a trial");
     }
 
     fn send(&mut self, frames: u64, pace: FramePace) -> SendCounts {
@@ -185,7 +185,7 @@ fn a_full_buffer_drops_exactly_what_has_no_place() {
             PlantedOptions { bytes_per_sec: Some(1), buffer_frames, ..PlantedOptions::default() };
         let (device, _napi) = plant(&test, options);
         test.begin(200);
-        device.begin(TRIAL);
+        device.begin_trials(TRIAL);
         test.send(200, FramePace::Flood);
         wait_for("frames through", || device.counts().frames_in == 200);
         let counts = device.counts();
@@ -207,7 +207,7 @@ fn loss_by_chance_is_as_planted_and_the_same_again() {
     let mut dropped = Vec::new();
     for _ in 0..2 {
         test.begin(4000);
-        device.begin(TRIAL);
+        device.begin_trials(TRIAL);
         for round in 1..=20 {
             test.send(200, FramePace::Flood);
             wait_for("a round", || device.counts().frames_in == 200 * round);
@@ -232,7 +232,7 @@ fn in_a_stall_frames_wait_while_there_is_room() {
         PlantedOptions { buffer_frames: 64, stall: Some(stall), ..PlantedOptions::default() };
     let (device, _napi) = plant(&test, options);
     test.begin(200);
-    device.begin(TRIAL);
+    device.begin_trials(TRIAL);
     clock::sleep(Duration::from_millis(2));
     test.send(200, FramePace::Flood);
     wait_for("frames through", || device.counts().frames_in == 200);
@@ -251,11 +251,11 @@ fn no_more_than_the_planted_capacity_gets_through() {
     };
     let (device, _napi) = plant(&test, options);
     test.begin(10_000);
-    device.begin(TRIAL);
+    device.begin_trials(TRIAL);
     let start = clock::monotonic();
     let sent = test.send(10_000, FramePace::Rate { frames_per_sec: 100_000 });
     wait_for("frames through", || device.counts().frames_in == sent.frames);
-    let took = clock::monotonic().since(start).as_secs_f64();
+    let took = clock::monotonic().duration_since(start).as_secs_f64();
     let counts = device.counts();
     assert_eq!(counts.frames_in, counts.forwarded + counts.dropped_by_queue);
     assert!(counts.forwarded as f64 <= took * 20_000.0 + 65.0, "{counts:?} in {took} s");
@@ -280,7 +280,7 @@ fn planted_latency_is_seen_by_the_counter() {
     for (store_and_forward, service_ms) in [(true, 100), (false, 0)] {
         let (device, _napi) = plant(&test, PlantedOptions { store_and_forward, ..options });
         test.begin(20);
-        device.begin(TRIAL);
+        device.begin_trials(TRIAL);
         test.send(20, FramePace::Flood);
         wait_for("frames", || test.sink.frames() == 20);
         let latency = test.received().latency;
@@ -303,13 +303,13 @@ fn frames_of_others_go_through_a_planted_device_untouched() {
         ..PlantedOptions::default()
     };
     let (device, _napi) = plant(&test, options);
-    device.begin(TRIAL ^ 0x8000_0000);
+    device.begin_trials(TRIAL ^ 0x8000_0000);
     test.begin(100);
     test.send(100, FramePace::Flood);
     wait_for("all frames", || test.sink.frames() == 100);
     let counts = device.counts();
     assert_eq!((counts.frames_in, counts.others), (0, 100));
-    device.begin(TRIAL);
+    device.begin_trials(TRIAL);
     test.send(100, FramePace::Flood);
     wait_for("none of them", || device.counts().dropped_by_chance == 100);
     assert_eq!(test.sink.frames(), 100);

@@ -10,7 +10,7 @@ use linerate_sys::bpf::XdpLink;
 use linerate_sys::clock;
 use linerate_sys::packet_capture::{CaptureOptions, PacketCapture};
 use linerate_sys::stop::Stop;
-use linerate_sys::xdp::{Generator, GeneratorOptions, Window, hold_napi};
+use linerate_sys::xdp::{Generator, GeneratorOptions, GeneratorWindow, hold_napi};
 
 use super::bench::{Cable, FAR, NEAR, inside, wait_for};
 use super::frames::{TRIAL, check_frame, ipv4_udp, ipv6_udp, varied};
@@ -60,7 +60,9 @@ impl Watched {
         let mut frames = Vec::new();
         wait_for("captured frames", || {
             let wait = Duration::from_millis(100);
-            self.capture.take(wait, |packet| frames.push(packet.data.to_vec())).expect("up");
+            self.capture
+                .take_packets(wait, |packet| frames.push(packet.data.to_vec()))
+                .expect("up");
             frames.len() >= count
         });
         frames
@@ -100,7 +102,7 @@ fn numbers_go_on_in_a_trial_and_start_anew_in_the_next() {
         generator.run(&load(10, FramePace::Flood), &Stop::new()).expect("sent");
     }
     assert_eq!(progress.frames(), 20);
-    generator.begin(TRIAL + 1);
+    generator.begin_trial(TRIAL + 1);
     generator.run(&load(10, FramePace::Flood), &Stop::new()).expect("sent");
     let expected = (0..20).map(|it| (TRIAL, it)).chain((0..10).map(|it| (TRIAL + 1, it)));
     let signatures = watched.take(30).into_iter().map(|it| Signature::at_end_of(&it));
@@ -135,18 +137,18 @@ fn departures(change: impl FnOnce(&mut FrameLoad)) -> Option<Vec<u64>> {
     let mut load = load(200, rate(300_007));
     change(&mut load);
     let start = clock::monotonic() + Duration::from_millis(20);
-    let window = Window { start: Some(start), deadline: None };
+    let window = GeneratorWindow { start: Some(start), deadline: None };
     let sent = generator.run_within(&load, &Stop::new(), window).expect("sent");
     assert_eq!(sent.frames, 200);
     let stamps: Vec<_> = watched.take(200).iter().map(|it| after(it, start)).collect();
-    assert_eq!(sent.first_ns - start.nanos(), stamps[0]);
-    assert_eq!(sent.last_ns - start.nanos(), stamps[199]);
+    assert_eq!(sent.first_ns - start.as_nanos(), stamps[0]);
+    assert_eq!(sent.last_ns - start.as_nanos(), stamps[199]);
     Some(stamps)
 }
 
 fn after(frame: &[u8], start: MonoTime) -> u64 {
     let stamp = Signature::at_end_of(frame).expect("signed").stamp;
-    u64::from(stamp.wrapping_sub(start.nanos() as u32))
+    u64::from(stamp.wrapping_sub(start.as_nanos() as u32))
 }
 
 #[test]
@@ -219,9 +221,9 @@ fn said_and_stamped() -> Option<(SendTiming, SendTiming, Vec<u64>)> {
     let mut watched = Watched::new()?;
     let mut generator = watched.generator(vec![ipv4_udp(60, MAC)]);
     let load = load(200, rate(300_007));
-    generator.begin(7);
+    generator.begin_trial(7);
     let start = clock::monotonic() + Duration::from_millis(20);
-    let window = Window { start: Some(start), deadline: None };
+    let window = GeneratorWindow { start: Some(start), deadline: None };
     let sent = generator.run_within(&load, &Stop::new(), window).expect("sent");
     let mut watch = SendWatch::new(WatchRule::from_load(&load, 1).expect("a rate"));
     let stamps: Vec<u64> = watched.take(200).iter().map(|frame| after(frame, start)).collect();
@@ -237,7 +239,7 @@ fn slow_runs_end_by_stop_and_by_deadline() {
     let mut generator = watched.generator(vec![ipv4_udp(60, MAC)]);
     let forever = load(1_000_000, rate(10));
     let deadline = Some(clock::monotonic() + Duration::from_millis(150));
-    let window = Window { start: None, deadline };
+    let window = GeneratorWindow { start: None, deadline };
     let sent = generator.run_within(&forever, &Stop::new(), window).expect("sent");
     // Ten a second: one at once, one after 100 ms, and the next one is due after the deadline.
     assert!((1..=2).contains(&sent.frames), "{}", sent.frames);
@@ -248,7 +250,7 @@ fn slow_runs_end_by_stop_and_by_deadline() {
         let run = scope.spawn(|| generator.run(&forever, &stop).expect("sent"));
         let before = progress.frames();
         wait_for("a frame", || progress.frames() > before);
-        stop.ask();
+        stop.request_stop();
         assert!(run.join().expect("it ends").frames < 1000);
     });
 }

@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 
 use linerate_core::record::{BenchProtocol, BenchTest, Failure, Fault};
 
-use super::contract::Contract;
+use super::contract::ContractArg;
 use super::defaults::{self, longest_bytes, shortest_bytes};
 use super::flags::Args;
 
 /// Checks the flags, before any interface is opened.
-pub(super) fn flags(args: &Args) -> Result<(), Failure> {
-    ports(args)?;
+pub(super) fn check_flags(args: &Args) -> Result<(), Failure> {
+    check_ports(args)?;
     check_made_device(args)?;
     frames(args)?;
     check_tests(args)
@@ -22,7 +22,7 @@ fn refused(object: impl Into<String>, reason: impl std::fmt::Display, advice: &s
     Failure::new(Fault::Usage, "bench", object, reason).advise(advice)
 }
 
-fn ports(args: &Args) -> Result<(), Failure> {
+fn check_ports(args: &Args) -> Result<(), Failure> {
     let ports = &args.ports;
     if ports.is_empty() && args.made.device.is_none() {
         let advice = "name two interfaces, or --device router, or --demo";
@@ -137,7 +137,7 @@ fn frames(args: &Args) -> Result<(), Failure> {
         return Err(refused("--vlan", format!("{tags} tags"), "two at most"));
     }
     lengths(args)?;
-    cells(args)?;
+    check_cells(args)?;
     let mut seen = BTreeSet::new();
     if let Some(again) =
         flags.sizes.iter().map(|len| len.bytes()).find(|bytes| !seen.insert(*bytes))
@@ -156,22 +156,22 @@ fn frames(args: &Args) -> Result<(), Failure> {
 }
 
 /// Length of frames that are cells, where the contract gives one.
-fn cell(args: &Args) -> Option<u32> {
+fn cell_bytes(args: &Args) -> Option<u32> {
     match &args.what.contract {
-        Some(Contract::Cells(_, cell)) => cell.map(|len| len.bytes()),
+        Some(ContractArg::Cells(_, cell)) => cell.map(|len| len.bytes()),
         _ => None,
     }
 }
 
 /// Cells are frames of one length.
-fn cells(args: &Args) -> Result<(), Failure> {
-    let Some(Contract::Cells(..)) = &args.what.contract else { return Ok(()) };
-    if defaults::mix(args).is_some() {
+fn check_cells(args: &Args) -> Result<(), Failure> {
+    let Some(ContractArg::Cells(..)) = &args.what.contract else { return Ok(()) };
+    if defaults::frame_mix(args).is_some() {
         let reason = "cells are frames of one length";
         return Err(refused("--contract", reason, "leave the mix out"));
     }
     let other = args.frames.sizes.iter().map(|len| len.bytes());
-    match cell(args).zip(other.clone().find(|size| Some(*size) != cell(args))) {
+    match cell_bytes(args).zip(other.clone().find(|size| Some(*size) != cell_bytes(args))) {
         Some((cell, size)) => {
             let reason = format!("cell={cell} beside frames of {size} bytes");
             Err(refused("--contract", reason, "give --sizes or cell=, each alone"))
@@ -184,10 +184,10 @@ fn cells(args: &Args) -> Result<(), Failure> {
 fn lengths(args: &Args) -> Result<(), Failure> {
     let (protocol, tags) = (args.frames.protocol, args.frames.vlan.len());
     let (least, most) = (shortest_bytes(protocol, tags), longest_bytes(protocol, tags));
-    let mix = defaults::mix(args);
+    let mix = defaults::frame_mix(args);
     let mixed: Vec<u32> = mix.iter().flat_map(|mix| mix.lengths()).collect();
     let sizes = args.frames.sizes.iter().map(|len| len.bytes());
-    let asked = sizes.chain(cell(args)).chain(mixed);
+    let asked = sizes.chain(cell_bytes(args)).chain(mixed);
     let with = match tags {
         0 => String::new(),
         1 => " and a VLAN tag".to_owned(),
@@ -212,7 +212,7 @@ fn check_tests(args: &Args) -> Result<(), Failure> {
     if let Some(again) = what.tests.iter().find(|test| !seen.insert(test.name())) {
         return Err(refused("--tests", format!("{} is there twice", again.name()), "once each"));
     }
-    let tests = defaults::tests(args);
+    let tests = defaults::tests_to_run(args);
     if tests.contains(&BenchTest::Contract) && what.contract.is_none() {
         let reason = "nothing says what was ordered";
         return Err(refused(

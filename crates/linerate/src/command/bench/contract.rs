@@ -6,12 +6,12 @@ use std::str::FromStr;
 use linerate_core::record::{BenchContract, CellContract};
 use linerate_core::units::{BitRate, Bytes, FrameLen, PacketRate, parse_span};
 
-use super::words::{count, settings, value};
-use crate::command::flags::nanos;
+use super::words::{parse_count, parse_value, settings};
+use crate::command::flags::span_nanos;
 
 /// Traffic contract that was ordered, in bits or in cells.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Contract {
+pub(super) enum ContractArg {
     /// Bit rates and bursts: `cir=10M,cbs=64K[,eir=5M,ebs=64K]`.
     Bits(BenchContract),
     /// `pcr=1000[,cdvt=4ms],scr=250,mbs=32[,cell=64]`, with the length of frames that are cells.
@@ -21,7 +21,7 @@ pub(super) enum Contract {
 const KEYS_OF_BITS: [&str; 4] = ["cir", "cbs", "eir", "ebs"];
 const KEYS_OF_CELLS: [&str; 5] = ["pcr", "cdvt", "scr", "mbs", "cell"];
 
-impl FromStr for Contract {
+impl FromStr for ContractArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -36,14 +36,14 @@ impl FromStr for Contract {
     }
 }
 
-fn of_bits(text: &str) -> Result<Contract, String> {
+fn of_bits(text: &str) -> Result<ContractArg, String> {
     let (mut cir, mut cbs, mut eir, mut ebs) = (None, None, None, None);
     for (key, text) in settings(text, &KEYS_OF_BITS)? {
         match key {
-            "cir" => cir = Some(rate(key, text)?),
-            "eir" => eir = Some(rate(key, text)?),
-            "cbs" => cbs = Some(size(key, text)?),
-            _ => ebs = Some(size(key, text)?),
+            "cir" => cir = Some(parse_bit_rate(key, text)?),
+            "eir" => eir = Some(parse_bit_rate(key, text)?),
+            "cbs" => cbs = Some(parse_bucket_bytes(key, text)?),
+            _ => ebs = Some(parse_bucket_bytes(key, text)?),
         }
     }
     let cir = cir.ok_or("it lacks cir=RATE, the committed rate")?;
@@ -51,38 +51,38 @@ fn of_bits(text: &str) -> Result<Contract, String> {
     if eir.is_some() != ebs.is_some() {
         return Err("eir=RATE and ebs=SIZE go together".to_owned());
     }
-    Ok(Contract::Bits(BenchContract { cir, cbs_bytes, eir, ebs_bytes: ebs }))
+    Ok(ContractArg::Bits(BenchContract { cir, cbs_bytes, eir, ebs_bytes: ebs }))
 }
 
-fn of_cells(text: &str) -> Result<Contract, String> {
+fn of_cells(text: &str) -> Result<ContractArg, String> {
     let (mut pcr, mut cdvt, mut scr, mut mbs, mut cell) = (None, None, None, None, None);
     for (key, text) in settings(text, &KEYS_OF_CELLS)? {
         match key {
-            "pcr" => pcr = Some(value::<PacketRate>(key, text)?.per_sec()),
-            "scr" => scr = Some(value::<PacketRate>(key, text)?.per_sec()),
-            "mbs" => mbs = Some(count(key, text)?),
-            "cell" => cell = Some(value::<FrameLen>(key, text)?),
+            "pcr" => pcr = Some(parse_value::<PacketRate>(key, text)?.per_sec()),
+            "scr" => scr = Some(parse_value::<PacketRate>(key, text)?.per_sec()),
+            "mbs" => mbs = Some(parse_count(key, text)?),
+            "cell" => cell = Some(parse_value::<FrameLen>(key, text)?),
             _ => cdvt = Some(parse_span(text).map_err(|error| format!("cdvt: {error}"))?),
         }
     }
     let contract = CellContract {
         pcr_per_sec: pcr.ok_or("it lacks pcr=CELLS/S, the peak rate")?,
-        cdvt_ns: cdvt.map(nanos),
+        cdvt_ns: cdvt.map(span_nanos),
         scr_per_sec: scr.ok_or("it lacks scr=CELLS/S, the sustained rate")?,
         mbs_cells: mbs.ok_or("it lacks mbs=CELLS, the burst at the peak rate")?,
     };
-    contract.check().map_err(|(key, reason)| format!("{key}: {reason}"))?;
-    Ok(Contract::Cells(contract, cell))
+    contract.check_parameters().map_err(|(key, reason)| format!("{key}: {reason}"))?;
+    Ok(ContractArg::Cells(contract, cell))
 }
 
-fn rate(key: &str, text: &str) -> Result<BitRate, String> {
-    let rate: BitRate = value(key, text)?;
+fn parse_bit_rate(key: &str, text: &str) -> Result<BitRate, String> {
+    let rate: BitRate = parse_value(key, text)?;
     if rate.bits_per_sec() == 0 { Err(format!("{key} is 0")) } else { Ok(rate) }
 }
 
 /// Bytes of frames that a bucket holds: the shortest frame has to fit.
-fn size(key: &str, text: &str) -> Result<u64, String> {
-    let bytes = value::<Bytes>(key, text)?.count();
+fn parse_bucket_bytes(key: &str, text: &str) -> Result<u64, String> {
+    let bytes = parse_value::<Bytes>(key, text)?.count();
     if bytes < 64 { Err(format!("{key} holds not even a frame of 64 bytes")) } else { Ok(bytes) }
 }
 
@@ -93,8 +93,8 @@ mod tests {
     #[test]
     fn a_contract_is_two_or_four_parameters() {
         let bits = |text: &str| match text.parse().expect(text) {
-            Contract::Bits(contract) => contract,
-            other @ Contract::Cells(..) => panic!("{other:?}"),
+            ContractArg::Bits(contract) => contract,
+            other @ ContractArg::Cells(..) => panic!("{other:?}"),
         };
         let contract = bits("cir=10M,cbs=64k");
         assert_eq!(contract.cir, BitRate::from_bits_per_sec(10_000_000));
@@ -112,9 +112,9 @@ mod tests {
             mbs_cells: 32,
         };
         let whole = "pcr=353208,cdvt=4us,scr=1k,mbs=32,cell=64".parse();
-        assert_eq!(whole, Ok(Contract::Cells(ordered.clone(), FrameLen::from_bytes(64).ok())));
+        assert_eq!(whole, Ok(ContractArg::Cells(ordered.clone(), FrameLen::from_bytes(64).ok())));
         let plain = CellContract { cdvt_ns: None, ..ordered };
-        assert_eq!("pcr=353208,scr=1k,mbs=32".parse(), Ok(Contract::Cells(plain, None)));
+        assert_eq!("pcr=353208,scr=1k,mbs=32".parse(), Ok(ContractArg::Cells(plain, None)));
     }
 
     #[test]
@@ -137,7 +137,7 @@ mod tests {
             ("pcr=1k,scr=250,mbs=0", "mbs: '0' is no whole number above 0"),
             ("pcr=1k,scr=250,mbs=32,cell=53", "cell: "),
         ] {
-            let error = wrong.parse::<Contract>().expect_err(wrong);
+            let error = wrong.parse::<ContractArg>().expect_err(wrong);
             assert!(error.contains(part) && !error.contains('\n'), "{wrong}: {error}");
         }
     }

@@ -3,7 +3,7 @@
 use linerate_core::record::{BenchProtocol, BenchTest};
 use linerate_proto::test_frame::{Tag, Tags, TestFrame};
 
-use super::contract::Contract;
+use super::contract::ContractArg;
 use super::flags::Args;
 use super::mix::MixArg;
 
@@ -24,7 +24,7 @@ const TESTS: [BenchTest; 3] = [BenchTest::Flood, BenchTest::Throughput, BenchTes
 const SIZES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
 
 /// The tests, with that of a contract where there is one.
-pub(super) fn tests(args: &Args) -> Vec<BenchTest> {
+pub(super) fn tests_to_run(args: &Args) -> Vec<BenchTest> {
     let mut tests = match (args.what.tests.as_slice(), args.what.rfc2544) {
         ([], true) => TESTS_RFC2544.to_vec(),
         ([], false) if args.what.contract.is_some() => Vec::new(),
@@ -40,7 +40,7 @@ pub(super) fn tests(args: &Args) -> Vec<BenchTest> {
 /// True when a test needs a third port.
 pub(super) fn has_third(args: &Args) -> bool {
     let of_many = [BenchTest::Addresses, BenchTest::Blocking];
-    tests(args).iter().any(|test| of_many.contains(test))
+    tests_to_run(args).iter().any(|test| of_many.contains(test))
 }
 
 /// Ports of a device that is made here.
@@ -54,18 +54,18 @@ pub(super) fn port_count(args: &Args) -> usize {
 }
 
 /// The mix, where one is asked for.
-pub(super) fn mix(args: &Args) -> Option<MixArg> {
+pub(super) fn frame_mix(args: &Args) -> Option<MixArg> {
     let (least, longest) = (shortest(args), 1518 + tag_bytes(args));
     if args.frames.imix { Some(MixArg::imix(least, longest)) } else { args.frames.mix.clone() }
 }
 
 /// The lengths. Those that nobody asked for are made long enough for the headers.
-pub(super) fn sizes(args: &Args) -> Vec<u32> {
+pub(super) fn frame_sizes(args: &Args) -> Vec<u32> {
     if !args.frames.sizes.is_empty() {
         return args.frames.sizes.iter().map(|len| len.bytes()).collect();
     }
     // Cells are of one length.
-    if let Some(Contract::Cells(_, cell)) = &args.what.contract {
+    if let Some(ContractArg::Cells(_, cell)) = &args.what.contract {
         return vec![cell.map_or_else(|| shortest(args), |len| len.bytes())];
     }
     // A tag makes the longest frame longer: 1522 with one (IEEE 802.3 §3.2.7).
@@ -75,8 +75,8 @@ pub(super) fn sizes(args: &Args) -> Vec<u32> {
 
 /// Length of the longest frame that is sent.
 pub(super) fn longest(args: &Args) -> u32 {
-    let mixed = mix(args).and_then(|mix| mix.lengths().max());
-    mixed.or_else(|| sizes(args).into_iter().max()).unwrap_or(0)
+    let mixed = frame_mix(args).and_then(|mix| mix.lengths().max());
+    mixed.or_else(|| frame_sizes(args).into_iter().max()).unwrap_or(0)
 }
 
 fn shortest(args: &Args) -> u32 {

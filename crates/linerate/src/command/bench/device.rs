@@ -6,11 +6,11 @@ use std::time::Duration;
 use linerate_core::lab::BUFFER_FRAMES_MAX;
 use linerate_core::units::{BitRate, Fraction, parse_span};
 
-use super::words::{count, settings, value};
+use super::words::{parse_count, parse_value, settings};
 
 /// A device of this program's own.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Device {
+pub(super) enum DeviceArg {
     /// A cable: the tester alone.
     Cable,
     /// The kernel's bridge.
@@ -39,12 +39,12 @@ pub(super) struct Planted {
     /// One frame of so many is lost, at random.
     pub(super) loss_one_in: Option<u32>,
     /// It stops for the second span once in the first.
-    pub(super) stall: Option<Stall>,
+    pub(super) stall: Option<PeriodicStall>,
 }
 
 /// `20s/5ms`: 5 ms of standstill every 20 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stall {
+pub(super) struct PeriodicStall {
     pub(super) every: Duration,
     pub(super) length: Duration,
 }
@@ -53,7 +53,7 @@ const NAMES: &str = "cable, bridge, router, xdp-router, forwarder, planted:KEY=V
 const KEYS: [&str; 6] =
     ["frames_per_sec", "bits_per_sec", "buffer_frames", "latency", "loss", "stall"];
 
-impl FromStr for Device {
+impl FromStr for DeviceArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -76,15 +76,15 @@ fn planted(text: &str) -> Result<Planted, String> {
     for (key, text) in settings(text, &KEYS)? {
         let span = |text: &str| parse_span(text).map_err(|error| format!("{key}: {error}"));
         match key {
-            "frames_per_sec" => planted.frames_per_sec = Some(count(key, text)?),
-            "bits_per_sec" => planted.bits_per_sec = Some(rate(key, text)?),
+            "frames_per_sec" => planted.frames_per_sec = Some(parse_count(key, text)?),
+            "bits_per_sec" => planted.bits_per_sec = Some(parse_bit_rate(key, text)?),
             "buffer_frames" => planted.buffer_frames = Some(buffer(key, text)?),
             "latency" => planted.latency = span(text)?,
             "loss" => planted.loss_one_in = one_in(key, text)?,
             _ => {
                 let (every, length) =
                     text.split_once('/').ok_or("stall is EVERY/LENGTH: 20s/5ms")?;
-                let stall = Stall { every: span(every)?, length: span(length)? };
+                let stall = PeriodicStall { every: span(every)?, length: span(length)? };
                 if stall.length.is_zero() || stall.length >= stall.every {
                     return Err("stall: the standstill is shorter than the time between".to_owned());
                 }
@@ -98,20 +98,20 @@ fn planted(text: &str) -> Result<Planted, String> {
     Ok(planted)
 }
 
-fn rate(key: &str, text: &str) -> Result<u64, String> {
-    let bits = value::<BitRate>(key, text)?.bits_per_sec();
+fn parse_bit_rate(key: &str, text: &str) -> Result<u64, String> {
+    let bits = parse_value::<BitRate>(key, text)?.bits_per_sec();
     if bits < 1000 { Err(format!("{key} is below 1 kbit/s")) } else { Ok(bits) }
 }
 
 fn buffer(key: &str, text: &str) -> Result<u32, String> {
     let frames =
-        u32::try_from(count(key, text)?).ok().filter(|frames| *frames <= BUFFER_FRAMES_MAX);
+        u32::try_from(parse_count(key, text)?).ok().filter(|frames| *frames <= BUFFER_FRAMES_MAX);
     frames.ok_or_else(|| format!("{key}: at most {BUFFER_FRAMES_MAX}"))
 }
 
 /// A share as one in so many frames, rounded; none for 0.
 fn one_in(key: &str, text: &str) -> Result<Option<u32>, String> {
-    let share = value::<Fraction>(key, text)?.value();
+    let share = parse_value::<Fraction>(key, text)?.as_f64();
     if share > 0.5 {
         return Err(format!("{key} is at most 0.5"));
     }
@@ -122,7 +122,7 @@ fn one_in(key: &str, text: &str) -> Result<Option<u32>, String> {
     Ok((share > 0.0).then(|| (1.0 / share).round() as u32))
 }
 
-impl Device {
+impl DeviceArg {
     /// Name of the kind of device.
     pub(super) const fn name(&self) -> &'static str {
         match self {
@@ -159,7 +159,8 @@ mod tests {
     fn a_planted_device_has_the_properties_that_it_is_given() {
         let text = "planted:frames_per_sec=100k,buffer_frames=64,latency=10us,loss=1e-5,\
                     stall=20s/5ms";
-        let stall = Stall { every: Duration::from_secs(20), length: Duration::from_millis(5) };
+        let stall =
+            PeriodicStall { every: Duration::from_secs(20), length: Duration::from_millis(5) };
         let expected = Planted {
             frames_per_sec: Some(100_000),
             bits_per_sec: None,
@@ -168,8 +169,8 @@ mod tests {
             loss_one_in: Some(100_000),
             stall: Some(stall),
         };
-        assert_eq!(text.parse(), Ok(Device::Planted(expected)));
-        assert_eq!("xdp-router".parse::<Device>().map(|it| it.name()), Ok("xdp-router"));
+        assert_eq!(text.parse(), Ok(DeviceArg::Planted(expected)));
+        assert_eq!("xdp-router".parse::<DeviceArg>().map(|device| device.name()), Ok("xdp-router"));
     }
 
     #[test]
@@ -185,7 +186,7 @@ mod tests {
             ("planted:frames_per_sec=1k,stall=5ms", "EVERY/LENGTH"),
             ("planted:frames_per_sec=1k,stall=5ms/20s", "shorter"),
         ] {
-            let error = wrong.parse::<Device>().expect_err(wrong);
+            let error = wrong.parse::<DeviceArg>().expect_err(wrong);
             assert!(error.contains(part) && !error.contains('\n'), "{wrong}: {error}");
         }
     }

@@ -11,8 +11,8 @@ use linerate_core::study::Topology;
 use linerate_core::units::print_span;
 
 use super::defaults;
-use super::device::{Device, Planted};
-use super::flags::{Args, Placed};
+use super::device::{DeviceArg, Planted};
+use super::flags::{Args, DeviceContext};
 
 /// Header and FCS around the packet of a frame, and a tag.
 const AROUND_BYTES: u32 = 18;
@@ -26,7 +26,7 @@ const DEVICE: &str = "device";
 
 /// A device to make, with the flags for the networks around it.
 pub(super) struct DeviceLab<'a> {
-    pub(super) device: &'a Device,
+    pub(super) device: &'a DeviceArg,
     pub(super) args: &'a Args,
     /// Length of the longest frame that it is to carry.
     pub(super) longest_bytes: u32,
@@ -52,11 +52,11 @@ impl DeviceLab<'_> {
             (true, 1) => format!("{name}, 1 filter"),
             (true, some) => format!("{name}, {some} filters"),
         };
-        let bridges = matches!(self.device, Device::Bridge);
+        let bridges = matches!(self.device, DeviceArg::Bridge);
         Topology {
             title,
             class: name.to_owned(),
-            lab: self.lab(&id, filters),
+            lab: self.lab_plan(&id, filters),
             id,
             client: SENDER.to_owned(),
             server: RECEIVER.to_owned(),
@@ -66,58 +66,58 @@ impl DeviceLab<'_> {
         }
     }
 
-    fn lab(&self, id: &str, filters: u32) -> LabPlan {
+    fn lab_plan(&self, id: &str, filters: u32) -> LabPlan {
         let host = |name: &str| HostPlan { name: name.to_owned(), ..HostPlan::default() };
         let mut lab = LabPlan {
             name: Some(id.to_owned()),
             quiet: true,
-            hosts: self.hosts().iter().map(|name| host(name)).collect(),
+            hosts: self.host_names().iter().map(|name| host(name)).collect(),
             ..LabPlan::default()
         };
         let (name, placement) = (DEVICE.to_owned(), self.placement());
         match self.device {
-            Device::Cable => {
-                lab.links = vec![self.link([SENDER, RECEIVER])];
+            DeviceArg::Cable => {
+                lab.links = vec![self.link_plan([SENDER, RECEIVER])];
                 return lab;
             }
-            Device::Bridge => {
+            DeviceArg::Bridge => {
                 lab.switches = vec![SwitchPlan { name, placement, ..SwitchPlan::default() }];
             }
-            Device::Router | Device::XdpRouter => {
-                let xdp = matches!(self.device, Device::XdpRouter);
+            DeviceArg::Router | DeviceArg::XdpRouter => {
+                let xdp = matches!(self.device, DeviceArg::XdpRouter);
                 let how = if xdp { RouterHow::Xdp } else { RouterHow::Kernel };
                 let router = RouterPlan { name, filters, how, placement, ..RouterPlan::default() };
                 lab.routers = vec![router];
             }
-            Device::Forwarder => {
+            DeviceArg::Forwarder => {
                 let device = DevicePlan::new(DEVICE, DeviceKind::Forwarder);
                 lab.devices = vec![DevicePlan { placement, ..device }];
             }
-            Device::Planted(planted) => {
+            DeviceArg::Planted(planted) => {
                 lab.devices = vec![DevicePlan { placement, ..self::planted(planted) }];
             }
         }
-        lab.links = vec![self.link([SENDER, DEVICE]), self.link([DEVICE, RECEIVER])];
-        let further = &self.hosts()[2..];
-        lab.links.extend(further.iter().map(|name| self.link([DEVICE, name])));
+        lab.links = vec![self.link_plan([SENDER, DEVICE]), self.link_plan([DEVICE, RECEIVER])];
+        let further = &self.host_names()[2..];
+        lab.links.extend(further.iter().map(|name| self.link_plan([DEVICE, name])));
         lab
     }
 
     /// A host for each port.
-    fn hosts(&self) -> Vec<String> {
+    fn host_names(&self) -> Vec<String> {
         let further = (3..=defaults::port_count(self.args)).map(|number| format!("port{number}"));
         [SENDER, RECEIVER].map(str::to_owned).into_iter().chain(further).collect()
     }
 
     fn placement(&self) -> Placement {
         match self.args.made.placement {
-            Some(Placed::Inline) => Placement::Inline,
-            Some(Placed::Threaded) => Placement::Threaded,
+            Some(DeviceContext::Inline) => Placement::Inline,
+            Some(DeviceContext::Threaded) => Placement::Threaded,
             None => Placement::default(),
         }
     }
 
-    fn link(&self, ends: [&str; 2]) -> LinkPlan {
+    fn link_plan(&self, ends: [&str; 2]) -> LinkPlan {
         let tags = TAG_BYTES * u32::try_from(self.args.frames.vlan.len()).unwrap_or(0);
         let packet = self.longest_bytes.saturating_sub(AROUND_BYTES + tags);
         LinkPlan {

@@ -6,12 +6,12 @@ use std::time::Duration;
 use linerate_core::record::{BenchProtocol, BenchTest, CounterKind, GeneratorKind};
 use linerate_core::units::{BitRate, FrameLen, PacketRate, parse_dscp, parse_span};
 
-use super::contract::Contract;
-use super::device::Device;
+use super::contract::ContractArg;
+use super::device::DeviceArg;
 use super::goal::Goals;
 use super::mix::MixArg;
 use super::port::PortArg;
-use crate::command::measure::Output;
+use crate::command::measure::OutputFlags;
 use crate::config::KnownFlags;
 
 /// Flags of `linerate bench`.
@@ -22,13 +22,13 @@ pub(crate) struct Args {
     #[arg(value_name = "INTERFACE[,address=IP][,gateway=IP]")]
     pub(super) ports: Vec<PortArg>,
     #[command(flatten)]
-    pub(super) made: Made,
+    pub(super) made: DeviceFlags,
     #[command(flatten)]
-    pub(super) what: What,
+    pub(super) what: TestFlags,
     #[command(flatten)]
     pub(super) frames: Frames,
     #[command(flatten)]
-    pub(super) tester: Tester,
+    pub(super) tester: TesterFlags,
     /// Resume RUN, or the last unfinished run of the same plan
     #[arg(long, value_name = "RUN", num_args = 0..=1)]
     pub(super) resume: Option<Option<String>>,
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     pub(super) report: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) output: Output,
+    pub(super) output: OutputFlags,
 }
 
 /// Flags whose values a study's plan has itself.
@@ -85,12 +85,12 @@ const OF_PLANS: [&str; 37] = [
 
 /// A device that is made on this machine, or a study of devices.
 #[derive(Debug, clap::Args)]
-pub(super) struct Made {
+pub(super) struct DeviceFlags {
     /// Test a virtual device on this machine: cable, bridge, router, xdp-router, forwarder, or one
     /// with known properties:
     /// planted:frames_per_sec=N,buffer_frames=N,latency=TIME,loss=RATIO,stall=PERIOD/LENGTH
     #[arg(long, help_heading = "Device", conflicts_with = "ports")]
-    pub(super) device: Option<Device>,
+    pub(super) device: Option<DeviceArg>,
     /// Number of filter rules in the virtual router; a list tests each in turn: 0,1,10,100,1000
     #[arg(long, value_name = "N,...", help_heading = "Device", value_delimiter = ',')]
     pub(super) filters: Vec<u32>,
@@ -101,7 +101,7 @@ pub(super) struct Made {
     pub(super) port_count: Option<u8>,
     /// Run the virtual device inline (on the sender's CPU) or threaded (on CPUs of its own)
     #[arg(long, value_name = "WHERE", help_heading = "Device", requires = "device")]
-    pub(super) placement: Option<Placed>,
+    pub(super) placement: Option<DeviceContext>,
     /// Run a one-minute demonstration on a virtual router (study bench-demo)
     #[arg(long, help_heading = "Device", conflicts_with_all = OF_PLANS)]
     pub(super) demo: bool,
@@ -113,7 +113,7 @@ pub(super) struct Made {
 
 /// Context in which a device that is made here runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Placed {
+pub(super) enum DeviceContext {
     /// In the sender's system call, on its CPU
     Inline,
     /// In separate kernel threads
@@ -122,7 +122,7 @@ pub(super) enum Placed {
 
 /// Tests of a benchmark, their length and their number.
 #[derive(Debug, clap::Args)]
-pub(super) struct What {
+pub(super) struct TestFlags {
     /// Tests to run: flood, throughput, loss-curve, latency, back-to-back, recovery, reset,
     /// addresses, overload, blocking, soak, contract [default: flood,throughput,latency]
     #[arg(long, value_name = "TEST,...", help_heading = "Tests", value_delimiter = ',')]
@@ -166,7 +166,7 @@ pub(super) struct What {
     /// cir=RATE,cbs=SIZE[,eir=RATE,ebs=SIZE], or for cells (frames of one size):
     /// pcr=CELLS/S[,cdvt=TIME],scr=CELLS/S,mbs=CELLS[,cell=BYTES]; adds the contract test
     #[arg(long, value_name = "CONTRACT", help_heading = "Tests")]
-    pub(super) contract: Option<Contract>,
+    pub(super) contract: Option<ContractArg>,
 }
 
 /// Frames, and the ports between which they go.
@@ -217,7 +217,7 @@ pub(super) struct Frames {
 
 /// Facilities and checks of the tester.
 #[derive(Debug, clap::Args)]
-pub(super) struct Tester {
+pub(super) struct TesterFlags {
     /// Frame generator: live, xdp, packet [default: the fastest that works]
     #[arg(long, value_name = "HOW", help_heading = "Tester", value_parser = generator)]
     pub(super) generator: Option<GeneratorKind>,

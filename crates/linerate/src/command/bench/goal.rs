@@ -6,8 +6,8 @@ use std::str::FromStr;
 use linerate_core::record::BenchGoal;
 use linerate_core::units::{Fraction, parse_span};
 
-use super::words::{settings, value};
-use crate::command::flags::nanos;
+use super::words::{parse_value, settings};
+use crate::command::flags::span_nanos;
 
 /// Names that need no parameters.
 fn named_goals() -> [BenchGoal; 3] {
@@ -26,7 +26,7 @@ impl FromStr for Goals {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut goals: Vec<BenchGoal> = Vec::new();
         for words in split_goals(text) {
-            let goal = goal(&words)?;
+            let goal = parse_goal(&words)?;
             if goals.iter().any(|other| other.name == goal.name) {
                 return Err(format!("goal '{}' is there twice", goal.name));
             }
@@ -51,7 +51,7 @@ fn split_goals(text: &str) -> Vec<String> {
     goals
 }
 
-fn goal(text: &str) -> Result<BenchGoal, String> {
+fn parse_goal(text: &str) -> Result<BenchGoal, String> {
     let Some((name, parameters)) = text.split_once(':') else {
         let goal = named_goals().into_iter().find(|goal| goal.name == text);
         return goal.ok_or_else(|| {
@@ -65,8 +65,8 @@ fn goal(text: &str) -> Result<BenchGoal, String> {
     let mut goal = BenchGoal { name: name.to_owned(), duration_sum_ns: 0, ..BenchGoal::strict() };
     let mut final_given = false;
     for (key, text) in settings(parameters, &KEYS)? {
-        let span = || parse_span(text).map(nanos).map_err(|error| format!("{key}: {error}"));
-        let share = || value::<Fraction>(key, text).map(Fraction::value);
+        let span = || parse_span(text).map(span_nanos).map_err(|error| format!("{key}: {error}"));
+        let share = || parse_value::<Fraction>(key, text).map(Fraction::as_f64);
         match key {
             "final" => (goal.final_trial_ns, final_given) = (span()?, true),
             "sum" => goal.duration_sum_ns = span()?,
@@ -81,11 +81,11 @@ fn goal(text: &str) -> Result<BenchGoal, String> {
     if goal.duration_sum_ns == 0 {
         goal.duration_sum_ns = goal.final_trial_ns;
     }
-    check(goal)
+    check_goal(goal)
 }
 
 /// Bounds within which a search ends.
-fn check(goal: BenchGoal) -> Result<BenchGoal, String> {
+fn check_goal(goal: BenchGoal) -> Result<BenchGoal, String> {
     let name = &goal.name;
     if goal.final_trial_ns < 1_000_000 {
         return Err(format!("goal '{name}': final is below 1 ms"));

@@ -10,8 +10,8 @@ use linerate_sys::netlink::{LinkFacts, RouteSocket};
 use linerate_sys::userns::may_send_frames;
 
 /// Holds a study's plan against this host, where its ports are interfaces of the host itself.
-pub(super) fn check(plan: &StudyPlan, force: bool) -> Result<(), Failure> {
-    let cells = plan.cells();
+pub(super) fn check_interfaces(plan: &StudyPlan, force: bool) -> Result<(), Failure> {
+    let cells = plan.cell_plans();
     let plans = cells.iter().filter_map(|cell| match &cell.plan {
         Plan::Bench(plan) => Some(plan),
         _ => None,
@@ -28,9 +28,9 @@ pub(super) fn check(plan: &StudyPlan, force: bool) -> Result<(), Failure> {
     if longest.is_empty() {
         return Ok(());
     }
-    let (links, routes) = (links()?, default_route_interfaces());
+    let (links, routes) = (list_links()?, default_route_interfaces());
     for (name, (bytes, tags)) in &longest {
-        let link = find(&links, name)?;
+        let link = find_link(&links, name)?;
         if !force && routes.iter().any(|route| route == name) {
             return Err(in_use(name));
         }
@@ -61,13 +61,13 @@ fn refused(interface: &str, reason: impl std::fmt::Display) -> Failure {
     Failure::new(Fault::Usage, "bench", interface, reason)
 }
 
-fn links() -> Result<Vec<LinkFacts>, Failure> {
+fn list_links() -> Result<Vec<LinkFacts>, Failure> {
     let failed =
         |error: linerate_sys::Error| Failure::new(Fault::System, "list", "interfaces", error);
-    RouteSocket::open().and_then(|mut socket| socket.links()).map_err(failed)
+    RouteSocket::open().and_then(|mut socket| socket.list_links()).map_err(failed)
 }
 
-fn find<'a>(links: &'a [LinkFacts], name: &str) -> Result<&'a LinkFacts, Failure> {
+fn find_link<'a>(links: &'a [LinkFacts], name: &str) -> Result<&'a LinkFacts, Failure> {
     links.iter().find(|link| link.name == name).ok_or_else(|| {
         let others = links.iter().filter(|link| link.kind.as_deref() != Some("loopback"));
         let names: Vec<&str> = others.map(|link| link.name.as_str()).collect();

@@ -23,7 +23,7 @@ impl MixArg {
     }
 
     /// The mix as a flag has it: `64:7,594:4,1518:1`.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn flag_text(&self) -> String {
         self.0.to_string()
     }
 }
@@ -47,9 +47,9 @@ mod tests {
 
     #[test]
     fn a_mix_has_shares_or_letters() {
-        assert_eq!(MixArg::imix(64, 1518).text(), "64:7,594:4,1518:1");
+        assert_eq!(MixArg::imix(64, 1518).flag_text(), "64:7,594:4,1518:1");
         let genome: MixArg = "ag".parse().expect("64 and 1518 by RFC 6985");
-        assert_eq!(genome.text(), "64:1,1518:1");
+        assert_eq!(genome.flag_text(), "64:1,1518:1");
         assert_eq!(genome.lengths().collect::<Vec<_>>(), [64, 1518]);
     }
 

@@ -10,22 +10,22 @@ use linerate_core::units::print_span;
 use crate::columns::spoken;
 
 /// Lines for the reader before the first measurement; `left` are the cells that are not measured.
-pub(super) fn text(plan: &StudyPlan, left: &[CellPlan]) -> String {
+pub(super) fn plan_summary(plan: &StudyPlan, left: &[CellPlan]) -> String {
     let mut out = format!("{}\n", plan.title);
     let first = left.iter().find_map(|cell| match &cell.plan {
         Plan::Bench(plan) => Some(plan),
         _ => None,
     });
     if let Some(first) = first {
-        let _ = writeln!(out, "  tests    {}", tests(first));
+        let _ = writeln!(out, "  tests    {}", describe_tests(first));
         let _ = writeln!(out, "  frames   {}", frames(first, left));
         if !first.goals.is_empty() {
-            let goals: Vec<String> = first.goals.iter().map(goal).collect();
+            let goals: Vec<String> = first.goals.iter().map(describe_goal).collect();
             let _ = writeln!(out, "  goals    {}", goals.join("\n           "));
         }
-        let _ = writeln!(out, "  trials   {}", times(first));
+        let _ = writeln!(out, "  trials   {}", describe_times(first));
     }
-    let of = match plan.cells().len() - left.len() {
+    let of = match plan.cell_plans().len() - left.len() {
         0 => String::new(),
         done => format!(", {done} measured before"),
     };
@@ -57,7 +57,7 @@ fn longest_more_ns(cell: &CellPlan) -> u64 {
 /// Expected time of a benchmark from which the reader is told of `--quick`.
 const LONG_NS: u64 = 600_000_000_000;
 
-fn tests(plan: &BenchPlan) -> String {
+fn describe_tests(plan: &BenchPlan) -> String {
     let names: Vec<&str> = plan.tests.iter().map(|test| test.name()).collect();
     let way = match plan.way {
         BenchWay::Single => "",
@@ -90,7 +90,7 @@ fn frames(plan: &BenchPlan, left: &[CellPlan]) -> String {
 }
 
 /// `strict: trials of 60s, 60s in all, loss 0, exceed 0 %, width 0.5 %`.
-fn goal(goal: &BenchGoal) -> String {
+fn describe_goal(goal: &BenchGoal) -> String {
     let span = |ns: u64| print_span(std::time::Duration::from_nanos(ns));
     format!(
         "{}: trials of {}, {} at a load, loss {}, exceed {} %, width {} %",
@@ -103,7 +103,7 @@ fn goal(goal: &BenchGoal) -> String {
     )
 }
 
-fn times(plan: &BenchPlan) -> String {
+fn describe_times(plan: &BenchPlan) -> String {
     let span = |ns: u64| print_span(std::time::Duration::from_nanos(ns));
     let times = &plan.times;
     format!(

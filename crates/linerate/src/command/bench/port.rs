@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use linerate_core::record::BenchPort;
 
-use super::words::{settings, value};
+use super::words::{parse_value, settings};
 
 /// Longest name of an interface (IFNAMSIZ less the final zero).
 const NAME_BYTES_MAX: usize = 15;
@@ -42,19 +42,19 @@ impl FromStr for PortArg {
         for (key, text) in settings(rest.unwrap_or(""), &["address", "gateway"])
             .or_else(|error| if rest.is_none() { Ok(Vec::new()) } else { Err(error) })?
         {
-            let address = Some(value(key, text)?);
+            let address = Some(parse_value(key, text)?);
             match key {
                 "address" => port.address = address,
                 _ => port.gateway = address,
             }
         }
-        port.check()?;
+        port.check_addresses()?;
         Ok(port)
     }
 }
 
 impl PortArg {
-    fn check(&self) -> Result<(), String> {
+    fn check_addresses(&self) -> Result<(), String> {
         let (Some(address), Some(gateway)) = (self.address, self.gateway) else { return Ok(()) };
         if address.is_ipv4() != gateway.is_ipv4() {
             return Err("address and gateway are of one family".to_owned());
@@ -66,7 +66,7 @@ impl PortArg {
     }
 
     /// The port in a plan.
-    pub(super) fn plan(&self) -> BenchPort {
+    pub(super) fn bench_port(&self) -> BenchPort {
         let text = |address: IpAddr| address.to_string();
         BenchPort {
             interface: self.interface.clone(),
@@ -84,10 +84,13 @@ mod tests {
     #[test]
     fn a_port_is_an_interface_with_or_without_addresses() {
         let port: PortArg = "eth1".parse().expect("a name");
-        assert_eq!(port.plan(), BenchPort { interface: "eth1".to_owned(), ..BenchPort::default() });
+        assert_eq!(
+            port.bench_port(),
+            BenchPort { interface: "eth1".to_owned(), ..BenchPort::default() }
+        );
         let port: PortArg = "p0,gateway=198.18.0.1,address=198.18.0.2".parse().expect("both");
-        assert_eq!(port.plan().address.as_deref(), Some("198.18.0.2"));
-        assert_eq!(port.plan().gateway.as_deref(), Some("198.18.0.1"));
+        assert_eq!(port.bench_port().address.as_deref(), Some("198.18.0.2"));
+        assert_eq!(port.bench_port().gateway.as_deref(), Some("198.18.0.1"));
         // A VLAN interface has a dot in its name.
         assert!("eth0.100,address=2001:2::1".parse::<PortArg>().is_ok());
     }

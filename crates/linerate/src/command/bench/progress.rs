@@ -5,13 +5,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use linerate_core::record::{Cell, Event};
+use linerate_core::record::{Event, StudyCell};
 use linerate_core::study::StudyPlan;
-use linerate_engine::study::{Progress, Step};
+use linerate_engine::study::{StudyProgress, StudyStep};
 use linerate_sys::stop::Stop;
 
 use crate::columns::spoken;
-use crate::command::measure::{Output, event_line};
+use crate::command::measure::{OutputFlags, event_line};
 use crate::live::bench_line;
 use crate::output;
 
@@ -20,9 +20,9 @@ const PLAIN_COLUMNS: usize = 80;
 
 /// Shows progress; all copies are one.
 #[derive(Clone)]
-pub(super) struct Display(Rc<RefCell<Inner>>);
+pub(super) struct Display(Rc<RefCell<BenchProgress>>);
 
-struct Inner {
+struct BenchProgress {
     bar: ProgressBar,
     /// The plan, which names the cells.
     plan: StudyPlan,
@@ -38,17 +38,20 @@ struct Inner {
 
 impl Display {
     /// Progress lines by the flags; `stop` is set when nobody reads results any more.
-    pub(super) fn new(flags: &Output, plan: StudyPlan, stop: Stop) -> Self {
-        let target =
-            if flags.live() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    pub(super) fn new(flags: &OutputFlags, plan: StudyPlan, stop: Stop) -> Self {
+        let target = if flags.shows_live_lines() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
         let bar = ProgressBar::with_draw_target(None, target);
         if let Ok(style) = ProgressStyle::with_template("[{bar:16}] {pos}/{len}  {wide_msg}") {
             bar.set_style(style.progress_chars("=> "));
         }
-        let inner = Inner {
+        let inner = BenchProgress {
             bar,
             plan,
-            live: flags.live(),
+            live: flags.shows_live_lines(),
             jsonl: flags.jsonl,
             stop,
             cell: String::new(),
@@ -59,81 +62,81 @@ impl Display {
     }
 
     /// Shows a step of the study.
-    pub(super) fn step(&self, progress: &Progress<'_>) {
-        self.0.borrow_mut().step(progress);
+    pub(super) fn show_step(&self, progress: &StudyProgress<'_>) {
+        self.0.borrow_mut().show_step(progress);
     }
 
     /// Shows an event within a measurement.
-    pub(super) fn event(&self, event: &Event) {
-        self.0.borrow_mut().event(event);
+    pub(super) fn show_event(&self, event: &Event) {
+        self.0.borrow_mut().show_event(event);
     }
 
     /// Takes the changing line away.
-    pub(super) fn end(&self) {
+    pub(super) fn clear_line(&self) {
         self.0.borrow().bar.finish_and_clear();
     }
 }
 
-impl Inner {
-    fn step(&mut self, progress: &Progress<'_>) {
+impl BenchProgress {
+    fn show_step(&mut self, progress: &StudyProgress<'_>) {
         self.bar.set_length(u64::try_from(progress.total).unwrap_or(u64::MAX));
         self.bar.set_position(u64::try_from(progress.done).unwrap_or(u64::MAX));
         self.left_ns = progress.remaining_ns;
         match progress.step {
-            Step::Building(topology) => self.change(format!("{} is built", topology.title)),
-            Step::Measuring(cell) => self.measuring(cell, progress),
-            Step::Again(cell, failure, again, of) => {
+            StudyStep::Building(topology) => self.change(format!("{} is built", topology.title)),
+            StudyStep::Measuring(cell) => self.measuring(cell, progress),
+            StudyStep::Again(cell, failure, again, of) => {
                 let cell = self.plan.words_of(cell);
-                self.line(&format!("{cell}: {failure}; measured again, {again} of {of}"));
+                self.print_line(&format!("{cell}: {failure}; measured again, {again} of {of}"));
             }
-            Step::Failed(cell, failure) => {
-                self.line(&format!("{}: {failure}", self.plan.words_of(cell)));
+            StudyStep::Failed(cell, failure) => {
+                self.print_line(&format!("{}: {failure}", self.plan.words_of(cell)));
             }
-            Step::NotBuilt(topology, failure) => {
-                self.line(&format!("{} left out: {failure}", topology.title));
+            StudyStep::NotBuilt(topology, failure) => {
+                self.print_line(&format!("{} left out: {failure}", topology.title));
             }
-            Step::Slipped(..) | Step::Through(_) => {}
+            StudyStep::Slipped(..) | StudyStep::Through(_) => {}
         }
     }
 
-    fn measuring(&mut self, cell: &Cell, progress: &Progress<'_>) {
+    fn measuring(&mut self, cell: &StudyCell, progress: &StudyProgress<'_>) {
         self.cell = self.plan.words_of(cell);
         if self.bar.is_hidden() {
             let (at, of) = (progress.done + 1, progress.total);
             let left = spoken(self.left_ns);
-            self.line(&format!("{}: {at} of {of}, about {left} left", self.cell));
+            self.print_line(&format!("{}: {at} of {of}, about {left} left", self.cell));
         } else {
             self.change(String::new());
         }
     }
 
-    fn event(&mut self, event: &Event) {
+    fn show_event(&mut self, event: &Event) {
         if self.jsonl {
-            output::line(&event_line(event));
+            output::print_line(&event_line(event));
             if output::reader_left() {
-                self.stop.ask();
+                self.stop.request_stop();
             }
             return;
         }
         match event {
             Event::BenchStep(doing) => {
                 self.doing.clone_from(doing);
-                self.say(format!("  {doing}"), doing.clone());
+                self.show_message(format!("  {doing}"), doing.clone());
             }
             Event::BenchTrial(trial) => {
                 let line = bench_line(trial);
                 let doing = line.lines().next().unwrap_or_default().trim();
                 let doing = format!("{}: {doing}", self.doing);
-                self.say(line, doing);
+                self.show_message(line, doing);
             }
-            Event::Note(line) => self.line(line),
+            Event::Note(line) => self.print_line(line),
             _ => {}
         }
     }
 
     /// A line where lines stay, another where the line changes.
-    fn say(&self, staying: String, changing: String) {
-        if self.bar.is_hidden() { self.line(&staying) } else { self.change(changing) }
+    fn show_message(&self, staying: String, changing: String) {
+        if self.bar.is_hidden() { self.print_line(&staying) } else { self.change(changing) }
     }
 
     fn change(&self, doing: String) {
@@ -141,11 +144,11 @@ impl Inner {
         self.bar.set_message(format!("about {left} left; {} {doing}", self.cell));
     }
 
-    fn line(&self, text: &str) {
+    fn print_line(&self, text: &str) {
         if self.live {
-            let width = output::width().unwrap_or(PLAIN_COLUMNS);
+            let width = output::output_columns().unwrap_or(PLAIN_COLUMNS);
             let folded = linerate_report::folded(text, Some(width));
-            self.bar.suspend(|| output::note(folded.trim_end()));
+            self.bar.suspend(|| output::print_note(folded.trim_end()));
         }
     }
 }

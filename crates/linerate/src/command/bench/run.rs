@@ -3,8 +3,8 @@
 use linerate_core::record::{Failure, Fault, Record};
 use linerate_core::study::{CellKey, CellPlan, StudyPlan};
 use linerate_engine::lab::enter_user_namespace_if_needed;
-use linerate_engine::study::{self, Ending, Tools};
-use linerate_report::study::Results;
+use linerate_engine::study::{self, StudyEnding, Tools};
+use linerate_report::study::StudyResults;
 use linerate_store::{Store, StudyRun, StudyState};
 use linerate_sys::clock::{self, SystemClock};
 use linerate_sys::stop::Stop;
@@ -14,7 +14,7 @@ use super::progress::Display;
 use super::{here, opening, result, suite};
 use crate::columns::short_id;
 use crate::command::study::run_state;
-use crate::command::study::session::{self, Session};
+use crate::command::study::session::{self, StudySession};
 use crate::command::study::{answer, plan, results};
 use crate::exit::Outcome;
 use crate::{output, paths};
@@ -33,9 +33,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut shelf = Shelf::open(args)?;
     let begun = shelf.unfinished(args, wanted.as_ref())?;
     let plan = begun.as_ref().map(|run| run.plan.clone()).or(wanted).unwrap_or_else(nothing);
-    here::check(&plan, args.tester.force_interface)?;
+    here::check_interfaces(&plan, args.tester.force_interface)?;
     if args.dry_run {
-        output::line(&opening::text(&plan, &plan.cells()));
+        output::print_line(&opening::plan_summary(&plan, &plan.cell_plans()));
         return Ok(0);
     }
     here::check_privilege(&plan)?;
@@ -45,12 +45,12 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let stop = Stop::on_signals()?;
     let session = shelf.session(begun, plan)?;
-    if args.output.live() {
-        output::note(&opening::text(&session.plan, &cells_left(&session)));
+    if args.output.shows_live_lines() {
+        output::print_note(&opening::plan_summary(&session.plan, &cells_left(&session)));
     }
     let ending = measure(args, &session, &mut shelf, &stop);
     shelf.finish(&session, ending.as_ref().map_or(StudyState::Failed, run_state))?;
-    close(args, &session, &shelf, &ending?)
+    report_ending(args, &session, &shelf, &ending?)
 }
 
 /// The plan that the flags describe; none where they only name a run.
@@ -58,7 +58,7 @@ fn wanted(args: &Args) -> Result<Option<StudyPlan>, Failure> {
     let made = &args.made;
     let named = if made.demo { Some(DEMO) } else { made.plan.as_deref() };
     if let Some(name) = named {
-        return Ok(Some(plan::find(name)?.plan));
+        return Ok(Some(plan::find_study(name)?.plan));
     }
     if args.resume.is_some() && args.ports.is_empty() && made.device.is_none() {
         return Ok(None);
@@ -95,8 +95,8 @@ fn stored(plan: &StudyPlan) -> Result<StudyPlan, Failure> {
 }
 
 /// Cells that a session has not measured.
-fn cells_left(session: &Session) -> Vec<CellPlan> {
-    let mut cells = session.plan.cells();
+fn cells_left(session: &StudySession) -> Vec<CellPlan> {
+    let mut cells = session.plan.cell_plans();
     cells.retain(|cell| !session.options.done.contains(&CellKey::from_cell(&cell.cell)));
     cells
 }
@@ -146,23 +146,27 @@ impl Shelf {
             None => run.study == suite::NAME,
         };
         let open = |run: &StudyRun| run.state != StudyState::Finished;
-        match store.runs()?.into_iter().find(|run| is_it(run) && open(run)) {
+        match store.list_study_runs()?.into_iter().find(|run| is_it(run) && open(run)) {
             Some(run) => Ok(Some(run)),
             None => refused("the benchmark", "no run of it is unfinished", "leave --resume out"),
         }
     }
 
-    fn session(&mut self, begun: Option<StudyRun>, plan: StudyPlan) -> Result<Session, Failure> {
+    fn session(
+        &mut self,
+        begun: Option<StudyRun>,
+        plan: StudyPlan,
+    ) -> Result<StudySession, Failure> {
         match (&mut self.store, begun) {
             (Some(store), Some(run)) => session::go_on(run, None, store),
-            (Some(store), None) => session::start(plan, store),
+            (Some(store), None) => session::start_run(plan, store),
             (None, _) => Ok(session::unkept(plan)),
         }
     }
 
-    fn put(&mut self, record: Record) -> Result<(), Failure> {
+    fn put_record(&mut self, record: Record) -> Result<(), Failure> {
         match &mut self.store {
-            Some(store) => store.put(&record),
+            Some(store) => store.put_record(&record),
             None => {
                 self.records.push(record);
                 Ok(())
@@ -170,17 +174,17 @@ impl Shelf {
         }
     }
 
-    fn finish(&mut self, session: &Session, state: StudyState) -> Result<(), Failure> {
+    fn finish(&mut self, session: &StudySession, state: StudyState) -> Result<(), Failure> {
         match &mut self.store {
-            Some(store) => store.finish_run(&session.run, state, clock::wall()),
+            Some(store) => store.finish_run(&session.run, state, clock::wall_time()),
             None => Ok(()),
         }
     }
 
-    fn results(&self, session: &Session) -> Result<Results, Failure> {
+    fn results(&self, session: &StudySession) -> Result<StudyResults, Failure> {
         match &self.store {
             Some(store) => results(store, &session.run),
-            None => Ok(Results {
+            None => Ok(StudyResults {
                 plan: session.plan.clone(),
                 run: session.run.clone(),
                 records: self.records.clone(),
@@ -192,13 +196,13 @@ impl Shelf {
 
 fn measure(
     args: &Args,
-    session: &Session,
+    session: &StudySession,
     shelf: &mut Shelf,
     stop: &Stop,
-) -> Result<Ending, Failure> {
+) -> Result<StudyEnding, Failure> {
     let display = Display::new(&args.output, session.plan.clone(), stop.clone());
     let within = display.clone();
-    let mut measurer = answer::laboratory(stop).watched(move |event| within.event(event));
+    let mut measurer = answer::laboratory(stop).watched(move |event| within.show_event(event));
     let ending = study::run(
         &session.plan,
         &session.options,
@@ -207,18 +211,23 @@ fn measure(
             clock: &SystemClock,
             stop,
             keep: &mut |mut record| {
-                args.output.label(&mut record);
-                shelf.put(record)
+                args.output.label_record(&mut record);
+                shelf.put_record(record)
             },
-            progress: &mut |progress| display.step(progress),
+            progress: &mut |progress| display.show_step(progress),
         },
     );
-    display.end();
+    display.clear_line();
     ending
 }
 
 /// Shows the results, names the cells that are left, and gives the exit code.
-fn close(args: &Args, session: &Session, shelf: &Shelf, ending: &Ending) -> Outcome {
+fn report_ending(
+    args: &Args,
+    session: &StudySession,
+    shelf: &Shelf,
+    ending: &StudyEnding,
+) -> Outcome {
     let results = shelf.results(session)?;
     if ending.measured + ending.found > 0
         || results.records.iter().any(|record| record.bench.is_some())
@@ -230,7 +239,7 @@ fn close(args: &Args, session: &Session, shelf: &Shelf, ending: &Ending) -> Outc
         None => String::new(),
     };
     if ending.interrupted() {
-        output::note(&format!("stopped with {} not measured{again}", ending.left));
+        output::print_note(&format!("stopped with {} not measured{again}", ending.left));
         return Ok(INTERRUPTED);
     }
     let Some(first) = ending.first_failure.as_ref().filter(|_| ending.failed > 0) else {
@@ -239,12 +248,12 @@ fn close(args: &Args, session: &Session, shelf: &Shelf, ending: &Ending) -> Outc
     if ending.measured + ending.found == 0 {
         return Err(first.clone().into());
     }
-    output::note(&format!("{} failed, the first: {first}{again}", ending.failed));
+    output::print_note(&format!("{} failed, the first: {first}{again}", ending.failed));
     Ok(SOME_FAILED)
 }
 
 /// Command that the user types to go on.
-fn resume_command(args: &Args, session: &Session) -> String {
+fn resume_command(args: &Args, session: &StudySession) -> String {
     let store = args.output.store.as_ref();
     let store = store.map(|path| format!(" --store {}", path.display())).unwrap_or_default();
     format!("linerate bench --resume {}{store}", session.run)

@@ -12,12 +12,12 @@ use linerate_core::study::{
 use linerate_core::units::print_span;
 
 use super::check;
-use super::contract::Contract;
+use super::contract::ContractArg;
 use super::defaults;
-use super::device::Device;
+use super::device::DeviceArg;
 use super::device_lab::DeviceLab;
 use super::flags::Args;
-use crate::command::flags::nanos;
+use crate::command::flags::span_nanos;
 
 /// Factor by which `--quick` shortens trials of a minute, and shorter ones.
 const QUICK_OF_MINUTES: u64 = 100;
@@ -25,8 +25,8 @@ const QUICK: u64 = 10;
 
 /// Study that the flags ask for: a topology for each state of the device, a test with the lengths.
 pub(super) fn from_flags(args: &Args) -> Result<StudyPlan, Failure> {
-    check::flags(args)?;
-    let plan = plan(args, frames(args));
+    check::check_flags(args)?;
+    let plan = bench_plan(args, frames(args));
     let topologies = match &args.made.device {
         Some(device) => {
             DeviceLab { device, args, longest_bytes: defaults::longest(args) }.topologies()
@@ -35,7 +35,7 @@ pub(super) fn from_flags(args: &Args) -> Result<StudyPlan, Failure> {
     };
     Ok(StudyPlan {
         name: NAME.to_owned(),
-        title: title(args),
+        title: study_title(args),
         source: None,
         purpose: None,
         shuffle_seed: None,
@@ -44,7 +44,7 @@ pub(super) fn from_flags(args: &Args) -> Result<StudyPlan, Failure> {
         tests: vec![Test {
             id: "frames".to_owned(),
             on: None,
-            kind: TestKind::Bench(test(args, plan)),
+            kind: TestKind::Bench(frames_sweep(args, plan)),
             repetitions: 1,
         }],
         questions: Vec::new(),
@@ -54,10 +54,10 @@ pub(super) fn from_flags(args: &Args) -> Result<StudyPlan, Failure> {
 /// Name of the studies that this command makes.
 pub(super) const NAME: &str = "bench";
 
-fn test(args: &Args, plan: BenchPlan) -> study::FramesSweep {
-    let mix = defaults::mix(args).map(|mix| mix.text());
+fn frames_sweep(args: &Args, plan: BenchPlan) -> study::FramesSweep {
+    let mix = defaults::frame_mix(args).map(|mix| mix.flag_text());
     study::FramesSweep {
-        frame_sizes: mix.is_none().then(|| defaults::sizes(args)),
+        frame_sizes: mix.is_none().then(|| defaults::frame_sizes(args)),
         mix,
         measures: plan.tests.iter().copied().map(Measure).collect(),
         frames: BenchFrames { vlans: plan.frames.vlans.clone(), ..BenchFrames::default() },
@@ -96,9 +96,9 @@ fn outside(plan: &BenchPlan) -> Topology {
 }
 
 /// Title of the study: `Benchmark of the router made here, a quick look`.
-fn title(args: &Args) -> String {
+fn study_title(args: &Args) -> String {
     let what = match &args.made.device {
-        Some(Device::Planted(_)) => "a planted device".to_owned(),
+        Some(DeviceArg::Planted(_)) => "a planted device".to_owned(),
         Some(device) => format!("the {} made here", device.name()),
         None => {
             let names: Vec<_> = args.ports.iter().map(|port| port.interface.as_str()).collect();
@@ -113,7 +113,7 @@ fn title(args: &Args) -> String {
 /// the test addresses (RFC 2544 appendix C.2.2, RFC 5180 §5.2.2): a bridge reads none, and the
 /// interfaces need none.
 fn ports_of(args: &Args, frames: &BenchFrames) -> Vec<BenchPort> {
-    let mut ports: Vec<BenchPort> = args.ports.iter().map(|port| port.plan()).collect();
+    let mut ports: Vec<BenchPort> = args.ports.iter().map(|port| port.bench_port()).collect();
     let network = match frames.protocol {
         BenchProtocol::Udp4 | BenchProtocol::Tcp4 => "198.18.0.",
         BenchProtocol::Udp6 | BenchProtocol::Tcp6 => "2001:2::",
@@ -128,7 +128,7 @@ fn ports_of(args: &Args, frames: &BenchFrames) -> Vec<BenchPort> {
 }
 
 /// The plan of every length; it has ports only where they are interfaces of this host.
-fn plan(args: &Args, frames: BenchFrames) -> BenchPlan {
+fn bench_plan(args: &Args, frames: BenchFrames) -> BenchPlan {
     BenchPlan {
         ports: ports_of(args, &frames),
         frames,
@@ -137,9 +137,9 @@ fn plan(args: &Args, frames: BenchFrames) -> BenchPlan {
             (_, true) => BenchWay::Mesh,
             _ => BenchWay::Single,
         },
-        tests: defaults::tests(args),
-        goals: goals(args),
-        times: times(args),
+        tests: defaults::tests_to_run(args),
+        goals: search_goals(args),
+        times: bench_times(args),
         generator: args.tester.generator,
         counter: args.tester.counter,
         line: args.tester.line_rate,
@@ -148,11 +148,11 @@ fn plan(args: &Args, frames: BenchFrames) -> BenchPlan {
         frames_per_sec_max: args.tester.rate_max.map(|rate| rate.per_sec().round() as u64),
         filters: None,
         contract: match &args.what.contract {
-            Some(Contract::Bits(contract)) => Some(contract.clone()),
+            Some(ContractArg::Bits(contract)) => Some(contract.clone()),
             _ => None,
         },
         cell_contract: match &args.what.contract {
-            Some(Contract::Cells(contract, _)) => Some(contract.clone()),
+            Some(ContractArg::Cells(contract, _)) => Some(contract.clone()),
             _ => None,
         },
         reset_command: args.what.reset_command.clone(),
@@ -160,17 +160,17 @@ fn plan(args: &Args, frames: BenchFrames) -> BenchPlan {
     }
 }
 
-fn goals(args: &Args) -> Vec<BenchGoal> {
+fn search_goals(args: &Args) -> Vec<BenchGoal> {
     let goals = args.what.goals.0.iter().cloned();
-    if args.what.quick { goals.map(quick).collect() } else { goals.collect() }
+    if args.what.quick { goals.map(shorten_goal).collect() } else { goals.collect() }
 }
 
-fn quick(goal: BenchGoal) -> BenchGoal {
+fn shorten_goal(goal: BenchGoal) -> BenchGoal {
     let is_long = goal.final_trial_ns >= 60_000_000_000;
-    goal.quick(if is_long { QUICK_OF_MINUTES } else { QUICK })
+    goal.with_short_trials(if is_long { QUICK_OF_MINUTES } else { QUICK })
 }
 
-fn times(args: &Args) -> BenchTimes {
+fn bench_times(args: &Args) -> BenchTimes {
     let mut times = match (args.what.rfc2544, args.what.quick) {
         (true, _) => BenchTimes::rfc2544(),
         (false, true) => {
@@ -186,7 +186,7 @@ fn times(args: &Args) -> BenchTimes {
     };
     let set = |to: &mut u64, given: Option<Duration>| {
         if let Some(span) = given {
-            *to = nanos(span);
+            *to = span_nanos(span);
         }
     };
     set(&mut times.trial_ns, args.what.trial_time);
@@ -228,14 +228,14 @@ mod tests {
         args: Args,
     }
 
-    fn study(flags: &[&str]) -> StudyPlan {
+    fn study_from_flags(flags: &[&str]) -> StudyPlan {
         let words = ["bench"].iter().chain(flags);
         let cli = Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{flags:?}: {error}"));
         from_flags(&cli.args).unwrap_or_else(|failure| panic!("{flags:?}: {failure}"))
     }
 
-    fn plans(study: &StudyPlan) -> Vec<BenchPlan> {
-        let cells = study.cells().into_iter();
+    fn bench_plans(study: &StudyPlan) -> Vec<BenchPlan> {
+        let cells = study.cell_plans().into_iter();
         let plan = |plan| if let Plan::Bench(plan) = plan { plan } else { panic!("a bench") };
         cells.map(|cell| plan(cell.plan)).collect()
     }
@@ -263,9 +263,9 @@ mod tests {
             (&["--device", "router", "--mesh", "--protocol", "udp6"], 7),
             (&["--device", "bridge", "--tests", "flood,blocking"], 7),
         ] {
-            let study = study(flags);
-            assert_eq!(study.check(), Ok(()), "{flags:?}");
-            assert_eq!(study.cells().len(), cells, "{flags:?}");
+            let study = study_from_flags(flags);
+            assert_eq!(study.check_runnable(), Ok(()), "{flags:?}");
+            assert_eq!(study.cell_plans().len(), cells, "{flags:?}");
             let text = linerate_core::tree::to_json(&study).expect("JSON");
             assert_eq!(linerate_core::tree::from_json::<StudyPlan>(&text).expect("a study"), study);
         }
@@ -316,7 +316,7 @@ mod tests {
             "--counter",
             "xdp",
         ];
-        let plans = plans(&study(&flags));
+        let plans = bench_plans(&study_from_flags(&flags));
         let sizes: Vec<u32> = plans.iter().map(|plan| plan.frames.size_bytes).collect();
         assert_eq!(sizes, [64, 1518]);
         let plan = &plans[1];
@@ -349,15 +349,15 @@ mod tests {
             (&["--tests", "flood"], 2),
         ] {
             let flags = [&["--device", "bridge"], flags].concat();
-            assert_eq!(plans(&study(&flags))[0].ports.len(), ports, "{flags:?}");
+            assert_eq!(bench_plans(&study_from_flags(&flags))[0].ports.len(), ports, "{flags:?}");
         }
     }
 
     #[test]
     fn a_quick_look_says_so_and_has_trials_of_a_tenth_and_less() {
-        let study = study(&["--device", "cable", "--quick"]);
+        let study = study_from_flags(&["--device", "cable", "--quick"]);
         assert!(study.title.ends_with("a quick look"), "{}", study.title);
-        let plan = &plans(&study)[0];
+        let plan = &bench_plans(&study)[0];
         let goals: Vec<_> = plan
             .goals
             .iter()
@@ -372,10 +372,12 @@ mod tests {
     fn lengths_that_nobody_asked_for_hold_the_headers() {
         // 14 + 8 of tags + 40 + 8 + 2 + 16 + 4 = 92; the longest grows by two tags.
         let flags = ["e1", "e2", "--protocol", "udp6", "--vlan", "200,100"];
-        let sizes: Vec<u32> =
-            plans(&study(&flags)).iter().map(|plan| plan.frames.size_bytes).collect();
+        let sizes: Vec<u32> = bench_plans(&study_from_flags(&flags))
+            .iter()
+            .map(|plan| plan.frames.size_bytes)
+            .collect();
         assert_eq!(sizes, [92, 128, 256, 512, 1024, 1280, 1526]);
-        let mix = plans(&study(&["e1", "e2", "--imix"]));
+        let mix = bench_plans(&study_from_flags(&["e1", "e2", "--imix"]));
         assert_eq!(mix[0].frames.mix.as_deref(), Some("64:7,594:4,1518:1"));
     }
 }

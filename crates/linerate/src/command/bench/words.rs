@@ -25,7 +25,7 @@ pub(super) fn settings<'a>(
 }
 
 /// A value, or one line that names its key.
-pub(super) fn value<T: FromStr<Err: std::fmt::Display>>(
+pub(super) fn parse_value<T: FromStr<Err: std::fmt::Display>>(
     key: &str,
     text: &str,
 ) -> Result<T, String> {
@@ -33,7 +33,7 @@ pub(super) fn value<T: FromStr<Err: std::fmt::Display>>(
 }
 
 /// A whole number with an SI prefix or without, above 0: `64k`.
-pub(super) fn count(key: &str, text: &str) -> Result<u64, String> {
+pub(super) fn parse_count(key: &str, text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1000),
         None => text.strip_suffix('M').map_or((text, 1), |digits| (digits, 1_000_000)),
@@ -65,11 +65,11 @@ mod tests {
 
     #[test]
     fn counts_are_whole_and_above_zero() {
-        assert_eq!(count("n", "64"), Ok(64));
-        assert_eq!(count("n", "2k"), Ok(2000));
-        assert_eq!(count("n", "1M"), Ok(1_000_000));
+        assert_eq!(parse_count("n", "64"), Ok(64));
+        assert_eq!(parse_count("n", "2k"), Ok(2000));
+        assert_eq!(parse_count("n", "1M"), Ok(1_000_000));
         for wrong in ["0", "-1", "1.5", "k", "", "99999999999999999999", "18446744073709551615k"] {
-            assert!(count("n", wrong).is_err(), "{wrong}");
+            assert!(parse_count("n", wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linerate_core::theory::carrier::Carrier;
 use linerate_core::theory::encapsulation::Encapsulation;
-use linerate_core::theory::link::Link;
+use linerate_core::theory::link::LinkTechnology;
 use linerate_core::units::{BitRate, Bytes, Distance, Fraction, PacketRate, parse_span};
 
 use crate::command::quantity::{rate_text, rate_with_unit, time_with_unit};
@@ -77,7 +77,7 @@ pub(super) struct PathFlags {
     /// Link of the sender: oc12, oc12-atm, 10g, ds3, vdsl2:50m, ... or any Ethernet rate
     #[arg(long, value_name = "LINK", required_unless_present = "all_links")]
     #[arg(value_parser = link_and_carrier)]
-    pub(super) link: Option<(Link, Option<Carrier>)>,
+    pub(super) link: Option<(LinkTechnology, Option<Carrier>)>,
     /// Link-layer framing: aal5-llcsnap, aal5-vcmux, pos, pos-stuffed, pppoa-vcmux, ... [default:
     /// the usual one of the link]
     #[arg(long, value_name = "NAME", visible_alias = "atm")]
@@ -124,8 +124,8 @@ pub(super) struct FlowFlags {
     pub(super) sndbuf: Option<Bytes>,
     /// Congestion control of the sender
     #[arg(short = 'C', long, value_name = "NAME", visible_alias = "cc", value_enum,
-          default_value_t = Congestion::Cubic, conflicts_with = "udp")]
-    pub(super) congestion: Congestion,
+          default_value_t = CongestionArg::Cubic, conflicts_with = "udp")]
+    pub(super) congestion: CongestionArg,
     /// Initial window in segments
     #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "udp")]
     pub(super) initial_window: u32,
@@ -162,8 +162,8 @@ pub(super) struct BoundFlags {
     pub(super) receiver_rate: Option<BitRate>,
     /// Link of the reverse path, which carries the ACKs: 1m, adsl:1m, oc3, ...
     #[arg(long, value_name = "LINK", visible_alias = "reverse-rate", conflicts_with = "udp",
-          value_parser = link)]
-    pub(super) reverse_link: Option<Link>,
+          value_parser = parse_link)]
+    pub(super) reverse_link: Option<LinkTechnology>,
     /// Segments per ACK
     #[arg(long, value_name = "N", default_value_t = 2, requires = "reverse_link")]
     pub(super) ack_every: u32,
@@ -191,7 +191,7 @@ pub(super) struct WantedFlags {
 
 /// A congestion control whose answer to loss is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Congestion {
+pub(super) enum CongestionArg {
     /// RFC 5681
     Reno,
     /// RFC 9438
@@ -201,17 +201,20 @@ pub(super) enum Congestion {
 }
 
 /// Reads a link whose name may end in a carrier, as `oc12-atm`.
-fn link_and_carrier(text: &str) -> Result<(Link, Option<Carrier>), String> {
+fn link_and_carrier(text: &str) -> Result<(LinkTechnology, Option<Carrier>), String> {
     rate_text(text)?;
     linerate_core::path::link_and_carrier(text)
-        .map_or_else(|| link(text).map(|link| (link, None)), Ok)
+        .map_or_else(|| parse_link(text).map(|link| (link, None)), Ok)
 }
 
 /// Reads a link; a wrong name is answered with those that are near.
-fn link(text: &str) -> Result<Link, String> {
+fn parse_link(text: &str) -> Result<LinkTechnology, String> {
     rate_text(text)?;
-    text.parse::<Link>().map_err(|error| {
-        let names = linerate_core::near(text, Link::NAMED.iter().map(|known| known.name));
+    text.parse::<LinkTechnology>().map_err(|error| {
+        let names = linerate_core::similar_names(
+            text,
+            LinkTechnology::NAMED.iter().map(|known| known.name),
+        );
         match names.as_slice() {
             [] => error.to_string(),
             names => format!("{text:?} is not a link; near it: {}", names.join(", ")),

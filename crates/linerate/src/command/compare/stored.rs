@@ -1,10 +1,10 @@
 //! `linerate compare @-2 @-1`: results that were measured earlier.
 
-use linerate_core::record::{Candidate, ComparePlan, Failure, Fault, Plan, Record};
+use linerate_core::record::{ComparePlan, ComparisonCandidate, Failure, Fault, Plan, Record};
 use linerate_engine::compare::of_stored;
 
 use super::Args;
-use crate::command::measure::{self, Output, tool};
+use crate::command::measure::{self, OutputFlags, this_tool};
 use crate::exit::Outcome;
 use crate::paths;
 
@@ -13,7 +13,7 @@ use crate::paths;
 pub(super) fn run(args: &Args) -> Outcome {
     for (flag, given) in [("--lab", args.lab), ("--tcp", args.tcp), ("--udp", args.udp)] {
         if given {
-            return Err(usage(flag, "stored results are what they are")
+            return Err(usage_failure(flag, "stored results are what they are")
                 .advise("omit it; the results are compared by what they measured")
                 .into());
         }
@@ -23,19 +23,19 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut records = Vec::new();
     for text in &args.candidates {
         let name = text.strip_prefix('@').ok_or_else(|| {
-            usage(text, "it is no stored result, and others are")
+            usage_failure(text, "it is no stored result, and others are")
                 .advise("@ID, @NAME and @-1 are; or measure all of them")
         })?;
         let name = if name.starts_with('-') { text } else { name };
-        records.push(paths::find_result("compare", name, store, |it| it.get(name))?);
+        records.push(paths::find_result("compare", name, store, |store| store.get(name))?);
     }
-    let plan = plan(&args.candidates, &records)?;
-    let record = of_stored(tool(), plan, &records)?;
-    let output = Output { no_save: true, ..args.output.clone() };
+    let plan = plan_comparison(&args.candidates, &records)?;
+    let record = of_stored(this_tool(), plan, &records)?;
+    let output = OutputFlags { no_save: true, ..args.output.clone() };
     Ok(measure::run(&output, |_| record, &mut |_| {})?.exit_code())
 }
 
-fn plan(names: &[String], records: &[Record]) -> Result<ComparePlan, Failure> {
+fn plan_comparison(names: &[String], records: &[Record]) -> Result<ComparePlan, Failure> {
     let is_ping = |record: &Record| match &record.plan {
         Plan::Ping(_) => Some(true),
         Plan::Tcp(_) | Plan::Udp(_) => Some(false),
@@ -44,19 +44,19 @@ fn plan(names: &[String], records: &[Record]) -> Result<ComparePlan, Failure> {
     let first = records.first().and_then(is_ping);
     for (name, record) in names.iter().zip(records) {
         if is_ping(record).is_none() || is_ping(record) != first {
-            let kinds = (record.plan.kind(), records[0].plan.kind());
+            let kinds = (record.plan.kind_name(), records[0].plan.kind_name());
             let reason = format!("a {} beside a {}", kinds.0, kinds.1);
-            return Err(usage(name, &reason)
+            return Err(usage_failure(name, &reason)
                 .advise("compare results of ping and stamp, or those of tcp and udp"));
         }
     }
-    let candidates = names.iter().zip(records).map(|(name, record)| Candidate {
+    let candidates = names.iter().zip(records).map(|(name, record)| ComparisonCandidate {
         result: Some(record.id),
-        ..Candidate::new(name, record.plan.clone())
+        ..ComparisonCandidate::new(name, record.plan.clone())
     });
     Ok(ComparePlan { candidates: candidates.collect(), rounds: 0, seed: 0 })
 }
 
-fn usage(object: &str, reason: &str) -> Failure {
+fn usage_failure(object: &str, reason: &str) -> Failure {
     Failure::new(Fault::Usage, "compare", object, reason)
 }

@@ -16,7 +16,7 @@ pub(super) enum State {
 
 /// One check, its finding and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Check {
+pub(super) struct HostCheck {
     pub(super) name: String,
     pub(super) state: State,
     pub(super) found: String,
@@ -25,9 +25,9 @@ pub(super) struct Check {
     pub(super) remedy: Option<String>,
 }
 
-impl Check {
+impl HostCheck {
     /// A check whose finding is fit.
-    pub(super) fn ok(name: impl Into<String>, found: impl Into<String>) -> Self {
+    pub(super) fn with_ok_state(name: impl Into<String>, found: impl Into<String>) -> Self {
         let (name, found) = (name.into(), found.into());
         Self { name, state: State::Ok, found, good: true, remedy: None }
     }

@@ -3,10 +3,10 @@
 
 use linerate_core::record::DEFAULT_PORT;
 use linerate_report::Align::{Left, Prose};
-use linerate_report::Table;
+use linerate_report::ReportTable;
 
-use super::check::{Check, State};
-use super::facts::Facts;
+use super::check::{HostCheck, State};
+use super::facts::HostFacts;
 use super::network;
 
 /// A window of 4 MiB fills 1 Gbit/s at 33 ms; below it, long fast paths are out of reach.
@@ -21,7 +21,7 @@ const STOLEN_BAD: f64 = 0.05;
 
 /// A row for each check, and the remedies on lines of their own, unbroken so that they can be
 /// pasted.
-pub(super) fn tables(checks: &[Check]) -> Vec<Table> {
+pub(super) fn tables(checks: &[HostCheck]) -> Vec<ReportTable> {
     let rows = checks.iter().map(|check| {
         let state = match check.state {
             State::Ok => "OK",
@@ -30,19 +30,20 @@ pub(super) fn tables(checks: &[Check]) -> Vec<Table> {
         };
         [state.to_owned(), check.name.clone(), check.found.clone()]
     });
-    let found = Table::of([("state", Left), ("check", Left), ("found", Prose)]).rows(rows);
+    let found = ReportTable::from_columns([("state", Left), ("check", Left), ("found", Prose)])
+        .with_rows(rows);
     let mended: Vec<_> = checks
         .iter()
         .filter_map(|check| Some([check.name.clone(), check.remedy.clone()?]))
         .collect();
-    let mends = Table::of([("to mend", Left), ("do this", Left)]);
-    let mends = (!mended.is_empty()).then(|| mends.rows(mended));
+    let mends = ReportTable::from_columns([("to mend", Left), ("do this", Left)]);
+    let mends = (!mended.is_empty()).then(|| mends.with_rows(mended));
     [found].into_iter().chain(mends).collect()
 }
 
 /// All checks of the facts, in the order of the manual.
-pub(super) fn all(facts: &Facts) -> Vec<Check> {
-    let mut checks = vec![Check::ok("kernel", &facts.kernel)];
+pub(super) fn all_checks(facts: &HostFacts) -> Vec<HostCheck> {
+    let mut checks = vec![HostCheck::with_ok_state("kernel", &facts.kernel)];
     checks.extend(governor(facts));
     checks.extend(network::interfaces(facts));
     checks.extend([
@@ -53,7 +54,7 @@ pub(super) fn all(facts: &Facts) -> Vec<Check> {
         network::tcp_options(facts),
         congestion_control(facts),
         network::firewall(facts, DEFAULT_PORT),
-        network::ports(facts, DEFAULT_PORT),
+        network::check_server_ports(facts, DEFAULT_PORT),
         ping_sockets(facts),
         capabilities(facts),
         networks(facts),
@@ -63,9 +64,9 @@ pub(super) fn all(facts: &Facts) -> Vec<Check> {
 }
 
 /// The part of the time that a loop which only reads the clock was held up.
-pub(super) fn stolen(ratio: f64) -> Check {
+pub(super) fn stolen(ratio: f64) -> HostCheck {
     let found = format!("{:.1} % of a CPU was held up or stolen", ratio * 100.0);
-    let check = Check::ok("CPU time", found);
+    let check = HostCheck::with_ok_state("CPU time", found);
     let remedy = "stop other work on this host (see top), or measure on hardware of its own";
     match ratio {
         ratio if ratio > STOLEN_BAD => check.with_state(State::Bad, remedy),
@@ -73,13 +74,13 @@ pub(super) fn stolen(ratio: f64) -> Check {
     }
 }
 
-fn governor(facts: &Facts) -> Option<Check> {
+fn governor(facts: &HostFacts) -> Option<HostCheck> {
     let name = facts.governor.as_ref()?;
-    let check = Check::ok("CPU frequency", format!("governor {name}"));
+    let check = HostCheck::with_ok_state("CPU frequency", format!("governor {name}"));
     Some(check.or_warn(name != "powersave", "cpupower frequency-set -g performance"))
 }
 
-fn ping_sockets(facts: &Facts) -> Check {
+fn ping_sockets(facts: &HostFacts) -> HostCheck {
     let datagram = facts.ping_groups.is_some_and(|(first, last)| {
         facts.groups.iter().any(|group| (first..=last).contains(group))
     });
@@ -90,20 +91,20 @@ fn ping_sockets(facts: &Facts) -> Check {
         (false, false) => "none open to this user",
     };
     let remedy = "sysctl -w net.ipv4.ping_group_range='0 2147483647'";
-    Check::ok("ICMP sockets", found).or_warn(datagram || raw, remedy)
+    HostCheck::with_ok_state("ICMP sockets", found).or_warn(datagram || raw, remedy)
 }
 
-const fn has_capability(facts: &Facts, bit: u32) -> bool {
+const fn has_capability(facts: &HostFacts, bit: u32) -> bool {
     facts.capabilities >> bit & 1 == 1
 }
 
-fn capabilities(facts: &Facts) -> Check {
+fn capabilities(facts: &HostFacts) -> HostCheck {
     let wanted = [(CAP_NET_RAW, "CAP_NET_RAW"), (CAP_NET_ADMIN, "CAP_NET_ADMIN")];
     let part = |there: bool| {
         let names = wanted.iter().filter(|(bit, _)| has_capability(facts, *bit) == there);
         names.map(|(_, name)| *name).collect::<Vec<_>>().join(", ")
     };
-    let check = |found| Check::ok("capabilities", found);
+    let check = |found| HostCheck::with_ok_state("capabilities", found);
     match part(false) {
         missing if missing.is_empty() => check(part(true)),
         missing => {
@@ -116,35 +117,36 @@ fn capabilities(facts: &Facts) -> Check {
     }
 }
 
-fn buffer(facts: &Facts, name: &'static str, setting: &str) -> Check {
+fn buffer(facts: &HostFacts, name: &'static str, setting: &str) -> HostCheck {
     let Some(bytes) = facts.number(setting) else {
-        return Check::ok(name, "not visible in this namespace");
+        return HostCheck::with_ok_state(name, "not visible in this namespace");
     };
     let remedy = format!("sysctl -w {}={}", setting.replace('/', "."), 8 * SOCKET_BUFFER_BYTES);
-    let check = Check::ok(name, format!("up to {bytes} bytes by request (-w)"));
+    let check = HostCheck::with_ok_state(name, format!("up to {bytes} bytes by request (-w)"));
     check.or_warn(bytes >= SOCKET_BUFFER_BYTES, remedy)
 }
 
-fn congestion_control(facts: &Facts) -> Check {
+fn congestion_control(facts: &HostFacts) -> HostCheck {
     let name = "congestion control";
     let Some(now) = facts.settings.get("net/ipv4/tcp_congestion_control") else {
-        return Check::ok(name, "not visible").with_state(State::Warn, "mount -t proc proc /proc");
+        return HostCheck::with_ok_state(name, "not visible")
+            .with_state(State::Warn, "mount -t proc proc /proc");
     };
     let others = facts.settings.get("net/ipv4/tcp_available_congestion_control").unwrap_or(now);
-    Check::ok(name, format!("{now} by default; there are {others}"))
+    HostCheck::with_ok_state(name, format!("{now} by default; there are {others}"))
 }
 
-fn filter_program(facts: &Facts) -> Check {
+fn filter_program(facts: &HostFacts) -> HostCheck {
     let found = facts.nft.clone().unwrap_or_else(|| "nft is not installed".to_owned());
     let remedy = "apt install nftables (for laboratories with filters)";
-    Check::ok("filter program", found).or_warn(facts.nft.is_some(), remedy)
+    HostCheck::with_ok_state("filter program", found).or_warn(facts.nft.is_some(), remedy)
 }
 
 /// Laboratories need network namespaces: by privilege, or by a user namespace.
-fn networks(facts: &Facts) -> Check {
+fn networks(facts: &HostFacts) -> HostCheck {
     let name = "network namespaces";
     if facts.makes_networks {
-        return Check::ok(name, "by this user's privilege");
+        return HostCheck::with_ok_state(name, "by this user's privilege");
     }
     let forbidden = [
         ("user/max_user_namespaces", "0", "1000"),
@@ -154,10 +156,10 @@ fn networks(facts: &Facts) -> Check {
     .into_iter()
     .find(|(setting, bad, _)| facts.settings.get(setting).is_some_and(|now| now == bad));
     match forbidden {
-        None => Check::ok(name, "by user namespaces"),
+        None => HostCheck::with_ok_state(name, "by user namespaces"),
         Some((setting, bad, better)) => {
             let dotted = setting.replace('/', ".");
-            Check::ok(name, format!("{dotted} is {bad}"))
+            HostCheck::with_ok_state(name, format!("{dotted} is {bad}"))
                 .with_state(State::Warn, format!("sysctl -w {dotted}={better}, or run as root"))
         }
     }
@@ -169,17 +171,17 @@ mod tests {
 
     use super::*;
 
-    fn state(checks: &[Check], name: &str) -> State {
+    fn state_of_check(checks: &[HostCheck], name: &str) -> State {
         checks.iter().find(|check| check.name == name).expect("it is checked").state
     }
 
     #[test]
     fn a_remedy_is_printed_only_where_something_is_wrong() {
-        let good = Check::ok("a", "fine").or_warn(true, "fix it");
-        let bad = Check::ok("b", "not fine").or_warn(false, "fix it");
-        let worst = Check::ok("c", "broken").with_state(State::Bad, "replace it");
+        let good = HostCheck::with_ok_state("a", "fine").or_warn(true, "fix it");
+        let bad = HostCheck::with_ok_state("b", "not fine").or_warn(false, "fix it");
+        let worst = HostCheck::with_ok_state("c", "broken").with_state(State::Bad, "replace it");
         let blocks = tables(&[good, bad, worst]).into_iter().map(Block::Table);
-        let text = Document::default().with(blocks).text(Some(80));
+        let text = Document::default().with_section(blocks).text(Some(80));
         for line in ["OK     a      fine", "WARN   b      not fine", "BAD    c      broken"] {
             assert!(text.contains(line), "{text}");
         }
@@ -197,24 +199,25 @@ mod tests {
 
     #[test]
     fn a_plain_user_is_told_what_is_closed_to_him() {
-        let mut facts = Facts { ping_groups: Some((1, 0)), groups: vec![0, 1], ..Facts::default() };
+        let mut facts =
+            HostFacts { ping_groups: Some((1, 0)), groups: vec![0, 1], ..HostFacts::default() };
         facts.settings.insert("kernel/apparmor_restrict_unprivileged_userns", "1".to_owned());
-        let checks = all(&facts);
+        let checks = all_checks(&facts);
         for name in ["ICMP sockets", "capabilities", "network namespaces", "filter program"] {
-            assert_eq!(state(&checks, name), State::Warn, "{name}");
+            assert_eq!(state_of_check(&checks, name), State::Warn, "{name}");
         }
         facts.capabilities = 1 << CAP_NET_RAW | 1 << CAP_NET_ADMIN;
         facts.makes_networks = true;
         facts.nft = Some("/usr/sbin/nft".to_owned());
-        let checks = all(&facts);
+        let checks = all_checks(&facts);
         for name in ["ICMP sockets", "capabilities", "network namespaces", "filter program"] {
-            assert_eq!(state(&checks, name), State::Ok, "{name}");
+            assert_eq!(state_of_check(&checks, name), State::Ok, "{name}");
         }
     }
 
     #[test]
     fn every_check_finds_something_on_this_host() {
-        for check in all(&Facts::gather()) {
+        for check in all_checks(&HostFacts::gather()) {
             assert!(!check.found.is_empty() && !check.found.contains('\n'), "{check:?}");
             assert_eq!(check.remedy.is_some(), check.state != State::Ok, "{check:?}");
         }

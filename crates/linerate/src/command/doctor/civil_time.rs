@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use linerate_engine::rtt::civil_time::CivilTime;
 use linerate_proto::ptp4l::{PortState, Ptp4l, Stamping};
 use linerate_report::Align::Left;
-use linerate_report::{Block, Fact, Table};
+use linerate_report::{Block, Fact, ReportTable};
 
 /// Longest interval of polls that keeps the drift between two small, with a margin: `minpoll 5`
 /// polls each 32 s. Operators of public servers ask for no more than one in 16 s.
@@ -35,7 +35,7 @@ struct Chronyd {
 
 /// Asks chronyd, ptp4l and the kernel.
 pub(super) fn query_services() -> TimeServices {
-    let asked = CivilTime::ask();
+    let asked = CivilTime::ask_clock_keepers();
     let chronyd = asked.tracking().map(|tracking| Chronyd {
         source: tracking.source,
         stratum: tracking.stratum,
@@ -44,31 +44,33 @@ pub(super) fn query_services() -> TimeServices {
         update_interval_s: tracking.update_interval_s,
     });
     let kernel = linerate_sys::clock_facts::sync_state().is_ok_and(|state| state.synchronised);
-    TimeServices { chronyd, ptp4l: asked.ptp4l().copied(), kernel }
+    TimeServices { chronyd, ptp4l: asked.ptp4l_status().copied(), kernel }
 }
 
 /// The state, and a table of lines where some would help.
 pub(super) fn blocks(found: &TimeServices) -> Vec<Block> {
     let state = Block::Facts(vec![
-        Fact::new("chronyd", 27, state(found)),
-        Fact::new("ptp4l", 27, ptp4l(found.ptp4l.as_ref())),
+        Fact::new("chronyd", 27, chronyd_state(found)),
+        Fact::new("ptp4l", 27, ptp4l_state(found.ptp4l.as_ref())),
     ]);
-    let lines = lines(found);
+    let lines = chrony_conf_lines(found);
     if lines.is_empty() {
         return vec![state];
     }
-    let table = Table::of([("in /etc/chrony/chrony.conf", Left), ("for", Left)]);
-    vec![state, Block::Table(table.rows(lines.into_iter().map(|(line, why)| [line, why])))]
+    let table = ReportTable::from_columns([("in /etc/chrony/chrony.conf", Left), ("for", Left)]);
+    vec![state, Block::Table(table.with_rows(lines.into_iter().map(|(line, why)| [line, why])))]
 }
 
-fn state(found: &TimeServices) -> String {
+fn chronyd_state(found: &TimeServices) -> String {
     let Some(chronyd) = found.chronyd else {
         return "does not answer on 127.0.0.1, UDP port 323".to_owned();
     };
     let Some(error_ns) = chronyd.error_ns else {
         return "runs, and is not synchronised to any source".to_owned();
     };
-    let source = chronyd.source.map_or_else(|| "a reference clock".to_owned(), |it| it.to_string());
+    let source = chronyd
+        .source
+        .map_or_else(|| "a reference clock".to_owned(), |address| address.to_string());
     format!(
         "right to {:.1} us by {source}, stratum {}, asked every {:.0} s",
         error_ns as f64 / 1e3,
@@ -78,12 +80,13 @@ fn state(found: &TimeServices) -> String {
 }
 
 /// State of ptp4l and its clock, in a sentence.
-fn ptp4l(said: Option<&Ptp4l>) -> String {
+fn ptp4l_state(said: Option<&Ptp4l>) -> String {
     let Some(said) = said else {
         return "does not answer at /var/run/ptp4lro, nor at /var/run/ptp4l, which is root's"
             .to_owned();
     };
-    let grandmaster = said.grandmaster.map_or_else(String::new, |it| format!(" {it}"));
+    let grandmaster =
+        said.grandmaster.map_or_else(String::new, |grandmaster| format!(" {grandmaster}"));
     let traceable = said.time.is_some_and(|time| time.traceable);
     let worth = match said.grandmaster.and_then(|clock| clock.accuracy_ns()) {
         _ if !traceable => "which is not traceable to UTC".to_owned(),
@@ -116,7 +119,7 @@ fn ptp4l(said: Option<&Ptp4l>) -> String {
     }
 }
 
-fn lines(found: &TimeServices) -> Vec<(String, String)> {
+fn chrony_conf_lines(found: &TimeServices) -> Vec<(String, String)> {
     let Some(chronyd) = found.chronyd else { return Vec::new() };
     let Some(error_ns) = chronyd.error_ns else {
         let why = "a source: the nearest server of NTP, not one of a pool far away";
@@ -150,9 +153,9 @@ mod tests {
 
     use super::*;
 
-    fn text(chronyd: Option<Chronyd>, kernel: bool) -> String {
+    fn report_text(chronyd: Option<Chronyd>, kernel: bool) -> String {
         Document::default()
-            .with(blocks(&TimeServices { chronyd, ptp4l: None, kernel }))
+            .with_section(blocks(&TimeServices { chronyd, ptp4l: None, kernel }))
             .text(Some(80))
     }
 
@@ -168,24 +171,24 @@ mod tests {
 
     #[test]
     fn lines_are_printed_for_what_the_error_is_made_of() {
-        let polled = text(Some(chronyd()), true);
+        let polled = report_text(Some(chronyd()), true);
         let found = TimeServices { chronyd: Some(chronyd()), ptp4l: None, kernel: true };
         let said = "right to 812.3 us by 10.99.13.1, stratum 2, asked every 65 s";
-        assert_eq!(state(&found), said);
+        assert_eq!(chronyd_state(&found), said);
         assert!(polled.contains("server 10.99.13.1 iburst minpoll 5 maxpoll 5 xleave"), "{polled}");
         assert!(!polled.contains("rtcsync") && !polled.contains("nearer"), "{polled}");
         let far = Chronyd { half_delay_ns: 700_000.0, update_interval_s: 32.1, ..chronyd() };
-        let far = text(Some(far), false);
+        let far = report_text(Some(far), false);
         assert!(far.contains("a nearer one: 86 % of the error is half the round trip"), "{far}");
         assert!(far.contains("rtcsync") && !far.contains("between polls"), "{far}");
         let good = Chronyd { update_interval_s: 32.1, ..chronyd() };
-        assert!(!text(Some(good), true).contains("chrony.conf"), "nothing is to be mended");
+        assert!(!report_text(Some(good), true).contains("chrony.conf"), "nothing is to be mended");
     }
 
     #[test]
     fn a_chronyd_that_is_silent_or_lost_is_said_so() {
-        assert!(text(None, false).contains("does not answer on 127.0.0.1, UDP port 323"));
-        let lost = text(Some(Chronyd { error_ns: None, ..chronyd() }), false);
+        assert!(report_text(None, false).contains("does not answer on 127.0.0.1, UDP port 323"));
+        let lost = report_text(Some(Chronyd { error_ns: None, ..chronyd() }), false);
         assert!(lost.contains("not synchronised to any source"), "{lost}");
         assert!(lost.contains("server ADDRESS iburst"), "{lost}");
     }
@@ -203,21 +206,24 @@ mod tests {
             port: port(PortState::Slave, Stamping::Software),
         };
         assert_eq!(
-            ptp4l(Some(&slave)),
+            ptp4l_state(Some(&slave)),
             "keeps civil time, right to 3.6 us: offset -0.3 us over a path of 2.3 us, 1 step from \
              daf88f.fffe.d49f20, traceable to UTC, right to 1.0 us"
         );
         let own = Grandmaster { identity, class: 248, accuracy: 0xfe };
         let time = TimeProperties { traceable: false, tai: false, utc_offset_valid: false };
         let free = Ptp4l { grandmaster: Some(own), time: Some(time), ..slave };
-        let said = ptp4l(Some(&free));
+        let said = ptp4l_state(Some(&free));
         assert!(said.starts_with("keeps civil time: offset"), "{said}");
         assert!(said.ends_with("daf88f.fffe.d49f20, which is not traceable to UTC"), "{said}");
         let card = Ptp4l { port: port(PortState::Slave, Stamping::Hardware), ..slave };
-        assert!(ptp4l(Some(&card)).starts_with("keeps the card's clock, which is not civil time:"));
+        assert!(
+            ptp4l_state(Some(&card))
+                .starts_with("keeps the card's clock, which is not civil time:")
+        );
         let master = Ptp4l { port: port(PortState::Master, Stamping::Software), ..free };
         let said = "is itself the master daf88f.fffe.d49f20, which is not traceable to UTC";
-        assert_eq!(ptp4l(Some(&master)), said);
-        assert!(ptp4l(None).starts_with("does not answer at /var/run/ptp4lro"));
+        assert_eq!(ptp4l_state(Some(&master)), said);
+        assert!(ptp4l_state(None).starts_with("does not answer at /var/run/ptp4lro"));
     }
 }

@@ -32,7 +32,7 @@ const SETTINGS: [&str; 15] = [
 
 /// Settings and state of the host, for the checks.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct HostFacts {
     /// Name and release of the kernel.
     pub(super) kernel: String,
     /// This program's file, for remedies.
@@ -42,7 +42,7 @@ pub(super) struct Facts {
     /// Frequency governor of the first processor.
     pub(super) governor: Option<String>,
     /// Interfaces that are set up, loopback left out.
-    pub(super) interfaces: Vec<Interface>,
+    pub(super) interfaces: Vec<ExaminedInterface>,
     /// Chains at the input hook, or the reason why they cannot be read.
     pub(super) filter: Option<Result<Vec<InputChain>, String>>,
     /// True when rules of legacy iptables are loaded.
@@ -63,7 +63,7 @@ pub(super) struct Facts {
 
 /// An interface with its facts.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Interface {
+pub(super) struct ExaminedInterface {
     pub(super) facts: Option<InterfaceFacts>,
     /// Kinds of its queueing disciplines.
     pub(super) disciplines: Vec<String>,
@@ -71,14 +71,15 @@ pub(super) struct Interface {
     pub(super) shaper_bps: Option<u64>,
 }
 
-impl Facts {
+impl HostFacts {
     /// Looks at this host, in the network namespace of the calling thread.
     pub(super) fn gather() -> Self {
         let status = host::read_text("/proc/self/status").unwrap_or_default();
         let program = std::env::current_exe();
         Self {
             kernel: host::kernel(),
-            program: program.map_or_else(|_| "linerate".to_owned(), |it| it.display().to_string()),
+            program: program
+                .map_or_else(|_| "linerate".to_owned(), |path| path.display().to_string()),
             settings: SETTINGS
                 .into_iter()
                 .filter_map(|name| Some((name, sysctl::read(name).ok()?)))
@@ -105,17 +106,17 @@ impl Facts {
     }
 
     /// The last of a setting's three numbers: the limit of an automatic buffer.
-    pub(super) fn limit(&self, name: &str) -> Option<u64> {
+    pub(super) fn buffer_limit(&self, name: &str) -> Option<u64> {
         self.settings.get(name)?.split_whitespace().nth(2)?.parse().ok()
     }
 }
 
-fn interfaces() -> linerate_sys::Result<Vec<Interface>> {
+fn interfaces() -> linerate_sys::Result<Vec<ExaminedInterface>> {
     let mut socket = RouteSocket::open()?;
-    let links = socket.links()?.into_iter().filter(|link| link.up && link.name != "lo");
+    let links = socket.list_links()?.into_iter().filter(|link| link.up && link.name != "lo");
     let mut all = Vec::new();
     for link in links.take(INTERFACES_MAX) {
-        all.push(Interface {
+        all.push(ExaminedInterface {
             facts: InterfaceFacts::from_ifindex(link.index).ok(),
             disciplines: socket.disciplines(link.index).unwrap_or_default(),
             shaper_bps: socket.root_tbf(link.index).ok().flatten().map(|tbf| tbf.rate_bps),
@@ -209,9 +210,9 @@ mod tests {
 
     #[test]
     fn this_host_tells_its_kernel_and_settings() {
-        let facts = Facts::gather();
+        let facts = HostFacts::gather();
         assert!(facts.kernel.starts_with("Linux"), "{facts:?}");
-        assert!(facts.limit("net/ipv4/tcp_rmem") > Some(0), "{facts:?}");
+        assert!(facts.buffer_limit("net/ipv4/tcp_rmem") > Some(0), "{facts:?}");
         assert!(facts.filter.is_some());
     }
 }

@@ -3,10 +3,10 @@
 use linerate_core::record::Via;
 use linerate_core::units::BitRate;
 use linerate_sys::ethtool::Offload;
-use linerate_sys::netlink::{InputChain, InputRule, Verdict};
+use linerate_sys::netlink::{FilterRuleVerdict, InputChain, InputRule};
 
-use super::check::{Check, State};
-use super::facts::{Facts, Interface, letters};
+use super::check::{HostCheck, State};
+use super::facts::{ExaminedInterface, HostFacts, letters};
 
 /// The path that automatic windows should fill: this rate, or that of the fastest interface, with
 /// this round trip.
@@ -19,11 +19,11 @@ const PAYLOAD_SHARE: u64 = 2;
 const PROTOCOLS: [(u8, &str); 2] = [(6, "TCP"), (17, "UDP")];
 
 /// A line for each interface that is set up.
-pub(super) fn interfaces(facts: &Facts) -> Vec<Check> {
+pub(super) fn interfaces(facts: &HostFacts) -> Vec<HostCheck> {
     facts.interfaces.iter().filter_map(interface).collect()
 }
 
-fn interface(of: &Interface) -> Option<Check> {
+fn interface(of: &ExaminedInterface) -> Option<HostCheck> {
     let facts = of.facts.as_ref()?;
     let name = &facts.link.name;
     let kind = facts.driver.clone().or_else(|| facts.link.kind.clone());
@@ -44,12 +44,12 @@ fn interface(of: &Interface) -> Option<Check> {
         format!("queue {}", of.disciplines.first().map_or("unknown", String::as_str)),
         if on.is_empty() { "no tso, gso, gro".to_owned() } else { on.join(" ") },
     ];
-    let check = Check::ok(format!("interface {name}"), parts.join(", "));
+    let check = HostCheck::with_ok_state(format!("interface {name}"), parts.join(", "));
     let hardware = facts.link.kind.is_none();
     let off: Vec<String> = [Offload::TcpSegmentation, Offload::Segmentation, Offload::Receive]
         .into_iter()
         .filter(|offload| !facts.offloads.contains(offload))
-        .filter_map(|it| letters(it).map(|it| format!("{it} on")))
+        .filter_map(|offload| letters(offload).map(|letter| format!("{letter} on")))
         .collect();
     Some(if facts.link.carrier == Some(false) {
         check.with_state(State::Warn, "no carrier: plug in the cable, or set the other end up")
@@ -77,13 +77,17 @@ fn interface(of: &Interface) -> Option<Check> {
 }
 
 /// Checks that an automatic buffer grows to the size that the usual long path needs.
-pub(super) fn autotuning(facts: &Facts, name: &'static str, setting: &'static str) -> Check {
+pub(super) fn autotuning(
+    facts: &HostFacts,
+    name: &'static str,
+    setting: &'static str,
+) -> HostCheck {
     let name = format!("automatic {name}");
-    let Some(limit) = facts.limit(setting) else {
-        return Check::ok(name, "not visible in this namespace");
+    let Some(limit) = facts.buffer_limit(setting) else {
+        return HostCheck::with_ok_state(name, "not visible in this namespace");
     };
     if setting.ends_with("rmem") && facts.number("net/ipv4/tcp_moderate_rcvbuf") == Some(0) {
-        return Check::ok(name, "switched off")
+        return HostCheck::with_ok_state(name, "switched off")
             .with_state(State::Bad, "sysctl -w net.ipv4.tcp_moderate_rcvbuf=1");
     }
     let speeds =
@@ -98,11 +102,11 @@ pub(super) fn autotuning(facts: &Facts, name: &'static str, setting: &'static st
     let now = facts.settings.get(setting).map(|text| text.split_whitespace().take(2));
     let kept = now.into_iter().flatten().collect::<Vec<_>>().join(" ");
     let remedy = format!("sysctl -w {}='{kept} {wanted}'", setting.replace('/', "."));
-    Check::ok(name, found).or_warn(limit >= wanted, remedy)
+    HostCheck::with_ok_state(name, found).or_warn(limit >= wanted, remedy)
 }
 
 /// The options without which TCP is slow on long paths.
-pub(super) fn tcp_options(facts: &Facts) -> Check {
+pub(super) fn tcp_options(facts: &HostFacts) -> HostCheck {
     let options =
         [("window_scaling", State::Bad), ("sack", State::Warn), ("timestamps", State::Warn)];
     let off = options.into_iter().filter(|(name, _)| {
@@ -112,10 +116,10 @@ pub(super) fn tcp_options(facts: &Facts) -> Check {
     let off: Vec<(&str, State)> = off.collect();
     let names = |of: &[(&str, State)]| of.iter().map(|row| row.0).collect::<Vec<_>>().join(", ");
     let Some(worst) = off.iter().map(|(_, state)| *state).max() else {
-        return Check::ok("TCP options", format!("{} on", names(&options)));
+        return HostCheck::with_ok_state("TCP options", format!("{} on", names(&options)));
     };
     let set: Vec<String> = off.iter().map(|(name, _)| format!("net.ipv4.tcp_{name}=1")).collect();
-    Check::ok("TCP options", format!("{} off", names(&off)))
+    HostCheck::with_ok_state("TCP options", format!("{} off", names(&off)))
         .with_state(worst, format!("sysctl -w {}", set.join(" ")))
 }
 
@@ -129,7 +133,7 @@ enum FilterFate {
 }
 
 /// Checks that clients reach the server's port through this host's own filter rules.
-pub(super) fn firewall(facts: &Facts, port: u16) -> Check {
+pub(super) fn firewall(facts: &HostFacts, port: u16) -> HostCheck {
     let name = "firewall";
     let open = |chain: &InputChain| {
         let at = format!("{} {} {}", chain.family, chain.table, chain.name);
@@ -137,11 +141,12 @@ pub(super) fn firewall(facts: &Facts, port: u16) -> Check {
         (format!("chain {at}"), format!("{}; {}", rule("tcp"), rule("udp")))
     };
     let Some(Ok(chains)) = &facts.filter else {
-        return Check::ok(name, "rules not visible to this user")
+        return HostCheck::with_ok_state(name, "rules not visible to this user")
             .with_state(State::Warn, format!("sudo {} doctor", facts.program));
     };
     let fates = chains.iter().flat_map(|chain| {
-        let families = PROTOCOLS.map(|(number, protocol)| (fate(chain, number, port), protocol));
+        let families =
+            PROTOCOLS.map(|(number, protocol)| (filter_fate(chain, number, port), protocol));
         families.map(|(fate, protocol)| (fate, protocol, chain))
     });
     let worst = fates.max_by_key(|(fate, ..)| *fate);
@@ -149,37 +154,35 @@ pub(super) fn firewall(facts: &Facts, port: u16) -> Check {
         Some((FilterFate::Closed, protocol, chain)) => {
             let (at, rules) = open(chain);
             let found = format!("{at} drops {protocol} to port {port}");
-            Check::ok(name, found).with_state(State::Bad, rules)
+            HostCheck::with_ok_state(name, found).with_state(State::Bad, rules)
         }
         Some((FilterFate::Unclear, protocol, chain)) => {
             let (at, rules) = open(chain);
             let found = format!("{at} may drop {protocol} to port {port}");
-            Check::ok(name, found).with_state(State::Warn, rules)
+            HostCheck::with_ok_state(name, found).with_state(State::Warn, rules)
         }
-        _ if facts.legacy_filter => {
-            Check::ok(name, format!("legacy iptables is loaded; port {port} may be closed"))
-                .with_state(
-                    State::Warn,
-                    format!("iptables -I INPUT -p tcp --dport {port} -j ACCEPT"),
-                )
-        }
-        Some(_) => Check::ok(name, format!("lets port {port} in")),
-        None => Check::ok(name, "no rules for incoming packets"),
+        _ if facts.legacy_filter => HostCheck::with_ok_state(
+            name,
+            format!("legacy iptables is loaded; port {port} may be closed"),
+        )
+        .with_state(State::Warn, format!("iptables -I INPUT -p tcp --dport {port} -j ACCEPT")),
+        Some(_) => HostCheck::with_ok_state(name, format!("lets port {port} in")),
+        None => HostCheck::with_ok_state(name, "no rules for incoming packets"),
     }
 }
 
 /// The first rule that decides, else the chain's policy.
-fn fate(chain: &InputChain, protocol: u8, port: u16) -> FilterFate {
+fn filter_fate(chain: &InputChain, protocol: u8, port: u16) -> FilterFate {
     let mut unclear = false;
     for rule in &chain.rules {
         match (matched(rule, protocol, port), rule.verdict) {
-            (Some(true), Verdict::Accept) => return FilterFate::Open,
-            (Some(true), Verdict::Drop) if unclear => return FilterFate::Unclear,
-            (Some(true), Verdict::Drop) => return FilterFate::Closed,
-            (Some(true) | None, Verdict::Elsewhere) => unclear = true,
-            (None, Verdict::Accept) => unclear = true,
+            (Some(true), FilterRuleVerdict::Accept) => return FilterFate::Open,
+            (Some(true), FilterRuleVerdict::Drop) if unclear => return FilterFate::Unclear,
+            (Some(true), FilterRuleVerdict::Drop) => return FilterFate::Closed,
+            (Some(true) | None, FilterRuleVerdict::Elsewhere) => unclear = true,
+            (None, FilterRuleVerdict::Accept) => unclear = true,
             // A set of ports, or a map with verdicts.
-            (None, Verdict::None)
+            (None, FilterRuleVerdict::None)
                 if rule.expressions.iter().any(|expression| expression == "lookup") =>
             {
                 unclear = true;
@@ -198,7 +201,7 @@ fn fate(chain: &InputChain, protocol: u8, port: u16) -> FilterFate {
 fn matched(rule: &InputRule, protocol: u8, port: u16) -> Option<bool> {
     const PLAIN: [&str; 8] =
         ["meta", "payload", "cmp", "immediate", "reject", "counter", "log", "limit"];
-    if rule.expressions.iter().any(|it| it == "lookup" || it == "range") {
+    if rule.expressions.iter().any(|expression| expression == "lookup" || expression == "range") {
         return None;
     }
     // States, marks and the like fit some packets, which are not those of a new client.
@@ -213,7 +216,7 @@ fn matched(rule: &InputRule, protocol: u8, port: u16) -> Option<bool> {
 }
 
 /// Checks that the server's ports are free, or taken by a server.
-pub(super) fn ports(facts: &Facts, port: u16) -> Check {
+pub(super) fn check_server_ports(facts: &HostFacts, port: u16) -> HostCheck {
     let taken = |protocol, port| facts.open_ports.contains(&(protocol, port));
     let name = "ports";
     let others = [Via::Iperf3, Via::Iperf2, Via::Nuttcp];
@@ -227,14 +230,23 @@ pub(super) fn ports(facts: &Facts, port: u16) -> Check {
         busy => format!("; in use: {}", busy.join(", ")),
     };
     match (taken("tcp", port), taken("udp", port)) {
-        (true, true) => Check::ok(name, format!("a server listens on {port}, TCP and UDP{others}")),
-        (false, false) => Check::ok(name, format!("{port} is free, TCP and UDP{others}")),
-        (true, false) => Check::ok(name, format!("{port} is taken over TCP, not over UDP{others}"))
-            .with_state(State::Warn, format!("ss -lntp sport = {port} (who has it?)")),
-        (false, true) => {
-            Check::ok(name, format!("{port} is taken over UDP, so there is no UDP echo{others}"))
-                .with_state(State::Warn, format!("ss -lnup sport = {port} (who has it?)"))
+        (true, true) => HostCheck::with_ok_state(
+            name,
+            format!("a server listens on {port}, TCP and UDP{others}"),
+        ),
+        (false, false) => {
+            HostCheck::with_ok_state(name, format!("{port} is free, TCP and UDP{others}"))
         }
+        (true, false) => HostCheck::with_ok_state(
+            name,
+            format!("{port} is taken over TCP, not over UDP{others}"),
+        )
+        .with_state(State::Warn, format!("ss -lntp sport = {port} (who has it?)")),
+        (false, true) => HostCheck::with_ok_state(
+            name,
+            format!("{port} is taken over UDP, so there is no UDP echo{others}"),
+        )
+        .with_state(State::Warn, format!("ss -lnup sport = {port} (who has it?)")),
     }
 }
 
@@ -245,7 +257,7 @@ mod tests {
 
     use super::*;
 
-    fn eth0(change: impl Fn(&mut InterfaceFacts, &mut Interface)) -> Check {
+    fn judge_eth0(change: impl Fn(&mut InterfaceFacts, &mut ExaminedInterface)) -> HostCheck {
         let link = LinkFacts {
             name: "eth0".to_owned(),
             mtu_bytes: 1500,
@@ -262,37 +274,40 @@ mod tests {
             offloads: vec![Offload::TcpSegmentation, Offload::Segmentation, Offload::Receive],
             napis: Vec::new(),
         };
-        let mut of = Interface { disciplines: vec!["fq_codel".to_owned()], ..Interface::default() };
+        let mut of = ExaminedInterface {
+            disciplines: vec!["fq_codel".to_owned()],
+            ..ExaminedInterface::default()
+        };
         change(&mut facts, &mut of);
-        interface(&Interface { facts: Some(facts), ..of }).expect("an interface")
+        interface(&ExaminedInterface { facts: Some(facts), ..of }).expect("an interface")
     }
 
     #[test]
     fn an_interface_is_judged_by_the_worst_of_it() {
-        let fine = eth0(|_, _| {});
+        let fine = judge_eth0(|_, _| {});
         assert_eq!(fine.state, State::Ok);
         assert_eq!(fine.found, "igb, 1 Gbit/s full duplex, MTU 1500, queue fq_codel, tso gso gro");
-        let half = eth0(|facts, _| facts.full_duplex = Some(false));
+        let half = judge_eth0(|facts, _| facts.full_duplex = Some(false));
         assert_eq!(half.state, State::Bad);
         assert_eq!(half.remedy.as_deref(), Some("ethtool -s eth0 autoneg on (at both ends)"));
-        let slow = eth0(|facts, _| facts.speed_bps = Some(100_000_000));
+        let slow = judge_eth0(|facts, _| facts.speed_bps = Some(100_000_000));
         assert_eq!(slow.state, State::Warn);
-        let offloads = eth0(|facts, _| facts.offloads = vec![Offload::Segmentation]);
+        let offloads = judge_eth0(|facts, _| facts.offloads = vec![Offload::Segmentation]);
         assert_eq!(offloads.remedy.as_deref(), Some("ethtool -K eth0 tso on gro on"));
-        let small = eth0(|facts, _| facts.link.mtu_bytes = 1400);
+        let small = judge_eth0(|facts, _| facts.link.mtu_bytes = 1400);
         assert!(small.remedy.expect("a remedy").ends_with("ip link set dev eth0 mtu 1500"));
-        let shaped = eth0(|_, of| of.shaper_bps = Some(50_000_000));
+        let shaped = judge_eth0(|_, of| of.shaper_bps = Some(50_000_000));
         assert!(shaped.remedy.expect("a remedy").contains("shaped to 50 Mbit/s"));
-        let virtual_one = eth0(|facts, _| {
+        let virtual_one = judge_eth0(|facts, _| {
             facts.link.kind = Some("veth".to_owned());
             (facts.speed_bps, facts.offloads) = (None, Vec::new());
         });
         assert_eq!(virtual_one.state, State::Ok, "nothing is expected of a virtual link");
     }
 
-    fn settings(rows: &[(&'static str, &str)]) -> Facts {
+    fn settings(rows: &[(&'static str, &str)]) -> HostFacts {
         let settings = rows.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        Facts { settings, ..Facts::default() }
+        HostFacts { settings, ..HostFacts::default() }
     }
 
     #[test]
@@ -325,10 +340,10 @@ mod tests {
         assert_eq!(check.remedy.as_deref(), Some("sysctl -w net.ipv4.tcp_sack=1"));
         let scaling = settings(&[("net/ipv4/tcp_window_scaling", "0")]);
         assert_eq!(tcp_options(&scaling).state, State::Bad);
-        assert_eq!(tcp_options(&Facts::default()).state, State::Ok);
+        assert_eq!(tcp_options(&HostFacts::default()).state, State::Ok);
     }
 
-    fn rule(expressions: &str, equals: &[&[u8]], verdict: Verdict) -> InputRule {
+    fn input_rule(expressions: &str, equals: &[&[u8]], verdict: FilterRuleVerdict) -> InputRule {
         InputRule {
             expressions: expressions.split(' ').map(str::to_owned).collect(),
             equals: equals.iter().map(|value| value.to_vec()).collect(),
@@ -344,7 +359,7 @@ mod tests {
             drops,
             rules,
         };
-        let facts = Facts { filter: Some(Ok(vec![chain])), ..Facts::default() };
+        let facts = HostFacts { filter: Some(Ok(vec![chain])), ..HostFacts::default() };
         firewall(&facts, 5210).state
     }
 
@@ -352,29 +367,37 @@ mod tests {
     fn a_firewall_is_open_closed_or_unclear() {
         const PORT: &[u8] = &[0x14, 0x5a];
         let fields = "meta cmp payload cmp immediate";
-        let established = || rule("ct bitwise cmp immediate", &[], Verdict::Accept);
-        let loopback = || rule("meta cmp immediate", &[b"lo\0\0"], Verdict::Accept);
-        let accept = |protocol: u8| rule(fields, &[&[protocol], PORT], Verdict::Accept);
+        let established = || input_rule("ct bitwise cmp immediate", &[], FilterRuleVerdict::Accept);
+        let loopback = || input_rule("meta cmp immediate", &[b"lo\0\0"], FilterRuleVerdict::Accept);
+        let accept =
+            |protocol: u8| input_rule(fields, &[&[protocol], PORT], FilterRuleVerdict::Accept);
         assert_eq!(judged(false, vec![]), State::Ok);
         assert_eq!(judged(true, vec![established(), loopback()]), State::Bad);
         assert_eq!(judged(true, vec![established(), accept(6), accept(17)]), State::Ok);
         assert_eq!(judged(true, vec![accept(6)]), State::Bad, "UDP is closed");
-        assert_eq!(judged(false, vec![rule(fields, &[&[6], PORT], Verdict::Drop)]), State::Bad);
-        assert_eq!(judged(false, vec![rule("counter reject", &[], Verdict::Drop)]), State::Bad);
-        let ssh = rule(fields, &[&[6], &[0, 22]], Verdict::Drop);
+        assert_eq!(
+            judged(false, vec![input_rule(fields, &[&[6], PORT], FilterRuleVerdict::Drop)]),
+            State::Bad
+        );
+        assert_eq!(
+            judged(false, vec![input_rule("counter reject", &[], FilterRuleVerdict::Drop)]),
+            State::Bad
+        );
+        let ssh = input_rule(fields, &[&[6], &[0, 22]], FilterRuleVerdict::Drop);
         assert_eq!(judged(false, vec![ssh]), State::Ok);
-        let set = rule("meta cmp payload lookup immediate", &[&[6]], Verdict::Accept);
+        let set =
+            input_rule("meta cmp payload lookup immediate", &[&[6]], FilterRuleVerdict::Accept);
         assert_eq!(judged(true, vec![set]), State::Warn);
-        let jump = rule("immediate", &[], Verdict::Elsewhere);
+        let jump = input_rule("immediate", &[], FilterRuleVerdict::Elsewhere);
         assert_eq!(judged(true, vec![jump]), State::Warn);
-        assert_eq!(firewall(&Facts::default(), 5210).state, State::Warn, "not visible");
+        assert_eq!(firewall(&HostFacts::default(), 5210).state, State::Warn, "not visible");
     }
 
     #[test]
     fn a_port_that_another_program_has_is_told() {
         let of = |open: &[(&'static str, u16)]| {
-            let facts = Facts { open_ports: open.to_vec(), ..Facts::default() };
-            ports(&facts, 5210)
+            let facts = HostFacts { open_ports: open.to_vec(), ..HostFacts::default() };
+            check_server_ports(&facts, 5210)
         };
         assert_eq!(of(&[]).state, State::Ok);
         assert_eq!(of(&[("tcp", 5210), ("udp", 5210)]).state, State::Ok);

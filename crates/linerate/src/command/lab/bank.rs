@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_core::explain::diagnose;
-use linerate_core::lab::bank::{Case, Family, Half, Judged, Scenario};
-use linerate_core::record::{Failure, Fault, Verdict};
+use linerate_core::lab::bank::{Case, CaseLabels, Family, Half, Scenario};
+use linerate_core::record::{Failure, Fault, LimitVerdict};
 use linerate_core::units::parse_span;
-use linerate_report::{Align, Document, Table, bank};
+use linerate_report::{Align, Document, ReportTable, bank};
 
 use crate::exit::Outcome;
 use crate::output;
@@ -33,22 +33,22 @@ const FAMILIES: [(&str, &str); 9] = [
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
-    action: Action,
+    action: BankCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum BankCommand {
     /// List the scenarios
-    List(Choice),
+    List(ScenarioChoice),
     /// Build and measure scenarios, and score what the diagnosis says
-    Run(RunArgs),
+    Run(BankRunArgs),
     /// Score the diagnosis on stored cases, without measuring
     Replay(ReplayArgs),
 }
 
 /// Scenarios to run.
 #[derive(Debug, clap::Args)]
-struct Choice {
+struct ScenarioChoice {
     /// Only scenarios whose name, family or cause contains this text, or the one with this whole
     /// name; repeatable
     #[arg(long, value_name = "PATTERN")]
@@ -62,9 +62,9 @@ struct Choice {
 }
 
 #[derive(Debug, clap::Args)]
-struct RunArgs {
+struct BankRunArgs {
     #[command(flatten)]
-    choice: Choice,
+    choice: ScenarioChoice,
     /// Time of each TCP test
     #[arg(short = 't', long, value_name = "TIME", default_value = "6s", value_parser = parse_span)]
     time: Duration,
@@ -111,13 +111,13 @@ struct ReplayChoice {
 /// Runs the command.
 pub(super) fn run(args: Args) -> Outcome {
     match args.action {
-        Action::List(choice) => list(&choice),
-        Action::Run(args) => run::run(&args),
-        Action::Replay(args) => replay(&args),
+        BankCommand::List(choice) => list_scenarios(&choice),
+        BankCommand::Run(args) => run::run(&args),
+        BankCommand::Replay(args) => replay(&args),
     }
 }
 
-fn list(choice: &Choice) -> Outcome {
+fn list_scenarios(choice: &ScenarioChoice) -> Outcome {
     let scenarios = choice.scenarios()?;
     let columns =
         ["scenario", "family", "planted", "half", "drawn"].map(|name| (name, Align::Left));
@@ -131,7 +131,7 @@ fn list(choice: &Choice) -> Outcome {
         let planted = scenario.expect.to_string();
         [scenario.name(), scenario.family.clone(), planted, half.to_owned(), drawn]
     });
-    output::document(&Document::list(Table::of(columns).rows(rows)));
+    output::document(&Document::from_table(ReportTable::from_columns(columns).with_rows(rows)));
     Ok(0)
 }
 
@@ -143,26 +143,26 @@ fn replay(args: &ReplayArgs) -> Outcome {
     if cases.is_empty() {
         return Err(nothing("replay", "no stored case fits"));
     }
-    let judged = cases.into_iter().map(judge).map(|(case, judged, _)| (case, judged));
-    let judged: Vec<(Case, Judged)> = judged.collect();
+    let judged = cases.into_iter().map(diagnose_case).map(|(case, judged, _)| (case, judged));
+    let judged: Vec<(Case, CaseLabels)> = judged.collect();
     let scores = bank::document(&judged);
     if args.markdown {
-        output::text(&scores.markdown());
+        output::print_text(&scores.markdown());
         return Ok(0);
     }
-    judged.iter().for_each(|(case, judged)| output::line(&bank::line(case, judged)));
+    judged.iter().for_each(|(case, judged)| output::print_line(&bank::case_line(case, judged)));
     output::document(&scores);
     Ok(0)
 }
 
 /// A case with the diagnosis of its record.
-fn judge(case: Case) -> (Case, Judged, Vec<Verdict>) {
+fn diagnose_case(case: Case) -> (Case, CaseLabels, Vec<LimitVerdict>) {
     let verdicts = case.record.as_deref().map(diagnose).unwrap_or_default();
     let judged = case.judged(&verdicts);
     (case, judged, verdicts)
 }
 
-impl Choice {
+impl ScenarioChoice {
     /// The scenarios that are asked for.
     fn scenarios(&self) -> Result<Vec<Scenario>, anyhow::Error> {
         let mut scenarios = Vec::new();

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use linerate_core::record::{Failure, Fault};
-use linerate_engine::lab::{Lab, sweep};
+use linerate_engine::lab::{Lab, end_processes_inside};
 
 use crate::exit::Outcome;
 
@@ -21,11 +21,11 @@ pub(super) struct Args {
 }
 
 /// Waits until standard input is closed, then ends the processes inside.
-pub(super) fn wait(args: &Args) -> Outcome {
+pub(super) fn wait_and_sweep(args: &Args) -> Outcome {
     let mut input = std::io::stdin().lock();
     // Nobody writes: every way out of the loop means that the laboratory is gone.
     while matches!(input.read(&mut [0]), Ok(count) if count > 0) {}
-    sweep(&args.namespaces);
+    end_processes_inside(&args.namespaces);
     Ok(0)
 }
 

@@ -15,7 +15,7 @@ const PLAN_BYTES_MAX: u64 = 64 << 20;
 
 /// The flags of a path.
 #[derive(Debug, clap::Args)]
-pub(super) struct PathFlags {
+pub(super) struct EmulatedPathFlags {
     /// Path file in TOML; flags override its keys
     #[arg(long, value_name = "FILE", help_heading = "Path")]
     plan: Option<PathBuf>,
@@ -43,21 +43,21 @@ pub(super) struct PathFlags {
     buffer: Option<String>,
     /// Queue discipline: tail (drop-tail FIFO), red, codel, fq-codel, cake (fair
     /// to hosts), dualpi2 (L4S)
-    #[arg(long, value_name = "NAME", help_heading = "Path", value_parser = queue)]
+    #[arg(long, value_name = "NAME", help_heading = "Path", value_parser = parse_queue)]
     queue: Option<QueuePlan>,
     /// Seed of the random generators [default: as in the path file, or 1]
     #[arg(long, value_name = "N", help_heading = "Path")]
     seed: Option<u64>,
 }
 
-fn queue(name: &str) -> Result<QueuePlan, String> {
+fn parse_queue(name: &str) -> Result<QueuePlan, String> {
     let queue = linerate_core::tree::from_value(serde_json::Value::from(name));
     queue.map_err(|_| "it is one of tail, red, codel, fq-codel, cake and dualpi2".to_owned())
 }
 
-impl PathFlags {
+impl EmulatedPathFlags {
     /// The path that the plan and the flags describe.
-    pub(super) fn plan(&self) -> Result<PathPlan, Failure> {
+    pub(super) fn path_plan(&self) -> Result<PathPlan, Failure> {
         let mut plan = match &self.plan {
             Some(file) => read_plan(file)?,
             None => PathPlan::default(),

@@ -14,12 +14,12 @@ use crate::exit::Outcome;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    action: Action,
+    action: PathCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "there is one, and it is moved once")]
-enum Action {
+enum PathCommand {
     /// Emulate a path live, between two virtual interfaces of this host
     Run(run_flags::Args),
     /// Simulate TCP flows over a path in virtual time
@@ -31,8 +31,8 @@ enum Action {
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.action {
-        Action::Run(args) => run::run(&args),
-        Action::Simulate(args) => simulate::run(&args),
-        Action::Check(args) => simulate_check::run(&args),
+        PathCommand::Run(args) => run::run(&args),
+        PathCommand::Simulate(args) => simulate::run(&args),
+        PathCommand::Check(args) => simulate_check::run(&args),
     }
 }

@@ -13,17 +13,17 @@ use linerate_core::units::BitRate;
 use linerate_engine::lab::{enter_user_namespace_if_needed, inside};
 use linerate_engine::path::pcap::Tap;
 use linerate_engine::path::witness::{
-    OnWay, PathFacts, PathSite, Site, Teller, ended, note_queues, route_device,
+    OnWay, PathFacts, PathSite, Site, Teller, note_queues, path_after_end, route_device,
 };
-use linerate_engine::path::{Counters, Emulator, EmulatorPlan, End, directions};
+use linerate_engine::path::{Counters, EmulatedEnd, Emulator, EmulatorPlan, directions};
 use linerate_sys::netns::Netns;
 use linerate_sys::stop::Stop;
 use linerate_sys::tun::TunKind;
 use linerate_sys::{child, clock};
 
-use super::run_ends::{Address, EndFlag, Namespace};
+use super::run_ends::{EndFlag, Namespace, PrefixedAddress};
 use super::run_flags::Args;
-use crate::command::flags::nanos;
+use crate::command::flags::span_nanos;
 use crate::command::measure;
 use crate::exit::Outcome;
 use crate::{output, paths};
@@ -37,7 +37,7 @@ const ADDRESSES: [&str; 2] = ["198.18.0.1/30", "198.18.0.2/30"];
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Outcome {
-    let plan = args.path.plan()?;
+    let plan = args.path.path_plan()?;
     if plan.is_netem() {
         let reason = "netem carries links of a laboratory alone";
         return Err(Failure::new(Fault::Usage, "hold path", "emulator = \"netem\"", reason)
@@ -52,17 +52,17 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     // From here on a signal ends the path, and the summary is printed. A command has its own.
     let stop = if args.command.is_empty() { Stop::on_signals()? } else { Stop::new() };
-    let netns = [ends[0].netns()?.map(Arc::new), ends[1].netns()?.map(Arc::new)];
+    let netns = [ends[0].open_netns()?.map(Arc::new), ends[1].open_netns()?.map(Arc::new)];
     for netns in netns.iter().zip(ends).filter(|(_, end)| end.place == Namespace::New) {
         loopback_up(netns.0.as_deref(), &netns.1.device)?;
     }
-    let facts = facts(args, &plan, ends);
-    let emulator = start(args, &facts, &netns)?;
+    let facts = path_facts(args, &plan, ends);
+    let emulator = start_emulator(args, &facts, &netns)?;
     let site = Arc::new(PathSite::new(facts, emulator));
-    Held { args, netns, site, stop }.hold()
+    RunningPath { args, netns, site, stop }.hold_until_stop()
 }
 
-fn facts(args: &Args, plan: &PathPlan, ends: &[EndFlag; 2]) -> PathFacts {
+fn path_facts(args: &Args, plan: &PathPlan, ends: &[EndFlag; 2]) -> PathFacts {
     PathFacts {
         name: format!("{} - {}", ends[0].name(), ends[1].name()),
         kind: if args.tap { TunKind::Ethernet } else { TunKind::Ip },
@@ -71,7 +71,7 @@ fn facts(args: &Args, plan: &PathPlan, ends: &[EndFlag; 2]) -> PathFacts {
     }
 }
 
-fn start(
+fn start_emulator(
     args: &Args,
     facts: &PathFacts,
     netns: &[Option<Arc<Netns>>; 2],
@@ -82,18 +82,18 @@ fn start(
     let end = |index: usize| {
         let usual = usual.then(|| ADDRESSES[index].parse().expect("the constant is an address"));
         let addresses = given[index].iter().copied().chain(usual);
-        End {
+        EmulatedEnd {
             kind: facts.kind,
             mtu_bytes: facts.mtu_bytes,
-            addresses: addresses.map(|Address(address)| address).collect(),
-            ..End::new(netns[index].as_deref(), args.ends.0[index].device.clone())
+            addresses: addresses.map(|PrefixedAddress(address)| address).collect(),
+            ..EmulatedEnd::new(netns[index].as_deref(), args.ends.0[index].device.clone())
         }
     };
     let directions = directions(&facts.plan, facts.mtu_bytes, &facts.name)?;
     let mut plan = EmulatorPlan::new([end(0), end(1)], directions);
     plan.memory_limit_bytes = args.memory.count();
     if !args.quiet && !args.json {
-        output::note(&format!(
+        output::print_note(&format!(
             "path {}: {}, at most {:.1} MB of memory",
             facts.name,
             facts.plan.outline(),
@@ -108,21 +108,24 @@ fn loopback_up(netns: Option<&Netns>, name: &str) -> Result<(), Failure> {
 }
 
 /// A path that carries packets.
-struct Held<'a> {
+struct RunningPath<'a> {
     args: &'a Args,
     netns: [Option<Arc<Netns>>; 2],
     site: Arc<PathSite>,
     stop: Stop,
 }
 
-impl Held<'_> {
-    fn hold(self) -> Outcome {
+impl RunningPath<'_> {
+    fn hold_until_stop(self) -> Outcome {
         let teller = self.teller()?;
-        let tap = self.tap()?;
-        let started_at = clock::wall();
-        let (queues, code) =
-            if self.args.command.is_empty() { (self.watch(), 0) } else { self.watch_command()? };
-        let captured = tap.map(Tap::end).transpose()?;
+        let tap = self.start_capture()?;
+        let started_at = clock::wall_time();
+        let (queues, code) = if self.args.command.is_empty() {
+            (self.watch_queues(), 0)
+        } else {
+            self.watch_command()?
+        };
+        let captured = tap.map(Tap::finish_capture).transpose()?;
         drop(teller);
         let Self { args, site, .. } = self;
         let site = Arc::into_inner(site).expect("the teller has ended, and the threads with it");
@@ -130,20 +133,22 @@ impl Held<'_> {
         let report = emulator.expect("this command makes its own emulator").stop();
         let run = PathRun {
             schema: PATH_SCHEMA.to_owned(),
-            tool: measure::tool(),
+            tool: measure::this_tool(),
             started_at,
             ends: args.ends.0.iter().map(EndFlag::name).collect(),
-            path: ended(&facts, &report, queues),
+            path: path_after_end(&facts, &report, queues),
             real_time: report.real_time,
             locked: report.locked,
-            cpu_ns: report.cpu.map(nanos),
-            run_queue_wait_ns: report.run_queue_wait.map(nanos),
+            cpu_ns: report.cpu.map(span_nanos),
+            run_queue_wait_ns: report.run_queue_wait.map(span_nanos),
             failure: report.failure,
         };
-        print(args, &run)?;
+        print_report(args, &run)?;
         if let Some(dropped) = captured.map(|captured| captured.dropped).filter(|count| *count > 0)
         {
-            output::note(&format!("note: the capture misses {dropped} packets: it fell behind"));
+            output::print_note(&format!(
+                "note: the capture misses {dropped} packets: it fell behind"
+            ));
         }
         match run.failure {
             Some(failure) => Err(failure.into()),
@@ -163,36 +168,36 @@ impl Held<'_> {
                 ways: Arc::new(move |target| {
                     let leaves = inside(netns.as_deref(), &device, || route_device(target));
                     let over = leaves.ok().flatten().is_some_and(|name| name == device);
-                    over.then(|| OnWay::both(&path, end == 1)).into_iter().collect()
+                    over.then(|| OnWay::both_directions(&path, end == 1)).into_iter().collect()
                 }),
             }
         };
-        Teller::open(vec![site(0), site(1)])
+        Teller::open_sockets(vec![site(0), site(1)])
     }
 
-    fn tap(&self) -> Result<Option<Tap>, Failure> {
+    fn start_capture(&self) -> Result<Option<Tap>, Failure> {
         let end = usize::from(self.args.pcap_right);
         let start = |file: &std::path::PathBuf| {
             paths::check_writable(file)?;
-            Tap::start(self.netns[end].as_deref(), &self.args.ends.0[end].device, file)
+            Tap::start_capture(self.netns[end].as_deref(), &self.args.ends.0[end].device, file)
         };
         self.args.pcap.as_ref().map(start).transpose()
     }
 
     /// Samples the queues until the path's time is over, the user stops it, or it ends itself.
-    fn watch(&self) -> [QueueSeries; 2] {
+    fn watch_queues(&self) -> [QueueSeries; 2] {
         self.tell_how_to_enter();
         let begin = clock::monotonic();
         let end = self.args.time.map(|time| begin + time);
-        let mut live = Live::new(self.args, begin);
-        let mut queues = [(); 2].map(|()| QueueSeries::new(nanos(LOOK_EVERY)));
+        let mut live = LiveQueueLine::new(self.args, begin);
+        let mut queues = [(); 2].map(|()| QueueSeries::new(span_nanos(LOOK_EVERY)));
         loop {
             let now = clock::monotonic();
             let counters = self.site.counters();
             note_queues(&mut queues, now.nanos_since(begin), &counters);
-            live.show(now, counters);
+            live.show_counters(now, counters);
             let over = end.is_some_and(|end| now >= end);
-            if over || self.stop.asked() || !self.site.is_running() {
+            if over || self.stop.is_requested() || !self.site.is_running() {
                 live.bar.finish_and_clear();
                 return queues;
             }
@@ -206,12 +211,12 @@ impl Held<'_> {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
         std::thread::scope(|scope| {
-            let watcher = scope.spawn(|| self.watch());
+            let watcher = scope.spawn(|| self.watch_queues());
             let right = self.netns[1].as_deref();
             let status = inside(right, &self.args.ends.0[1].device, || {
                 child::run_to_end(&mut command, None)
             });
-            self.stop.ask();
+            self.stop.request_stop();
             let queues = watcher.join().unwrap_or_default();
             Ok((queues, crate::command::lab::status_code(status?)?))
         })
@@ -227,19 +232,19 @@ impl Held<'_> {
             let Some(netns) = netns else { continue };
             let fd = netns.as_fd().as_raw_fd();
             let device = &end.device;
-            output::note(&format!(
+            output::print_note(&format!(
                 "enter the end {device} with: nsenter --net=/proc/{pid}/fd/{fd}; Ctrl-C ends the path"
             ));
         }
     }
 }
 
-fn print(args: &Args, run: &PathRun) -> Result<(), Failure> {
+fn print_report(args: &Args, run: &PathRun) -> Result<(), Failure> {
     if let Some(file) = &args.svg {
         paths::write(file, &linerate_report::emulated::queue_svg(&run.path))?;
     }
     if args.json {
-        output::line(&linerate_core::tree::to_json_pretty(run).unwrap_or_default());
+        output::print_line(&linerate_core::tree::to_json_pretty(run).unwrap_or_default());
     } else {
         output::document(&linerate_report::emulated::document(run));
     }
@@ -247,13 +252,13 @@ fn print(args: &Args, run: &PathRun) -> Result<(), Failure> {
 }
 
 /// The live line, on standard error when that is a terminal.
-struct Live {
+struct LiveQueueLine {
     bar: ProgressBar,
     shown: MonoTime,
     before: Counters,
 }
 
-impl Live {
+impl LiveQueueLine {
     fn new(args: &Args, now: MonoTime) -> Self {
         // A command has the terminal for itself: a line that redraws would cover its lines.
         let hidden = args.quiet || !args.command.is_empty();
@@ -265,8 +270,8 @@ impl Live {
         Self { bar, shown: now, before: Counters::default() }
     }
 
-    fn show(&mut self, now: MonoTime, counters: Counters) {
-        let span = now.since(self.shown);
+    fn show_counters(&mut self, now: MonoTime, counters: Counters) {
+        let span = now.duration_since(self.shown);
         if span < SHOW_EVERY {
             return;
         }

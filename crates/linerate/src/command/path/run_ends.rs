@@ -33,9 +33,9 @@ pub(super) struct EndFlag {
 
 /// Both ends, separated by a comma.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ends(pub(super) [EndFlag; 2]);
+pub(super) struct EndPair(pub(super) [EndFlag; 2]);
 
-impl FromStr for Ends {
+impl FromStr for EndPair {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -75,7 +75,7 @@ impl FromStr for EndFlag {
 
 impl EndFlag {
     /// Opens or makes the namespace; none for the program's own.
-    pub(super) fn netns(&self) -> Result<Option<Netns>, Failure> {
+    pub(super) fn open_netns(&self) -> Result<Option<Netns>, Failure> {
         match &self.place {
             Namespace::Here => Ok(None),
             Namespace::New => Netns::new().map(Some).map_err(|error| {
@@ -104,9 +104,9 @@ impl EndFlag {
 
 /// An address with the length of its prefix: `198.18.0.1/30`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Address(pub(super) (IpAddr, u8));
+pub(super) struct PrefixedAddress(pub(super) (IpAddr, u8));
 
-impl FromStr for Address {
+impl FromStr for PrefixedAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -123,17 +123,20 @@ impl FromStr for Address {
 mod tests {
     use super::*;
 
-    fn ends(text: &str) -> Result<Vec<String>, String> {
-        let Ends(ends) = text.parse()?;
+    fn end_names(text: &str) -> Result<Vec<String>, String> {
+        let EndPair(ends) = text.parse()?;
         Ok(ends.iter().map(EndFlag::name).collect())
     }
 
     #[test]
     fn an_end_is_a_namespace_and_a_device() {
-        assert_eq!(ends(".:a,new:b").expect("two ends"), ["a", "new:b"]);
-        assert_eq!(ends("one:a,17:a").expect("two"), ["/run/netns/one:a", "/proc/17/ns/net:a"]);
-        assert_eq!(ends("/x/y:a,:b").expect("two ends"), ["/x/y:a", "b"]);
-        assert_eq!(ends("new:a,new:a").expect("two ends"), ["new:a", "new:a"]);
+        assert_eq!(end_names(".:a,new:b").expect("two ends"), ["a", "new:b"]);
+        assert_eq!(
+            end_names("one:a,17:a").expect("two"),
+            ["/run/netns/one:a", "/proc/17/ns/net:a"]
+        );
+        assert_eq!(end_names("/x/y:a,:b").expect("two ends"), ["/x/y:a", "b"]);
+        assert_eq!(end_names("new:a,new:a").expect("two ends"), ["new:a", "new:a"]);
     }
 
     #[test]
@@ -146,17 +149,17 @@ mod tests {
             (".:a,b:0123456789abcdef", "1 to 15 bytes"),
         ];
         for (text, words) in cases {
-            let error = ends(text).expect_err(text);
+            let error = end_names(text).expect_err(text);
             assert!(error.contains(words), "{error}");
         }
     }
 
     #[test]
     fn an_address_has_a_prefix_that_fits() {
-        assert!("198.18.0.1/30".parse::<Address>().is_ok());
-        assert!("fd00::1/64".parse::<Address>().is_ok());
+        assert!("198.18.0.1/30".parse::<PrefixedAddress>().is_ok());
+        assert!("fd00::1/64".parse::<PrefixedAddress>().is_ok());
         for text in ["198.18.0.1", "198.18.0.1/33", "host/24", "fd00::1/129"] {
-            assert!(text.parse::<Address>().is_err(), "{text}");
+            assert!(text.parse::<PrefixedAddress>().is_err(), "{text}");
         }
     }
 }

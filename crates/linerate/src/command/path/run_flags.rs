@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use linerate_core::units::{Bytes, parse_span};
 
-use super::flags::PathFlags;
-use super::run_ends::{Address, Ends};
+use super::flags::EmulatedPathFlags;
+use super::run_ends::{EndPair, PrefixedAddress};
 
 /// Flags of `linerate path run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(super) path: PathFlags,
+    pub(super) path: EmulatedPathFlags,
     /// Interfaces to create, each in a network namespace: . (the current one), new (a new one), a
     /// name of ip netns, a PID or a file
     #[arg(
@@ -21,13 +21,13 @@ pub(crate) struct Args {
         default_value = ".:path0,new:path1",
         help_heading = "Ends"
     )]
-    pub(super) ends: Ends,
+    pub(super) ends: EndPair,
     /// Address of the left interface [default: 198.18.0.1/30 if an end is new]
     #[arg(long, value_name = "ADDRESS/LENGTH", help_heading = "Ends")]
-    pub(super) left_address: Vec<Address>,
+    pub(super) left_address: Vec<PrefixedAddress>,
     /// Address of the right interface [default: 198.18.0.2/30 if an end is new]
     #[arg(long, value_name = "ADDRESS/LENGTH", help_heading = "Ends")]
-    pub(super) right_address: Vec<Address>,
+    pub(super) right_address: Vec<PrefixedAddress>,
     /// MTU of the interfaces in bytes [default: the usual one of the link]
     #[arg(long, value_name = "BYTES", help_heading = "Ends",
           value_parser = clap::value_parser!(u32).range(68..=65_535))]

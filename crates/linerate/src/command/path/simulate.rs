@@ -4,16 +4,16 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linerate_core::path::DirectionFacts;
 use linerate_core::record::SimulatePlan;
 use linerate_core::simulate::{
-    FLOWS_WITH_POINTS, Point, RunSummary, SAMPLES, SimulationReport, Speed, ceiling_bps,
+    FLOWS_WITH_POINTS, RunSummary, SAMPLES, SequencePoint, SimulationReport, Speed, ceiling_bps,
 };
 use linerate_core::time::MonoTime;
-use linerate_engine::simulate::{Driven, drive};
-use linerate_report::simulate::{Sample, document, plots};
+use linerate_engine::simulate::{Driven, run_simulation};
+use linerate_report::simulate::{ProgressSample, diagram_files, document};
 use linerate_sys::clock;
 use linerate_sys::stop::Stop;
 
 use super::simulate_flags::{Args, refused};
-use crate::command::flags::nanos;
+use crate::command::flags::span_nanos;
 use crate::exit::Outcome;
 use crate::{output, paths};
 
@@ -30,8 +30,8 @@ struct SeedRun<'a> {
 /// Points and samples of a run, for its diagram.
 #[derive(Default)]
 struct Drawn {
-    points: Vec<Vec<Point>>,
-    samples: Vec<Sample>,
+    points: Vec<Vec<SequencePoint>>,
+    samples: Vec<ProgressSample>,
 }
 
 /// Runs the command.
@@ -46,12 +46,12 @@ pub(super) fn run(args: &Args) -> Outcome {
     let wall_ns = clock::monotonic().nanos_since(begin);
     let report = task.report(runs, wall_ns);
     if let Some(folder) = &args.svg {
-        for (name, svg) in plots(&drawn.points, &drawn.samples, report.ceiling_bps) {
+        for (name, svg) in diagram_files(&drawn.points, &drawn.samples, report.ceiling_bps) {
             paths::write(&folder.join(name), &svg)?;
         }
     }
     if args.json {
-        output::line(&linerate_core::tree::to_json_pretty(&report)?);
+        output::print_line(&linerate_core::tree::to_json_pretty(&report)?);
     } else {
         output::result(&document(&report), args.amount.detail());
     }
@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 /// 1 when a transfer did not end in its time.
 fn exit_code(report: &SimulationReport, stop: &Stop) -> u8 {
     match report.runs.iter().all(|run| run.complete) {
-        _ if stop.asked() => INTERRUPTED,
+        _ if stop.is_requested() => INTERRUPTED,
         true => 0,
         false => 1,
     }
@@ -70,8 +70,8 @@ fn exit_code(report: &SimulationReport, stop: &Stop) -> u8 {
 impl<'a> SeedRun<'a> {
     fn new(args: &'a Args) -> anyhow::Result<Self> {
         let plan = args.simulation()?;
-        let facts = plan.facts().map_err(refused)?;
-        let ceiling_bps = ceiling_bps(&facts[0], &plan.model());
+        let facts = plan.direction_facts().map_err(refused)?;
+        let ceiling_bps = ceiling_bps(&facts[0], &plan.tcp_model());
         Ok(Self { args, plan, facts, ceiling_bps })
     }
 
@@ -83,9 +83,9 @@ impl<'a> SeedRun<'a> {
         SimulationReport {
             plan: self.plan.path.as_ref().clone(),
             link_bps: there.rate.map(|rate| rate.bits_per_sec() as f64),
-            rtt_ns: nanos(there.delay + back.delay),
+            rtt_ns: span_nanos(there.delay + back.delay),
             ceiling_bps: self.ceiling_bps,
-            tcp: (&self.plan.model()).into(),
+            tcp: (&self.plan.tcp_model()).into(),
             flow_count: self.plan.streams as usize,
             flow_bytes: self.plan.flow_bytes(),
             start_spread_ns: self.plan.start_spread_ns,
@@ -107,7 +107,7 @@ impl<'a> SeedRun<'a> {
             plan.repeat(index + 1);
             runs.push(self.run_once(&plan, wanted, stop, &bar)?);
             bar.set_position(u64::from(index + 1) * u64::from(SAMPLES));
-            if stop.asked() {
+            if stop.is_requested() {
                 break;
             }
         }
@@ -124,16 +124,17 @@ impl<'a> SeedRun<'a> {
     ) -> anyhow::Result<RunSummary> {
         let begin = bar.position();
         let mut samples = Vec::new();
-        let driven = drive(plan, stop, drawn.is_some(), &mut |simulation| {
+        let driven = run_simulation(plan, stop, drawn.is_some(), &mut |simulation| {
             let (now, acked_bytes) = (simulation.now(), simulation.acked_bytes());
             if drawn.is_some() {
-                samples.push(Sample { at_ns: now.nanos(), acked_bytes });
+                samples.push(ProgressSample { at_ns: now.as_nanos(), acked_bytes });
             }
             let share = self.progress(now, acked_bytes);
             bar.set_position(begin + (share * f64::from(SAMPLES)) as u64);
         });
         let Driven { flows, result, finished, .. } = driven.map_err(refused)?;
-        let summary = RunSummary::new(plan.seed(), &flows, &result, self.ceiling_bps, finished);
+        let summary =
+            RunSummary::new(plan.random_seed(), &flows, &result, self.ceiling_bps, finished);
         if let Some(drawn) = drawn {
             let points = result.flows.into_iter().map(|flow| flow.points);
             *drawn = Drawn { points: points.take(FLOWS_WITH_POINTS).collect(), samples };
@@ -143,7 +144,7 @@ impl<'a> SeedRun<'a> {
 
     /// Progress of a run, 0 … 1.
     fn progress(&self, now: MonoTime, acked_bytes: u64) -> f64 {
-        let by_time = now.nanos() as f64 / self.plan.end().nanos().max(1) as f64;
+        let by_time = now.as_nanos() as f64 / self.plan.latest_end().as_nanos().max(1) as f64;
         let all = self.plan.flow_bytes();
         let all = all.map(|bytes| bytes as f64 * f64::from(self.plan.streams));
         all.map_or(by_time, |all| acked_bytes as f64 / all.max(1.0)).clamp(0.0, 1.0)

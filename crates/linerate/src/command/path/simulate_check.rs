@@ -2,7 +2,7 @@
 
 use linerate_core::path::check::{Check, SCORE_MAX, checks};
 use linerate_report::Align::{Left, Right};
-use linerate_report::{Document, Table};
+use linerate_report::{Document, ReportTable};
 
 use crate::exit::Outcome;
 use crate::output;
@@ -23,10 +23,10 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> Outcome {
     let all = checks(args.packets, args.seed);
     let names = ["element", "closed form", "expected", "measured", "score"];
-    let table = Table::of(names.into_iter().zip([Left, Left, Right, Right, Right]));
-    output::document(&Document::list(table.rows(all.iter().map(row))));
-    let off = all.iter().filter(|check| !check.holds()).count();
-    output::line(&format!(
+    let table = ReportTable::from_columns(names.into_iter().zip([Left, Left, Right, Right, Right]));
+    output::document(&Document::from_table(table.with_rows(all.iter().map(table_row))));
+    let off = all.iter().filter(|check| !check.is_within_chance()).count();
+    output::print_line(&format!(
         "{} packets each, seed {}; {off} of {} are off by more than {SCORE_MAX} standard errors",
         args.packets,
         args.seed,
@@ -35,7 +35,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(u8::from(off > 0))
 }
 
-fn row(check: &Check) -> [String; 5] {
+fn table_row(check: &Check) -> [String; 5] {
     [
         check.name.to_owned(),
         check.closed_form.to_owned(),

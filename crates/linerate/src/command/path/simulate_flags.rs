@@ -9,9 +9,9 @@ use linerate_core::record::{
 use linerate_core::simulate::{ScenarioError, Stack, TcpChoice, TcpModel, mtu_bytes};
 use linerate_core::units::{Bytes, parse_span};
 
-use super::flags::PathFlags;
-use crate::command::flags::nanos;
-use crate::command::measure::Amount;
+use super::flags::EmulatedPathFlags;
+use crate::command::flags::span_nanos;
+use crate::command::measure::DetailFlags;
 
 /// Virtual time after which transfers that have not ended are given up.
 const TRANSFER_TIME_MAX: Duration = Duration::from_secs(86_400);
@@ -28,7 +28,7 @@ fn some_bytes(text: &str) -> Result<Bytes, String> {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    path: PathFlags,
+    path: EmulatedPathFlags,
     /// Number of flows
     #[arg(long, short_alias = 'n', value_name = "N", default_value_t = 1, help_heading = "Flows",
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     start_spread: Option<Duration>,
     /// TCP stack: today (CUBIC, RACK, HyStart) or 1999 (Reno, 2 MB window)
     #[arg(long, value_name = "WHEN", default_value = "today", help_heading = "TCP")]
-    tcp: When,
+    tcp: StackEra,
     /// Congestion control: reno, cubic, bbr [default: that of the TCP stack]
     #[arg(
         short = 'C',
@@ -88,14 +88,14 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
-    pub(super) amount: Amount,
+    pub(super) amount: DetailFlags,
     /// Write diagrams of the first run to this directory
     #[arg(long, value_name = "DIR")]
     pub(super) svg: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum When {
+enum StackEra {
     Today,
     #[value(name = "1999")]
     Of1999,
@@ -104,12 +104,12 @@ enum When {
 impl Args {
     /// Plan of the simulation, which is run once with each seed.
     pub(super) fn simulation(&self) -> anyhow::Result<SimulatePlan> {
-        let path = self.path.plan()?;
-        let tcp = self.tcp(&path)?;
+        let path = self.path.path_plan()?;
+        let tcp = self.tcp_model(&path)?;
         let flows = u64::from(self.flows);
         let finish = match (self.bytes, self.time) {
             (Some(bytes), _) => Finish::Bytes(bytes.count().saturating_mul(flows)),
-            (None, time) => Finish::TimeNs(nanos(time.unwrap_or(TIME))),
+            (None, time) => Finish::TimeNs(span_nanos(time.unwrap_or(TIME))),
         };
         let mut plan = SimulatePlan {
             path: Box::new(path),
@@ -119,22 +119,22 @@ impl Args {
             finish,
             omit_ns: 0,
             start_spread_ns: 0,
-            time_max_ns: nanos(self.time.unwrap_or(TRANSFER_TIME_MAX)),
+            time_max_ns: span_nanos(self.time.unwrap_or(TRANSFER_TIME_MAX)),
             background: None,
         };
-        let facts = plan.facts().map_err(refused)?;
+        let facts = plan.direction_facts().map_err(refused)?;
         let rtt = facts[0].delay + facts[1].delay;
         let several = if self.flows > 1 { rtt } else { Duration::ZERO };
-        plan.start_spread_ns = nanos(self.start_spread.unwrap_or(several));
+        plan.start_spread_ns = span_nanos(self.start_spread.unwrap_or(several));
         Ok(plan)
     }
 
     /// The TCP of the flows over such a path.
-    fn tcp(&self, path: &PathPlan) -> Result<TcpModel, Failure> {
+    fn tcp_model(&self, path: &PathPlan) -> Result<TcpModel, Failure> {
         let choice = TcpChoice {
             stack: match self.tcp {
-                When::Today => Stack::Today,
-                When::Of1999 => Stack::Of1999,
+                StackEra::Today => Stack::Today,
+                StackEra::Of1999 => Stack::Of1999,
             },
             congestion_control: self.cc,
             recovery: self.recovery,
@@ -145,20 +145,22 @@ impl Args {
         };
         let flag = if self.mss.is_some() { "--mss" } else { "--mtu" };
         let mtu_bytes = self.mtu.unwrap_or_else(|| mtu_bytes(path));
-        choice.model(mtu_bytes).map_err(|error| usage("set", flag, error))
+        choice.model_for_mtu(mtu_bytes).map_err(|error| usage_failure("set", flag, error))
     }
 }
 
 pub(super) fn refused(error: ScenarioError) -> Failure {
     match error {
-        ScenarioError::Timeless => {
-            usage("simulate", "a path without rate and delay", "everything takes no time on it")
-                .advise("give it --rate or --link, and --delay")
-        }
-        error => usage("simulate", "the path", error),
+        ScenarioError::Timeless => usage_failure(
+            "simulate",
+            "a path without rate and delay",
+            "everything takes no time on it",
+        )
+        .advise("give it --rate or --link, and --delay"),
+        error => usage_failure("simulate", "the path", error),
     }
 }
 
-fn usage(attempt: &str, object: &str, reason: impl std::fmt::Display) -> Failure {
+fn usage_failure(attempt: &str, object: &str, reason: impl std::fmt::Display) -> Failure {
     Failure::new(Fault::Usage, attempt, object, reason)
 }

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use linerate_core::record::{Failure, Fault, Record, Status};
+use linerate_core::record::{Failure, Fault, Record, RecordStatus};
 use linerate_core::study::Milestone;
 use linerate_engine::study::{HISTORY, TABLES};
-use linerate_report::published::milestones::{csv, document, json, svgs};
-use linerate_store::{Filter, Store};
+use linerate_report::published::milestones::{csv, document, json, svg_files};
+use linerate_store::{HistoryFilter, Store};
 use linerate_sys::clock;
 
 use super::own::{self, Addition};
@@ -50,23 +50,23 @@ enum Mine {
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Outcome {
     let mut milestones = shipped()?;
-    milestones.extend(added(args)?);
+    milestones.extend(added_milestones(args)?);
     // A stable sort: within a year the order of the table stays, own results last.
-    let year = |milestone: &Milestone| milestone.year.low().unwrap_or(f64::MAX);
+    let year = |milestone: &Milestone| milestone.year.lower_end().unwrap_or(f64::MAX);
     milestones.sort_by(|a, b| year(a).total_cmp(&year(b)));
     if args.json {
-        output::line(&linerate_core::tree::to_json_pretty(&json(&milestones))?);
+        output::print_line(&linerate_core::tree::to_json_pretty(&json(&milestones))?);
     } else if args.csv {
-        output::text(&csv(&milestones));
+        output::print_text(&csv(&milestones));
     } else {
         output::document(&document(&milestones));
     }
     if let Some(directory) = &args.svg {
         paths::make_folder(directory)?;
-        for (name, svg) in svgs(&milestones) {
+        for (name, svg) in svg_files(&milestones) {
             let path = directory.join(name);
             paths::write(&path, &svg)?;
-            output::note(&format!("wrote {}", path.display()));
+            output::print_note(&format!("wrote {}", path.display()));
         }
     }
     Ok(0)
@@ -78,8 +78,8 @@ fn shipped() -> Result<Vec<Milestone>, Failure> {
 }
 
 /// What the flags add; the store is opened only when one of them names something in it.
-fn added(args: &Args) -> Result<Vec<Milestone>, Failure> {
-    let now = clock::wall().to_string();
+fn added_milestones(args: &Args) -> Result<Vec<Milestone>, Failure> {
+    let now = clock::wall_time().to_string();
     let in_store = |addition: &Addition| matches!(addition, Addition::Record(_));
     let needed = args.mine.is_some() || args.add.iter().any(in_store);
     let store = needed.then(|| paths::open_store(args.store.as_deref())).transpose()?;
@@ -94,18 +94,20 @@ fn added(args: &Args) -> Result<Vec<Milestone>, Failure> {
         }
     }
     if let (Some(which), Some(store)) = (args.mine, &store) {
-        added.push(own::of_record(&mine(store, which)?)?);
+        added.push(own::of_record(&own_record(store, which)?)?);
     }
     Ok(added)
 }
 
 /// The stored TCP result that `--mine` means.
-fn mine(store: &Store, which: Mine) -> Result<Record, Failure> {
-    let filter = Filter { kind: Some("tcp".to_owned()), cells: true, ..Filter::default() };
+fn own_record(store: &Store, which: Mine) -> Result<Record, Failure> {
+    let filter =
+        HistoryFilter { kind: Some("tcp".to_owned()), cells: true, ..HistoryFilter::default() };
     let mut best: Option<(f64, Record)> = None;
-    for entry in store.list(&filter, usize::MAX)? {
+    for entry in store.list_history(&filter, usize::MAX)? {
         let record = store.record(&entry.id)?;
-        let Some((bps, _)) = own::goodput(&record).filter(|_| record.status == Status::Ok) else {
+        let Some((bps, _)) = own::goodput(&record).filter(|_| record.status == RecordStatus::Ok)
+        else {
             continue;
         };
         if which == Mine::Newest {

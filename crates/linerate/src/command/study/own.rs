@@ -14,12 +14,12 @@ pub(super) enum Addition {
     /// A record by the start of its identifier, `last`, or `@-1`.
     Record(String),
     /// A result from elsewhere.
-    Given(Given),
+    Given(LabelledResult),
 }
 
 /// A result from elsewhere.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Given {
+pub(super) struct LabelledResult {
     label: String,
     rate: BitRate,
     mtu_bytes: Option<u32>,
@@ -43,7 +43,7 @@ impl FromStr for Addition {
         if rate.bits_per_sec() == 0 {
             return Err("a rate of 0 has no place on the chart".to_owned());
         }
-        let mut given = Given {
+        let mut given = LabelledResult {
             label: label.to_owned(),
             rate,
             mtu_bytes: None,
@@ -51,15 +51,15 @@ impl FromStr for Addition {
             year: None,
         };
         for part in parts {
-            given.set(part)?;
+            given.set_part(part)?;
         }
         Ok(Self::Given(given))
     }
 }
 
-impl Given {
+impl LabelledResult {
     /// Takes one of `mtu=BYTES`, `payload=BYTES`, `year=YEAR`.
-    fn set(&mut self, part: &str) -> Result<(), String> {
+    fn set_part(&mut self, part: &str) -> Result<(), String> {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
         let bytes = |least: u32| match value.parse() {
             Ok(bytes) if (least..=65_535).contains(&bytes) => Ok(Some(bytes)),
@@ -85,7 +85,7 @@ impl Given {
             year: printed(&year)?,
             label: self.label.clone(),
             set: MilestoneSet::Own,
-            rate_mbit_s: printed(&mbit(self.rate.bits_per_sec() as f64))?,
+            rate_mbit_s: printed(&mbit_text(self.rate.bits_per_sec() as f64))?,
             mtu_bytes: self.mtu_bytes,
             payload_bytes: self.payload_bytes,
             packets_per_s: None,
@@ -103,7 +103,7 @@ pub(super) fn year_of(rfc3339: &str) -> &str {
 /// Goodput of a TCP record: of the faster direction where there are two.
 pub(super) fn goodput(record: &Record) -> Option<(f64, Direction)> {
     let of = |direction| {
-        let bps = record.value(MetricId::Goodput, Stat::Value, Some(direction))?;
+        let bps = record.summary_value(MetricId::Goodput, Stat::Value, Some(direction))?;
         (bps > 0.0).then_some((bps, direction))
     };
     let both = [Direction::Up, Direction::Down].into_iter().filter_map(of);
@@ -124,7 +124,7 @@ pub(super) fn of_record(record: &Record) -> Result<Milestone, Failure> {
         year: printed(year_of(&record.started_at.to_string()))?,
         label: record.name.clone().unwrap_or_else(|| short_id(&id).to_owned()),
         set: MilestoneSet::Own,
-        rate_mbit_s: printed(&mbit(bps))?,
+        rate_mbit_s: printed(&mbit_text(bps))?,
         mtu_bytes: None,
         // What a full segment carries, options taken off.
         payload_bytes: flow.and_then(|flow| flow.sender.as_ref()?.mss_bytes.got),
@@ -138,7 +138,7 @@ pub(super) fn of_record(record: &Record) -> Result<Milestone, Failure> {
 }
 
 /// Mbit/s with as many digits as a goodput is worth.
-fn mbit(bps: f64) -> String {
+fn mbit_text(bps: f64) -> String {
     let text = format!("{:.3}", bps / 1e6);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
@@ -151,7 +151,7 @@ fn printed(text: &str) -> Result<Printed, Failure> {
 mod tests {
     use super::*;
 
-    fn given(text: &str) -> Milestone {
+    fn parse_milestone(text: &str) -> Milestone {
         match text.parse() {
             Ok(Addition::Given(given)) => given.milestone("2026").expect(text),
             other => panic!("{text}: {other:?}"),
@@ -160,16 +160,22 @@ mod tests {
 
     #[test]
     fn a_label_with_a_rate_becomes_a_milestone() {
-        let milestone = given("my lab=9.41G,mtu=1500,year=2024");
+        let milestone = parse_milestone("my lab=9.41G,mtu=1500,year=2024");
         assert_eq!(milestone.label, "my lab");
-        assert_eq!((milestone.year.text(), milestone.rate_mbit_s.text()), ("2024", "9410"));
+        assert_eq!(
+            (milestone.year.source_text(), milestone.rate_mbit_s.source_text()),
+            ("2024", "9410")
+        );
         // 9410e6 / (8 x 1460) packets/s.
         let packets = milestone.packets().expect("a known size");
         assert!((packets.low - 805_650.68).abs() < 0.01, "{packets:?}");
-        let milestone = given("x=941.5M");
-        assert_eq!((milestone.year.text(), milestone.rate_mbit_s.text()), ("2026", "941.5"));
+        let milestone = parse_milestone("x=941.5M");
+        assert_eq!(
+            (milestone.year.source_text(), milestone.rate_mbit_s.source_text()),
+            ("2026", "941.5")
+        );
         assert_eq!(milestone.packets(), None);
-        assert_eq!(given("x=1G,payload=8948").packet_payload_bytes(), Some(8948));
+        assert_eq!(parse_milestone("x=1G,payload=8948").packet_payload_bytes(), Some(8948));
     }
 
     #[test]

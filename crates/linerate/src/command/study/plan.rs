@@ -4,13 +4,13 @@ use std::path::Path;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_core::study::{PublishedFigures, StudyPlan};
-use linerate_engine::study::{SHIPPED, TABLES, Table, shipped};
+use linerate_engine::study::{SHIPPED, ShippedTable, TABLES, shipped};
 
 use super::published;
 use crate::paths;
 
 /// A study that was found.
-pub(crate) struct Found {
+pub(crate) struct StudyFile {
     /// Its plan.
     pub(crate) plan: StudyPlan,
     /// The text of its file.
@@ -18,7 +18,7 @@ pub(crate) struct Found {
 }
 
 /// The plan called `study`: a shipped one by its name, anything else is a file.
-pub(crate) fn find(study: &str) -> Result<Found, Failure> {
+pub(crate) fn find_study(study: &str) -> Result<StudyFile, Failure> {
     if let Some(shipped) = shipped(study) {
         return parse(shipped.toml, study);
     }
@@ -34,7 +34,7 @@ pub(crate) fn find(study: &str) -> Result<Found, Failure> {
 }
 
 /// Reads a plan's file; a fault in it is shown as `file:line:column: reason`.
-pub(super) fn parse(text: &str, file: &str) -> Result<Found, Failure> {
+pub(super) fn parse(text: &str, file: &str) -> Result<StudyFile, Failure> {
     let plan = StudyPlan::from_toml(text).map_err(|error| {
         let object = match error.place {
             Some((line, column)) => format!("{file}:{line}:{column}"),
@@ -43,14 +43,14 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Found, Failure> {
         Failure::new(Fault::Usage, "read study", object, error.reason)
             .advise("linerate help study-plan describes the file")
     })?;
-    Ok(Found { plan, text: text.to_owned() })
+    Ok(StudyFile { plan, text: text.to_owned() })
 }
 
 /// The figures that belong beside a plan: those of the tables of its name. A plan of another name
 /// that points to published rows means those of the first shipped study.
 pub(crate) fn published(plan: &StudyPlan) -> Result<PublishedFigures, Failure> {
     let points = plan.topologies.iter().any(|topology| topology.published.is_some());
-    let of_study = |name: &str| -> Vec<&Table> {
+    let of_study = |name: &str| -> Vec<&ShippedTable> {
         TABLES.iter().filter(|table| table.about.study == name).collect()
     };
     let mut tables = of_study(&plan.name);

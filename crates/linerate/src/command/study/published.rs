@@ -2,7 +2,7 @@
 
 use linerate_core::record::{Failure, Fault};
 use linerate_core::study::PublishedTable;
-use linerate_engine::study::{TABLES, Table};
+use linerate_engine::study::{ShippedTable, TABLES};
 use linerate_report::published;
 
 use crate::exit::Outcome;
@@ -13,13 +13,15 @@ pub(super) fn run(name: Option<&str>, json: bool, csv: bool) -> Outcome {
     let Some(name) = name else {
         let tables = read(TABLES.iter())?;
         if json {
-            output::line(&linerate_core::tree::to_json_pretty(&published::list_json(&tables))?);
+            output::print_line(&linerate_core::tree::to_json_pretty(&published::list_json(
+                &tables,
+            ))?);
         } else {
-            output::document(&published::list(&tables));
+            output::document(&published::list_document(&tables));
         }
         return Ok(0);
     };
-    let tables = find(name)?;
+    let tables = find_tables(name)?;
     if csv {
         // Tables of one study have different columns; a file of values has one head.
         let [table] = tables.as_slice() else {
@@ -29,16 +31,16 @@ pub(super) fn run(name: Option<&str>, json: bool, csv: bool) -> Outcome {
                 .advise(format!("name one of {}", names.join(", ")))
                 .into());
         };
-        output::text(&published::csv(table));
+        output::print_text(&published::csv(table));
     } else if json {
         let all: Vec<serde_json::Value> = tables.iter().map(published::json).collect();
         match all.as_slice() {
-            [one] => output::line(&linerate_core::tree::to_json_pretty(one)?),
-            several => output::line(&linerate_core::tree::to_json_pretty(several)?),
+            [one] => output::print_line(&linerate_core::tree::to_json_pretty(one)?),
+            several => output::print_line(&linerate_core::tree::to_json_pretty(several)?),
         }
     } else {
         for (at, table) in tables.iter().enumerate() {
-            output::text(if at == 0 { "" } else { "\n" });
+            output::print_text(if at == 0 { "" } else { "\n" });
             output::document(&published::document(table));
         }
     }
@@ -46,7 +48,7 @@ pub(super) fn run(name: Option<&str>, json: bool, csv: bool) -> Outcome {
 }
 
 /// The table of this name, else every table of the study of this name.
-fn find(name: &str) -> Result<Vec<PublishedTable>, Failure> {
+fn find_tables(name: &str) -> Result<Vec<PublishedTable>, Failure> {
     let named = || TABLES.iter().filter(|table| table.about.id == name);
     let of_study = || TABLES.iter().filter(|table| table.about.study == name);
     let found = if named().next().is_some() { read(named())? } else { read(of_study())? };
@@ -61,7 +63,7 @@ fn find(name: &str) -> Result<Vec<PublishedTable>, Failure> {
 
 /// Reads tables that ship; a spoilt one is a fault of the program.
 pub(super) fn read<'a>(
-    tables: impl Iterator<Item = &'a Table>,
+    tables: impl Iterator<Item = &'a ShippedTable>,
 ) -> Result<Vec<PublishedTable>, Failure> {
     tables
         .map(|table| {

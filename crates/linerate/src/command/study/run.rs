@@ -3,13 +3,13 @@
 
 use linerate_core::record::Failure;
 use linerate_engine::lab::enter_user_namespace_if_needed;
-use linerate_engine::study::{Ending, Tools};
+use linerate_engine::study::{StudyEnding, Tools};
 use linerate_store::{Store, StudyState};
 use linerate_sys::clock::{self, SystemClock};
 use linerate_sys::stop::Stop;
 
-use super::progress::Display;
-use super::session::{self, Args, Session};
+use super::progress::StudyProgressBar;
+use super::session::{self, Args, StudySession};
 use super::{answer, render};
 use crate::columns::short_id;
 use crate::exit::Outcome;
@@ -30,24 +30,24 @@ pub(super) fn run(args: Args) -> Outcome {
         enter_user_namespace_if_needed()?;
     }
     let stop = Stop::on_signals()?;
-    let session = session::of(&args, &mut store)?;
-    output::note(&session.opening());
+    let session = session::open_session(&args, &mut store)?;
+    output::print_note(&session.opening());
     let ending = match measure(&session, &mut store, &stop) {
         Ok(ending) => ending,
         Err(failure) => {
             // The failure that ended the run is the one to tell, even if this one cannot be kept.
-            let _ = store.finish_run(&session.run, StudyState::Failed, clock::wall());
+            let _ = store.finish_run(&session.run, StudyState::Failed, clock::wall_time());
             if store.run(&session.run).is_ok_and(|run| run.stored > 0) {
                 let again = session.resume_command(args.store.as_deref());
-                output::note(&format!("results so far are stored; resume with: {again}"));
+                output::print_note(&format!("results so far are stored; resume with: {again}"));
             }
             return Err(failure.into());
         }
     };
-    store.finish_run(&session.run, state(&ending), clock::wall())?;
+    store.finish_run(&session.run, study_state(&ending), clock::wall_time())?;
     if ending.repeated > 0 {
         let repeated = ending.repeated;
-        output::note(&format!("{repeated} repeated because this machine invalidated them"));
+        output::print_note(&format!("{repeated} repeated because this machine invalidated them"));
     }
     let directory = match &args.report {
         Some(directory) => directory.clone(),
@@ -57,11 +57,11 @@ pub(super) fn run(args: Args) -> Outcome {
         }
     };
     render::run(&store, &session.run, &directory)?;
-    Ok(close(&args, &session, &ending))
+    Ok(report_ending(&args, &session, &ending))
 }
 
-fn measure(session: &Session, store: &mut Store, stop: &Stop) -> Result<Ending, Failure> {
-    let mut display = Display::new(&session.plan);
+fn measure(session: &StudySession, store: &mut Store, stop: &Stop) -> Result<StudyEnding, Failure> {
+    let mut display = StudyProgressBar::new(&session.plan);
     let mut measurer = answer::laboratory(stop);
     linerate_engine::study::run(
         &session.plan,
@@ -70,14 +70,14 @@ fn measure(session: &Session, store: &mut Store, stop: &Stop) -> Result<Ending, 
             measurer: &mut measurer,
             clock: &SystemClock,
             stop,
-            keep: &mut |record| store.put(&record),
-            progress: &mut |progress| display.show(progress),
+            keep: &mut |record| store.put_record(&record),
+            progress: &mut |progress| display.show_step(progress),
         },
     )
 }
 
 /// How the run is stored.
-pub(crate) const fn state(ending: &Ending) -> StudyState {
+pub(crate) const fn study_state(ending: &StudyEnding) -> StudyState {
     if ending.interrupted() {
         StudyState::Interrupted
     } else if ending.failed > 0 {
@@ -88,17 +88,17 @@ pub(crate) const fn state(ending: &Ending) -> StudyState {
 }
 
 /// Says what is left to do, and gives the exit code.
-fn close(args: &Args, session: &Session, ending: &Ending) -> u8 {
+fn report_ending(args: &Args, session: &StudySession, ending: &StudyEnding) -> u8 {
     let again = session.resume_command(args.store.as_deref());
     if ending.interrupted() {
         let left = ending.left;
-        output::note(&format!("stopped with {left} not measured; resume with: {again}"));
+        output::print_note(&format!("stopped with {left} not measured; resume with: {again}"));
         return INTERRUPTED;
     }
     if ending.failed > 0 {
         let failed = ending.failed;
         let first = ending.first_failure.as_ref().map(ToString::to_string).unwrap_or_default();
-        output::note(&format!("{failed} failed, the first: {first}; again with: {again}"));
+        output::print_note(&format!("{failed} failed, the first: {first}; again with: {again}"));
         return SOME_FAILED;
     }
     0

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_core::record::{Failure, Fault, Status};
+use linerate_core::record::{Failure, Fault, RecordStatus};
 use linerate_core::study::{CellKey, Estimator, StudyPlan};
 use linerate_engine::study::Options;
 use linerate_store::{NewStudyRun, Store, StudyRun, StudyState};
@@ -42,7 +42,7 @@ pub(crate) struct Args {
 }
 
 /// A run that this command measures for.
-pub(crate) struct Session {
+pub(crate) struct StudySession {
     /// Its identifier.
     pub(crate) run: String,
     /// The plan that it follows.
@@ -52,20 +52,24 @@ pub(crate) struct Session {
 }
 
 /// Begins the run that the flags ask for, or finds the one to go on with.
-pub(super) fn of(args: &Args, store: &mut Store) -> Result<Session, Failure> {
-    let found = args.study.as_deref().map(plan::find).transpose()?;
+pub(super) fn open_session(args: &Args, store: &mut Store) -> Result<StudySession, Failure> {
+    let found = args.study.as_deref().map(plan::find_study).transpose()?;
     match (&args.resume, found) {
         (Some(name), found) => {
             let plan = found.map(|found| found.plan);
             resume(name.as_deref(), plan, args.retries, store)
         }
-        (None, Some(found)) => begin(args, found.plan, store),
+        (None, Some(found)) => start_from_flags(args, found.plan, store),
         (None, None) => Err(Failure::new(Fault::Usage, "run", "study", "no plan is named")),
     }
 }
 
-fn begin(args: &Args, plan: StudyPlan, store: &mut Store) -> Result<Session, Failure> {
-    let mut chosen = plan.clone().only(&args.only).map_err(|name| {
+fn start_from_flags(
+    args: &Args,
+    plan: StudyPlan,
+    store: &mut Store,
+) -> Result<StudySession, Failure> {
+    let mut chosen = plan.clone().only_topologies(&args.only).map_err(|name| {
         let known: Vec<&str> =
             plan.topologies.iter().map(|topology| topology.id.as_str()).collect();
         let reason = format!("study {} has no topology of that name", plan.name);
@@ -77,45 +81,51 @@ fn begin(args: &Args, plan: StudyPlan, store: &mut Store) -> Result<Session, Fai
     }
     chosen.retries = args.retries.or(chosen.retries);
     chosen
-        .check()
+        .check_runnable()
         .map_err(|problem| Failure::new(Fault::Usage, "run study", &plan.name, problem))?;
-    start(chosen, store)
+    start_run(chosen, store)
 }
 
 /// Begins a run of `plan`.
-pub(crate) fn start(plan: StudyPlan, store: &mut Store) -> Result<Session, Failure> {
+pub(crate) fn start_run(plan: StudyPlan, store: &mut Store) -> Result<StudySession, Failure> {
     let session = unkept(plan);
     store.begin_run(&NewStudyRun {
         id: session.run.clone(),
         plan: session.plan.clone(),
-        started_at: clock::wall(),
+        started_at: clock::wall_time(),
         host: Some(linerate_engine::environment::local_end(None)),
     })?;
     Ok(session)
 }
 
 /// A run that no store knows of.
-pub(crate) fn unkept(plan: StudyPlan) -> Session {
+pub(crate) fn unkept(plan: StudyPlan) -> StudySession {
     let run = clock::record_id().to_string();
     let retries = plan.retries.unwrap_or(RETRIES);
     let options = Options { run: run.clone(), retries, ..Options::default() };
-    Session { run, plan, options }
+    StudySession { run, plan, options }
 }
 
 /// Whether the run that the flags ask for sends packets between hosts, and so needs laboratories.
-/// What is wrong with the flags is told by [`of`].
+/// What is wrong with the flags is told by [`open_session`].
 pub(super) fn is_live(args: &Args, store: &Store) -> bool {
-    let found = args.study.as_deref().and_then(|name| plan::find(name).ok());
+    let found = args.study.as_deref().and_then(|name| plan::find_study(name).ok());
     let found = found.map(|found| found.plan);
     let plan = match &args.resume {
-        Some(name) => asked(name.as_deref(), found.as_ref(), store).ok().map(|run| run.plan),
-        None => found.and_then(|plan| plan.only(&args.only).ok()),
+        Some(name) => {
+            run_to_resume(name.as_deref(), found.as_ref(), store).ok().map(|run| run.plan)
+        }
+        None => found.and_then(|plan| plan.only_topologies(&args.only).ok()),
     };
-    plan.is_none_or(|plan| plan.cells().iter().any(|cell| cell.plan.is_live()))
+    plan.is_none_or(|plan| plan.cell_plans().iter().any(|cell| cell.plan.is_live()))
 }
 
 /// The run to go on with.
-fn asked(name: Option<&str>, plan: Option<&StudyPlan>, store: &Store) -> Result<StudyRun, Failure> {
+fn run_to_resume(
+    name: Option<&str>,
+    plan: Option<&StudyPlan>,
+    store: &Store,
+) -> Result<StudyRun, Failure> {
     match name {
         Some(name) => store.run(name),
         None => unfinished(plan, store),
@@ -127,8 +137,8 @@ fn resume(
     plan: Option<StudyPlan>,
     retries: Option<u8>,
     store: &mut Store,
-) -> Result<Session, Failure> {
-    let run = asked(name, plan.as_ref(), store)?;
+) -> Result<StudySession, Failure> {
+    let run = run_to_resume(name, plan.as_ref(), store)?;
     if let Some(plan) = plan.filter(|plan| plan.name != run.study) {
         let reason = format!("it is a run of study {}, not of {}", run.study, plan.name);
         return Err(Failure::new(Fault::Usage, "resume run", short_id(&run.id), reason));
@@ -141,37 +151,37 @@ pub(crate) fn go_on(
     run: StudyRun,
     retries: Option<u8>,
     store: &mut Store,
-) -> Result<Session, Failure> {
+) -> Result<StudySession, Failure> {
     let records = store.run_records(&run.id)?;
     let done = records
         .iter()
-        .filter(|record| record.status == Status::Ok)
+        .filter(|record| record.status == RecordStatus::Ok)
         .filter_map(|record| record.cell.as_ref().map(CellKey::from_cell))
         .collect();
-    store.finish_run(&run.id, StudyState::Running, clock::wall())?;
+    store.finish_run(&run.id, StudyState::Running, clock::wall_time())?;
     let retries = retries.or(run.plan.retries).unwrap_or(RETRIES);
     let options = Options { run: run.id.clone(), done, retries };
-    Ok(Session { run: run.id, plan: run.plan, options })
+    Ok(StudySession { run: run.id, plan: run.plan, options })
 }
 
 fn unfinished(plan: Option<&StudyPlan>, store: &Store) -> Result<StudyRun, Failure> {
     let of_study = |run: &StudyRun| plan.is_none_or(|plan| plan.name == run.study);
     let open = |run: &StudyRun| run.state != StudyState::Finished;
-    store.runs()?.into_iter().find(|run| of_study(run) && open(run)).ok_or_else(|| {
+    store.list_study_runs()?.into_iter().find(|run| of_study(run) && open(run)).ok_or_else(|| {
         let study = plan.map_or_else(|| "any study".to_owned(), |plan| plan.name.clone());
         Failure::new(Fault::Usage, "resume", study, "no run of it is unfinished")
             .advise("omit --resume, or see linerate study list")
     })
 }
 
-impl Session {
+impl StudySession {
     /// The line before the first measurement.
     pub(super) fn opening(&self) -> String {
         let (study, run) = (&self.plan.name, short_id(&self.run));
         if self.options.done.is_empty() {
             return format!("study {study}, run {run}: {}", show::extent(&self.plan));
         }
-        let cells = self.plan.cells();
+        let cells = self.plan.cell_plans();
         let missing = || {
             cells.iter().filter(|cell| !self.options.done.contains(&CellKey::from_cell(&cell.cell)))
         };

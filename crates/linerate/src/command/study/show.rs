@@ -5,7 +5,7 @@ use std::path::Path;
 use linerate_core::record::{Failure, Fault};
 use linerate_core::study::{Estimator, FigureKind, StudyPlan, TcpSweep, Test, TestKind, Topology};
 use linerate_report::Align::{Left, Right};
-use linerate_report::{Block, Document, Fact, Table};
+use linerate_report::{Block, Document, Fact, ReportTable};
 
 use super::plan;
 use crate::columns::spoken;
@@ -14,11 +14,11 @@ use crate::{output, paths};
 
 /// Shows a plan.
 pub(super) fn run(study: &str, json: bool, toml: bool) -> Outcome {
-    let found = plan::find(study)?;
+    let found = plan::find_study(study)?;
     if json {
-        output::line(&linerate_core::tree::to_json_pretty(&found.plan)?);
+        output::print_line(&linerate_core::tree::to_json_pretty(&found.plan)?);
     } else if toml {
-        output::text(&found.text);
+        output::print_text(&found.text);
     } else {
         output::document(&document(&found.plan));
     }
@@ -26,11 +26,11 @@ pub(super) fn run(study: &str, json: bool, toml: bool) -> Outcome {
 }
 
 /// Checks a file.
-pub(super) fn check(file: &Path) -> Outcome {
+pub(super) fn check_file(file: &Path) -> Outcome {
     let name = file.display().to_string();
     let found = plan::parse(&paths::read(file)?, &name)?;
     check_published(&found.plan, &name)?;
-    output::line(&format!("{name}: {}", extent(&found.plan)));
+    output::print_line(&format!("{name}: {}", extent(&found.plan)));
     Ok(0)
 }
 
@@ -60,7 +60,7 @@ fn check_published(plan: &StudyPlan, file: &str) -> Result<(), Failure> {
 
 /// `208 measurements on 8 topologies, about 3 min 35 s`.
 pub(super) fn extent(plan: &StudyPlan) -> String {
-    let cells = plan.cells();
+    let cells = plan.cell_plans();
     let topologies = plan.topologies.len();
     let laboratories = StudyPlan::laboratories(cells.iter());
     let expected = Estimator::default().remaining_ns(cells.iter(), laboratories);
@@ -77,10 +77,13 @@ pub(super) fn extent(plan: &StudyPlan) -> String {
 
 fn document(plan: &StudyPlan) -> Document {
     let mut head = vec![format!("{}: {}", plan.name, plan.title)];
-    head.extend([&plan.source, &plan.purpose].into_iter().flatten().map(|it| it.trim_end().into()));
+    head.extend(
+        [&plan.source, &plan.purpose].into_iter().flatten().map(|line| line.trim_end().into()),
+    );
     let names = ["topology", "title", "class", "path", "l2/l3 hops", "published"];
-    let topologies = Table::of(names.into_iter().zip([Left, Left, Left, Left, Right, Left]))
-        .rows(plan.topologies.iter().map(topology_row));
+    let topologies =
+        ReportTable::from_columns(names.into_iter().zip([Left, Left, Left, Left, Right, Left]))
+            .with_rows(plan.topologies.iter().map(topology_row));
     let everywhere = plan.tests.iter().all(|test| test.on.is_none());
     let mut columns = vec![
         ("test", Left),
@@ -90,20 +93,20 @@ fn document(plan: &StudyPlan) -> Document {
         ("on", Left),
     ];
     columns.truncate(if everywhere { 4 } else { 5 });
-    let tests = Table::of(columns.iter().copied())
-        .rows(plan.tests.iter().map(|test| test_row(test).into_iter().take(columns.len())));
+    let tests = ReportTable::from_columns(columns.iter().copied())
+        .with_rows(plan.tests.iter().map(|test| test_row(test).into_iter().take(columns.len())));
     let mut document = Document::default()
-        .with(head.into_iter().map(Block::Text))
-        .with([Block::Table(topologies)])
-        .with([Block::Table(tests)]);
+        .with_section(head.into_iter().map(Block::Text))
+        .with_section([Block::Table(topologies)])
+        .with_section([Block::Table(tests)]);
     let asks = (1..).zip(&plan.questions).map(|(number, question)| {
         let lead = if number == 1 { "questions" } else { "" };
         Fact::new(lead, 9, format!("{number}. {}", question.ask.trim()))
     });
     if !plan.questions.is_empty() {
-        document = document.with([Block::Facts(asks.collect())]);
+        document = document.with_section([Block::Facts(asks.collect())]);
     }
-    document.with([Block::Text(extent(plan))])
+    document.with_section([Block::Text(extent(plan))])
 }
 
 fn topology_row(topology: &Topology) -> Vec<String> {

@@ -11,25 +11,25 @@ use linerate_engine::foreign::iperf2::{Return, run_with_return};
 use linerate_engine::throughput;
 use linerate_sys::stop::Stop;
 
-use super::enhanced::{self, Sender};
-use super::lines::{self, Format, HEAD, RULER, RowSpan};
+use super::enhanced::{self, SenderCounters};
+use super::lines::{self, HEAD, RULER, RateFormat, RowSpan};
 use super::{DataWays, Iperf2Options, server};
-use crate::command::measure::tool;
+use crate::command::measure::this_tool;
 use crate::output;
 use crate::personality::{listening, together};
 
 /// Runs the client and prints its rows.
 pub(super) fn run(asked: &Iperf2Options) -> Result<(), Failure> {
-    let plan = plan(asked);
+    let plan = tcp_plan(asked);
     let stop = listening::until_interrupted()?;
     let printer = Mutex::new(TcpPrinter { asked, streams: Vec::new(), headed: None });
-    let mut watch = |event: &Event| lock(&printer).event(event);
-    let mut context = Context { tool: tool(), stop: stop.clone(), watch: &mut watch };
+    let mut watch = |event: &Event| lock(&printer).print_event(event);
+    let mut context = Context { tool: this_tool(), stop: stop.clone(), watch: &mut watch };
     let record = match asked.ways {
         DataWays::Dual | DataWays::TradeOff => with_return(asked, &plan, &mut context)?,
         _ => throughput::run_tcp(&plan, &mut context),
     };
-    lock(&printer).end(&record);
+    lock(&printer).print_summary(&record);
     record.failure.map_or(Ok(()), Err)
 }
 
@@ -46,26 +46,26 @@ fn with_return(
     let giving_up = listening.clone();
     std::thread::scope(|scope| {
         let receiving = scope.spawn(|| {
-            listening::serve(&listener, &giving_up, Some(1), &|stream, _| {
+            listening::serve_connections(&listener, &giving_up, Some(1), &|stream, _| {
                 server::answer(stream, asked, &stop, "*");
             })
         });
         let record = run_with_return(plan, back, context);
-        if record.failure.is_some() || context.stop.asked() {
-            listening.ask();
+        if record.failure.is_some() || context.stop.is_requested() {
+            listening.request_stop();
         }
         // A server that never comes back keeps nobody waiting longer than its own test.
-        let deadline = linerate_sys::clock::monotonic() + server::span(asked);
+        let deadline = linerate_sys::clock::monotonic() + server::return_span_max(asked);
         while !receiving.is_finished() && linerate_sys::clock::monotonic() < deadline {
             linerate_sys::clock::sleep(std::time::Duration::from_millis(10));
         }
-        listening.ask();
+        listening.request_stop();
         let _ = receiving.join();
         Ok(record)
     })
 }
 
-fn plan(asked: &Iperf2Options) -> TcpPlan {
+fn tcp_plan(asked: &Iperf2Options) -> TcpPlan {
     let streams = u64::from(asked.streams);
     // iperf's -n is of each stream.
     let finish = match asked.bytes {
@@ -101,7 +101,7 @@ struct TcpPrinter<'a> {
 }
 
 impl TcpPrinter<'_> {
-    fn event(&mut self, event: &Event) {
+    fn print_event(&mut self, event: &Event) {
         match event {
             Event::Stream(stream) => self.stream(stream),
             Event::Interval(row) if self.asked.interval_s.is_some() => self.interval(row),
@@ -111,7 +111,7 @@ impl TcpPrinter<'_> {
 
     fn stream(&mut self, stream: &StreamOpened) {
         if self.streams.is_empty() {
-            self.head(stream);
+            self.print_header(stream);
         }
         // Both directions of one connection have one line.
         let same = |other: &StreamOpened| other.local_addr == stream.local_addr;
@@ -126,10 +126,10 @@ impl TcpPrinter<'_> {
             _ => "",
         };
         let id = (stream.flow + 1).to_string();
-        output::line(&lines::connected(&id, &stream.local_addr, &stream.remote_addr, how));
+        output::print_line(&lines::connected(&id, &stream.local_addr, &stream.remote_addr, how));
     }
 
-    fn head(&self, stream: &StreamOpened) {
+    fn print_header(&self, stream: &StreamOpened) {
         if self.asked.csv {
             return;
         }
@@ -137,36 +137,36 @@ impl TcpPrinter<'_> {
             DataWays::Reverse => stream.rcvbuf_bytes,
             _ => stream.sndbuf_bytes,
         };
-        let window = window.map_or_else(|| "-".to_owned(), Format::size);
+        let window = window.map_or_else(|| "-".to_owned(), RateFormat::size_text);
         let host = self.asked.host.as_deref().unwrap_or("");
-        let asked = self.asked.window.map(Format::size);
+        let asked = self.asked.window.map(RateFormat::size_text);
         let asked = asked
             .map_or_else(|| "default".to_owned(), |asked| format!("WARNING: requested {asked}"));
-        output::line(RULER);
-        output::line(&format!("Client connecting to {host}, TCP port {}", self.asked.port));
+        output::print_line(RULER);
+        output::print_line(&format!("Client connecting to {host}, TCP port {}", self.asked.port));
         if self.asked.enhanced {
             let length = self.asked.length.unwrap_or(128 << 10);
-            output::line(&format!("Write buffer size: {length} Byte"));
+            output::print_line(&format!("Write buffer size: {length} Byte"));
         }
-        output::line(&format!("TCP window size: {window} ({asked})"));
-        output::line(RULER);
+        output::print_line(&format!("TCP window size: {window} ({asked})"));
+        output::print_line(RULER);
     }
 
     fn interval(&mut self, row: &IntervalRow) {
         let span = RowSpan { begin_s: row.start_ns as f64 / 1e9, end_s: row.end_ns as f64 / 1e9 };
         // With one stream its row is the sum.
         let flow = row.flow.or_else(|| (self.asked.streams == 1).then_some(0));
-        self.row(row.direction, flow, span, row.bytes, Sender::of_row(row), None);
+        self.print_row(row.direction, flow, span, row.bytes, SenderCounters::of_row(row), None);
     }
 
     /// Prints a row, with the columns of `-e`.
-    fn row(
+    fn print_row(
         &mut self,
         direction: Direction,
         flow: Option<u16>,
         span: RowSpan,
         bytes: u64,
-        sender: Sender,
+        sender: SenderCounters,
         reads: Option<u64>,
     ) {
         if self.asked.csv {
@@ -178,19 +178,21 @@ impl TcpPrinter<'_> {
             (false, _) => (HEAD, String::new()),
             (true, true) => {
                 let length = self.asked.length.unwrap_or(128 << 10);
-                let sender =
-                    Sender { cwnd_bytes: sender.cwnd_bytes.filter(|_| flow.is_some()), ..sender };
-                (enhanced::SENT, enhanced::sent(sender, bytes, length, span.seconds()))
+                let sender = SenderCounters {
+                    cwnd_bytes: sender.cwnd_bytes.filter(|_| flow.is_some()),
+                    ..sender
+                };
+                (enhanced::SENT, enhanced::sender_columns(sender, bytes, length, span.seconds()))
             }
             (true, false) => (enhanced::RECEIVED, enhanced::received(reads)),
         };
         if self.headed.replace(head) != Some(head) {
-            output::line(head);
+            output::print_line(head);
         }
         let star = if direction == Direction::Down { "*" } else { "" };
         let id = flow.map_or_else(|| "SUM".to_owned(), |flow| format!("{star}{}", flow + 1));
-        let row = lines::row(&id, span, bytes, self.asked.format);
-        output::line(&format!("{row}{columns}"));
+        let row = lines::transfer_row(&id, span, bytes, self.asked.format);
+        output::print_line(&format!("{row}{columns}"));
     }
 
     fn csv_row(&self, direction: Direction, flow: Option<u16>, span: RowSpan, bytes: u64) {
@@ -202,8 +204,8 @@ impl TcpPrinter<'_> {
             Direction::Up => (stream.local_addr.as_str(), stream.remote_addr.as_str()),
             Direction::Down => (stream.remote_addr.as_str(), stream.local_addr.as_str()),
         };
-        output::line(&lines::csv(
-            &lines::date(span),
+        output::print_line(&lines::csv_row(
+            &lines::start_date(span),
             u32::from(flow) + 1,
             sender,
             receiver,
@@ -213,7 +215,7 @@ impl TcpPrinter<'_> {
     }
 
     /// The rows of the whole test.
-    fn end(&mut self, record: &Record) {
+    fn print_summary(&mut self, record: &Record) {
         for direction in [Direction::Up, Direction::Down] {
             let flows = record.flows.iter().filter(|flow| flow.direction == direction);
             let ends: Vec<(u16, &FlowEnd)> = flows
@@ -227,16 +229,24 @@ impl TcpPrinter<'_> {
                 .collect();
             for (flow, end) in &ends {
                 let span = RowSpan::from_zero(end.span_ns as f64 / 1e9);
-                let (sender, reads) = (Sender::of_end(end), Some(end.io_calls));
+                let (sender, reads) = (SenderCounters::of_end(end), Some(end.io_calls));
                 // What was still on the way after the test's time is not of its span.
-                self.row(direction, Some(*flow), span, end.bytes_measured, sender, reads);
+                self.print_row(direction, Some(*flow), span, end.bytes_measured, sender, reads);
             }
             if ends.len() > 1 {
-                let each = ends.iter().map(|(_, end)| Sender::of_end(end).retransmits);
-                let sender = Sender { retransmits: each.sum(), ..Sender::default() };
+                let each = ends.iter().map(|(_, end)| SenderCounters::of_end(end).retransmits);
+                let sender =
+                    SenderCounters { retransmits: each.sum(), ..SenderCounters::default() };
                 let reads = ends.iter().map(|(_, end)| end.io_calls).sum();
                 let (bytes, seconds) = together(ends.iter().map(|(_, end)| *end));
-                self.row(direction, None, RowSpan::from_zero(seconds), bytes, sender, Some(reads));
+                self.print_row(
+                    direction,
+                    None,
+                    RowSpan::from_zero(seconds),
+                    bytes,
+                    sender,
+                    Some(reads),
+                );
             }
         }
     }

@@ -15,14 +15,14 @@ pub(super) const RECEIVED: &str = "[ ID] Interval            Transfer    Bandwid
 
 /// Counters of the kernel's TCP_INFO of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sender {
+pub(super) struct SenderCounters {
     pub(super) retransmits: Option<u64>,
     pub(super) cwnd_bytes: Option<u64>,
     pub(super) rtt_us: Option<u64>,
     pub(super) rtt_var_us: Option<u64>,
 }
 
-impl Sender {
+impl SenderCounters {
     /// Counters in an interval's row.
     pub(super) fn of_row(row: &IntervalRow) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Sender {
 }
 
 /// The columns of a sender behind those of any row; a sum of streams has no window.
-pub(super) fn sent(of: Sender, bytes: u64, length: u32, seconds: f64) -> String {
+pub(super) fn sender_columns(of: SenderCounters, bytes: u64, length: u32, seconds: f64) -> String {
     let writes = format!("{}/0", bytes.div_ceil(u64::from(length.max(1))));
     let retransmits = of.retransmits.map_or_else(|| "-".to_owned(), |count| count.to_string());
     let mut columns = format!("  {writes:<10} {retransmits:>4}");
@@ -83,18 +83,18 @@ mod tests {
     fn columns_are_those_of_the_original() {
         // iperf 2.1.8 -e -b 50M -t 1: 51 writes of 128 KiB in 1.0313 s, as far as that is
         // printed; cwnd 1151K, RTT 225 us, variance 260.
-        let of = Sender {
+        let of = SenderCounters {
             retransmits: Some(0),
             cwnd_bytes: Some(1151 << 10),
             rtt_us: Some(225),
             rtt_var_us: Some(260),
         };
         let bytes = 51 * 131_072;
-        let columns = sent(of, bytes, 131_072, 1.03128);
+        let columns = sender_columns(of, bytes, 131_072, 1.03128);
         assert_eq!(columns, "  51/0          0     1151K/225(260) us  28809");
-        let sum = Sender { retransmits: Some(0), ..Sender::default() };
-        assert_eq!(sent(sum, 2 * bytes, 131_072, 1.0), "  102/0         0");
-        assert_eq!(sent(Sender::default(), 1, 0, 0.0), "  1/0           -");
+        let sum = SenderCounters { retransmits: Some(0), ..SenderCounters::default() };
+        assert_eq!(sender_columns(sum, 2 * bytes, 131_072, 1.0), "  102/0         0");
+        assert_eq!(sender_columns(SenderCounters::default(), 1, 0, 0.0), "  1/0           -");
         assert_eq!((received(Some(55)), received(None)), ("  55".to_owned(), "  -".to_owned()));
     }
 }

@@ -7,19 +7,19 @@ pub(super) const HEAD: &str = "[ ID] Interval       Transfer     Bandwidth";
 
 /// Unit and scale of rates by `-f`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Format {
+pub(super) struct RateFormat {
     /// Powers of the unit; none to fit each figure.
     power: Option<i32>,
     bits: bool,
 }
 
-impl Default for Format {
+impl Default for RateFormat {
     fn default() -> Self {
         Self::AUTO
     }
 }
 
-impl Format {
+impl RateFormat {
     /// A unit that fits each figure, in bits.
     pub(super) const AUTO: Self = Self { power: None, bits: true };
 
@@ -40,7 +40,7 @@ impl Format {
         scaled(bytes, self.power, 1024.0, "Byte")
     }
 
-    fn rate(self, bytes_per_s: f64) -> String {
+    fn rate_text(self, bytes_per_s: f64) -> String {
         match self.bits {
             true => scaled(bytes_per_s * 8.0, self.power, 1000.0, "bit"),
             false => scaled(bytes_per_s, self.power, 1024.0, "Byte"),
@@ -48,7 +48,7 @@ impl Format {
     }
 
     /// A buffer's size, as the head has it.
-    pub(super) fn size(bytes: u64) -> String {
+    pub(super) fn size_text(bytes: u64) -> String {
         scaled(bytes as f64, None, 1024.0, "Byte")
     }
 }
@@ -87,29 +87,29 @@ impl RowSpan {
 }
 
 /// One row: `[  1] 0.0000-1.0012 sec  3.77 GBytes  32.4 Gbits/sec`.
-pub(super) fn row(id: &str, span: RowSpan, bytes: u64, format: Format) -> String {
+pub(super) fn transfer_row(id: &str, span: RowSpan, bytes: u64, format: RateFormat) -> String {
     let seconds = span.seconds();
     let rate = if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 };
     let RowSpan { begin_s, end_s } = span;
     format!(
         "[{id:>3}] {begin_s:.4}-{end_s:.4} sec  {}s  {}s/sec",
         format.transfer(bytes as f64),
-        format.rate(rate)
+        format.rate_text(rate)
     )
 }
 
 /// The local date at the beginning of a row of `-y C` that ends now.
-pub(super) fn date(span: RowSpan) -> String {
-    let now = linerate_sys::clock::wall();
+pub(super) fn start_date(span: RowSpan) -> String {
+    let now = linerate_sys::clock::wall_time();
     let ahead_ms = linerate_sys::local_time::offset_seconds(now) * 1000;
     let span_ms = (span.seconds() * 1e3) as u64;
     let begin_ms = now.unix_millis().saturating_sub(span_ms).saturating_add_signed(ahead_ms);
     let local = linerate_core::time::WallTime::from_unix_nanos(u128::from(begin_ms) * 1_000_000);
-    local.text("%Y%m%d%H%M%S").unwrap_or_default()
+    local.format_utc("%Y%m%d%H%M%S").unwrap_or_default()
 }
 
 /// A row of `-y C`: the date, bytes and bit/s with the addresses, the sender's first.
-pub(super) fn csv(
+pub(super) fn csv_row(
     date: &str,
     id: u32,
     sender: &str,
@@ -157,27 +157,31 @@ mod tests {
             (100_000, 0.0003, "[  1] 0.0000-0.0003 sec  97.7 KBytes  2.67 Gbits/sec"),
         ];
         for (bytes, end, expected) in cases {
-            assert_eq!(row("1", RowSpan::from_zero(end), bytes, Format::default()), expected);
+            assert_eq!(
+                transfer_row("1", RowSpan::from_zero(end), bytes, RateFormat::default()),
+                expected
+            );
         }
     }
 
     #[test]
     fn a_format_fixes_the_unit_of_both_columns() {
         // 2564 MBytes in 1.0134 s are 21224 Mbit/s: printed so by -f m.
-        let format = Format::from_letter('m').expect("a unit");
-        let line = row("1", RowSpan::from_zero(1.0134), 2564 << 20, format);
+        let format = RateFormat::from_letter('m').expect("a unit");
+        let line = transfer_row("1", RowSpan::from_zero(1.0134), 2564 << 20, format);
         assert_eq!(line, "[  1] 0.0000-1.0134 sec  2564 MBytes  21224 Mbits/sec");
-        let format = Format::from_letter('M').expect("a unit");
+        let format = RateFormat::from_letter('M').expect("a unit");
         assert!(
-            row("1", RowSpan::from_zero(2.0), 20 << 20, format)
+            transfer_row("1", RowSpan::from_zero(2.0), 20 << 20, format)
                 .ends_with("20.0 MBytes  10.0 MBytes/sec")
         );
-        assert_eq!(Format::from_letter('z'), None);
+        assert_eq!(RateFormat::from_letter('z'), None);
     }
 
     #[test]
     fn dates_have_fourteen_digits_of_this_century() {
-        let (now, hour_ago) = (date(RowSpan::from_zero(0.0)), date(RowSpan::from_zero(3600.0)));
+        let (now, hour_ago) =
+            (start_date(RowSpan::from_zero(0.0)), start_date(RowSpan::from_zero(3600.0)));
         assert_eq!((now.len(), hour_ago.len()), (14, 14));
         assert!(hour_ago < now && now.as_str() > "2024", "{hour_ago} {now}");
     }
@@ -186,7 +190,7 @@ mod tests {
     fn comma_separated_rows_have_the_columns_of_the_original() {
         let (sender, receiver) = ("127.0.0.1:55434", "127.0.0.1:7799");
         let line =
-            csv("20221103221147", 1, sender, receiver, RowSpan::from_zero(1.0), 2_711_224_380);
+            csv_row("20221103221147", 1, sender, receiver, RowSpan::from_zero(1.0), 2_711_224_380);
         assert_eq!(
             line,
             "20221103221147,127.0.0.1,55434,127.0.0.1,7799,1,0.0-1.0,2711224380,21689795040"

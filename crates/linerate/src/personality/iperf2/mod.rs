@@ -13,10 +13,10 @@ mod udp_server;
 
 use std::net::IpAddr;
 
-use linerate_core::record::{Family, ServerPlan, TcpDirections, Via};
+use linerate_core::record::{IpFamily, ServerPlan, TcpDirections, Via};
 use linerate_engine::foreign::iperf2::TrustedNetwork;
 
-use super::getopt::{self, Flag, Word};
+use super::getopt::{self, Flag, ParsedWord};
 use super::server_plan;
 use crate::exit::Outcome;
 use crate::output;
@@ -146,13 +146,13 @@ struct Iperf2Options {
     window: Option<u64>,
     streams: u16,
     ways: DataWays,
-    format: lines::Format,
+    format: lines::RateFormat,
     csv: bool,
     nodelay: bool,
     mss: Option<u32>,
     bind: Option<IpAddr>,
     congestion_control: Option<String>,
-    rate: Option<OfferedRate>,
+    rate: Option<Iperf2Rate>,
     tos: u8,
     ipv6: bool,
     udp: bool,
@@ -164,20 +164,20 @@ struct Iperf2Options {
 
 /// Value of `-b`: bits or datagrams per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum OfferedRate {
+enum Iperf2Rate {
     BitsPerSec(u64),
     DatagramsPerSec(f64),
 }
 
 impl Iperf2Options {
     /// Format of the rows over UDP.
-    const fn style(&self) -> udp_lines::Style {
+    const fn row_style(&self) -> udp_lines::Style {
         let (format, enhanced, csv) = (self.format, self.enhanced, self.csv);
         udp_lines::Style { format, enhanced, csv }
     }
 
     fn server_plan(&self) -> ServerPlan {
-        let family = if self.ipv6 { Family::V6 } else { Family::V4 };
+        let family = if self.ipv6 { IpFamily::V6 } else { IpFamily::V4 };
         let bind = self.bind.map(|address| address.to_string());
         let server = server_plan(Via::Iperf2, self.host.as_deref(), self.port, Some(family));
         ServerPlan { bind, ..server }
@@ -199,8 +199,8 @@ impl Iperf2Options {
     /// The pace in payload bit/s; none to send as fast as possible.
     fn rate_bps(&self) -> Option<u64> {
         match self.rate? {
-            OfferedRate::BitsPerSec(rate) => Some(rate).filter(|rate| *rate > 0),
-            OfferedRate::DatagramsPerSec(count) => {
+            Iperf2Rate::BitsPerSec(rate) => Some(rate).filter(|rate| *rate > 0),
+            Iperf2Rate::DatagramsPerSec(count) => {
                 Some((count * f64::from(self.datagram_bytes()) * 8.0) as u64)
             }
         }
@@ -223,7 +223,7 @@ impl Default for Iperf2Options {
             window: None,
             streams: 1,
             ways: DataWays::Forward,
-            format: lines::Format::default(),
+            format: lines::RateFormat::default(),
             csv: false,
             nodelay: false,
             mss: None,
@@ -245,16 +245,16 @@ pub(super) fn run(words: &[String]) -> Outcome {
     let asked = match read(words) {
         Ok(Some(asked)) => asked,
         Ok(None) => {
-            output::line(&format!(
+            output::print_line(&format!(
                 "iperf version 2.1.8, by linerate {}",
                 env!("CARGO_PKG_VERSION")
             ));
-            output::line(USAGE);
+            output::print_line(USAGE);
             return Ok(0);
         }
         Err(mistake) => {
             // The original exits 0 after the same words; a run that fails never does that here.
-            output::note(&format!("iperf: {mistake}\n{USAGE_SHORT}"));
+            output::print_note(&format!("iperf: {mistake}\n{USAGE_SHORT}"));
             return Ok(1);
         }
     };
@@ -266,7 +266,7 @@ pub(super) fn run(words: &[String]) -> Outcome {
     };
     Ok(done.map_or_else(
         |failure| {
-            output::note(&format!("iperf: {failure}"));
+            output::print_note(&format!("iperf: {failure}"));
             1
         },
         |()| 0,
@@ -279,9 +279,9 @@ fn read(words: &[String]) -> Result<Option<Iperf2Options>, String> {
     let (mut time, mut parallel) = (false, None);
     for word in getopt::parse(words, &FLAGS)? {
         let (letter, value) = match word {
-            Word::Flag(letter, value) => (letter, value),
-            Word::Operand(word) => {
-                output::note(&format!("iperf: ignoring extra argument -- {word}"));
+            ParsedWord::Flag(letter, value) => (letter, value),
+            ParsedWord::Operand(word) => {
+                output::print_note(&format!("iperf: ignoring extra argument -- {word}"));
                 continue;
             }
         };
@@ -321,19 +321,19 @@ fn set_option(asked: &mut Iperf2Options, letter: char, value: &str) -> Result<()
         't' => asked.time_s = seconds()?,
         'i' if getopt::number::<f64>(letter, value)? == 0.0 => asked.interval_s = None,
         'i' => asked.interval_s = Some(seconds()?.max(0.01)),
-        'n' => asked.bytes = Some(bytes(letter, value)?),
+        'n' => asked.bytes = Some(parse_bytes(letter, value)?),
         'l' => {
-            let bytes = u32::try_from(bytes(letter, value)?).ok().filter(|bytes| *bytes > 0);
+            let bytes = u32::try_from(parse_bytes(letter, value)?).ok().filter(|bytes| *bytes > 0);
             asked.length = Some(bytes.ok_or("-l: no size of a buffer")?);
         }
-        'w' => asked.window = Some(bytes(letter, value)?).filter(|bytes| *bytes > 0),
+        'w' => asked.window = Some(parse_bytes(letter, value)?).filter(|bytes| *bytes > 0),
         'P' => asked.streams = getopt::number(letter, value)?,
         'R' => asked.ways = DataWays::Reverse,
         'd' => asked.ways = DataWays::Dual,
         'r' => asked.ways = DataWays::TradeOff,
         FULL_DUPLEX => asked.ways = DataWays::FullDuplex,
         'f' => {
-            let format = value.chars().next().and_then(lines::Format::from_letter);
+            let format = value.chars().next().and_then(lines::RateFormat::from_letter);
             asked.format = format.ok_or("-f: one of a, k, m, g, A, K, M, G")?;
         }
         'y' if value.eq_ignore_ascii_case("c") => asked.csv = true,
@@ -346,7 +346,7 @@ fn set_option(asked: &mut Iperf2Options, letter: char, value: &str) -> Result<()
             asked.bind = Some(address.map_err(|_| format!("-B: '{value}' is no address"))?);
         }
         'Z' => asked.congestion_control = Some(value.to_owned()),
-        'b' => asked.rate = Some(rate(value)?),
+        'b' => asked.rate = Some(parse_rate(value)?),
         'S' => asked.tos = service_type(value)?,
         'u' => asked.udp = true,
         'e' => asked.enhanced = true,
@@ -370,25 +370,26 @@ fn set_option(asked: &mut Iperf2Options, letter: char, value: &str) -> Result<()
 
 /// A number with k, m, g, t for powers of 1000 or K, M, G, T for those of 1024 (iperf 2's manual;
 /// 2.1.8 puts 8000 into the header for `-l 8k`).
-fn size(text: &str) -> Option<f64> {
+fn parse_size(text: &str) -> Option<f64> {
     let decimal = text.ends_with(|last: char| last.is_ascii_lowercase());
-    getopt::size(text, decimal)
+    getopt::parse_size(text, decimal)
 }
 
-fn bytes(letter: char, text: &str) -> Result<u64, String> {
-    let value = size(text).filter(|value| *value < 9e18);
+fn parse_bytes(letter: char, text: &str) -> Result<u64, String> {
+    let value = parse_size(text).filter(|value| *value < 9e18);
     value.map(|value| value as u64).ok_or_else(|| format!("-{letter}: '{text}' is no size"))
 }
 
 /// Bits or datagrams a second; 0 is as fast as possible.
-fn rate(text: &str) -> Result<OfferedRate, String> {
+fn parse_rate(text: &str) -> Result<Iperf2Rate, String> {
     let wrong = || format!("-b: '{text}' is no rate");
     if let Some(count) = text.strip_suffix("pps") {
-        let count = size(count.trim()).filter(|count| (1.0..1e12).contains(count));
-        return Ok(OfferedRate::DatagramsPerSec(count.ok_or_else(wrong)?));
+        let count = parse_size(count.trim()).filter(|count| (1.0..1e12).contains(count));
+        return Ok(Iperf2Rate::DatagramsPerSec(count.ok_or_else(wrong)?));
     }
-    let rate =
-        size(text).filter(|rate| *rate < 1e18).map(|rate| OfferedRate::BitsPerSec(rate as u64));
+    let rate = parse_size(text)
+        .filter(|rate| *rate < 1e18)
+        .map(|rate| Iperf2Rate::BitsPerSec(rate as u64));
     rate.ok_or_else(wrong)
 }
 
@@ -416,7 +417,7 @@ fn service_type(text: &str) -> Result<u8, String> {
 mod tests {
     use super::*;
 
-    fn asked(line: &str) -> Result<Option<Iperf2Options>, String> {
+    fn read_options(line: &str) -> Result<Option<Iperf2Options>, String> {
         read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
@@ -443,7 +444,7 @@ mod tests {
                     host: host.clone(),
                     bytes: Some(10_485_760),
                     length: Some(8192),
-                    rate: Some(OfferedRate::BitsPerSec(20_000_000)),
+                    rate: Some(Iperf2Rate::BitsPerSec(20_000_000)),
                     ways: DataWays::Reverse,
                     ..Iperf2Options::default()
                 },
@@ -464,7 +465,7 @@ mod tests {
                 Iperf2Options {
                     host: Some("h".to_owned()),
                     udp: true,
-                    rate: Some(OfferedRate::BitsPerSec(1024)),
+                    rate: Some(Iperf2Rate::BitsPerSec(1024)),
                     length: Some(100),
                     // 4 × 8 + 1 × 2 = 34, in the upper six bits.
                     tos: 136,
@@ -478,7 +479,7 @@ mod tests {
                 Iperf2Options {
                     host: Some("h".to_owned()),
                     udp: true,
-                    rate: Some(OfferedRate::DatagramsPerSec(10_000.0)),
+                    rate: Some(Iperf2Rate::DatagramsPerSec(10_000.0)),
                     ..Iperf2Options::default()
                 },
             ),
@@ -504,13 +505,13 @@ mod tests {
             ),
         ];
         for (line, expected) in cases {
-            assert_eq!(asked(line), Ok(Some(expected)), "{line}");
+            assert_eq!(read_options(line), Ok(Some(expected)), "{line}");
         }
     }
 
     #[test]
     fn a_rate_in_datagrams_is_that_of_their_payload() {
-        let asked = asked("-u -c h -b 100pps").expect("sound").expect("a test");
+        let asked = read_options("-u -c h -b 100pps").expect("sound").expect("a test");
         // 100 × 1470 × 8 bit/s: 2.1.8 has 0x11f1c0 in its header.
         assert_eq!(asked.rate_bps(), Some(0x0011_f1c0));
     }
@@ -529,7 +530,7 @@ mod tests {
             ("-c h --foo", "unrecognized option '--foo'"),
             ("-c h -f z", "-f"),
         ] {
-            assert!(asked(line).is_err_and(|said| said.contains(part)), "{line}");
+            assert!(read_options(line).is_err_and(|said| said.contains(part)), "{line}");
         }
     }
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use linerate_core::record::{Direction, EndReport, Failure};
 use linerate_engine::flow::Sample;
-use linerate_engine::foreign::{Seen, Serving, iperf2};
+use linerate_engine::foreign::{ServedEvent, Serving, iperf2};
 use linerate_sys::stop::Stop;
 
 use super::Iperf2Options;
-use super::enhanced::{self, Sender};
-use super::lines::{self, Format, HEAD, RULER, RowSpan};
+use super::enhanced::{self, SenderCounters};
+use super::lines::{self, HEAD, RULER, RateFormat, RowSpan};
 use crate::output;
 use crate::personality::listening;
 
@@ -20,22 +20,27 @@ pub(super) fn run(asked: &Iperf2Options) -> Result<(), Failure> {
     let listener = listening::listen(asked.bind, asked.port, asked.window)?;
     let stop = listening::until_interrupted()?;
     if !asked.csv {
-        output::line(RULER);
+        output::print_line(RULER);
         let port = listener.local_addr().map_or(asked.port, |address| address.port());
-        output::line(&format!("Server listening on TCP port {port}"));
+        output::print_line(&format!("Server listening on TCP port {port}"));
         let window = asked.window.unwrap_or(128 << 10);
         let asked = if asked.window.is_some() { "requested" } else { "default" };
-        output::line(&format!("TCP window size: {} ({asked})", Format::size(window)));
-        output::line(RULER);
+        output::print_line(&format!(
+            "TCP window size: {} ({asked})",
+            RateFormat::size_text(window)
+        ));
+        output::print_line(RULER);
     }
     listening::within(asked.serve_for, &stop, &|| false, || {
         let most = asked.serve_clients;
-        listening::serve(&listener, &stop, most, &|stream, _| answer(stream, asked, &stop, ""))
+        listening::serve_connections(&listener, &stop, most, &|stream, _| {
+            answer(stream, asked, &stop, "")
+        })
     })
 }
 
 /// Longest time of a connection back.
-pub(super) fn span(asked: &Iperf2Options) -> Duration {
+pub(super) fn return_span_max(asked: &Iperf2Options) -> Duration {
     Duration::try_from_secs_f64(asked.time_s).unwrap_or_default() + Duration::from_secs(15)
 }
 
@@ -52,15 +57,15 @@ pub(super) fn answer(stream: TcpStream, asked: &Iperf2Options, stop: &Stop, star
         headed: None,
     };
     let interval = asked.interval_s.map(Duration::try_from_secs_f64).and_then(Result::ok);
-    let mut watch = |seen: &Seen<'_>| client.show_event(seen);
+    let mut watch = |seen: &ServedEvent<'_>| client.show_event(seen);
     let mut serving = Serving {
-        admission: &listening::Everybody,
+        admission: &listening::AdmitEveryone,
         stop,
         interval: interval.unwrap_or(Duration::from_secs(86_400)),
         watch: &mut watch,
     };
-    if let Err(failure) = iperf2::serve(stream, &mut serving) {
-        output::note(&format!("iperf: {failure}"));
+    if let Err(failure) = iperf2::serve_connection(stream, &mut serving) {
+        output::print_note(&format!("iperf: {failure}"));
     }
 }
 
@@ -77,9 +82,9 @@ struct TcpServerClient<'a> {
 }
 
 impl TcpServerClient<'_> {
-    fn show_event(&mut self, seen: &Seen<'_>) {
+    fn show_event(&mut self, seen: &ServedEvent<'_>) {
         match seen {
-            Seen::Stream(socket, direction, _) => {
+            ServedEvent::Stream(socket, direction, _) => {
                 let text = |address: std::io::Result<std::net::SocketAddr>| {
                     address.map_or_else(
                         |_| String::new(),
@@ -92,19 +97,25 @@ impl TcpServerClient<'_> {
                 let (local, remote) = (text(socket.local_addr()), text(socket.peer_addr()));
                 let known = self.streams.iter().any(|(_, other, _)| *other == local);
                 if !self.asked.csv && !known {
-                    let id = self.id(*direction);
-                    output::line(&lines::connected(&id, &local, &remote, ""));
+                    let id = self.stream_id(*direction);
+                    output::print_line(&lines::connected(&id, &local, &remote, ""));
                 }
                 self.streams.push((*direction, local, remote));
             }
-            Seen::Interval(samples) if self.asked.interval_s.is_some() => self.interval(samples),
-            Seen::Interval(_) => {}
-            Seen::Done(reports) => reports.iter().for_each(|report| self.show_report(report)),
-            Seen::Bounced(done) => output::line(&format!("[{:>3}] {done}", self.number)),
+            ServedEvent::Interval(samples) if self.asked.interval_s.is_some() => {
+                self.interval(samples)
+            }
+            ServedEvent::Interval(_) => {}
+            ServedEvent::Done(reports) => {
+                reports.iter().for_each(|report| self.show_report(report))
+            }
+            ServedEvent::Bounced(done) => {
+                output::print_line(&format!("[{:>3}] {done}", self.number))
+            }
         }
     }
 
-    fn id(&self, direction: Direction) -> String {
+    fn stream_id(&self, direction: Direction) -> String {
         let star = if direction == Direction::Down { "*" } else { self.star };
         format!("{star}{}", self.number)
     }
@@ -119,8 +130,14 @@ impl TcpServerClient<'_> {
             if span.seconds() * 2.0 < self.asked.interval_s.unwrap_or(0.0) {
                 continue;
             }
-            let sender = Sender::of_sample(sample, before.as_ref());
-            self.row(sample.direction, span, sample.bytes.saturating_sub(bytes), sender, None);
+            let sender = SenderCounters::of_sample(sample, before.as_ref());
+            self.print_row(
+                sample.direction,
+                span,
+                sample.bytes.saturating_sub(bytes),
+                sender,
+                None,
+            );
             self.before.retain(|other| other.direction != sample.direction);
             self.before.push(sample.clone());
         }
@@ -139,28 +156,28 @@ impl TcpServerClient<'_> {
         // A row may end a moment after the last byte; a rest without a time has no row.
         let ended = end.span_ns.max(told_ns) as f64 / 1e9;
         let rest = end.bytes.saturating_sub(told_bytes);
-        let last = Sender::of_end(end);
+        let last = SenderCounters::of_end(end);
         if let Some(before) =
             self.before(report.direction).filter(|_| rest > 0 && end.span_ns > told_ns)
         {
             let sent_again = before.retransmits.unwrap_or(0);
             let retransmits = last.retransmits.map(|all| all.saturating_sub(sent_again));
-            let sender = Sender { retransmits, ..last };
+            let sender = SenderCounters { retransmits, ..last };
             let span = RowSpan { begin_s: told_ns as f64 / 1e9, end_s: ended };
-            self.row(report.direction, span, rest, sender, None);
+            self.print_row(report.direction, span, rest, sender, None);
         }
         let span = RowSpan::from_zero(ended);
-        self.row(report.direction, span, end.bytes, last, Some(end.io_calls));
+        self.print_row(report.direction, span, end.bytes, last, Some(end.io_calls));
         self.before.retain(|other| other.direction != report.direction);
     }
 
     /// Prints a row, with the columns of `-e`.
-    fn row(
+    fn print_row(
         &mut self,
         direction: Direction,
         span: RowSpan,
         bytes: u64,
-        sender: Sender,
+        sender: SenderCounters,
         reads: Option<u64>,
     ) {
         let stream = self.streams.iter().find(|(way, ..)| *way == direction);
@@ -171,8 +188,8 @@ impl TcpServerClient<'_> {
                     Direction::Up => (remote, local),
                     Direction::Down => (local, remote),
                 };
-                output::line(&lines::csv(
-                    &lines::date(span),
+                output::print_line(&lines::csv_row(
+                    &lines::start_date(span),
                     self.number,
                     sender,
                     receiver,
@@ -187,14 +204,18 @@ impl TcpServerClient<'_> {
                     (true, Direction::Up) => (enhanced::RECEIVED, enhanced::received(reads)),
                     (true, Direction::Down) => {
                         let length = self.asked.length.unwrap_or(128 << 10);
-                        (enhanced::SENT, enhanced::sent(sender, bytes, length, span.seconds()))
+                        (
+                            enhanced::SENT,
+                            enhanced::sender_columns(sender, bytes, length, span.seconds()),
+                        )
                     }
                 };
                 if self.headed.replace(head) != Some(head) {
-                    output::line(head);
+                    output::print_line(head);
                 }
-                let row = lines::row(&self.id(direction), span, bytes, self.asked.format);
-                output::line(&format!("{row}{columns}"));
+                let row =
+                    lines::transfer_row(&self.stream_id(direction), span, bytes, self.asked.format);
+                output::print_line(&format!("{row}{columns}"));
             }
         }
     }

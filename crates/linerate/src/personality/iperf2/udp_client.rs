@@ -16,29 +16,29 @@ use linerate_proto::iperf2::UdpReport;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 
-use super::lines::{self, Format, RULER, RowSpan};
+use super::lines::{self, RULER, RateFormat, RowSpan};
 use super::udp_lines::{Received, csv_received, csv_sent};
 use super::{DataWays, Iperf2Options, server, udp_server};
-use crate::command::measure::tool;
+use crate::command::measure::this_tool;
 use crate::output;
-use crate::personality::listening::{Everybody, until_interrupted};
+use crate::personality::listening::{AdmitEveryone, until_interrupted};
 
 /// Interval at which the client looks for the end of the server's stream.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Runs the client and prints its rows.
 pub(super) fn run(asked: &Iperf2Options) -> Result<(), Failure> {
-    let plan = plan(asked);
+    let plan = udp_plan(asked);
     let stop = until_interrupted()?;
     let printer = Mutex::new(UdpClientPrinter { asked, streams: Vec::new(), headed: None });
-    let mut watch = |event: &Event| lock(&printer).event(event);
-    let mut context = Context { tool: tool(), stop: stop.clone(), watch: &mut watch };
+    let mut watch = |event: &Event| lock(&printer).print_event(event);
+    let mut context = Context { tool: this_tool(), stop: stop.clone(), watch: &mut watch };
     let trip_times = asked.trip_times;
     let (record, reports) = match asked.ways {
         DataWays::Dual | DataWays::TradeOff => with_return(asked, &plan, &mut context)?,
         _ => run_udp(&plan, UdpExtras { back: None, trip_times }, &mut context),
     };
-    lock(&printer).end(&record, &reports);
+    lock(&printer).print_summary(&record, &reports);
     record.failure.map_or(Ok(()), Err)
 }
 
@@ -50,7 +50,7 @@ fn with_return(
 ) -> Result<(Record, Vec<UdpReport>), Failure> {
     let port = asked.listen_port.unwrap_or(asked.port);
     let back = Some(Return { at_once: asked.ways == DataWays::Dual, port });
-    let listener = UdpPort::bind(udp_server::local(asked, port), asked.window)?;
+    let listener = UdpPort::bind(udp_server::listen_address(asked, port), asked.window)?;
     let (listening, finished) = (Stop::new(), AtomicBool::new(false));
     let printer = udp_server::UdpServerPrinter::new(asked, "*");
     let watch = |peer, seen: &UdpSeen<'_>| {
@@ -60,7 +60,7 @@ fn with_return(
         }
     };
     let serving = UdpServing {
-        admission: &Everybody,
+        admission: &AdmitEveryone,
         stop: &listening,
         watch: &watch,
         interval: udp_server::interval(asked),
@@ -73,20 +73,20 @@ fn with_return(
         let extras = UdpExtras { back, trip_times: asked.trip_times };
         let done = run_udp(plan, extras, context);
         // A server that never comes back keeps nobody waiting longer than its own test.
-        let deadline = monotonic() + server::span(asked);
-        let over = || finished.load(Ordering::Acquire) || context.stop.asked();
+        let deadline = monotonic() + server::return_span_max(asked);
+        let over = || finished.load(Ordering::Acquire) || context.stop.is_requested();
         while done.0.failure.is_none() && !over() && monotonic() < deadline {
             sleep(LOOK);
         }
         // A server that missed the report says its end again.
         sleep(LOOK * 10);
-        listening.ask();
+        listening.request_stop();
         let _ = receiving.join();
         Ok(done)
     })
 }
 
-fn plan(asked: &Iperf2Options) -> UdpPlan {
+fn udp_plan(asked: &Iperf2Options) -> UdpPlan {
     let streams = u64::from(asked.streams);
     // iperf's -n is of each stream.
     let finish = match asked.bytes {
@@ -134,7 +134,7 @@ enum UdpRow {
 }
 
 impl UdpClientPrinter<'_> {
-    fn event(&mut self, event: &Event) {
+    fn print_event(&mut self, event: &Event) {
         match event {
             Event::Stream(stream) => self.stream(stream),
             Event::Interval(row) if self.asked.interval_s.is_some() => self.interval(row),
@@ -144,7 +144,7 @@ impl UdpClientPrinter<'_> {
 
     fn stream(&mut self, stream: &StreamOpened) {
         if self.streams.is_empty() {
-            self.head(stream);
+            self.print_header(stream);
         }
         // Both directions of one stream have one line.
         let known = self.streams.iter().any(|other| other.local_addr == stream.local_addr);
@@ -162,28 +162,30 @@ impl UdpClientPrinter<'_> {
             how.push_str(&format!("{between}trip-times"));
         }
         let id = (stream.flow + 1).to_string();
-        output::line(&lines::connected(&id, &stream.local_addr, &stream.remote_addr, &how));
+        output::print_line(&lines::connected(&id, &stream.local_addr, &stream.remote_addr, &how));
     }
 
-    fn head(&self, stream: &StreamOpened) {
+    fn print_header(&self, stream: &StreamOpened) {
         if self.asked.csv {
             return;
         }
         let (asked, size) = (self.asked, self.asked.datagram_bytes());
-        let gap_us =
-            plan(asked).test.pace.map(|pace| f64::from(size) * 8e6 / pace.bits_per_sec() as f64);
+        let gap_us = udp_plan(asked)
+            .test
+            .pace
+            .map(|pace| f64::from(size) * 8e6 / pace.bits_per_sec() as f64);
         let gap = gap_us.map_or_else(
             || "as fast as possible".to_owned(),
             |us| format!("IPG target: {us:.2} us"),
         );
-        let buffer = stream.sndbuf_bytes.map_or_else(|| "-".to_owned(), Format::size);
+        let buffer = stream.sndbuf_bytes.map_or_else(|| "-".to_owned(), RateFormat::size_text);
         let how = if asked.window.is_some() { "requested" } else { "default" };
-        output::line(RULER);
+        output::print_line(RULER);
         let host = asked.host.as_deref().unwrap_or("");
-        output::line(&format!("Client connecting to {host}, UDP port {}", asked.port));
-        output::line(&format!("Sending {size} byte datagrams, {gap}"));
-        output::line(&format!("UDP buffer size: {buffer} ({how})"));
-        output::line(RULER);
+        output::print_line(&format!("Client connecting to {host}, UDP port {}", asked.port));
+        output::print_line(&format!("Sending {size} byte datagrams, {gap}"));
+        output::print_line(&format!("UDP buffer size: {buffer} ({how})"));
+        output::print_line(RULER);
     }
 
     fn interval(&mut self, row: &IntervalRow) {
@@ -204,27 +206,30 @@ impl UdpClientPrinter<'_> {
                 transit: None,
             }),
         };
-        self.row(row.direction, flow, span, &what);
+        self.print_row(row.direction, flow, span, &what);
     }
 
-    fn row(&mut self, direction: Direction, flow: Option<u16>, span: RowSpan, what: &UdpRow) {
+    fn print_row(&mut self, direction: Direction, flow: Option<u16>, span: RowSpan, what: &UdpRow) {
         if self.asked.csv {
             self.csv_row(direction, flow, span, what);
             return;
         }
         let received = matches!(what, UdpRow::Received(_));
-        let style = self.asked.style();
+        let style = self.asked.row_style();
         if self.headed.replace(received) != Some(received) {
-            output::line(style.head(received));
+            output::print_line(style.header_line(received));
         }
         let star = if direction == Direction::Down { "*" } else { "" };
         let id = flow.map_or_else(|| "SUM".to_owned(), |flow| format!("{star}{}", flow + 1));
         match what {
             UdpRow::Sent(bytes, datagrams, _) => {
-                output::line(&style.sent(&id, span, *bytes, *datagrams));
+                output::print_line(&style.sent_row(&id, span, *bytes, *datagrams));
             }
             UdpRow::Received(received) => {
-                style.received(&id, span, received).iter().for_each(|line| output::line(line));
+                style
+                    .received(&id, span, received)
+                    .iter()
+                    .for_each(|line| output::print_line(line));
             }
         }
     }
@@ -238,9 +243,9 @@ impl UdpClientPrinter<'_> {
             Direction::Up => (stream.local_addr.as_str(), stream.remote_addr.as_str()),
             Direction::Down => (stream.remote_addr.as_str(), stream.local_addr.as_str()),
         };
-        let (date, id) = (lines::date(span), u32::from(flow) + 1);
-        let row = |bytes| lines::csv(&date, id, sender, receiver, span, bytes);
-        output::line(&match what {
+        let (date, id) = (lines::start_date(span), u32::from(flow) + 1);
+        let row = |bytes| lines::csv_row(&date, id, sender, receiver, span, bytes);
+        output::print_line(&match what {
             UdpRow::Sent(bytes, datagrams, whole) => {
                 csv_sent(row(*bytes), (!whole).then_some(*datagrams))
             }
@@ -249,43 +254,48 @@ impl UdpClientPrinter<'_> {
     }
 
     /// The rows of the whole test, and the server's reports.
-    fn end(&mut self, record: &Record, reports: &[UdpReport]) {
-        let sent = self.sent(record);
+    fn print_summary(&mut self, record: &Record, reports: &[UdpReport]) {
+        let sent = self.print_sent(record);
         for (report, flow) in reports.iter().zip(1..) {
             self.server_report(report, flow);
         }
         self.received(record);
         if sent.len() > 1 && !self.asked.csv {
             let count: u64 = sent.iter().sum();
-            output::line(&format!("[SUM-{}] Sent {count} datagrams", sent.len()));
+            output::print_line(&format!("[SUM-{}] Sent {count} datagrams", sent.len()));
         }
     }
 
     /// Datagrams of each sending stream, the end among them: it is as long as the others.
-    fn sent(&mut self, record: &Record) -> Vec<u64> {
-        let ends = ends(record, Direction::Up);
+    fn print_sent(&mut self, record: &Record) -> Vec<u64> {
+        let ends = flow_ends(record, Direction::Up);
         let size = u64::from(self.asked.datagram_bytes());
         let mut all = Vec::new();
         for (flow, end) in &ends {
             let Some(sent) = &end.sent_datagrams else { continue };
             let count = sent.count + 1;
             let span = RowSpan::from_zero(end.span_ns as f64 / 1e9);
-            self.row(Direction::Up, Some(*flow), span, &UdpRow::Sent(count * size, count, true));
+            self.print_row(
+                Direction::Up,
+                Some(*flow),
+                span,
+                &UdpRow::Sent(count * size, count, true),
+            );
             if !self.asked.csv {
-                output::line(&format!("[{:>3}] Sent {count} datagrams", flow + 1));
+                output::print_line(&format!("[{:>3}] Sent {count} datagrams", flow + 1));
             }
             all.push(count);
         }
         if all.len() > 1 {
             let count: u64 = all.iter().sum();
             let row = UdpRow::Sent(count * size, count, true);
-            self.row(Direction::Up, None, RowSpan::from_zero(longest_s(&ends)), &row);
+            self.print_row(Direction::Up, None, RowSpan::from_zero(longest_s(&ends)), &row);
         }
         all
     }
 
     fn received(&mut self, record: &Record) {
-        let ends = ends(record, Direction::Down);
+        let ends = flow_ends(record, Direction::Down);
         let (mut sum, mut streams) = (Received::default(), 0);
         for (flow, end) in &ends {
             let Some(received) = &end.received_datagrams else { continue };
@@ -300,7 +310,7 @@ impl UdpClientPrinter<'_> {
                 transit: None,
             };
             let span = RowSpan::from_zero(end.span_ns as f64 / 1e9);
-            self.row(Direction::Down, Some(*flow), span, &UdpRow::Received(one));
+            self.print_row(Direction::Down, Some(*flow), span, &UdpRow::Received(one));
             streams += 1;
             sum = Received {
                 bytes: sum.bytes + one.bytes,
@@ -313,7 +323,7 @@ impl UdpClientPrinter<'_> {
         }
         if streams > 1 {
             let span = RowSpan::from_zero(longest_s(&ends));
-            self.row(Direction::Down, None, span, &UdpRow::Received(sum));
+            self.print_row(Direction::Down, None, span, &UdpRow::Received(sum));
         }
     }
 
@@ -321,18 +331,18 @@ impl UdpClientPrinter<'_> {
         if self.asked.csv {
             return;
         }
-        let style = self.asked.style();
-        output::line(&format!("[{flow:>3}] Server Report:"));
-        output::line(style.head(true));
+        let style = self.asked.row_style();
+        output::print_line(&format!("[{flow:>3}] Server Report:"));
+        output::print_line(style.header_line(true));
         let span = RowSpan::from_zero(report.span_us as f64 / 1e6);
         let rows = style.received(&flow.to_string(), span, &Received::from_report(report));
-        rows.iter().for_each(|line| output::line(line));
+        rows.iter().for_each(|line| output::print_line(line));
         self.headed = Some(true);
     }
 }
 
 /// This end of every stream of a direction.
-fn ends(record: &Record, direction: Direction) -> Vec<(u16, &FlowEnd)> {
+fn flow_ends(record: &Record, direction: Direction) -> Vec<(u16, &FlowEnd)> {
     let flows = record.flows.iter().filter(|flow| flow.direction == direction);
     let ends = flows.filter_map(|flow| {
         let end = match direction {

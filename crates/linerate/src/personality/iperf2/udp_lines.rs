@@ -4,7 +4,7 @@
 
 use linerate_proto::iperf2::{Transit, UdpReport};
 
-use super::lines::{self, Format, RowSpan};
+use super::lines::{self, RateFormat, RowSpan};
 
 /// Above the rows of a receiver.
 const RECEIVED: &str =
@@ -52,7 +52,7 @@ impl Received {
         }
     }
 
-    fn loss(&self) -> String {
+    fn loss_column(&self) -> String {
         let ratio = if self.total == 0 { 0.0 } else { self.lost as f64 / self.total as f64 };
         format!("{}/{} ({}%)", self.lost, self.total, two_digits(ratio * 100.0))
     }
@@ -61,13 +61,13 @@ impl Received {
 /// Format of the rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
-    pub(super) format: Format,
+    pub(super) format: RateFormat,
     pub(super) enhanced: bool,
     pub(super) csv: bool,
 }
 
 impl Style {
-    pub(super) const fn head(self, received: bool) -> &'static str {
+    pub(super) const fn header_line(self, received: bool) -> &'static str {
         match (received, self.enhanced) {
             (true, false) => RECEIVED,
             (true, true) => RECEIVED_ENHANCED,
@@ -78,8 +78,8 @@ impl Style {
 
     /// The rows of a receiver: a second one where datagrams came out of order.
     pub(super) fn received(self, id: &str, span: RowSpan, of: &Received) -> Vec<String> {
-        let row = lines::row(id, span, of.bytes, self.format);
-        let mut row = format!("{row}  {:6.3} ms {}", of.jitter_ms, of.loss());
+        let row = lines::transfer_row(id, span, of.bytes, self.format);
+        let mut row = format!("{row}  {:6.3} ms {}", of.jitter_ms, of.loss_column());
         if self.enhanced {
             let rate = per_second(of.total.saturating_add_signed(-of.lost), span);
             row.push_str(&format!(" {} ms {rate:.0} pps", latency(of.transit)));
@@ -95,8 +95,8 @@ impl Style {
     }
 
     /// The row of a sender.
-    pub(super) fn sent(self, id: &str, span: RowSpan, bytes: u64, datagrams: u64) -> String {
-        let row = lines::row(id, span, bytes, self.format);
+    pub(super) fn sent_row(self, id: &str, span: RowSpan, bytes: u64, datagrams: u64) -> String {
+        let row = lines::transfer_row(id, span, bytes, self.format);
         if !self.enhanced {
             return row;
         }
@@ -150,7 +150,7 @@ fn two_digits(percent: f64) -> String {
 mod tests {
     use super::*;
 
-    const PLAIN: Style = Style { format: Format::AUTO, enhanced: false, csv: false };
+    const PLAIN: Style = Style { format: RateFormat::AUTO, enhanced: false, csv: false };
 
     #[test]
     fn rows_are_those_of_the_original() {
@@ -182,7 +182,7 @@ mod tests {
         );
         let columns = csv_received("row".to_owned(), &lost);
         assert_eq!(columns, "row,0.001,1,48,2.083,0");
-        let sent = PLAIN.sent("1", RowSpan::from_zero(0.516), 48 * 1470, 48);
+        let sent = PLAIN.sent_row("1", RowSpan::from_zero(0.516), 48 * 1470, 48);
         assert_eq!(sent, "[  1] 0.0000-0.5160 sec  68.9 KBytes  1.09 Mbits/sec");
         assert_eq!(csv_sent("row".to_owned(), Some(19)), "row,0.000,0,19,0.000,0");
         assert_eq!(csv_sent("row".to_owned(), None), "row,0.000,0,-1,-0.000,0");
@@ -210,7 +210,7 @@ mod tests {
         let row = "[  1] 0.0000-0.5160 sec  68.9 KBytes  1.09 Mbits/sec   0.002 ms 0/48 (0%) \
             0.019/0.002/0.048/0.006 ms 93 pps";
         assert_eq!(style.received("1", RowSpan::from_zero(0.516), &received), [row]);
-        let sent = style.sent("1", RowSpan::from_zero(0.516), 48 * 1470, 49);
+        let sent = style.sent_row("1", RowSpan::from_zero(0.516), 48 * 1470, 49);
         let row = "[  1] 0.0000-0.5160 sec  68.9 KBytes  1.09 Mbits/sec  49/0       95 pps";
         assert_eq!(sent, row);
     }

@@ -14,7 +14,7 @@ use linerate_proto::iperf2::{ClientHeader, Mode, UdpReport};
 use linerate_sys::clock::monotonic;
 
 use super::Iperf2Options;
-use super::lines::{self, Format, RULER, RowSpan};
+use super::lines::{self, RULER, RateFormat, RowSpan};
 use super::udp_lines::{Received, Style, csv_received, csv_sent};
 use crate::output;
 use crate::personality::listening;
@@ -24,32 +24,32 @@ const ENDED: Duration = Duration::from_millis(500);
 
 /// Serves until the user stops it.
 pub(super) fn run(asked: &Iperf2Options) -> Result<(), Failure> {
-    let listener = UdpPort::bind(local(asked, asked.port), asked.window)?;
+    let listener = UdpPort::bind(listen_address(asked, asked.port), asked.window)?;
     let stop = listening::until_interrupted()?;
     if !asked.csv {
-        output::line(RULER);
+        output::print_line(RULER);
         let port = listener.local_address().map_or(asked.port, |address| address.port());
-        output::line(&format!("Server listening on UDP port {port}"));
-        let buffer = listener.buffer_bytes().map_or_else(|| "-".to_owned(), Format::size);
+        output::print_line(&format!("Server listening on UDP port {port}"));
+        let buffer = listener.buffer_bytes().map_or_else(|| "-".to_owned(), RateFormat::size_text);
         let how = if asked.window.is_some() { "requested" } else { "default" };
-        output::line(&format!("UDP buffer size: {buffer} ({how})"));
-        output::line(RULER);
+        output::print_line(&format!("UDP buffer size: {buffer} ({how})"));
+        output::print_line(RULER);
     }
     let printer = UdpServerPrinter::new(asked, "");
     // A client whose report is lost says its end again.
     let over = || {
         let (clients, last) = *printer.done.lock().unwrap_or_else(PoisonError::into_inner);
         let all = asked.serve_clients.is_some_and(|most| clients >= most);
-        all && last.is_some_and(|last| monotonic().since(last) >= ENDED)
+        all && last.is_some_and(|last| monotonic().duration_since(last) >= ENDED)
     };
     listening::within(asked.serve_for, &stop, &over, || {
         listener.run(&UdpServing {
-            admission: &listening::Everybody,
+            admission: &listening::AdmitEveryone,
             stop: &stop,
             watch: &|peer, seen| printer.show_event(peer, seen),
             interval: interval(asked),
             aside: &|_, _| false,
-            trust: &AddressValidation::default().and(&asked.trusted),
+            trust: &AddressValidation::default().with_networks(&asked.trusted),
             sends_anywhere: true,
         });
     });
@@ -57,7 +57,7 @@ pub(super) fn run(asked: &Iperf2Options) -> Result<(), Failure> {
 }
 
 /// Address to listen on: all addresses, or the one of `-B`.
-pub(super) fn local(asked: &Iperf2Options, port: u16) -> SocketAddr {
+pub(super) fn listen_address(asked: &Iperf2Options, port: u16) -> SocketAddr {
     let any = if std::path::Path::new("/proc/net/if_inet6").exists() {
         IpAddr::V6(Ipv6Addr::UNSPECIFIED)
     } else {
@@ -106,14 +106,14 @@ impl<'a> UdpServerPrinter<'a> {
     pub(super) fn show_event(&self, peer: SocketAddr, seen: &UdpSeen<'_>) {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         match seen {
-            UdpSeen::Begin(local, header) => self.begin(&mut clients, peer, *local, *header),
+            UdpSeen::Begin(local, header) => self.begin_client(&mut clients, peer, *local, *header),
             UdpSeen::Interval(moved) => self.interval(&mut clients, peer, moved),
             UdpSeen::Done(moved) => self.show_end(&mut clients, peer, moved),
-            UdpSeen::Failed(failure) => output::note(&format!("iperf: {peer}: {failure}")),
+            UdpSeen::Failed(failure) => output::print_note(&format!("iperf: {peer}: {failure}")),
         }
     }
 
-    fn begin(
+    fn begin_client(
         &self,
         clients: &mut UdpServerClients,
         peer: SocketAddr,
@@ -135,7 +135,7 @@ impl<'a> UdpServerPrinter<'a> {
                 how.push_str(&format!("{between}trip-times"));
             }
             let id = format!("{}{number}", self.star);
-            output::line(&lines::connected(&id, &local, &peer.to_string(), &how));
+            output::print_line(&lines::connected(&id, &local, &peer.to_string(), &how));
         }
         let (received, sent) = (UdpReport::default(), UdpSentBack::default());
         let client = UdpServerClient { number, local, mode, span_s: 0.0, received, sent };
@@ -155,7 +155,7 @@ impl<'a> UdpServerPrinter<'a> {
             let bytes = now.bytes.saturating_sub(client.sent.bytes);
             let datagrams = now.datagrams.saturating_sub(client.sent.datagrams);
             let mut lines = ClientLines { printer: self, peer, client, headed };
-            lines.sent(span, bytes, datagrams, false);
+            lines.print_sent(span, bytes, datagrams, false);
             client.sent = now;
         }
         client.span_s = span.end_s;
@@ -181,7 +181,7 @@ impl<'a> UdpServerPrinter<'a> {
                 lines.received(span, &Received::from_report(&counts));
             }
             Some(UdpCounted::Ttcp { bytes, datagrams }) => {
-                lines.sent(span, bytes, datagrams, true);
+                lines.print_sent(span, bytes, datagrams, true);
             }
             None => {}
         }
@@ -191,19 +191,19 @@ impl<'a> UdpServerPrinter<'a> {
         let rest_datagrams = sent.datagrams.saturating_sub(client.sent.datagrams);
         if has_rest(span.end_s) && rest_bytes > 0 {
             let rest_span = RowSpan { begin_s: told_s, ..span };
-            lines.sent(rest_span, rest_bytes, rest_datagrams, false);
+            lines.print_sent(rest_span, rest_bytes, rest_datagrams, false);
         }
-        lines.sent(span, sent.bytes, sent.datagrams, true);
+        lines.print_sent(span, sent.bytes, sent.datagrams, true);
         if self.asked.csv {
             return;
         }
-        output::line(&format!("[{:>3}] Sent {} datagrams", client.number, sent.datagrams));
+        output::print_line(&format!("[{:>3}] Sent {} datagrams", client.number, sent.datagrams));
         if sent.contradicted {
             let left_out = "its report contradicts what was sent and is left out";
-            output::note(&format!("[{:>3}] {left_out}", client.number));
+            output::print_note(&format!("[{:>3}] {left_out}", client.number));
         }
         if let Some(report) = &sent.report {
-            output::line(&format!("[{:>3}] Server Report:", client.number));
+            output::print_line(&format!("[{:>3}] Server Report:", client.number));
             *lines.headed = None;
             let span = RowSpan::from_zero(report.span_us as f64 / 1e6);
             lines.received(span, &Received::from_report(report));
@@ -220,52 +220,52 @@ struct ClientLines<'a> {
 }
 
 impl ClientLines<'_> {
-    fn style(&mut self, received: bool) -> Style {
-        let style = self.printer.asked.style();
+    fn headed_style(&mut self, received: bool) -> Style {
+        let style = self.printer.asked.row_style();
         if !style.csv && self.headed.replace(received) != Some(received) {
-            output::line(style.head(received));
+            output::print_line(style.header_line(received));
         }
         style
     }
 
     fn received(&mut self, span: RowSpan, of: &Received) {
-        let style = self.style(true);
+        let style = self.headed_style(true);
         if style.csv {
             // Who sends comes first.
             let peer = self.peer.to_string();
-            let row = lines::csv(
-                &lines::date(span),
+            let row = lines::csv_row(
+                &lines::start_date(span),
                 self.client.number,
                 &peer,
                 &self.client.local,
                 span,
                 of.bytes,
             );
-            output::line(&csv_received(row, of));
+            output::print_line(&csv_received(row, of));
             return;
         }
         let id = format!("{}{}", self.printer.star, self.client.number);
-        style.received(&id, span, of).iter().for_each(|line| output::line(line));
+        style.received(&id, span, of).iter().for_each(|line| output::print_line(line));
     }
 
-    fn sent(&mut self, span: RowSpan, bytes: u64, datagrams: u64, whole: bool) {
-        let style = self.style(false);
+    fn print_sent(&mut self, span: RowSpan, bytes: u64, datagrams: u64, whole: bool) {
+        let style = self.headed_style(false);
         if style.csv {
             let peer = self.peer.to_string();
-            let row = lines::csv(
-                &lines::date(span),
+            let row = lines::csv_row(
+                &lines::start_date(span),
                 self.client.number,
                 &self.client.local,
                 &peer,
                 span,
                 bytes,
             );
-            output::line(&csv_sent(row, (!whole).then_some(datagrams)));
+            output::print_line(&csv_sent(row, (!whole).then_some(datagrams)));
             return;
         }
         // The other of two ways has a star.
         let star = if self.client.mode == Mode::Reverse { self.printer.star } else { "*" };
         let id = format!("{star}{}", self.client.number);
-        output::line(&style.sent(&id, span, bytes, datagrams));
+        output::print_line(&style.sent_row(&id, span, bytes, datagrams));
     }
 }

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_core::record::Via;
-use linerate_report::iperf3::Unit;
+use linerate_report::iperf3::Iperf3Unit;
 
-use super::super::getopt::{Part, scan};
-use super::flags::{FLAGS, Flag, Side};
-use super::number::{any_base, integer, octet_of_dscp, rate, real, size};
+use super::super::getopt::{ParsedArgument, scan_words};
+use super::flags::{FLAGS, Flag, FlagSide};
+use super::number::{any_base, integer, octet_of_dscp, parse_rate, parse_real, parse_size};
 
 /// A day: the longest test, and the longest time that anything may take.
 const TIME_MAX_S: i64 = 86_400;
@@ -67,7 +67,7 @@ pub(super) struct PaceOption {
 pub(super) struct Iperf3Options {
     pub(super) role: Option<ProgramRole>,
     pub(super) port: u16,
-    pub(super) unit: Option<Unit>,
+    pub(super) unit: Option<Iperf3Unit>,
     pub(super) interval: Duration,
     pub(super) bind: Option<String>,
     pub(super) device: Option<String>,
@@ -141,11 +141,11 @@ impl Iperf3Options {
             }
             asked.set_option(flag.name, value, &mut length).map_err(Mistake::Parameter)?;
             let with_comma = flag.name == "affinity" && value.contains(',');
-            of_client |= flag.side == Side::Client || with_comma;
-            of_server |= flag.side == Side::Server;
+            of_client |= flag.side == FlagSide::Client || with_comma;
+            of_server |= flag.side == FlagSide::Server;
         }
         asked
-            .check(of_client, of_server, length)
+            .check_options(of_client, of_server, length)
             .map_err(|said| Mistake::Parameter(said.into()))?;
         Ok(asked)
     }
@@ -155,8 +155,8 @@ impl Iperf3Options {
         let text = || Some(value.to_owned());
         let path = || Some(PathBuf::from(value));
         match name {
-            "port" => self.port = port(value)?,
-            "cport" => self.client_port = Some(port(value)?),
+            "port" => self.port = parse_port(value)?,
+            "cport" => self.client_port = Some(parse_port(value)?),
             "client" | "server" => self.take_role(name, value)?,
             "bind" => (self.bind, self.device) = with_device(value, self.device.take()),
             "bind-dev" => self.device = text(),
@@ -225,15 +225,17 @@ impl Iperf3Options {
     /// Sets the option of a flag whose value is a number.
     fn take_number(&mut self, name: &str, value: &str, length: &mut f64) -> Result<(), String> {
         match name {
-            "format" => self.unit = Some(unit(value)?),
+            "format" => self.unit = Some(parse_unit(value)?),
             "interval" => self.interval = interval(value)?,
             "affinity" => (self.affinity, self.server_affinity) = processors(value)?,
-            "bitrate" => self.pace = Some(pace(value)?),
-            "fq-rate" => self.fq_rate_bps = Some(rate(value)? as u64).filter(|rate| *rate > 0),
+            "bitrate" => self.pace = Some(parse_pace(value)?),
+            "fq-rate" => {
+                self.fq_rate_bps = Some(parse_rate(value)? as u64).filter(|rate| *rate > 0)
+            }
             "server-bitrate-limit" => self.rate_limit = rate_limit(value)?,
-            "bytes" => self.bytes = size(value)? as u64,
-            "blockcount" => self.blocks = size(value)? as u64,
-            "length" => *length = size(value)?,
+            "bytes" => self.bytes = parse_size(value)? as u64,
+            "blockcount" => self.blocks = parse_size(value)? as u64,
+            "length" => *length = parse_size(value)?,
             "parallel" => {
                 let said = "number of parallel streams too large (maximum = 128)";
                 let streams = Some(integer(value)).filter(|count| *count <= STREAMS_MAX);
@@ -296,10 +298,10 @@ impl Iperf3Options {
                 self.skew_s = Some(seconds.ok_or("skew threshold must be a positive number")?);
             }
             "connect-timeout" => {
-                self.connect_timeout = Some(Duration::from_millis(size(value)? as u64));
+                self.connect_timeout = Some(Duration::from_millis(parse_size(value)? as u64));
             }
             "pacing-timer" => {
-                size(value)?;
+                parse_size(value)?;
             }
             _ => {}
         }
@@ -307,7 +309,12 @@ impl Iperf3Options {
     }
 
     /// Checks that the flags go together, in the order in which iperf3 does.
-    fn check(&mut self, of_client: bool, of_server: bool, length: f64) -> Result<(), &'static str> {
+    fn check_options(
+        &mut self,
+        of_client: bool,
+        of_server: bool,
+        length: f64,
+    ) -> Result<(), &'static str> {
         let is_client = matches!(self.role, Some(ProgramRole::Client(_)));
         let is_server = self.role == Some(ProgramRole::Server);
         let key_and_name = (self.username.is_some(), self.public_key.is_some());
@@ -393,10 +400,10 @@ const TOS: &str = "bad TOS value (must be between 0 and 255 inclusive)";
 
 /// The flags of a line with their values; those that are missing are empty.
 fn read_flags(words: &[String]) -> Result<Vec<(&'static Flag, String)>, Mistake> {
-    let parts = scan(words, FLAGS).map_err(Mistake::Flag)?;
+    let parts = scan_words(words, FLAGS).map_err(Mistake::Flag)?;
     let flag = |part| match part {
-        Part::Flag(flag, value) => Some((flag, value.unwrap_or_default())),
-        Part::Operand(_) => None,
+        ParsedArgument::Flag(flag, value) => Some((flag, value.unwrap_or_default())),
+        ParsedArgument::Operand(_) => None,
     };
     Ok(parts.into_iter().filter_map(flag).collect())
 }
@@ -414,20 +421,20 @@ fn is_link_local(host: &str) -> bool {
     host.parse::<std::net::Ipv6Addr>().is_ok_and(|address| address.is_unicast_link_local())
 }
 
-fn port(text: &str) -> Result<u16, String> {
+fn parse_port(text: &str) -> Result<u16, String> {
     let number = u16::try_from(integer(text)).ok().filter(|port| *port > 0);
     number.ok_or_else(|| "port number must be between 1 and 65535 inclusive".to_owned())
 }
 
-fn unit(text: &str) -> Result<Unit, String> {
+fn parse_unit(text: &str) -> Result<Iperf3Unit, String> {
     let first = text.get(..1).filter(|letter| !letter.eq_ignore_ascii_case("a"));
     first
-        .and_then(Unit::from_letter)
+        .and_then(Iperf3Unit::from_letter)
         .ok_or_else(|| "bad format specifier (valid formats are in the set [kmgtKMGT])".to_owned())
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
-    let seconds = real(text);
+    let seconds = parse_real(text);
     if seconds != 0.0 && !(0.1..=60.0).contains(&seconds) {
         return Err("invalid report interval (min = 0.1, max = 60 seconds)".to_owned());
     }
@@ -435,31 +442,31 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 /// `10M`, `1G/32`: bit/s, and the blocks of a burst.
-fn pace(text: &str) -> Result<PaceOption, String> {
-    let (rate_text, burst) = split(text);
+fn parse_pace(text: &str) -> Result<PaceOption, String> {
+    let (rate_text, burst) = split_at_slash(text);
     let burst = burst.map(|burst| match integer(burst) {
         count @ 1..=BURST_MAX => Ok(count.unsigned_abs()),
         _ => Err(format!("invalid burst count (maximum = {BURST_MAX})")),
     });
-    Ok(PaceOption { burst: burst.transpose()?, rate_bps: rate(rate_text)? as u64 })
+    Ok(PaceOption { burst: burst.transpose()?, rate_bps: parse_rate(rate_text)? as u64 })
 }
 
 /// `100M`, `100M/10`: bit/s, and the seconds that they are averaged over; whether it is a limit.
 fn rate_limit(text: &str) -> Result<bool, String> {
-    let (rate_text, over) = split(text);
-    let over = over.map_or(5.0, real);
+    let (rate_text, over) = split_at_slash(text);
+    let over = over.map_or(5.0, parse_real);
     if over != 0.0 && !(0.1..=60.0).contains(&over) {
         return Err("invalid time interval for calculating average data rate".to_owned());
     }
-    Ok(rate(rate_text)? > 0.0)
+    Ok(parse_rate(rate_text)? > 0.0)
 }
 
-fn split(text: &str) -> (&str, Option<&str>) {
+fn split_at_slash(text: &str) -> (&str, Option<&str>) {
     text.split_once('/').map_or((text, None), |(before, behind)| (before, Some(behind)))
 }
 
 fn window(text: &str) -> Result<Option<u64>, String> {
-    let bytes = size(text)?;
+    let bytes = parse_size(text)?;
     if bytes > WINDOW_MAX_BYTES {
         return Err(format!("socket buffer size too large (maximum = {WINDOW_MAX_BYTES} bytes)"));
     }

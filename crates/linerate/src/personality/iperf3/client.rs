@@ -4,34 +4,36 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Event, Failure, FailureCode, Finish, Means, Record, ServerPlan, Status, StreamOpened,
+    Event, Failure, FailureCode, Finish, Means, Record, RecordStatus, ServerPlan, StreamOpened,
     TcpDirections, TcpPlan, TcpTest, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::foreign::iperf3::{Extras, run as measure, run_udp};
 use linerate_proto::iperf3::ServerOutput;
-use linerate_report::iperf3::{Document, ENDLESS_NS, Lines, Role, Sheet, VERSION, line_of, pretty};
-use linerate_sys::clock::wall;
+use linerate_report::iperf3::{
+    ENDLESS_NS, Iperf3Document, Iperf3Lines, Iperf3Role, Sheet, VERSION, line_of, pretty,
+};
+use linerate_sys::clock::wall_time;
 use linerate_sys::stop::Stop;
 
 use super::asked::Iperf3Options;
 use super::paper::Paper;
-use super::said::words;
+use super::said::failure_text;
 use super::{NO_ROWS_NS, login, surroundings};
-use crate::command::flags::{family, nanos};
-use crate::command::measure::tool;
+use crate::command::flags::{family, span_nanos};
+use crate::command::measure::this_tool;
 use crate::output;
 
 /// Measures and prints as iperf3 does; 1 when it fails.
 pub(super) fn run(asked: &Iperf3Options, host: &str, paper: &Paper) -> Result<u8, Failure> {
-    let plan = plan(asked, host);
+    let plan = tcp_plan(asked, host);
     let udp = asked.udp.then(|| udp_plan(asked, &plan));
     let sheet = match &udp {
-        Some(udp) => Sheet::of_udp(Role::Client, udp),
-        None => Sheet::new(Role::Client, plan.clone()),
+        Some(udp) => Sheet::of_udp(Iperf3Role::Client, udp),
+        None => Sheet::new(Iperf3Role::Client, plan.clone()),
     };
-    let login = login::login(asked)?;
+    let login = login::client_login(asked)?;
     let mut page = ClientPage::new(asked, sheet, paper);
     let extras = Extras {
         title: asked.title.clone(),
@@ -49,18 +51,18 @@ pub(super) fn run(asked: &Iperf3Options, host: &str, paper: &Paper) -> Result<u8
     let signal = stop.clone();
     let without_reader = stop.clone();
     let mut watch = |event: &Event| {
-        page.event(event);
+        page.print_event(event);
         if output::reader_left() {
-            without_reader.ask();
+            without_reader.request_stop();
         }
     };
-    let mut context = Context { tool: tool(), stop, watch: &mut watch };
+    let mut context = Context { tool: this_tool(), stop, watch: &mut watch };
     let (record, server_output) = match &udp {
         Some(udp) => run_udp(udp, extras, &mut context),
         None => measure(&plan, extras, &mut context),
     };
     let error = failure_line(&record, &signal);
-    page.end(&record, server_output.as_ref(), error.as_deref());
+    page.print_summary(&record, server_output.as_ref(), error.as_deref());
     Ok(u8::from(record.failure.is_some()))
 }
 
@@ -71,7 +73,7 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Bytes of a block without `-l`.
 const BLOCK_BYTES: u32 = 128 << 10;
 
-fn plan(asked: &Iperf3Options, host: &str) -> TcpPlan {
+fn tcp_plan(asked: &Iperf3Options, host: &str) -> TcpPlan {
     let finish = match (asked.bytes, asked.blocks) {
         (0, 0) => Finish::TimeNs(match asked.time_s {
             Some(0) => ENDLESS_NS,
@@ -84,7 +86,7 @@ fn plan(asked: &Iperf3Options, host: &str) -> TcpPlan {
         server: ServerPlan {
             family: family(asked.ipv4, asked.ipv6),
             bind: asked.bind.clone(),
-            connect_timeout_ns: nanos(asked.connect_timeout.unwrap_or(CONNECT_MAX)),
+            connect_timeout_ns: span_nanos(asked.connect_timeout.unwrap_or(CONNECT_MAX)),
             ..ServerPlan::new(Some(Via::Iperf3), host, asked.port)
         },
         test: TcpTest {
@@ -96,7 +98,7 @@ fn plan(asked: &Iperf3Options, host: &str) -> TcpPlan {
             streams: asked.streams,
             finish,
             omit_ns: asked.omit_s * 1_000_000_000,
-            interval_ns: match nanos(asked.interval) {
+            interval_ns: match span_nanos(asked.interval) {
                 0 => NO_ROWS_NS,
                 interval_ns => interval_ns,
             },
@@ -149,8 +151,8 @@ const DATAGRAM_BYTES: u32 = 1448;
 /// The last line of a test that failed or was interrupted.
 fn failure_line(record: &Record, stop: &Stop) -> Option<String> {
     match (&record.failure, record.status) {
-        (Some(failure), _) => Some(words(failure)),
-        (None, Status::Interrupted) => {
+        (Some(failure), _) => Some(failure_text(failure)),
+        (None, RecordStatus::Interrupted) => {
             Some(format!("interrupt - the client has terminated by signal {}", name(stop)))
         }
         _ => None,
@@ -168,8 +170,8 @@ pub(super) fn name(stop: &Stop) -> String {
 /// Output of a test, in one of three forms.
 struct ClientPage<'a> {
     paper: &'a Paper,
-    lines: Option<Lines>,
-    document: Document,
+    lines: Option<Iperf3Lines>,
+    document: Iperf3Document,
     stream: bool,
     /// The document as well as its lines.
     full: bool,
@@ -181,14 +183,15 @@ struct ClientPage<'a> {
 
 impl<'a> ClientPage<'a> {
     fn new(asked: &Iperf3Options, sheet: Sheet, paper: &'a Paper) -> Self {
-        let around = surroundings(wall());
-        let lines = (!asked.json)
-            .then(|| Lines::new(sheet.clone(), asked.unit.unwrap_or_default(), asked.verbose));
+        let around = surroundings(wall_time());
+        let lines = (!asked.json).then(|| {
+            Iperf3Lines::new(sheet.clone(), asked.unit.unwrap_or_default(), asked.verbose)
+        });
         if asked.verbose && lines.is_some() {
-            paper.lines(&format!("{VERSION}\n{}\n", around.system));
+            paper.write_lines(&format!("{VERSION}\n{}\n", around.system));
         }
         let time = asked.verbose.then(|| format!("Time: {}\n", around.time));
-        let mut document = Document::new(sheet, around);
+        let mut document = Iperf3Document::new(sheet, around);
         document.title.clone_from(&asked.title);
         document.extra_data.clone_from(&asked.extra_data);
         Self {
@@ -202,15 +205,16 @@ impl<'a> ClientPage<'a> {
         }
     }
 
-    fn event(&mut self, event: &Event) {
+    fn print_event(&mut self, event: &Event) {
         match event {
             Event::Stream(stream) => self.connected(stream),
             Event::Interval(row) => {
                 if let Some(lines) = &mut self.lines {
-                    self.paper.lines(&lines.row(row));
+                    self.paper.write_lines(&lines.interval_lines(row));
                 }
-                if let Some(interval) = self.document.row(row).filter(|_| self.stream) {
-                    self.paper.text(&line_of("interval", &interval));
+                if let Some(interval) = self.document.add_interval_row(row).filter(|_| self.stream)
+                {
+                    self.paper.write_text(&line_of("interval", &interval));
                 }
             }
             _ => {}
@@ -223,44 +227,49 @@ impl<'a> ClientPage<'a> {
                 let session = self.time.as_ref().map(|_| lines.session(stream));
                 let time = self.time.clone().unwrap_or_default();
                 let told = time + &lines.connecting() + &session.unwrap_or_default();
-                self.paper.lines(&told);
+                self.paper.write_lines(&told);
             }
-            self.paper.lines(&lines.stream(stream));
+            self.paper.write_lines(&lines.stream(stream));
         }
         if let Some(start) = self.document.stream(stream).filter(|_| self.stream) {
-            self.paper.text(&line_of("start", &start));
+            self.paper.write_text(&line_of("start", &start));
         }
     }
 
-    fn end(&self, record: &Record, server_output: Option<&ServerOutput>, error: Option<&str>) {
+    fn print_summary(
+        &self,
+        record: &Record,
+        server_output: Option<&ServerOutput>,
+        error: Option<&str>,
+    ) {
         let Some(lines) = &self.lines else {
             self.end_document(record, server_output, error);
             return;
         };
         if !record.flows.is_empty() {
-            self.paper.lines(&lines.summary(record));
+            self.paper.write_lines(&lines.summary(record));
         }
         match server_output {
             Some(ServerOutput::Text(text)) => {
-                self.paper.lines("\nServer output:\n");
-                self.paper.lines(text);
-                self.paper.lines("\n");
+                self.paper.write_lines("\nServer output:\n");
+                self.paper.write_lines(text);
+                self.paper.write_lines("\n");
             }
             Some(ServerOutput::Json(json)) => {
-                self.paper.lines("\nServer JSON output:\n");
-                self.paper.text(&pretty(json));
+                self.paper.write_lines("\nServer JSON output:\n");
+                self.paper.write_text(&pretty(json));
             }
             None => {}
         }
         match (error, &record.failure) {
             (Some(error), Some(failure)) => {
                 if matches!(failure.code, Some(FailureCode::Peer(_))) {
-                    self.paper.error(&format!("SERVER ERROR - {error}"));
+                    self.paper.write_error(&format!("SERVER ERROR - {error}"));
                 }
-                self.paper.error(&format!("error - {error}"));
+                self.paper.write_error(&format!("error - {error}"));
             }
-            (Some(error), None) => self.paper.error(error),
-            _ => self.paper.lines("\niperf Done.\n"),
+            (Some(error), None) => self.paper.write_error(error),
+            _ => self.paper.write_lines("\niperf Done.\n"),
         }
     }
 
@@ -277,20 +286,20 @@ impl<'a> ClientPage<'a> {
         };
         if self.stream {
             if let Some(error) = error {
-                self.paper.text(&line_of("error", &error.into()));
+                self.paper.write_text(&line_of("error", &error.into()));
             }
             if let Some((key, output)) = &output {
-                self.paper.text(&line_of(key, output));
+                self.paper.write_text(&line_of(key, output));
             }
-            self.paper.text(&line_of("end", &self.document.end(record)));
+            self.paper.write_text(&line_of("end", &self.document.end_object(record)));
             if !self.full {
                 return;
             }
         }
-        let mut whole = self.document.whole(record, error);
+        let mut whole = self.document.complete_json(record, error);
         if let Some((key, output)) = output {
             whole[key] = output;
         }
-        self.paper.text(&pretty(&whole));
+        self.paper.write_text(&pretty(&whole));
     }
 }

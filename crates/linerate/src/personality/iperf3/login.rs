@@ -12,7 +12,7 @@ use super::asked::Iperf3Options;
 const PASSWORD_VARIABLE: &str = "IPERF3_PASSWORD";
 
 /// The login of a client, where the flags give a user.
-pub(super) fn login(asked: &Iperf3Options) -> Result<Option<Login>, Failure> {
+pub(super) fn client_login(asked: &Iperf3Options) -> Result<Option<Login>, Failure> {
     let (Some(user), Some(key)) = (&asked.username, &asked.public_key) else { return Ok(None) };
     let padding = if asked.pkcs1_padding { Padding::Pkcs1 } else { Padding::Oaep };
     let password = match std::env::var(PASSWORD_VARIABLE) {
@@ -26,7 +26,7 @@ pub(super) fn login(asked: &Iperf3Options) -> Result<Option<Login>, Failure> {
 }
 
 /// The guard of a server that asks for logins, where the flags give its files.
-pub(super) fn guard(asked: &Iperf3Options) -> Result<Option<Guard>, Failure> {
+pub(super) fn login_guard(asked: &Iperf3Options) -> Result<Option<Guard>, Failure> {
     let (Some(key), Some(users)) = (&asked.private_key, &asked.users) else { return Ok(None) };
     let skew_s = asked.skew_s.unwrap_or(SKEW_DEFAULT_S);
     Guard::new(key, users, skew_s, asked.pkcs1_padding).map(Some)
@@ -53,7 +53,7 @@ pub(crate) struct GuardFlags {
 
 impl GuardFlags {
     /// The guard, where there is one.
-    pub(crate) fn guard(&self) -> Result<Option<Guard>, Failure> {
+    pub(crate) fn login_guard(&self) -> Result<Option<Guard>, Failure> {
         let (Some(key), Some(users)) = (&self.rsa_private_key_path, &self.authorized_users_path)
         else {
             return Ok(None);

@@ -35,22 +35,22 @@ pub(super) fn run(words: &[String]) -> Outcome {
                 Mistake::Flag(said) => said,
                 Mistake::Parameter(said) => format!("parameter error - {said}"),
             };
-            output::note(&format!("iperf3: {said}\n\n{}", flags::HINT));
+            output::print_note(&format!("iperf3: {said}\n\n{}", flags::HINT));
             return Ok(1);
         }
     };
     for warning in &asked.warnings {
-        output::note(&format!("warning: {warning}"));
+        output::print_note(&format!("warning: {warning}"));
     }
-    let paper = match asked.paper() {
+    let paper = match asked.open_output() {
         Ok(paper) => paper,
         Err(failure) => {
-            output::note(&format!("iperf3: error - {}", said::words(&failure)));
+            output::print_note(&format!("iperf3: error - {}", said::failure_text(&failure)));
             return Ok(1);
         }
     };
     Ok(run_asked(&asked, &paper).unwrap_or_else(|failure| {
-        paper.error(&format!("error - {}", said::words(&failure)));
+        paper.write_error(&format!("error - {}", said::failure_text(&failure)));
         1
     }))
 }
@@ -59,11 +59,11 @@ fn run_asked(asked: &Iperf3Options, paper: &Paper) -> Result<u8, Failure> {
     let role = asked.role.as_ref();
     match role {
         Some(ProgramRole::Help) => {
-            output::text(&flags::help());
+            output::print_text(&flags::help_text());
             return Ok(0);
         }
         Some(ProgramRole::Version) => {
-            output::text(&format!("{VERSION}\n{}\n{}\n", system_info(), FEATURES));
+            output::print_text(&format!("{VERSION}\n{}\n{}\n", system_info(), FEATURES));
             return Ok(0);
         }
         _ => {}
@@ -71,9 +71,9 @@ fn run_asked(asked: &Iperf3Options, paper: &Paper) -> Result<u8, Failure> {
     if asked.daemon && daemon::start_in_background()? {
         return Ok(0);
     }
-    let held = asked.affinity.map(Pinned::to);
+    let held = asked.affinity.map(Pinned::on_cpu);
     if held.as_ref().is_some_and(|held| !held.is_pinned()) {
-        paper.error("error - unable to set CPU affinity: Invalid argument");
+        paper.write_error("error - unable to set CPU affinity: Invalid argument");
         return Ok(1);
     }
     let pid = asked.pidfile.as_deref().map(daemon::PidFile::write).transpose()?;
@@ -92,7 +92,7 @@ const FEATURES: &str = "Optional features available: CPU affinity setting, TCP c
 
 impl Iperf3Options {
     /// Output for the lines: standard output or the log file.
-    fn paper(&self) -> Result<Paper, Failure> {
+    fn open_output(&self) -> Result<Paper, Failure> {
         Paper::open(self.logfile.as_deref(), self.title.clone(), self.timestamps.clone())
     }
 }

@@ -38,17 +38,17 @@ fn beginning(text: &str) -> Option<(f64, &str)> {
 }
 
 /// The longest beginning of a text that is a number, as atof(3) has it; else 0.
-pub(super) fn real(text: &str) -> f64 {
+pub(super) fn parse_real(text: &str) -> f64 {
     beginning(text).map_or(0.0, |(value, _)| value)
 }
 
 /// `64K`, `1.5M`, `1G`: bytes or blocks, by powers of 1024.
-pub(super) fn size(text: &str) -> Result<f64, String> {
+pub(super) fn parse_size(text: &str) -> Result<f64, String> {
     with_letter(text, 1024.0)
 }
 
 /// `10M`, `1.5G`: bit/s, by powers of 1000.
-pub(super) fn rate(text: &str) -> Result<f64, String> {
+pub(super) fn parse_rate(text: &str) -> Result<f64, String> {
     with_letter(text, 1000.0)
 }
 
@@ -91,7 +91,7 @@ mod tests {
             assert_eq!(integer(text), value, "{text}");
         }
         for (text, value) in [("1.5x", 1.5), ("x", 0.0), ("2e", 2.0), ("2e1", 20.0), (".5", 0.5)] {
-            assert!((real(text) - value).abs() < 1e-12, "{text}");
+            assert!((parse_real(text) - value).abs() < 1e-12, "{text}");
         }
         for (text, value) in [("0xb8", Some(184)), ("040", Some(32)), ("32", Some(32)), ("x", None)]
         {
@@ -103,15 +103,15 @@ mod tests {
 
     #[test]
     fn sizes_and_rates_have_their_own_powers() {
-        assert_eq!(size("64K"), Ok(65_536.0));
-        assert_eq!(size("1.5m"), Ok(1_572_864.0));
-        assert_eq!(size("1000"), Ok(1000.0));
-        assert_eq!(rate("10M"), Ok(10e6));
-        assert_eq!(rate("1g"), Ok(1e9));
+        assert_eq!(parse_size("64K"), Ok(65_536.0));
+        assert_eq!(parse_size("1.5m"), Ok(1_572_864.0));
+        assert_eq!(parse_size("1000"), Ok(1000.0));
+        assert_eq!(parse_rate("10M"), Ok(10e6));
+        assert_eq!(parse_rate("1g"), Ok(1e9));
         // sscanf's %lf%c takes one letter and leaves the rest.
-        assert_eq!(rate("10Mbit"), Ok(10e6));
+        assert_eq!(parse_rate("10Mbit"), Ok(10e6));
         for wrong in ["", "K", "1X", "x"] {
-            assert_eq!(size(wrong), Err(format!("invalid unit value or suffix: '{wrong}'")));
+            assert_eq!(parse_size(wrong), Err(format!("invalid unit value or suffix: '{wrong}'")));
         }
     }
 

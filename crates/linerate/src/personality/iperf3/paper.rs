@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
-use linerate_sys::clock::wall;
+use linerate_sys::clock::wall_time;
 
 use super::said::LOG_FILE;
 use crate::output;
@@ -28,7 +28,9 @@ impl Paper {
         title: Option<String>,
         stamps: Option<String>,
     ) -> Result<Self, Failure> {
-        if let Some(format) = stamps.as_ref().filter(|format| wall().text(format).is_none()) {
+        if let Some(format) =
+            stamps.as_ref().filter(|format| wall_time().format_utc(format).is_none())
+        {
             let reason = "it is not a format of strftime";
             return Err(Failure::new(Fault::Usage, "write the time as", format, reason));
         }
@@ -48,29 +50,33 @@ impl Paper {
     }
 
     /// Takes lines, each with its end.
-    pub(super) fn lines(&self, lines: &str) {
+    pub(super) fn write_lines(&self, lines: &str) {
         if self.title.is_none() && self.stamps.is_none() {
-            return self.text(lines);
+            return self.write_text(lines);
         }
-        let time = self.stamps.as_ref().and_then(|format| wall().text(format)).unwrap_or_default();
+        let time = self
+            .stamps
+            .as_ref()
+            .and_then(|format| wall_time().format_utc(format))
+            .unwrap_or_default();
         let title = self.title.as_ref().map(|title| format!("{title}:  ")).unwrap_or_default();
         let with_both = |line: &str| format!("{time}{title}{line}\n");
-        self.text(&lines.lines().map(with_both).collect::<String>());
+        self.write_text(&lines.lines().map(with_both).collect::<String>());
     }
 
     /// Takes a text as it is.
-    pub(super) fn text(&self, text: &str) {
-        let Some(file) = &self.file else { return output::text(text) };
+    pub(super) fn write_text(&self, text: &str) {
+        let Some(file) = &self.file else { return output::print_text(text) };
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         // A full disk ends the log, not the measurement; the record is in the store.
         let _ = file.write_all(text.as_bytes());
     }
 
     /// The line of a failure: in the log where there is one, else on standard error.
-    pub(super) fn error(&self, line: &str) {
+    pub(super) fn write_error(&self, line: &str) {
         match &self.file {
-            Some(_) => self.text(&format!("iperf3: {line}\n")),
-            None => output::note(&format!("iperf3: {line}")),
+            Some(_) => self.write_text(&format!("iperf3: {line}\n")),
+            None => output::print_note(&format!("iperf3: {line}")),
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) const LOG_FILE: &str = "open log file";
 pub(super) const PROCESS_FILE: &str = "write the process number to";
 
 /// The failure in iperf3's words.
-pub(super) fn words(failure: &Failure) -> String {
+pub(super) fn failure_text(failure: &Failure) -> String {
     if failure.is_busy() {
         return "the server is busy running a test. try again later".to_owned();
     }
@@ -48,7 +48,7 @@ pub(super) fn words(failure: &Failure) -> String {
 /// The line of a server about a client that it could not serve.
 pub(super) fn of_server(failure: &Failure) -> String {
     match failure.code {
-        Some(FailureCode::Aborted) => words(failure),
+        Some(FailureCode::Aborted) => failure_text(failure),
         _ => format!("error - {failure}"),
     }
 }
@@ -95,21 +95,21 @@ mod tests {
     fn failures_are_told_in_the_words_that_scripts_look_for() {
         let refused =
             Failure::new(Fault::Unreachable, "connect", "[::1]:5201", "connection refused")
-                .coded(FailureCode::Connect);
+                .with_code(FailureCode::Connect);
         // As iperf3 3.21 printed them on 2026-11-22.
         assert_eq!(
-            words(&refused),
+            failure_text(&refused),
             "unable to connect to server - server may have stopped running or use a different \
              port, firewall issue, etc.: Connection refused"
         );
         let busy = Failure::new(Fault::PeerRefused, "ask for a test with", "h", "it is busy")
             .retry_after(1000);
-        assert_eq!(words(&busy), "the server is busy running a test. try again later");
+        assert_eq!(failure_text(&busy), "the server is busy running a test. try again later");
         let login = "the server gave up: it asks for a user (error 142)";
-        let login =
-            Failure::new(Fault::PeerRefused, "test with", "h", login).coded(FailureCode::Peer(142));
-        assert_eq!(words(&login), "test authorization failed");
+        let login = Failure::new(Fault::PeerRefused, "test with", "h", login)
+            .with_code(FailureCode::Peer(142));
+        assert_eq!(failure_text(&login), "test authorization failed");
         let other = Failure::new(Fault::System, "do", "it", "no").advise("try");
-        assert_eq!(words(&other), other.to_string());
+        assert_eq!(failure_text(&other), other.to_string());
     }
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use linerate_core::record::{Event, Failure, FailureCode, Fault, Record};
 use linerate_engine::foreign::iperf3::Observer;
 use linerate_proto::iperf3::{Cookie, Params, ServerOutput};
-use linerate_report::iperf3::{Document, Lines, line_of, pretty};
-use linerate_server::admission::Limits;
+use linerate_report::iperf3::{Iperf3Document, Iperf3Lines, line_of, pretty};
+use linerate_server::admission::ServerLimits;
 use linerate_server::foreign::iperf3::{Iperf3Server, limits, sheet_of};
-use linerate_server::listen::{Ending, LogEntry};
-use linerate_sys::clock::wall;
+use linerate_server::listen::{ClientTestEnd, LogEntry};
+use linerate_sys::clock::wall_time;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::any_address;
 use tracing::level_filters::LevelFilter;
@@ -19,7 +19,7 @@ use tracing::level_filters::LevelFilter;
 use super::asked::Iperf3Options;
 use super::client::name;
 use super::paper::Paper;
-use super::said::{of_server, words};
+use super::said::{failure_text, of_server};
 use super::{NO_ROWS_NS, login, surroundings};
 
 const RULE: &str = "-----------------------------------------------------------\n";
@@ -28,7 +28,7 @@ const RULE: &str = "-----------------------------------------------------------\
 pub(super) fn run(args: &Iperf3Options, paper: &Paper) -> Result<u8, Failure> {
     let stop = Stop::on_signals().map_err(|error| linerate_engine::failure::system(&error))?;
     linerate_sys::open_files::raise_limit();
-    let server = bind(args)?.guarded(login::guard(args)?);
+    let server = bind_server(args)?.guarded(login::login_guard(args)?);
     let server = server.ending_idle(args.idle_timeout.filter(|_| args.one_off));
     let port = server.local_addr()?.port();
     let quiet = args.json;
@@ -37,17 +37,19 @@ pub(super) fn run(args: &Iperf3Options, paper: &Paper) -> Result<u8, Failure> {
         let number = tests.fetch_add(1, Ordering::Relaxed) + 1;
         let line = format!("{RULE}Server listening on {port} (test #{number})\n{RULE}");
         if !quiet {
-            paper.lines(&line);
+            paper.write_lines(&line);
         }
     };
     listening();
-    crate::log::begin(LevelFilter::WARN, crate::log::Form::Text);
+    crate::log::install_logger(LevelFilter::WARN, crate::log::Form::Text);
     let log = |entry: &LogEntry<'_>| {
         match entry.ending {
-            Ending::Refused => return,
-            Ending::Tested if args.one_off => return stop.ask(),
-            Ending::Failed(failure) if !stop.asked() => paper.error(&of_server(failure)),
-            Ending::Tested | Ending::Failed(_) => {}
+            ClientTestEnd::Refused => return,
+            ClientTestEnd::Tested if args.one_off => return stop.request_stop(),
+            ClientTestEnd::Failed(failure) if !stop.is_requested() => {
+                paper.write_error(&of_server(failure))
+            }
+            ClientTestEnd::Tested | ClientTestEnd::Failed(_) => {}
         }
         listening();
     };
@@ -59,14 +61,17 @@ pub(super) fn run(args: &Iperf3Options, paper: &Paper) -> Result<u8, Failure> {
         full: args.full_output,
     };
     let observers = || -> Box<dyn Observer> {
-        let paper = args.paper().unwrap_or_else(|_| Paper::standard());
+        let paper = args.open_output().unwrap_or_else(|_| Paper::standard());
         let (shapes, said, of_client) = (shapes.clone(), String::new(), (None, None));
         Box::new(ServerPage { shapes, paper, lines: None, document: None, of_client, said })
     };
     let interval = if args.interval.is_zero() { NO_ROWS } else { args.interval };
     server.run(&stop, interval, &observers, &log);
     if stop.signal().is_some() {
-        paper.error(&format!("interrupt - the server has terminated by signal {}", name(&stop)));
+        paper.write_error(&format!(
+            "interrupt - the server has terminated by signal {}",
+            name(&stop)
+        ));
     }
     Ok(0)
 }
@@ -74,18 +79,18 @@ pub(super) fn run(args: &Iperf3Options, paper: &Paper) -> Result<u8, Failure> {
 /// The interval without rows: a day.
 const NO_ROWS: Duration = Duration::from_nanos(NO_ROWS_NS);
 
-fn bind(args: &Iperf3Options) -> Result<Iperf3Server, Failure> {
+fn bind_server(args: &Iperf3Options) -> Result<Iperf3Server, Failure> {
     let address: Option<IpAddr> = match &args.bind {
         Some(text) => Some(text.parse().map_err(|_| {
             Failure::new(Fault::Usage, "bind", text, "not an IP address")
                 .advise("give an address of this host to -B")
-                .coded(FailureCode::Listen)
+                .with_code(FailureCode::Listen)
         })?),
         None => None,
     };
     let limits = limits();
     let duration = args.server_max_duration.unwrap_or(limits.duration);
-    let limits = Limits { duration, ..limits };
+    let limits = ServerLimits { duration, ..limits };
     let v6 = !args.ipv4;
     let local = SocketAddr::new(address.unwrap_or_else(|| any_address(v6)), args.port);
     match Iperf3Server::bind(local, limits) {
@@ -102,7 +107,7 @@ struct Shapes {
     json: bool,
     stream: bool,
     verbose: bool,
-    unit: linerate_report::iperf3::Unit,
+    unit: linerate_report::iperf3::Iperf3Unit,
     full: bool,
 }
 
@@ -110,8 +115,8 @@ struct Shapes {
 struct ServerPage {
     shapes: Shapes,
     paper: Paper,
-    lines: Option<Lines>,
-    document: Option<Document>,
+    lines: Option<Iperf3Lines>,
+    document: Option<Iperf3Document>,
     /// Title and text that the client gave.
     of_client: (Option<String>, Option<String>),
     /// Printed lines, for a client that asks for the server's output.
@@ -119,43 +124,45 @@ struct ServerPage {
 }
 
 impl ServerPage {
-    fn print(&mut self, lines: &str) {
+    fn print_lines(&mut self, lines: &str) {
         self.said.push_str(lines);
         if !self.shapes.json && !self.shapes.stream {
-            self.paper.lines(lines);
+            self.paper.write_lines(lines);
         }
     }
 }
 
 impl Observer for ServerPage {
-    fn event(&mut self, event: &Event) {
+    fn event_seen(&mut self, event: &Event) {
         match event {
             Event::Plan(plan) => {
                 let Some(sheet) = sheet_of(plan) else { return };
-                let lines = Lines::new(sheet.clone(), self.shapes.unit, self.shapes.verbose);
+                let lines = Iperf3Lines::new(sheet.clone(), self.shapes.unit, self.shapes.verbose);
                 let accepted = lines.accepted();
                 self.lines = Some(lines);
-                let mut document = Document::new(sheet, surroundings(wall()));
+                let mut document = Iperf3Document::new(sheet, surroundings(wall_time()));
                 (document.title, document.extra_data) = std::mem::take(&mut self.of_client);
                 self.document = Some(document);
-                self.print(&accepted);
+                self.print_lines(&accepted);
             }
             Event::Stream(stream) => {
                 let start = self.document.as_mut().and_then(|document| document.stream(stream));
                 if let Some(start) = start.filter(|_| self.shapes.stream) {
-                    self.paper.text(&line_of("start", &start));
+                    self.paper.write_text(&line_of("start", &start));
                 }
                 if let Some(said) = self.lines.as_mut().map(|lines| lines.stream(stream)) {
-                    self.print(&said);
+                    self.print_lines(&said);
                 }
             }
             Event::Interval(row) => {
                 let Some(document) = &mut self.document else { return };
-                if let Some(interval) = document.row(row).filter(|_| self.shapes.stream) {
-                    self.paper.text(&line_of("interval", &interval));
+                if let Some(interval) =
+                    document.add_interval_row(row).filter(|_| self.shapes.stream)
+                {
+                    self.paper.write_text(&line_of("interval", &interval));
                 }
-                if let Some(said) = self.lines.as_mut().map(|lines| lines.row(row)) {
-                    self.print(&said);
+                if let Some(said) = self.lines.as_mut().map(|lines| lines.interval_lines(row)) {
+                    self.print_lines(&said);
                 }
             }
             _ => {}
@@ -164,35 +171,35 @@ impl Observer for ServerPage {
 
     fn accepted(&mut self, params: &Params, _: SocketAddr, cookie: &Cookie) {
         if self.shapes.verbose {
-            self.print(&format!("      Cookie: {}\n", cookie.text()));
+            self.print_lines(&format!("      Cookie: {}\n", cookie.printable_text()));
         }
         self.of_client = (params.title.clone(), params.extra_data.clone());
     }
 
     fn output(&mut self, record: &Record) -> Option<ServerOutput> {
         if self.shapes.json || self.shapes.stream {
-            return Some(ServerOutput::Json(self.document.as_ref()?.whole(record, None)));
+            return Some(ServerOutput::Json(self.document.as_ref()?.complete_json(record, None)));
         }
         let summary = self.lines.as_ref()?.summary(record);
         Some(ServerOutput::Text(self.said.clone() + &summary))
     }
 
-    fn ended(&mut self, record: &Record) {
-        let error = record.failure.as_ref().map(words);
+    fn test_ended(&mut self, record: &Record) {
+        let error = record.failure.as_ref().map(failure_text);
         let Some(document) = &self.document else { return };
         if self.shapes.stream {
             if let Some(error) = &error {
-                self.paper.text(&line_of("error", &error.as_str().into()));
+                self.paper.write_text(&line_of("error", &error.as_str().into()));
             }
-            self.paper.text(&line_of("end", &document.end(record)));
+            self.paper.write_text(&line_of("end", &document.end_object(record)));
         }
         if self.shapes.json && (!self.shapes.stream || self.shapes.full) {
-            self.paper.text(&pretty(&document.whole(record, error.as_deref())));
+            self.paper.write_text(&pretty(&document.complete_json(record, error.as_deref())));
         }
         if !record.flows.is_empty()
             && let Some(summary) = self.lines.as_ref().map(|lines| lines.summary(record))
         {
-            self.print(&summary);
+            self.print_lines(&summary);
         }
     }
 }

@@ -1,17 +1,17 @@
 //! The command line of nuttcp: its flags with their units.
 
-use linerate_core::record::Family;
+use linerate_core::record::IpFamily;
 
 use linerate_proto::nuttcp::{IN_ORDER, MOST};
 
-use crate::personality::getopt::{self, Flag, Takes, Word, letters};
+use crate::personality::getopt::{self, Flag, ParsedWord, Takes, letters};
 
 const NO_FORK: char = '\u{1}';
 const IGNORED: char = '\u{2}';
 const IGNORED_VALUE: char = '\u{3}';
 
 /// The flags of nuttcp; most take their value in the same word.
-fn flags() -> Vec<Flag<Takes>> {
+fn flag_table() -> Vec<Flag<Takes>> {
     let plain = ['t', 'r', '1', 'F', 'D', 'b', '4', '6', 'B', 'd', 's', 'V'];
     let valued = ['T', 'n', 'l', 'N', 'i', 'P', 'p', 'w', 'R', 'f', 'M', 'c', 'I', 'x'];
     let long = [
@@ -62,12 +62,12 @@ pub(super) struct NuttcpOptions {
     /// The pace is kept from write to write.
     pub(super) instant: bool,
     pub(super) data_port: Option<u16>,
-    pub(super) family: Option<Family>,
+    pub(super) family: Option<IpFamily>,
     pub(super) nodelay: bool,
     pub(super) mss: Option<u32>,
     pub(super) dscp: Option<u8>,
     pub(super) parse: bool,
-    pub(super) hidden: Hidden,
+    pub(super) hidden: HiddenColumns,
     pub(super) host: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl Default for NuttcpOptions {
             mss: None,
             dscp: None,
             parse: false,
-            hidden: Hidden::default(),
+            hidden: HiddenColumns::default(),
             host: None,
         }
     }
@@ -120,7 +120,7 @@ pub(super) enum SendAmount {
 
 /// Parts of the last line that are not wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Hidden {
+pub(super) struct HiddenColumns {
     pub(super) drops: bool,
     pub(super) percent: bool,
     pub(super) retransmits: bool,
@@ -157,12 +157,12 @@ pub(super) enum NuttcpRequest {
 /// Reads the command line.
 pub(super) fn read(words: &[String]) -> Result<NuttcpRequest, String> {
     let mut asked = NuttcpOptions::default();
-    for word in getopt::parse(words, &flags())? {
+    for word in getopt::parse(words, &flag_table())? {
         match word {
-            Word::Operand(host) => asked.host = Some(host),
-            Word::Flag('h', _) => return Ok(NuttcpRequest::Help),
-            Word::Flag('V', _) => return Ok(NuttcpRequest::Version),
-            Word::Flag(letter, value) => set_option(&mut asked, letter, &value)?,
+            ParsedWord::Operand(host) => asked.host = Some(host),
+            ParsedWord::Flag('h', _) => return Ok(NuttcpRequest::Help),
+            ParsedWord::Flag('V', _) => return Ok(NuttcpRequest::Version),
+            ParsedWord::Flag(letter, value) => set_option(&mut asked, letter, &value)?,
         }
     }
     match (asked.serves, &asked.host) {
@@ -201,11 +201,11 @@ fn set_option(asked: &mut NuttcpOptions, letter: char, value: &str) -> Result<()
         'i' => asked.interval_s = Some(seconds()?.max(0.01)),
         // With a unit behind it -n is bytes.
         'n' if value.ends_with(|c: char| c.is_ascii_alphabetic()) => {
-            asked.amount = Some(SendAmount::Bytes(getopt::bytes(letter, value)?));
+            asked.amount = Some(SendAmount::Bytes(getopt::parse_bytes(letter, value)?));
         }
         'n' => asked.amount = Some(SendAmount::Buffers(getopt::number(letter, value)?)),
         'l' => {
-            let bytes = u32::try_from(getopt::bytes(letter, value)?).ok();
+            let bytes = u32::try_from(getopt::parse_bytes(letter, value)?).ok();
             let bytes = bytes.filter(|bytes| *bytes > 0).ok_or("-l: no size of a buffer")?;
             asked.length = Some(bytes);
         }
@@ -214,19 +214,19 @@ fn set_option(asked: &mut NuttcpOptions, letter: char, value: &str) -> Result<()
         // KB where no unit is named.
         'w' => {
             let bare = value.bytes().all(|byte| byte.is_ascii_digit());
-            let bytes = getopt::bytes(letter, value)?;
+            let bytes = getopt::parse_bytes(letter, value)?;
             asked.window = Some(if bare { bytes.saturating_mul(1024) } else { bytes });
         }
         // kbit/s where no unit is named.
         'R' => {
             let rest = value.strip_prefix('i');
             asked.instant = rest.is_some();
-            asked.rate = Some(rate(rest.unwrap_or(value))?);
+            asked.rate = Some(parse_rate(rest.unwrap_or(value))?);
         }
         'f' => format_option(asked, value)?,
         'p' => asked.data_port = Some(getopt::number(letter, value)?),
-        '4' => asked.family = Some(Family::V4),
-        '6' => asked.family = Some(Family::V6),
+        '4' => asked.family = Some(IpFamily::V4),
+        '6' => asked.family = Some(IpFamily::V6),
         'u' => {
             asked.udp = true;
             if value == "u" {
@@ -276,7 +276,7 @@ fn format_option(asked: &mut NuttcpOptions, value: &str) -> Result<(), String> {
 }
 
 /// A rate: kbit/s where no unit is named, packets a second with a `p` behind, `u` or 0 for none.
-fn rate(text: &str) -> Result<SendRate, String> {
+fn parse_rate(text: &str) -> Result<SendRate, String> {
     if text == "u" || text == "0" {
         return Ok(SendRate::Unlimited);
     }
@@ -287,7 +287,7 @@ fn rate(text: &str) -> Result<SendRate, String> {
     };
     let bare = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let factor = if bare && !packets { 1000.0 } else { 1.0 };
-    let value = getopt::size(number, true).map(|value| value * factor);
+    let value = getopt::parse_size(number, true).map(|value| value * factor);
     let value = value.filter(|value| (1.0..1e18).contains(value)).ok_or_else(wrong)? as u64;
     Ok(if packets { SendRate::PacketsPerSecond(value) } else { SendRate::BitsPerSecond(value) })
 }
@@ -296,7 +296,7 @@ fn rate(text: &str) -> Result<SendRate, String> {
 mod tests {
     use super::*;
 
-    fn asked(line: &str) -> Result<Option<NuttcpOptions>, String> {
+    fn read_options(line: &str) -> Result<Option<NuttcpOptions>, String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         read(&words).map(|wanted| match wanted {
             NuttcpRequest::Test(asked) => Some(*asked),
@@ -352,7 +352,7 @@ mod tests {
                     length: Some(1400),
                     interval_s: Some(1.0),
                     data_port: Some(5200),
-                    hidden: Hidden { drops: true, ..Hidden::default() },
+                    hidden: HiddenColumns { drops: true, ..HiddenColumns::default() },
                     host: host.clone(),
                     ..NuttcpOptions::default()
                 },
@@ -363,7 +363,7 @@ mod tests {
                     udp: true,
                     rate: Some(SendRate::PacketsPerSecond(500)),
                     amount: Some(SendAmount::Bytes(1 << 20)),
-                    family: Some(Family::V4),
+                    family: Some(IpFamily::V4),
                     host,
                     ..NuttcpOptions::default()
                 },
@@ -393,13 +393,13 @@ mod tests {
             ("-S -P5100", NuttcpOptions { serves: true, port: 5100, ..NuttcpOptions::default() }),
         ];
         for (line, expected) in cases {
-            assert_eq!(asked(line), Ok(Some(expected)), "{line}");
+            assert_eq!(read_options(line), Ok(Some(expected)), "{line}");
         }
     }
 
     #[test]
     fn a_rate_is_that_of_all_streams_in_bits() {
-        let rate = |line| asked(line).expect("well-formed").expect("no help").rate_bps(1000);
+        let rate = |line| read_options(line).expect("well-formed").expect("no help").rate_bps(1000);
         assert_eq!(rate("h"), None);
         assert_eq!(rate("-u h"), Some(1_000_000));
         assert_eq!(rate("-u -Ru h"), None);
@@ -421,7 +421,7 @@ mod tests {
             ("-xt h", "traceroute"),
             ("-s h", "-s"),
         ] {
-            assert!(asked(line).is_err_and(|said| said.contains(part)), "{line}");
+            assert!(read_options(line).is_err_and(|said| said.contains(part)), "{line}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The lines of nuttcp 6.1.2: MB is 2^20 bytes, Mbps 10^6 bit/s.
 
-use linerate_core::record::{Direction, FlowEnd, IntervalRow, MetricId, Record, Side, Stat};
-use linerate_proto::nuttcp::{Interval, Summary, Timed};
+use linerate_core::record::{Direction, FlowEnd, FlowSide, IntervalRow, MetricId, Record, Stat};
+use linerate_proto::nuttcp::{NuttcpInterval, NuttcpSummary, Timed};
 
 use super::asked::NuttcpOptions;
 use crate::personality::together;
@@ -9,18 +9,18 @@ use crate::personality::together;
 /// A row of `-i` of a test in which this end receives.
 pub(super) fn interval(row: &IntervalRow, parse: bool) -> String {
     let seconds = (row.end_ns - row.start_ns) as f64 / 1e9;
-    let interval = Interval {
+    let interval = NuttcpInterval {
         retransmits: row.retransmits,
         datagrams: row
             .datagrams
             .map(|counts| (counts.lost, counts.received.cast_signed() + counts.lost)),
-        ..Interval::from_bytes(row.bytes, seconds)
+        ..NuttcpInterval::from_bytes(row.bytes, seconds)
     };
     interval.to_line(parse)
 }
 
 /// A row of the server, for programs: with the columns behind the usual ones too.
-pub(super) fn server_row(interval: &Interval, line: &str) -> String {
+pub(super) fn server_row(interval: &NuttcpInterval, line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let mut row = interval.to_line(true);
     for pair in words.windows(2) {
@@ -34,9 +34,13 @@ pub(super) fn server_row(interval: &Interval, line: &str) -> String {
 }
 
 /// The line of the whole test; `told` is the server's summary at its end.
-pub(super) fn result(asked: &NuttcpOptions, record: &Record, told: Option<&Summary>) -> String {
+pub(super) fn result(
+    asked: &NuttcpOptions,
+    record: &Record,
+    told: Option<&NuttcpSummary>,
+) -> String {
     let direction = if asked.receives { Direction::Down } else { Direction::Up };
-    let value = |metric, stat| record.value(metric, stat, Some(direction));
+    let value = |metric, stat| record.summary_value(metric, stat, Some(direction));
     let (bytes, seconds) = match asked.receives && !asked.udp {
         // What was still on the way after the test's time is not of its span.
         true => together(record.flows.iter().filter_map(|flow| flow.receiver.as_ref())),
@@ -46,26 +50,28 @@ pub(super) fn result(asked: &NuttcpOptions, record: &Record, told: Option<&Summa
         }
     };
     let parse = asked.parse;
-    let figures = Interval::from_bytes(bytes, seconds).to_line(parse);
+    let figures = NuttcpInterval::from_bytes(bytes, seconds).to_line(parse);
     let mut line = figures.replace("real_sec=", "real_seconds=");
-    for (side, name, key) in [(Side::Sender, "%TX", "tx_cpu"), (Side::Receiver, "%RX", "rx_cpu")] {
-        let own = (side == Side::Receiver) == asked.receives;
+    for (side, name, key) in
+        [(FlowSide::Sender, "%TX", "tx_cpu"), (FlowSide::Receiver, "%RX", "rx_cpu")]
+    {
+        let own = (side == FlowSide::Receiver) == asked.receives;
         let share =
-            if own { share(record, direction, side) } else { told.and_then(reported_share) };
+            if own { cpu_share(record, direction, side) } else { told.and_then(reported_share) };
         if let Some(share) = share {
             let percent = (share * 100.0).round();
             line += &if parse { format!(" {key}={percent}") } else { format!(" {percent} {name}") };
         }
     }
     line += &match asked.udp {
-        true => losses(asked, record, direction) + &times(asked, told),
+        true => losses(asked, record, direction) + &delay_columns(asked, told),
         false => retransmits(asked, record, direction, told),
     };
     line
 }
 
 /// Columns of jitter and delay from the server's summary.
-fn times(asked: &NuttcpOptions, told: Option<&Summary>) -> String {
+fn delay_columns(asked: &NuttcpOptions, told: Option<&NuttcpSummary>) -> String {
     let Some(told) = told else { return String::new() };
     let both =
         [(told.jitter, Timed::Jitter, asked.jitter), (told.delay, Timed::Delay, asked.delay)];
@@ -76,7 +82,7 @@ fn times(asked: &NuttcpOptions, told: Option<&Summary>) -> String {
 }
 
 fn losses(asked: &NuttcpOptions, record: &Record, direction: Direction) -> String {
-    let value = |metric| record.value(metric, Stat::Value, Some(direction)).unwrap_or(0.0);
+    let value = |metric| record.summary_value(metric, Stat::Value, Some(direction)).unwrap_or(0.0);
     let lost = value(MetricId::DatagramsLost);
     let all = value(MetricId::DatagramsReceived) + lost;
     let percent = if all > 0.0 { lost * 100.0 / all } else { 0.0 };
@@ -100,9 +106,9 @@ fn retransmits(
     asked: &NuttcpOptions,
     record: &Record,
     direction: Direction,
-    told: Option<&Summary>,
+    told: Option<&NuttcpSummary>,
 ) -> String {
-    let value = |metric, stat| record.value(metric, stat, Some(direction));
+    let value = |metric, stat| record.summary_value(metric, stat, Some(direction));
     let (parse, mut text) = (asked.parse, String::new());
     let count = value(MetricId::Retransmits, Stat::Value).map(|count| count as u64);
     let count = count.or_else(|| told?.retransmits).filter(|_| !asked.hidden.retransmits);
@@ -118,16 +124,16 @@ fn retransmits(
 }
 
 /// Processor time of the server's end.
-fn reported_share(told: &Summary) -> Option<f64> {
+fn reported_share(told: &NuttcpSummary) -> Option<f64> {
     Some(told.cpu_seconds? / told.seconds.filter(|seconds| *seconds > 0.0)?)
 }
 
 /// Processor time of all streams of a side over the longest span, where it is known.
-fn share(record: &Record, direction: Direction, side: Side) -> Option<f64> {
+fn cpu_share(record: &Record, direction: Direction, side: FlowSide) -> Option<f64> {
     let flows = record.flows.iter().filter(|flow| flow.direction == direction);
     let ends = flows.map(|flow| match side {
-        Side::Sender => flow.sender.as_ref(),
-        Side::Receiver => flow.receiver.as_ref(),
+        FlowSide::Sender => flow.sender.as_ref(),
+        FlowSide::Receiver => flow.receiver.as_ref(),
     });
     let ends: Vec<&FlowEnd> = ends.collect::<Option<_>>()?;
     let spent = |end: &&FlowEnd| Some(end.cpu_user_ns? + end.cpu_system_ns?);
@@ -144,7 +150,7 @@ mod tests {
     fn a_told_row_keeps_its_times_for_programs() {
         let line = "    0.5000 MB /   0.50 sec =    8.3876 Mbps     0 /    64 ~drop/pkt  \
             0.00 ~%loss 36.0314 msMaxJitter 0.1651 msAvgOWD";
-        let interval = Interval::parse(line).expect("a row");
+        let interval = NuttcpInterval::parse(line).expect("a row");
         // nuttcp 7.3.3 -fparse.
         let parsed = "megabytes=0.5000 real_sec=0.50 rate_Mbps=8.3876 drop=0 pkt=64 \
             data_loss=0.00000 msmaxjitter=36.0314 msavgOWD=0.1651";

@@ -16,13 +16,13 @@ use linerate_core::record::{
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::foreign::Serving;
-use linerate_engine::foreign::nuttcp::{self, DataPorts, Extras};
-use linerate_proto::nuttcp::{Interval, WIRE_VERSION};
+use linerate_engine::foreign::nuttcp::{self, DataPorts, NuttcpExtras};
+use linerate_proto::nuttcp::{NuttcpInterval, WIRE_VERSION};
 use linerate_sys::datagram_socket::route_mtu_bytes;
 
 use self::asked::{NuttcpOptions, NuttcpRequest, SendAmount, TCP_LENGTH, USAGE, read};
 use super::{listening, server_plan};
-use crate::command::measure::tool;
+use crate::command::measure::this_tool;
 use crate::exit::Outcome;
 use crate::output;
 
@@ -31,22 +31,22 @@ pub(super) fn run(words: &[String]) -> Outcome {
     let asked = match read(words) {
         Ok(NuttcpRequest::Test(asked)) => asked,
         Ok(NuttcpRequest::Help) => {
-            output::line(USAGE);
+            output::print_line(USAGE);
             return Ok(0);
         }
         Ok(NuttcpRequest::Version) => {
-            output::line(&format!("nuttcp-{WIRE_VERSION}"));
+            output::print_line(&format!("nuttcp-{WIRE_VERSION}"));
             return Ok(0);
         }
         Err(mistake) => {
-            output::note(&format!("nuttcp: {mistake}\n{USAGE}"));
+            output::print_note(&format!("nuttcp: {mistake}\n{USAGE}"));
             return Ok(1);
         }
     };
-    let done = if asked.serves { serve(&asked) } else { measure(&asked) };
+    let done = if asked.serves { run_server(&asked) } else { measure(&asked) };
     Ok(done.map_or_else(
         |failure| {
-            output::note(&format!("nuttcp: {failure}"));
+            output::print_note(&format!("nuttcp: {failure}"));
             1
         },
         |()| 0,
@@ -59,9 +59,9 @@ fn measure(asked: &NuttcpOptions) -> Result<(), Failure> {
     let rows = Cell::new(0_u32);
     let print = |line: &str| {
         rows.set(rows.get() + 1);
-        output::line(line);
+        output::print_line(line);
     };
-    let mut told = |interval: &Interval, line: &str| match asked.parse {
+    let mut told = |interval: &NuttcpInterval, line: &str| match asked.parse {
         true => print(&lines::server_row(interval, line)),
         false => print(line),
     };
@@ -73,7 +73,7 @@ fn measure(asked: &NuttcpOptions) -> Result<(), Failure> {
             print(&lines::interval(row, asked.parse));
         }
     };
-    let extras = Extras {
+    let extras = NuttcpExtras {
         data_port: asked.data_port,
         intervals: asked.interval_s.is_some(),
         instant: asked.instant,
@@ -81,18 +81,18 @@ fn measure(asked: &NuttcpOptions) -> Result<(), Failure> {
         delay: asked.delay,
         told: &mut told,
     };
-    let mut context = Context { tool: tool(), stop, watch: &mut watch };
+    let mut context = Context { tool: this_tool(), stop, watch: &mut watch };
     let (record, summary) = match asked.udp {
-        false => nuttcp::run(&plan(asked), extras, &mut context),
+        false => nuttcp::run(&tcp_plan(asked), extras, &mut context),
         true => nuttcp::run_udp(&udp_plan(asked), extras, &mut context),
     };
     if let Some(failure) = record.failure {
         return Err(failure);
     }
     if rows.get() > 0 {
-        output::line("");
+        output::print_line("");
     }
-    output::line(&lines::result(asked, &record, summary.as_ref()));
+    output::print_line(&lines::result(asked, &record, summary.as_ref()));
     Ok(())
 }
 
@@ -113,7 +113,7 @@ fn interval_ns(asked: &NuttcpOptions) -> u64 {
     (asked.interval_s.unwrap_or(86_400.0) * 1e9) as u64
 }
 
-fn plan(asked: &NuttcpOptions) -> TcpPlan {
+fn tcp_plan(asked: &NuttcpOptions) -> TcpPlan {
     let length = asked.length.unwrap_or(TCP_LENGTH);
     // The rate is that of all streams.
     let streams = u64::from(asked.streams.max(1));
@@ -166,20 +166,20 @@ fn usual_length(asked: &NuttcpOptions) -> u32 {
     1 << segment.ilog2()
 }
 
-fn serve(asked: &NuttcpOptions) -> Result<(), Failure> {
+fn run_server(asked: &NuttcpOptions) -> Result<(), Failure> {
     let listener = listening::listen(None, asked.port, None)?;
     let stop = listening::until_interrupted()?;
     let ports = DataPorts::beside(vec![asked.port]);
-    listening::serve(&listener, &stop, asked.once.then_some(1), &|stream, peer| {
+    listening::serve_connections(&listener, &stop, asked.once.then_some(1), &|stream, peer| {
         let mut serving = Serving {
-            admission: &listening::Everybody,
+            admission: &listening::AdmitEveryone,
             stop: &stop,
             interval: Duration::from_secs(1),
             watch: &mut |_| {},
         };
-        match nuttcp::serve(stream, &ports, &mut serving) {
-            Ok(told) => output::note(&format!("{peer}: {}", told.line)),
-            Err(failure) => output::note(&format!("nuttcp: {failure}")),
+        match nuttcp::serve_connection(stream, &ports, &mut serving) {
+            Ok(told) => output::print_note(&format!("{peer}: {}", told.line)),
+            Err(failure) => output::print_note(&format!("nuttcp: {failure}")),
         }
     })
 }

@@ -11,7 +11,7 @@ pub(super) const fn name(asked: &TtcpOptions) -> &'static str {
 }
 
 /// The line before the test.
-pub(super) fn head(asked: &TtcpOptions) -> String {
+pub(super) fn header_line(asked: &TtcpOptions) -> String {
     let buffer = asked.socket_buffer.map_or_else(String::new, |n| format!(", sockbufsize={n}"));
     let host = asked.host.as_ref().map_or_else(String::new, |host| format!("  -> {host}"));
     let (modulus, offset) = asked.align;
@@ -54,13 +54,13 @@ pub(super) fn result(asked: &TtcpOptions, end: &FlowEnd) -> Vec<String> {
         whole % 60,
         100.0 * cpu / real
     ));
-    lines.push(note(at, asked.unit, bytes / real, per_call));
+    lines.push(unit_note(at, asked.unit, bytes / real, per_call));
     lines
 }
 
 /// Note on the units, with both figures in powers of 1000.
-fn note(at: &str, unit: char, bytes_per_s: f64, per_call: f64) -> String {
-    let (of, power) = scale(unit);
+fn unit_note(at: &str, unit: char, bytes_per_s: f64, per_call: f64) -> String {
+    let (of, power) = unit_scale(unit);
     let units = (1..power).fold("1024".to_owned(), |units, _| units + "*1024");
     format!(
         "{at}: note: {of} is {units} here and a second has 1024 msec; of powers of 1000 the rate is \
@@ -72,12 +72,12 @@ fn note(at: &str, unit: char, bytes_per_s: f64, per_call: f64) -> String {
 
 /// An amount of bytes in a unit of ttcp.
 fn amount(bytes: f64, unit: char) -> String {
-    let (of, power) = scale(unit);
+    let (of, power) = unit_scale(unit);
     let bits = if unit.is_lowercase() { 8.0 } else { 1.0 };
     format!("{:.2} {of}", bytes * bits / 1024_f64.powi(power))
 }
 
-const fn scale(unit: char) -> (&'static str, i32) {
+const fn unit_scale(unit: char) -> (&'static str, i32) {
     match unit {
         'k' => ("Kbit", 1),
         'm' => ("Mbit", 2),
@@ -96,7 +96,7 @@ fn seconds(ns: Option<u64>) -> f64 {
 mod tests {
     use super::*;
 
-    fn check(unit: char, rate: &str, units: &str) {
+    fn check_rate(unit: char, rate: &str, units: &str) {
         let asked = TtcpOptions {
             transmit: true,
             unit,
@@ -129,13 +129,13 @@ mod tests {
     #[test]
     fn rates_have_the_units_of_ttcp_and_the_note_has_both() {
         // 16 MiB in 1.44 s, as the manual page of the original shows it in KB.
-        check('K', "11377.78 KB", "KB is 1024");
+        check_rate('K', "11377.78 KB", "KB is 1024");
         // 11377.78 / 1024; × 8; / 1024 of that.
-        check('M', "11.11 MB", "MB is 1024*1024");
-        check('m', "88.89 Mbit", "Mbit is 1024*1024");
-        check('k', "91022.22 Kbit", "Kbit is 1024");
-        check('g', "0.09 Gbit", "Gbit is 1024*1024*1024");
-        check('G', "0.01 GB", "GB is 1024*1024*1024");
+        check_rate('M', "11.11 MB", "MB is 1024*1024");
+        check_rate('m', "88.89 Mbit", "Mbit is 1024*1024");
+        check_rate('k', "91022.22 Kbit", "Kbit is 1024");
+        check_rate('g', "0.09 Gbit", "Gbit is 1024*1024*1024");
+        check_rate('G', "0.01 GB", "GB is 1024*1024*1024");
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
             ..TtcpOptions::default()
         };
         assert_eq!(
-            head(&asked),
+            header_line(&asked),
             "ttcp-t: buflen=8192, nbuf=2048, align=16384/0, port=5001, sockbufsize=32768  tcp  -> host"
         );
     }

@@ -8,17 +8,17 @@ mod lines;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use linerate_core::record::{
-    Failure, Family, Fault, Finish, FlowEnd, Record, TcpPlan, TcpTest, UdpPlan, UdpTest, Via,
+    Failure, Fault, Finish, FlowEnd, IpFamily, Record, TcpPlan, TcpTest, UdpPlan, UdpTest, Via,
 };
 use linerate_engine::context::Context;
-use linerate_engine::foreign::ttcp::UdpListener;
-use linerate_engine::foreign::{Seen, Serving, iperf2};
+use linerate_engine::foreign::ttcp::TtcpUdpListener;
+use linerate_engine::foreign::{ServedEvent, Serving, iperf2};
 use linerate_engine::throughput;
 use linerate_sys::stop::Stop;
 
-use super::getopt::{self, Word, letters};
+use super::getopt::{self, ParsedWord, letters};
 use super::{listening, server_plan};
-use crate::command::measure::tool;
+use crate::command::measure::this_tool;
 use crate::exit::Outcome;
 use crate::output;
 
@@ -42,7 +42,7 @@ struct TtcpOptions {
     udp: bool,
     /// Without it ttcp would read standard input, or write to standard output.
     sink: bool,
-    family: Option<Family>,
+    family: Option<IpFamily>,
     length: u32,
     count: u64,
     port: u16,
@@ -79,18 +79,21 @@ pub(super) fn run(words: &[String]) -> Outcome {
     let asked = match read(words) {
         Ok(Some(asked)) => asked,
         Ok(None) => {
-            output::line(USAGE);
+            output::print_line(USAGE);
             return Ok(0);
         }
         Err(mistake) => {
-            output::note(&format!("ttcp: {mistake}\n{USAGE}"));
+            output::print_note(&format!("ttcp: {mistake}\n{USAGE}"));
             return Ok(1);
         }
     };
     if !asked.sink {
-        output::note(&format!("{}: as with -s: no data of standard streams", lines::name(&asked)));
+        output::print_note(&format!(
+            "{}: as with -s: no data of standard streams",
+            lines::name(&asked)
+        ));
     }
-    output::note(&lines::head(&asked));
+    output::print_note(&lines::header_line(&asked));
     let done = match (asked.transmit, asked.udp) {
         (true, false) => transmit(&asked),
         (true, true) => transmit_udp(&asked),
@@ -99,11 +102,11 @@ pub(super) fn run(words: &[String]) -> Outcome {
     };
     match done {
         Ok(end) => {
-            lines::result(&asked, &end).iter().for_each(|line| output::line(line));
+            lines::result(&asked, &end).iter().for_each(|line| output::print_line(line));
             Ok(0)
         }
         Err(failure) => {
-            output::note(&format!("{}: {failure}", lines::name(&asked)));
+            output::print_note(&format!("{}: {failure}", lines::name(&asked)));
             Ok(1)
         }
     }
@@ -114,19 +117,19 @@ fn read(words: &[String]) -> Result<Option<TtcpOptions>, String> {
     let mut asked = TtcpOptions::default();
     let flags = letters(&PLAIN, false).chain(letters(&VALUED, true)).chain([('h', "help", false)]);
     for word in getopt::parse(words, &flags.collect::<Vec<_>>())? {
-        let Word::Flag(letter, value) = word else {
-            let Word::Operand(host) = word else { continue };
+        let ParsedWord::Flag(letter, value) = word else {
+            let ParsedWord::Operand(host) = word else { continue };
             asked.host = Some(host);
             continue;
         };
-        let size = |value: &str| getopt::bytes(letter, value);
+        let size = |value: &str| getopt::parse_bytes(letter, value);
         match letter {
             't' => asked.transmit = true,
             'r' => asked.transmit = false,
             'u' => asked.udp = true,
             's' => asked.sink = true,
-            '4' => asked.family = Some(Family::V4),
-            '6' => asked.family = Some(Family::V6),
+            '4' => asked.family = Some(IpFamily::V4),
+            '6' => asked.family = Some(IpFamily::V6),
             'v' => asked.verbose = true,
             'D' => asked.nodelay = true,
             'b' | 'w' => asked.socket_buffer = Some(size(&value)?).filter(|bytes| *bytes > 0),
@@ -169,7 +172,7 @@ fn transmit(asked: &TtcpOptions) -> Result<FlowEnd, Failure> {
         ..TcpPlan::default()
     };
     let mut context =
-        Context { tool: tool(), stop: listening::until_interrupted()?, watch: &mut |_| {} };
+        Context { tool: this_tool(), stop: listening::until_interrupted()?, watch: &mut |_| {} };
     sender_of(throughput::run_tcp(&plan, &mut context))
 }
 
@@ -187,7 +190,7 @@ fn transmit_udp(asked: &TtcpOptions) -> Result<FlowEnd, Failure> {
         ..UdpPlan::default()
     };
     let mut context =
-        Context { tool: tool(), stop: listening::until_interrupted()?, watch: &mut |_| {} };
+        Context { tool: this_tool(), stop: listening::until_interrupted()?, watch: &mut |_| {} };
     sender_of(throughput::run_udp(&plan, &mut context))
 }
 
@@ -203,7 +206,7 @@ fn sender_of(record: Record) -> Result<FlowEnd, Failure> {
 fn receive_udp(asked: &TtcpOptions) -> Result<FlowEnd, Failure> {
     let stop: Stop = listening::until_interrupted()?;
     let bind =
-        |address| UdpListener::bind(SocketAddr::new(address, asked.port), asked.socket_buffer);
+        |address| TtcpUdpListener::bind(SocketAddr::new(address, asked.port), asked.socket_buffer);
     let listener = match unspecified_address(asked.family) {
         Some(address) => bind(address),
         // A host without IPv6 has IPv4 alone.
@@ -211,15 +214,15 @@ fn receive_udp(asked: &TtcpOptions) -> Result<FlowEnd, Failure> {
     }?;
     let (peer, end, ended) = listener.receive(&stop)?;
     let from = peer.ip().to_canonical();
-    output::note(&format!("ttcp-r: {} from {from}", if ended { "ended" } else { "silence" }));
+    output::print_note(&format!("ttcp-r: {} from {from}", if ended { "ended" } else { "silence" }));
     Ok(end)
 }
 
 /// Address on which a receiver of one family listens.
-fn unspecified_address(family: Option<Family>) -> Option<IpAddr> {
+fn unspecified_address(family: Option<IpFamily>) -> Option<IpAddr> {
     family.map(|family| match family {
-        Family::V4 => Ipv4Addr::UNSPECIFIED.into(),
-        Family::V6 => Ipv6Addr::UNSPECIFIED.into(),
+        IpFamily::V4 => Ipv4Addr::UNSPECIFIED.into(),
+        IpFamily::V6 => Ipv6Addr::UNSPECIFIED.into(),
     })
 }
 
@@ -228,21 +231,21 @@ fn receive(asked: &TtcpOptions) -> Result<FlowEnd, Failure> {
     let listener =
         listening::listen(unspecified_address(asked.family), asked.port, asked.socket_buffer)?;
     let result = std::sync::Mutex::new(Err(nothing()));
-    listening::serve(&listener, &stop, Some(1), &|stream, peer| {
-        output::note(&format!("ttcp-r: accept from {}", peer.ip()));
+    listening::serve_connections(&listener, &stop, Some(1), &|stream, peer| {
+        output::print_note(&format!("ttcp-r: accept from {}", peer.ip()));
         let mut end = None;
-        let mut watch = |seen: &Seen<'_>| {
-            if let Seen::Done(reports) = seen {
+        let mut watch = |seen: &ServedEvent<'_>| {
+            if let ServedEvent::Done(reports) = seen {
                 end = reports.first().map(|report| report.end.clone());
             }
         };
         let mut serving = Serving {
-            admission: &listening::Everybody,
+            admission: &listening::AdmitEveryone,
             stop: &stop,
             interval: std::time::Duration::from_secs(1),
             watch: &mut watch,
         };
-        let served = iperf2::serve(stream, &mut serving);
+        let served = iperf2::serve_connection(stream, &mut serving);
         let served = served.and_then(|_| end.ok_or_else(nothing));
         *result.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = served;
     })?;
@@ -257,7 +260,7 @@ fn nothing() -> Failure {
 mod tests {
     use super::*;
 
-    fn asked(line: &str) -> Result<Option<TtcpOptions>, String> {
+    fn read_options(line: &str) -> Result<Option<TtcpOptions>, String> {
         read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
@@ -273,16 +276,19 @@ mod tests {
             host: Some("host".to_owned()),
             ..TtcpOptions::default()
         };
-        assert_eq!(asked("-t -s -f m -l 61440 -n 20345 host"), Ok(Some(expected)));
-        assert_eq!(asked("-s -t -f m -l 61440 -n 20345 host"), asked("-tsfm -l61440 -n20345 host"));
+        assert_eq!(read_options("-t -s -f m -l 61440 -n 20345 host"), Ok(Some(expected)));
+        assert_eq!(
+            read_options("-s -t -f m -l 61440 -n 20345 host"),
+            read_options("-tsfm -l61440 -n20345 host")
+        );
         let listening = TtcpOptions {
             sink: true,
             socket_buffer: Some(65_536),
             port: 5010,
             ..TtcpOptions::default()
         };
-        assert_eq!(asked("-r -s -b 64k -p 5010"), Ok(Some(listening.clone())));
-        assert_eq!(asked("-r -s -w 64k -p 5010"), Ok(Some(listening)));
+        assert_eq!(read_options("-r -s -b 64k -p 5010"), Ok(Some(listening.clone())));
+        assert_eq!(read_options("-r -s -w 64k -p 5010"), Ok(Some(listening)));
         // Both ends of another study: ttcp -f m -r -s -b 16384, ttcp -f m -t -s ADDRESS.
         let receiver = TtcpOptions {
             sink: true,
@@ -290,7 +296,7 @@ mod tests {
             unit: 'm',
             ..TtcpOptions::default()
         };
-        assert_eq!(asked("-f m -r -s -b 16384"), Ok(Some(receiver)));
+        assert_eq!(read_options("-f m -r -s -b 16384"), Ok(Some(receiver)));
         let sender = TtcpOptions {
             transmit: true,
             sink: true,
@@ -298,7 +304,7 @@ mod tests {
             host: Some("10.0.0.1".to_owned()),
             ..TtcpOptions::default()
         };
-        assert_eq!(asked("-f m -t -s 10.0.0.1"), Ok(Some(sender)));
+        assert_eq!(read_options("-f m -t -s 10.0.0.1"), Ok(Some(sender)));
     }
 
     #[test]
@@ -308,7 +314,7 @@ mod tests {
             transmit: true,
             udp: true,
             sink: true,
-            family: Some(Family::V6),
+            family: Some(IpFamily::V6),
             length: UDP_LENGTH_MIN,
             count: 10,
             port: 5010,
@@ -319,7 +325,7 @@ mod tests {
             align: (4096, 8),
             host: Some("host".to_owned()),
         };
-        assert_eq!(asked(all), Ok(Some(expected)));
+        assert_eq!(read_options(all), Ok(Some(expected)));
     }
 
     #[test]
@@ -332,7 +338,7 @@ mod tests {
             ("-t -p 70000 host", "-p"),
             ("-z", "invalid option"),
         ] {
-            assert!(asked(line).is_err_and(|said| said.contains(part)), "{line}");
+            assert!(read_options(line).is_err_and(|said| said.contains(part)), "{line}");
         }
     }
 }

@@ -144,7 +144,7 @@ impl Path {
 
     /// Kills every process at one end.
     pub(crate) fn kill_all(&self, end: End) {
-        let ids: Vec<u64> = self.ends[end as usize].id().into_iter().collect();
+        let ids: Vec<u64> = self.ends[end as usize].inode_number().into_iter().collect();
         netns::processes_inside(&ids).iter().for_each(netns::Process::kill);
     }
 
@@ -178,7 +178,8 @@ impl Path {
 
 impl Drop for Path {
     fn drop(&mut self) {
-        let ids: Vec<u64> = self.ends.iter().filter_map(|netns| netns.id().ok()).collect();
+        let ids: Vec<u64> =
+            self.ends.iter().filter_map(|netns| netns.inode_number().ok()).collect();
         netns::processes_inside(&ids).iter().for_each(netns::Process::kill);
     }
 }

@@ -76,7 +76,7 @@ pub(crate) fn run(cell: &Cell) -> Result<Outcome, String> {
         client: said(&directory, "client", "out"),
         client_errors: said(&directory, "client", "err"),
         server: said(&directory, "server", "out"),
-        seconds: ended.since(began).as_secs_f64(),
+        seconds: ended.duration_since(began).as_secs_f64(),
         began,
         ended,
         counted: [less(after[0], before[0]), less(after[1], before[1])],

@@ -33,7 +33,7 @@ impl Stalls {
                 let due = clock::monotonic() + NAP;
                 clock::sleep_until(due);
                 let now = clock::monotonic();
-                let by = now.since(due);
+                let by = now.duration_since(due);
                 if by > NOTABLE {
                     kept.lock().expect("nobody panics with it").push((now, by.as_secs_f64()));
                 }

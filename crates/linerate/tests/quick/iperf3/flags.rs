@@ -86,7 +86,7 @@ fn bursts_are_kept_by_both_ends_and_their_sizes_checked() {
     ] {
         let begin = linerate_sys::clock::monotonic();
         let document = json(&server.asked(&[flags, &["-J"]].concat()));
-        let took = linerate_sys::clock::monotonic().since(begin);
+        let took = linerate_sys::clock::monotonic().duration_since(begin);
         assert_eq!(document["end"]["sum"]["packets"].as_u64().unwrap_or(50), 50);
         // Five bursts of 10 ms, of which the first leaves at once.
         assert!(took > Duration::from_millis(35), "{flags:?}: {took:?}");

@@ -1,18 +1,18 @@
 //! Rungs against hand sums, and facts that no path has.
 
-use super::super::facts::{AckPath, LinkFact, Packet};
-use super::super::{Binding, RungKind, Statement, needs, transfer_times};
+use super::super::facts::{AckPath, FullPacketLengths, LinkFact};
+use super::super::{Binding, RungKind, Statement, path_needs, transfer_times};
 use super::*;
 use proptest::prelude::*;
 
-use crate::record::Family;
-use crate::theory::framing::{Segment, Transport};
+use crate::record::IpFamily;
+use crate::theory::framing::{SegmentHeaders, Transport};
 use crate::units::{Fraction, PacketRate};
 
 /// OC-12c with AAL5 LLC/SNAP and an MTU of 9180: 599.04 Mbit/s × 48/53 = 542,526,792 bit/s of cell
 /// payload, 192 cells of 48 bytes a packet, so 7358.49 packets/s of 9128 bytes of payload.
-fn oc12() -> Facts {
-    let segment = Segment { family: Family::V4, transport: Transport::TcpWithTimestamps };
+fn oc12() -> CeilingFacts {
+    let segment = SegmentHeaders { family: IpFamily::V4, transport: Transport::TcpWithTimestamps };
     let packets_per_s = 599.04e6 / (192.0 * 424.0);
     let link = LinkFact {
         name: "oc12".to_owned(),
@@ -21,10 +21,14 @@ fn oc12() -> Facts {
         payload_bps: packets_per_s * 9128.0 * 8.0,
         estimate: false,
     };
-    Facts {
+    CeilingFacts {
         link: Some(link),
         rtt: Some(Known::new(Duration::from_millis(45), "--rtt")),
-        ..Facts::from_packet(Packet { payload_bytes: 9128, ip_bytes: 9180, segment })
+        ..CeilingFacts::from_packet(FullPacketLengths {
+            payload_bytes: 9128,
+            ip_bytes: 9180,
+            segment,
+        })
     }
 }
 
@@ -37,15 +41,15 @@ fn share(value: f64) -> Option<Known<Fraction>> {
 }
 
 /// The rung of `kind` is `mbps`, within 1e-4 of it.
-fn check(facts: &Facts, kind: RungKind, mbps: f64) {
-    let ladder = climb(facts).expect("possible facts");
-    let got = ladder.rung(kind).expect("the facts allow it").payload_bps / 1e6;
+fn check(facts: &CeilingFacts, kind: RungKind, mbps: f64) {
+    let ladder = ladder_from_facts(facts).expect("possible facts");
+    let got = ladder.rung_of_kind(kind).expect("the facts allow it").payload_bps / 1e6;
     assert!((got - mbps).abs() <= mbps * 1e-4, "{kind:?}: {got}, not {mbps}");
 }
 
 #[test]
 fn the_rungs_of_the_oc_12_path_come_out_by_hand() {
-    let facts = Facts {
+    let facts = CeilingFacts {
         window: known(Bytes::new(2 << 20)),
         send_buffer: known(Bytes::new(4_000_000)),
         loss: share(1e-4),
@@ -74,13 +78,13 @@ fn the_rungs_of_the_oc_12_path_come_out_by_hand() {
     check(&facts, ReceiverHost, 800.0);
     check(&facts, Application, 80.0);
     check(&facts, ReversePath, 146.048); // 1000 × 2 × 9128 × 8
-    let ladder = climb(&facts).expect("possible facts");
+    let ladder = ladder_from_facts(&facts).expect("possible facts");
     assert_eq!(ladder.binding(), Some(Binding::Two(Application, SustainedRate)));
 }
 
 #[test]
 fn windows_losses_and_paces_of_several_flows_add_up() {
-    let facts = Facts {
+    let facts = CeilingFacts {
         flows: 4,
         window: known(Bytes::new(65_535)),
         loss: share(1e-3),
@@ -97,13 +101,13 @@ fn windows_losses_and_paces_of_several_flows_add_up() {
 fn a_send_buffer_has_the_range_of_paced_senders_and_others() {
     // tcp_wmem of 131,072 bytes and 40 ms, measured on Linux 6.18: BBR 15.7 and 16.0 Mbit/s, Reno
     // 37 and 37.7. 0.6 x 131,072 x 8 / 0.04 = 15.73; 196,608 x 8 / 0.04 = 39.32.
-    let facts = Facts {
+    let facts = CeilingFacts {
         send_buffer: known(Bytes::new(131_072)),
         rtt: known(Duration::from_millis(40)),
         ..oc12()
     };
-    let ladder = climb(&facts).expect("possible facts");
-    let rung = ladder.rung(RungKind::SendBuffer).expect("a buffer is given");
+    let ladder = ladder_from_facts(&facts).expect("possible facts");
+    let rung = ladder.rung_of_kind(RungKind::SendBuffer).expect("a buffer is given");
     let low = rung.low_bps.expect("a range") / 1e6;
     assert!((low - 15.729).abs() < 0.01 && (rung.payload_bps / 1e6 - 39.322).abs() < 0.01);
     for measured in [15.7, 16.0, 37.0, 37.7] {
@@ -116,9 +120,9 @@ fn a_send_buffer_has_the_range_of_paced_senders_and_others() {
 #[test]
 fn each_congestion_control_has_its_range() {
     let of = |response, p| {
-        let facts = Facts { response, loss: share(p), ..oc12() };
-        let ladder = climb(&facts).expect("possible facts");
-        let rung = ladder.rung(RungKind::Loss).expect("a loss is given").clone();
+        let facts = CeilingFacts { response, loss: share(p), ..oc12() };
+        let ladder = ladder_from_facts(&facts).expect("possible facts");
+        let rung = ladder.rung_of_kind(RungKind::Loss).expect("a loss is given").clone();
         assert!(rung.estimate);
         (rung.payload_bps / 1e6, rung.low_bps.map(|low| low / 1e6))
     };
@@ -148,11 +152,21 @@ fn a_path_beyond_the_largest_window_shows_it() {
     // 100 Gbit/s and 100 ms: 1,073,725,440 × 8 / 0.1 = 85.898 Gbit/s.
     let mut facts = oc12();
     facts.rtt = known(Duration::from_millis(100));
-    assert!(climb(&facts).expect("possible").rung(RungKind::ReceiveWindow).is_none());
+    assert!(
+        ladder_from_facts(&facts)
+            .expect("possible")
+            .rung_of_kind(RungKind::ReceiveWindow)
+            .is_none()
+    );
     facts.link = facts.link.map(|link| LinkFact { payload_bps: 99e9, ..link });
     check(&facts, RungKind::ReceiveWindow, 85_898.035);
     facts.flows = 2;
-    assert!(climb(&facts).expect("possible").rung(RungKind::ReceiveWindow).is_none());
+    assert!(
+        ladder_from_facts(&facts)
+            .expect("possible")
+            .rung_of_kind(RungKind::ReceiveWindow)
+            .is_none()
+    );
 }
 
 #[test]
@@ -160,23 +174,23 @@ fn a_start_from_ten_segments_takes_its_part() {
     // 537.346 Mbit/s and 45 ms are 331.1 segments of 9128 bytes: 6 rounds from 10, in which 630
     // segments leave. 100 MB are 10,956 segments, so 6 × 45 ms + 10,326 × 135.897 us + 45 ms =
     // 1.71828 s, or 465.6 Mbit/s.
-    let facts = Facts { amount: known(Amount::Bytes(Bytes::new(100_000_000))), ..oc12() };
+    let facts = CeilingFacts { amount: known(Amount::Bytes(Bytes::new(100_000_000))), ..oc12() };
     check(&facts, RungKind::StartUp, 465.583);
-    let ladder = climb(&facts).expect("possible facts");
+    let ladder = ladder_from_facts(&facts).expect("possible facts");
     let times = transfer_times(&facts, &ladder, &[Bytes::new(100_000_000)]).expect("possible");
     assert!((times[0].time_ns / 1e9 - 1.71828).abs() < 1e-3, "{}", times[0].time_ns);
     assert_eq!(times[0].rounds, Some(6));
     // In 10 s: 6 × 45 ms of start with 630 segments, then (10 - 0.27 - 0.045) / 135.897 us =
     // 71,267.2 segments: 71,897 × 9128 × 8 / 10 = 525.0 Mbit/s.
-    let facts = Facts { amount: known(Amount::Time(Duration::from_secs(10))), ..oc12() };
+    let facts = CeilingFacts { amount: known(Amount::Time(Duration::from_secs(10))), ..oc12() };
     check(&facts, RungKind::StartUp, 525.021);
 }
 
 #[test]
 fn filling_the_path_takes_its_product_of_rate_and_round_trip() {
     let facts = oc12();
-    let ladder = climb(&facts).expect("possible facts");
-    let needs = needs(&facts, &ladder, Some(100)).expect("possible").expect("an RTT is known");
+    let ladder = ladder_from_facts(&facts).expect("possible facts");
+    let needs = path_needs(&facts, &ladder, Some(100)).expect("possible").expect("an RTT is known");
     // 537,346,415 × 0.045 / 8 = 3,022,573.6; scale 6 reaches 4,194,240, scale 5 only 2,097,120.
     assert_eq!((needs.window_bytes, needs.window_scale), (Some(3_022_574), Some(6)));
     assert_eq!(needs.receive_buffer_bytes, Some(6_045_148));
@@ -196,25 +210,25 @@ fn filling_the_path_takes_its_product_of_rate_and_round_trip() {
 
 #[test]
 fn udp_has_no_windows_and_no_start() {
-    let mut facts = Facts {
+    let mut facts = CeilingFacts {
         window: known(Bytes::new(1)),
         loss: share(0.5),
         amount: known(Amount::Time(Duration::from_secs(1))),
         ..oc12()
     };
     facts.packet.segment.transport = Transport::Udp;
-    let ladder = climb(&facts).expect("possible facts");
+    let ladder = ladder_from_facts(&facts).expect("possible facts");
     assert_eq!(ladder.rungs.len(), 1);
-    let needs = needs(&facts, &ladder, None).expect("possible").expect("an RTT is known");
+    let needs = path_needs(&facts, &ladder, None).expect("possible").expect("an RTT is known");
     assert_eq!((needs.window_bytes, needs.loss_budgets.len()), (None, 0));
 }
 
 #[test]
 fn what_is_impossible_is_one_line() {
-    let refused = |change: fn(&mut Facts)| {
+    let refused = |change: fn(&mut CeilingFacts)| {
         let mut facts = oc12();
         change(&mut facts);
-        climb(&facts).expect_err("impossible").to_string()
+        ladder_from_facts(&facts).expect_err("impossible").to_string()
     };
     let cases = [
         (refused(|facts| facts.flows = 0), "0 flows"),
@@ -250,7 +264,7 @@ proptest! {
             (any::<u64>(), any::<u64>(), any::<u32>(), 0.0..4.0_f64),
     ) {
         let rate = known(BitRate::from_bits_per_sec(rate));
-        let facts = Facts {
+        let facts = CeilingFacts {
             flows,
             rtt: known(Duration::from_nanos(rtt_ns)),
             window: known(Bytes::new(window.min(WINDOW_MAX_BYTES))),
@@ -264,12 +278,12 @@ proptest! {
             growth,
             ..oc12()
         };
-        if let Ok(ladder) = climb(&facts) {
+        if let Ok(ladder) = ladder_from_facts(&facts) {
             for rung in &ladder.rungs {
                 prop_assert!(rung.payload_bps.is_finite() && rung.payload_bps >= 0.0, "{:?}", rung);
             }
             let sizes = [Bytes::new(size)];
-            let _ = (needs(&facts, &ladder, Some(1)), transfer_times(&facts, &ladder, &sizes));
+            let _ = (path_needs(&facts, &ladder, Some(1)), transfer_times(&facts, &ladder, &sizes));
         }
     }
 }

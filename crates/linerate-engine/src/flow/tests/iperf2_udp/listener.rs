@@ -34,7 +34,7 @@ impl Listener {
             }
             let tally = &mut self.streams[usize::from(flow)];
             let tally = tally.get_or_insert_with(|| UdpTally::from_first_datagram(&datagram, now));
-            let answer = tally.count(&datagram, now, now.nanos() / 1000);
+            let answer = tally.count_datagram(&datagram, now, now.as_nanos() / 1000);
             if let UdpCounted::Iperf(counts) = tally.counted() {
                 world.server[usize::from(flow)].back.counted = Some(counts);
             }

@@ -15,13 +15,13 @@ use linerate_proto::iperf2::{
 
 use super::{COOKIE, GAP, INTERVAL, Pipe, SIZE, Shared, datagrams};
 use crate::flow::net::Net;
-use crate::flow::session::{Answer, Flows, Session};
+use crate::flow::session::{Flows, FlowsAnswer, TestSession};
 use crate::foreign::iperf2::address_validation::SendLimit;
 use crate::foreign::iperf2::udp_arrivals::state_of;
 
 /// A client at the server.
 pub(super) struct Served {
-    session: Session<ServerData>,
+    session: TestSession<ServerData>,
     tally: Rc<RefCell<UdpTally>>,
     lingers: bool,
 }
@@ -50,7 +50,7 @@ impl ServerData {
         let began = self.began.filter(|_| !self.told)?;
         let granted = self.limit.granted(self.tally.borrow().arrivals(now), SIZE as u64);
         let most = granted.unwrap_or(u64::MAX).min(self.planned - self.before);
-        let due = 1 + (now.since(began).as_millis() / GAP.as_millis()) as u64;
+        let due = 1 + (now.duration_since(began).as_millis() / GAP.as_millis()) as u64;
         while self.sent < due && !self.told {
             self.told = self.sent >= most || self.stopping;
             if !self.told {
@@ -78,7 +78,7 @@ impl Flows for ServerData {
         &mut self,
         now: MonoTime,
         output: Output<UdpServer>,
-    ) -> Result<Option<Answer<UdpServer>>, Failure> {
+    ) -> Result<Option<FlowsAnswer<UdpServer>>, Failure> {
         let mut world = self.world.borrow_mut();
         let stream = &mut world.server[usize::from(self.flow)];
         match output {
@@ -99,7 +99,7 @@ impl Flows for ServerData {
         Ok(None)
     }
 
-    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<UdpServer>>, Failure> {
+    fn answer(&mut self, now: MonoTime) -> Result<Option<FlowsAnswer<UdpServer>>, Failure> {
         let mut news = Vec::new();
         if std::mem::take(&mut self.world.borrow_mut().server[usize::from(self.flow)].refused) {
             news.push(UdpServerNews::Refused);
@@ -108,16 +108,16 @@ impl Flows for ServerData {
         let came = self.tally.borrow().arrivals(now);
         if self.opening && self.limit.bounds(came, SIZE as u64).is_some() {
             self.opening = false;
-            return Ok(Some(Answer::Opened));
+            return Ok(Some(FlowsAnswer::Opened));
         }
-        Ok((!news.is_empty()).then_some(Answer::Tell(news)))
+        Ok((!news.is_empty()).then_some(FlowsAnswer::Tell(news)))
     }
 
-    fn state(&mut self, now: MonoTime) -> FlowState {
+    fn flow_state(&mut self, now: MonoTime) -> FlowState {
         state_of(&self.tally.borrow(), now)
     }
 
-    fn peer(&self) -> String {
+    fn peer_name(&self) -> String {
         unreachable!("it has no way to fail")
     }
 }
@@ -146,9 +146,9 @@ impl SimServer {
             let (forward, ended, last) = {
                 let tally = served.tally.borrow();
                 let sends = tally.header().is_some_and(|it| it.mode != Mode::Forward);
-                (!sends, tally.ended(), tally.last)
+                (!sends, tally.has_ended(), tally.last)
             };
-            if forward && ended && !served.lingers && now.since(last) > GAP * 3 {
+            if forward && ended && !served.lingers && now.duration_since(last) > GAP * 3 {
                 return Err("a server sees the end");
             }
             let mut net = Beside {
@@ -157,7 +157,7 @@ impl SimServer {
                 flow: at as u16,
                 pipe: served.session.flows.pipe(),
             };
-            if served.session.turn(&mut net, false).is_some() {
+            if served.session.run_turn(&mut net, false).is_some() {
                 continue;
             }
             let tally = Rc::clone(&served.tally);
@@ -166,8 +166,8 @@ impl SimServer {
             if !served.lingers && !(span.saturating_sub(1)..=span + 1).contains(&data.samples) {
                 return Err("the server's samples are kept");
             }
-            let ended = tally.borrow().ended();
-            let silent = now.since(tally.borrow().last) >= UDP_SILENCE_MAX;
+            let ended = tally.borrow().has_ended();
+            let silent = now.duration_since(tally.borrow().last) >= UDP_SILENCE_MAX;
             let reverse = tally.borrow().header().is_some_and(|it| it.mode == Mode::Reverse);
             if !served.lingers && !ended && !silent && !reverse {
                 return Err("a server waits for an end or for silence");
@@ -178,23 +178,23 @@ impl SimServer {
             }
             let machine = UdpServer::lingering(now, &tally.borrow());
             let data = data_of(&self.world, at as u16, &tally, None);
-            served.session = Session::new(machine, data);
+            served.session = TestSession::new(machine, data);
         }
         Ok(())
     }
 
     /// Takes a datagram, of a client that may be new.
     fn take(&mut self, now: MonoTime, flow: u16, datagram: &[u8]) {
-        let now_us = now.nanos() / 1000;
+        let now_us = now.as_nanos() / 1000;
         let at = usize::from(flow);
         let mut world = self.world.borrow_mut();
         world.server[at].all_bytes += datagram.len() as u64;
         if let Some(served) = &self.served[at] {
             let mut tally = served.tally.borrow_mut();
-            if !tally.ended() {
+            if !tally.has_ended() {
                 world.server[at].bytes += datagram.len() as u64;
             }
-            if let Some(report) = tally.count(datagram, now, now_us) {
+            if let Some(report) = tally.count_datagram(datagram, now, now_us) {
                 world.server[at].reported = UdpReport::parse(&report);
                 world.pass(now, Pipe::ToClient, flow, &report);
             }
@@ -205,7 +205,7 @@ impl SimServer {
             return world.pass(now, Pipe::ToClient, flow, &cookie_answer(COOKIE));
         }
         let mut tally = UdpTally::from_first_datagram(datagram, now);
-        tally.count(datagram, now, now_us);
+        tally.count_datagram(datagram, now, now_us);
         let back = back_of(&tally, world.trouble.mirrors);
         let terms = UdpTerms {
             mode: tally.header().map_or(Mode::Forward, |header| header.mode),
@@ -218,7 +218,7 @@ impl SimServer {
         world.server[at].clients.push(Rc::clone(&tally));
         drop(world);
         let data = data_of(&self.world, flow, &tally, back);
-        let session = Session::new(UdpServer::new(now, terms), data);
+        let session = TestSession::new(UdpServer::new(now, terms), data);
         self.served[at] = Some(Served { session, tally, lingers: false });
     }
 }

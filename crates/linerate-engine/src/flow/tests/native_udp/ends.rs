@@ -7,26 +7,26 @@ use std::time::Duration;
 
 use linerate_core::path::Random;
 use linerate_core::record::{
-    DatagramsSent, Direction, End as HostEnd, EndReport, Failure, Fault, Finish, FlowEnd,
-    ReceivedDatagrams, Side, TcpDirections, UdpTest,
+    DatagramsSent, Direction, EndReport, Failure, Fault, Finish, FlowEnd, FlowSide,
+    MeasurementEnd as HostEnd, ReceivedDatagrams, TcpDirections, UdpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Machine, Output};
 use linerate_proto::native::{
-    Accept, Client, ClientTest, FEATURES, Message, REPORT_TIMEOUT_UDP, Refuse, STEP_TIMEOUT,
-    Server, TestRequest,
+    Accept, FEATURES, Message, NativeClientMachine, NativeClientTest, NativeServerMachine,
+    REPORT_TIMEOUT_UDP, Refuse, STEP_TIMEOUT, TestRequest,
 };
 
 use super::{SIZE_BYTES, TOKEN, Wire};
 use crate::flow::admission::{Admission, Demand, Permit};
 use crate::flow::served::GRACE;
-use crate::flow::session::{Answer, Flows, Session};
+use crate::flow::session::{Flows, FlowsAnswer, TestSession};
 use crate::flow::tests::world::{End, SimNet, World};
 use crate::flow::tests::{Left, Limits, Played, Trouble, check_seeds, count, judge, play};
 use crate::flow::udp::keep_alive::SILENCE_MAX;
 use crate::flow::udp::opening::{Callee, Caller, Heard};
-use crate::flow::udp::terms;
+use crate::flow::udp::test_terms;
 
 const INTERVAL: Duration = Duration::from_millis(100);
 const SPAN_MAX: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ const SPAN_MAX: Duration = Duration::from_secs(10);
 struct Everybody;
 
 impl Admission for Everybody {
-    fn admit(&self, _: &Demand, _: SocketAddr) -> Result<Permit, Refuse> {
+    fn admit_test(&self, _: &Demand, _: SocketAddr) -> Result<Permit, Refuse> {
         Ok(Permit(Box::new(())))
     }
 
@@ -77,7 +77,7 @@ impl Ends {
     fn start(&mut self, now: MonoTime) {
         self.started = true;
         self.ran = Some(now);
-        self.wire.borrow_mut().begin(self.end, Side::Sender);
+        self.wire.borrow_mut().begin(self.end, FlowSide::Sender);
     }
 
     fn stop_sending(&self) {
@@ -92,7 +92,7 @@ impl Ends {
         let mut wire = self.wire.borrow_mut();
         for (place, thread) in wire.threads(self.end) {
             let same = told.iter().find(|it| (it.direction, it.flow) == place);
-            if let Some(sent) = same.filter(|_| thread.side == Side::Receiver) {
+            if let Some(sent) = same.filter(|_| thread.side == FlowSide::Receiver) {
                 thread.sent.get_or_insert((*sent, now));
                 thread.look = now;
             }
@@ -100,17 +100,17 @@ impl Ends {
     }
 
     /// What its own senders have sent, once, when all are done.
-    fn answer<M: Machine<News = Message>>(&mut self) -> Result<Option<Answer<M>>, Failure> {
+    fn answer<M: Machine<News = Message>>(&mut self) -> Result<Option<FlowsAnswer<M>>, Failure> {
         if !self.started {
             return Ok(None);
         }
         self.check()?;
-        Ok(self.sent().map(|sent| Answer::Tell(vec![sent])))
+        Ok(self.sent().map(|sent| FlowsAnswer::Tell(vec![sent])))
     }
 
     fn sent(&mut self) -> Option<Message> {
         let mut wire = self.wire.borrow_mut();
-        let senders = wire.threads(self.end).filter(|(_, it)| it.side == Side::Sender);
+        let senders = wire.threads(self.end).filter(|(_, it)| it.side == FlowSide::Sender);
         let sent = senders.map(|((direction, flow), it)| {
             let (datagrams, span_ns) = (it.count, it.due.nanos_since(it.begin));
             let measured = datagrams;
@@ -149,11 +149,11 @@ impl Ends {
                 assert_eq!(sent, all.received + all.lost, "sent = received + lost");
             }
             let received = ReceivedDatagrams { all, measured, ..ReceivedDatagrams::default() };
-            let receives = it.side == Side::Receiver;
+            let receives = it.side == FlowSide::Receiver;
             let bytes = if receives { all.received } else { it.count };
             let received_datagrams = receives.then_some(received);
             let end = FlowEnd { bytes, received_datagrams, ..FlowEnd::default() };
-            EndReport::of(direction, flow, end)
+            EndReport::from_flow_end(direction, flow, end)
         });
         reports.collect()
     }
@@ -194,26 +194,26 @@ struct UdpClient {
 }
 
 impl Flows for UdpClient {
-    type Machine = Client;
+    type Machine = NativeClientMachine;
 
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Client>,
-    ) -> Result<Option<Answer<Client>>, Failure> {
+        output: Output<NativeClientMachine>,
+    ) -> Result<Option<FlowsAnswer<NativeClientMachine>>, Failure> {
         self.ends.wire.borrow_mut().advance(now);
         match output {
-            Output::Decide(_) => return Ok(Some(Answer::Decided(Ok(())))),
+            Output::Decide(_) => return Ok(Some(FlowsAnswer::Decided(Ok(())))),
             Output::Open => {
                 let wire = self.ends.wire.borrow();
                 let places = wire.request.places();
                 self.opening = places.map(|place| Caller::new(place, TOKEN, now)).collect();
                 self.deadline = now + SILENCE_MAX;
-                return Ok(Some(Answer::Opened));
+                return Ok(Some(FlowsAnswer::Opened));
             }
             Output::Begin => {
                 self.opening.clear();
-                self.ends.wire.borrow_mut().begin(End::Client, Side::Receiver);
+                self.ends.wire.borrow_mut().begin(End::Client, FlowSide::Receiver);
             }
             Output::Start => self.ends.start(now),
             Output::Sample => self.ends.samples += 1,
@@ -232,7 +232,10 @@ impl Flows for UdpClient {
         Ok(None)
     }
 
-    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
+    fn answer(
+        &mut self,
+        now: MonoTime,
+    ) -> Result<Option<FlowsAnswer<NativeClientMachine>>, Failure> {
         let mut wire = self.ends.wire.borrow_mut();
         wire.advance(now);
         if !self.opening.is_empty() && now >= self.deadline {
@@ -248,18 +251,18 @@ impl Flows for UdpClient {
             for bytes in std::mem::take(&mut wire.streams[stream].waiting[End::Client as usize]) {
                 caller.read(&bytes, now);
             }
-            let due = caller.due(now);
+            let due = caller.due_datagram(now);
             due.iter().for_each(|bytes| wire.send(End::Client, stream, bytes.to_vec()));
         }
         drop(wire);
         self.ends.answer()
     }
 
-    fn state(&mut self, _: MonoTime) -> FlowState {
+    fn flow_state(&mut self, _: MonoTime) -> FlowState {
         self.ends.state()
     }
 
-    fn peer(&self) -> String {
+    fn peer_name(&self) -> String {
         End::Server.name().to_owned()
     }
 }
@@ -281,13 +284,13 @@ struct UdpServer {
 }
 
 impl Flows for UdpServer {
-    type Machine = Server;
+    type Machine = NativeServerMachine;
 
     fn carry_out(
         &mut self,
         now: MonoTime,
-        output: Output<Server>,
-    ) -> Result<Option<Answer<Server>>, Failure> {
+        output: Output<NativeServerMachine>,
+    ) -> Result<Option<FlowsAnswer<NativeServerMachine>>, Failure> {
         self.ends.wire.borrow_mut().advance(now);
         match output {
             Output::Decide(asked) => {
@@ -307,8 +310,8 @@ impl Flows for UdpServer {
                     end: HostEnd::default(),
                     features: FEATURES.map(str::to_owned).to_vec(),
                 };
-                let terms = terms(&request, accept, &Everybody);
-                return Ok(Some(Answer::Decided(Ok(terms))));
+                let terms = test_terms(&request, accept, &Everybody);
+                return Ok(Some(FlowsAnswer::Decided(Ok(terms))));
             }
             Output::Open => {
                 let wire = self.ends.wire.borrow();
@@ -320,7 +323,7 @@ impl Flows for UdpServer {
             Output::Sample => {
                 self.ends.samples += 1;
                 let news = vec![Message::UdpInterval { samples: Vec::new() }];
-                return Ok(Some(Answer::Tell(news)));
+                return Ok(Some(FlowsAnswer::Tell(news)));
             }
             Output::News(Message::UdpSent { streams }) => self.ends.hear(&streams, now),
             Output::StopSending => self.ends.stop_sending(),
@@ -331,7 +334,7 @@ impl Flows for UdpServer {
             Output::Count => {
                 self.ends.check()?;
                 self.ends.reports = self.ends.finish(now);
-                return Ok(Some(Answer::Counted(Box::new(self.ends.reports.clone()))));
+                return Ok(Some(FlowsAnswer::Counted(Box::new(self.ends.reports.clone()))));
             }
             Output::Finished => self.ends.results += 1,
             _ => {}
@@ -339,7 +342,10 @@ impl Flows for UdpServer {
         Ok(None)
     }
 
-    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Server>>, Failure> {
+    fn answer(
+        &mut self,
+        now: MonoTime,
+    ) -> Result<Option<FlowsAnswer<NativeServerMachine>>, Failure> {
         let mut wire = self.ends.wire.borrow_mut();
         wire.advance(now);
         let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
@@ -358,8 +364,8 @@ impl Flows for UdpServer {
         if !self.opening.is_empty() {
             if self.open.iter().all(|open| *open) {
                 self.opening.clear();
-                wire.begin(End::Server, Side::Receiver);
-                return Ok(Some(Answer::Opened));
+                wire.begin(End::Server, FlowSide::Receiver);
+                return Ok(Some(FlowsAnswer::Opened));
             }
             return Ok(None);
         }
@@ -367,11 +373,11 @@ impl Flows for UdpServer {
         self.ends.answer()
     }
 
-    fn state(&mut self, _: MonoTime) -> FlowState {
+    fn flow_state(&mut self, _: MonoTime) -> FlowState {
         self.ends.state()
     }
 
-    fn peer(&self) -> String {
+    fn peer_name(&self) -> String {
         End::Client.name().to_owned()
     }
 }
@@ -418,7 +424,7 @@ fn check(seed: u64) -> Result<(), String> {
     };
     let world = World::new(seed, trouble);
     let wire = Rc::new(RefCell::new(Wire::of_seed(seed, &world, trouble, &request)));
-    let test = ClientTest {
+    let test = NativeClientTest {
         span: request.planned_span(),
         interval: INTERVAL,
         request: Message::UdpRequest { test: request, login: false },
@@ -431,8 +437,13 @@ fn check(seed: u64) -> Result<(), String> {
     let client = UdpClient { ends: ends(End::Client), opening, deadline };
     let server = UdpServer { ends: ends(End::Server), opening: Vec::new(), open: Vec::new() };
     let nets = [SimNet::new(&world, End::Client, 0), SimNet::new(&world, End::Server, 0)];
-    let client = Session::new(Client::new(begin, test), client);
-    let left = play((&world, trouble), nets, client, Session::new(Server::new(begin), server));
+    let client = TestSession::new(NativeClientMachine::new(begin, test), client);
+    let left = play(
+        (&world, trouble),
+        nets,
+        client,
+        TestSession::new(NativeServerMachine::new(begin), server),
+    );
     let (span, path) = (Duration::from_secs(2), Duration::from_secs(1));
     let limits = Limits {
         interval: INTERVAL,
@@ -444,7 +455,7 @@ fn check(seed: u64) -> Result<(), String> {
     judge((seed, trouble), &left, &limits)?;
     for stream in &wire.borrow().streams {
         let threads = stream.threads.iter().flatten();
-        let counted = threads.filter(|thread| thread.side == Side::Receiver);
+        let counted = threads.filter(|thread| thread.side == FlowSide::Receiver);
         let all = counted.map(|thread| &thread.came.0).all(|came| *came == stream.delivered);
         if trouble == Trouble::None && !all {
             return Err(format!("seed {seed}: what the path delivered is counted"));

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use linerate_core::lab::bank::{Case, Judged, Reach, Scenario, Setting, TestKeys, Validity};
-use linerate_core::record::{Failure, Plan, Record, Status};
+use linerate_core::lab::bank::{Case, CaseLabels, Reach, Scenario, Setting, TestKeys, Validity};
+use linerate_core::record::{Failure, Plan, Record, RecordStatus};
 use linerate_engine::lab::{Bank, enter_user_namespace_if_needed};
-use linerate_report::bank::{self, Shown};
+use linerate_report::bank::{self, BankPageCase};
 use linerate_sys::stop::Stop;
 
-use super::{RunArgs, judge, stored};
+use super::{BankRunArgs, diagnose_case, stored};
 use crate::command::{measure, study};
 use crate::exit::Outcome;
 use crate::{output, paths};
@@ -24,7 +24,7 @@ const WITHIN_NS: u64 = 35_000_000_000;
 const QUICK_NS: u64 = 12_000_000_000;
 
 /// Runs the command.
-pub(super) fn run(args: &RunArgs) -> Outcome {
+pub(super) fn run(args: &BankRunArgs) -> Outcome {
     let scenarios = args.choice.scenarios()?;
     args.save.as_deref().map_or(Ok(()), paths::make_folder)?;
     args.report.as_deref().map_or(Ok(()), paths::check_writable)?;
@@ -33,25 +33,25 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
     let stop = Stop::on_signals()?;
     let mut session = BankSession {
         args,
-        bank: Bank::new(measure::tool(), stop.clone(), Arc::new(study::serve)),
+        bank: Bank::new(measure::this_tool(), stop.clone(), Arc::new(study::serve_until_stop)),
         stop,
         without: HashMap::new(),
     };
     let runs = (1..=args.repetitions.max(1))
         .flat_map(|run| scenarios.iter().map(move |scenario| (scenario, run)));
     let runs: Vec<_> = runs.collect();
-    let bar = bar(runs.len());
-    let mut judged: Vec<(Case, Judged)> = Vec::new();
+    let bar = progress_bar(runs.len());
+    let mut judged: Vec<(Case, CaseLabels)> = Vec::new();
     let mut shown = Vec::new();
     for (scenario, run) in runs {
         bar.set_message(scenario.name());
-        let Some(case) = session.case(scenario, run) else { break };
+        let Some(case) = session.measure_case(scenario, run) else { break };
         if let Some(directory) = args.save.as_deref().filter(|_| case.record.is_some()) {
             stored::add(directory, &case.clone().thinned())?;
         }
-        let (case, said, verdicts) = judge(case);
-        shown.extend(Shown::of(&case, &said, &verdicts));
-        bar.suspend(|| output::line(&bank::line(&case, &said)));
+        let (case, said, verdicts) = diagnose_case(case);
+        shown.extend(BankPageCase::from_judged_case(&case, &said, &verdicts));
+        bar.suspend(|| output::print_line(&bank::case_line(&case, &said)));
         bar.inc(1);
         // The table needs the figures alone.
         judged.push((Case { record: None, ..case }, said));
@@ -61,17 +61,17 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
         output::document(&bank::document(&judged));
     }
     if let Some(file) = args.report.as_deref().filter(|_| !shown.is_empty()) {
-        paths::write(file, &bank::page(&shown).html())?;
+        paths::write(file, &bank::cases_page(&shown).html())?;
     }
     let measured = |case: &Case| !matches!(case.validity, Validity::Failed(_));
-    Ok(match (session.stop.asked(), judged.iter().any(|(case, _)| measured(case))) {
+    Ok(match (session.stop.is_requested(), judged.iter().any(|(case, _)| measured(case))) {
         (true, _) => INTERRUPTED,
         (_, false) => NOTHING_MEASURED,
         _ => 0,
     })
 }
 
-fn bar(count: usize) -> ProgressBar {
+fn progress_bar(count: usize) -> ProgressBar {
     let length = u64::try_from(count).unwrap_or(u64::MAX);
     let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
     if let Ok(style) =
@@ -83,7 +83,7 @@ fn bar(count: usize) -> ProgressBar {
 }
 
 struct BankSession<'a> {
-    args: &'a RunArgs,
+    args: &'a BankRunArgs,
     bank: Bank,
     stop: Stop,
     /// Results of paths without a plant, by their setting: many scenarios share one.
@@ -92,7 +92,7 @@ struct BankSession<'a> {
 
 impl BankSession<'_> {
     /// A scenario, measured again once where this machine disturbed it; none when it was stopped.
-    fn case(&mut self, scenario: &Scenario, run: u32) -> Option<Case> {
+    fn measure_case(&mut self, scenario: &Scenario, run: u32) -> Option<Case> {
         let mut case = self.measured(scenario, run)?;
         if matches!(case.validity, Validity::Disturbed(_)) {
             case = self.measured(scenario, run)?;
@@ -109,7 +109,7 @@ impl BankSession<'_> {
     }
 
     fn measured(&self, scenario: &Scenario, run: u32) -> Option<Case> {
-        let mut case = scenario.case(run);
+        let mut case = scenario.unmeasured_case(run);
         match self.measure(&scenario.planted, &scenario.congestion, self.args.whole_test)? {
             Ok(record) => case.add_planted_run(record),
             Err(failure) => case.validity = Validity::Failed(failure.to_string()),
@@ -132,7 +132,7 @@ impl BankSession<'_> {
         Some(measured.map(|record| {
             let reach = Reach::from_record(&record);
             // One that failed is measured again for the next.
-            if record.status == Status::Ok && !late(&record) {
+            if record.status == RecordStatus::Ok && !late(&record) {
                 self.without.insert(key, reach);
             }
             reach
@@ -146,7 +146,7 @@ impl BankSession<'_> {
         congestion: &str,
         whole_test: bool,
     ) -> Option<Result<Record, Failure>> {
-        let time_ns = nanos(self.args.time);
+        let time_ns = span_nanos(self.args.time);
         let within_ns = if self.args.quick { QUICK_NS } else { WITHIN_NS };
         // A whole test chooses its own streams, windows and times: what asks for others is one test
         // of TCP, as it is for a user.
@@ -158,10 +158,10 @@ impl BankSession<'_> {
                 Plan::Tcp(setting.tcp_plan(host, congestion, time_ns))
             }
         });
-        (!self.stop.asked()).then_some(measured)
+        (!self.stop.is_requested()).then_some(measured)
     }
 }
 
-fn nanos(span: Duration) -> u64 {
+fn span_nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

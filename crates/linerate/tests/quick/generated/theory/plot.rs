@@ -1,7 +1,7 @@
 //! A plot of the sheet as a small SVG file.
 
 use linerate_report::short_signed;
-use linerate_report::svg::{Axis, Kind, LineChart, Series, linear_domain};
+use linerate_report::svg::{Axis, AxisKind, ChartSeries, LineChart, linear_domain};
 
 use super::sheet::{Plot, PlotAxis};
 
@@ -20,20 +20,20 @@ pub(super) fn svg(plot: &Plot) -> String {
     ];
     let description = format!("{} over {}", plot.y.label, plot.x.label);
     let series = curves.into_iter().enumerate();
-    let series = series.map(|(at, curve)| Series {
+    let series = series.map(|(at, curve)| ChartSeries {
         steps: plot.steps,
-        ..Series::new(curve.label, at, curve.points)
+        ..ChartSeries::new(curve.label, at, curve.points)
     });
     let chart = LineChart::new(&plot.title, description, axes, series.collect());
-    chart.formula_svg().file()
+    chart.formula_svg().file_with_style()
 }
 
 /// A linear axis begins at 0, unless that would leave more than half of it empty.
 fn axis(axis: &PlotAxis, values: Vec<f64>) -> Axis {
-    let kind = if axis.log { Kind::Log } else { Kind::Linear };
+    let kind = if axis.log { AxisKind::Log } else { AxisKind::Linear };
     let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
     let highest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let far = kind == Kind::Linear && lowest > highest / 2.0 && lowest > 0.0;
+    let far = kind == AxisKind::Linear && lowest > highest / 2.0 && lowest > 0.0;
     let domain = if far { linear_domain(values.into_iter(), lowest, 5) } else { None };
     Axis { kind, domain, ..Axis::linear(&axis.label, tick) }
 }

@@ -1,9 +1,9 @@
 //! The last section of the page: what the studies printed beside what theory says, and why where
 //! the two differ.
 
-use linerate_core::study::{Comparison, PublishedItem, PublishedRows, PublishedTable};
+use linerate_core::study::{PublishedItem, PublishedRows, PublishedTable, TheoryComparison};
 use linerate_report::markdown_cell as safe;
-use linerate_report::published::{compared, named, value};
+use linerate_report::published::{compared, computed_value, naming_columns};
 
 /// Its heading.
 pub(super) const TITLE: &str = "Published tables beside theory";
@@ -44,12 +44,12 @@ fn item_table(table: &PublishedTable, items: &[PublishedItem], rows: &[usize]) -
     );
     for &row in rows {
         let (item, Some(theory)) = (&items[row], table.theory(row)) else { continue };
-        let printed = item.value.as_ref().map_or("", |value| value.text());
+        let printed = item.value.as_ref().map_or("", |value| value.source_text());
         let stands = table.compared(row).map(compared).unwrap_or_default();
         let cells = [
             safe(&item.item),
             safe(printed),
-            value(theory.value),
+            computed_value(theory.value),
             safe(&item.unit),
             safe(&stands),
             safe(theory.rule),
@@ -60,10 +60,11 @@ fn item_table(table: &PublishedTable, items: &[PublishedItem], rows: &[usize]) -
 }
 
 fn summary(table: &PublishedTable, rows: &[usize]) -> String {
-    let comparisons: Vec<Comparison> = rows.iter().filter_map(|row| table.compared(*row)).collect();
-    let same = comparisons.iter().filter(|each| **each == Comparison::Equal).count();
+    let comparisons: Vec<TheoryComparison> =
+        rows.iter().filter_map(|row| table.compared(*row)).collect();
+    let same = comparisons.iter().filter(|each| **each == TheoryComparison::Equal).count();
     let shares = comparisons.iter().filter_map(|each| match each {
-        Comparison::Share(share) => Some(*share),
+        TheoryComparison::Share(share) => Some(*share),
         _ => None,
     });
     let mut out = String::new();
@@ -71,7 +72,7 @@ fn summary(table: &PublishedTable, rows: &[usize]) -> String {
         out.push_str(&format!(
             "{} measured figures; the highest is {}.\n",
             shares.count(),
-            compared(Comparison::Share(highest)).replace("of it", "of its ceiling")
+            compared(TheoryComparison::Share(highest)).replace("of it", "of its ceiling")
         ));
     } else {
         let all = comparisons.len();
@@ -94,7 +95,7 @@ fn remarks(table: &PublishedTable, rows: &[usize]) -> String {
         let why = theory.remark?;
         let more = theory.formula.map(|id| format!(" ([more](#{id}))")).unwrap_or_default();
         let name: Vec<&str> =
-            table.cells[*row].iter().map(String::as_str).take(named(table)).collect();
+            table.cells[*row].iter().map(String::as_str).take(naming_columns(table)).collect();
         Some(format!("- {}: {}{more}.\n", safe(&name.join(", ")), safe(why)))
     };
     let lines: String = rows.iter().filter_map(remark).collect();

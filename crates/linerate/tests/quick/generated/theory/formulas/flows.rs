@@ -1,8 +1,10 @@
 //! Windows, loss, start-up, what binds a transfer, and the metrics of RFC 6349 and RFC 8337.
 
-use linerate_core::record::Family;
-use linerate_core::theory::framing::{Segment, Transport};
-use linerate_core::theory::ladder::{AckPath, Facts, Known, Packet, RungKind, by_loss, climb};
+use linerate_core::record::IpFamily;
+use linerate_core::theory::framing::{SegmentHeaders, Transport};
+use linerate_core::theory::ladder::{
+    AckPath, CeilingFacts, FullPacketLengths, Known, RungKind, by_loss, ladder_from_facts,
+};
 use linerate_core::theory::loss::{
     Acks, Path, Pftk, bbr1_rate, chance_error, cubic_budget, cubic_rate, cubic_window,
     mathis_budget, mathis_rate, pftk_rate, tfrc_rate,
@@ -89,17 +91,17 @@ pub(super) const RULES: &[Rule] = &[
     ("target-window", |of| target_window_packets(&target(of)).ok()),
     ("target-run", |of| target_run_packets(&target(of)).ok()),
     ("pathdiag-run", |of| pathdiag_run_packets(&target(of)).ok()),
-    ("sprt-slope", |of| Some(sprt(of)?.slope())),
+    ("sprt-slope", |of| Some(sprt(of)?.loss_slope())),
     ("sprt-pass-below", |of| Some(sprt(of)?.pass_below())),
     ("sprt-pass-at-most", |of| Some(sprt(of)?.pass_at_most(of.whole("n"))? as f64)),
     ("sprt-fail-at-least", |of| Some(sprt(of)?.fail_at_least(of.whole("n")) as f64)),
     ("sprt-fail-line", |of| {
         let sprt = sprt(of)?;
-        Some(sprt.slope() * of.number("n") + sprt.fail_above())
+        Some(sprt.loss_slope() * of.number("n") + sprt.fail_above())
     }),
     ("sprt-pass-line", |of| {
         let sprt = sprt(of)?;
-        Some(sprt.slope() * of.number("n") - sprt.pass_below()).filter(|lost| *lost >= 0.0)
+        Some(sprt.loss_slope() * of.number("n") - sprt.pass_below()).filter(|lost| *lost >= 0.0)
     }),
     ("packets-to-pass", |of| Some(sprt(of)?.packets_to_pass(of.whole("x")) as f64)),
     ("speed-record-score", |of| {
@@ -112,21 +114,21 @@ pub(super) const RULES: &[Rule] = &[
         rate_for_score_bps(of.number("P") / 1e12, of.number("d") / 1e3).ok()
     }),
     ("speed-record-time", |of| transfer_s(of.size("S"), of.rate("R")).ok()),
-    ("least-bound", |of| climb(&oc12(of)).ok()?.expected_bps()),
+    ("least-bound", |of| ladder_from_facts(&oc12(of)).ok()?.expected_bps()),
     ("packet-rate-bound", |of| {
         let packet_rate = known(PacketRate::from_per_sec(of.number("P"))?);
-        bound(RungKind::PacketRate, &Facts { packet_rate, ..packets(of, 52) })
+        bound(RungKind::PacketRate, &CeilingFacts { packet_rate, ..packets(of, 52) })
     }),
     ("send-buffer-bound", |of| {
         let (send_buffer, rtt) = (known(of.size("B")), known(of.time("RTT")));
         let of = of.with("L", 1448.0);
-        bound(RungKind::SendBuffer, &Facts { send_buffer, rtt, ..packets(&of, 52) })
+        bound(RungKind::SendBuffer, &CeilingFacts { send_buffer, rtt, ..packets(&of, 52) })
     }),
     ("reverse-path-bound", |of| {
         let acks_per_s = of.number("A") / of.number("a");
         let acks = known(AckPath { acks_per_s, segments_per_ack: of.number("b") });
         let rtt = known(std::time::Duration::from_millis(100));
-        bound(RungKind::ReversePath, &Facts { acks, rtt, ..packets(of, 52) })
+        bound(RungKind::ReversePath, &CeilingFacts { acks, rtt, ..packets(of, 52) })
     }),
 ];
 
@@ -181,16 +183,20 @@ fn known<T>(value: T) -> Option<Known<T>> {
 }
 
 /// Packets with `L` bytes of payload behind `headers` bytes of TCP and IPv4.
-fn packets(of: &Inputs, headers: u32) -> Facts {
-    let segment = Segment { family: Family::V4, transport: Transport::TcpWithTimestamps };
+fn packets(of: &Inputs, headers: u32) -> CeilingFacts {
+    let segment = SegmentHeaders { family: IpFamily::V4, transport: Transport::TcpWithTimestamps };
     let payload_bytes = of.small("L");
-    Facts::from_packet(Packet { payload_bytes, ip_bytes: payload_bytes + headers, segment })
+    CeilingFacts::from_packet(FullPacketLengths {
+        payload_bytes,
+        ip_bytes: payload_bytes + headers,
+        segment,
+    })
 }
 
 /// A path by its capacity of IP packets, round trip, window and loss.
-fn oc12(of: &Inputs) -> Facts {
+fn oc12(of: &Inputs) -> CeilingFacts {
     let loss = if of.has("p") { Fraction::from_value(of.number("p")) } else { None };
-    Facts {
+    CeilingFacts {
         capacity: known(of.rate("C")),
         rtt: known(of.time("RTT")),
         window: known(of.size("W")),
@@ -200,6 +206,6 @@ fn oc12(of: &Inputs) -> Facts {
 }
 
 /// The rate of one bound.
-fn bound(kind: RungKind, facts: &Facts) -> Option<f64> {
-    climb(facts).ok()?.rung(kind).map(|rung| rung.payload_bps)
+fn bound(kind: RungKind, facts: &CeilingFacts) -> Option<f64> {
+    ladder_from_facts(facts).ok()?.rung_of_kind(kind).map(|rung| rung.payload_bps)
 }

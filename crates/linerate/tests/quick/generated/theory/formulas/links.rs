@@ -1,15 +1,15 @@
 //! Lines, cells, Ethernet, encapsulations, access lines and distance.
 
-use linerate_core::record::Family;
-use linerate_core::theory::atm::cells;
+use linerate_core::record::IpFamily;
+use linerate_core::theory::atm::cell_train;
 use linerate_core::theory::esp::{Cipher, Esp, wireguard_outer_bytes};
 use linerate_core::theory::framing::{
-    Segment, Transport, frame_bytes, frame_rate, whole_frame_rate, wire_bytes,
+    SegmentHeaders, Transport, frame_bytes, frame_rate, whole_frame_rate, wire_bytes,
 };
 use linerate_core::theory::ppp::Stuffing;
 use linerate_core::theory::propagation::{fibre_delay_s, fibre_km, serialisation_s};
 use linerate_core::theory::sonet::{Pdh, Sonet, wan_phy_mac_bps};
-use linerate_core::theory::stack::{Stack, StackPlan, stack};
+use linerate_core::theory::stack::{LayerRates, StackPlan, layer_rates};
 use linerate_core::units::FrameLen;
 
 use super::{Rule, Trace};
@@ -21,9 +21,9 @@ pub(super) const RULES: &[Rule] = &[
     ("pdh-cells", |of| Some(pdh(of.text("line"))?.cell_bps())),
     ("pdh-cells-per-second", |of| Some(pdh(of.text("line"))?.cell_bps() / 424.0)),
     ("wan-phy", |_| Some(wan_phy_mac_bps())),
-    ("aal5-cells", |of| Some(f64::from(cells(of.small("n"), of.small("E"))?.cells))),
+    ("aal5-cells", |of| Some(f64::from(cell_train(of.small("n"), of.small("E"))?.cells))),
     ("share-in-cells", |of| {
-        let train = cells(of.small("n"), of.small("E"))?;
+        let train = cell_train(of.small("n"), of.small("E"))?;
         Some(of.number("n") / f64::from(train.wire_bytes))
     }),
     ("share-in-ppp", |of| {
@@ -104,7 +104,7 @@ fn line_shares(of: &Inputs, rates: fn(&str) -> Option<(u64, f64)>) -> Vec<(f64, 
 
 /// `OC-12`.
 pub(super) fn sonet(name: &str) -> Option<Sonet> {
-    Sonet::ALL.into_iter().find(|line| format!("OC-{}", line.n()) == name)
+    Sonet::ALL.into_iter().find(|line| format!("OC-{}", line.oc_number()) == name)
 }
 
 pub(super) fn pdh(name: &str) -> Option<Pdh> {
@@ -118,34 +118,34 @@ pub(super) fn pdh(name: &str) -> Option<Pdh> {
     })
 }
 
-const TCP: Segment = Segment { family: Family::V4, transport: Transport::Tcp };
+const TCP: SegmentHeaders = SegmentHeaders { family: IpFamily::V4, transport: Transport::Tcp };
 
 /// The segment with `H` bytes of headers: TCP over IPv4 when nothing is said.
-fn segment(of: &Inputs) -> Segment {
+fn segment(of: &Inputs) -> SegmentHeaders {
     let (family, transport) = match if of.has("H") { of.small("H") } else { 40 } {
-        28 => (Family::V4, Transport::Udp),
-        40 => (Family::V4, Transport::Tcp),
-        52 => (Family::V4, Transport::TcpWithTimestamps),
-        72 => (Family::V6, Transport::TcpWithTimestamps),
+        28 => (IpFamily::V4, Transport::Udp),
+        40 => (IpFamily::V4, Transport::Tcp),
+        52 => (IpFamily::V4, Transport::TcpWithTimestamps),
+        72 => (IpFamily::V6, Transport::TcpWithTimestamps),
         other => panic!("no segment has {other} bytes of headers"),
     };
-    Segment { family, transport }
+    SegmentHeaders { family, transport }
 }
 
-fn stacked(of: &Inputs) -> Option<Stack> {
+fn stacked(of: &Inputs) -> Option<LayerRates> {
     stack_of(of.text("link"), of.small("M"), segment(of))
 }
 
 /// The stack of `link carrier encapsulation…`; `-` is the link's own carrier.
-fn stack_of(text: &str, mtu_bytes: u32, segment: Segment) -> Option<Stack> {
+fn stack_of(text: &str, mtu_bytes: u32, segment: SegmentHeaders) -> Option<LayerRates> {
     let mut words = text.split_whitespace();
-    let link: linerate_core::theory::link::Link = words.next()?.parse().expect("a link");
+    let link: linerate_core::theory::link::LinkTechnology = words.next()?.parse().expect("a link");
     let carrier = match words.next() {
         None | Some("-") => link.default_carrier(),
         Some(carrier) => carrier.parse().expect("a carrier"),
     };
     let encapsulations = words.map(|word| word.parse().expect("an encapsulation")).collect();
-    stack(&StackPlan { link, carrier, encapsulations, mtu_bytes, segment }).ok()
+    layer_rates(&StackPlan { link, carrier, encapsulations, mtu_bytes, segment }).ok()
 }
 
 fn length(of: &Inputs) -> Option<FrameLen> {
@@ -159,11 +159,11 @@ fn esp(of: &Inputs) -> Esp {
         "SHA-256" => Cipher::CbcSha256,
         other => panic!("no cipher is called {other}"),
     };
-    Esp { cipher, nat_traversal: false, outer: Family::V4 }
+    Esp { cipher, nat_traversal: false, outer: IpFamily::V4 }
 }
 
 fn wireguard(of: &Inputs) -> f64 {
-    f64::from(wireguard_outer_bytes(of.small("I"), of.small("M"), Family::V4))
+    f64::from(wireguard_outer_bytes(of.small("I"), of.small("M"), IpFamily::V4))
 }
 
 fn km(of: &Inputs) -> f64 {

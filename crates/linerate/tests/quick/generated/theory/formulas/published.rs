@@ -1,7 +1,7 @@
 //! What published figures are compared by: shares of what the product computes, and the sums that
 //! their authors made.
 
-use linerate_core::theory::atm::{CELL_BYTES, CELL_HEADER_BYTES, CELL_PAYLOAD_BYTES, cells};
+use linerate_core::theory::atm::{CELL_BYTES, CELL_HEADER_BYTES, CELL_PAYLOAD_BYTES, cell_train};
 
 use super::links::{pdh, sonet};
 use super::{Rule, answer};
@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
     ("cell-payload", |of| Some(pdh(of.text("line"))?.cell_bps() * (1.0 - cell_overhead()))),
     // Trailer, LLC/SNAP and padding, as a share of the cells' payload.
     ("aal5-overhead", |of| {
-        let train = cells(of.small("n"), of.small("E"))?;
+        let train = cell_train(of.small("n"), of.small("E"))?;
         Some(1.0 - of.number("n") / f64::from(CELL_PAYLOAD_BYTES * train.cells))
     }),
     // What is left for IP of a rate of cells, as of the whole line.

@@ -3,7 +3,9 @@
 use linerate_core::theory::buffer::{
     aimd_utilization, burst_limited_bps, full_link_bytes, full_utilization_share, queue_delay_s,
 };
-use linerate_core::theory::red::{Red, WEIGHT, average_reached, spread_chance, tc_burst_packets};
+use linerate_core::theory::red::{
+    RedParameters, WEIGHT, average_reached, spread_chance, tc_burst_packets,
+};
 use linerate_core::theory::responsiveness::{
     LoadedRoundTrips, round_trips_per_minute, round_trips_per_minute_of_mean,
 };
@@ -19,7 +21,9 @@ pub(super) const RULES: &[Rule] = &[
     ("queue-delay", |of| queue_delay_s(of.size("B"), of.rate("C")).ok()),
     ("red-average", |of| average_reached(of.number("w"), of.small("n")).ok()),
     ("red-mark", |of| {
-        let red = Red::new(of.number("min"), of.number("max"), of.number("p_max"), WEIGHT).ok()?;
+        let red =
+            RedParameters::new(of.number("min"), of.number("max"), of.number("p_max"), WEIGHT)
+                .ok()?;
         red.mark_chance(of.number("a")).ok()
     }),
     ("red-spread", |of| spread_chance(of.number("p_b"), of.small("k")).ok()),
