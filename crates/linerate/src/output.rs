@@ -50,7 +50,7 @@ fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
 
 /// Prints a line that is broken between words at the terminal's width, with further lines indented.
 pub(crate) fn folded(text: &str) {
-    self::print_text(&linerate_report::folded(text, output_columns()));
+    print_text(&linerate_report::folded(text, output_columns()));
 }
 
 /// A whole document, as wide as its reader has it.

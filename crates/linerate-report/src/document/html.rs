@@ -31,7 +31,7 @@ pub(super) fn render(document: &Document) -> String {
         body.push_str("</div>\n");
     }
     let of_rank =
-        |rank| document.sections.iter().filter(move |section| self::section_rank(section) == rank);
+        |rank| document.sections.iter().filter(move |section| section_rank(section) == rank);
     of_rank(Rank::Answers).for_each(|each| section(&mut body, each));
     let quality = document.headline.as_ref().map(|headline| headline.quality);
     body.push_str(&headline(&document.tiles, unsaid(document), quality));

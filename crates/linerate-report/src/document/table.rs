@@ -378,7 +378,7 @@ mod tests {
     fn one_of_many_is_for_pages() {
         let mut table = sample_table();
         table.push(RowKind::OneOfMany, ["hidden, a long name", "1", "2"]);
-        assert_eq!(table.text(2, None), self::sample_table().text(2, None));
+        assert_eq!(table.text(2, None), sample_table().text(2, None));
         assert!(table.html().contains("hidden"));
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn document(record: &Record, plan: &SimulatePlan) -> Document {
     let bounds = record.ceiling.iter().flat_map(|found| ceiling::remark_lines(found, measured));
     blocks.push(Block::Remarks(bounds.collect()));
     Document {
-        title: self::title_line(plan),
+        title: title_line(plan),
         tiles: model_tiles(record),
         sections: vec![
             ReportSection::without_blank_line("", [figure]).leading(),

@@ -10,7 +10,7 @@ use super::places::{HttpConnectionSlot, HttpConnectionTable};
 #[cfg(feature = "tls")]
 use super::secure::serve_tls as serve_secure;
 #[cfg(not(feature = "tls"))]
-use super::tls::serve as serve_secure;
+use super::tls::serve_tls as serve_secure;
 
 const FULL: &str = "all connections, or those of your address, are taken; try again";
 

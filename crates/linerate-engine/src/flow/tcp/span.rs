@@ -297,7 +297,7 @@ mod tests {
         let measured = meter.finish(time_at_ms(131));
         assert_eq!((measured.bytes, measured.span_ns), (10_000, 100 * MS));
         assert_eq!(measured.bytes_total, 13_000);
-        let mut meter = self::span_meter(100, 50);
+        let mut meter = span_meter(100, 50);
         meter.readable(time_at_ms(0), 0);
         for (ms, count, waiting) in [(40, 4000, 0), (60, 1000, 1000), (160, 11_000, 0)] {
             meter.read(time_at_ms(ms), count, || waiting_bytes(waiting));

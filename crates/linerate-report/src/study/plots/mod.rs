@@ -26,7 +26,7 @@ const LOG_FROM: f64 = 10.0;
 pub(crate) fn collect_plots(grid: &Grid<'_>, compared: &TopologyComparison) -> Vec<ReportFigure> {
     let pings = grid.topologies.first().map_or(0, |row| row.ping.len());
     let mut out = Vec::from_iter(losses::loss_bars(grid, compared));
-    out.extend((0..pings).map(|test| self::ping_rate_figure(grid, test)));
+    out.extend((0..pings).map(|test| ping_rate_figure(grid, test)));
     out.extend(flows::throughput_plots(grid));
     out.extend(sequence::time_sequence_plots(grid));
     out.extend(spread::repetition_plots(grid));
