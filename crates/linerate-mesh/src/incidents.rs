@@ -183,8 +183,7 @@ impl Incidents {
         if self.pending.iter().any(|change| near(change) && change.further.is_awaited()) {
             return Ok(());
         }
-        let (batch, rest): (Vec<DetectedChange>, Vec<DetectedChange>) =
-            self.pending.drain(..).partition(near);
+        let (batch, rest): (Vec<_>, Vec<_>) = self.pending.drain(..).partition(near);
         self.pending = rest;
         let hit: BTreeSet<Pair> = batch.iter().map(|change| change.pair).collect();
         let cells = store.newest_cells(&scene.plan.mesh)?;
@@ -311,11 +310,8 @@ impl Incidents {
     ) -> Result<(), Failure> {
         let dark = find_silent_members(scene.plan, matrix);
         while let Some(at) = self.open.iter().position(|incident| is_light(incident, matrix)) {
-            if self.open[at]
-                .members
-                .iter()
-                .any(|member| scene.plan.agent_index(&member.from).is_some())
-            {
+            let is_planned = |member: &Member| scene.plan.agent_index(&member.from).is_some();
+            if self.open[at].members.iter().any(is_planned) {
                 self.close_incident(store, scene, at, "data")?;
             } else {
                 // The plan has none of them any more.

@@ -284,11 +284,7 @@ mod tests {
         ceiling.rungs = vec![window(Some(9.5e9))];
         assert_eq!(remark_lines(&ceiling, None).len(), 2, "ten times the link is left out");
         let loopback = Ceiling { value: None, rungs: vec![window(Some(60e9))], ..gigabit() };
-        assert_eq!(
-            remark_lines(&loopback, Some(1e9)).len(),
-            3,
-            "60 times what was measured"
-        );
+        assert_eq!(remark_lines(&loopback, Some(1e9)).len(), 3, "60 times what was measured");
         assert_eq!(remark_lines(&loopback, Some(0.5e9)).len(), 1, "120 times");
         assert!(expected(&ceiling, Some(50e6)).is_none(), "the link is the smallest");
         ceiling.rungs = vec![Rung { unknown: vec!["the window".to_owned()], ..window(None) }];

@@ -159,7 +159,8 @@ impl MeasurementServer {
         self.web = Some(Web::new(options, Arc::clone(&self.gate), self.limits));
     }
 
-    /// Answers HTTP over TLS, too, on the same port; only what [`MeasurementServer::serve_web`] answers.
+    /// Answers HTTP over TLS, too, on the same port; only what [`MeasurementServer::serve_web`]
+    /// answers.
     #[cfg(feature = "web")]
     pub fn serve_tls(&mut self, tls: Arc<Tls>) {
         self.web.iter_mut().for_each(|web| web.secure(Arc::clone(&tls)));
@@ -193,7 +194,8 @@ impl MeasurementServer {
     }
 
     /// Lets browsers measure loss and jitter by datagrams over QUIC (WebTransport) on this UDP
-    /// port, where [`MeasurementServer::serve_web`] answers; the port that it got, where 0 was asked for.
+    /// port, where [`MeasurementServer::serve_web`] answers; the port that it got, where 0 was
+    /// asked for.
     /// # Errors
     /// When the port is taken.
     #[cfg(feature = "web")]

@@ -10,8 +10,8 @@ use rusqlite::{OptionalExtension, Row, ToSql, params};
 use super::records::query_rows;
 use super::{FoundResult, HistoryEntry, HistoryFilter, Store};
 
-/// Every line of a history, with the columns of an [`HistoryEntry`] in its order and `hosts`. A run has
-/// the name and the labels of its records.
+/// Every line of a history, with the columns of an [`HistoryEntry`] in its order and `hosts`. A run
+/// has the name and the labels of its records.
 const LINES: &str = "
     SELECT id, kind, started_at, status, name, tags, study, run, topology, test, parameter,
            repetition, hosts, json_extract(hosts, '$[0]')

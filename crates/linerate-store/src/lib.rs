@@ -83,7 +83,8 @@ impl Store {
     /// Opens the store of this user: `LINERATE_STORE`, or `linerate/results.db` in the XDG data
     /// directory. Makes it when it is not there.
     /// # Errors
-    /// See [`Store::open_connection`]; also when neither variable nor home directory tells where it is.
+    /// See [`Store::open_connection`]; also when neither variable nor home directory tells where it
+    /// is.
     pub fn open_default() -> Result<Self, Failure> {
         Self::open(&default_path()?)
     }

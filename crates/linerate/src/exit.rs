@@ -79,8 +79,8 @@ pub(crate) fn answer_clap_error(
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
-/// Clap's paragraphs as one line: the mistake, its tips, the help to read. `command_path` is the command
-/// where clap's usage line does not name it.
+/// Clap's paragraphs as one line: the mistake, its tips, the help to read. `command_path` is the
+/// command where clap's usage line does not name it.
 fn mistake(text: &str, asked: &str) -> String {
     let mut lines = text.lines().map(str::trim);
     let mut what: Vec<&str> = lines.by_ref().take_while(|line| !line.is_empty()).collect();

@@ -29,7 +29,8 @@ pub struct QueuedLink {
 pub struct HalfDuplexMedium(Arc<Mutex<MonoTime>>);
 
 impl HalfDuplexMedium {
-    /// Begins at `time_at_ns` or when the medium is free, and occupies it until the time from `send`.
+    /// Begins at `time_at_ns` or when the medium is free, and occupies it until the time from
+    /// `send`.
     fn occupy(&self, at: MonoTime, send: impl FnOnce(MonoTime) -> MonoTime) -> MonoTime {
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *free = send(at.max(*free));

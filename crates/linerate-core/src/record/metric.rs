@@ -153,7 +153,8 @@ metrics! {
         None, Higher,
         "Mean of responsiveness_new_rpm and responsiveness_loaded_rpm.",
         "draft-ietf-ippm-responsiveness-09 §5.3.1.1";
-    DeliveryRate = "delivery_rate_bps", "delivery rate", "bit/s", Some(HeaderLayer::Payload), Higher,
+    DeliveryRate = "delivery_rate_bps", "delivery rate", "bit/s",
+        Some(HeaderLayer::Payload), Higher,
         "Rate of acknowledged data over the last flight, by the sending kernel \
          (tcpi_delivery_rate).",
         "Linux tcp_info";
@@ -171,7 +172,8 @@ metrics! {
         "Segments that the receiving end sent over data segments that it received, both from its \
          kernel; 0.5 acknowledges every second segment.",
         "RFC 5681 §4.2 (delayed acknowledgements), Linux tcp_info";
-    Background = "background_bps", "rate of the background flow", "bit/s", Some(HeaderLayer::Payload),
+    Background = "background_bps", "rate of the background flow", "bit/s",
+        Some(HeaderLayer::Payload),
         Neither,
         "Payload bits of the background flow, against the test's direction, that its receiver \
          read, from its first byte (or the end of the omitted time) to its end.",
@@ -206,7 +208,8 @@ metrics! {
         "Payload that the application wrote and TCP has not sent yet (tcpi_notsent_bytes), when \
          sampled.",
         "Linux tcp_info";
-    SendQueue = "send_queue_bytes", "payload in the send buffer", "bytes", Some(HeaderLayer::Payload),
+    SendQueue = "send_queue_bytes", "payload in the send buffer", "bytes",
+        Some(HeaderLayer::Payload),
         Neither,
         "Payload written and not acknowledged, sent or not (SIOCOUTQ), when sampled.",
         "tcp(7)";
@@ -271,7 +274,8 @@ metrics! {
     PathMtu = "path_mtu_bytes", "path MTU of TCP", "bytes", Some(HeaderLayer::Ip), Higher,
         "Largest packet that the sending kernel takes the path to carry (tcpi_pmtu), when sampled.",
         "RFC 1191, RFC 4821, Linux tcp_info";
-    ReceiveQueue = "receive_queue_bytes", "received and not read", "bytes", Some(HeaderLayer::Payload),
+    ReceiveQueue = "receive_queue_bytes", "received and not read", "bytes",
+        Some(HeaderLayer::Payload),
         Neither,
         "Payload in order that the application has not read (SIOCINQ), when sampled.",
         "tcp(7)";
@@ -444,7 +448,8 @@ metrics! {
         "Datagrams sent up to the end of an interval and neither arrived nor passed over by then: \
          sent = received + lost + in flight.",
         "own";
-    IpCapacity = "ip_capacity_max_bps", "maximum IP capacity", "bit/s", Some(HeaderLayer::Ip), Higher,
+    IpCapacity = "ip_capacity_max_bps", "maximum IP capacity", "bit/s",
+        Some(HeaderLayer::Ip), Higher,
         "Bits of the IP packets (payload, UDP and IP headers) of different datagrams that arrived \
          in the best sub-interval of a search over that sub-interval's length.",
         "RFC 9097 §6 (Maximum_IP_Capacity)";
@@ -553,7 +558,8 @@ metrics! {
         Lower,
         "Seconds of the long run in which a frame was lost.",
         "ITU-T G.826 §4.2 (errored second), of frames";
-    ContractCir = "contract_cir_bps", "committed rate found", "bit/s", Some(HeaderLayer::Frame), Neither,
+    ContractCir = "contract_cir_bps", "committed rate found", "bit/s",
+        Some(HeaderLayer::Frame), Neither,
         "Sustained rate that a policer or shaper lets pass, bits of frames from the destination \
          address to the FCS.",
         "ITU-T Y.1564, MEF 10.4 (bandwidth profile)";

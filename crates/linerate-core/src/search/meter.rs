@@ -78,7 +78,8 @@ impl SubIntervalMeter {
         }
     }
 
-    /// True when a time is after the present sub-interval; [`SubIntervalMeter::close_sub_interval`] is due then.
+    /// True when a time is after the present sub-interval; [`SubIntervalMeter::close_sub_interval`]
+    /// is due then.
     #[inline]
     pub fn is_beyond(&self, at_ns: u64) -> bool {
         self.end_ns().is_some_and(|end| at_ns >= end)

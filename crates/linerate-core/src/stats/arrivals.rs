@@ -311,8 +311,8 @@ mod tests {
                 let n = numbers[..i].iter().rev().take_while(|&&earlier| earlier > s).count();
                 expected.push((s, (i - j) as u64, n as u64));
             }
-            let got: Vec<_> =
-                arrivals.reordered().iter().map(|reordered| (reordered.sequence, reordered.extent, reordered.n)).collect();
+            let fields = |packet: &Reordered| (packet.sequence, packet.extent, packet.n);
+            let got: Vec<_> = arrivals.reordered().iter().map(fields).collect();
             prop_assert_eq!(got, expected);
         }
 

@@ -2,8 +2,8 @@
 //!
 //! # Source
 //! The share is of the frames that a shaped link or an emulated path of the plan carries
-//! (`theory::framing`, `path::packet_rate_bound`), filled by full packets of TCP with timestamps over IPv4.
-//! Acknowledgements of the test come on top.
+//! (`theory::framing`, `path::packet_rate_bound`), filled by full packets of TCP with timestamps
+//! over IPv4. Acknowledgements of the test come on top.
 
 use serde::{Deserialize, Serialize};
 

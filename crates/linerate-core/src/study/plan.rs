@@ -107,8 +107,9 @@ impl StudyPlan {
         format!("{}: {}{run}", topology.title, test.named(&label))
     }
 
-    /// The same study on the topologies named in `only_topologies`, in the order of the file; all of them
-    /// when `only_topologies` is empty. Tests that are on none of them go, and so do questions about others.
+    /// The same study on the topologies named in `only_topologies`, in the order of the file; all
+    /// of them when `only_topologies` is empty. Tests that are on none of them go, and so do
+    /// questions about others.
     /// # Errors
     /// The first name that is no topology of this study.
     pub fn only_topologies(mut self, only: &[String]) -> Result<Self, String> {

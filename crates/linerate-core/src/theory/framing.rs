@@ -362,8 +362,9 @@ mod tests {
 
     #[test]
     fn vlan_tags_cost_four_bytes_each() {
-        assert_rounds_to(payload_mbps(&ethernet_link("1G", 1500, 1), &V4_TS), 939.040, 1e-3); // 1448/1542
-        assert_rounds_to(payload_mbps(&ethernet_link("1G", 1500, 2), &V4_TS), 936.611, 1e-3); // 1448/1546
+        let mbps = |tags| payload_mbps(&ethernet_link("1G", 1500, tags), &V4_TS);
+        assert_rounds_to(mbps(1), 939.040, 1e-3); // 1448/1542
+        assert_rounds_to(mbps(2), 936.611, 1e-3); // 1448/1546
     }
 
     #[test]

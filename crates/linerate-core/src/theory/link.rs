@@ -348,8 +348,8 @@ mod tests {
     proptest! {
         #[test]
         fn every_link_prints_as_it_is_read(bps: u64, kind in 0_usize..7) {
-            let kinds = [LinkTechnology::Ethernet, LinkTechnology::Docsis, LinkTechnology::Vdsl2, LinkTechnology::Adsl, LinkTechnology::Shaped,
-                LinkTechnology::Wifi, LinkTechnology::WifiLegacy];
+            use LinkTechnology::{Adsl, Docsis, Ethernet, Shaped, Vdsl2, Wifi, WifiLegacy};
+            let kinds = [Ethernet, Docsis, Vdsl2, Adsl, Shaped, Wifi, WifiLegacy];
             let made = kinds[kind](BitRate::from_bits_per_sec(bps));
             prop_assert_eq!(made.to_string().parse(), Ok(made));
         }

@@ -154,8 +154,10 @@ mod tests {
             let [tcp, tls, http, loaded] = ms;
             let here = loaded_round_trips(tcp, Some(tls), http, loaded);
             let rpm = round_trips_per_minute(&here)?;
-            let slower = round_trips_per_minute(&loaded_round_trips(tcp + more, Some(tls), http, loaded))?;
-            let fuller = round_trips_per_minute(&loaded_round_trips(tcp, Some(tls), http, loaded + more))?;
+            let longer_handshake = loaded_round_trips(tcp + more, Some(tls), http, loaded);
+            let slower = round_trips_per_minute(&longer_handshake)?;
+            let longer_queue = loaded_round_trips(tcp, Some(tls), http, loaded + more);
+            let fuller = round_trips_per_minute(&longer_queue)?;
             prop_assert!(slower < rpm && fuller < rpm);
             prop_assert!(round_trips_per_minute_of_mean(&here)? <= rpm * (1.0 + 1e-12));
         }

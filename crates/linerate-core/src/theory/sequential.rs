@@ -181,8 +181,8 @@ impl Sprt {
         })
     }
 
-    /// Counts `packets_lost` of `packets_sent` further packets and returns the decision. After a decision nothing
-    /// is counted.
+    /// Counts `packets_lost` of `packets_sent` further packets and returns the decision. After a
+    /// decision nothing is counted.
     pub fn count_packets(&mut self, sent: u64, lost: u64) -> Result<SprtDecision, SequentialError> {
         if lost > sent {
             return Err(SequentialError::MoreLost { sent, lost });

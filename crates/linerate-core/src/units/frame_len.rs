@@ -18,10 +18,16 @@ pub struct FrameLen(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FrameLenError {
     /// Ethernet pads shorter frames.
-    #[error("a frame of {} is shorter than 64, to which Ethernet pads (FCS included)", .0.as_plain_bytes())]
+    #[error(
+        "a frame of {} is shorter than 64, to which Ethernet pads (FCS included)",
+        .0.as_plain_bytes()
+    )]
     TooShort(Bytes),
     /// No common interface takes longer frames.
-    #[error("a frame of {} is longer than 9242 bytes (an MTU of 9216 with two tags)", .0.as_plain_bytes())]
+    #[error(
+        "a frame of {} is longer than 9242 bytes (an MTU of 9216 with two tags)",
+        .0.as_plain_bytes()
+    )]
     TooLong(Bytes),
 }
 

@@ -68,8 +68,8 @@ pub(crate) fn of_client(plan: &Plan, account: &Account, elapsed_ns: u64) -> Opti
     first_contradiction(plan, account, &figures, elapsed_ns)
 }
 
-/// The reason why the server cannot have moved `impossible_bytes` in a direction, in all streams together;
-/// none where it can.
+/// The reason why the server cannot have moved `impossible_bytes` in a direction, in all streams
+/// together; none where it can.
 pub(crate) fn of_sum(plan: &Plan, account: &Account, way: Direction, bytes: u64) -> Option<String> {
     let end = FlowEnd { bytes, bytes_measured: bytes, ..FlowEnd::default() };
     let figures = Figures {

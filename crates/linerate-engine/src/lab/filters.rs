@@ -22,9 +22,9 @@ use crate::netns::run_inside;
 const PROGRAMS: [&str; 3] = ["nft", "/usr/sbin/nft", "/sbin/nft"];
 /// Hosts of a /24.
 const HOSTS: u32 = 254;
-/// Rules of one transaction, about 100 KB of netlink messages. `run_nft` sends a transaction whole, and
-/// without privilege outside its user namespace it keeps the default send buffer, 208 KiB on most
-/// hosts (net.core.wmem_default). nftables 1.0.6 failed so with 1000 rules (EMSGSIZE).
+/// Rules of one transaction, about 100 KB of netlink messages. `run_nft` sends a transaction whole,
+/// and without privilege outside its user namespace it keeps the default send buffer, 208 KiB on
+/// most hosts (net.core.wmem_default). nftables 1.0.6 failed so with 1000 rules (EMSGSIZE).
 const RULES_AT_ONCE: u32 = 250;
 
 /// Loads `count` rules into a namespace and checks that they are there.

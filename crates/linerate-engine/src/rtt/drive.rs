@@ -32,7 +32,8 @@ pub(crate) enum ProbePace {
     Poisson { mean_ns: u64, seed: u64 },
 }
 
-/// Says how far apart probes of [`ProbePace::Every`] are at least, anew for each; none is one at a time.
+/// Says how far apart probes of [`ProbePace::Every`] are at least, anew for each; none is one at a
+/// time.
 pub(crate) type Spacing<'a> = &'a dyn Fn() -> Option<u64>;
 
 /// The fixed bounds of a run.

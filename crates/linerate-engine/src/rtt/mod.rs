@@ -1,8 +1,8 @@
 //! Round-trip times: ping by ICMP, UDP and STAMP, the reflector of STAMP, and the host's own
 //! clocks.
 //!
-//! `drive_probes` is the loop, over anything that is a `wire`; `socket_wire` is the real one. `collector`
-//! keeps what comes, `session` makes a record of it.
+//! `drive_probes` is the loop, over anything that is a `wire`; `socket_wire` is the real one.
+//! `collector` keeps what comes, `session` makes a record of it.
 
 mod answering;
 pub mod civil_time;

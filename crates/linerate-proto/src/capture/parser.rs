@@ -61,8 +61,8 @@ impl CaptureParser {
 
     /// Checks that the capture may end here; `rest` is the bytes after the last step.
     /// # Errors
-    /// [`CaptureProblem::Cut`] when `rest` is the start of a record, [`CaptureProblem::Empty`] for an empty
-    /// capture, and the errors of [`Self::parse_record`].
+    /// [`CaptureProblem::Cut`] when `rest` is the start of a record, [`CaptureProblem::Empty`] for
+    /// an empty capture, and the errors of [`Self::parse_record`].
     pub fn check_end(&mut self, rest: &[u8]) -> Result<(), CaptureError> {
         if let Some(error) = self.failed {
             return Err(error);

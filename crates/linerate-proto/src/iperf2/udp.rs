@@ -49,8 +49,8 @@ pub struct UdpReceiver {
 }
 
 impl UdpReceiver {
-    /// Counts a datagram of `length` bytes that begins with `header_offset` and arrived at `now_us` of any
-    /// clock; with trip times, of the wall clock.
+    /// Counts a datagram of `length` bytes that begins with `header_offset` and arrived at `now_us`
+    /// of any clock; with trip times, of the wall clock.
     pub fn count_datagram(&mut self, bytes: &[u8], length: usize, now_us: u64) -> UdpDatagramKind {
         if length < SHORTEST {
             return UdpDatagramKind::Foreign;

@@ -99,9 +99,9 @@ impl UdpTracker {
         }
     }
 
-    /// Counts `count_datagram` datagrams with consecutive numbers from `first` on, all sent at `stamp_ns`,
-    /// if the first is the expected one; otherwise returns false and counts none. The result is the
-    /// same as of [`Self::count_datagram`] for each.
+    /// Counts `count_datagram` datagrams with consecutive numbers from `first` on, all sent at
+    /// `stamp_ns`, if the first is the expected one; otherwise returns false and counts none. The
+    /// result is the same as of [`Self::count_datagram`] for each.
     #[inline]
     pub fn count_run(&mut self, first: u64, count: u64, stamp_ns: u64) -> bool {
         if first != self.next || first.checked_add(count).is_none_or(|end| end == u64::MAX) {

@@ -321,8 +321,10 @@ fn due_s(certificate: &[u8], names: &[String]) -> Option<i64> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let alternative = certificate.subject_alternative_name().ok()??;
     let is_for = |name: &String| {
-        let mut those = alternative.value.general_names.iter();
-        those.any(|general_name| matches!(general_name, GeneralName::DNSName(dns) if dns.eq_ignore_ascii_case(name)))
+        alternative.value.general_names.iter().any(|general_name| match general_name {
+            GeneralName::DNSName(dns) => dns.eq_ignore_ascii_case(name),
+            _ => false,
+        })
     };
     let validity = certificate.validity();
     let (from, to) = (validity.not_before.timestamp(), validity.not_after.timestamp());

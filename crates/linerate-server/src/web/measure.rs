@@ -232,10 +232,10 @@ fn sample_said(sample: &LoadSample) -> Value {
 fn part_said(record: &Record, direction: Direction) -> Value {
     let seconds = figure(record, MetricId::Span).map(|ns| ns / 1e9);
     let verdict = explain(record).into_iter().next();
-    let limited = verdict
-        .as_ref()
-        .filter(|verdict| verdict.cause.is_some())
-        .map(|verdict| json!({ "cause": verdict.cause, "confidence": verdict.confidence, "say": cause_with_proof(verdict) }));
+    let limited = verdict.as_ref().filter(|verdict| verdict.cause.is_some()).map(|verdict| {
+        let (cause, confidence) = (verdict.cause, verdict.confidence);
+        json!({ "cause": cause, "confidence": confidence, "say": cause_with_proof(verdict) })
+    });
     json!({
         "direction": direction,
         "rate_bps": figure(record, MetricId::Goodput),

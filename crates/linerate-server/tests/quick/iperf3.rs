@@ -26,9 +26,8 @@ const GIVE_BACK_MAX: Duration = Duration::from_secs(9);
 /// Runs `test` against a server whose port for iperf3 is free.
 fn with_server(limits: ServerLimits, test: impl FnOnce(SocketAddr)) {
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let foreign = Foreign::These(vec![(Via::Iperf3, 0)]);
-    let server =
-        MeasurementServer::bind(&ServeOptions { local, limits, foreign }).expect("free ports");
+    let options = ServeOptions { local, limits, foreign: Foreign::These(vec![(Via::Iperf3, 0)]) };
+    let server = MeasurementServer::bind(&options).expect("free ports");
     let (_, port) = server.foreign().next().expect("one other program is answered");
     let stop = Stop::new();
     std::thread::scope(|scope| {
@@ -352,9 +351,8 @@ fn a_cookie_is_that_of_one_test_alone() {
 
 #[test]
 fn a_test_beyond_the_limits_is_refused_for_what_is_beyond() {
-    let limits =
-        ServerLimits { duration: Duration::from_secs(60), streams: 4, ..ServerLimits::default() };
-    with_server(limits, |server| {
+    let duration = Duration::from_secs(60);
+    with_server(ServerLimits { duration, streams: 4, ..ServerLimits::default() }, |server| {
         // 5: the time; 37: the server allows none so long, since 3.20; 6: streams.
         for (parameters, code) in [
             ("{\"tcp\":true,\"time\":61,\"client_version\":\"3.12\"}", 5),

@@ -34,12 +34,8 @@ pub(crate) fn with_server(limits: ServerLimits, test: impl FnOnce(SocketAddr, Pa
     let options = ServeOptions { local, limits, foreign: Foreign::without_ports() };
     let mut server = MeasurementServer::bind(&options).expect("a free port");
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
-    server.serve_web(WebOptions {
-        page: true,
-        store: Some(store.clone()),
-        tool,
-        origins: Vec::new(),
-    });
+    let (store_file, origins) = (Some(store.clone()), Vec::new());
+    server.serve_web(WebOptions { page: true, store: store_file, tool, origins });
     let address = server.local_addr().expect("bound");
     let stop = Stop::new();
     std::thread::scope(|scope| {
@@ -301,10 +297,8 @@ fn the_start_of_a_longer_test_does_not_count_and_the_browsers_delays_are_kept() 
         let (idle, loaded) = (MetricId::DelayIdle, MetricId::DelayLoaded);
         assert_eq!(record.summary_value(idle, Stat::P50, None), Some(21e6));
         assert_eq!(record.summary_value(loaded, Stat::P50, Some(Direction::Down)), Some(60e6));
-        assert_eq!(
-            record.summary_value(MetricId::DelayLoss, Stat::Value, Some(Direction::Down)),
-            None
-        );
+        let loss = record.summary_value(MetricId::DelayLoss, Stat::Value, Some(Direction::Down));
+        assert_eq!(loss, None);
         assert_eq!(record.probes.map_or(0, |probes| probes.rtt_ns.len()), 7);
         let late = call(server, "POST", &path, &delays);
         assert_eq!((late.0, &late.1["error"]), (404, &json!("over")));
@@ -547,61 +541,58 @@ fn series_of_schedules_are_given_over_http_and_a_scrape_starts_nothing() {
 
 #[test]
 fn nonsense_gets_one_answer_that_names_it_and_holds_nothing_up() {
-    with_server(
-        ServerLimits { hello: Duration::from_secs(1), ..ServerLimits::default() },
-        |server, _| {
-            let token = "00".repeat(16);
-            let load = |method: &str, rest: &str, fields: &str| {
-                format!("{method} /api/v1/load/{token}/{rest} HTTP/1.1\r\n{fields}\r\n")
-            };
-            for (request, status) in [
-                (load("GET", "down/0", ""), 404),
-                (load("GET", "sideways/0", ""), 404),
-                (load("POST", "down/0", ""), 405),
-                (load("POST", "up/0", "Transfer-Encoding: chunked\r\n"), 411),
-                (load("POST", "up/0", "Content-Length: 1\r\nContent-Length: 2\r\n"), 400),
-                (load("GET", "down/0", &format!("X: {}\r\n", "a".repeat(20_000))), 431),
-                // Half a head, and nothing more.
-                (format!("GET /api/v1/load/{token}/down"), 408),
-                ("GET /api/v1/nothing HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 404),
-                ("DELETE /api/v1/server HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 405),
-                ("GET /api/v1/runs/x/events HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 404),
-            ] {
-                let (got, head, body) = ask(server, &request);
-                assert_eq!(got, status, "{request}: {head}");
-                let body: Value =
-                    serde_json::from_slice(&body).unwrap_or_else(|_| panic!("{head}"));
-                assert!(!text(&body, "say").is_empty() && !text(&body, "error").is_empty());
-            }
-            for body in [
-                "{",
-                "[]",
-                "{\"streams\":\"4\"}",
-                "{\"streams\":0}",
-                "{\"unknown\":1}",
-                "{\"directions\":[\"down\",\"down\"]}",
-                "{\"seconds\":100000}",
-                "\u{1}",
-            ] {
-                let request = format!(
-                    "POST /api/v1/runs HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{body}",
-                    body.len()
-                );
-                let (status, _, answer) = ask(server, &request);
-                assert!(matches!(status, 400 | 403), "{body}: {status} {}", answer.escape_ascii());
-            }
-            let long = "POST /api/v1/runs HTTP/1.1\r\nHost: a\r\nContent-Length: 70000\r\n\r\n";
-            let (status, ..) = ask(server, &(long.to_owned() + &" ".repeat(70_000)));
-            assert_eq!(status, 413);
-            // Silent and half-open connections do not keep the next client waiting.
-            let silent: Vec<TcpStream> = (0..20).map(|_| connect(server)).collect();
-            for stream in &silent {
-                let _ = (&*stream).write_all(b"PO");
-            }
-            silent[0].shutdown(Shutdown::Write).expect("open");
-            let (status, about) = call(server, "GET", "/api/v1/server", &Value::Null);
-            assert_eq!((status, &about["running"]), (200, &json!(0)), "{about}");
-            assert_eq!(about["client"], json!("127.0.0.0/24"));
-        },
-    );
+    let hello = Duration::from_secs(1);
+    with_server(ServerLimits { hello, ..ServerLimits::default() }, |server, _| {
+        let token = "00".repeat(16);
+        let load = |method: &str, rest: &str, fields: &str| {
+            format!("{method} /api/v1/load/{token}/{rest} HTTP/1.1\r\n{fields}\r\n")
+        };
+        for (request, status) in [
+            (load("GET", "down/0", ""), 404),
+            (load("GET", "sideways/0", ""), 404),
+            (load("POST", "down/0", ""), 405),
+            (load("POST", "up/0", "Transfer-Encoding: chunked\r\n"), 411),
+            (load("POST", "up/0", "Content-Length: 1\r\nContent-Length: 2\r\n"), 400),
+            (load("GET", "down/0", &format!("X: {}\r\n", "a".repeat(20_000))), 431),
+            // Half a head, and nothing more.
+            (format!("GET /api/v1/load/{token}/down"), 408),
+            ("GET /api/v1/nothing HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 404),
+            ("DELETE /api/v1/server HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 405),
+            ("GET /api/v1/runs/x/events HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 404),
+        ] {
+            let (got, head, body) = ask(server, &request);
+            assert_eq!(got, status, "{request}: {head}");
+            let body: Value = serde_json::from_slice(&body).unwrap_or_else(|_| panic!("{head}"));
+            assert!(!text(&body, "say").is_empty() && !text(&body, "error").is_empty());
+        }
+        for body in [
+            "{",
+            "[]",
+            "{\"streams\":\"4\"}",
+            "{\"streams\":0}",
+            "{\"unknown\":1}",
+            "{\"directions\":[\"down\",\"down\"]}",
+            "{\"seconds\":100000}",
+            "\u{1}",
+        ] {
+            let request = format!(
+                "POST /api/v1/runs HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            let (status, _, answer) = ask(server, &request);
+            assert!(matches!(status, 400 | 403), "{body}: {status} {}", answer.escape_ascii());
+        }
+        let long = "POST /api/v1/runs HTTP/1.1\r\nHost: a\r\nContent-Length: 70000\r\n\r\n";
+        let (status, ..) = ask(server, &(long.to_owned() + &" ".repeat(70_000)));
+        assert_eq!(status, 413);
+        // Silent and half-open connections do not keep the next client waiting.
+        let silent: Vec<TcpStream> = (0..20).map(|_| connect(server)).collect();
+        for stream in &silent {
+            let _ = (&*stream).write_all(b"PO");
+        }
+        silent[0].shutdown(Shutdown::Write).expect("open");
+        let (status, about) = call(server, "GET", "/api/v1/server", &Value::Null);
+        assert_eq!((status, &about["running"]), (200, &json!(0)), "{about}");
+        assert_eq!(about["client"], json!("127.0.0.0/24"));
+    });
 }

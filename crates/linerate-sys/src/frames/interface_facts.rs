@@ -2,8 +2,8 @@
 //! the settings that could be mistaken for a limit of the device.
 //!
 //! The sources are rtnetlink ([`crate::netlink`]), ethtool ([`crate::ethtool`]) and the NAPI
-//! contexts ([`crate::netlink::napi_contexts`]); a fact that the driver does not report is absent. Left
-//! out: the processors' counters ([`crate::host`]).
+//! contexts ([`crate::netlink::napi_contexts`]); a fact that the driver does not report is absent.
+//! Left out: the processors' counters ([`crate::host`]).
 
 use crate::Result;
 use crate::ethtool::{self, LinkPauseSettings, Offload};

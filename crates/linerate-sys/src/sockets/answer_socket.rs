@@ -83,7 +83,8 @@ impl AnswerSocket {
         Self::open_bound(address).map_err(|source| Error::new("bind UDP", address, source))
     }
 
-    /// Binds with all [`ArrivalFields`], kernel timestamps of departure, and the largest time to live.
+    /// Binds with all [`ArrivalFields`], kernel timestamps of departure, and the largest time to
+    /// live.
     /// # Errors
     /// The kernel's reason.
     pub fn bind_with_notes(address: SocketAddr) -> Result<Self> {
@@ -106,8 +107,8 @@ impl AnswerSocket {
         self.restart_stamps()
     }
 
-    /// Switches on kernel timestamps of arrival; where the kernel has none, [`ReceivedUdpRequest::arrival_fields`]
-    /// lack them.
+    /// Switches on kernel timestamps of arrival; where the kernel has none,
+    /// [`ReceivedUdpRequest::arrival_fields`] lack them.
     pub fn take_arrival_times(&self) {
         let _ = timestamps::switch_on_arrivals(self.socket.as_fd());
     }

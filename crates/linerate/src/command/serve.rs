@@ -371,6 +371,10 @@ fn say_limits(limits: ServerLimits) {
     ));
 }
 
+/// The line of a server whose clients of iperf3 sign in.
+const ASKS_CLIENTS: &str =
+    "linerate: asks clients of iperf3 who they are, those of others do not say";
+
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     log::install_logger(args.log_level, args.log);
@@ -408,9 +412,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     server.trust_udp(AddressValidation::default().with_networks(&args.udp_reverse_to));
     if let Some(guard) = guard {
         server.guard_iperf3(guard);
-        output::print_note(
-            "linerate: asks clients of iperf3 who they are, those of others do not say",
-        );
+        output::print_note(ASKS_CLIENTS);
     }
     let one_off = args.one_off.then(|| stop.clone());
     let on_client = move |entry: &LogEntry<'_>| {

@@ -290,8 +290,8 @@ pub fn find_bucket(
     }
 }
 
-/// The part of a train before the first pause in which a bucket of `rate_interval` (bytes per s) may have
-/// filled again.
+/// The part of a train before the first pause in which a bucket of `rate_interval` (bytes per s)
+/// may have filled again.
 fn before_refill(frames: &[TrainFrame], rate: f64) -> &[TrainFrame] {
     let (Some(first), Some(last)) = (frames.first(), frames.last()) else { return frames };
     let seconds = |frame: &TrainFrame| frame.sent_ns.saturating_sub(first.sent_ns) as f64 / 1e9;

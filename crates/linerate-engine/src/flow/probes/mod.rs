@@ -201,8 +201,7 @@ impl Prober {
         let (kind, socket) = open_socket(ping, peer)?;
         let mut wire = SocketWire::new(socket, kind, peer, AnswerWaitMode::Sleep);
         wire.ask_peer_times(true);
-        let class = self.record.dscp.unwrap_or(0) << 2 | self.record.ecn.unwrap_or(0);
-        wire.use_class(class)?;
+        wire.use_class(self.record.dscp.unwrap_or(0) << 2 | self.record.ecn.unwrap_or(0))?;
         // A kernel without stamps leaves the program's own times.
         if wire.start_stamps(true).is_ok() {
             wire.take_notes(true);
@@ -228,8 +227,8 @@ impl Prober {
                 return Err(failure);
             }
             if !self.idle.has_answers() {
-                self.record.silent =
-                    Some(self.nobody_answers(self.idle.probe_count(), Some(&wire)));
+                let silent = self.nobody_answers(self.idle.probe_count(), Some(&wire));
+                self.record.silent = Some(silent);
                 return Ok(());
             }
             wire.prepare_run(PAYLOAD_BYTES, name())?;

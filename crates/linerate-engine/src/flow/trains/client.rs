@@ -64,7 +64,8 @@ pub(crate) trait Rounds {
     fn take_round(&mut self, seen: Vec<ObservedTrain>);
 }
 
-/// Runs a session with a server of this program's own protocol; times of trains count from `begin_round`.
+/// Runs a session with a server of this program's own protocol; times of trains count from
+/// `begin_round`.
 pub(crate) fn run(
     plan: &ServerPlan,
     (begin, planned): (MonoTime, Duration),

@@ -171,9 +171,8 @@ impl UdpStreamSender {
         let joined = if cut { joined } else { 1 };
         let mut batch = SendBatch::new(size, joined, count, pattern);
         let length = self.head.len().min(size);
-        batch
-            .datagrams_mut()
-            .for_each(|datagram| datagram[..length].copy_from_slice(&self.head[..length]));
+        let head = &self.head[..length];
+        batch.datagrams_mut().for_each(|datagram| datagram[..length].copy_from_slice(head));
         self.sending(begin, (batch, egress), schedule)
     }
 
@@ -289,16 +288,15 @@ impl UdpStreamSender {
             if let (Some(steering), Some(schedule)) = (&self.steering, &mut sending.schedule) {
                 schedule.set_rate(steering.payload_pace(), now);
             }
-            let wake =
-                sending.schedule.as_ref().map(SendSchedule::wake_time).filter(|wake| *wake > now);
+            let wake = sending.schedule.map(|schedule| schedule.wake_time());
+            let wake = wake.filter(|wake| *wake > now);
             if let Some(wake) = wake {
                 sleep_until(wake.min(sending.deadline).min(now + CALL_TIMEOUT));
                 continue;
             }
             let capacity = sending.batch.capacity();
-            let wanted =
-                sending.schedule.map_or(capacity, |schedule| schedule.batch_size(capacity));
-            let wanted = self.receiver_room(sending, wanted, now);
+            let batch = sending.schedule.map(|schedule| schedule.batch_size(capacity));
+            let wanted = self.receiver_room(sending, batch.unwrap_or(capacity), now);
             if wanted == 0 {
                 continue;
             }
@@ -380,8 +378,8 @@ impl UdpStreamSender {
     /// A call ended before the last of its buffers. Unless it had waited for room for all of the
     /// socket's time-out, the link refused one, which is then sent again.
     fn held_up(&self, sending: &mut SendingState) {
-        let since =
-            sending.times.first().map_or(Duration::ZERO, |at| monotonic().duration_since(*at));
+        let begun = sending.times.first();
+        let since = begun.map_or(Duration::ZERO, |at| monotonic().duration_since(*at));
         if !sending.singly && since < CALL_TIMEOUT && self.measures(sending) {
             *sending.account.refusals.get_or_insert_default() += 1;
         }

@@ -1,10 +1,10 @@
 //! To whom a server of iperf 2 sends over UDP, and how much, because the address of a datagram is
 //! easily forged and one that asks for data would make the server flood a stranger.
 //!
-//! A client of linerate proves its address by a cookie that went there (`iperf2::check_proof`). One of
-//! iperf cannot: where it sends all the time (`--full-duplex`, `-d`, `-r`) it is sent in proportion
-//! to what comes; for `-R`, of which a single datagram comes, the server's user has to name its
-//! network, and a rate for all of that network together.
+//! A client of linerate proves its address by a cookie that went there (`iperf2::check_proof`). One
+//! of iperf cannot: where it sends all the time (`--full-duplex`, `-d`, `-r`) it is sent in
+//! proportion to what comes; for `-R`, of which a single datagram comes, the server's user has to
+//! name its network, and a rate for all of that network together.
 
 use std::hash::BuildHasher;
 use std::hash::RandomState;

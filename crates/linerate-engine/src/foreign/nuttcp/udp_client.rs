@@ -447,8 +447,9 @@ const fn all_sent(direction: Direction, datagrams: u64) -> DatagramsSent {
     DatagramsSent { direction, flow: 0, datagrams, measured: datagrams, span_ns: 0 }
 }
 
-/// The reason why the server cannot have received what it says of `datagrams_sent` datagrams; none where it
-/// can. A path may deliver each twice, and nuttcp counts both; its lines round what was announced.
+/// The reason why the server cannot have received what it says of `datagrams_sent` datagrams; none
+/// where it can. A path may deliver each twice, and nuttcp counts both; its lines round what was
+/// announced.
 fn of_receiver(sent: u64, announced: u64, arrived: u64) -> Option<String> {
     let counted = if arrived > sent.saturating_mul(2) { arrived } else { announced };
     (counted > sent).then(|| format!("it counts {counted} datagrams of {sent} that were sent"))

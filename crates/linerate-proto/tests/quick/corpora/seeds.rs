@@ -270,10 +270,7 @@ fn messages() -> Vec<Message> {
         Refuse { code: RefuseCode::Busy, reason: "r".into(), retry_after_ms: Some(1), fits: None };
     let report = EndReport::from_flow_end(Direction::Down, 1, FlowEnd::default());
     vec![
-        Message::Request(NativeTcpTestRequest {
-            test: TcpTest::default(),
-            ..NativeTcpTestRequest::default()
-        }),
+        Message::Request(NativeTcpTestRequest::default()),
         Message::Accept(Box::new(accept)),
         Message::Refuse(refuse),
         Message::Ready,
