@@ -187,7 +187,7 @@ impl Hub {
 
     /// Reads the files of plan and rules again.
     /// # Errors
-    /// As [`Hub::open`]; the plan and the rules before stay in force.
+    /// As [`Hub::from_plan_file`]; the plan and the rules before stay in force.
     pub fn reload(&self) -> Result<u64, Failure> {
         if let Some(file) = &self.rules_file {
             let new = read_rules_file(file)?;

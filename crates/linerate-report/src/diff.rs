@@ -3,7 +3,7 @@
 //!
 //! The spread of a figure is the larger of the two sample standard deviations of what it is the
 //! mean of: the intervals of a goodput, the probes of a round trip. Counts, shares and delays
-//! without samples have a noise of their own (`noise_between_runs`); a difference counts beyond
+//! without samples have a noise of their own (`noise`); a difference counts beyond
 //! that alone. Limit and trust are those that were decided about each record. Left out:
 //! repetitions; their intervals of confidence are a study's.
 

@@ -1,7 +1,7 @@
 //! The memory of linerate: every record and every study run in one SQLite file.
 //!
 //! The document of a record is kept as the JSON it is everywhere else; the columns beside it are
-//! for finding it. What [`Store::put`] returned for survives a killed process and a power cut
+//! for finding it. What [`Store::put_record`] returned for survives a killed process and a power cut
 //! (WAL with synchronous=FULL, sqlite.org/pragma.html#pragma_synchronous). `spec/store.md`
 //! describes the file. Comparing and rendering are the report's.
 
@@ -83,7 +83,7 @@ impl Store {
     /// Opens the store of this user: `LINERATE_STORE`, or `linerate/results.db` in the XDG data
     /// directory. Makes it when it is not there.
     /// # Errors
-    /// See [`Store::open_connection`]; also when neither variable nor home directory tells where it
+    /// See [`Store::open`]; also when neither variable nor home directory tells where it
     /// is.
     pub fn open_default() -> Result<Self, Failure> {
         Self::open(&default_path()?)
@@ -103,7 +103,7 @@ impl Store {
     /// Opens the store in the file `path` to read what it has; makes none. One that may not be
     /// written is opened all the same, and refuses to change.
     /// # Errors
-    /// See [`Store::open_connection`]; also when there is no such file.
+    /// See [`Store::open`]; also when there is no such file.
     pub fn open_existing(path: &Path) -> Result<Self, Failure> {
         if !path.exists() {
             let object = path.display().to_string();

@@ -79,7 +79,7 @@ pub(crate) fn answer_clap_error(
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
-/// Clap's paragraphs as one line: the mistake, its tips, the help to read. `command_path` is the
+/// Clap's paragraphs as one line: the mistake, its tips, the help to read. `asked` is the
 /// command where clap's usage line does not name it.
 fn mistake(text: &str, asked: &str) -> String {
     let mut lines = text.lines().map(str::trim);

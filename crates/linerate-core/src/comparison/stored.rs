@@ -116,7 +116,7 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// A value of each of `sample_count` blocks; there are at least as many samples.
+    /// A value of each of `count` blocks; there are at least as many samples.
     fn blocks(&self, count: usize) -> Vec<f64> {
         let range =
             |length: usize, block: usize| (block * length / count)..((block + 1) * length / count);

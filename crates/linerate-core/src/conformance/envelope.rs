@@ -199,7 +199,7 @@ impl Envelope {
         }
     }
 
-    /// Serves the queues in `range` for `step` and adds `arrived_bytes`.
+    /// Serves the queues in `range` for `step` and adds `bytes`.
     fn serve_range(&mut self, range: std::ops::Range<usize>, step: f64, at_ns: f64, bytes: f64) {
         // Slices of one length and loads before stores, so that the loop has no checks and no
         // branches and becomes vector instructions.

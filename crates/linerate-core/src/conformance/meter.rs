@@ -58,7 +58,7 @@ impl ConformPlan {
 }
 
 impl Meter {
-    /// A meter before the first packet. The mapping to cells and the line come from `conform_plan`.
+    /// A meter before the first packet. The mapping to cells and the line come from `plan`.
     pub fn new(contract: &Contract, plan: &ConformPlan) -> Result<Self, PlanError> {
         Ok(Self(match contract {
             Contract::Gcra { .. } => {

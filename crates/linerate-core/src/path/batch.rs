@@ -24,7 +24,7 @@ impl Batch {
         Self { start, period_ns, held: HeldPackets::new() }
     }
 
-    /// The first release at or after `time_at_ns`.
+    /// The first release at or after `at`.
     fn release_time(&self, at: MonoTime) -> MonoTime {
         let periods = at.nanos_since(self.start).div_ceil(self.period_ns);
         self.start + Duration::from_nanos(periods.saturating_mul(self.period_ns))

@@ -92,7 +92,7 @@ impl CellLoss {
         cells
     }
 
-    /// Cells of the next `cell_loss` that are lost.
+    /// Cells of the next `cells` that are lost.
     fn count_lost_cells(&mut self, mut cells: u64) -> u64 {
         let mut lost = 0;
         while cells > 0 {

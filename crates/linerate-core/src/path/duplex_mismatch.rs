@@ -44,7 +44,7 @@ impl DuplexMismatch {
 }
 
 impl DuplexEnd {
-    /// Sends a frame that is ready at `time_at_ns` and leaves until the time from `send`. A
+    /// Sends a frame that is ready at `at` and leaves until the time from `send`. A
     /// full-duplex end's frame has its fate at once; a half-duplex end's from
     /// [`DuplexEnd::was_hit`].
     pub(super) fn send_frame(

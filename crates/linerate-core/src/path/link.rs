@@ -29,7 +29,7 @@ pub struct QueuedLink {
 pub struct HalfDuplexMedium(Arc<Mutex<MonoTime>>);
 
 impl HalfDuplexMedium {
-    /// Begins at `time_at_ns` or when the medium is free, and occupies it until the time from
+    /// Begins at `at` or when the medium is free, and occupies it until the time from
     /// `send`.
     fn occupy(&self, at: MonoTime, send: impl FnOnce(MonoTime) -> MonoTime) -> MonoTime {
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,7 +156,7 @@ impl LineClock {
         Self { per_s: rate.bits_per_sec(), framing: Some(framing), remainder: 0 }
     }
 
-    /// Time at which the last bit leaves of a packet that begins at `time_at_ns`.
+    /// Time at which the last bit leaves of a packet that begins at `at`.
     const fn transmit_end(&mut self, at: MonoTime, packet: &Packet) -> MonoTime {
         let units = match self.framing {
             Some(framing) => framing.line_bytes(packet.ip_bytes) as u64 * 8,

@@ -86,7 +86,7 @@ impl TokenBucketShaper {
         Ok(Self { tokens: PacketTokens::full_bucket(bucket)?, queue: Box::new(queue), head: None })
     }
 
-    /// Makes `packet` the head of the line at `time_at_ns`.
+    /// Makes `packet` the head of the line at `at`.
     fn hold_at_head(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         match self.tokens.conforms_at(at, &packet) {
             Some(ready) => self.head = Some((ready, packet)),

@@ -147,7 +147,7 @@ impl TraceLink {
         }
     }
 
-    /// Skips the opportunities before `time_at_ns`, which found nothing to send.
+    /// Skips the opportunities before `at`, which found nothing to send.
     fn skip_until(&mut self, at: MonoTime) {
         let round_ns = self.trace.length_ms() * 1_000_000;
         let behind = at.nanos_since(self.opportunity()) / round_ns;

@@ -134,7 +134,7 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// Reads what the kernel returned; `read_array` is exactly as long as getsockopt said, in the
+    /// Reads what the kernel returned; `bytes` is exactly as long as getsockopt said, in the
     /// machine's byte order.
     pub fn from_ne_bytes(bytes: &[u8]) -> Self {
         let at = Reader(bytes);

@@ -88,7 +88,7 @@ impl Scoreboard {
         self.highest_sacked.max(self.first)
     }
 
-    /// True when the segment is on its way since `board_with_sent`: neither arrived, nor lost, nor
+    /// True when the segment is on its way since `sent`: neither arrived, nor lost, nor
     /// sent again.
     pub(super) fn is_under_way(&mut self, number: u64, sent: MonoTime) -> bool {
         if number < self.first || number >= self.next() {

@@ -75,7 +75,7 @@ impl TcpModel {
 /// A congestion control with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CongestionControl {
-    /// Additive increase of one segment each round trip, times `decrease_factor` on a loss (RFC
+    /// Additive increase of one segment each round trip, times `beta` on a loss (RFC
     /// 5681).
     Reno {
         /// Share of the window that is left after a loss.

@@ -145,12 +145,12 @@ impl StreamArrivals {
         reordered
     }
 
-    /// IPDV of the consecutive packets that arrived, by [`ipdv`].
+    /// IPDV of the consecutive packets that arrived, by [`ipdv_of_packets`].
     pub fn ipdv_values(&self) -> Vec<Ipdv> {
         ipdv_of_packets(&self.in_order_of_sending)
     }
 
-    /// PDV of the packets that arrived, in the order of sending, by [`pdv`].
+    /// PDV of the packets that arrived, in the order of sending, by [`pdv_of_packets`].
     pub fn pdv_values(&self) -> Vec<u64> {
         pdv_of_packets(&self.in_order_of_sending)
     }

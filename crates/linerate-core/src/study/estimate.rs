@@ -130,7 +130,7 @@ impl Excess {
 }
 
 impl Estimator {
-    /// Takes note that `cell_plan` took `took_ns`.
+    /// Takes note that `cell` took `took_ns`.
     pub fn measured(&mut self, cell: &CellPlan, took_ns: u64) {
         let excess = i128::from(took_ns) - i128::from(expected_ns(&cell.plan));
         self.by_test.entry(cell.cell.test.clone()).or_default().add(excess);
@@ -141,7 +141,7 @@ impl Estimator {
         self.prepare.add(i128::from(took_ns));
     }
 
-    /// The time for `cell_plans` and for building `laboratories`.
+    /// The time for `cells` and for building `laboratories`.
     pub fn remaining_ns<'a>(
         &self,
         cells: impl Iterator<Item = &'a CellPlan>,

@@ -107,8 +107,8 @@ impl StudyPlan {
         format!("{}: {}{run}", topology.title, test.named(&label))
     }
 
-    /// The same study on the topologies named in `only_topologies`, in the order of the file; all
-    /// of them when `only_topologies` is empty. Tests that are on none of them go, and so do
+    /// The same study on the topologies named in `only`, in the order of the file; all
+    /// of them when `only` is empty. Tests that are on none of them go, and so do
     /// questions about others.
     /// # Errors
     /// The first name that is no topology of this study.
@@ -152,7 +152,7 @@ impl StudyPlan {
         cells
     }
 
-    /// The topologies that have to be built for `cell_plans`; a model needs none.
+    /// The topologies that have to be built for `cells`; a model needs none.
     pub fn laboratories<'a>(cells: impl Iterator<Item = &'a CellPlan>) -> usize {
         let live = cells.filter(|cell| cell.plan.is_live());
         live.map(|cell| cell.cell.topology.as_str()).collect::<BTreeSet<_>>().len()

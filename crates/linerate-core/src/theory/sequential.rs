@@ -181,7 +181,7 @@ impl Sprt {
         })
     }
 
-    /// Counts `packets_lost` of `packets_sent` further packets and returns the decision. After a
+    /// Counts `lost` of `sent` further packets and returns the decision. After a
     /// decision nothing is counted.
     pub fn count_packets(&mut self, sent: u64, lost: u64) -> Result<SprtDecision, SequentialError> {
         if lost > sent {
@@ -225,18 +225,18 @@ impl Sprt {
         self.fail_above
     }
 
-    /// The most losses in `packets_sent` packets that pass; `None` while none would.
+    /// The most losses in `sent` packets that pass; `None` while none would.
     pub fn pass_at_most(&self, sent: u64) -> Option<u64> {
         let line = self.losses_on_line(sent) - self.pass_below;
         (line >= 0.0).then(|| as_count(line.floor()))
     }
 
-    /// The least losses in `packets_sent` packets that fail, which may be more than were sent.
+    /// The least losses in `sent` packets that fail, which may be more than were sent.
     pub fn fail_at_least(&self, sent: u64) -> u64 {
         as_count((self.losses_on_line(sent) + self.fail_above).ceil())
     }
 
-    /// Packets after which `packets_lost` losses pass, the inverse of [`Self::pass_at_most`].
+    /// Packets after which `lost` losses pass, the inverse of [`Self::pass_at_most`].
     pub fn packets_to_pass(&self, lost: u64) -> u64 {
         as_count(((lost as f64 + self.pass_below) / self.slope).ceil())
     }

@@ -130,7 +130,7 @@ pub fn transfer(start: &SlowStart) -> Result<Transfer, SlowStartError> {
 }
 
 /// The payload of whole segments that a transfer has had acknowledged after `time`, the inverse
-/// of [`transfer`]; the size in `slow_start_from` says nothing. 0 before the first answer.
+/// of [`transfer`]; the size in `start` says nothing. 0 before the first answer.
 /// # Errors
 /// A rate, round trip, segment or initial window of 0, a growth not above 1.
 pub fn bytes_within(start: &SlowStart, time: Duration) -> Result<f64, SlowStartError> {

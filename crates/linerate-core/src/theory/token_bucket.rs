@@ -74,7 +74,7 @@ impl Tokens {
         level - self.level
     }
 
-    /// Tokens that a packet of `tokens_in_bytes` lacks; it fits at 0 and below.
+    /// Tokens that a packet of `bytes` lacks; it fits at 0 and below.
     fn missing_tokens(&self, bytes: u32) -> i128 {
         i128::from(bytes) * PER_BYTE - self.level
     }
@@ -92,7 +92,7 @@ impl Tokens {
 #[derive(Clone, Copy, Debug, Default)]
 struct Since(Option<u64>);
 
-/// Tokens that `bps` brings in `elapsed_ns` nanoseconds.
+/// Tokens that `bps` brings in `step` nanoseconds.
 const fn brought(step: i128, bps: i128) -> i128 {
     step.saturating_mul(bps)
 }

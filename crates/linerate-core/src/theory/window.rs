@@ -84,7 +84,7 @@ pub fn bdp_bytes(rate: BitRate, rtt: Duration) -> Result<Bytes, WindowError> {
     rate.bytes_in(rtt).ok_or(WindowError::TooLarge { rate, seconds: rtt.as_secs() })
 }
 
-/// The smallest window whose [`window_rate`] is `parse_rate` or more: R RTT / 8, rounded up.
+/// The smallest window whose [`window_rate`] is `rate` or more: R RTT / 8, rounded up.
 /// # Errors
 /// A rate or round trip of 0, a window above 65535 × 2^14, which no connection can have.
 /// # Source

@@ -13,7 +13,7 @@ use super::error::{ParseUnitError, QuantityInfo, UnitErrorReason};
 pub struct Fraction(f64);
 
 impl Fraction {
-    /// The share `as_f64`; `None` outside 0 … 1 and for a value that is not a number.
+    /// The share `value`; `None` outside 0 … 1 and for a value that is not a number.
     pub fn from_value(value: f64) -> Option<Self> {
         // Adding zero turns the negative zero into the one that prints as 0.
         (0.0..=1.0).contains(&value).then_some(Self(value + 0.0))

@@ -129,7 +129,7 @@ fn loses_less_than_a_third(
 }
 
 /// Takes what was held off the bounds of a goal: `passed` is what was sent without loss at its
-/// lower bound, `lost_frames` what lost at its upper one.
+/// lower bound, `lost` what lost at its upper one.
 pub(super) fn subtract_buffered(
     goal: &mut GoalFound,
     held: &BufferDepth,

@@ -130,7 +130,7 @@ pub(super) enum RestartJob {
 }
 
 impl RestartJob {
-    /// The restart of one of `port_names`, or by a command.
+    /// The restart of one of `ports`, or by a command.
     pub(super) fn from_target(target: &RestartTarget, ports: &[TesterPort]) -> Self {
         match target {
             RestartTarget::Command(command) => Self::Command(command.clone()),

@@ -308,7 +308,7 @@ impl Simulated {
     }
 }
 
-/// A counter's figures of frames sent at `arrival_times` that left the device at `left`.
+/// A counter's figures of frames sent at `times` that left the device at `left`.
 fn received(times: &[u64], left: &[Option<u64>], now_ns: u64) -> ReceiveCounts {
     let mut all = ReceiveCounts { duplicates: Some(0), ..ReceiveCounts::default() };
     let mut last: Option<(usize, u64)> = None;

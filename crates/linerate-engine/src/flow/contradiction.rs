@@ -68,7 +68,7 @@ pub(crate) fn of_client(plan: &Plan, account: &Account, elapsed_ns: u64) -> Opti
     first_contradiction(plan, account, &figures, elapsed_ns)
 }
 
-/// The reason why the server cannot have moved `impossible_bytes` in a direction, in all streams
+/// The reason why the server cannot have moved `bytes` in a direction, in all streams
 /// together; none where it can.
 pub(crate) fn of_sum(plan: &Plan, account: &Account, way: Direction, bytes: u64) -> Option<String> {
     let end = FlowEnd { bytes, bytes_measured: bytes, ..FlowEnd::default() };
@@ -376,7 +376,7 @@ mod tests {
         EndReport::from_flow_end(direction, 0, end)
     }
 
-    /// A test of 1.2 s in which this end moved 12.5 MB in `way` and the other end tells `flow_end`.
+    /// A test of 1.2 s in which this end moved 12.5 MB in `way` and the other end tells `end`.
     fn reason_against_end(plan: &Plan, way: Direction, end: FlowEnd) -> Option<String> {
         let (bytes, span_ns) = (12_500_000, SECOND);
         let own = FlowEnd { bytes, bytes_measured: bytes, span_ns, ..FlowEnd::default() };

@@ -87,14 +87,14 @@ impl Account {
         moments.filter_map(DatagramTotals::from_moment).collect()
     }
 
-    /// What was told of a stream at the end of interval `sample_of_side`.
+    /// What was told of a stream at the end of interval `at`.
     fn moment(&self, stream: &Sample, at: Option<usize>) -> Moment<'_> {
         let (sent, received) = self.samples(stream.direction);
         let of = |samples| same_stream(samples, at?, stream);
         Moment { receiver: of(received), sender: of(sent) }
     }
 
-    /// The rows of interval `sample_of_side`, both directions; none where they are too short to
+    /// The rows of interval `at`, both directions; none where they are too short to
     /// stand alone, as where a late thread ends one interval and the next at once: the next rows
     /// have what they bring.
     pub(super) fn interval_rows(&self, at: usize) -> Option<Vec<IntervalRow>> {
@@ -112,7 +112,7 @@ impl Account {
         Some(told.flat_map(|(way, rows)| self.with_sum(rows, way, at, brings)).collect())
     }
 
-    /// The interval at whose end the rows of interval `sample_of_side` begin: no row lies on both
+    /// The interval at whose end the rows of interval `at` begin: no row lies on both
     /// sides of the end of the omitted span.
     fn rows_since(&self, at: usize) -> Option<usize> {
         let omitted = self.omitted.filter(|omitted| at >= *omitted);
@@ -124,8 +124,8 @@ impl Account {
         self.size_bytes > 0 && self.samples(direction).1[at].is_empty()
     }
 
-    /// A row of each stream of `direction`, from the end of interval `row_since` to that of
-    /// `sample_of_side`.
+    /// A row of each stream of `direction`, from the end of interval `since` to that of
+    /// `at`.
     fn rows_of(&self, direction: Direction, at: usize, since: Option<usize>) -> Vec<IntervalRow> {
         let (sent, received) = self.samples(direction);
         let counted = if self.is_untold(direction, at) { &sent[at] } else { &received[at] };

@@ -64,7 +64,7 @@ pub(crate) trait Flows {
 
 /// A protocol machine whose reasons have words for people: the same at each end that runs it.
 pub(crate) trait Words: Machine {
-    /// The failure of a test with `peer_name`.
+    /// The failure of a test with `peer`.
     fn failure(peer: &str, reason: TestFailureReason<Self::PeerFault>) -> Failure;
 }
 

@@ -4,7 +4,7 @@
 //! test over TCP (`flow`), and the record is made here, for a browser counts what its own buffers
 //! swallowed. What differs from other protocols is small: the head before the payload (`arrive`),
 //! the messages around what is sent up (`upload`), and that nobody at the other end tells anything.
-//! Speed tests of other programs (`serve_visitor`, `ndt7`) ask for one transfer after the other,
+//! Speed tests of other programs (`visit`, `ndt7`) ask for one transfer after the other,
 //! and over HTTP/2 for several at once on one connection (`guest`), which is one flow. Left out:
 //! everything that a page needs beside load, which is the server's.
 

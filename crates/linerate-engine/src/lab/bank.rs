@@ -42,7 +42,7 @@ impl std::fmt::Debug for Bank {
 }
 
 impl Bank {
-    /// One whose receivers answer with `start_server`; `stop` ends the measurement under way.
+    /// One whose receivers answer with `serve`; `stop` ends the measurement under way.
     pub fn new(tool: Tool, stop: Stop, serve: Arc<Serve>) -> Self {
         Self { tool, stop, serve }
     }

@@ -2,7 +2,7 @@
 //!
 //! Each node is a namespace held by a descriptor of this process, with veth pairs as cables.
 //! Nothing has a name outside and nothing is on disk, so a laboratory ends with the process
-//! however it ends. Links with delay, loss and queues are paths of the emulator (`emulated_paths`).
+//! however it ends. Links with delay, loss and queues are paths of the emulator (`paths`).
 
 mod bank;
 mod build;

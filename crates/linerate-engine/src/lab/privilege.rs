@@ -12,7 +12,7 @@ pub enum Privilege {
     UserNamespace,
 }
 
-/// Gives this process what [`super::Lab::build`] needs. Call it first thing: a process with a
+/// Gives this process what [`super::Lab::build_from_plan`] needs. Call it first thing: a process with a
 /// second thread can no longer enter a user namespace.
 /// # Errors
 /// When the process has no privilege and the host lets users make no user namespaces.

@@ -1,7 +1,7 @@
 //! Round-trip times: ping by ICMP, UDP and STAMP, the reflector of STAMP, and the host's own
 //! clocks.
 //!
-//! `drive_probes` is the loop, over anything that is a `wire`; `socket_wire` is the real one.
+//! `drive` is the loop, over anything that is a `wire`; `socket_wire` is the real one.
 //! `collector` keeps what comes, `session` makes a record of it.
 
 mod answering;

@@ -74,7 +74,7 @@ fn run(
     running
 }
 
-/// Goes on until `latest_end` or until a stop is asked for, after which it does no more than about
+/// Goes on until `end` or until a stop is asked for, after which it does no more than about
 /// [`EVENTS_AT_ONCE`].
 fn advance(simulation: &mut Simulation, end: MonoTime, stop: &Stop) -> bool {
     let mut step = Duration::from_millis(1);

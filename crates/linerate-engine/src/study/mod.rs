@@ -226,7 +226,7 @@ impl<'a> Walk<'a, '_> {
         None
     }
 
-    /// Measures the missing cells before `into_ending`. Those that need a laboratory have the
+    /// Measures the missing cells before `end`. Those that need a laboratory have the
     /// failure of theirs, where it has one.
     fn measure_cells(&mut self, end: usize, failure: Option<&Failure>) -> Result<(), Failure> {
         while self.next < end && !self.tools.stop.is_requested() {

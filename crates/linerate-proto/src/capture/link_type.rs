@@ -37,7 +37,7 @@ impl LinkType {
     /// Linux "cooked" capture version 2, 20 bytes.
     pub const LINUX_SLL2: Self = Self(276);
 
-    /// Name of the type, if [`super::Packet::decode`] supports it.
+    /// Name of the type, if [`super::CapturedPacket::decode`] supports it.
     pub const fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::NULL => "BSD loopback",
@@ -60,7 +60,7 @@ impl LinkType {
         matches!(self, Self::ETHERNET | Self::PPP | Self::PPP_HDLC | Self::CISCO_HDLC)
     }
 
-    /// True if [`super::Packet::decode`] can find the IP header of such packets.
+    /// True if [`super::CapturedPacket::decode`] can find the IP header of such packets.
     pub const fn is_readable(self) -> bool {
         self.name().is_some()
     }

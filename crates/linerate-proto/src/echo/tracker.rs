@@ -121,7 +121,7 @@ impl Tracker {
         self.counts.sent += 1;
     }
 
-    /// Records an answer to probe `sequence` that arrived at `time_at_ns`.
+    /// Records an answer to probe `sequence` that arrived at `at`.
     #[inline]
     pub fn arrived(&mut self, sequence: u64, at: MonoTime) -> EchoAnswerKind {
         if sequence >= self.next {

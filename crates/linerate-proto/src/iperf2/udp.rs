@@ -49,7 +49,7 @@ pub struct UdpReceiver {
 }
 
 impl UdpReceiver {
-    /// Counts a datagram of `length` bytes that begins with `header_offset` and arrived at `now_us`
+    /// Counts a datagram of `length` bytes that begins with `bytes` and arrived at `now_us`
     /// of any clock; with trip times, of the wall clock.
     pub fn count_datagram(&mut self, bytes: &[u8], length: usize, now_us: u64) -> UdpDatagramKind {
         if length < SHORTEST {

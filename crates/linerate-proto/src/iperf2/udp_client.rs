@@ -359,7 +359,7 @@ const fn receives(mode: Mode) -> bool {
     matches!(mode, Mode::Reverse | Mode::FullDuplex)
 }
 
-/// Builds the datagram that ends a stream after `sent` datagrams that begin with `first_bytes`: its
+/// Builds the datagram that ends a stream after `sent` datagrams that begin with `head`: its
 /// number is the next one, negated.
 pub fn end_datagram(head: &[u8], size_bytes: usize, sent: u64, sent_us: u64) -> Vec<u8> {
     let mut datagram =

@@ -99,7 +99,7 @@ impl UdpTracker {
         }
     }
 
-    /// Counts `count_datagram` datagrams with consecutive numbers from `first` on, all sent at
+    /// Counts `count` datagrams with consecutive numbers from `first` on, all sent at
     /// `stamp_ns`, if the first is the expected one; otherwise returns false and counts none. The
     /// result is the same as of [`Self::count_datagram`] for each.
     #[inline]

@@ -184,7 +184,7 @@ impl NuttcpSummary {
         Some(if same { known } else { (megabytes * MB).round() as u64 })
     }
 
-    /// Time of `payload_bytes` in nanoseconds by the rate, which has more digits than the seconds.
+    /// Time of `bytes` in nanoseconds by the rate, which has more digits than the seconds.
     pub fn span_ns(&self, bytes: u64) -> Option<u64> {
         let mbps = self.mbps.filter(|mbps| *mbps > 0.0)?;
         Some((bytes as f64 * 8000.0 / mbps).round() as u64)

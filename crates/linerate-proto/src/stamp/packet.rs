@@ -65,7 +65,7 @@ impl StampKey {
         *mac.finalize().first_chunk().expect("32 octets have 16")
     }
 
-    /// True if `hmac_tag` is the HMAC of `pieces`, in constant time.
+    /// True if `tag` is the HMAC of `pieces`, in constant time.
     pub(super) fn verifies(&self, pieces: &[&[u8]], tag: &[u8]) -> bool {
         let made = self.hmac_tag(pieces);
         let differing = made.iter().zip(tag).fold(0, |all, (one, other)| all | (one ^ other));

@@ -95,7 +95,7 @@ impl Iperf3Document {
         whole
     }
 
-    /// What stands under `start_object`.
+    /// What stands under `start`.
     pub fn start_object(&self) -> Value {
         let plan = &self.sheet.plan;
         let first = self.sheet.streams.first();
@@ -238,7 +238,7 @@ impl Iperf3Document {
         }
     }
 
-    /// What stands under `end_object`; nothing where no stream was measured.
+    /// What stands under `end`; nothing where no stream was measured.
     pub fn end_object(&self, record: &Record) -> Value {
         let mut end = Map::new();
         if record.flows.is_empty() {

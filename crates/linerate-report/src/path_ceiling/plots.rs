@@ -7,7 +7,7 @@ use crate::svg::{Axis, ChartSeries, LineChart};
 
 /// Names and contents of the plots; none for UDP or without a round trip.
 /// # Errors
-/// As [`linerate_core::theory::ladder::climb`].
+/// As [`linerate_core::theory::ladder::ladder_from_facts`].
 pub fn svg_files(facts: &CeilingFacts) -> Result<Vec<(&'static str, String)>, LadderError> {
     let mut files = Vec::new();
     let sweeps: [(&str, PlotWords, Option<Sweep>); 3] = [

@@ -1,6 +1,6 @@
 //! HTTP on the server's own port: the page, its API, and tests from browsers.
 //!
-//! The first bytes of a connection say whether it speaks HTTP (`detect_protocol`). Load goes to the
+//! The first bytes of a connection say whether it speaks HTTP (`sniff`). Load goes to the
 //! engine's threads; everything else to a runtime on one thread of its own, which measures nothing.
 //! Each connection there has a place, a time and a size that it cannot exceed. `spec/http.md` has
 //! paths, answers and limits.

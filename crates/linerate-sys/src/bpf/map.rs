@@ -91,7 +91,7 @@ unsafe impl Send for MappedArray {}
 unsafe impl Sync for MappedArray {}
 
 impl MappedArray {
-    /// Makes and maps an array of `atomic_words` words, all of them 0.
+    /// Makes and maps an array of `words` words, all of them 0.
     /// # Errors
     /// Without CAP_BPF, or when the kernel gives no memory.
     pub fn new(name: &str, words: usize) -> Result<Self> {
@@ -135,7 +135,7 @@ impl MappedArray {
 
     /// The words. Programs change them at any time.
     pub const fn atomic_words(&self) -> &[AtomicU64] {
-        // SAFETY: `atomic_words` words at `start` are mapped and initialised until the drop; a page
+        // SAFETY: `words` words at `start` are mapped and initialised until the drop; a page
         // boundary is aligned for them, and everybody changes them by single stores.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }

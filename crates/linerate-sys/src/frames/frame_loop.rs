@@ -34,13 +34,13 @@ pub(crate) trait Outlet {
     /// Most frames of one call.
     fn batch_max(&self) -> usize;
 
-    /// Waits until there is room for `template_count` frames; returns the room, or 0 once stopped.
+    /// Waits until there is room for `count` frames; returns the room, or 0 once stopped.
     fn reserve(&mut self, count: usize, stop: &Stop) -> Result<usize>;
 
     /// Writes frame `index` of the next call; `write` returns its length.
     fn put_frame(&mut self, index: usize, write: impl FnOnce(&mut FrameBuffer<'_>) -> usize);
 
-    /// Sends the first `template_count` frames.
+    /// Sends the first `count` frames.
     fn send_frames(&mut self, count: usize, stop: &Stop) -> Result<Handed>;
 
     /// Waits until the interface has sent all frames.

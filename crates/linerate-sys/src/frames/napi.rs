@@ -43,7 +43,7 @@ pub fn run_on_threads(ifname: &str, cpu: Option<u32>) -> Result<usize> {
 }
 
 /// Switches threaded NAPI of an interface of the calling thread's network namespace on or off;
-/// [`crate::netlink::napis`] lists the threads.
+/// [`crate::netlink::napi_contexts`] lists the threads.
 /// # Errors
 /// Without CAP_SYS_ADMIN and CAP_NET_ADMIN, or when the kernel is older than 5.12.
 pub fn set_threaded(ifname: &str, threaded: bool) -> Result<()> {

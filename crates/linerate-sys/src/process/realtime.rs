@@ -43,7 +43,7 @@ impl Drop for Turn {
         let param: libc::sched_param = unsafe { std::mem::zeroed() };
         // Only a privileged process may clear the flag.
         let policy = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
-        // SAFETY: as in `raise_priority`.
+        // SAFETY: as in `begin`.
         unsafe { libc::sched_setscheduler(0, policy, &raw const param) };
     }
 }

@@ -525,7 +525,7 @@ const fn is_reachable(addr: IpAddr, listener: IpAddr) -> bool {
     }
 }
 
-/// Reads a list of programs and ports, `iperf2,nuttcp:6000`, or `without_ports`.
+/// Reads a list of programs and ports, `iperf2,nuttcp:6000`, or `none`.
 fn parse_foreign(text: &str) -> Result<Foreign, String> {
     if text == "none" {
         return Ok(Foreign::without_ports());

@@ -92,7 +92,7 @@ pub(super) fn serve_connections(
     })
 }
 
-/// Runs `serve_connections`; sets `stop` once `span` is over, or once `over` is true.
+/// Runs `serve`; sets `stop` once `span` is over, or once `over` is true.
 pub(super) fn within<T>(
     span: Option<Duration>,
     stop: &Stop,

@@ -290,7 +290,7 @@ pub fn find_bucket(
     }
 }
 
-/// The part of a train before the first pause in which a bucket of `rate_interval` (bytes per s)
+/// The part of a train before the first pause in which a bucket of `rate` (bytes per s)
 /// may have filled again.
 fn before_refill(frames: &[TrainFrame], rate: f64) -> &[TrainFrame] {
     let (Some(first), Some(last)) = (frames.first(), frames.last()) else { return frames };

@@ -63,7 +63,7 @@ impl DurationSums {
         self.full_bad_ns > 0 || self.short_bad_ns > 0
     }
 
-    /// Class of the load for `test_goal`.
+    /// Class of the load for `goal`.
     pub fn classify(&self, goal: &Goal) -> Classification {
         let exceed = goal.exceed_ratio;
         let balancing = self.short_good_ns as f64 * (exceed / (1.0 - exceed));

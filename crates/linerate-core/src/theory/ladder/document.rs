@@ -22,7 +22,7 @@ pub const SCHEMA: &str = "linerate.ceiling/2";
 pub struct PathQuestion<'a> {
     /// Link, carrier, encapsulations and headers.
     pub plan: &'a StackPlan,
-    /// Rates at each layer, from [`crate::theory::stack::stack`].
+    /// Rates at each layer, from [`crate::theory::stack::layer_rates`].
     pub stack: &'a LayerRates,
     /// Further facts of the path, hosts and test.
     pub facts: &'a CeilingFacts,

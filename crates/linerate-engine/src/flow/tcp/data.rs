@@ -362,7 +362,7 @@ impl Sender {
         }
     }
 
-    /// Sleeps until `next_due` to keep the pace, or until the flags are to be looked at.
+    /// Sleeps until `due` to keep the pace, or until the flags are to be looked at.
     fn sleep_for_pace(&self, due: MonoTime) {
         let before = monotonic();
         sleep_until(due.min(next_flag_check()));

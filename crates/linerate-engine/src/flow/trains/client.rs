@@ -65,7 +65,7 @@ pub(crate) trait Rounds {
 }
 
 /// Runs a session with a server of this program's own protocol; times of trains count from
-/// `begin_round`.
+/// `begin`.
 pub(crate) fn run(
     plan: &ServerPlan,
     (begin, planned): (MonoTime, Duration),
@@ -190,7 +190,7 @@ impl Flows for TrainsClient<'_> {
     }
 }
 
-/// The failure of a session with the server `peer_name`.
+/// The failure of a session with the server `peer`.
 fn session_failure(peer: &str, reason: TestFailureReason<NativePeerFault>) -> Failure {
     if let TestFailureReason::Peer(NativePeerFault::Aborted(said)) = &reason
         && said.contains(TRAINS_REQUEST)

@@ -447,7 +447,7 @@ const fn all_sent(direction: Direction, datagrams: u64) -> DatagramsSent {
     DatagramsSent { direction, flow: 0, datagrams, measured: datagrams, span_ns: 0 }
 }
 
-/// The reason why the server cannot have received what it says of `datagrams_sent` datagrams; none
+/// The reason why the server cannot have received what it says of `sent` datagrams; none
 /// where it can. A path may deliver each twice, and nuttcp counts both; its lines round what was
 /// announced.
 fn of_receiver(sent: u64, announced: u64, arrived: u64) -> Option<String> {

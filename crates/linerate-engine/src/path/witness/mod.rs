@@ -2,7 +2,7 @@
 //!
 //! An emulator's process listens in the namespaces of its hosts at abstract sockets named
 //! `@linerate/path/PID/N`. A measurement sends its target's address and a line end before its
-//! first packet and gets `ok COUNT`; after its last it sends `collect_paths`, and gets a line of
+//! first packet and gets `ok COUNT`; after its last it sends `end`, and gets a line of
 //! JSON: an [`EmulatedPath`] for each path on the way, over just that time. Only processes of the
 //! same user believe each other. Leaves out paths of other machines.
 
