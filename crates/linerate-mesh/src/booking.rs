@@ -10,7 +10,7 @@ use linerate_store::{Booked, HubStore, NewBooking};
 use linerate_sys::clock::record_id;
 
 use super::plan::{Checked, parse_plan_text};
-use crate::schedule::{BookedAt, Desk};
+use crate::schedule::Desk;
 
 /// Most times that a booking tries, one after another.
 const TRIES_MAX: usize = 10_000;

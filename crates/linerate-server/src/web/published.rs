@@ -95,6 +95,7 @@ fn figures(table: &PublishedTable) -> Vec<PublishedFigureJson> {
     let goodput = |name: String, mbit: Option<f64>| {
         single(mbit, "Mbit/s").map(|figure| (name, MetricId::Goodput, MBIT_BPS, figure))
     };
+    // Name, metric, printed unit in that of the metric, both ends, and the text as printed.
     let found: Vec<_> = match &table.rows {
         PublishedRows::Ping(rows) => {
             let row = |of: &linerate_core::study::PublishedPing| {
@@ -134,7 +135,7 @@ fn figures(table: &PublishedTable) -> Vec<PublishedFigureJson> {
         }
         PublishedRows::Routers(_) => Vec::new(),
     };
-    let numbered = found.into_iter().enumerate().filter_map(|(number, it)| Some((number, it?)));
+    let numbered = found.into_iter().enumerate().filter_map(|(number, row)| Some((number, row?)));
     let figures = numbered.map(|(number, (name, metric, unit, ((low, high), printed)))| {
         PublishedFigureJson {
             number,
@@ -147,9 +148,6 @@ fn figures(table: &PublishedTable) -> Vec<PublishedFigureJson> {
     });
     figures.collect()
 }
-
-/// Name, metric, its unit over the printed one, both ends, as printed.
-type Found = (String, MetricId, f64, ((f64, f64), String));
 
 /// Both ends of what was printed; none of one that is open.
 fn printed_range(of: &Printed, unit: &str) -> Option<((f64, f64), String)> {
