@@ -2,8 +2,8 @@
 //!
 //! A change waits for one period of its task, in which each other pair of the task has a run, and
 //! is then said with what changed beside it; what comes later joins it without another alert.
-//! Silence waits as long, after it has lasted for `silence::HOLD_S`: results of an agent that was cut off
-//! come one after another.
+//! Silence waits as long, after it has lasted for `silence::HOLD_S`: results of an agent that was
+//! cut off come one after another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -438,8 +438,8 @@ fn is_back(metric: &str, before: f64, after: f64, now: f64) -> bool {
     (level(after) - level(now)) / way >= BACK
 }
 
-/// A new incident without members. `counts` are the pairs or agents that show it, and all that cross
-/// the shared place.
+/// A new incident without members. `counts` are the pairs or agents that show it, and all that
+/// cross the shared place.
 fn incident(
     kind: IncidentKind,
     scene: &Scene<'_>,

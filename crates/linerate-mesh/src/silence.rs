@@ -1,5 +1,5 @@
-//! Agents and pairs of a mesh that bring no data, and since when: what the hub's matrix shows, before
-//! anything is made of it. Incidents of it are in `incidents`.
+//! Agents and pairs of a mesh that bring no data, and since when, as the hub's matrix shows it.
+//! Incidents of that are in `incidents`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -200,10 +200,10 @@ fn document(
         }
     }
     for (name, help, pick) in FIGURES {
-        let row = |((kind, peer), line): (&(&str, &str), &&ResultLine)| {
+        let rows = newest.iter().filter_map(|((kind, peer), line)| {
             Some((labels(&[("kind", kind), ("peer", peer)]), pick(line)?))
-        };
-        let rows: Vec<_> = newest.iter().filter_map(row).collect();
+        });
+        let rows: Vec<_> = rows.collect();
         gauge(name, help, &rows);
     }
     let values = stored.values.iter().map(|(plan, value)| {
