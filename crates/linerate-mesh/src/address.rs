@@ -6,7 +6,7 @@ use linerate_outbound::Host;
 /// The port of NATS.
 #[cfg(feature = "scale")]
 const BROKER_PORT: u16 = 4222;
-/// User and password.
+/// User and password at the broker of NATS.
 #[cfg(feature = "scale")]
 type Login = (String, String);
 
@@ -16,7 +16,7 @@ type Login = (String, String);
 pub struct HubAddress {
     secure: bool,
     pub(super) host: Host,
-    /// It is a broker's, with perhaps a login.
+    /// `None` for a hub's own address; for a broker's its login, where it has one.
     #[cfg(feature = "scale")]
     broker: Option<Option<Login>>,
 }
@@ -86,7 +86,7 @@ impl HubAddress {
         Some((user, password))
     }
 
-    /// Host and port.
+    /// Host and port of the hub, `HOST:PORT`.
     pub(super) fn authority(&self) -> String {
         self.host.with_port()
     }

@@ -28,34 +28,35 @@ use super::talk::{Talk, clock_offset_limit};
 use super::{JoinToken, hex};
 use crate::schedule::{Keeper, KeeperCounts, KeeperOptions, NOT_RUNNING, Rein, take_lock};
 
-/// Between two looks whether a plan is in force.
+/// Time between two looks whether a plan is in force.
 const LOOK: Duration = Duration::from_millis(200);
-/// Between two tries to join, and to write to a full disk.
+/// Time between two tries to join, and between two tries to write to a full disk.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
-/// A disk that was full at a try is seen as full for so many seconds.
+/// Seconds for which a disk is taken for full after a write to it failed for want of room.
 const FULL_FOR_S: i64 = 5;
 
 /// Options of an agent.
 pub struct AgentOptions {
-    /// Its hub.
+    /// Address of the hub that the agent reports to.
     pub hub: HubAddress,
-    /// For the first time.
+    /// Token for the first start; later ones use the secret in the store.
     pub token: Option<JoinToken>,
     /// Authority that the hub's certificate is checked against; none without TLS.
     pub authority: Option<Authority>,
-    /// Its store, and spool.
+    /// File of the agent's results, which is also the spool of those that the hub does not have
+    /// yet.
     pub store: PathBuf,
-    /// The most that the store takes; beyond it the oldest goes.
+    /// Most bytes that the store takes on disk; beyond it the oldest results are dropped.
     pub spool: Bytes,
-    /// This program.
+    /// File of this program, by which each run is started.
     pub program: PathBuf,
-    /// Ends after so long; never where there is none.
+    /// Time after which the agent ends by itself; none for never.
     pub for_: Option<Duration>,
     /// Checks that this program can run a command line.
     pub accept: fn(&[String]) -> Result<(), String>,
-    /// Hears a line of each run and of what happens.
+    /// Called with a line for each run and each event.
     pub say: fn(&str),
-    /// Called once it has its store and knows who it is: a hub that is away may be waited for.
+    /// Called once the agent has opened its store and knows its name; the hub may still be away.
     pub ready: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -70,9 +71,9 @@ impl std::fmt::Debug for AgentOptions {
 /// Counts of an agent's runs when it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AgentEnded {
-    /// Runs with a result, and without one.
+    /// Runs that brought a result.
     pub good: u64,
-    /// Runs without one.
+    /// Runs that brought no result: failed, or not begun.
     pub without: u64,
     /// Runs that the hub does not have yet.
     pub waiting: u64,
@@ -91,7 +92,7 @@ pub struct JoinedAgent {
     _lock: File,
 }
 
-/// A plan, and until when it is in force.
+/// A plan of the mesh, and the time at which the next one takes its place.
 struct AgentActivePlan {
     text: String,
     checked: Checked,
@@ -258,7 +259,9 @@ impl JoinedAgent {
         let keeper = Keeper::new(options, store, self.stop.clone())?;
         let over = Stop::new();
         std::thread::scope(|scope| {
-            scope.spawn(|| meet::reflect_in_slots(&met, &self.rein, &over, self.options.say));
+            scope.spawn(|| {
+                meet::reflect_in_slots(&met.0, &met.1, &self.rein, &over, self.options.say)
+            });
             let ended = keeper.run();
             over.request_stop();
             ended.map(Some)

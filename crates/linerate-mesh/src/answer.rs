@@ -5,7 +5,7 @@ use linerate_proto::http::three_digits;
 
 use super::pack::GZIP;
 
-/// A whole answer.
+/// An HTTP answer of a hub: status and whole body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HubAnswer<'a> {
     pub(super) status: u16,
@@ -15,7 +15,7 @@ pub(super) struct HubAnswer<'a> {
 }
 
 impl<'a> HubAnswer<'a> {
-    /// Reads one; none where it is cut, or does not say how long it is.
+    /// Reads an answer; none where it is cut short, or has no Content-Length.
     pub(super) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
         let head = std::str::from_utf8(&bytes[..end]).ok()?;

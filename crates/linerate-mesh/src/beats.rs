@@ -14,8 +14,8 @@ use linerate_sys::clock::realtime_ns;
 
 use super::clock::now_s;
 
-/// An agent is told of bookings for so long after their begin, seconds: one that was away says then
-/// that it did not run.
+/// Seconds after its begin for which a booking is still sent to its agent: one that was away then
+/// reports that the run was missed.
 const BOOKED_S: i64 = 86_400;
 
 type Said = Result<BeatAnswer, Failure>;
@@ -25,18 +25,18 @@ type Said = Result<BeatAnswer, Failure>;
 pub(super) struct ReceivedBeat {
     pub(super) agent: String,
     pub(super) beat: Beat,
-    /// When it came, nanoseconds since 1970-01-01 UTC.
+    /// Arrival of the beat, nanoseconds since 1970-01-01 UTC.
     pub(super) at_ns: u64,
 }
 
-/// A beat that waits, and where its answer comes.
+/// A beat that waits, and the place for its answer.
 #[derive(Debug)]
 struct QueuedBeat {
     heard: ReceivedBeat,
     answer: Arc<OnceLock<Said>>,
 }
 
-/// Beats of a hub.
+/// Beats that a hub has received and not yet answered; those that wait are answered together.
 #[derive(Debug, Default)]
 pub(super) struct Beats {
     waiting: Mutex<Vec<QueuedBeat>>,
@@ -44,13 +44,14 @@ pub(super) struct Beats {
 }
 
 impl Beats {
-    /// Answer to a beat of an agent of a mesh whose plan has a revision.
+    /// Answer to a beat of an agent of a mesh; the answer tells it the revision of the mesh's plan.
     /// # Errors
     /// When the store cannot be opened, read or written.
     pub(super) fn answer(
         &self,
         heard: ReceivedBeat,
-        of: (&str, u64),
+        mesh: &str,
+        revision: u64,
         open: impl FnOnce() -> Result<Box<dyn HubStore>, Failure>,
     ) -> Said {
         let answer = Arc::new(OnceLock::new());
@@ -64,7 +65,7 @@ impl Beats {
             drop(waiting);
             let (all, places): (Vec<ReceivedBeat>, Vec<_>) =
                 all.into_iter().map(|one| (one.heard, one.answer)).unzip();
-            let said = open().and_then(|mut store| judged(&mut *store, of, &all));
+            let said = open().and_then(|mut store| judged(&mut *store, mesh, revision, &all));
             for (at, place) in places.iter().enumerate() {
                 // Each is judged once.
                 let _ = place
@@ -82,18 +83,20 @@ impl Beats {
     pub(super) fn answers(
         &self,
         all: &[ReceivedBeat],
-        of: (&str, u64),
+        mesh: &str,
+        revision: u64,
         open: impl FnOnce() -> Result<Box<dyn HubStore>, Failure>,
     ) -> Result<Vec<BeatAnswer>, Failure> {
         let _one = self.judging.lock().unwrap_or_else(PoisonError::into_inner);
-        judged(&mut *open()?, of, all)
+        judged(&mut *open()?, mesh, revision, all)
     }
 }
 
 /// Answers to some beats, in their order, by one access to the store.
 fn judged(
     store: &mut dyn HubStore,
-    (mesh, revision): (&str, u64),
+    mesh: &str,
+    revision: u64,
     all: &[ReceivedBeat],
 ) -> Result<Vec<BeatAnswer>, Failure> {
     let now_s = now_s();
@@ -111,7 +114,7 @@ fn judged(
     let bookings = store.bookings_open(mesh, &agents, now_s - BOOKED_S)?;
     let runs = store.runs_of(mesh, &agents)?;
     let end_ns = realtime_ns();
-    let answer = |(one, double): (&ReceivedBeat, bool)| {
+    let answer = |one: &ReceivedBeat, double: bool| {
         // The middle of the time that it was here: an agent takes it for the middle of its round
         // trip (RFC 5905 §8).
         #[allow(clippy::cast_precision_loss, reason = "to the microsecond")]
@@ -124,5 +127,5 @@ fn judged(
             runs: runs.get(&one.agent).copied(),
         }
     };
-    Ok(all.iter().zip(doubles).map(answer).collect())
+    Ok(all.iter().zip(doubles).map(|(one, double)| answer(one, double)).collect())
 }

@@ -10,9 +10,9 @@ use linerate_store::{Booked, HubStore, NewBooking};
 use linerate_sys::clock::record_id;
 
 use super::plan::{Checked, parse_plan_text};
-use crate::schedule::{BookedAt, Desk};
+use crate::schedule::Desk;
 
-/// Times that are asked for, one after another.
+/// Most times that a booking tries, one after another.
 const TRIES_MAX: usize = 10_000;
 
 /// The command of a booked run.
@@ -29,13 +29,13 @@ pub enum What {
 pub struct BookingRequest {
     /// The agent that is to run it.
     pub from: String,
-    /// Its command.
+    /// Command that the run executes.
     pub what: What,
     /// `adhoc`, `confirm` or `survey`.
     pub why: BookingWhy,
-    /// Not before this, seconds since 1970-01-01 UTC.
+    /// Earliest begin of the run, seconds since 1970-01-01 UTC.
     pub earliest_s: i64,
-    /// It begins at most so many seconds from now.
+    /// Latest begin of the run, seconds from now.
     pub within_s: i64,
 }
 
@@ -90,10 +90,10 @@ pub fn book_run(
     Err(refused(why_not))
 }
 
-/// A plan, from when on and until when it is in force.
+/// A plan, and the span in which it is in force, seconds since 1970-01-01 UTC.
 type InForce = (Checked, (i64, i64));
 
-/// A mesh's plans with the time in which each is in force, the one that is first.
+/// Plans of a mesh with the span in which each is in force, the earliest first.
 fn in_force(store: &mut dyn HubStore, mesh: &str) -> Result<Vec<InForce>, Failure> {
     let mut found = Vec::new();
     let mut until_s = i64::MAX;
@@ -154,16 +154,16 @@ fn new_booking(
 pub(super) fn booking_desk(checked: Checked, place: usize) -> Desk {
     Desk::new(Box::new(move |booking, known| {
         let Checked { plan, calendar } = &checked;
-        let of = |(task, start_s): &BookedAt| occupied(plan, task, *start_s);
-        let known: Vec<Occupied> = known.iter().map(of).collect();
+        let known: Vec<Occupied> =
+            known.iter().map(|(task, start_s)| occupied(plan, task, *start_s)).collect();
         let wish = admit_booking((plan, calendar), place, booking, &known)?;
         let words = plan.command_words((wish.what.name, wish.what.run), place, wish.to);
         Ok(booked_task(&wish.what, &booking.task, &words))
     }))
 }
 
-/// A booked run that is known. One of a command that the plan has no more had no more than its
-/// hour.
+/// Time that a known booked run occupies. A command that the plan no longer has is taken to need a
+/// whole hour.
 fn occupied(plan: &MeshPlan, task: &str, start_s: i64) -> Occupied {
     let name = task.split_once('/').map_or(task, |(name, _)| name);
     plan.bookable_of(name).map_or(

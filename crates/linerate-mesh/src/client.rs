@@ -24,14 +24,14 @@ use super::answer::HubAnswer;
 use super::bus::AgentBus;
 use super::pack::{ANSWER_BYTES_MAX, GZIP, unpacked};
 
-/// For each read and write: a hub has 30 s for its answer.
+/// Longest wait for each read and write: a hub has 30 s for its answer.
 const QUIET_MAX: Duration = Duration::from_secs(35);
-/// Why there is no answer that helps.
+/// Failure of a request to the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoAnswer {
-    /// The hub was not reached, or was broken off: later, again.
+    /// The hub was not reached, or the exchange was cut off; the agent tries again later.
     Away(String),
-    /// It understood and refused: status and what it said.
+    /// The hub refused the request: HTTP status and the reason that it gave.
     Refused(u16, String),
 }
 
@@ -44,7 +44,7 @@ impl std::fmt::Display for NoAnswer {
     }
 }
 
-/// A hub that can be asked.
+/// Client of a hub, over HTTP or through a broker.
 #[derive(Clone, Debug)]
 pub(super) struct HubClient {
     pub(super) hub: HubAddress,
@@ -91,17 +91,17 @@ impl HubClient {
         self.post_json("/api/v1/mesh/enrol", me, &asked(me.secret.clone()))
     }
 
-    /// Gets the plan.
+    /// Fetches the mesh's newest plan with its signature from the hub.
     pub(super) fn fetch_plan(&self, me: &MeshSelf) -> Result<SignedPlan, NoAnswer> {
         self.send_request("GET", "/api/v1/mesh/plan", me, "")
     }
 
-    /// Says that the agent is there.
+    /// Sends a beat, which tells the hub that the agent is there and how it is.
     pub(super) fn send_beat(&self, me: &MeshSelf, beat: &Beat) -> Result<BeatAnswer, NoAnswer> {
         self.post_json("/api/v1/mesh/beat", me, beat)
     }
 
-    /// Gives results.
+    /// Sends results of runs to the hub; the answer names those that the hub has stored.
     pub(super) fn send_results(
         &self,
         me: &MeshSelf,
@@ -114,7 +114,7 @@ impl HubClient {
         linerate_core::tree::to_json(body).map_err(|error| NoAnswer::Away(error.to_string()))
     }
 
-    /// Asks something with a message.
+    /// Sends a message as JSON and reads the answer.
     pub(super) fn post_json<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -134,7 +134,7 @@ impl HubClient {
         #[cfg(feature = "scale")]
         if let (Some(bus), Some((mesh, agent))) = (&self.bus, &me.name) {
             let what = path.rsplit('/').next().unwrap_or_default();
-            return self.answer(bus.request_as_agent((mesh, agent), what, body));
+            return self.answer(bus.request_as_agent(mesh, agent, what, body));
         }
         let login = match me.name {
             Some(_) => format!("Authorization: Bearer {}\r\n", me.secret),

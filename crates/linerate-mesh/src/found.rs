@@ -5,21 +5,23 @@ use linerate_core::mesh::{Member, MeshPlan, Moved, Pair, ordered_pair};
 use linerate_core::schedule::LevelChange;
 use serde_json::Value;
 
-/// The longest wait for what happened together.
+/// Longest wait for changes that belong together, seconds.
 pub(super) const JOIN_S_MAX: i64 = 3600;
 
 /// Result of the further runs that are to confirm a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Further {
-    /// They are to be booked.
+    /// Further runs are still to be booked.
     Wanted,
-    /// They are, at these times; and they are waited for until one.
+    /// Further runs are booked at these times, and waited for until the last value; all are seconds
+    /// since 1970-01-01 UTC.
     Booked(Vec<i64>, i64),
-    /// The next runs of the calendar come soon enough: after a time, and waited for until another.
+    /// The calendar's own runs come soon enough: those after the first time count, and they are
+    /// waited for until the second. Seconds since 1970-01-01 UTC.
     Next(i64, i64),
-    /// None can be, or none brought a result.
+    /// No further run can be booked, or none brought a result.
     None,
-    /// They show it.
+    /// Further runs show the change: it is confirmed.
     Shown,
 }
 
@@ -41,10 +43,10 @@ impl Further {
     }
 }
 
-/// A change that was found.
+/// A lasting change in the results of a pair's task.
 #[derive(Clone, Debug)]
 pub(super) struct DetectedChange {
-    /// Its numbers in the store.
+    /// Numbers of its events in the store.
     pub(super) events: Vec<i64>,
     pub(super) found_s: i64,
     pub(super) period_s: i64,
@@ -69,19 +71,19 @@ impl DetectedChange {
     }
 
     pub(super) fn member(&self) -> Member {
-        let moved = |(metric, change): &(String, LevelChange)| Moved {
+        let moved = self.changes.iter().map(|(metric, change)| Moved {
             metric: metric.clone(),
             before: change.before,
             after: change.after,
             since_s: change.at_s,
             between_s: change.between_s,
             back_s: None,
-        };
+        });
         Member {
             from: self.from.clone(),
             to: Some(self.to.clone()),
             task: Some(self.task.clone()),
-            moved: self.changes.iter().map(moved).collect(),
+            moved: moved.collect(),
             reason: None,
         }
     }

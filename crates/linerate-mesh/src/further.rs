@@ -14,11 +14,11 @@ use super::found::{DetectedChange, Further};
 use super::incidents::{Incidents, Scene, record_incident, watched};
 use crate::schedule::NEWS_S;
 
-/// Further runs begin within so many seconds, or are not made.
+/// Seconds within which further runs have to begin, or they are not made.
 const CONFIRM_WITHIN_S: i64 = 900;
-/// The same of a survey.
+/// Seconds within which a survey has to begin, or it is not made.
 const SURVEY_WITHIN_S: i64 = 1800;
-/// A booked run's result is here so long after its end, or is waited for no more.
+/// Seconds after a booked run's end for which its result is waited for.
 const HEARD_S: i64 = 90;
 /// A task that runs so often as it has to be confirmed within this is confirmed by its own runs,
 /// seconds.
@@ -67,7 +67,7 @@ impl Incidents {
         Ok(())
     }
 
-    /// Tells incidents whose survey has ended, with what it says.
+    /// Stores the verdict of surveys that have ended, and makes the alerts of their incidents.
     pub(super) fn surveyed(
         &mut self,
         store: &mut dyn HubStore,
@@ -79,11 +79,11 @@ impl Incidents {
         };
         for incident in self.open.iter_mut().filter(waits) {
             let Some(survey) = &mut incident.survey else { continue };
-            let of = (scene.plan.mesh.as_str(), survey.agent.as_str());
-            let said = match run_at(store, of, &survey.task, survey.start_s)? {
+            let (mesh, agent) = (scene.plan.mesh.as_str(), survey.agent.as_str());
+            let said = match run_at(store, mesh, agent, &survey.task, survey.start_s)? {
                 Some(run) => {
                     let line = store
-                        .record(of, &run)?
+                        .record(mesh, agent, &run)?
                         .map(|record| Headline::from_record(&record).summary_line());
                     survey.record = run.record;
                     let none = || format!("no verdict: {}", run.reason.unwrap_or_default());
@@ -97,7 +97,7 @@ impl Incidents {
             incident.sentence = format!("{}; {said}", incident.sentence);
             survey.verdict = Some(said);
             let sentence = incident.sentence.clone();
-            record_incident(store, scene, incident, (&[], &[]), ("change", &sentence))?;
+            record_incident(store, scene, incident, &[], &[], "change", &sentence)?;
         }
         Ok(())
     }
@@ -149,11 +149,12 @@ fn is_soon(scene: &Scene<'_>, found: &DetectedChange) -> bool {
 /// A run of an agent's task that begins at a time.
 fn run_at(
     store: &mut dyn HubStore,
-    of: (&str, &str),
+    mesh: &str,
+    agent: &str,
     task: &str,
     start_s: i64,
 ) -> Result<Option<ScheduleRun>, Failure> {
-    Ok(store.agent_runs(of, Some(task), (start_s, start_s + 1))?.pop())
+    Ok(store.agent_runs(mesh, agent, Some(task), start_s..start_s + 1)?.pop())
 }
 
 /// Further runs that have ended, and whether all have that are waited for.
@@ -163,19 +164,19 @@ fn ended_further_runs(
     found: &DetectedChange,
     task: &str,
 ) -> Result<(Vec<ScheduleRun>, bool), Failure> {
-    let of = (scene.plan.mesh.as_str(), found.from.as_str());
+    let (mesh, agent) = (scene.plan.mesh.as_str(), found.from.as_str());
     match &found.further {
         Further::Booked(starts, until_s) => {
             let mut runs = Vec::new();
             for start_s in starts {
-                runs.extend(run_at(store, of, task, *start_s)?);
+                runs.extend(run_at(store, mesh, agent, task, *start_s)?);
             }
             let all = runs.len() == starts.len() || scene.now_s >= *until_s;
             Ok((runs, all))
         }
         Further::Next(after_s, until_s) => {
             let count = scene.rules.confirm as usize;
-            let runs = store.agent_runs(of, Some(task), (*after_s, i64::MAX))?.into_iter();
+            let runs = store.agent_runs(mesh, agent, Some(task), *after_s..i64::MAX)?.into_iter();
             let good = runs.filter(|run| run.state == RunState::Ok);
             let runs: Vec<ScheduleRun> = good.take(count).collect();
             let all = runs.len() == count || scene.now_s >= *until_s;
@@ -198,7 +199,7 @@ fn evaluate_further_runs(
         return Ok(());
     }
     let records: Vec<String> = runs.into_iter().filter_map(|run| run.record).collect();
-    let series = store.task_series((&plan, &task), (f64::MIN, f64::MAX), VALUES_READ)?;
+    let series = store.task_series(&plan, &task, f64::MIN, f64::MAX, VALUES_READ)?;
     let before = found.member();
     let least = scene.rules.least_change.ln_1p();
     let mut heard = 0;

@@ -13,6 +13,7 @@ use linerate_core::record::{Failure, Fault, Record, RecordId};
 use linerate_core::time::MonoTime;
 use linerate_store::{
     AgentRun, HubPlace, HubStore, Joined, OutcomeCount, ScheduleEvent, SeriesValue, Sketched,
+    SpreadQuery,
 };
 use linerate_sys::clock::{monotonic, realtime_ns};
 
@@ -28,12 +29,11 @@ use crate::schedule::NEWS_S;
 /// Characters of the name of an agent's program.
 const INSTANCE_MAX: usize = 100;
 const NOBODY: &str = "no agent of this mesh has that secret";
-/// For so long the store is not asked again who has which secret. A join at this hub is seen at
-/// once.
+/// Time for which the agents' secrets are cached. A join at this hub is seen at once.
 const LOGINS_FOR: Duration = Duration::from_secs(10);
-/// Plans by which results are still taken.
+/// Most earlier plans of which results are still taken.
 const EARLIER_MAX: usize = 20;
-/// A matrix is shown for so long.
+/// Time for which a matrix is shown before it is made anew.
 const SHOWN_FOR: Duration = Duration::from_secs(1);
 
 /// A plan that is served.
@@ -55,7 +55,7 @@ struct Logins {
     until: Option<MonoTime>,
 }
 
-/// A mesh's hub.
+/// Hub of a mesh: hands out the signed plan, and takes the agents' beats and results.
 #[derive(Debug)]
 pub struct Hub {
     file: PathBuf,
@@ -109,7 +109,7 @@ impl Hub {
         })
     }
 
-    /// Its store.
+    /// Opens the store in which the hub keeps plans, agents and results.
     pub(super) fn open_store(&self) -> Result<Box<dyn HubStore>, Failure> {
         self.place.open_store()
     }
@@ -125,28 +125,35 @@ impl Hub {
         self.has_database() && schedule.split_once('/').is_some_and(|(of, _)| of == mesh)
     }
 
-    /// The newest values of a task of a schedule since a time, and what happened to that.
+    /// The newest values of a task of a schedule (`MESH/AGENT`) since a time, and the schedule's
+    /// events.
     pub fn series(
         &self,
-        (schedule, task): (&str, &str),
+        schedule: &str,
+        task: &str,
         since_s: i64,
         runs: usize,
     ) -> Result<(Vec<SeriesValue>, Vec<ScheduleEvent>), HubRefusal> {
         let mut store = self.open_store()?;
         #[allow(clippy::cast_precision_loss, reason = "seconds since 1970")]
-        let span = (since_s.saturating_sub(1) as f64, f64::MAX);
-        let values = store.task_series((schedule, task), span, runs)?;
+        let after_s = since_s.saturating_sub(1) as f64;
+        let values = store.task_series(schedule, task, after_s, f64::MAX, runs)?;
         Ok((values, store.mesh_events(schedule, since_s)?))
     }
 
-    /// Sketches of a task of a schedule: see [`HubStore::spreads`].
+    /// Sketches of a task of a schedule (`MESH/AGENT`): see [`HubStore::spreads`] and
+    /// [`SpreadQuery`].
     pub fn spreads(
         &self,
-        (schedule, task, merge): (&str, &str, bool),
-        spans: (i64, i64),
+        schedule: &str,
+        task: &str,
+        merge: bool,
+        step_s: i64,
+        since_s: i64,
     ) -> Result<Vec<Sketched>, HubRefusal> {
-        let of = schedule.split_once('/').unwrap_or((schedule, ""));
-        self.open_store()?.spreads(of, (task, merge), spans).map_err(|failure| {
+        let (mesh, agent) = schedule.split_once('/').unwrap_or((schedule, ""));
+        let query = SpreadQuery { mesh, agent, task, merge, step_s, since_s };
+        self.open_store()?.spreads(query).map_err(|failure| {
             match failure.fault {
                 // Too much was asked for.
                 Fault::Usage => HubRefusal::Bad(failure.to_string()),
@@ -164,13 +171,13 @@ impl Hub {
         Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Something is new in the series of a task of an agent.
+    /// Marks the series of a task of an agent as having new values.
     pub(super) fn mark_new_values(&self, agent: &str, task: &str) {
         let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
         arrived.insert((agent.to_owned(), task.to_owned()));
     }
 
-    /// Every series of the plan may have something new: what it was is not known any more.
+    /// Marks every series of the plan as possibly having new values, for a watch that begins anew.
     pub(super) fn look_at_all(&self) {
         let served = self.served();
         let Checked { plan, calendar } = &served.checked;
@@ -311,7 +318,7 @@ impl Hub {
     pub fn answer_beat(&self, agent: &str, beat: &Beat) -> Result<BeatAnswer, HubRefusal> {
         let heard = Self::check_beat(agent.to_owned(), beat.clone(), realtime_ns())?;
         let (mesh, revision, _) = self.plan_summary();
-        Ok(self.beats.answer(heard, (&mesh, revision), || self.open_store())?)
+        Ok(self.beats.answer(heard, &mesh, revision, || self.open_store())?)
     }
 
     /// A beat that makes sense, and when it came, nanoseconds since 1970-01-01 UTC.
@@ -332,7 +339,7 @@ impl Hub {
     #[cfg(feature = "scale")]
     pub(super) fn answer_beats(&self, all: &[ReceivedBeat]) -> Result<Vec<BeatAnswer>, Failure> {
         let (mesh, revision, _) = self.plan_summary();
-        self.beats.answers(all, (&mesh, revision), || self.open_store())
+        self.beats.answers(all, &mesh, revision, || self.open_store())
     }
 
     /// Keeps runs of an agent; what was said to be stored survives a crash.

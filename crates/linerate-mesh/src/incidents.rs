@@ -2,31 +2,30 @@
 //!
 //! A change waits for one period of its task, in which each other pair of the task has a run, and
 //! is then said with what changed beside it; what comes later joins it without another alert.
-//! Silence waits as long, after it has lasted for [`HOLD_S`]: results of an agent that was cut off
-//! come one after another.
+//! Silence waits as long, after it has lasted for `silence::HOLD_S`: results of an agent that was
+//! cut off come one after another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_core::mesh::{
-    Cell, Hit, Incident, IncidentKind, Matrix, Member, MeshCalendar, MeshPlan, Pair, Rules,
-    SILENT_S, SharedElement, SharedKind, crosses, grouped, ordered_pair,
+    Hit, Incident, IncidentKind, Matrix, Member, MeshCalendar, MeshPlan, Pair, Rules,
+    SharedElement, crosses, grouped, ordered_pair,
 };
 use linerate_core::record::Failure;
 use linerate_core::schedule::{EventKind, Followed, LevelChange};
 use linerate_core::time::WallTime;
 use linerate_report::mesh::{change_sentence, no_data_sentence, over_sentence};
-use linerate_store::{HubStore, NewAlert, TaskNote};
+use linerate_store::{HubStore, NewAlert, OutgoingAlert, TaskNote};
 use linerate_sys::clock::record_id;
 
-use super::found::{DetectedChange, Further, JOIN_S_MAX, read};
+use super::found::{DetectedChange, Further, read};
+use super::silence::{Dark, Darkness, by_place, find_silent_members, is_light, key_of};
 
-/// Silence that is shorter is none: an agent asks a hub that is back after a minute at the latest.
-const HOLD_S: i64 = 90;
-/// Silence of pairs whose agent has results on the way is none before so long.
-const DELIVERS_S: i64 = 900;
-/// A level is back when it has come so much of the way.
+/// Share of the way from the new level to the old one, on a logarithmic scale, after which a level
+/// counts as back.
 const BACK: f64 = 0.75;
-/// Changes before this many seconds ago that are part of nothing are old.
+/// Age in seconds beyond which a change that is part of no incident is not read from the store
+/// again.
 const PENDING_S: i64 = 2 * 86_400;
 
 /// The plan, calendar and rules that incidents are judged by, at a time.
@@ -40,9 +39,6 @@ pub(super) struct Scene<'a> {
     pub(super) now_s: i64,
 }
 
-/// Something that brings no data: an agent, or a task from one agent to another.
-type Dark = (String, Option<(String, String)>);
-
 /// Open incidents of a mesh, and changes that may become incidents.
 #[derive(Debug)]
 pub(super) struct Incidents {
@@ -50,7 +46,8 @@ pub(super) struct Incidents {
     pub(super) pending: Vec<DetectedChange>,
     /// Changes that further runs did not show, until their levels are back.
     pub(super) dropped: Vec<DetectedChange>,
-    /// Since when each is dark.
+    /// Time since which each silent agent or pair is known to be silent, seconds since 1970-01-01
+    /// UTC.
     dark: BTreeMap<Dark, i64>,
 }
 
@@ -59,7 +56,7 @@ fn pair_of(plan: &MeshPlan, member: &Member) -> Option<Pair> {
 }
 
 impl Incidents {
-    /// As the store knows them: open ones, and changes that are part of none yet.
+    /// Reads open incidents from the store, and changes that are part of none yet.
     pub(super) fn from_store(
         store: &mut dyn HubStore,
         plan: &MeshPlan,
@@ -82,7 +79,8 @@ impl Incidents {
         Ok(found)
     }
 
-    /// A change was found: it is the way back of one that is open, part of one, or waits.
+    /// Takes a change that was found: it ends an open incident by bringing its level back, joins
+    /// one, or waits for others.
     pub(super) fn add_change(
         &mut self,
         store: &mut dyn HubStore,
@@ -91,15 +89,15 @@ impl Incidents {
     ) -> Result<(), Failure> {
         let changes = std::mem::take(&mut found.changes);
         let mut touched = BTreeSet::new();
-        for change in changes {
-            let closed = self.undropped(&found, &change);
+        for (metric, change) in changes {
+            let closed = self.undropped(&found, &metric, &change);
             if !closed.is_empty() {
                 let both = [&closed[..], &found.events].concat();
                 store.mesh_changes_closed(&both)?;
-            } else if let Some(at) = self.mark_level_back(&found, &change) {
+            } else if let Some(at) = self.mark_level_back(&found, &metric, &change) {
                 touched.insert(at);
             } else {
-                found.changes.push(change);
+                found.changes.push((metric, change));
             }
         }
         if !found.changes.is_empty() {
@@ -116,33 +114,35 @@ impl Incidents {
         }
         for at in touched {
             let incident = &self.open[at];
-            store.incident_is(&plan.mesh, incident, (&found.events, &[]), None)?;
+            store.incident_is(&plan.mesh, incident, &found.events, &[], None)?;
         }
         Ok(())
     }
 
-    /// The events of a change that was dropped and whose level this one brings back: neither was
-    /// anything.
+    /// Takes out the dropped change whose level this one brings back, and returns its events;
+    /// neither change was real.
     fn undropped(
         &mut self,
         found: &DetectedChange,
-        (metric, change): &(String, LevelChange),
+        metric: &str,
+        change: &LevelChange,
     ) -> Vec<i64> {
         let is_it = |old: &DetectedChange| {
             let same = (&old.from, &old.to, &old.task) == (&found.from, &found.to, &found.task);
             same && old.changes.iter().any(|(moved, was)| {
-                moved == metric && is_back(metric, (was.before, was.after), change.after)
+                moved == metric && is_back(metric, was.before, was.after, change.after)
             })
         };
         let at = self.dropped.iter().position(is_it);
         at.map(|at| self.dropped.remove(at).events).unwrap_or_default()
     }
 
-    /// The open incident whose level a change brings back.
+    /// Marks the level that a change brings back in an open incident; returns the incident's index.
     fn mark_level_back(
         &mut self,
         found: &DetectedChange,
-        (metric, change): &(String, LevelChange),
+        metric: &str,
+        change: &LevelChange,
     ) -> Option<usize> {
         let is_it = |member: &Member| {
             (&member.from, member.to.as_ref(), member.task.as_ref())
@@ -151,8 +151,8 @@ impl Incidents {
         for (at, incident) in self.open.iter_mut().enumerate() {
             let moved = incident.members.iter_mut().filter(|member| is_it(member));
             for moved in moved.flat_map(|member| &mut member.moved) {
-                let back = is_back(metric, (moved.before, moved.after), change.after);
-                if moved.metric == *metric && moved.back_s.is_none() && back {
+                let back = is_back(metric, moved.before, moved.after, change.after);
+                if moved.metric == metric && moved.back_s.is_none() && back {
                     moved.back_s = Some(change.at_s);
                     return Some(at);
                 }
@@ -212,10 +212,10 @@ impl Incidents {
             let incident = Incident { since_s, members, sentence, confirmed, survey, ..incident };
             if incident.survey.is_some() {
                 // Its alert waits for what the survey says.
-                store.incident_is(mesh, &incident, (&events, &[]), None)?;
+                store.incident_is(mesh, &incident, &events, &[], None)?;
                 self.open.push(incident);
             } else {
-                self.open_incident(store, scene, incident, (&events, &[]), "change")?;
+                self.open_incident(store, scene, incident, &events, &[], "change")?;
             }
         }
         Ok(())
@@ -226,16 +226,17 @@ impl Incidents {
         store: &mut dyn HubStore,
         scene: &Scene<'_>,
         incident: Incident,
-        with: (&[i64], &[TaskNote]),
+        changes: &[i64],
+        notes: &[TaskNote],
         kind: &str,
     ) -> Result<(), Failure> {
         let said = incident.sentence.clone();
-        record_incident(store, scene, &incident, with, (kind, &said))?;
+        record_incident(store, scene, &incident, changes, notes, kind, &said)?;
         self.open.push(incident);
         Ok(())
     }
 
-    /// Changes all of whose levels are back.
+    /// Closes the incidents of changes all of whose levels are back.
     fn end_changes(&mut self, store: &mut dyn HubStore, scene: &Scene<'_>) -> Result<(), Failure> {
         let is_back = |incident: &Incident| {
             let mut moved = incident.members.iter().flat_map(|member| &member.moved);
@@ -250,7 +251,7 @@ impl Incidents {
         Ok(())
     }
 
-    /// An incident is over, and that is told.
+    /// Closes an incident and makes the alert of its end.
     fn close_incident(
         &mut self,
         store: &mut dyn HubStore,
@@ -268,12 +269,13 @@ impl Incidents {
         } else {
             Vec::new()
         };
-        record_incident(store, scene, &ended, (&[], &notes), (kind, &said))?;
+        record_incident(store, scene, &ended, &[], &notes, kind, &said)?;
         self.open.remove(at);
         Ok(())
     }
 
-    /// Changes that are no more news: what they brought is how it is.
+    /// Closes incidents of changes after `news_s` seconds, without an alert: the new level is the
+    /// usual one by then.
     pub(super) fn close_old_changes(
         &mut self,
         store: &mut dyn HubStore,
@@ -296,12 +298,12 @@ impl Incidents {
         at: usize,
     ) -> Result<(), Failure> {
         let ended = Incident { until_s: Some(scene.now_s), ..self.open[at].clone() };
-        store.incident_is(&scene.plan.mesh, &ended, (&[], &[]), None)?;
+        store.incident_is(&scene.plan.mesh, &ended, &[], &[], None)?;
         self.open.remove(at);
         Ok(())
     }
 
-    /// Looks at what brings no data.
+    /// Opens and closes incidents of agents and pairs that bring no data.
     pub(super) fn silence(
         &mut self,
         store: &mut dyn HubStore,
@@ -359,7 +361,7 @@ impl Incidents {
             let members: Vec<Member> = keys.iter().map(|key| dark[key].member.clone()).collect();
             let since = keys.iter().map(|key| dark[key].since_s).fold(f64::INFINITY, f64::min);
             let counts = (members.len(), members.len());
-            self.no_data(store, scene, (shared, counts), (members, since))?;
+            self.no_data(store, scene, shared, counts, members, since)?;
         }
         Ok(())
     }
@@ -384,7 +386,7 @@ impl Incidents {
             match self.open.iter_mut().find(joins) {
                 Some(incident) => {
                     incident.members.push(dark[key].member.clone());
-                    store.incident_is(&plan.mesh, incident, (&[], &[]), None)?;
+                    store.incident_is(&plan.mesh, incident, &[], &[], None)?;
                 }
                 None => left.push(key),
             }
@@ -399,7 +401,7 @@ impl Incidents {
                 mine.iter().map(|darkness| darkness.member.clone()).collect();
             let since = mine.iter().map(|darkness| darkness.since_s).fold(f64::INFINITY, f64::min);
             let counts = (pairs.len(), all);
-            self.no_data(store, scene, (Some(shared), counts), (members, since))?;
+            self.no_data(store, scene, Some(shared), counts, members, since)?;
         }
         Ok(())
     }
@@ -408,37 +410,43 @@ impl Incidents {
         &mut self,
         store: &mut dyn HubStore,
         scene: &Scene<'_>,
-        (shared, counts): (Option<SharedElement>, (usize, usize)),
-        (members, since_s): (Vec<Member>, f64),
+        shared: Option<SharedElement>,
+        counts: (usize, usize),
+        members: Vec<Member>,
+        since_s: f64,
     ) -> Result<(), Failure> {
         let mesh = &scene.plan.mesh;
         let sentence = no_data_sentence(mesh, shared.as_ref(), counts, &members, since_s);
         let incident = incident(IncidentKind::NoData, scene, shared, counts);
         let incident = Incident { since_s, members, sentence, ..incident };
         let notes = member_notes(scene, &incident, EventKind::NoData, &incident.sentence);
-        self.open_incident(store, scene, incident, (&[], &notes), "no_data")
+        self.open_incident(store, scene, incident, &[], &notes, "no_data")
     }
 }
 
-/// A value of a figure where its logarithm means something.
+/// A figure's value on the scale on which its changes are looked for, where its logarithm has a
+/// meaning.
 pub(super) fn watched(metric: &str, value: f64) -> f64 {
     Followed::from_key(metric).map_or(value, |figure| figure.watched(value))
 }
 
-/// True where a value has come back most of the way from one level to another.
-fn is_back(metric: &str, (before, after): (f64, f64), now: f64) -> bool {
+/// True where the value `now` has come back most of the way from the level `after` to the level
+/// `before`.
+fn is_back(metric: &str, before: f64, after: f64, now: f64) -> bool {
     let level = |value: f64| watched(metric, value).ln();
     let way = level(after) - level(before);
     (level(after) - level(now)) / way >= BACK
 }
 
-/// One that has no members yet.
+/// A new incident without members. `counts` are the pairs or agents that show it, and all that
+/// cross the shared place.
 fn incident(
     kind: IncidentKind,
     scene: &Scene<'_>,
     shared: Option<SharedElement>,
-    (hit, of): (usize, usize),
+    counts: (usize, usize),
 ) -> Incident {
+    let (hit, of) = counts;
     Incident {
         id: record_id().to_string(),
         kind,
@@ -453,97 +461,6 @@ fn incident(
         survey: None,
         sentence: String::new(),
     }
-}
-
-/// A pair that brings no data, or an agent.
-#[derive(Clone, Debug)]
-struct Darkness {
-    member: Member,
-    since_s: f64,
-    /// Seconds that the silence has to last before it is an incident.
-    wait_s: i64,
-}
-
-/// Agents that are silent after they were heard once, and pairs without data whose agents both
-/// are heard.
-fn find_silent_members(plan: &MeshPlan, matrix: &Matrix) -> BTreeMap<Dark, Darkness> {
-    let silent = |at: usize| matrix.agents[at].heard_s_ago.is_some_and(|ago| ago > SILENT_S);
-    let mut found = BTreeMap::new();
-    for (at, row) in matrix.agents.iter().enumerate().filter(|(at, _)| silent(*at)) {
-        let since_s = (matrix.now_s - matrix.agents[at].heard_s_ago.unwrap_or(0)) as f64;
-        let member = Member { from: row.name.clone(), ..Member::default() };
-        let darkness = Darkness { member, since_s, wait_s: HOLD_S };
-        found.insert((row.name.clone(), None), darkness);
-    }
-    let unexplained = matrix.cells.iter().filter(|cell| {
-        let heard = matrix.agents[cell.from].heard_s_ago.is_some();
-        cell.no_data && heard && !silent(cell.from) && !silent(cell.to)
-    });
-    for cell in unexplained {
-        let (from, to) = (&matrix.agents[cell.from], &matrix.agents[cell.to]);
-        let task = matrix.tasks[cell.task].clone();
-        let period = plan.tasks[cell.task].every.seconds();
-        let period = i64::try_from(period).unwrap_or(JOIN_S_MAX).min(JOIN_S_MAX);
-        let delivers = from.waiting.is_some_and(|waiting| waiting > 0);
-        let wait_s = HOLD_S + if delivers { period.max(DELIVERS_S) } else { period };
-        let member = Member {
-            from: from.name.clone(),
-            to: Some(to.name.clone()),
-            task: Some(task),
-            reason: cell.reason.clone(),
-            ..Member::default()
-        };
-        let since_s = (matrix.now_s - cell.age_s.unwrap_or(0)) as f64;
-        found.insert(key_of(&member), Darkness { member, since_s, wait_s });
-    }
-    found
-}
-
-fn key_of(member: &Member) -> Dark {
-    (member.from.clone(), member.to.clone().zip(member.task.clone()))
-}
-
-/// True where each agent and pair of an incident has data again, or is no longer in the plan.
-fn is_light(incident: &Incident, matrix: &Matrix) -> bool {
-    let place = |name: &str| matrix.agents.iter().position(|agent| agent.name == name);
-    let is_dark = |member: &Member| {
-        let Some(from) = place(&member.from) else { return false };
-        let Some((to, task)) = member.to.as_deref().zip(member.task.as_ref()) else {
-            return matrix.agents[from].heard_s_ago.is_none_or(|ago| ago > SILENT_S);
-        };
-        let task = matrix.tasks.iter().position(|known| known == task);
-        let is_it =
-            |cell: &&Cell| (Some(cell.task), cell.from, Some(cell.to)) == (task, from, place(to));
-        matrix.cells.iter().find(is_it).is_some_and(|cell| cell.no_data)
-    };
-    incident.kind == IncidentKind::NoData && !incident.members.iter().any(is_dark)
-}
-
-/// Parts agents by the site or uplink all of whose agents they are; the others stand alone.
-fn by_place<'a>(
-    plan: &MeshPlan,
-    mut names: BTreeSet<&'a str>,
-) -> Vec<(Option<SharedElement>, Vec<&'a str>)> {
-    let mut parts = Vec::new();
-    let sites =
-        plan.agents.iter().filter_map(|agent| Some((SharedKind::Site, agent.site.as_ref()?)));
-    let uplinks =
-        plan.agents.iter().filter_map(|agent| Some((SharedKind::Uplink, agent.uplink.as_ref()?)));
-    for (kind, name) in sites.chain(uplinks).collect::<BTreeSet<_>>() {
-        let of = |agent: &&linerate_core::mesh::Agent| {
-            let place = if kind == SharedKind::Site { &agent.site } else { &agent.uplink };
-            place.as_ref() == Some(name)
-        };
-        let all: Vec<&str> =
-            plan.agents.iter().filter(of).map(|agent| agent.name.as_str()).collect();
-        if all.len() >= 2 && all.iter().all(|name| names.contains(name)) {
-            let mine: Vec<&str> = names.iter().copied().filter(|name| all.contains(name)).collect();
-            names.retain(|name| !all.contains(name));
-            parts.push((Some(SharedElement { kind, name: name.clone() }), mine));
-        }
-    }
-    parts.extend(names.into_iter().map(|name| (None, vec![name])));
-    parts
 }
 
 /// Events to be stored for the pairs of an incident, one for each task and peer.
@@ -566,13 +483,15 @@ fn member_notes(
     incident.members.iter().filter_map(note).collect()
 }
 
-/// Keeps an incident, with its alert where somebody is to hear of it.
+/// Stores an incident, with its alert where the rules name an output.
 pub(super) fn record_incident(
     store: &mut dyn HubStore,
     scene: &Scene<'_>,
     incident: &Incident,
-    with: (&[i64], &[TaskNote]),
-    (kind, said): (&str, &str),
+    changes: &[i64],
+    notes: &[TaskNote],
+    kind: &str,
+    said: &str,
 ) -> Result<(), Failure> {
     tracing::warn!("{said}");
     let id = record_id().to_string();
@@ -587,8 +506,12 @@ pub(super) fn record_incident(
     });
     let (sentence, json) = (said.to_owned(), json.to_string());
     let alert = NewAlert { id, at_s: scene.now_s, sentence, json };
-    let alert = (!scene.outputs.is_empty()).then_some((scene.owner, &alert, scene.outputs));
-    store.incident_is(&scene.plan.mesh, incident, with, alert)
+    let alert = (!scene.outputs.is_empty()).then_some(OutgoingAlert {
+        owner: scene.owner,
+        alert: &alert,
+        outputs: scene.outputs,
+    });
+    store.incident_is(&scene.plan.mesh, incident, changes, notes, alert)
 }
 
 /// True for a change at the time of an open incident, on a path that crosses its shared place.

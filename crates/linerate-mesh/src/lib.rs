@@ -36,6 +36,7 @@ mod sign;
 #[cfg(not(feature = "tls"))]
 #[path = "no_sign.rs"]
 mod sign;
+mod silence;
 mod spool;
 mod talk;
 #[cfg(any(test, all(feature = "test-support", feature = "tls")))]
@@ -66,19 +67,19 @@ const TOKEN: &str = "lrm1";
 /// believes because whoever runs the mesh has handed it over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinToken {
-    /// 32 hexadecimal digits.
+    /// Secret part for the hub, 32 hexadecimal digits.
     pub secret: String,
-    /// 64 hexadecimal digits.
+    /// Public key that signs plans (Ed25519), 64 hexadecimal digits.
     pub key: String,
 }
 
 impl JoinToken {
-    /// A new one for a mesh whose plans a key signs.
+    /// Makes a new token for the mesh of a plan; it carries the key that signed the plan.
     pub fn generate_for_plan(plan: &SignedPlan) -> Self {
         Self { secret: hex::encode_bytes(&random_bytes::<16>()), key: plan.key.clone() }
     }
 
-    /// As it is handed over.
+    /// The token as text, to be handed to the agent's host.
     pub fn encoded_text(&self) -> String {
         format!("{TOKEN}.{}.{}", self.secret, self.key)
     }

@@ -14,15 +14,17 @@ use linerate_sys::stop::Stop;
 use super::clock::now_s;
 use crate::schedule::Rein;
 
-/// Between two looks at the calendar.
+/// Time between two looks at the calendar.
 const LOOK: Duration = Duration::from_millis(200);
 /// Seconds before a slot at which the measured agent comes to the meeting host: the measuring
 /// agent's clock may be ahead of this one.
 const EARLY_S: i64 = 2;
 
-/// Reflects in each slot of the calendar, until it is over.
+/// Reflects probes in each slot of the calendar, until `over`. A slot's task is an index of
+/// `places`.
 pub(super) fn reflect_in_slots(
-    (places, calendar): &(Vec<MeetAt>, Calendar),
+    places: &[MeetAt],
+    calendar: &Calendar,
     rein: &Rein,
     over: &Stop,
     say: fn(&str),

@@ -24,12 +24,12 @@ impl SigningKey {
         Err(refused("sign a plan by the key", path))
     }
 
-    /// The public key.
+    /// The public key; a build without signatures never has one.
     pub const fn public(&self) -> String {
         match *self {}
     }
 
-    /// Signs a plan.
+    /// Signs a plan; a build without signatures never has a key for it.
     pub const fn sign_plan(&self, _: &str) -> SignedPlan {
         match *self {}
     }

@@ -12,7 +12,7 @@ pub(super) const GZIP: &str = "gzip";
 /// An answer is a plan at the most.
 pub(super) const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
-/// Packs.
+/// Packs a body in gzip's format, at its fastest level.
 pub(super) fn packed(body: &[u8]) -> Vec<u8> {
     let mut packing = GzEncoder::new(Vec::new(), Compression::fast());
     let done = packing.write_all(body).and_then(|()| packing.finish());

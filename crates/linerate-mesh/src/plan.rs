@@ -15,9 +15,9 @@ use crate::schedule::NEWS_S;
 /// A plan that can be run.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    /// The plan.
+    /// The plan as its text says it.
     pub plan: MeshPlan,
-    /// Its calendar.
+    /// Begin and end of each run of the plan.
     pub calendar: MeshCalendar,
 }
 

@@ -2,14 +2,14 @@
 
 use linerate_core::record::Failure;
 
-/// Why an agent is not answered as it wishes.
+/// Reason for which a hub refuses an agent's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HubRefusal {
     /// The message cannot be read, or contradicts the plan.
     Bad(String),
-    /// It is not known here.
+    /// The agent, or its token, is not known here.
     Unknown(String),
-    /// The hub could not.
+    /// The hub itself failed, for example at its store.
     System(String),
 }
 

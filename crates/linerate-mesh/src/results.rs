@@ -20,15 +20,16 @@ const FIRST_S: i64 = 1_577_836_800;
 /// Seconds after the hub's time that a run may begin: a day ahead it is booked, and clocks differ.
 const AHEAD_S: i64 = 2 * 86_400;
 
-/// The plans by which results are taken: an agent that was away has runs of one before.
+/// Plans whose results are taken: the newest, and earlier ones, of which an agent that was away may
+/// still have runs.
 pub(super) struct Plans<'a> {
     pub(super) newest: &'a MeshPlan,
     pub(super) earlier: &'a dyn Fn() -> Arc<Vec<MeshPlan>>,
 }
 
 impl Plans<'_> {
-    fn contains_run(&self, agent: &str, (task, peer): (&str, &str), is_booked: bool) -> bool {
-        let has = |plan: &MeshPlan| has_run(plan, agent, (task, peer), is_booked);
+    fn contains_run(&self, agent: &str, task: &str, peer: &str, is_booked: bool) -> bool {
+        let has = |plan: &MeshPlan| has_run(plan, agent, task, peer, is_booked);
         has(self.newest) || (self.earlier)().iter().any(has)
     }
 }
@@ -36,7 +37,7 @@ impl Plans<'_> {
 /// True where a plan has a task, or a command that may be booked, from one agent to another. The
 /// begin is not compared with the calendar: two versions of this program may place a run at
 /// different seconds.
-fn has_run(plan: &MeshPlan, agent: &str, (task, peer): (&str, &str), is_booked: bool) -> bool {
+fn has_run(plan: &MeshPlan, agent: &str, task: &str, peer: &str, is_booked: bool) -> bool {
     let (from, to) = (plan.agent_index(agent), plan.agent_index(peer));
     let has_pair = from.is_some() && to.is_some() && from != to;
     let has_task = plan.tasks.iter().any(|known| known.name == task);
@@ -71,7 +72,7 @@ fn check_run_result(plans: &Plans<'_>, agent: &str, run: &RunResult) -> Result<(
         .split_once('/')
         .filter(|(task, peer)| !task.is_empty() && !peer.is_empty() && !peer.contains('/'));
     let plain = run.task.len() <= NAME_MAX && !run.task.contains(char::is_control);
-    let pair = pair.filter(|_| plain).ok_or("a task is TASK/AGENT")?;
+    let (task, peer) = pair.filter(|_| plain).ok_or("a task is TASK/AGENT")?;
     if !matches!(run.why, RunWhy::Calendar | RunWhy::Booked) {
         return Err("a run is of the calendar or booked");
     }
@@ -81,7 +82,7 @@ fn check_run_result(plans: &Plans<'_>, agent: &str, run: &RunResult) -> Result<(
     if !(FIRST_S..=now_s() + AHEAD_S).contains(&run.start_s) {
         return Err("a run begins after 2019, and two days after the hub's time at most");
     }
-    if !plans.contains_run(agent, pair, run.why == RunWhy::Booked) {
+    if !plans.contains_run(agent, task, peer, run.why == RunWhy::Booked) {
         return Err("no plan of this mesh has that run of this agent");
     }
     Ok(())

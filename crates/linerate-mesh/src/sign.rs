@@ -63,7 +63,7 @@ impl SigningKey {
         hex::encode_bytes(self.0.public_key().as_ref())
     }
 
-    /// Signs a plan.
+    /// Signs a plan's text (Ed25519, RFC 8032); the result carries text, public key and signature.
     pub fn sign_plan(&self, text: &str) -> SignedPlan {
         let signature = hex::encode_bytes(self.0.sign(text.as_bytes()).as_ref());
         SignedPlan { text: text.to_owned(), key: self.public(), signature }

@@ -15,7 +15,7 @@ const AT_ONCE: usize = 20;
 /// Room for the log of a transaction.
 const RESERVE_BYTES: usize = 4 << 20;
 
-/// An agent's spool.
+/// Results of an agent that its hub does not have yet, within a limit of bytes.
 #[derive(Debug)]
 pub(super) struct Spool {
     /// The schedule whose runs it has.

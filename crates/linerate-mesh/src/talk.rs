@@ -22,9 +22,9 @@ use super::sign::verify;
 use super::spool::Spool;
 use crate::schedule::Rein;
 
-/// Between two looks at the spool.
+/// Time between two looks at the spool.
 const LOOK: Duration = Duration::from_millis(500);
-/// An agent that ends gives what it has, for so long.
+/// Most time for which an agent that ends still sends its results.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 /// Bytes of one message of results, but for a single one that is larger.
 const BYTES_AT_ONCE: usize = 4 << 20;
@@ -33,7 +33,7 @@ const BOOKINGS_MAX: usize = 1000;
 /// Seconds that the names of runs stored by the hub are remembered, so that none is begun twice.
 const REMEMBERED_S: i64 = 2 * 86_400;
 
-/// An agent's talk.
+/// An agent's side of the exchange with its hub: beats, the plan, results.
 #[derive(Debug)]
 pub(super) struct Talk {
     pub(super) client: HubClient,
@@ -46,7 +46,7 @@ pub(super) struct Talk {
     pub(super) accept: fn(&[String]) -> Result<(), String>,
     /// Results are sent one by one, for one of them was refused.
     pub(super) single: bool,
-    /// Half of what clocks may be apart.
+    /// Most seconds that this clock may be from the hub's: half of what two agents may be apart.
     pub(super) apart_s: f64,
     pub(super) ahead_s: Option<f64>,
     pub(super) away: bool,
@@ -78,7 +78,7 @@ impl Talk {
         let mut link = HubLink::new(u64::from_le_bytes(random_bytes()), revision, mono_s());
         let mut end = None;
         loop {
-            match self.take_turn(&mut link, (&schedule, &instance), ended, &mut end) {
+            match self.take_turn(&mut link, &schedule, &instance, ended, &mut end) {
                 Ok(true) => return Ok(()),
                 Ok(false) => {
                     self.full = false;
@@ -90,11 +90,12 @@ impl Talk {
         }
     }
 
-    /// One look, and what is to be asked by it; whether that was the last.
+    /// Looks once at the spool and sends what is due to the hub. True where the exchange is over.
     fn take_turn(
         &mut self,
         link: &mut HubLink,
-        (schedule, instance): (&str, &str),
+        schedule: &str,
+        instance: &str,
         ended: &AtomicBool,
         end: &mut Option<MonoTime>,
     ) -> Result<bool, Failure> {
@@ -113,7 +114,7 @@ impl Talk {
         let unsent = waiting > 0 && !self.rein.is_double();
         match link.next(mono_s(), unsent) {
             None => sleep(LOOK),
-            Some(Ask::Beat) => self.send_beat(link, (schedule, instance), waiting)?,
+            Some(Ask::Beat) => self.send_beat(link, schedule, instance, waiting)?,
             Some(Ask::Plan) => self.fetch_plan(link)?,
             Some(Ask::Results) => self.send_results(link, schedule)?,
         }
@@ -166,7 +167,8 @@ impl Talk {
     pub(super) fn send_beat(
         &mut self,
         link: &mut HubLink,
-        (schedule, instance): (&str, &str),
+        schedule: &str,
+        instance: &str,
         waiting: u64,
     ) -> Result<(), Failure> {
         let beat = Beat {
@@ -270,7 +272,7 @@ impl Talk {
         Ok((to_kept_plan(signed, &plan, now_s()), ends_s))
     }
 
-    /// Gives the oldest results, and drops what is stored.
+    /// Sends the oldest results to the hub, and drops those that the hub has stored.
     pub(super) fn send_results(
         &mut self,
         link: &mut HubLink,
@@ -327,7 +329,7 @@ impl Talk {
         Ok(())
     }
 
-    /// Drops what the hub's store has.
+    /// Drops the results that the hub's store has.
     fn confirm(&mut self, schedule: &str) -> Result<(), Failure> {
         self.store.mesh_confirmed(schedule, &self.stored, now_s() - REMEMBERED_S)?;
         self.stored.clear();

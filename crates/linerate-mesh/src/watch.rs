@@ -26,15 +26,15 @@ use super::incidents::{Incidents, Scene};
 use crate::alert::Post;
 use crate::schedule::{NEWS_S, Watches, change_detail};
 
-/// Between two looks at what came.
+/// Time between two looks at new results.
 const LOOK: Duration = Duration::from_millis(500);
-/// Between two looks at what did not come, and at what came by way of another hub.
+/// Time between two looks for missing results, and for results that came by way of another hub.
 const SILENCE_EVERY: Duration = Duration::from_secs(5);
 /// Longest time for new values in one round, before the rest of the work has its turn.
 const LOOKS_FOR: Duration = Duration::from_secs(10);
 /// Time between two deletions of old events; those beyond one deletion go in the next rounds.
 const FORGET_EVERY: Duration = Duration::from_secs(3600);
-/// After a failure of the store, and while another hub watches.
+/// Wait after a failure of the store, and while another hub watches.
 const TRY_AGAIN: Duration = Duration::from_secs(10);
 /// Values of a figure that a watch begins with: two of its windows and more.
 const VALUES_READ: usize = 700;
@@ -48,7 +48,7 @@ const SERIES_MAX: usize = 20_000;
 struct WatchedAgent {
     plan: SchedulePlan,
     watches: Watches,
-    /// Until when each task's series were looked at.
+    /// Time until which each task's series were looked at, seconds since 1970-01-01 UTC.
     until: BTreeMap<String, f64>,
 }
 
@@ -84,7 +84,8 @@ fn sleep_until_stop(time: Duration, stop: &Stop) {
     }
 }
 
-/// A hub's watch.
+/// A hub's watch over the series of its mesh: finds changes and silence, and makes incidents of
+/// them.
 #[derive(Debug)]
 struct Watcher<'a> {
     hub: &'a Hub,
@@ -105,7 +106,7 @@ struct Watcher<'a> {
 }
 
 impl<'a> Watcher<'a> {
-    /// One with what the store knows; none while another hub watches.
+    /// Begins a watch with the state that the store has; none while another hub watches.
     fn start_if_alone(hub: &'a Hub, now_s: i64) -> Result<Option<Self>, Failure> {
         let mut store = hub.open_store()?;
         let is_alone = store.mesh_watches(&hub.plan_summary().0)?;
@@ -145,7 +146,7 @@ impl<'a> Watcher<'a> {
         Ok(())
     }
 
-    /// Looks at what came and what did not, at a time.
+    /// Looks at new values and at silence as they are at `now_s`, seconds since 1970-01-01 UTC.
     fn run_checks(&mut self, now_s: i64) -> Result<(), Failure> {
         self.read_again();
         let is_time = monotonic() >= self.silence_at;
@@ -177,7 +178,7 @@ impl<'a> Watcher<'a> {
             .deliver_due_alerts(&mut *self.store, now_s, &|line: &str| tracing::warn!("{line}"))
     }
 
-    /// Deletes what happened long ago, some hundreds at a look.
+    /// Deletes old events and incidents, some hundreds at a look.
     fn forget(&mut self, now_s: i64) -> Result<(), Failure> {
         let now = monotonic();
         if now >= self.forget_at {
@@ -188,7 +189,7 @@ impl<'a> Watcher<'a> {
         Ok(())
     }
 
-    /// Takes another plan, and other rules.
+    /// Takes the hub's plan and rules, where they are others than before.
     fn read_again(&mut self) {
         let (served, rules) = (self.hub.served(), self.hub.current_rules());
         let same = Arc::ptr_eq(&served, &self.served) && Arc::ptr_eq(&rules, &self.rules);
@@ -214,24 +215,23 @@ impl<'a> Watcher<'a> {
         self.agents.get_mut(agent)
     }
 
-    /// Looks at what waits for that: in turn, so that none waits for ever where more comes than can
-    /// be looked at.
+    /// Checks the series with new values in turn, for a limited time, so that none waits for ever
+    /// where more comes than can be checked.
     fn look_in_turn(&mut self, now_s: i64) -> Result<(), Failure> {
         let until = monotonic() + LOOKS_FOR;
         while monotonic() < until {
             let next = self.waiting.range((Bound::Excluded(&self.last), Bound::Unbounded)).next();
             let Some(next) = next.or_else(|| self.waiting.first()).cloned() else { break };
             self.waiting.remove(&next);
-            self.check_series((&next.0, &next.1), now_s)?;
+            self.check_series(&next.0, &next.1, now_s)?;
             self.last = next;
         }
         self.store.mesh_looked(&std::mem::take(&mut self.marks))
     }
 
-    /// Looks at what is new in the series of a task of an agent.
-    fn check_series(&mut self, (agent, task): (&str, &str), now_s: i64) -> Result<(), Failure> {
+    /// Checks the new values in the series of a task of an agent for changes.
+    fn check_series(&mut self, agent: &str, task: &str, now_s: i64) -> Result<(), Failure> {
         let name = format!("{}/{agent}", self.served.checked.plan.mesh);
-        let key = (name.as_str(), task);
         let Some(watched) = self.watched(agent) else { return Ok(()) };
         let (is_new, known) =
             (!watched.watches.has_task_series(task), watched.until.get(task).copied());
@@ -244,10 +244,12 @@ impl<'a> Watcher<'a> {
             Some(until) => until,
             None => self.store.mesh_watched_s(&name, task)?.unwrap_or(first),
         };
-        let values = self.store.task_series(key, (after, f64::MAX), VALUES_READ)?;
+        let values = self.store.task_series(&name, task, after, f64::MAX, VALUES_READ)?;
         let Some(until) = values.last().map(|value| value.at_s) else { return Ok(()) };
-        let span = (f64::MIN, after);
-        let old = if is_new { self.store.task_series(key, span, VALUES_READ)? } else { Vec::new() };
+        let old = match is_new {
+            true => self.store.task_series(&name, task, f64::MIN, after, VALUES_READ)?,
+            false => Vec::new(),
+        };
         let Some(WatchedAgent { plan, watches, until: known }) = self.watched(agent) else {
             return Ok(());
         };
@@ -257,7 +259,7 @@ impl<'a> Watcher<'a> {
         for run in values.chunk_by(|a, b| a.record == b.record) {
             let found = watches.check_values(plan, run).changes;
             if !found.is_empty() {
-                notes.push(change_note((&name, task), &run[0], &found, now_s));
+                notes.push(change_note(&name, task, &run[0], &found, now_s));
                 changes.push(found);
             }
         }
@@ -265,9 +267,9 @@ impl<'a> Watcher<'a> {
             self.marks.insert((name, task.to_owned()), until);
             return Ok(());
         }
-        let ids = self.store.mesh_watched(key, until, &notes)?;
+        let ids = self.store.mesh_watched(&name, task, until, &notes)?;
         for (id, changes) in ids.into_iter().zip(changes) {
-            let Some(found) = self.detected_change((id, now_s), (agent, task), changes) else {
+            let Some(found) = self.detected_change(id, now_s, agent, task, changes) else {
                 continue;
             };
             tracing::warn!("{}", found.sentence);
@@ -288,8 +290,10 @@ impl<'a> Watcher<'a> {
 
     fn detected_change(
         &self,
-        (event, found_s): (i64, i64),
-        (agent, task): (&str, &str),
+        event: i64,
+        found_s: i64,
+        agent: &str,
+        task: &str,
         changes: Vec<(String, LevelChange)>,
     ) -> Option<DetectedChange> {
         let plan = &self.served.checked.plan;
@@ -313,7 +317,8 @@ impl<'a> Watcher<'a> {
 
 /// Event of a change in a task of an agent, for the store.
 fn change_note(
-    (plan, task): (&str, &str),
+    plan: &str,
+    task: &str,
     first: &SeriesValue,
     changes: &[(String, LevelChange)],
     at_s: i64,

@@ -25,7 +25,7 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// A host by name or address, and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Without brackets.
+    /// Name or address, without the brackets of an IPv6 address.
     pub name: String,
     /// The port, the usual one where none was given.
     pub port: u16,

@@ -20,7 +20,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// Bytes that are read of an answer: its status is enough.
 const ANSWER_BYTES_MAX: usize = 16 << 10;
 
-/// `https://HOST[:PORT]/PATH`, taken apart.
+/// Parts of an address `https://HOST[:PORT]/PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Address {
     secure: bool,

@@ -21,7 +21,7 @@ use crate::policy_guard::{PolicyClient, PolicyGuard, PolicyTerms, Reservation};
 /// Limits of a server on tests and connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Tests at once.
+    /// Tests that run at once; further clients wait or are refused.
     pub tests: usize,
     /// Streams of one test, both directions and a flow in the background together.
     pub streams: u16,
@@ -132,11 +132,11 @@ pub struct Gate {
     serial: AtomicU64,
     /// Clients that wait for their place, in order, and until when each has to have asked again.
     line: Mutex<Vec<InLine>>,
-    /// Whom the operator lets in, and what they moved today.
+    /// The operator's rules for clients, and the bytes that each client moved today.
     guard: PolicyGuard,
 }
 
-/// A running test.
+/// A test that has a place at the gate.
 #[derive(Debug)]
 struct RunningTest {
     serial: u64,
@@ -308,7 +308,7 @@ impl Gate {
         line.iter().filter(|client| now < client.until).count()
     }
 
-    /// Tests running now.
+    /// Number of tests that run now.
     pub fn running(&self) -> usize {
         self.places().len()
     }

@@ -49,7 +49,7 @@ const IN_A_ROW: usize = 64;
 /// Address, limits and protocols of a server.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    /// Address and port.
+    /// Address and port to listen at.
     pub local: SocketAddr,
     /// Limits on tests and connections.
     pub limits: ServerLimits,
@@ -57,7 +57,7 @@ pub struct ServeOptions {
     pub foreign: Foreign,
 }
 
-/// A bound listener.
+/// A server whose listeners are bound; clients are answered once it runs.
 #[derive(Debug)]
 pub struct MeasurementServer {
     listener: TcpListener,
@@ -282,13 +282,15 @@ impl MeasurementServer {
                     let listener = at.map_or(&self.listener, |at| &at.listener);
                     let come = std::iter::from_fn(|| accept(listener));
                     let come = come.take(IN_A_ROW);
-                    come.for_each(|client| self.spawn_connection(scope, at, client, (stop, log)));
+                    come.for_each(|(stream, peer)| {
+                        self.spawn_connection(scope, at, stream, peer, stop, log);
+                    });
                 }
             }
         });
     }
 
-    /// Until somebody connects, but no longer than [`ACCEPT_WAIT`].
+    /// Waits until somebody connects, but no longer than [`ACCEPT_WAIT`].
     fn wait_for_clients(&self) {
         let others = self.foreign.iter().map(|at| at.listener.as_fd());
         let listeners: Vec<_> = [self.listener.as_fd()].into_iter().chain(others).collect();
@@ -303,8 +305,10 @@ impl MeasurementServer {
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         at: Option<&ProtocolPort>,
-        (stream, peer): (TcpStream, SocketAddr),
-        (stop, log): (&'scope Stop, Log<'scope>),
+        stream: TcpStream,
+        peer: SocketAddr,
+        stop: &'scope Stop,
+        log: Log<'scope>,
     ) {
         let Some(place) = self.table.take_slot(&stream) else {
             tracing::warn!(%peer, "closed, {} connections are open", self.table.connection_limit());
@@ -318,10 +322,10 @@ impl MeasurementServer {
         let serial = self.shared.iperf3.next_serial();
         let handle = move || {
             let line = match at {
-                None => self.answer((stream, peer), &place, stop),
+                None => self.answer(stream, peer, &place, stop),
                 Some((via, port)) => {
                     let arrival = ForeignConnection { via, port, stream, peer, serial };
-                    foreign::answer(arrival, &self.shared, (&self.gate, &place), stop)
+                    foreign::answer(arrival, &self.shared, &self.gate, &place, stop)
                 }
             };
             drop(place);
@@ -354,7 +358,8 @@ impl MeasurementServer {
     /// Reads the hello and does what it asks; the line is for the log.
     fn answer(
         &self,
-        (stream, peer): (TcpStream, SocketAddr),
+        stream: TcpStream,
+        peer: SocketAddr,
         place: &ConnectionSlot<'_>,
         stop: &Stop,
     ) -> Result<Option<LogText>, Failure> {

@@ -17,7 +17,7 @@ use linerate_sys::clock::wall_time;
 pub struct PolicyClient {
     /// Program whose protocol the client speaks.
     pub program: Program,
-    /// From where.
+    /// Address that the client connects from.
     pub address: IpAddr,
     /// SHA-256 of the token that it shows.
     pub token: Option<TokenDigest>,

@@ -15,7 +15,7 @@ pub(crate) const ACCEPT_WAIT: Duration = Duration::from_millis(100);
 /// One line of the server's log: a client and the end of its test or attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct LogEntry<'a> {
-    /// The client.
+    /// Address and port of the client.
     pub peer: SocketAddr,
     /// The event in one line of text.
     pub line: &'a str,
@@ -32,7 +32,7 @@ pub enum ClientTestEnd<'a> {
     Tested,
     /// There was no place for it.
     Refused,
-    /// It failed.
+    /// The test failed, or the client left or spoke nonsense.
     Failed(&'a Failure),
 }
 

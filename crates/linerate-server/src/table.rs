@@ -19,7 +19,7 @@ use crate::admission::ServerLimits;
 /// files, and the streams of tests.
 const DESCRIPTORS_KEPT: u64 = 64;
 
-/// Open connections.
+/// Count of open connections, within a limit.
 #[derive(Debug)]
 pub(crate) struct ConnectionTable {
     limit: usize,
@@ -58,7 +58,7 @@ impl ConnectionTable {
         ServerLimits { streams: limits.streams.min(most), connections: self.limit, ..limits }
     }
 
-    /// Connections at once.
+    /// Most connections that may be open at once.
     pub(crate) const fn connection_limit(&self) -> usize {
         self.limit
     }
@@ -154,7 +154,7 @@ impl Admission for Knowing<'_> {
     }
 }
 
-/// Logs a decision.
+/// Logs whether a client was admitted, and hands the decision on.
 fn decided(
     demand: &Demand,
     peer: SocketAddr,

@@ -11,13 +11,14 @@ pub const HOUR_S: i64 = 3600;
 /// A day, counted from midnight UTC.
 pub const DAY_S: i64 = 86_400;
 const WHOLE: i64 = 0;
-/// Sketches by the hour are kept for so long; days tell what was before.
+/// Seconds for which sketches by the hour are kept; sketches by the day stay.
 pub(super) const HOURS_KEPT_S: i64 = 35 * DAY_S;
 
 /// Adds what a record has to the sketches of its task, in the record's own transaction.
 pub(super) fn add(
     connection: &Connection,
-    (plan, task): (&str, &str),
+    plan: &str,
+    task: &str,
     at_s: i64,
     record: &Record,
 ) -> rusqlite::Result<()> {

@@ -15,29 +15,29 @@ pub struct NewAlert {
     pub id: String,
     /// When it was made, seconds since 1970-01-01 UTC.
     pub at_s: i64,
-    /// In one sentence.
+    /// The alert in one sentence, for people.
     pub sentence: String,
-    /// The whole, JSON.
+    /// The whole alert as JSON, for programs.
     pub json: String,
 }
 
 /// An alert that an output is to get.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DueAlert {
-    /// Its identifier.
+    /// Identifier of the alert, by which a receiver tells a second copy.
     pub id: String,
     /// When it was made, seconds since 1970-01-01 UTC.
     pub at_s: i64,
-    /// In one sentence.
+    /// The alert in one sentence, for people.
     pub sentence: String,
-    /// The whole, JSON.
+    /// The whole alert as JSON, for programs.
     pub json: String,
     /// Number of failed attempts to deliver the alert to the output.
     pub tries: u32,
 }
 
-/// Alerts that are on their way. Times are seconds since 1970-01-01 UTC; each call fails with one
-/// line where the store cannot be read or written.
+/// Outbox of alerts: those that are still to be delivered to their outputs. Times are seconds since
+/// 1970-01-01 UTC; each call fails with one line where the store cannot be read or written.
 pub trait Outbox {
     /// The oldest alert of an owner that an output is to get now.
     /// # Errors
@@ -49,17 +49,19 @@ pub trait Outbox {
         now_s: i64,
     ) -> Result<Option<DueAlert>, Failure>;
 
-    /// An output has an alert.
+    /// Notes that an output has taken an alert.
     /// # Errors
     /// See [`Outbox`].
     fn alert_told(&mut self, id: &str, output: &str, now_s: i64) -> Result<(), Failure>;
 
-    /// An output did not take an alert: when it is tried again, or never.
+    /// Notes that an output did not take an alert, why, and when it is tried again; without
+    /// `next_s` it never is.
     /// # Errors
     /// See [`Outbox`].
     fn alert_failed(
         &mut self,
-        of: (&str, &str),
+        id: &str,
+        output: &str,
         next_s: Option<i64>,
         reason: &str,
     ) -> Result<(), Failure>;
@@ -150,7 +152,8 @@ impl Outbox for Store {
 
     fn alert_failed(
         &mut self,
-        (id, output): (&str, &str),
+        id: &str,
+        output: &str,
         next_s: Option<i64>,
         reason: &str,
     ) -> Result<(), Failure> {

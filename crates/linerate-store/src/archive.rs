@@ -27,30 +27,30 @@ use super::HubStore;
 /// Options of [`archive`]: the day, the directory and what follows.
 #[derive(Clone, Copy, Debug)]
 pub struct ToArchive<'a> {
-    /// The mesh.
+    /// Name of the mesh.
     pub mesh: &'a str,
-    /// The day.
+    /// Day whose runs are written, in UTC.
     pub day: &'a Day,
-    /// The directory.
+    /// Directory that the file is written into.
     pub into: &'a FilePath,
-    /// The day leaves the store afterwards.
+    /// True where the day's runs are deleted from the store afterwards.
     pub drops: bool,
 }
 
 /// The file that [`archive`] wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Archived {
-    /// The mesh.
+    /// Name of the mesh.
     pub mesh: String,
-    /// The day, `2026-11-25`.
+    /// Day of the file in UTC, as `2026-11-25`.
     pub day: String,
-    /// The file.
+    /// Path of the file.
     pub file: PathBuf,
     /// Its rows, each a run.
     pub runs: u64,
-    /// Its size.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// Its row groups.
+    /// Row groups of the Parquet file.
     pub row_groups: u64,
     /// True where the day's runs were deleted from the store.
     pub dropped: bool,

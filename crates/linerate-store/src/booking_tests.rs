@@ -150,7 +150,7 @@ fn a_booking_is_open_until_its_run_is_here_however_it_ended() {
         reason: Some("why not".to_owned()),
         record: None,
     };
-    assert_eq!(store.mesh_ran(("m", "a"), &run, None), Ok(true));
+    assert_eq!(store.mesh_ran("m", "a", &run, None), Ok(true));
     assert_eq!(open(&store, HOUR_S), ["1", "3"]);
     let all = store.mesh_bookings("m", HOUR_S + 150).expect("readable");
     let [third, second] = &all[..] else { panic!("{all:?}") };

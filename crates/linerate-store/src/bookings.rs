@@ -10,13 +10,13 @@ use super::Store;
 use super::records::query_rows;
 use super::word::StoredWord;
 
-/// Bookings are kept for so long, seconds.
+/// Seconds for which bookings are kept.
 const KEPT_S: i64 = 7 * 86_400;
 
 /// A booking that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewBooking {
-    /// The mesh.
+    /// Name of the mesh.
     pub mesh: String,
     /// The agent that is to run it.
     pub agent: String,
@@ -29,16 +29,16 @@ pub struct NewBooking {
     pub margin_s: i64,
     /// Seconds that either agent may be booked for in each hour of UTC.
     pub seconds_an_hour: i64,
-    /// Its purpose.
+    /// Purpose of the run: `adhoc`, `confirm` or `survey`.
     pub why: BookingWhy,
-    /// When it was asked for, seconds since 1970-01-01 UTC.
+    /// Time of the request, seconds since 1970-01-01 UTC.
     pub asked_s: i64,
 }
 
 /// Answer of a store to a booking that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Booked {
-    /// It is kept.
+    /// The booking is stored, and its time is taken.
     Kept,
     /// Something of it is occupied, until a time at least: a later begin may be free.
     Taken {
@@ -139,7 +139,7 @@ fn booking(row: &Row<'_>) -> rusqlite::Result<Booking> {
     Ok(Booking { id: row.get(0)?, task: row.get(1)?, start_s: row.get(2)?, takes_s: row.get(3)? })
 }
 
-/// When a booking leaves what it occupies.
+/// Time at which a booking no longer occupies its hosts and uplinks, seconds since 1970-01-01 UTC.
 const fn free_s(asked: &NewBooking) -> i64 {
     asked.booking.start_s + asked.booking.takes_s + asked.margin_s
 }

@@ -14,7 +14,7 @@ pub struct HistoryEntry {
     pub id: String,
     /// The kind of the record's plan; for a study run `bench` or `study`.
     pub kind: String,
-    /// Start, RFC 3339.
+    /// Begin of the measurement, RFC 3339 in UTC.
     pub started_at: String,
     /// `ok`, `partial`, `error` or `interrupted`; of a run its [`StudyState`].
     pub status: String,
@@ -32,7 +32,7 @@ pub struct HistoryEntry {
     pub test: Option<String>,
     /// The value of the test's parameter.
     pub parameter: Option<u64>,
-    /// Counted from 1.
+    /// Number of the repetition within the study, counted from 1.
     pub repetition: Option<u32>,
     /// The other end as its command named it.
     pub host: Option<String>,
@@ -60,9 +60,9 @@ pub struct HistoryFilter {
     pub name: Option<String>,
     /// Only with all of these labels.
     pub tags: Vec<(String, String)>,
-    /// Only begun then or later.
+    /// Only begun at this time or later.
     pub since: Option<WallTime>,
-    /// Only begun before.
+    /// Only begun before this time.
     pub until: Option<WallTime>,
     /// Only what did not end well.
     pub failed: bool,
@@ -81,7 +81,7 @@ impl HistoryFilter {
 /// The record or study run that a name refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundResult {
-    /// The whole identifier.
+    /// Identifier of the record or run, in full.
     pub id: String,
     /// True where the identifier is that of a study run, false for a record.
     pub is_run: bool,
@@ -94,7 +94,7 @@ pub struct NewStudyRun {
     pub id: String,
     /// The plan as it will be run: chosen topologies, chosen repetitions.
     pub plan: StudyPlan,
-    /// Now.
+    /// Begin of the run: the wall time now.
     pub started_at: WallTime,
     /// This host, where it was asked.
     pub host: Option<MeasurementEnd>,
@@ -103,13 +103,13 @@ pub struct NewStudyRun {
 /// A run of a study that is in the store.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StudyRun {
-    /// Its identifier.
+    /// Identifier of the run.
     pub id: String,
-    /// The study's name.
+    /// Name of the study that the run follows.
     pub study: String,
     /// The plan that it follows.
     pub plan: StudyPlan,
-    /// Start, RFC 3339.
+    /// Begin of the run, RFC 3339 in UTC.
     pub started_at: String,
     /// End, RFC 3339; null while it runs, and after a kill.
     pub finished_at: Option<String>,

@@ -31,10 +31,10 @@ const RECORDS: &str = "
            repetition, hosts, json_extract(hosts, '$[0]')
     FROM record";
 
-/// Results that are looked at for what is known.
+/// Results that are read for the words of a completion.
 const LOOKED_AT: usize = 1000;
 
-/// Words that a list of what is known has.
+/// Most words that a completion is given.
 const KNOWN_MAX: usize = 50;
 
 /// Kinds of words that shell completion takes from a store.

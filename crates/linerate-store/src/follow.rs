@@ -53,5 +53,5 @@ pub(super) fn follow(connection: &Connection, record: &Record, id: &str) -> rusq
     }
     #[allow(clippy::cast_possible_truncation, reason = "seconds since 1970")]
     let second = at_s.floor() as i64;
-    add_up::add(connection, (plan, task), second, record)
+    add_up::add(connection, plan, task, second, record)
 }

@@ -52,7 +52,7 @@ const DELETE: &str = concat!("DELETE FROM record WHERE id <= ?1 AND ", loose!())
 /// Counts of the results that one call deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
-    /// Results.
+    /// Number of deleted results.
     pub results: u64,
     /// Bytes of their records.
     pub bytes: u64,

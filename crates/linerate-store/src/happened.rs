@@ -13,7 +13,7 @@ use super::{DAY_S, Store};
 /// back, which is a year and what comes late.
 pub const HAPPENED_KEPT_S: i64 = 400 * DAY_S;
 
-/// As many as go at once.
+/// Most events and incidents that one call deletes.
 pub(super) fn at_once() -> i64 {
     i64::try_from(FORGOTTEN_AT_ONCE).expect("some hundred")
 }

@@ -3,6 +3,7 @@
 //! PostgreSQL another; `mesh/tests` has what both of them hold to.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::PathBuf;
 
 use linerate_core::mesh::{AgentState, BookedRun, Booking, Cells, Seen};
@@ -14,14 +15,31 @@ use super::{Booked, Joined, KeptPlan, NewBooking, OutcomeCount, Sketched, Store,
 /// A run of an agent, as a hub is given it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentRun {
-    /// The agent.
+    /// Name of the agent that made the run.
     pub agent: String,
     /// The run; its task is `TASK/AGENT`.
     pub run: ScheduleRun,
-    /// Its record.
+    /// The run's record; none without a result.
     pub record: Option<Record>,
     /// Metric and value that the matrix shows of the run.
     pub figure: Option<(String, f64)>,
+}
+
+/// The sketches that are asked for with [`HubStore::spreads`].
+#[derive(Clone, Copy, Debug)]
+pub struct SpreadQuery<'a> {
+    /// Name of the mesh.
+    pub mesh: &'a str,
+    /// Name of the agent that measured.
+    pub agent: &'a str,
+    /// `TASK/AGENT`; with `merge` the task's name alone.
+    pub task: &'a str,
+    /// Takes all tasks of the agent with that name before the slash, not one pair alone.
+    pub merge: bool,
+    /// Length of a span, seconds: [`super::HOUR_S`] or [`super::DAY_S`].
+    pub step_s: i64,
+    /// Only spans that end after this time, seconds since 1970-01-01 UTC.
+    pub since_s: i64,
 }
 
 /// A hub's store. Times are seconds since 1970-01-01 UTC; each call fails with one line where the
@@ -48,7 +66,13 @@ pub trait HubStore: WatchStore + std::fmt::Debug + Send {
     /// Keeps a token of an agent of a mesh, by the digest of its secret part.
     /// # Errors
     /// See [`HubStore`].
-    fn keep_token(&mut self, digest: &str, of: (&str, &str), until_s: i64) -> Result<(), Failure>;
+    fn keep_token(
+        &mut self,
+        digest: &str,
+        mesh: &str,
+        agent: &str,
+        until_s: i64,
+    ) -> Result<(), Failure>;
 
     /// Lets an agent join by a token, with the digest of its secret: once, and again for the same
     /// secret, whose answer may have been lost. A second token of an agent takes its place.
@@ -102,37 +126,37 @@ pub trait HubStore: WatchStore + std::fmt::Debug + Send {
     /// See [`HubStore`].
     fn keep_runs(&mut self, mesh: &str, runs: &[AgentRun]) -> Result<Vec<bool>, Failure>;
 
-    /// Runs of an agent of a mesh that began in a span, its end excluded, by begin and task; of one
-    /// task where one is named.
+    /// Runs of an agent of a mesh that began within `began_s`, sorted by begin and task; with
+    /// `task` those of that task alone.
     /// # Errors
     /// See [`HubStore`].
     fn agent_runs(
         &mut self,
-        of: (&str, &str),
+        mesh: &str,
+        agent: &str,
         task: Option<&str>,
-        span: (i64, i64),
+        began_s: Range<i64>,
     ) -> Result<Vec<ScheduleRun>, Failure>;
 
-    /// The record of such a run, where it has one.
+    /// The record of a run of an agent of a mesh, where it has one.
     /// # Errors
     /// See [`HubStore`], and when this program is older than the record.
-    fn record(&mut self, of: (&str, &str), run: &ScheduleRun) -> Result<Option<Record>, Failure>;
+    fn record(
+        &mut self,
+        mesh: &str,
+        agent: &str,
+        run: &ScheduleRun,
+    ) -> Result<Option<Record>, Failure>;
 
     /// A record by its identifier.
     /// # Errors
     /// See [`HubStore`], and when this program is older than the record.
     fn record_named(&mut self, id: RecordId) -> Result<Option<Record>, Failure>;
 
-    /// Sketches of what a task of an agent of a mesh measured, in spans of a length that reach
-    /// behind a time; where that is asked for, of each of its tasks of that name before the slash.
+    /// Sketches of what a task of an agent measured, one for each figure and span of time.
     /// # Errors
     /// See [`HubStore`], and where there is too much to be added up.
-    fn spreads(
-        &mut self,
-        of: (&str, &str),
-        tasks: (&str, bool),
-        spans: (i64, i64),
-    ) -> Result<Vec<Sketched>, Failure>;
+    fn spreads(&mut self, query: SpreadQuery<'_>) -> Result<Vec<Sketched>, Failure>;
 
     /// The newest of each task and pair of a mesh.
     /// # Errors
@@ -250,8 +274,14 @@ impl HubStore for Store {
         self.meshes()
     }
 
-    fn keep_token(&mut self, digest: &str, of: (&str, &str), until_s: i64) -> Result<(), Failure> {
-        self.mesh_token(digest, of, until_s)
+    fn keep_token(
+        &mut self,
+        digest: &str,
+        mesh: &str,
+        agent: &str,
+        until_s: i64,
+    ) -> Result<(), Failure> {
+        self.mesh_token(digest, mesh, agent, until_s)
     }
 
     fn join_by_token(&mut self, token: &str, secret: &str, now_s: i64) -> Result<Joined, Failure> {
@@ -308,17 +338,19 @@ impl HubStore for Store {
                 self.put_record(record)?;
             }
             let figure = figure.as_ref().map(|(key, value)| (key.as_str(), *value));
-            new.push(self.mesh_ran((mesh, agent), run, figure)?);
+            new.push(self.mesh_ran(mesh, agent, run, figure)?);
         }
         Ok(new)
     }
 
     fn agent_runs(
         &mut self,
-        (mesh, agent): (&str, &str),
+        mesh: &str,
+        agent: &str,
         task: Option<&str>,
-        (from_s, until_s): (i64, i64),
+        began_s: Range<i64>,
     ) -> Result<Vec<ScheduleRun>, Failure> {
+        let Range { start: from_s, end: until_s } = began_s;
         let plan = format!("{mesh}/{agent}");
         if let Some(task) = task.filter(|_| until_s == from_s.saturating_add(1)) {
             return Ok(self.find_run(&plan, task, from_s)?.into_iter().collect());
@@ -329,7 +361,7 @@ impl HubStore for Store {
         Ok(runs)
     }
 
-    fn record(&mut self, _: (&str, &str), run: &ScheduleRun) -> Result<Option<Record>, Failure> {
+    fn record(&mut self, _: &str, _: &str, run: &ScheduleRun) -> Result<Option<Record>, Failure> {
         Ok(run.record.as_deref().map(|id| self.stored(id)).transpose()?.flatten())
     }
 
@@ -337,12 +369,8 @@ impl HubStore for Store {
         self.stored(&id.to_string())
     }
 
-    fn spreads(
-        &mut self,
-        (mesh, agent): (&str, &str),
-        (task, merge): (&str, bool),
-        (step_s, since_s): (i64, i64),
-    ) -> Result<Vec<Sketched>, Failure> {
+    fn spreads(&mut self, query: SpreadQuery<'_>) -> Result<Vec<Sketched>, Failure> {
+        let SpreadQuery { mesh, agent, task, merge, step_s, since_s } = query;
         let mut all = self.sketches(&format!("{mesh}/{agent}"), step_s, since_s)?;
         let name = |pair: &str| pair.split('/').next() == Some(task);
         all.retain(|sketched| sketched.task == task || merge && name(&sketched.task));

@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::alerts::insert_alert;
 use super::records::query_rows;
 use super::watch::READ_MAX;
-use super::{Marks, Outgoing, ScheduleEvent, SeriesValue, Store, TaskNote, WatchStore};
+use super::{Marks, OutgoingAlert, ScheduleEvent, SeriesValue, Store, TaskNote, WatchStore};
 
 impl WatchStore for Store {
     fn mesh_watches(&mut self, _: &str) -> Result<bool, Failure> {
@@ -29,8 +29,10 @@ impl WatchStore for Store {
 
     fn task_series(
         &mut self,
-        (plan, task): (&str, &str),
-        (after_s, until_s): (f64, f64),
+        plan: &str,
+        task: &str,
+        after_s: f64,
+        until_s: f64,
         limit: usize,
     ) -> Result<Vec<SeriesValue>, Failure> {
         let sql = "SELECT metric, at_s, value, record FROM (
@@ -54,13 +56,14 @@ impl WatchStore for Store {
 
     fn mesh_watched(
         &mut self,
-        (plan, task): (&str, &str),
+        plan: &str,
+        task: &str,
         until_s: f64,
         notes: &[TaskNote],
     ) -> Result<Vec<i64>, Failure> {
         let work = |store: &mut Self| {
             let transaction = store.connection.transaction()?;
-            set_watched_until(&transaction, (plan, task), until_s)?;
+            set_watched_until(&transaction, plan, task, until_s)?;
             let ids = notes
                 .iter()
                 .map(|note| insert_note(&transaction, note))
@@ -78,7 +81,7 @@ impl WatchStore for Store {
         let work = |store: &mut Self| {
             let transaction = store.connection.transaction()?;
             for ((plan, task), until_s) in marks {
-                set_watched_until(&transaction, (plan, task), *until_s)?;
+                set_watched_until(&transaction, plan, task, *until_s)?;
             }
             transaction.commit()
         };
@@ -93,8 +96,9 @@ impl WatchStore for Store {
         &mut self,
         mesh: &str,
         incident: &Incident,
-        (changes, notes): (&[i64], &[TaskNote]),
-        alert: Option<Outgoing<'_>>,
+        changes: &[i64],
+        notes: &[TaskNote],
+        alert: Option<OutgoingAlert<'_>>,
     ) -> Result<(), Failure> {
         let doc = linerate_core::tree::to_json(incident).unwrap_or_default();
         let work = |store: &mut Self| {
@@ -113,7 +117,7 @@ impl WatchStore for Store {
             for note in notes {
                 insert_note(&transaction, note)?;
             }
-            if let Some((owner, alert, outputs)) = alert {
+            if let Some(OutgoingAlert { owner, alert, outputs }) = alert {
                 insert_alert(&transaction, owner, alert, outputs)?;
             }
             transaction.commit()
@@ -169,7 +173,8 @@ impl WatchStore for Store {
 
 fn set_watched_until(
     connection: &rusqlite::Connection,
-    (plan, task): (&str, &str),
+    plan: &str,
+    task: &str,
     until_s: f64,
 ) -> rusqlite::Result<()> {
     let sql = "INSERT INTO mesh_watched (plan, task, at_s) VALUES (?1, ?2, ?3)

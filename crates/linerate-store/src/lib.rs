@@ -47,7 +47,7 @@ pub use find::CompletionKind;
 pub use follow::{TAG_PLAN, TAG_SLOT, TAG_WHY};
 pub use forget::{Forgotten, TAG_KEEP};
 pub use happened::HAPPENED_KEPT_S;
-pub use hub::{AgentRun, HubPlace, HubStore};
+pub use hub::{AgentRun, HubPlace, HubStore, SpreadQuery};
 pub use lines::{LineFilter, ResultLine};
 pub use location::{check_place, default_path};
 pub use mesh::{Joined, KeptPlan, MeshSelf, OutcomeCount};
@@ -55,7 +55,7 @@ pub use newest::TaskState;
 pub use schedule::{ScheduleEvent, SeriesValue, StoredSchedule};
 pub use sketches::{DAY_S, HOUR_S, Sketched};
 pub use spool::TAG_RAW;
-pub use watch::{Marks, Outgoing, TaskNote, WatchStore};
+pub use watch::{Marks, OutgoingAlert, TaskNote, WatchStore};
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -70,12 +70,12 @@ const BUSY_WAIT: Duration = Duration::from_secs(10);
 /// Time that a reader waits for the lock of a process that writes.
 const LOOK_WAIT: Duration = Duration::from_millis(100);
 
-/// An open store.
+/// An open store of results: one SQLite file.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
     path: PathBuf,
-    /// The lock of one that measures a run of a study.
+    /// Lock that is held while this process measures a run of a study.
     at_work: Option<File>,
 }
 
@@ -152,7 +152,7 @@ impl Store {
         Ok(store)
     }
 
-    /// The file.
+    /// Path of the store's file.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -45,7 +45,7 @@ pub struct LineFilter {
     pub name: Option<String>,
     /// Only begun then or later, as RFC 3339 in UTC or the beginning of that.
     pub since: Option<String>,
-    /// Only begun before.
+    /// Only begun before this time, written as for `since`.
     pub until: Option<String>,
     /// Only older than this record.
     pub before: Option<String>,

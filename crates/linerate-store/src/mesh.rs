@@ -19,7 +19,7 @@ use super::word::StoredWord;
 /// This host's membership in a mesh: its hub, keys and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeshSelf {
-    /// The hub.
+    /// Address of the hub.
     pub hub: String,
     /// The key that signs plans, hexadecimal digits.
     pub key: String,
@@ -34,13 +34,13 @@ pub struct MeshSelf {
 /// A plan with its signature, as it was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptPlan {
-    /// Its revision.
+    /// Revision of the plan; the higher one is newer.
     pub revision: u64,
-    /// Its text.
+    /// Text of the plan's file, TOML.
     pub text: String,
-    /// The key that signed it.
+    /// Public key that signed the plan, hexadecimal digits.
     pub key: String,
-    /// The signature.
+    /// Signature of the plan's text by `key` (Ed25519), hexadecimal digits.
     pub signature: String,
     /// When it was kept, seconds since 1970-01-01 UTC.
     pub kept_s: i64,
@@ -49,11 +49,11 @@ pub struct KeptPlan {
 /// Runs of an agent that had one outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutcomeCount {
-    /// The agent.
+    /// Name of the agent.
     pub agent: String,
     /// The outcome that is counted.
     pub outcome: RunOutcome,
-    /// Their number.
+    /// Number of the agent's runs with that outcome.
     pub runs: u64,
 }
 
@@ -231,7 +231,8 @@ impl Store {
     pub fn mesh_token(
         &mut self,
         digest: &str,
-        (mesh, agent): (&str, &str),
+        mesh: &str,
+        agent: &str,
         until_s: i64,
     ) -> Result<(), Failure> {
         let sql = "INSERT INTO mesh_token (digest, mesh, agent, until_s) VALUES (?1, ?2, ?3, ?4)";
@@ -353,7 +354,8 @@ impl Store {
     /// One line when the file cannot be written.
     pub fn mesh_ran(
         &mut self,
-        (mesh, agent): (&str, &str),
+        mesh: &str,
+        agent: &str,
         run: &ScheduleRun,
         figure: Option<(&str, f64)>,
     ) -> Result<bool, Failure> {

@@ -24,7 +24,7 @@ fn run(start_s: i64, state: &str) -> ScheduleRun {
 fn a_token_joins_one_secret_again_and_again_and_no_other_and_not_when_it_is_over() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut store = open(&directory);
-    store.mesh_token("t", ("m", "a"), 100).expect("room");
+    store.mesh_token("t", "m", "a", 100).expect("room");
     assert_eq!(store.mesh_joins("t", "s", 101), Ok(Joined::Unknown), "its time is over");
     let joined = Ok(Joined::As("m".to_owned(), "a".to_owned()));
     assert_eq!(store.mesh_joins("t", "s", 100), joined);
@@ -34,7 +34,7 @@ fn a_token_joins_one_secret_again_and_again_and_no_other_and_not_when_it_is_over
     assert_eq!(store.mesh_agent_of("s"), Ok(Some(("m".to_owned(), "a".to_owned()))));
     assert_eq!(store.mesh_agent_of("other"), Ok(None));
     // A second token of the same agent, for a host that takes its place.
-    store.mesh_token("v", ("m", "a"), 100).expect("room");
+    store.mesh_token("v", "m", "a", 100).expect("room");
     assert_eq!(store.mesh_joins("v", "new", 100), joined);
     assert_eq!(store.mesh_agent_of("s"), Ok(None));
 }
@@ -43,12 +43,11 @@ fn a_token_joins_one_secret_again_and_again_and_no_other_and_not_when_it_is_over
 fn a_run_is_kept_once_and_an_older_one_does_not_displace_the_newest() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut store = open(&directory);
-    let of = ("m", "a");
     let figure = |value| Some(("goodput_bps/up", value));
-    assert_eq!(store.mesh_ran(of, &run(20, "ok"), figure(2.0)), Ok(true));
-    assert_eq!(store.mesh_ran(of, &run(20, "ok"), figure(2.0)), Ok(false));
-    assert_eq!(store.mesh_ran(of, &run(30, "missed"), None), Ok(true));
-    assert_eq!(store.mesh_ran(of, &run(10, "ok"), figure(1.0)), Ok(true));
+    assert_eq!(store.mesh_ran("m", "a", &run(20, "ok"), figure(2.0)), Ok(true));
+    assert_eq!(store.mesh_ran("m", "a", &run(20, "ok"), figure(2.0)), Ok(false));
+    assert_eq!(store.mesh_ran("m", "a", &run(30, "missed"), None), Ok(true));
+    assert_eq!(store.mesh_ran("m", "a", &run(10, "ok"), figure(1.0)), Ok(true));
     assert_eq!(store.runs_since("m/a", 0).map(|runs| runs.len()), Ok(3));
     let cells = store.mesh_cells("m").expect("readable");
     let key = ("rate".to_owned(), "a".to_owned(), "b".to_owned());
@@ -114,9 +113,9 @@ fn what_a_store_that_was_set_back_had_is_sent_again_as_a_gap_where_the_result_is
     assert_eq!(ends, wanted);
     // At the hub: each counts once, and what it has stays.
     let mut hub = Store::open(&directory.path().join("hub.db")).expect("a store");
-    assert_eq!(hub.mesh_ran(("m", "a"), &run(10, "ok"), None), Ok(true));
+    assert_eq!(hub.mesh_ran("m", "a", &run(10, "ok"), None), Ok(true));
     for run in &unsent {
-        hub.mesh_ran(("m", "a"), run, None).expect("room");
+        hub.mesh_ran("m", "a", run, None).expect("room");
     }
     assert_eq!((hub.mesh_runs_of("m", "a"), hub.mesh_runs_of("m", "b")), (Ok(3), Ok(0)));
     assert_eq!(hub.runs_since("m/a", 0).map(|runs| runs[0].state), Ok(RunState::Ok));

@@ -7,15 +7,15 @@ use rusqlite::{OptionalExtension, Params, Row, params};
 
 use super::{SeriesValue, Store};
 
-/// Series, and tasks, that are looked at.
+/// Most series, and most tasks, that are read.
 const KEYS_MAX: usize = 2000;
 
 /// State of a task of a plan: its last runs and events; times in seconds since 1970-01-01 UTC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskState {
-    /// The plan's name.
+    /// Name of the schedule's plan.
     pub plan: String,
-    /// The task's name.
+    /// Name of the task within the plan.
     pub task: String,
     /// Begin of the last run, with a result or not.
     pub last_s: i64,
@@ -23,7 +23,7 @@ pub struct TaskState {
     pub good_s: Option<i64>,
     /// True while an alert of missing results is open: the newest event of that kind is `no_data`.
     pub no_data: bool,
-    /// When the last lasting change was found.
+    /// Time at which the last lasting change was found.
     pub changed_s: Option<i64>,
 }
 
@@ -186,7 +186,7 @@ mod tests {
             ("a", 130, EventKind::Change),
             ("b", 160, EventKind::NoData),
         ] {
-            store.event_happened("p", (task, at_s), kind, &detail).expect("kept");
+            store.event_happened("p", task, at_s, kind, &detail).expect("kept");
         }
         let state = |task: &str, last_s, good_s, no_data, changed_s| TaskState {
             plan: "p".to_owned(),

@@ -8,26 +8,27 @@ use super::Store;
 use super::records::query_rows;
 use super::word::StoredWord;
 
-/// Documents that go at once when their time is over: others write meanwhile.
+/// Records that one call deletes at most, so that others can write between the calls.
 pub(super) const FORGOTTEN_AT_ONCE: usize = 500;
 
 /// A plan that was run, as the store knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSchedule {
-    /// Its name.
+    /// Name of the plan.
     pub plan: String,
-    /// Its file.
+    /// Text of the plan's file when it was last run.
     pub text: String,
-    /// When it was first run, seconds since 1970-01-01 UTC.
+    /// First run of the plan, seconds since 1970-01-01 UTC.
     pub since_s: i64,
-    /// Until when its calendar was dealt with, as far as was written.
+    /// Time up to which the runs of its calendar were started or noted as missed, seconds since
+    /// 1970-01-01 UTC.
     pub dealt_s: i64,
 }
 
 /// A value of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeriesValue {
-    /// Its task.
+    /// Name of the task that measured it.
     pub task: String,
     /// The figure, as `Followed::key` names it.
     pub metric: String,
@@ -35,24 +36,24 @@ pub struct SeriesValue {
     pub at_s: f64,
     /// The value, in the metric's unit.
     pub value: f64,
-    /// The record that it is from.
+    /// Identifier of the record that has the value.
     pub record: String,
 }
 
-/// Something that happened.
+/// An event of a schedule: a change, missing data, the schedule's begin or end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScheduleEvent {
-    /// Its number.
+    /// Number of the event in this store.
     pub id: i64,
     /// The task that it is about; empty for the plan as a whole.
     pub task: String,
-    /// When, seconds since 1970-01-01 UTC.
+    /// Time of the event, seconds since 1970-01-01 UTC.
     pub at_s: i64,
-    /// Its kind.
+    /// Kind of the event.
     pub kind: EventKind,
     /// Details, by its kind: sentence, changes, verdict.
     pub detail: serde_json::Value,
-    /// When the alert of it was made.
+    /// Time at which the event's alert was made, seconds since 1970-01-01 UTC; none before.
     pub told_s: Option<i64>,
 }
 
@@ -100,8 +101,8 @@ impl Store {
             .map(drop)
     }
 
-    /// Keeps a run that begins or will not be; whether it is new. One that is known already has
-    /// begun before, and must not again.
+    /// Stores a run that begins, or that will not be made. False for one that is known already: it
+    /// has begun before, and must not begin again.
     /// # Errors
     /// One line when the file cannot be written.
     pub fn slot_begun(&mut self, plan: &str, run: &ScheduleRun) -> Result<bool, Failure> {
@@ -118,7 +119,8 @@ impl Store {
     pub fn slot_ended(
         &mut self,
         plan: &str,
-        (task, start_s): (&str, i64),
+        task: &str,
+        start_s: i64,
         state: RunState,
         reason: Option<&str>,
     ) -> Result<(), Failure> {
@@ -127,8 +129,8 @@ impl Store {
         self.change(sql, params![plan, task, start_s, state.name(), reason]).map(drop)
     }
 
-    /// Ends the runs that a runner left when it was killed: those whose record was kept are as it
-    /// says, the others are lost. How many were lost.
+    /// Ends the runs that a killed runner left as running: those with a record take its status, the
+    /// others are lost. Returns the number that are lost.
     /// # Errors
     /// One line when the file cannot be written.
     pub fn slots_left(&mut self, plan: &str, reason: &str) -> Result<usize, Failure> {
@@ -214,13 +216,14 @@ impl Store {
             .map_err(|error| self.storage_failure("read store", &error))
     }
 
-    /// Keeps that something happened; its number.
+    /// Stores an event of a plan or of one of its tasks; returns its number.
     /// # Errors
     /// One line when the file cannot be written.
     pub fn event_happened(
         &mut self,
         plan: &str,
-        (task, at_s): (&str, i64),
+        task: &str,
+        at_s: i64,
         kind: EventKind,
         detail: &serde_json::Value,
     ) -> Result<i64, Failure> {
@@ -230,7 +233,7 @@ impl Store {
         Ok(self.connection.last_insert_rowid())
     }
 
-    /// Keeps what else is known of an event.
+    /// Replaces the details of an event.
     /// # Errors
     /// One line when the file cannot be written.
     pub fn event_explained(&mut self, id: i64, detail: &serde_json::Value) -> Result<(), Failure> {

@@ -125,7 +125,7 @@ fn what_happened_goes_after_its_time_but_the_newest_of_each_kind_of_a_task() {
     let mut store = open(&directory);
     let detail = serde_json::json!({});
     let mut happened = |plan: &str, task: &str, at_s: i64, kind: EventKind| {
-        store.event_happened(plan, (task, BEGIN_S + at_s), kind, &detail).expect("room")
+        store.event_happened(plan, task, BEGIN_S + at_s, kind, &detail).expect("room")
     };
     happened("p", "a", 1, EventKind::NoData);
     happened("p", "a", 2, EventKind::Data);
@@ -159,7 +159,7 @@ fn what_happened_is_told_once_and_a_plan_keeps_its_first_day() {
     assert_eq!((again.since_s, again.dealt_s), (BEGIN_S, BEGIN_S + 60));
     assert_eq!(again.text, "other");
     let detail = serde_json::json!({"metric": "rtt_ns"});
-    let id = store.event_happened("p", ("a", BEGIN_S), EventKind::Change, &detail).expect("room");
+    let id = store.event_happened("p", "a", BEGIN_S, EventKind::Change, &detail).expect("room");
     store.event_explained(id, &serde_json::json!({"verdict": "v"})).expect("room");
     let alert = NewAlert {
         id: "one".to_owned(),
@@ -180,8 +180,7 @@ fn each_output_gets_an_alert_until_it_has_it_and_no_other_owner_does() {
     let mut store = open(&directory);
     let detail = serde_json::json!({});
     for (id, at_s) in [("a", 5), ("b", 6)] {
-        let event =
-            store.event_happened("p", ("t", at_s), EventKind::Change, &detail).expect("room");
+        let event = store.event_happened("p", "t", at_s, EventKind::Change, &detail).expect("room");
         let (sentence, json) = ("slow".to_owned(), "{}".to_owned());
         let alert = NewAlert { id: id.to_owned(), at_s, sentence, json };
         let outputs = ["command".to_owned(), "webhook".to_owned()];
@@ -195,13 +194,13 @@ fn each_output_gets_an_alert_until_it_has_it_and_no_other_owner_does() {
     assert_eq!((due(&mut store, "command", 4), due(&mut store, "command", 9)), (None, is("a", 0)));
     assert_eq!(store.alert_due("q", "command", 9), Ok(None));
     store.alert_told("a", "command", 9).expect("room");
-    store.alert_failed(("a", "webhook"), Some(24), "HTTP 500").expect("room");
+    store.alert_failed("a", "webhook", Some(24), "HTTP 500").expect("room");
     assert_eq!(
         (due(&mut store, "command", 9), due(&mut store, "webhook", 9)),
         (is("b", 0), is("b", 0))
     );
     assert_eq!(due(&mut store, "webhook", 24), is("a", 1), "the older one first");
-    store.alert_failed(("a", "webhook"), None, "HTTP 500").expect("room");
+    store.alert_failed("a", "webhook", None, "HTTP 500").expect("room");
     assert_eq!(due(&mut store, "webhook", 9999), is("b", 0), "it was given up");
     let waiting = store.alerts_waiting("p", 0).expect("readable");
     let reason = Some("HTTP 500".to_owned());

@@ -11,10 +11,10 @@ use super::add_up::HOURS_KEPT_S;
 pub use super::add_up::{DAY_S, HOUR_S};
 use super::records::query_rows;
 
-/// A sketch of a figure of a task.
+/// Distribution of a figure of a task in one span of time, as a sketch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sketched {
-    /// Its task.
+    /// Name of the task whose samples they are.
     pub task: String,
     /// The figure, by its key.
     pub metric: String,
@@ -125,7 +125,7 @@ mod tests {
     use super::super::{TAG_PLAN, TAG_SLOT, TAG_WHY};
     use super::*;
 
-    /// 2026-11-24 00:00 UTC.
+    /// Begin of the tests' records: 2026-11-24 00:00 UTC, seconds since 1970-01-01.
     const BEGIN_S: i64 = 1_795_478_400;
 
     /// A record of task `a` so many seconds after the begin, with these round trips.

@@ -11,41 +11,50 @@ use serde_json::Value;
 
 use super::{NewAlert, Outbox, ScheduleEvent, SeriesValue};
 
-/// Incidents that are read at most.
+/// Most incidents that one call reads.
 pub(super) const READ_MAX: i64 = 1000;
 
-/// Something that happened to a task of an agent, to be kept with what was found of it.
+/// An event of a task of an agent, to be stored together with the change or incident that it
+/// belongs to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskNote {
-    /// `MESH/AGENT`.
+    /// Mesh and agent, `MESH/AGENT`.
     pub plan: String,
-    /// `TASK/AGENT`.
+    /// Task and the agent at its other end, `TASK/AGENT`.
     pub task: String,
-    /// When, seconds since 1970-01-01 UTC.
+    /// Time of the event, seconds since 1970-01-01 UTC.
     pub at_s: i64,
-    /// As of [`super::ScheduleEvent`].
+    /// Kind of the event, as in [`super::ScheduleEvent`].
     pub kind: EventKind,
     /// Details of the event, as JSON.
     pub detail: Value,
 }
 
-/// An alert, whose outbox it is in, and who is to get it.
-pub type Outgoing<'a> = (&'a str, &'a NewAlert, &'a [String]);
+/// An alert that is to be put into an outbox.
+#[derive(Clone, Copy, Debug)]
+pub struct OutgoingAlert<'a> {
+    /// Owner of the outbox: a schedule's plan, or a mesh.
+    pub owner: &'a str,
+    /// The alert with its text.
+    pub alert: &'a NewAlert,
+    /// Keys of the outputs that are to get it.
+    pub outputs: &'a [String],
+}
 
-/// Until when series were looked at, by plan and task.
+/// Times until which series were looked at, seconds since 1970-01-01 UTC, by plan and task.
 pub type Marks = BTreeMap<(String, String), f64>;
 
-/// A store of which one hub watches what came. Times are seconds since 1970-01-01 UTC; each call
-/// fails with one line where the store cannot be read or written.
+/// A store whose new results one hub watches for changes. Times are seconds since 1970-01-01 UTC;
+/// each call fails with one line where the store cannot be read or written.
 pub trait WatchStore: Outbox {
-    /// Takes the right to watch a mesh, for as long as this is open and does not fail; whether
-    /// nobody else has it.
+    /// Takes the right to watch a mesh, for as long as this store is open and does not fail. False
+    /// where another hub has it.
     /// # Errors
     /// See [`WatchStore`].
     fn mesh_watches(&mut self, mesh: &str) -> Result<bool, Failure>;
 
-    /// Agents and tasks of a mesh that have a newer value than was looked at, or, where they never
-    /// were, one after a time: as far as others than this process write into the store.
+    /// Agents and tasks of a mesh with values that were not looked at yet; where none ever was,
+    /// with one after `since_s`. Only a store that other processes write into has any.
     /// # Errors
     /// See [`WatchStore`].
     fn mesh_unwatched(
@@ -59,25 +68,28 @@ pub trait WatchStore: Outbox {
     /// See [`WatchStore`].
     fn mesh_watched_s(&mut self, plan: &str, task: &str) -> Result<Option<f64>, Failure>;
 
-    /// The values of a task after a time and not after another, the oldest first; at most the
-    /// newest `limit` of each figure. A file says when a measurement began, a database when its
+    /// The values of a task after `after_s` up to `until_s`, the oldest first; at most the newest
+    /// `limit` of each figure. A file says when a measurement began, a database when its
     /// run did.
     /// # Errors
     /// See [`WatchStore`].
     fn task_series(
         &mut self,
-        of: (&str, &str),
-        span: (f64, f64),
+        plan: &str,
+        task: &str,
+        after_s: f64,
+        until_s: f64,
         limit: usize,
     ) -> Result<Vec<SeriesValue>, Failure>;
 
-    /// Keeps until when the series of a task were looked at, and the changes that were found
-    /// by it, both or neither; the changes' numbers.
+    /// Stores until when the series of a task were looked at, and the changes that were found in
+    /// them, both or neither; returns the changes' numbers.
     /// # Errors
     /// See [`WatchStore`].
     fn mesh_watched(
         &mut self,
-        of: (&str, &str),
+        plan: &str,
+        task: &str,
         until_s: f64,
         notes: &[TaskNote],
     ) -> Result<Vec<i64>, Failure>;
@@ -93,16 +105,17 @@ pub trait WatchStore: Outbox {
     /// See [`WatchStore`].
     fn mesh_events(&mut self, plan: &str, since_s: i64) -> Result<Vec<ScheduleEvent>, Failure>;
 
-    /// Keeps an incident, in place of what was kept of it; with it the changes that are part of it,
-    /// what is noted of tasks, and the alert: all or nothing.
+    /// Keeps an incident, in place of what was kept of it; with it the numbers of the changes that
+    /// are part of it, the notes of tasks, and the alert: all or nothing.
     /// # Errors
     /// See [`WatchStore`].
     fn incident_is(
         &mut self,
         mesh: &str,
         incident: &Incident,
-        with: (&[i64], &[TaskNote]),
-        alert: Option<Outgoing<'_>>,
+        changes: &[i64],
+        notes: &[TaskNote],
+        alert: Option<OutgoingAlert<'_>>,
     ) -> Result<(), Failure>;
 
     /// The incidents of a mesh that are open, or were over at a time or later, the newest first.
@@ -110,17 +123,17 @@ pub trait WatchStore: Outbox {
     /// See [`WatchStore`].
     fn incidents(&mut self, mesh: &str, since_s: i64) -> Result<Vec<Incident>, Failure>;
 
-    /// Keeps of changes that were found which runs are to confirm them.
+    /// Stores with changes which further runs are to confirm them.
     /// # Errors
     /// See [`WatchStore`].
     fn mesh_changes_ask(&mut self, events: &[i64], further: &Value) -> Result<(), Failure>;
 
-    /// Further runs did not show changes that were found: they are `dropped`, with a sentence.
+    /// Marks changes that further runs did not show as `dropped`, with a sentence.
     /// # Errors
     /// See [`WatchStore`].
     fn mesh_changes_dropped(&mut self, events: &[i64], sentence: &str) -> Result<(), Failure>;
 
-    /// Changes that were found are part of no incident, and never will be.
+    /// Marks changes as part of no incident, now or later.
     /// # Errors
     /// See [`WatchStore`].
     fn mesh_changes_closed(&mut self, events: &[i64]) -> Result<(), Failure>;

@@ -7,7 +7,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 
 type Unknown = Box<dyn std::error::Error + Send + Sync>;
 
-/// A value that a column has as its word.
+/// A value that a column stores as its word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoredWord<T>(pub(crate) T);
 

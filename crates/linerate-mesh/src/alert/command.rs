@@ -9,7 +9,7 @@ use linerate_sys::clock::monotonic;
 
 use super::TAKES;
 
-/// Runs it to its end; one that takes longer than a minute is ended.
+/// Runs the command of an alert to its end; one that takes longer than a minute is killed.
 pub(super) fn run(line: &str, alert: &DueAlert) -> Result<(), String> {
     let mut command = Command::new("sh");
     command.args(["-c", line]).env("LINERATE_ALERT", &alert.sentence);

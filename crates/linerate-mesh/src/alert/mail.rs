@@ -20,16 +20,16 @@ use super::reply::SmtpReply;
 
 /// Host of the mail relay where a plan names none.
 pub(super) const RELAY: &str = "localhost";
-/// SMTP's port.
+/// Port of an SMTP relay where none is given (RFC 5321 §4.5.4.2).
 const PORT: u16 = 25;
-/// For the connection, and for each write and read.
+/// Longest wait for the connection, and for each write and read.
 const QUIET: Duration = Duration::from_secs(30);
 /// Characters of a subject that are kept.
 const SUBJECT_MAX: usize = 150;
 /// Characters of a line of base64 (RFC 2045 §6.8).
 const COLUMNS: usize = 76;
 
-/// From whom to whom, and by which relay.
+/// Sender, recipient and relay of an alert's mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MailRoute {
     pub(super) to: String,
@@ -43,7 +43,7 @@ pub(super) fn check_relay(relay: &str) -> Result<(), String> {
     Host::parse(relay, PORT).map(drop).ok_or_else(wrong)
 }
 
-/// Sends it.
+/// Sends an alert as a mail by its route's relay.
 pub(super) fn send_mail(way: &MailRoute, alert: &DueAlert) -> Result<(), String> {
     let host = Host::parse(&way.relay, PORT).ok_or("the relay is none")?;
     let failed = |reason: String| format!("{}: {reason}", way.relay);

@@ -19,9 +19,9 @@ use linerate_store::{DueAlert, Outbox};
 
 /// The first wait after a failure, and the longest, seconds.
 const WAIT_S: (i64, i64) = (15, 900);
-/// An alert is tried for so long, seconds.
+/// Seconds for which an alert that cannot be delivered is tried again.
 const TRIED_S: i64 = 86_400;
-/// Nothing is handed on for longer.
+/// Most time that one delivery may take.
 const TAKES: Duration = Duration::from_secs(60);
 
 /// Destination of an alert: a command, a webhook or a mail address.
@@ -29,12 +29,12 @@ const TAKES: Duration = Duration::from_secs(60);
 enum AlertOutput {
     Command(String),
     Webhook(String),
-    /// To one address: each is tried for itself.
+    /// A mail to one address; several addresses are several outputs, each tried by itself.
     Mail(mail::MailRoute),
 }
 
 impl AlertOutput {
-    /// The word of the store.
+    /// Key of the output in the store's outbox.
     fn outbox_key(&self) -> String {
         match self {
             Self::Command(_) => "command".to_owned(),
@@ -83,7 +83,7 @@ struct AlertDelivery {
     result: Result<(), String>,
 }
 
-/// Hands on what the outbox has of one owner, one at a time for each output.
+/// Delivers the alerts that the outbox has of one owner, one at a time for each output.
 #[derive(Debug)]
 pub(crate) struct Post {
     owner: String,
@@ -93,7 +93,7 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    /// The post of a plan's outputs; none goes nowhere.
+    /// Delivery to the outputs of a plan's `[alert]`; without one nothing is delivered.
     pub(crate) fn new(owner: String, alert: Option<&Alert>) -> Self {
         let outputs = alert.map(outputs_of).unwrap_or_default();
         Self { owner, outputs, busy: Vec::new(), told: channel() }
@@ -104,7 +104,7 @@ impl Post {
         !self.outputs.is_empty()
     }
 
-    /// The words of its outputs, for the outbox.
+    /// Keys of the outputs in the store's outbox.
     pub(crate) fn output_keys(&self) -> Vec<String> {
         self.outputs.iter().map(AlertOutput::outbox_key).collect()
     }
@@ -126,7 +126,7 @@ impl Post {
                     let next_s = next_try(told.tries, told.made_s, now_s);
                     let then = if next_s.is_some() { "tried again" } else { "given up" };
                     say(&format!("alert not handed on by {}, {then}: {reason}", told.output));
-                    store.alert_failed((&told.id, &told.output), next_s, reason)?;
+                    store.alert_failed(&told.id, &told.output, next_s, reason)?;
                 }
             }
         }
@@ -149,7 +149,8 @@ impl Post {
     }
 }
 
-/// When it is tried again after so many failures before this one; not after a day.
+/// Time of the next try after a failure with `tries` failures before it, seconds since 1970-01-01
+/// UTC; none once the alert is a day old.
 fn next_try(tries: u32, made_s: i64, now_s: i64) -> Option<i64> {
     let wait = (WAIT_S.0 << tries.min(10)).min(WAIT_S.1);
     (now_s - made_s < TRIED_S).then_some(now_s + wait)

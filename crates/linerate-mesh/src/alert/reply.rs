@@ -16,7 +16,7 @@ pub(super) struct SmtpReply {
 }
 
 impl SmtpReply {
-    /// Reads one of a line or several (RFC 5321 §4.2.1), and nothing behind it.
+    /// Reads a reply of one line or several (RFC 5321 §4.2.1), and nothing behind it.
     pub(super) fn read(reader: &mut impl BufRead) -> io::Result<Self> {
         for _ in 0..LINES_MAX {
             let mut line = Vec::new();

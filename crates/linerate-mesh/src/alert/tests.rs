@@ -28,7 +28,7 @@ fn store(directory: &Path) -> Store {
 /// An alert in the outbox, for the outputs of a plan.
 fn made(store: &mut Store, post: &Post) {
     let detail = serde_json::json!({});
-    let event = store.event_happened("p", ("t", MADE_S), EventKind::Change, &detail).expect("room");
+    let event = store.event_happened("p", "t", MADE_S, EventKind::Change, &detail).expect("room");
     let alert = NewAlert {
         id: "018f0000-0000-7000-8000-000000000001".to_owned(),
         at_s: MADE_S,

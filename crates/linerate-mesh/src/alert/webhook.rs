@@ -8,7 +8,7 @@ use std::path::Path;
 use linerate_outbound::post::{post_body, url_host};
 use linerate_store::DueAlert;
 
-/// Posts an alert.
+/// Posts an alert, as JSON, to a URL; any answer but a status of 200 to 299 is an error.
 pub(super) fn post_alert(
     url: &str,
     alert: &DueAlert,

@@ -19,13 +19,13 @@ use super::{
     subject,
 };
 
-/// The store has results within this of the broker.
+/// Longest wait for the hub's word that it has stored results which the broker has taken.
 const STORED_WITHIN: Duration = Duration::from_secs(if cfg!(test) { 3 } else { 30 });
 
-/// Status and body, as of HTTP.
+/// Status and body of an answer, as over HTTP.
 pub(in super::super) type Answered = (u16, Vec<u8>);
 
-/// A connection to a broker that is made again whenever it is broken.
+/// An agent's connection to a broker, which is made again whenever it breaks.
 pub(in super::super) struct AgentBus {
     runtime: Runtime,
     client: Client,
@@ -60,20 +60,21 @@ impl AgentBus {
         self.key.public()
     }
 
-    /// Joins: by the token in the message alone.
+    /// Asks to join; the token in the message is the only proof.
     pub(in super::super) fn request_join(&self, key: &str, body: &str) -> Result<Answered, String> {
         self.request(join_subject(key), body)
     }
 
-    /// Asks as an agent of a mesh: `beat`, `plan`, `results`.
+    /// Sends a request as an agent of a mesh; `what` is `beat`, `plan` or `results`.
     pub(in super::super) fn request_as_agent(
         &self,
-        (mesh, agent): (&str, &str),
+        mesh: &str,
+        agent: &str,
         what: &str,
         body: &str,
     ) -> Result<Answered, String> {
         if what == "results" {
-            self.runtime.block_on(self.publish_results((mesh, agent), body))
+            self.runtime.block_on(self.publish_results(mesh, agent, body))
         } else {
             self.request(subject(mesh, agent, what), body)
         }
@@ -94,10 +95,11 @@ impl AgentBus {
         answered(&answer.map_err(|error| error.to_string())?)
     }
 
-    /// Gives results: to the broker, and then waits until the store has them.
+    /// Sends results to the broker, and then waits until the hub's store has them.
     async fn publish_results(
         &self,
-        (mesh, agent): (&str, &str),
+        mesh: &str,
+        agent: &str,
         body: &str,
     ) -> Result<Answered, String> {
         let body = packed(body.as_bytes());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_nats::Client;
 use serde_json::Value;
 
-/// A broker's answer about itself is there within this.
+/// Longest wait for a broker's answer about itself.
 const WITHIN: Duration = Duration::from_secs(2);
 
 /// A warning about the broker's writes to its disk; none where it syncs each message at once.

@@ -41,25 +41,25 @@ const STREAM_BYTES: i64 = 1 << 30;
 const MESSAGES_OF_ONE: i64 = 100;
 /// Bytes of a message of results, unpacked.
 const UNPACKED_MAX: u64 = 64 << 20;
-/// The broker gives a message again that was not stored within this.
+/// Time after which the broker delivers a message again that was not acknowledged.
 const ACK_WITHIN: Duration = Duration::from_secs(60);
 /// Wait for the next message of an empty stream, before it is asked for again.
 const LOOK: Duration = Duration::from_secs(5);
-/// The broker answers within this: twice, and after a look.
+/// Longest wait for the broker's answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
-/// After a failure of the store or the broker.
+/// Wait after a failure of the store or the broker.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// Requests that are answered at once.
 const REQUESTS_AT_ONCE: usize = 32;
-/// Beats of so long are answered together, and so many at the most.
+/// Time over which beats are gathered to be answered together, and the most that are.
 const MOMENT: Duration = Duration::from_millis(20);
 const BEATS_AT_ONCE: usize = 1_000;
-/// Between two looks whether it is to end.
+/// Time between two looks whether the hub is to stop.
 const STOP_LOOK: Duration = Duration::from_millis(100);
 
 type Pulled = jetstream::Message;
 
-/// A hub on a bus.
+/// A hub's connection to a message broker, over which agents reach it.
 pub struct HubBus {
     runtime: Runtime,
     client: Client,
@@ -77,11 +77,11 @@ struct HubBusState {
     hub: Arc<Hub>,
     client: Client,
     mesh: String,
-    /// Something failed and was told.
+    /// True once a failure was logged, until it works again.
     told: AtomicBool,
 }
 
-/// An answer as of HTTP.
+/// Answer to a request over the broker: status and body, as over HTTP.
 struct HubBusReply {
     status: u16,
     body: Vec<u8>,
@@ -235,7 +235,7 @@ impl HubBusState {
             }
             let this = Arc::clone(&self);
             let answered =
-                tokio::task::spawn_blocking(move || this.answer_beats(&all, (first_ns, rest_ns)));
+                tokio::task::spawn_blocking(move || this.answer_beats(&all, first_ns, rest_ns));
             let Ok(answered) = answered.await else { continue };
             for (reply, answer) in answered {
                 let (headers, body) = (answer.headers(), answer.body.into());
@@ -245,11 +245,13 @@ impl HubBusState {
         }
     }
 
-    /// Answers beats; when the first came, and the others.
+    /// Answers beats. The first came at `first_ns`, the others about `rest_ns`, nanoseconds of this
+    /// host's clock since 1970-01-01 UTC.
     fn answer_beats(
         &self,
         all: &[Message],
-        (first_ns, rest_ns): (u64, u64),
+        first_ns: u64,
+        rest_ns: u64,
     ) -> Vec<(Subject, HubBusReply)> {
         let (mut heard, mut places, mut answers) = (Vec::new(), Vec::new(), Vec::new());
         for (at, message) in all.iter().enumerate() {
@@ -388,8 +390,8 @@ impl HubBusState {
         }
     }
 
-    /// Says what became of a message, and takes it from the stream: in this order, for an agent
-    /// that does not hear it gives the results again.
+    /// Tells the agent what became of its message, and then takes it from the stream. The order
+    /// matters: an agent that is not told sends the results again.
     async fn confirm(&self, message: &Pulled, answer: Option<HubBusReply>) -> Result<(), String> {
         if let Some((answer, agent)) = answer.zip(agent_in(&message.subject)) {
             let mut headers = answer.headers();

@@ -108,7 +108,7 @@ pub(super) struct OneOfMany {
 
 #[cfg(test)]
 impl OneOfMany {
-    pub(super) fn from_secret(secret: &str, (mesh, agent): (&str, &str)) -> Self {
+    pub(super) fn from_secret(secret: &str, mesh: &str, agent: &str) -> Self {
         let key = seal::AgentKey::from_secret(secret).expect("a seed");
         Self { key, beat: subject(mesh, agent, "beat") }
     }

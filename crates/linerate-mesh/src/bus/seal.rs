@@ -5,7 +5,7 @@ use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
 use super::super::hex;
 
-/// An agent's key.
+/// Ed25519 key by which an agent signs its messages to the hub over NATS.
 #[derive(Debug)]
 pub(super) struct AgentKey(Ed25519KeyPair);
 

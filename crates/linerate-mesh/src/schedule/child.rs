@@ -20,7 +20,7 @@ pub(super) struct ProcessJob {
     pub program: PathBuf,
     pub words: Vec<String>,
     pub takes: Duration,
-    /// Beyond what the plan says that it takes.
+    /// Time that a run may take beyond what the plan says.
     pub slack: Duration,
     pub place: RunIdentity,
 }
@@ -43,11 +43,11 @@ pub(super) struct ProcessOutcome {
     pub late: bool,
     /// Its standard output, which has the record where its store could not be written.
     pub printed: String,
-    /// Its last words.
+    /// Last line of the process on its standard error; empty where there was none.
     pub said: String,
 }
 
-/// Begins it in a thread, which says how it ended.
+/// Starts a run's process from a thread of its own, which sends how it ended to `ended`.
 pub(super) fn spawn_run(job: ProcessJob, stop: Stop, ended: Sender<ProcessOutcome>) {
     std::thread::spawn(move || {
         // A keeper that is gone has asked to stop.

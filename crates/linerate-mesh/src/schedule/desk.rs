@@ -18,16 +18,16 @@ pub type BookedAt = (String, i64);
 /// refusal.
 pub type Admit = dyn Fn(&Booking, &[BookedAt]) -> Result<ScheduleTask, String> + Send + Sync;
 
-/// Looks at bookings for a keeper.
+/// Bookings of a keeper: those it admitted, refused and has seen.
 #[derive(Default)]
 pub struct Desk {
-    /// None where nothing can be booked.
+    /// Rule that admits a booking; none where nothing can be booked.
     pub admit: Option<Box<Admit>>,
     seen: BTreeSet<String>,
-    /// An hour, and how many were looked at in it.
+    /// Hour of the last bookings that were looked at, and their number in it.
     looked: (i64, usize),
     taken: Vec<BookedAt>,
-    /// Refused ones with the reason, which is a gap once its time is there.
+    /// Refused bookings with the reason; each is recorded as missed once its begin has come.
     refused: Vec<(BookedAt, String)>,
 }
 
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Desk {
 }
 
 impl Desk {
-    /// One that admits by a rule.
+    /// A desk that admits bookings by a rule.
     pub fn new(admit: Box<Admit>) -> Self {
         Self { admit: Some(admit), ..Self::default() }
     }
@@ -75,7 +75,7 @@ impl Desk {
         Ok(task)
     }
 
-    /// It is refused.
+    /// Remembers that a booking was refused, and why; it is recorded once its begin has come.
     pub(super) fn refuses(&mut self, booking: &Booking, reason: String) {
         self.refused.push(((booking.task.clone(), booking.start_s), reason));
     }

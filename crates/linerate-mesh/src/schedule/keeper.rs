@@ -27,9 +27,10 @@ use crate::alert::Post;
 
 /// The newest values of a figure that a new keeper reads: two windows of a watch and more.
 const VALUES_READ: usize = 2000;
-/// A run that takes so much longer than its plan says is ended.
+/// Time beyond the plan's after which a run is killed.
 const SLACK: Duration = Duration::from_secs(60);
-/// The same, and how late a run begins, where others have the time behind it.
+/// Such slack, and the seconds that a run may begin late, in a mesh, where other runs follow at
+/// once.
 const STRICT: (Duration, i64) = (Duration::ZERO, 2);
 /// Time between two writes of the second up to which the calendar was worked off.
 const DEALT_EVERY: Duration = Duration::from_secs(60);
@@ -39,17 +40,17 @@ const FORGET_EVERY: Duration = Duration::from_secs(900);
 /// Options of a keeper.
 #[derive(Debug)]
 pub struct KeeperOptions {
-    /// This program.
+    /// File of this program, by which each run is started.
     pub program: PathBuf,
-    /// The plan's file.
+    /// Text of the plan's file, as the store keeps it.
     pub text: String,
-    /// The plan.
+    /// The schedule's plan, read from `text`.
     pub plan: SchedulePlan,
-    /// Its calendar.
+    /// Begins of all runs of the plan.
     pub calendar: Calendar,
-    /// Ends after so long; never where there is none.
+    /// Time after which the keeper ends by itself; none for never.
     pub for_: Option<Duration>,
-    /// Hears a line of each run and of what happens.
+    /// Called with a line for each run and each event.
     pub say: fn(&str),
     /// Reasons that hold its runs back, where they are part of a mesh's calendar.
     pub rein: Option<Arc<Rein>>,
@@ -62,9 +63,9 @@ pub struct KeeperOptions {
 pub struct KeeperCounts {
     /// Runs with a result.
     pub good: u64,
-    /// Runs without one: failed, or not begun.
+    /// Runs without a result: failed, or not begun.
     pub without: u64,
-    /// Lasting changes.
+    /// Lasting changes that were found in the results.
     pub changes: u64,
 }
 
@@ -80,12 +81,12 @@ pub struct Keeper {
     asked: Vec<u32>,
     running: u64,
     stop: Stop,
-    /// For the runs.
+    /// Ends the processes of the runs; `stop` ends the keeper itself.
     runs_stop: Stop,
     ended: (Sender<ProcessOutcome>, Receiver<ProcessOutcome>),
     post: Post,
     count: KeeperCounts,
-    /// Held as long as this runs.
+    /// Lock of the plan, held as long as the keeper runs.
     _lock: File,
 }
 
@@ -123,8 +124,8 @@ impl Keeper {
             runner = runner.within(STRICT.1);
         }
         let detail = serde_json::json!({ "lost": lost });
-        store.event_happened(&plan.name, ("", now), EventKind::Begin, &detail)?;
-        let news = News::from_store(plan, &store, now)?;
+        store.event_happened(&plan.name, "", now, EventKind::Begin, &detail)?;
+        let news = News::from_store(plan, &store, now, options.say)?;
         let asked = vec![0; plan.tasks.len()];
         let ended = channel();
         let post = Post::new(plan.name.clone(), plan.alert.as_ref());
@@ -207,7 +208,7 @@ impl Keeper {
         }
     }
 
-    /// Ends what runs, and keeps what comes of it.
+    /// Ends the processes that run, and stores how they ended.
     fn finish_runs(mut self) -> Result<KeeperCounts, Failure> {
         self.runs_stop.request_stop();
         while self.running > 0 {
@@ -217,7 +218,7 @@ impl Keeper {
         let name = self.options.plan.name.clone();
         self.store.schedule_dealt(&name, now_s())?;
         let detail = serde_json::json!({ "signal": self.stop.signal() });
-        self.store.event_happened(&name, ("", now_s()), EventKind::End, &detail)?;
+        self.store.event_happened(&name, "", now_s(), EventKind::End, &detail)?;
         Ok(self.count)
     }
 
@@ -241,7 +242,7 @@ impl Keeper {
                         format!("a run of {} went on", self.schedule_plan().tasks[other].name)
                     }
                 };
-                self.missed((slot.task, slot.start_s, why), state, &reason)
+                self.missed(slot.task, slot.start_s, why, state, &reason)
             }
             RunnerAction::ClockStepped(by_s) => {
                 let said = format!("the clock was set by {by_s:+.1} s");
@@ -249,29 +250,33 @@ impl Keeper {
                 self.options.rein.iter().for_each(|rein| rein.clock_stepped(said.clone()));
                 let detail = serde_json::json!({ "by_s": by_s });
                 let name = self.options.plan.name.clone();
-                self.store.event_happened(&name, ("", now_s()), EventKind::Clock, &detail).map(drop)
+                self.store.event_happened(&name, "", now_s(), EventKind::Clock, &detail).map(drop)
             }
         }
     }
 
     fn missed(
         &mut self,
-        (task, start_s, why): (usize, i64, RunCause),
+        task: usize,
+        start_s: i64,
+        why: RunCause,
         state: RunState,
         reason: &str,
     ) -> Result<(), Failure> {
         let name = self.schedule_plan().tasks[task].name.clone();
-        let new = self.is_gap((name, start_s, why), state, reason)?;
+        let new = self.is_gap(name, start_s, why, state, reason)?;
         if new && why == RunCause::Calendar {
             self.news.run_ended(&mut self.store, task, now_s())?;
         }
         Ok(())
     }
 
-    /// Keeps why a run is not made; whether that is new.
+    /// Stores a run that is not made, with the reason. False where the store had it already.
     fn is_gap(
         &mut self,
-        (task, start_s, why): (String, i64, RunCause),
+        task: String,
+        start_s: i64,
+        why: RunCause,
         state: RunState,
         reason: &str,
     ) -> Result<bool, Failure> {
@@ -292,12 +297,13 @@ impl Keeper {
         Ok(new)
     }
 
-    /// Looks at what is booked: it gets its time beside the calendar, or a reason.
+    /// Looks at new bookings: each gets its slot beside the calendar, or is refused with a reason.
     fn accept_bookings(&mut self) -> Result<(), Failure> {
         let Some(rein) = self.options.rein.clone() else { return Ok(()) };
         self.options.desk.forgets(now_s() - 2 * HOUR_S);
         for ((task, start_s), reason) in self.options.desk.take_due_refusals(now_s()) {
-            self.is_gap((task, start_s, RunCause::Booked { start_s }), RunState::Missed, &reason)?;
+            let why = RunCause::Booked { start_s };
+            self.is_gap(task, start_s, why, RunState::Missed, &reason)?;
         }
         for booking in rein.bookings_to_run() {
             // What is under another plan is looked at by that one's keeper.
@@ -312,7 +318,7 @@ impl Keeper {
             }
             let why = RunCause::Booked { start_s };
             if start_s + STRICT.1 < now_s() {
-                self.is_gap((task, start_s, why), RunState::Missed, UNHEARD)?;
+                self.is_gap(task, start_s, why, RunState::Missed, UNHEARD)?;
                 continue;
             }
             let begun = self.booked_since(start_s - HOUR_S)?;
@@ -348,7 +354,7 @@ impl Keeper {
         })
     }
 
-    /// Begins a run, which is written down before.
+    /// Stores a run as running, and begins it.
     fn start_run(&mut self, task: usize, why: RunCause) -> Result<(), Failure> {
         let start_s = match why {
             RunCause::Booked { start_s } => start_s,
@@ -362,7 +368,7 @@ impl Keeper {
                 Hindered::Silently if matches!(why, RunCause::Booked { .. }) => {
                     self.runner.record_run_end(task);
                     let reason = format!("{REFUSED}: another plan comes into force in it");
-                    return self.missed((task, start_s, why), RunState::Missed, &reason);
+                    return self.missed(task, start_s, why, RunState::Missed, &reason);
                 }
                 Hindered::Silently => {
                     self.runner.record_run_end(task);
@@ -370,7 +376,7 @@ impl Keeper {
                 }
                 Hindered::By(reason) => {
                     self.runner.record_run_end(task);
-                    return self.missed((task, start_s, why), RunState::Missed, &reason);
+                    return self.missed(task, start_s, why, RunState::Missed, &reason);
                 }
             }
         }
@@ -405,18 +411,18 @@ impl Keeper {
         Ok(())
     }
 
-    /// A run has ended: what it left, and what that means.
+    /// Stores how a run ended, and looks at its values for changes.
     fn record_run_end(&mut self, outcome: &ProcessOutcome) -> Result<(), Failure> {
         self.running = self.running.saturating_sub(1);
         let RunIdentity { task, start_s, why } = outcome.place;
         self.runner.record_run_end(task);
         let plan = self.options.plan.clone();
         let name = &plan.tasks[task].name;
-        let record = self.record(&plan.name, (name, start_s), outcome)?;
+        let record = self.record(&plan.name, name, start_s, outcome)?;
         let good = record.as_ref().filter(|record| record.status == RecordStatus::Ok);
         let reason = good.is_none().then(|| self.reason(outcome, record.as_ref()));
         let state = if good.is_some() { RunState::Ok } else { RunState::Failed };
-        self.store.slot_ended(&plan.name, (name, start_s), state, reason.as_deref())?;
+        self.store.slot_ended(&plan.name, name, start_s, state, reason.as_deref())?;
         match good {
             Some(_) => self.count.good += 1,
             None => self.count.without += 1,
@@ -438,7 +444,8 @@ impl Keeper {
     fn record(
         &mut self,
         plan: &str,
-        (task, start_s): (&str, i64),
+        task: &str,
+        start_s: i64,
         outcome: &ProcessOutcome,
     ) -> Result<Option<Record>, Failure> {
         let kept = self.store.find_run(plan, task, start_s)?.and_then(|run| run.record);
@@ -492,12 +499,13 @@ impl Keeper {
         if !findings.changes.is_empty() {
             self.count.changes += 1;
             let further = self.asked[task];
-            let say = self.options.say;
             let asks = self.news.changed(
                 &mut self.store,
-                (task, record, further),
+                task,
+                record,
+                further,
                 &findings.changes,
-                (now_s(), say),
+                now_s(),
             )?;
             if asks {
                 self.runner.request_run(task, RunCause::Survey);
@@ -509,17 +517,17 @@ impl Keeper {
         Ok(())
     }
 
-    /// Makes alerts of what happened, and hands them on.
+    /// Makes the alerts of new events, and delivers those that are due.
     fn send_alerts(&mut self, now: MonoTime) -> Result<(), Failure> {
         if !self.post.has_outputs() {
             return Ok(());
         }
         let now_s = now_s();
-        self.news.make_alerts(&mut self.store, &self.post.output_keys(), (now, now_s))?;
+        self.news.make_alerts(&mut self.store, &self.post.output_keys(), now, now_s)?;
         self.post.deliver_due_alerts(&mut self.store, now_s, &self.options.say)
     }
 
-    /// Deletes records whose time is over, and what happened long before.
+    /// Deletes records and events that are older than they are kept.
     fn forget(&mut self) -> Result<(), Failure> {
         let keep = self.schedule_plan().keep;
         let keep_s = keep.map(|keep| i64::try_from(keep.seconds()).unwrap_or(i64::MAX / 4));

@@ -16,7 +16,7 @@ use super::{NEWS_S, NO_DATA_RUNS};
 
 /// Longest wait of an alert for the survey that explains it.
 const SURVEY_WAITS: Duration = Duration::from_secs(900);
-/// A path is surveyed once in so long, seconds; later changes have the same verdict.
+/// Seconds within which a path is surveyed once; later changes have the same verdict.
 const SURVEY_ONCE_S: i64 = 600;
 /// Runs that are looked at for data: missed ones for a survey lie between them.
 const RUNS_READ: usize = 24;
@@ -37,9 +37,11 @@ pub(super) struct News {
     waiting: BTreeMap<usize, Vec<PendingChange>>,
     surveyed: BTreeMap<usize, (i64, Option<serde_json::Value>)>,
     survey: BTreeMap<usize, Vec<String>>,
-    /// Tasks without data.
+    /// Prints a line for the user.
+    say: fn(&str),
+    /// True for each task of the plan that brings no data.
     silent: Vec<bool>,
-    /// Something may be untold.
+    /// True where an event may still be without its alert.
     open: bool,
 }
 
@@ -49,6 +51,7 @@ impl News {
         plan: &SchedulePlan,
         store: &Store,
         now_s: i64,
+        say: fn(&str),
     ) -> Result<Self, Failure> {
         let mut silent = vec![false; plan.tasks.len()];
         for event in store.events(&plan.name, now_s - HAPPENED_KEPT_S)? {
@@ -64,6 +67,7 @@ impl News {
             waiting: BTreeMap::new(),
             surveyed: BTreeMap::new(),
             survey: BTreeMap::new(),
+            say,
             silent,
             open: true,
         })
@@ -79,20 +83,23 @@ impl News {
         self.survey.get(&task).cloned().unwrap_or_default()
     }
 
-    /// A change was found, by a record and so many further runs; whether a survey is to be made.
+    /// Keeps a change that a record and `further` more runs of the task show. True where a survey
+    /// of the path is to be made.
     pub(super) fn changed(
         &mut self,
         store: &mut Store,
-        (task, record, further): (usize, &Record, u32),
+        task: usize,
+        record: &Record,
+        further: u32,
         changes: &[(String, LevelChange)],
-        (now_s, say): (i64, fn(&str)),
+        now_s: i64,
     ) -> Result<bool, Failure> {
         let name = self.plan.tasks[task].name.clone();
         let sentence = change_sentence(&self.plan.name, &name, changes);
-        say(&sentence);
+        (self.say)(&sentence);
         let detail = change_detail(&sentence, changes, further, &record.id.to_string());
         let event =
-            store.event_happened(&self.plan.name, (&name, now_s), EventKind::Change, &detail)?;
+            store.event_happened(&self.plan.name, &name, now_s, EventKind::Change, &detail)?;
         self.open = true;
         let recent = self.surveyed.get(&task).filter(|(at_s, _)| now_s - at_s < SURVEY_ONCE_S);
         if let Some((_, Some(verdict))) = recent {
@@ -111,7 +118,7 @@ impl News {
         Ok(asks)
     }
 
-    /// The survey of a task has ended.
+    /// Adds the verdict of a task's survey to the changes that wait for it.
     pub(super) fn explained(
         &mut self,
         store: &mut Store,
@@ -139,7 +146,8 @@ impl News {
         Ok(())
     }
 
-    /// A run of a task has ended or was missed: are there data?
+    /// Notes that a task has no data any more, or has data again, after a run of it ended or was
+    /// missed.
     pub(super) fn run_ended(
         &mut self,
         store: &mut Store,
@@ -162,7 +170,7 @@ impl News {
         };
         self.silent[task] = !self.silent[task];
         let detail = serde_json::json!({ "sentence": sentence, "runs": without });
-        store.event_happened(&self.plan.name, (&name, now_s), kind, &detail)?;
+        store.event_happened(&self.plan.name, &name, now_s, kind, &detail)?;
         self.open = true;
         Ok(())
     }
@@ -172,7 +180,8 @@ impl News {
         &mut self,
         store: &mut Store,
         outputs: &[String],
-        (now, now_s): (MonoTime, i64),
+        now: MonoTime,
+        now_s: i64,
     ) -> Result<(), Failure> {
         if !self.open {
             return Ok(());

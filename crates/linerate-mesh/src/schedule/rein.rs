@@ -8,7 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use linerate_core::mesh::{Booking, DOUBLE};
 use linerate_core::schedule::Class;
 
-/// Held by whoever keeps a plan and by whoever talks to others about it.
+/// State that holds a plan's runs back, shared by the keeper of the plan and the exchange with the
+/// hub.
 #[derive(Debug)]
 pub struct Rein {
     until_s: AtomicI64,
@@ -19,7 +20,7 @@ pub struct Rein {
     given: Mutex<Vec<Booking>>,
 }
 
-/// Why nothing ran, and when; seconds since 1970-01-01 UTC.
+/// Span in which nothing could run, with the reason; seconds since 1970-01-01 UTC.
 #[derive(Clone, Debug)]
 struct Away {
     reason: String,
@@ -30,11 +31,11 @@ struct Away {
 /// Answer to a run that is about to begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Hindered {
-    /// It may.
+    /// Nothing keeps the run from its begin.
     No,
-    /// Another plan has it.
+    /// The run belongs to another plan and is left out without a note.
     Silently,
-    /// It is missed for a reason.
+    /// The run is missed, for this reason.
     By(String),
 }
 
@@ -58,7 +59,7 @@ impl Rein {
         self.until_s.fetch_min(until_s, Ordering::SeqCst);
     }
 
-    /// Until when the plan is in force.
+    /// Time until which the plan is in force, seconds since 1970-01-01 UTC.
     pub fn until_s(&self) -> i64 {
         self.until_s.load(Ordering::SeqCst)
     }
@@ -101,7 +102,7 @@ impl Rein {
         *away = Some(Away { reason: reason.to_owned(), from_s, until_s: now_s + for_s });
     }
 
-    /// These are booked, in place of those that were.
+    /// Replaces the bookings by these.
     pub fn is_given(&self, bookings: Vec<Booking>) {
         *self.given.lock().unwrap_or_else(PoisonError::into_inner) = bookings;
     }

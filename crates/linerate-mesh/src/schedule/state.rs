@@ -9,7 +9,7 @@ use linerate_store::{HAPPENED_KEPT_S, ScheduleEvent, Sketched, Store};
 
 use super::{NEWS_S, SILENT_S};
 
-/// Values of a figure that are read at most.
+/// Most values of a figure that are read.
 const VALUES_MAX: usize = 20_000;
 /// Shortest time that is shown, seconds.
 const AXIS_S_MIN: i64 = 60;
@@ -22,8 +22,10 @@ const LOOK_BACK_S: i64 = HAPPENED_KEPT_S;
 /// One line when the store cannot be read.
 pub fn schedule_view(
     store: &Store,
-    (plan, calendar): (&SchedulePlan, Option<&Calendar>),
-    (now_s, span_s): (i64, i64),
+    plan: &SchedulePlan,
+    calendar: Option<&Calendar>,
+    now_s: i64,
+    span_s: i64,
 ) -> Result<ScheduleView, Failure> {
     let known = store.schedules()?.into_iter().find(|known| known.plan == plan.name);
     // Nothing was measured before its first run; a minute is room enough for an axis.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_core::schedule::{Followed, LevelChange, Point, SchedulePlan, SeriesFinding, Watch};
 use linerate_store::SeriesValue;
 
-/// One watch for each figure of each task.
+/// Watches for changes, one for each figure of each task.
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
     of: BTreeMap<(String, String), Watch>,

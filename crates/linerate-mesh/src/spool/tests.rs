@@ -64,7 +64,7 @@ fn kept(store: &mut Store, n: u8) -> Result<(), Failure> {
     store.slot_begun("m/a", &run(n, "running"))?;
     store.put_record(&record(n))?;
     let start_s = BEGIN_S + i64::from(n) * 10;
-    store.slot_ended("m/a", ("delay/b", start_s), RunState::Ok, None)
+    store.slot_ended("m/a", "delay/b", start_s, RunState::Ok, None)
 }
 
 /// Of each run: its state, and whether its record has its samples, only its summary, or is gone.

@@ -119,7 +119,7 @@ impl TestAgent {
         let samples = [rtt_ns as u64];
         record.distributions = vec![Distribution::from_samples(MetricId::Rtt, &samples)];
         store.put_record(&record).expect("room");
-        store.slot_ended(schedule, (&run.task, start_s), RunState::Ok, None).expect("room");
+        store.slot_ended(schedule, &run.task, start_s, RunState::Ok, None).expect("room");
     }
 
     /// How many results it keeps.
@@ -149,8 +149,9 @@ impl TestAgent {
     pub(super) fn beats(&mut self) {
         for _ in 0..30 {
             let waiting = self.waiting();
-            let of = (self.schedule.as_str(), self.instance.as_str());
-            self.talk.send_beat(&mut self.link, of, waiting).expect("its store is written");
+            let (schedule, instance) = (&self.schedule, &self.instance);
+            let sent = self.talk.send_beat(&mut self.link, schedule, instance, waiting);
+            sent.expect("its store is written");
             if !self.talk.away {
                 return;
             }

@@ -111,11 +111,10 @@ pub(super) fn a_day_that_goes(world: &mut dyn World) {
     assert_eq!(all(&mut *store, "y", &day).len(), 2);
     assert_eq!(store.day_goes("y", &day, 2), Ok(()));
     assert_eq!(all(&mut *store, "y", &day), []);
-    assert_eq!(store.record(("y", "b"), &own[0].run), Ok(None));
+    assert_eq!(store.record("y", "b", &own[0].run), Ok(None));
     // What is beside it stays, the newest and the counts, too.
     assert_eq!(all(&mut *store, "y0", &day).len(), 1);
-    let left =
-        ["a", "b"].map(|it| store.agent_runs(("y", it), None, (0, i64::MAX)).expect("readable"));
+    let left = ["a", "b"].map(|it| store.agent_runs("y", it, None, 0..i64::MAX).expect("readable"));
     assert_eq!(left.map(|runs| runs.len()), [0, 2]);
     assert_eq!((store.newest_cells("y"), store.outcomes("y")), (cells, outcomes));
     assert_eq!(store.day_goes("y0", &day, 1), Ok(()));

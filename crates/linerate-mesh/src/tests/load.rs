@@ -137,7 +137,7 @@ fn a_path_and_a_day_of_ten_million_rows() {
             let from_s = first_s + i64::from(n) % days * 86_400;
             let agent = format!("agent{}", 1 + n * 37 % 1_000);
             let begin = monotonic();
-            let runs = store.agent_runs(("m", &agent), Some("delay/z"), (from_s, from_s + 86_400));
+            let runs = store.agent_runs("m", &agent, Some("delay/z"), from_s..from_s + 86_400);
             let took = monotonic().duration_since(begin);
             assert_eq!(runs.expect("readable").len(), 1_000);
             took
@@ -190,7 +190,7 @@ fn ten_thousand_agents_beat() {
     let mut hub = hub.spawn().expect("it starts");
     let agents: Vec<(String, OneOfMany)> = (0..BEATING)
         .map(|n| (format!("n{n}"), hex::encode_bytes(&random_bytes::<32>())))
-        .map(|(name, secret)| (name.clone(), OneOfMany::from_secret(&secret, ("m", &name))))
+        .map(|(name, secret)| (name.clone(), OneOfMany::from_secret(&secret, "m", &name)))
         .collect();
     let row = |(name, agent): &(String, OneOfMany)| {
         let login = digest(&format!("ed25519 {}", agent.public()));

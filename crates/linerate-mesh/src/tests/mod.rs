@@ -73,13 +73,13 @@ pub trait World {
         let plan = signed(&self.directory().join("plan.toml")).expect("a signed plan");
         let token = JoinToken::generate_for_plan(&plan);
         let until_s = now_s() + 3600;
-        self.store().keep_token(&token.digest(), ("m", agent), until_s).expect("room");
+        self.store().keep_token(&token.digest(), "m", agent, until_s).expect("room");
         token
     }
 
     /// The runs of an agent that the store has.
     fn runs(&self, agent: &str) -> Vec<ScheduleRun> {
-        self.store().agent_runs(("m", agent), None, (0, i64::MAX)).expect("readable")
+        self.store().agent_runs("m", agent, None, 0..i64::MAX).expect("readable")
     }
 }
 
@@ -138,7 +138,7 @@ fn a_token_joins_one_agent(world: &mut dyn World) {
     refused(asks(&stranger(&token), &token.secret));
     refused(asks(&me, &"0".repeat(32)));
     let late = JoinToken { secret: "1".repeat(32), ..token };
-    world.store().keep_token(&late.digest(), ("m", "a"), now_s() - 1).expect("room");
+    world.store().keep_token(&late.digest(), "m", "a", now_s() - 1).expect("room");
     refused(asks(&stranger(&late), &late.secret));
     // One whose name is not known yet is no agent.
     let client = client(world, &me);

@@ -74,7 +74,7 @@ fn tokens(world: &dyn World) -> Vec<JoinToken> {
     let plan: SignedPlan = signed(&world.directory().join("plan.toml")).expect("a signed plan");
     let (mut store, until_s) = (world.store(), now_s() + 3600);
     let kept = |(n, token): (usize, JoinToken)| {
-        store.keep_token(&token.digest(), ("m", &format!("n{n}")), until_s).expect("room");
+        store.keep_token(&token.digest(), "m", &format!("n{n}"), until_s).expect("room");
         token
     };
     (0..AGENTS).map(|_| JoinToken::generate_for_plan(&plan)).enumerate().map(kept).collect()

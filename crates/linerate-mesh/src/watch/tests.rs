@@ -179,7 +179,7 @@ impl Mesh {
     fn heard(&self, agent: &str, at_s: i64) {
         let mut store = self.store();
         if !store.agents("m").expect("readable").contains_key(agent) {
-            store.keep_token(agent, ("m", agent), i64::MAX).expect("room");
+            store.keep_token(agent, "m", agent, i64::MAX).expect("room");
             store.join_by_token(agent, agent, at_s).expect("room");
         }
         let seen = Seen {

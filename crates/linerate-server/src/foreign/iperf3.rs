@@ -4,7 +4,7 @@
 //! iperf3's own server turns away every second connection at once; here a client that cannot be
 //! let in is told so after its parameters.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -49,13 +49,14 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Those that come to a listener; their UDP streams come to the same port, where that is free.
+    /// Clients of the iperf3 port of `listener`. UDP streams come to the same port, where that is
+    /// free.
     pub(crate) fn from_listener(listener: &TcpListener) -> Self {
         let udp_port = listener.local_addr().ok().and_then(|local| Iperf3UdpPort::open(local).ok());
         Self { udp_port, ..Self::default() }
     }
 
-    /// The same, asked who they are.
+    /// Asks clients for a user name and password (`--rsa-private-key-path` of iperf3).
     pub(crate) fn set_guard(&mut self, guard: Guard) {
         self.guard = Some(guard);
     }
@@ -68,12 +69,12 @@ impl Clients {
     /// Serves a connection; the line is for the log, none for a data stream.
     pub(crate) fn answer(
         &self,
-        connection: (TcpStream, SocketAddr, u64),
+        connection: Iperf3Connection,
         admission: &Knowing<'_>,
         stop: &Stop,
     ) -> Result<Option<LogText>, Failure> {
-        let shared = (admission, stop, INTERVAL);
-        let served = self.answer_to(connection, shared, &mut Iperf3Output::default())?;
+        let mut output = Iperf3Output::default();
+        let served = self.answer_to(connection, admission, stop, INTERVAL, &mut output)?;
         Ok(served.map(|said| match said {
             LogLine::Tested(told) => told,
             LogLine::Refused(line) => line.into(),
@@ -82,20 +83,21 @@ impl Clients {
 
     fn answer_to(
         &self,
-        (stream, peer, serial): (TcpStream, SocketAddr, u64),
-        (admission, stop, interval): (&Knowing<'_>, &Stop, Duration),
+        connection: Iperf3Connection,
+        admission: &Knowing<'_>,
+        stop: &Stop,
+        interval: Duration,
         observer: &mut dyn Observer,
     ) -> Result<Option<LogLine>, Failure> {
-        let cookie = read_cookie(&stream, peer)?;
-        let arrival = Iperf3Connection { stream, peer, serial };
+        let cookie = read_cookie(&connection.stream, connection.peer)?;
         admission.place.mark_identified();
-        let Err(arrival) = self.registry.deliver(&cookie, arrival) else { return Ok(None) };
+        let Err(connection) = self.registry.deliver(&cookie, connection) else { return Ok(None) };
         let tool =
             Tool { name: "linerate".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
         let (registry, udp_port) = (&self.registry, self.udp_port.as_ref());
         let guard = self.guard.as_ref();
         let shared = Iperf3Context { registry, udp_port, admission, guard, stop, tool, interval };
-        serve_test(arrival, cookie, &shared, observer).map(Some)
+        serve_test(connection, cookie, &shared, observer).map(Some)
     }
 }
 
@@ -211,12 +213,14 @@ impl Iperf3Server {
                 let Some((stream, peer)) = accept(&self.listener) else { continue };
                 // Those that find no place are closed, and no log tells of it.
                 let Some(place) = self.table.take_slot(&stream) else { continue };
-                let connection = (stream, peer, self.clients.next_serial());
+                let serial = self.clients.next_serial();
+                let connection = Iperf3Connection { stream, peer, serial };
                 let handle = move || {
                     let mut observer = observers();
                     let knowing = Knowing { admission: &self.gate, place: &place };
-                    let shared = (&knowing, stop, interval);
-                    let result = self.clients.answer_to(connection, shared, &mut *observer);
+                    let observer = &mut *observer;
+                    let result =
+                        self.clients.answer_to(connection, &knowing, stop, interval, observer);
                     drop(place);
                     let (told, ending) = match &result {
                         Ok(Some(LogLine::Tested(told))) => (told.clone(), ClientTestEnd::Tested),

@@ -12,6 +12,7 @@ use linerate_core::policy::Program;
 use linerate_core::record::{Direction, Failure, Via};
 use linerate_engine::flow::admission::Admission;
 use linerate_engine::foreign::iperf2::{AddressValidation, UdpPort, UdpSeen, UdpServing};
+use linerate_engine::foreign::iperf3::Iperf3Connection;
 use linerate_engine::foreign::nuttcp::DataPorts;
 use linerate_engine::foreign::{ServedEvent, Serving, iperf2, nuttcp};
 use linerate_engine::served::LogText;
@@ -37,7 +38,7 @@ pub enum Foreign {
 }
 
 impl Foreign {
-    /// No others.
+    /// Answers no other program: no port is opened.
     pub const fn without_ports() -> Self {
         Self::These(Vec::new())
     }
@@ -97,7 +98,7 @@ impl ProtocolPort {
     }
 }
 
-/// Opens the ports.
+/// Opens the ports of the other programs at an address.
 pub(crate) fn open_ports(foreign: &Foreign, address: IpAddr) -> Result<Vec<ProtocolPort>, Failure> {
     let (asked, must) = match foreign {
         Foreign::Usual => (SPOKEN.map(|via| (via, via.default_port())).to_vec(), false),
@@ -156,11 +157,12 @@ impl ForeignState {
     }
 }
 
-/// Serves a connection; the line is for the log.
+/// Serves a connection of another program; the line is for the log.
 pub(crate) fn answer(
     arrival: ForeignConnection,
     shared: &ForeignState,
-    (gate, place): (&Gate, &ConnectionSlot<'_>),
+    gate: &Gate,
+    place: &ConnectionSlot<'_>,
     stop: &Stop,
 ) -> Result<Option<LogText>, Failure> {
     let ForeignConnection { via, port, stream, peer, serial } = arrival;
@@ -174,7 +176,10 @@ pub(crate) fn answer(
     let mut serving = Serving { admission: &knowing, stop, interval: INTERVAL, watch };
     match via {
         Via::Iperf2 | Via::Ttcp => iperf2::serve_connection(stream, &mut serving).map(Some),
-        Via::Iperf3 => shared.iperf3.answer((stream, peer, serial), &knowing, stop),
+        Via::Iperf3 => {
+            let connection = Iperf3Connection { stream, peer, serial };
+            shared.iperf3.answer(connection, &knowing, stop)
+        }
         Via::Nuttcp => nuttcp::serve_connection(stream, &shared.data_ports, &mut serving).map(Some),
         // Opened by none: HTTP is on the server's own port.
         Via::Http => Ok(None),

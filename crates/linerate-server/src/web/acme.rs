@@ -29,7 +29,7 @@ use super::tls::{Tls, provider};
 
 mod client;
 
-/// Let's Encrypt's directory.
+/// Directory of the authority Let's Encrypt (RFC 8555 §7.1.1).
 pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
 const CHAIN: &str = "chain.pem";

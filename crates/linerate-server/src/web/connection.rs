@@ -28,8 +28,8 @@ pub(crate) const LIFE: Duration = Duration::from_secs(900);
 /// A head, and what is read at once of a body.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// What every answer says: no type is guessed, nobody frames the page, nothing is fetched from
-/// elsewhere, and clocks are as fine as a browser has them (cross-origin isolation).
+/// Header fields of every answer: browsers guess no type, frame the page nowhere and fetch nothing
+/// from elsewhere for it, and give it their finest clocks (cross-origin isolation).
 const FIELDS: [(&str, &str); 8] = [
     ("x-content-type-options", "nosniff"),
     ("x-frame-options", "DENY"),
@@ -41,7 +41,8 @@ const FIELDS: [(&str, &str); 8] = [
     ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
 ];
 
-/// What is known of who asks: beside each request.
+/// Origin of a request: the client's address, the connection's place and whether it is over TLS.
+/// Handlers find the parts among the request's extensions.
 #[derive(Clone)]
 pub(crate) struct RequestOrigin {
     pub(crate) peer: Peer,
@@ -76,7 +77,7 @@ impl RequestOrigin {
     }
 }
 
-/// Serves connections.
+/// Serves connections of HTTP/1.1 by the server's routes.
 #[derive(Clone)]
 pub(crate) struct HttpService {
     state: Arc<State>,

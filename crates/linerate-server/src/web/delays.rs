@@ -24,7 +24,7 @@ pub(crate) struct Delays {
 }
 
 impl Delays {
-    /// Whether they can be what they say they are.
+    /// Checks that times and round trips are within what a test can bring; else says which is not.
     pub(crate) fn check_ranges(&self) -> Result<(), &'static str> {
         let all = || self.idle.iter().chain(&self.down).chain(&self.up);
         if all().any(|(_, ms)| !(0.0..=MS_MAX).contains(ms)) {
@@ -43,18 +43,18 @@ impl Delays {
         self.idle.len() + self.down.len() + self.up.len()
     }
 
-    /// Those of one direction, whose load began `after_s` seconds after the first of the run.
+    /// Delays of one direction, whose load began `after_s` seconds after the first of the run.
     pub(crate) fn for_direction(&self, direction: Direction, after_s: f64) -> PageDelays {
         let loaded = match direction {
             Direction::Down => &self.down,
             Direction::Up => &self.up,
         };
-        let ns = |(t_s, ms): &(f64, f64), after_s: f64| {
+        let ns = |t_s: f64, ms: f64, after_s: f64| {
             (((t_s - after_s) * 1e9).round() as i64, (ms * 1e6).round() as u64)
         };
         PageDelays {
-            idle: self.idle.iter().map(|pair| ns(pair, after_s)).collect(),
-            loaded: loaded.iter().map(|pair| ns(pair, 0.0)).collect(),
+            idle: self.idle.iter().map(|(t_s, ms)| ns(*t_s, *ms, after_s)).collect(),
+            loaded: loaded.iter().map(|(t_s, ms)| ns(*t_s, *ms, 0.0)).collect(),
         }
     }
 }

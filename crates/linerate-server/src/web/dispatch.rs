@@ -15,7 +15,8 @@ use super::tls::serve_tls as serve_secure;
 const FULL: &str = "all connections, or those of your address, are taken; try again";
 
 /// Serves a connection, if there is a place for it.
-pub(crate) fn serve_connection(service: &HttpService, (stream, peer, tls): Caller) {
+pub(crate) fn serve_connection(service: &HttpService, caller: Caller) {
+    let Caller { stream, peer, tls } = caller;
     let Some(place) =
         HttpConnectionTable::take_slot(&service.shared_state().places, &stream, peer.ip())
     else {
@@ -39,7 +40,7 @@ pub(crate) fn serve_connection(service: &HttpService, (stream, peer, tls): Calle
         return drop(tokio::spawn(serve_plain(service, stream, peer, place)));
     };
     // What it moves is not to wait for others: a cipher takes its time.
-    let talk = move || serve_secure(&service, (stream, peer, tls), place);
+    let talk = move || serve_secure(&service, stream, peer, tls, place);
     let thread = std::thread::Builder::new().name("linerate-tls".to_owned());
     if let Err(error) = thread.spawn(talk) {
         tracing::warn!(%peer, "closed, no thread for it: {error}");

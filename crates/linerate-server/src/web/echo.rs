@@ -16,7 +16,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// No connection lives longer.
 const LIFE: Duration = Duration::from_secs(900);
 
-/// `GET /api/v1/echo`.
+/// `GET /api/v1/echo`: a WebSocket that sends each message back.
 pub(crate) async fn get_echo(
     Extension(place): Extension<HttpConnectionSlot>,
     upgrade: Result<WebSocketUpgrade, extract::ws::rejection::WebSocketUpgradeRejection>,

@@ -265,8 +265,9 @@ fn own_info(record: &Record) -> impl Iterator<Item = &TcpInfo> {
     ends.filter_map(|end| end.tcp_info.as_ref())
 }
 
-/// Whether the connections use ECN, and whether any packet from the browser came that says so
-/// (`tcpi_options`: TCPI_OPT_ECN is 8, TCPI_OPT_ECN_SEEN 16). Null where the kernel tells nothing.
+/// ECN of a test's connections as JSON: `negotiated`, and `seen` where a packet from the browser
+/// carried it (`tcpi_options`: TCPI_OPT_ECN is 8, TCPI_OPT_ECN_SEEN 16). None where the kernel
+/// tells nothing.
 fn ecn_said(record: &Record) -> Option<Value> {
     let options: Vec<u8> = own_info(record).filter_map(|info| info.options).collect();
     let any = |bit: u8| options.iter().any(|set| set & bit != 0);

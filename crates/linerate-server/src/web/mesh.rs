@@ -58,7 +58,7 @@ impl FromRequestParts<Arc<State>> for AuthenticatedAgent {
     }
 }
 
-/// `GET /api/v1/mesh`.
+/// `GET /api/v1/mesh`: agents and pairs of the mesh, each with its newest result.
 pub(crate) async fn matrix(
     Shared(state): Shared<Arc<State>>,
     Extension(peer): Extension<Peer>,
@@ -70,7 +70,7 @@ pub(crate) async fn matrix(
     Ok((JSON, json.as_bytes().to_vec()))
 }
 
-/// `POST /api/v1/mesh/enrol`.
+/// `POST /api/v1/mesh/enrol`: an agent joins by a token.
 pub(crate) async fn post_enrol(
     Shared(state): Shared<Arc<State>>,
     body: Bytes,
@@ -81,7 +81,7 @@ pub(crate) async fn post_enrol(
     Ok(Json(done))
 }
 
-/// `GET /api/v1/mesh/plan`.
+/// `GET /api/v1/mesh/plan`: the signed plan, packed where the agent takes gzip.
 pub(crate) async fn get_plan(agent: AuthenticatedAgent, headers: HeaderMap) -> Response {
     if takes_gzip(&headers) {
         let encoding = [(header::CONTENT_ENCODING, "gzip"), (header::VARY, "accept-encoding")];
@@ -90,7 +90,7 @@ pub(crate) async fn get_plan(agent: AuthenticatedAgent, headers: HeaderMap) -> R
     (JSON, agent.hub.plan_json()).into_response()
 }
 
-/// `POST /api/v1/mesh/beat`.
+/// `POST /api/v1/mesh/beat`: an agent says that it is there.
 pub(crate) async fn post_beat(
     agent: AuthenticatedAgent,
     body: Bytes,
@@ -100,7 +100,7 @@ pub(crate) async fn post_beat(
     Ok(Json(with_hub(hub, move |hub| hub.answer_beat(&name, &beat)).await?))
 }
 
-/// `POST /api/v1/mesh/results`.
+/// `POST /api/v1/mesh/results`: an agent hands over results of its runs.
 pub(crate) async fn results(
     agent: AuthenticatedAgent,
     body: Bytes,

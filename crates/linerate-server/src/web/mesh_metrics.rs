@@ -10,10 +10,10 @@ use super::open_metrics::{OpenMetrics, Row, labels};
 
 /// Pairs of tasks that have series of their own: a full mesh of fifty agents and two tasks.
 const PAIRS_MAX: usize = 5000;
-/// Agents that have.
+/// Agents that have series of their own.
 const AGENTS_MAX: usize = 1000;
 
-/// What a hub knows of its mesh.
+/// State of a mesh as its hub knows it: matrix, counts of runs, alerts that wait.
 #[derive(Debug, Default)]
 pub(super) struct MeshState {
     pub(super) matrix: Matrix,
@@ -80,7 +80,7 @@ const VALUES: [(&str, &str, &str, f64); 3] = [
     ("linerate_mesh_loss_ratio", "Newest share of loss of a pair.", "", 1.0),
 ];
 
-/// Writes a mesh.
+/// Writes the figures of a mesh into a document of metrics.
 pub(super) fn write(text: &mut OpenMetrics, state: &MeshState) {
     let matrix = &state.matrix;
     let mesh = matrix.mesh.as_str();

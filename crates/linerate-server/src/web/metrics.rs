@@ -57,8 +57,9 @@ pub(crate) async fn metrics(
         Some(hub) => Some(with_hub(hub, |hub| Ok(MeshState::from_hub(hub)?)).await?),
         None => None,
     };
-    let tests = (state.gate.running(), state.gate.waiting());
-    let mut response = document(&stored, tests, mesh.as_ref()).render_text().into_response();
+    let (running, waiting) = (state.gate.running(), state.gate.waiting());
+    let document = document(&stored, running, waiting, mesh.as_ref());
+    let mut response = document.render_text().into_response();
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(response)
@@ -77,7 +78,7 @@ pub(crate) fn collect_metrics(
         None => StoredMetrics::default(),
     };
     let mesh = hub.map(MeshState::from_hub).transpose()?;
-    Ok(document(&stored, (gate.running(), gate.waiting()), mesh.as_ref()))
+    Ok(document(&stored, gate.running(), gate.waiting(), mesh.as_ref()))
 }
 
 /// Results and series of the store that `/metrics` shows.
@@ -131,8 +132,10 @@ const RATE_BPS: std::ops::Range<u32> = 5..11;
 
 /// All samples of a figure by bucket, in its base unit.
 fn histogram(
-    (plan, sketched): &(String, Sketched),
-    (powers, unit): (std::ops::Range<u32>, f64),
+    plan: &str,
+    sketched: &Sketched,
+    powers: std::ops::Range<u32>,
+    unit: f64,
     newest: Option<&SeriesValue>,
 ) -> Histogram {
     let Sketched { task, metric, sketch, .. } = sketched;
@@ -154,7 +157,7 @@ fn histogram(
 }
 
 fn histograms(document: &mut OpenMetrics, stored: &StoredMetrics) {
-    let newest = |(plan, of): &(String, Sketched)| {
+    let newest = |plan: &str, of: &Sketched| {
         let found = stored.values.iter().find(|(name, value)| {
             name == plan && value.task == of.task && value.metric == of.metric
         });
@@ -168,8 +171,10 @@ fn histograms(document: &mut OpenMetrics, stored: &StoredMetrics) {
         let mine = whole.iter().filter(|(_, sketched)| {
             sketched.metric.split('/').next().is_some_and(|metric| metric.ends_with(ends))
         });
-        let rows: Vec<Histogram> =
-            mine.map(|row| histogram(row, (powers.clone(), unit), newest(row))).collect();
+        let rows = mine.map(|(plan, sketched)| {
+            histogram(plan, sketched, powers.clone(), unit, newest(plan, sketched))
+        });
+        let rows: Vec<Histogram> = rows.collect();
         document.histogram(name, help, &rows);
     }
     let left = (count - whole.len()) as f64;
@@ -179,7 +184,8 @@ fn histograms(document: &mut OpenMetrics, stored: &StoredMetrics) {
 
 fn document(
     stored: &StoredMetrics,
-    (running, waiting): (usize, usize),
+    running: usize,
+    waiting: usize,
     mesh: Option<&MeshState>,
 ) -> OpenMetrics {
     let mut text = OpenMetrics::default();
@@ -194,17 +200,17 @@ fn document(
         }
     }
     for (name, help, pick) in FIGURES {
-        let row = |((kind, peer), line): (&(&str, &str), &&ResultLine)| {
+        let rows = newest.iter().filter_map(|((kind, peer), line)| {
             Some((labels(&[("kind", kind), ("peer", peer)]), pick(line)?))
-        };
-        let rows: Vec<_> = newest.iter().filter_map(row).collect();
+        });
+        let rows: Vec<_> = rows.collect();
         gauge(name, help, &rows);
     }
-    let value = |(plan, value): &(String, SeriesValue)| {
+    let values = stored.values.iter().map(|(plan, value)| {
         let of = [("plan", plan.as_str()), ("task", &value.task), ("metric", &value.metric)];
         (labels(&of), value.value)
-    };
-    let rows: Vec<_> = stored.values.iter().map(value).collect();
+    });
+    let rows: Vec<_> = values.collect();
     gauge("linerate_schedule_value", "Newest value of a series, in its metric's unit.", &rows);
     for (name, help, pick) in TASKS {
         let row = |task: &TaskState| {
@@ -268,7 +274,7 @@ mod tests {
             tasks: vec![task],
             whole: (whole.to_vec(), 3),
         };
-        let text = document(&stored, (1, 2), None).render_text();
+        let text = document(&stored, 1, 2, None).render_text();
         let labels = "{plan=\"p\",task=\"home\",metric=\"goodput_bps/up\"}";
         assert!(text.contains(&format!("linerate_schedule_value{labels} 5000000\n")), "{text}");
         let labels = "{plan=\"p\",task=\"home\"}";

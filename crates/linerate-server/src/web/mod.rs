@@ -122,7 +122,7 @@ pub struct WebOptions {
     pub origins: Vec<String>,
 }
 
-/// What a server knows of itself that the page shows.
+/// Facts about the server that the page shows: its other ports and addresses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerFacts {
     /// Other programs that are answered, and where.
@@ -134,9 +134,15 @@ pub(crate) struct ServerFacts {
 }
 
 /// A connection for the runtime; with a configuration where TLS is spoken.
-type Caller = (TcpStream, SocketAddr, Option<Arc<ServerConfig>>);
+#[derive(Debug)]
+struct Caller {
+    stream: TcpStream,
+    peer: SocketAddr,
+    /// Configuration of the TLS handshake; none where plain HTTP is spoken.
+    tls: Option<Arc<ServerConfig>>,
+}
 
-/// Answers HTTP.
+/// The web part of a server: hands connections to a runtime, which answers HTTP.
 #[derive(Debug)]
 pub(crate) struct Web {
     state: Arc<State>,
@@ -252,7 +258,7 @@ impl Web {
 
     /// Hands a connection to the runtime.
     pub(crate) fn take_plain(&self, stream: TcpStream, peer: SocketAddr) -> Result<(), Failure> {
-        self.hand_over((stream, peer, None))
+        self.hand_over(Caller { stream, peer, tls: None })
     }
 
     /// Hands a connection to the runtime that speaks TLS.
@@ -261,13 +267,13 @@ impl Web {
             let reason = "it asks for TLS, and there is no certificate: --tls-cert";
             return Err(Failure::new(Fault::PeerIncompatible, "answer", peer.to_string(), reason));
         };
-        self.hand_over((stream, peer, Some(tls.config())))
+        self.hand_over(Caller { stream, peer, tls: Some(tls.config()) })
     }
 
     fn hand_over(&self, caller: Caller) -> Result<(), Failure> {
         let unsent = self.sender.try_send(caller).err();
         unsent.map_or(Ok(()), |unsent| {
-            let (stream, peer, tls) = unsent.into_inner();
+            let Caller { stream, peer, tls } = unsent.into_inner();
             if tls.is_none() {
                 http_load::refuse(&stream, 503, "busy", "too many connections wait; try again");
             }

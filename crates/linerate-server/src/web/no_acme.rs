@@ -10,11 +10,12 @@ use super::Tls;
 /// The directory of Let's Encrypt.
 pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
-/// Whose certificate is kept: nobody's.
+/// Keeper of a certificate from an authority, which a build without TLS does not have.
 #[derive(Debug)]
 pub enum Acme {}
 
 impl Acme {
+    /// Refuses: this build asks no authority for certificates.
     /// # Errors
     /// Always.
     pub fn new(

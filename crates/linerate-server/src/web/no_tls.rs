@@ -18,12 +18,14 @@ pub enum Tls {}
 pub(crate) enum ServerConfig {}
 
 impl Tls {
+    /// Refuses: this build answers nothing over TLS.
     /// # Errors
     /// Always.
     pub fn read(_: &Path, _: &Path) -> Result<Self, Failure> {
         Err(Failure::not_built("answer over TLS by", "--tls-cert", BuildPart::Tls))
     }
 
+    /// Reads the certificate again.
     /// # Errors
     /// Never: there is none.
     pub const fn reload(&self) -> Result<(), Failure> {
@@ -37,7 +39,9 @@ impl Tls {
 
 pub(super) fn serve_tls(
     _: &HttpService,
-    (_, _, tls): (TcpStream, SocketAddr, Arc<ServerConfig>),
+    _: TcpStream,
+    _: SocketAddr,
+    tls: Arc<ServerConfig>,
     _: HttpConnectionSlot,
 ) {
     match *tls {}

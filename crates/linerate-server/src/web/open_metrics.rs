@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-/// Names and values.
+/// Labels of a sample: names and values.
 pub(crate) type Labels = Vec<(String, String)>;
 
 /// A sample's labels, and its value.
@@ -22,7 +22,7 @@ pub(crate) struct MetricFamily {
     pub(crate) samples: Vec<MetricSample>,
 }
 
-/// What samples of a family are.
+/// Type of a metric family (OpenMetrics 1.0, "Metric Types").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MetricFamilyKind {
     Gauge,
@@ -30,10 +30,10 @@ pub(crate) enum MetricFamilyKind {
     Histogram,
 }
 
-/// One sample.
+/// One sample of a family: labels and a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MetricSample {
-    /// Behind the family's name.
+    /// Suffix of the family's name, as `_total` or `_bucket`.
     pub(crate) suffix: &'static str,
     pub(crate) labels: Labels,
     pub(crate) value: f64,
@@ -49,7 +49,7 @@ pub(crate) struct Exemplar {
     pub(crate) at_s: f64,
 }
 
-/// Values by bucket.
+/// Counts of values by bucket, with their sum.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Histogram {
     pub(super) labels: Labels,
@@ -57,7 +57,7 @@ pub(super) struct Histogram {
     pub(super) at_most: Vec<(f64, u64)>,
     pub(super) count: u64,
     pub(super) sum: f64,
-    /// Stands at the first bucket that has its value.
+    /// One of the values; it is shown at the first bucket that counts it.
     pub(super) exemplar: Option<Exemplar>,
 }
 
@@ -124,7 +124,8 @@ impl MetricFamilyKind {
     }
 }
 
-fn plain_sample(suffix: &'static str, (labels, value): &Row) -> MetricSample {
+fn plain_sample(suffix: &'static str, row: &Row) -> MetricSample {
+    let (labels, value) = row;
     MetricSample { suffix, labels: labels.clone(), value: *value, exemplar: None }
 }
 
@@ -229,7 +230,7 @@ pub(super) fn read(text: &str) -> std::collections::BTreeMap<String, Vec<(String
             let (value, at) = rest.split_once(' ').expect("a value and its time");
             let value: f64 = value.parse().expect("a number");
             assert!(at.parse::<f64>().is_ok_and(f64::is_finite), "{exemplar}");
-            let bound = bound.map_or(f64::INFINITY, |it| it.parse().expect("a bound"));
+            let bound = bound.map_or(f64::INFINITY, |bound| bound.parse().expect("a bound"));
             assert!(value <= bound, "{exemplar} is not of {line}");
         }
         let distinct: BTreeSet<&String> = labels.iter().map(|(name, _)| name).collect();

@@ -22,14 +22,14 @@ struct Operation {
     path: &'static str,
     method: &'static str,
     summary: &'static str,
-    /// What stands behind `?`.
+    /// Parameters of the query, behind `?`.
     query: Option<Value>,
     body: Option<Value>,
-    /// Its status, media type and, where there is one, the schema of what it gives.
+    /// Status, media type and, where there is one, schema of the answer.
     answer: (u16, &'static str, Option<Value>),
 }
 
-/// The whole API.
+/// The whole API as a document of OpenAPI 3.1.
 pub fn document() -> Value {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = SCHEMAS.into());
@@ -73,11 +73,11 @@ fn query_parameters<T: JsonSchema>(types: &mut SchemaGenerator) -> Option<Value>
     let whole = T::json_schema(types).to_value();
     let required = whole["required"].as_array().cloned().unwrap_or_default();
     let fields = whole["properties"].as_object().cloned().unwrap_or_default();
-    let parameter = |(name, schema): (String, Value)| {
+    let parameters = fields.into_iter().map(|(name, schema)| {
         let needed = required.contains(&json!(name));
         json!({ "name": name, "in": "query", "required": needed, "schema": schema })
-    };
-    Some(fields.into_iter().map(parameter).collect())
+    });
+    Some(parameters.collect())
 }
 
 fn written(operation: &Operation, error: &Value) -> Value {

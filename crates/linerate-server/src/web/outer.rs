@@ -4,10 +4,10 @@
 
 use linerate_core::record::DEFAULT_PORT;
 
-/// Another `linerate serve`.
+/// Another server of linerate, outside this network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outer {
-    /// `HOST:PORT`.
+    /// Host and port, `HOST:PORT`.
     host: String,
 }
 
@@ -37,7 +37,7 @@ impl Outer {
         }
     }
 
-    /// `HOST:PORT`.
+    /// Host and port of the server, `HOST:PORT`.
     pub fn host_port(&self) -> &str {
         &self.host
     }

@@ -15,11 +15,11 @@ use linerate_sys::tcp;
 /// A browser's tests say something ten times a second.
 const IN_USE: Duration = Duration::from_secs(1);
 
-/// Open connections of HTTP.
+/// Open connections of HTTP, within a limit for all and one for each network of clients.
 #[derive(Debug)]
 pub(crate) struct HttpConnectionTable {
     limit: usize,
-    /// Of one network.
+    /// Most connections of one network of clients.
     share: usize,
     /// A connection that is silent for less is in use: its own network cannot push it out.
     in_use: Duration,

@@ -27,14 +27,14 @@ use super::state::State;
 
 /// Probes of all clients at once.
 static AT_ONCE: Semaphore = Semaphore::const_new(4);
-/// Nothing takes longer.
+/// Most time that a probe may take in all.
 const WITHIN: Duration = Duration::from_secs(3);
 /// Five probes take 0.8 s, and the last of them has a second for its answer.
 const PINGS: u64 = 5;
 const PING_EVERY_NS: u64 = 200_000_000;
 const PING_TIMEOUT_NS: u64 = 1_000_000_000;
 
-/// What a scraper asks for.
+/// Target and kind of a probe that a scraper asks for.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ProbeQuery"))]
@@ -61,7 +61,7 @@ enum Module {
 struct Found {
     success: bool,
     loss: Option<f64>,
-    /// Names and seconds.
+    /// Round trips in seconds, each with its statistic's name.
     rtt: Vec<(&'static str, f64)>,
 }
 
@@ -161,8 +161,8 @@ fn metrics_text(found: &Found, took: Duration, ipv6: bool) -> String {
     gauge("probe_ip_protocol", "4 or 6.", &plain(if ipv6 { 6.0 } else { 4.0 }));
     let loss: Vec<_> = found.loss.into_iter().map(|loss| (String::new(), loss)).collect();
     gauge("linerate_probe_loss_ratio", "Share of probes without an answer.", &loss);
-    let label = |(name, seconds): &(&str, f64)| (format!("{{stat=\"{name}\"}}"), *seconds);
-    let rtt: Vec<_> = found.rtt.iter().map(label).collect();
+    let label = |name: &str| format!("{{stat=\"{name}\"}}");
+    let rtt: Vec<_> = found.rtt.iter().map(|(name, seconds)| (label(name), *seconds)).collect();
     gauge("linerate_probe_rtt_seconds", "Round trips, or the time of the handshake.", &rtt);
     text.push_str("# EOF\n");
     text

@@ -71,14 +71,14 @@ struct PublishedFigureJson {
 const MBIT_BPS: f64 = 1e6;
 const MS_NS: f64 = 1e6;
 
-/// `GET /api/v1/published`.
+/// `GET /api/v1/published`: the published tables that come with linerate.
 pub(crate) async fn get_published() -> Json<Tables> {
     let read = TABLES.iter().filter_map(|table| table.read().ok());
     let tables = read.filter(|table| !figures(table).is_empty());
     Json(Tables { tables: tables.map(|table| table.about.into()).collect() })
 }
 
-/// `GET /api/v1/published/TABLE`.
+/// `GET /api/v1/published/TABLE`: one table with its figures.
 pub(crate) async fn get_published_table(
     Path(id): Path<String>,
 ) -> Result<Json<PublishedTableJson>, ApiError> {
@@ -95,6 +95,7 @@ fn figures(table: &PublishedTable) -> Vec<PublishedFigureJson> {
     let goodput = |name: String, mbit: Option<f64>| {
         single(mbit, "Mbit/s").map(|figure| (name, MetricId::Goodput, MBIT_BPS, figure))
     };
+    // Name, metric, printed unit in that of the metric, both ends, and the text as printed.
     let found: Vec<_> = match &table.rows {
         PublishedRows::Ping(rows) => {
             let row = |of: &linerate_core::study::PublishedPing| {
@@ -134,8 +135,8 @@ fn figures(table: &PublishedTable) -> Vec<PublishedFigureJson> {
         }
         PublishedRows::Routers(_) => Vec::new(),
     };
-    let numbered = found.into_iter().enumerate().filter_map(|(number, it)| Some((number, it?)));
-    let figure = |(number, (name, metric, unit, ((low, high), printed))): (usize, Found)| {
+    let numbered = found.into_iter().enumerate().filter_map(|(number, row)| Some((number, row?)));
+    let figures = numbered.map(|(number, (name, metric, unit, ((low, high), printed)))| {
         PublishedFigureJson {
             number,
             name,
@@ -144,12 +145,9 @@ fn figures(table: &PublishedTable) -> Vec<PublishedFigureJson> {
             high: high * unit,
             printed,
         }
-    };
-    numbered.map(figure).collect()
+    });
+    figures.collect()
 }
-
-/// Name, metric, its unit over the printed one, both ends, as printed.
-type Found = (String, MetricId, f64, ((f64, f64), String));
 
 /// Both ends of what was printed; none of one that is open.
 fn printed_range(of: &Printed, unit: &str) -> Option<((f64, f64), String)> {

@@ -34,7 +34,7 @@ const UPLOAD: &str = "/nq/upload";
 const UP_MOST: Duration = Duration::from_secs(25);
 const DOWN_MOST: Duration = Duration::from_secs(60);
 
-/// `GET /.well-known/nq`.
+/// `GET /.well-known/nq`: the addresses of a test, for Apple's networkQuality.
 pub(crate) async fn config(
     Extension(OverTls(over_tls)): Extension<OverTls>,
     headers: HeaderMap,
@@ -73,7 +73,7 @@ pub(crate) async fn get_large(
     guest: Option<Extension<Arc<Guest>>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let leg = begin_leg(&state, guest, (Direction::Down, DOWN_MOST), (&headers, peer.ip()))?;
+    let leg = begin_leg(&state, guest, Direction::Down, DOWN_MOST, &headers, peer.ip())?;
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"))];
     Ok((kind, Body::from_stream(futures_util::stream::unfold(leg, next_piece))).into_response())
 }
@@ -89,15 +89,14 @@ async fn next_piece(leg: Leg) -> Option<(Result<Bytes, Infallible>, Leg)> {
     Some((Ok(Bytes::from_static(Leg::incompressible_bytes(bytes))), leg))
 }
 
-/// `POST` of anything: it is dropped.
+/// `POST` of any body: counts what is read, and drops it.
 pub(crate) async fn upload(
     Shared(state): Shared<Arc<State>>,
     Extension(Peer(peer)): Extension<Peer>,
     guest: Option<Extension<Arc<Guest>>>,
     request: Request,
 ) -> Result<StatusCode, ApiError> {
-    let asked = (request.headers(), peer.ip());
-    let leg = begin_leg(&state, guest, (Direction::Up, UP_MOST), asked)?;
+    let leg = begin_leg(&state, guest, Direction::Up, UP_MOST, request.headers(), peer.ip())?;
     let left = leg.transfer_deadline().duration_since(monotonic());
     let body = request.into_body().into_data_stream();
     // Over before the body is: the answer says so, and the rest is not read.
@@ -131,8 +130,10 @@ async fn sleep_for(span: Duration) {
 fn begin_leg(
     state: &State,
     guest: Option<Extension<Arc<Guest>>>,
-    (direction, most): (Direction, Duration),
-    (headers, client): (&HeaderMap, std::net::IpAddr),
+    direction: Direction,
+    most: Duration,
+    headers: &HeaderMap,
+    client: std::net::IpAddr,
 ) -> Result<Leg, ApiError> {
     // Browsers say whose page asks (Fetch Metadata); other programs say nothing.
     let site = headers.get("sec-fetch-site").map_or(b"none".as_slice(), HeaderValue::as_bytes);

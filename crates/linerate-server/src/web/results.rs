@@ -65,7 +65,8 @@ pub(crate) struct ResultsPage {
     next: Option<String>,
 }
 
-/// Whether a client may have a list: as the policy says; without one, those of private networks.
+/// Refuses a list of results to a client that may not have one: by the policy, or, without one, to
+/// clients that are not of a private network.
 pub(crate) fn check_list_allowed(
     Peer(peer): Peer,
     state: &State,
@@ -80,7 +81,7 @@ pub(crate) fn check_list_allowed(
     is_private(peer.ip()).then_some(()).ok_or_else(|| ApiError::forbidden(say))
 }
 
-/// `GET /api/v1/results`.
+/// `GET /api/v1/results`: a page of the list of results, the newest first.
 pub(crate) async fn get_results(
     Shared(state): Shared<Arc<State>>,
     Extension(peer): Extension<Peer>,
@@ -129,9 +130,9 @@ pub(crate) async fn get_results(
 /// # Errors
 /// Where a text is not the beginning of a time as lists have it.
 fn check_time(name: &str, text: &str) -> Result<(), ApiError> {
-    let fits =
-        |(byte, form): (u8, u8)| if form == b'0' { byte.is_ascii_digit() } else { byte == form };
-    let is_time = text.len() <= TIME.len() && text.bytes().zip(TIME.bytes()).all(fits);
+    let fits = |byte: u8, form: u8| if form == b'0' { byte.is_ascii_digit() } else { byte == form };
+    let mut pairs = text.bytes().zip(TIME.bytes());
+    let is_time = text.len() <= TIME.len() && pairs.all(|(byte, form)| fits(byte, form));
     let say = || format!("{name}: a time is as 2026-01-31T12:00:00.000Z, or the beginning of one");
     is_time.then_some(()).ok_or_else(|| ApiError::bad_request(say()))
 }
@@ -148,7 +149,7 @@ pub(crate) async fn get_result(
     Ok(text_response(text, "text/csv; charset=utf-8"))
 }
 
-/// `GET /api/v1/results/ID/explain`.
+/// `GET /api/v1/results/ID/explain`: the verdict of a result.
 pub(crate) async fn explained(
     Shared(state): Shared<Arc<State>>,
     Path(id): Path<String>,
@@ -158,7 +159,7 @@ pub(crate) async fn explained(
     Ok(Json(verdicts_said(std::slice::from_ref(&record), None).ok_or_else(none)?))
 }
 
-/// `GET /api/v1/results/ID/report`.
+/// `GET /api/v1/results/ID/report`: a result's report, a page of HTML.
 pub(crate) async fn report(
     Shared(state): Shared<Arc<State>>,
     Path(id): Path<String>,
@@ -170,7 +171,7 @@ pub(crate) async fn report(
     Ok(response)
 }
 
-/// `GET /api/v1/results/ID/figures`.
+/// `GET /api/v1/results/ID/figures`: the figures of a result's report, SVG.
 pub(crate) async fn figures(
     Shared(state): Shared<Arc<State>>,
     Path(id): Path<String>,

@@ -52,11 +52,11 @@ pub(crate) struct BrowserRun {
     /// Number of events so far, for listeners that wait for the next.
     pub(crate) count: watch::Sender<usize>,
     over: AtomicBool,
-    /// When it ended.
+    /// Time at which the test ended; none while it runs.
     ended: Mutex<Option<MonoTime>>,
     /// Delays that the browser measured, until the records are stored.
     delays: Mutex<Option<Delays>>,
-    /// Sessions of datagrams that it had.
+    /// Number of sessions of datagrams that the browser opened for this test.
     sessions: AtomicU8,
     /// Results of rounds of datagrams, and the number of rounds under way.
     rounds: Mutex<Vec<RoundResult>>,

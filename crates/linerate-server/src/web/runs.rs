@@ -84,7 +84,7 @@ fn both_directions() -> Vec<Direction> {
     vec![Direction::Down, Direction::Up]
 }
 
-/// `POST /api/v1/runs`.
+/// `POST /api/v1/runs`: begins a test of a browser.
 pub(crate) async fn post_run(
     Shared(state): Shared<Arc<State>>,
     Extension(Peer(peer)): Extension<Peer>,
@@ -99,7 +99,7 @@ pub(crate) async fn post_run(
     }
     let ticket = request.ticket.as_deref().map(ticket_of).transpose()?;
     let client = client_of(peer, &headers)?;
-    let asked = within_limits(request, &state, (&headers, &client))?;
+    let asked = within_limits(request, &state, &headers, &client)?;
     let by_rule = state.gate.policy_guard().allowance(&client).time.unwrap_or(Duration::MAX);
     let demand = demand(&asked, state.limits.duration.min(by_rule));
     let permit = state.gate.admit_by_ticket(&demand, ticket, &client)?;
@@ -153,11 +153,12 @@ pub(crate) fn ticket_of(text: &str) -> Result<u64, ApiError> {
     u64::from_str_radix(text, 16).ok().filter(|_| digits).ok_or_else(bad)
 }
 
-/// What is asked, as far as any test may go.
+/// The test as it was asked for, checked against the limits of the server and of the client's rule.
 fn within_limits(
     request: BrowserTestRequest,
     state: &State,
-    (headers, client): (&HeaderMap, &PolicyClient),
+    headers: &HeaderMap,
+    client: &PolicyClient,
 ) -> Result<BrowserTestOptions, ApiError> {
     let allowance = state.gate.policy_guard().allowance(client);
     let BrowserTestRequest { streams, seconds, directions, name, .. } = request;
@@ -203,8 +204,9 @@ pub(crate) fn most_seconds(state: &State, by_rule: Option<Duration>) -> u64 {
     state.limits.duration.min(by_rule).as_secs().min(SECONDS_MAX)
 }
 
-/// What a run takes of the gate: one direction at a time, and the pauses between. The limit is of
-/// one direction's time, which fits it; for the rest the gate only tells others when to ask again.
+/// Time, rate and streams that a run asks of the gate: one direction at a time, and the pauses
+/// between. `longest` limits one direction's time, and each direction keeps to it; the time for all
+/// only tells other clients when to ask again.
 fn demand(asked: &BrowserTestOptions, longest: Duration) -> Demand {
     let ways = u32::try_from(asked.directions.len()).unwrap_or(1).max(1);
     let planned = (Duration::from_secs(asked.seconds) + PAUSE / 4) * ways;
@@ -216,7 +218,7 @@ fn demand(asked: &BrowserTestOptions, longest: Duration) -> Demand {
     }
 }
 
-/// Who may end a run, or add to it.
+/// Token of a run, which a client shows to end the run or to add to it.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Shown {
@@ -231,7 +233,7 @@ impl Shown {
     }
 }
 
-/// `DELETE /api/v1/runs/UUID?token=…`.
+/// `DELETE /api/v1/runs/UUID?token=…`: ends a test of a browser.
 pub(crate) async fn delete_run(
     Shared(state): Shared<Arc<State>>,
     Path(id): Path<String>,
@@ -243,7 +245,7 @@ pub(crate) async fn delete_run(
     Ok(Json(json!({ "run": id, "ended": true })))
 }
 
-/// `POST /api/v1/runs/UUID/delays`.
+/// `POST /api/v1/runs/UUID/delays`: takes the delays that the browser measured.
 pub(crate) async fn delays(
     Shared(state): Shared<Arc<State>>,
     Path(id): Path<String>,

@@ -21,7 +21,8 @@ use super::tls::{ACME, HTTP2};
 
 /// Requests of one connection at once.
 const REQUESTS: u32 = 64;
-/// What a client may send before it is read; what waits here to be sent, of one request.
+/// Bytes that a client may send before they are read (`WINDOW`), and bytes of one request's answer
+/// that wait to be sent (`SEND_BUFFER`).
 const WINDOW: u32 = 8 << 20;
 const SEND_BUFFER: usize = 256 << 10;
 /// A head of HTTP/2.
@@ -40,7 +41,9 @@ const LEAVE: Duration = Duration::from_secs(10);
 /// Serves a connection to its end.
 pub(crate) fn serve_tls(
     service: &HttpService,
-    (stream, peer, tls): (TcpStream, SocketAddr, Arc<ServerConfig>),
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Arc<ServerConfig>,
     place: HttpConnectionSlot,
 ) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -49,7 +52,7 @@ pub(crate) fn serve_tls(
         (Err(error), _) | (_, Err(error)) => return tracing::warn!(%peer, "TLS: {error}"),
     };
     let guest = Guest::new(wire, peer);
-    let talk = serve_tls_stream(service.clone(), (stream, peer, tls), place, Arc::clone(&guest));
+    let talk = serve_tls_stream(service.clone(), stream, peer, tls, place, Arc::clone(&guest));
     runtime.block_on(async {
         if tokio::time::timeout(LIFE, talk).await.is_err() {
             tracing::debug!(%peer, "TLS: open for {} s", LIFE.as_secs());
@@ -65,7 +68,9 @@ pub(crate) fn serve_tls(
 
 async fn serve_tls_stream(
     service: HttpService,
-    (stream, peer, tls): (TcpStream, SocketAddr, Arc<ServerConfig>),
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Arc<ServerConfig>,
     place: HttpConnectionSlot,
     guest: Arc<Guest>,
 ) {

@@ -131,9 +131,10 @@ pub(crate) async fn series(
         let task = asked.task.clone().ok_or_else(|| ApiError::bad_request(say))?;
         let merge = asked.merge;
         let found = with_hub(Arc::clone(hub), move |hub| {
-            let spreads = by.map(|by| hub.spreads((&name, &task, merge), (by.step_s(), since_s)));
-            let (values, events) = hub.series((&name, &task), since_s, limit)?;
-            Ok((values, events, spreads.transpose()?.unwrap_or_default()))
+            let spreads = by.map(|by| hub.spreads(&name, &task, merge, by.step_s(), since_s));
+            let (values, events) = hub.series(&name, &task, since_s, limit)?;
+            let sketches = spreads.transpose()?.unwrap_or_default();
+            Ok(PlanSeries { values, events, sketches })
         });
         return Ok(Json(series_json(&asked, &plan, found.await?)));
     }
@@ -146,17 +147,23 @@ pub(crate) async fn series(
         #[allow(clippy::cast_precision_loss, reason = "seconds since 1970 fit 53 bits")]
         let values = store.series(&name, since_s as f64, limit)?;
         let sketches = by.map(|by| store.sketches(&name, by.step_s(), since_s)).transpose()?;
-        Ok(Some((values, store.events(&name, since_s)?, sketches.unwrap_or_default())))
+        let (events, sketches) = (store.events(&name, since_s)?, sketches.unwrap_or_default());
+        Ok(Some(PlanSeries { values, events, sketches }))
     });
     let unknown = || ApiError::not_found(format!("{plan}: no such plan was run on this store"));
     Ok(Json(series_json(&asked, &plan, found.await?.ok_or_else(unknown)?)))
 }
 
-/// Values, events, and sketches of a plan.
-type Whole = (Vec<SeriesValue>, Vec<ScheduleEvent>, Vec<Sketched>);
+/// Values, events and sketches of a plan, as the store has them.
+struct PlanSeries {
+    values: Vec<SeriesValue>,
+    events: Vec<ScheduleEvent>,
+    sketches: Vec<Sketched>,
+}
 
 /// The values, events and sketches that the query selects, as JSON.
-fn series_json(asked: &SeriesQuery, plan: &str, (values, events, sketches): Whole) -> Value {
+fn series_json(asked: &SeriesQuery, plan: &str, series: PlanSeries) -> Value {
+    let PlanSeries { values, events, sketches } = series;
     let wanted = |asked: &Option<String>, is: &str| asked.as_ref().is_none_or(|name| name == is);
     let values = values
         .iter()

@@ -19,11 +19,11 @@ pub(crate) enum Spoken {
     Load,
     /// HTTP, a speed test of another program.
     Visitor,
-    /// HTTP, anything else.
+    /// HTTP, for any other request.
     Http,
     /// TLS, with HTTP in it.
     Tls,
-    /// Neither.
+    /// Neither HTTP nor TLS: a protocol of a measuring program.
     Other,
 }
 

@@ -61,7 +61,7 @@ pub(crate) struct ResultRow {
 }
 
 impl ResultRow {
-    /// A line alone.
+    /// A row with the line alone: no run, no judgement.
     pub(crate) fn from_line(line: ResultLine) -> Self {
         Self { line, run: None, judgement: None }
     }
@@ -109,7 +109,7 @@ impl Words {
     }
 }
 
-/// `GET /api/v1/results/ID/words`.
+/// `GET /api/v1/results/ID/words`: a result in sentences.
 pub(crate) async fn get_words(
     Shared(state): Shared<Arc<State>>,
     Path(id): Path<String>,

@@ -505,8 +505,8 @@ fn series_of_schedules_are_given_over_http_and_a_scrape_starts_nothing() {
         store.schedule_opened("p", "plan", 1_795_478_400).expect("opened");
         (1..=3).for_each(|n| store.put_record(&of_schedule(n)).expect("kept"));
         let change = json!({"metric": "rtt_ns", "before": 1e6, "after": 3e6});
-        let (of, kind) = (("home", 1_795_478_403), EventKind::Change);
-        store.event_happened("p", of, kind, &change).expect("kept");
+        let (at_s, kind) = (1_795_478_403, EventKind::Change);
+        store.event_happened("p", "home", at_s, kind, &change).expect("kept");
         let get = |path: &str| call(server, "GET", path, &Value::Null);
         let (status, newest) = get("/api/v1/series");
         assert_eq!(status, 200, "{newest}");

@@ -39,9 +39,9 @@ pub struct DayRun {
     pub reason: Option<String>,
     /// Metric and value that the matrix shows of the run, in the metric's unit.
     pub figure: Option<(String, f64)>,
-    /// Its record's identifier.
+    /// Identifier of the run's record; none without a result.
     pub record: Option<String>,
-    /// The record, JSON.
+    /// The run's record as JSON; none without a result.
     pub doc: Option<String>,
 }
 
@@ -84,7 +84,7 @@ impl Day {
         Self { date: date.chars().take("2026-11-25".len()).collect(), begin_s }
     }
 
-    /// `2026-11-25`.
+    /// The day as text, `2026-11-25`.
     pub fn date(&self) -> &str {
         &self.date
     }

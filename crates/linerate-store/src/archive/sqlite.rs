@@ -32,7 +32,9 @@ impl Store {
         paths.sort_by(|a, b| TaskPath::from_task(&a.0, &a.1).cmp(&TaskPath::from_task(&b.0, &b.1)));
         for (agent, task) in &paths {
             let mut failure = Ok(true);
-            let given = read_path_runs(&snapshot, (mesh, agent, task), span, &mut |runs| {
+            let plan = format!("{mesh}/{agent}");
+            let (from_s, until_s) = span;
+            let given = read_path_runs(&snapshot, &plan, task, from_s, until_s, &mut |runs| {
                 failure = take(TaskPath::from_task(agent, task), runs);
                 matches!(failure, Ok(true))
             });
@@ -98,18 +100,20 @@ fn agents(connection: &Connection, mesh: &str) -> rusqlite::Result<Vec<String>> 
     Ok(found)
 }
 
-/// Gives runs of a path, some at a time, until no more are wanted.
+/// Gives runs of a path that began from `from_s` to before `until_s`, some at a time, until no more
+/// are wanted. `plan` is `MESH/AGENT`.
 fn read_path_runs(
     connection: &Connection,
-    (mesh, agent, task): (&str, &str, &str),
-    (from_s, until_s): (i64, i64),
+    plan: &str,
+    task: &str,
+    from_s: i64,
+    until_s: i64,
     take: &mut dyn FnMut(Vec<DayRun>) -> bool,
 ) -> rusqlite::Result<()> {
     let sql = "SELECT start_s, why, state, reason, record, doc FROM schedule_run
                LEFT JOIN record ON record.id = schedule_run.record
                WHERE plan = ?1 AND task = ?2 AND start_s >= ?3 AND start_s < ?4 ORDER BY start_s";
     let mut statement = connection.prepare_cached(sql)?;
-    let plan = format!("{mesh}/{agent}");
     let mut found = statement.query(params![plan, task, from_s, until_s])?;
     let mut given = Vec::new();
     while let Some(row) = found.next()? {

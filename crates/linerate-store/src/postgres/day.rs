@@ -22,13 +22,16 @@ impl PostgresStore {
         span: (i64, i64),
         take: &mut Takes<'_>,
     ) -> Result<(), Failure> {
+        let (from_s, until_s) = span;
         self.with_client(READ, async |client| {
             let begin = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
             let snapshot = begin.read_only(true).start().await?;
             let some = snapshot.prepare(SOME).await?;
             for (number, agent, task) in mesh_paths(&snapshot, mesh).await? {
                 let mut of = |runs| take(TaskPath::from_task(&agent, &task), runs);
-                match stream_path_runs((&snapshot, &some), number, span, &mut of).await? {
+                let given =
+                    stream_path_runs(&snapshot, &some, number, from_s, until_s, &mut of).await?;
+                match given {
                     Ok(true) => {}
                     Ok(false) => break,
                     Err(failure) => return Ok(Err(failure)),
@@ -70,9 +73,11 @@ async fn mesh_paths(
 
 /// Gives runs of a path, some at a time, by the key; whether more are wanted.
 async fn stream_path_runs(
-    (snapshot, some): (&Transaction<'_>, &Statement),
+    snapshot: &Transaction<'_>,
+    some: &Statement,
     path: i32,
-    (mut from_s, until_s): (i64, i64),
+    mut from_s: i64,
+    until_s: i64,
     take: &mut dyn FnMut(Vec<DayRun>) -> Result<bool, Failure>,
 ) -> Result<Result<bool, Failure>, Error> {
     let limit = i64::try_from(AT_ONCE).expect("some hundred");

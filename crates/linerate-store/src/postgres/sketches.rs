@@ -12,20 +12,16 @@ use tokio_postgres::types::ToSql;
 
 use super::PostgresStore;
 use super::tables::READ;
-use crate::Sketched;
 use crate::records::parse;
+use crate::{Sketched, SpreadQuery};
 
 /// Records that are read for one answer: a day of a run every two seconds.
 const RECORDS_MAX: usize = 43_200;
 
 impl PostgresStore {
     /// Adds up the sketches for [`crate::HubStore::spreads`].
-    pub(super) fn add_up(
-        &mut self,
-        (mesh, agent): (&str, &str),
-        (task, merge): (&str, bool),
-        (step_s, since_s): (i64, i64),
-    ) -> Result<Vec<Sketched>, Failure> {
+    pub(super) fn add_up(&mut self, query: SpreadQuery<'_>) -> Result<Vec<Sketched>, Failure> {
+        let SpreadQuery { mesh, agent, task, merge, step_s, since_s } = query;
         let from_s = since_s - since_s.rem_euclid(step_s);
         let limit = i64::try_from(RECORDS_MAX + 1).unwrap_or(i64::MAX);
         let read = self.with_client(READ, async |client| {

@@ -1,6 +1,7 @@
 //! Plans, tokens and agents, and what is read of runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use linerate_core::mesh::{AgentState, BookedRun, Booking, CellState, Cells, Seen};
 use linerate_core::record::{Failure, Record, RecordId};
@@ -9,7 +10,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, IsolationLevel, Row};
 
 use super::PostgresStore;
-use crate::hub::{AgentRun, HubStore};
+use crate::hub::{AgentRun, HubStore, SpreadQuery};
 use crate::records::parse;
 use crate::word::StoredWord;
 use crate::{Booked, Day, Joined, KeptPlan, NewBooking, OutcomeCount, Sketched, Takes};
@@ -83,7 +84,8 @@ impl HubStore for PostgresStore {
     fn keep_token(
         &mut self,
         digest: &str,
-        (mesh, agent): (&str, &str),
+        mesh: &str,
+        agent: &str,
         until_s: i64,
     ) -> Result<(), Failure> {
         self.with_client(WRITE, async |client| {
@@ -217,10 +219,12 @@ impl HubStore for PostgresStore {
 
     fn agent_runs(
         &mut self,
-        (mesh, agent): (&str, &str),
+        mesh: &str,
+        agent: &str,
         task: Option<&str>,
-        (from_s, until_s): (i64, i64),
+        began_s: Range<i64>,
     ) -> Result<Vec<ScheduleRun>, Failure> {
+        let Range { start: from_s, end: until_s } = began_s;
         self.with_client(READ, async |client| {
             // The path first: results are read by its number, in the partitions of the span.
             let paths = "SELECT path, task FROM mesh_path
@@ -248,7 +252,8 @@ impl HubStore for PostgresStore {
 
     fn record(
         &mut self,
-        (mesh, agent): (&str, &str),
+        mesh: &str,
+        agent: &str,
         run: &ScheduleRun,
     ) -> Result<Option<Record>, Failure> {
         let doc: Option<String> = self.with_client(READ, async |client| {
@@ -274,13 +279,8 @@ impl HubStore for PostgresStore {
         doc.map(|doc| parse(&name, &doc)).transpose()
     }
 
-    fn spreads(
-        &mut self,
-        of: (&str, &str),
-        tasks: (&str, bool),
-        spans: (i64, i64),
-    ) -> Result<Vec<Sketched>, Failure> {
-        self.add_up(of, tasks, spans)
+    fn spreads(&mut self, query: SpreadQuery<'_>) -> Result<Vec<Sketched>, Failure> {
+        self.add_up(query)
     }
 
     fn newest_cells(&mut self, mesh: &str) -> Result<Cells, Failure> {

@@ -31,7 +31,7 @@ const PROTOCOL: &[u8] = b"postgresql";
 pub(super) struct TlsUriOptions {
     /// The address, with what is left of its options.
     pub(super) rest: String,
-    /// `sslmode`.
+    /// `sslmode`: how TLS is asked for and checked.
     pub(super) mode: Option<String>,
     /// `sslrootcert`: a file, or `system` for this host's authorities.
     pub(super) authority: Option<String>,

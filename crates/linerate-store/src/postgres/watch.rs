@@ -16,13 +16,14 @@ use crate::happened::at_once;
 use crate::watch::READ_MAX;
 use crate::word::StoredWord;
 use crate::{
-    DueAlert, Marks, NewAlert, Outbox, Outgoing, ScheduleEvent, SeriesValue, TaskNote, WatchStore,
+    DueAlert, Marks, NewAlert, Outbox, OutgoingAlert, ScheduleEvent, SeriesValue, TaskNote,
+    WatchStore,
 };
 
 /// The number of a path; a result is read by it, in the partitions of a span.
 const PATH: &str = "(SELECT path FROM mesh_path WHERE mesh = $1 AND agent = $2 AND task = $3)";
 const ALERT: &str = "store alert in";
-/// As of a file: see `crate::happened`.
+/// Deletes old events by the rules of `crate::happened`, but never those of open incidents.
 const OLD_EVENTS: &str = "DELETE FROM mesh_event WHERE id IN
     (SELECT id FROM mesh_event AS old
      WHERE starts_with(plan, $1 || '/') AND at_s < $2
@@ -88,8 +89,10 @@ impl WatchStore for PostgresStore {
 
     fn task_series(
         &mut self,
-        (plan, task): (&str, &str),
-        (after_s, until_s): (f64, f64),
+        plan: &str,
+        task: &str,
+        after_s: f64,
+        until_s: f64,
         limit: usize,
     ) -> Result<Vec<SeriesValue>, Failure> {
         let (mesh, agent) = split_plan_name(plan);
@@ -110,14 +113,15 @@ impl WatchStore for PostgresStore {
 
     fn mesh_watched(
         &mut self,
-        (plan, task): (&str, &str),
+        plan: &str,
+        task: &str,
         until_s: f64,
         notes: &[TaskNote],
     ) -> Result<Vec<i64>, Failure> {
         let (mesh, agent) = split_plan_name(plan);
         self.with_client(WRITE, async |client| {
             let transaction = client.transaction().await?;
-            set_watched_until(&transaction, (&[mesh], &[agent], &[task]), &[until_s]).await?;
+            set_watched_until(&transaction, &[mesh], &[agent], &[task], &[until_s]).await?;
             let ids = insert_notes(&transaction, notes).await?;
             transaction.commit().await?;
             Ok(ids)
@@ -135,7 +139,7 @@ impl WatchStore for PostgresStore {
         self.with_client(WRITE, async |client| {
             let transaction = client.transaction().await?;
             transaction.batch_execute("SET LOCAL synchronous_commit = off").await?;
-            set_watched_until(&transaction, (&meshes, &agents, &tasks), &until_s).await?;
+            set_watched_until(&transaction, &meshes, &agents, &tasks, &until_s).await?;
             transaction.commit().await
         })
     }
@@ -162,8 +166,9 @@ impl WatchStore for PostgresStore {
         &mut self,
         mesh: &str,
         incident: &Incident,
-        (changes, notes): (&[i64], &[TaskNote]),
-        alert: Option<Outgoing<'_>>,
+        changes: &[i64],
+        notes: &[TaskNote],
+        alert: Option<OutgoingAlert<'_>>,
     ) -> Result<(), Failure> {
         let doc = linerate_core::tree::to_json(incident).unwrap_or_default();
         self.with_client(WRITE, async |client| {
@@ -271,7 +276,8 @@ impl Outbox for PostgresStore {
 
     fn alert_failed(
         &mut self,
-        (id, output): (&str, &str),
+        id: &str,
+        output: &str,
         next_s: Option<i64>,
         reason: &str,
     ) -> Result<(), Failure> {
@@ -298,7 +304,7 @@ impl Outbox for PostgresStore {
     }
 }
 
-/// The values of a run, of columns `start_s, record, followed`.
+/// Values of a run, from a row of `start_s, record, followed`.
 fn of_run(task: &str, row: &Row) -> Vec<SeriesValue> {
     let values: BTreeMap<String, f64> =
         linerate_core::tree::from_json(row.get(2)).unwrap_or_default();
@@ -313,10 +319,13 @@ fn of_run(task: &str, row: &Row) -> Vec<SeriesValue> {
     values.into_iter().map(value).collect()
 }
 
-/// Until when series were looked at: of paths by mesh, agent and task.
+/// Writes until when series were looked at. A path has the same index in each list: its mesh, agent
+/// and task, and its time, seconds since 1970-01-01 UTC.
 async fn set_watched_until(
     transaction: &Transaction<'_>,
-    (meshes, agents, tasks): (&[&str], &[&str], &[&str]),
+    meshes: &[&str],
+    agents: &[&str],
+    tasks: &[&str],
     until_s: &[f64],
 ) -> Result<(), Error> {
     let sql = "INSERT INTO mesh_watched (path, at_s)
@@ -346,8 +355,9 @@ async fn insert_notes(
 /// Writes an alert for each output.
 async fn insert_alert(
     transaction: &Transaction<'_>,
-    (owner, alert, outputs): Outgoing<'_>,
+    outgoing: OutgoingAlert<'_>,
 ) -> Result<(), Error> {
+    let OutgoingAlert { owner, alert, outputs } = outgoing;
     let NewAlert { id, at_s, sentence, json } = alert;
     transaction.execute("DELETE FROM mesh_alert WHERE at_s < $1", &[&(at_s - KEPT_S)]).await?;
     let new = "INSERT INTO mesh_alert (id, owner, at_s, sentence, doc) VALUES ($1, $2, $3, $4, $5)";

@@ -271,7 +271,7 @@ fn make_join_token(agent: &str, path: &Path, within: Duration, store: Option<&st
     let token = JoinToken::generate_for_plan(&plan);
     let until_s = now_s() + i64::try_from(within.as_secs()).unwrap_or(i64::MAX / 4);
     let mut store = store_place(store)?.open_store()?;
-    store.keep_token(&token.digest(), (&read.mesh, agent), until_s)?;
+    store.keep_token(&token.digest(), &read.mesh, agent, until_s)?;
     output::print_line(&token.encoded_text());
     Ok(0)
 }
@@ -332,7 +332,7 @@ fn book_one(
         if json { output::print_note(&said) } else { output::print_line(&said) }
     }
     if result {
-        wait_for_run(&mut *store, (&mesh, &wanted.from), &booking, (end_s, json))
+        wait_for_run(&mut *store, &mesh, &wanted.from, &booking, end_s, json)
     } else {
         Ok(0)
     }
@@ -341,15 +341,18 @@ fn book_one(
 /// Waits for a booked run's end, and prints it.
 fn wait_for_run(
     store: &mut dyn HubStore,
-    of: (&str, &str),
+    mesh: &str,
+    agent: &str,
     booking: &Booking,
-    (end_s, json): (i64, bool),
+    end_s: i64,
+    json: bool,
 ) -> Outcome {
     let stop = Stop::on_signals()?;
-    let span = (booking.start_s, booking.start_s + 1);
+    let (task, start_s) = (Some(booking.task.as_str()), booking.start_s);
     while !stop.is_requested() && now_s() < end_s + HEARD_WITHIN_S {
-        if let Some(run) = store.agent_runs(of, Some(&booking.task), span)?.pop() {
-            let record = store.record(of, &run)?;
+        let mut runs = store.agent_runs(mesh, agent, task, start_s..start_s + 1)?;
+        if let Some(run) = runs.pop() {
+            let record = store.record(mesh, agent, &run)?;
             if json {
                 output::print_line(&linerate_core::tree::to_json_pretty(&record)?);
             } else if let Some(record) = &record {

@@ -213,7 +213,7 @@ fn state_view(plan: &str, last: Duration, store: Option<&Path>) -> Result<Schedu
     let path = Path::new(plan);
     let placed = if path.is_file() { read(path)? } else { stored(&store, plan)? };
     let span_s = i64::try_from(last.as_secs()).unwrap_or(DAY_S).max(60);
-    schedule_view(&store, (&placed.plan, Some(&placed.calendar)), (now_s(), span_s))
+    schedule_view(&store, &placed.plan, Some(&placed.calendar), now_s(), span_s)
 }
 
 /// The store of this user's agent of a mesh, where it runs the plan of this name: `campus/north`.

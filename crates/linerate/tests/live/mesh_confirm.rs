@@ -65,7 +65,7 @@ fn remember(store: &mut Store, metric: MetricId, before_s: i64) {
             reason: None,
             record: Some(id.to_string()),
         };
-        store.mesh_ran(("m", "a"), &run, None).expect("room");
+        store.mesh_ran("m", "a", &run, None).expect("room");
     }
 }
 

@@ -70,7 +70,7 @@ mod with_it {
 
     fn left(place: &str) -> usize {
         let mut store = HubPlace::parse(place).expect("a place").open_store().expect("a store");
-        store.agent_runs(("m", "a"), None, (0, i64::MAX)).expect("readable").len()
+        store.agent_runs("m", "a", None, 0..i64::MAX).expect("readable").len()
     }
 
     /// A day of each store becomes a file of the same rows, and goes.

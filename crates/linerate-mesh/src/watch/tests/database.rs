@@ -73,16 +73,12 @@ fn a_database_of_version_1_is_watched_from_its_next_results_on() {
     let after = mesh(Some(&url));
     assert_eq!(server.sql("mesh", "SELECT version FROM mesh_version"), "3");
     let mut store = after.store();
-    assert_eq!(
-        store.agent_runs(("m", "a"), Some("delay/b"), (0, i64::MAX)).expect("kept").len(),
-        40
-    );
+    assert_eq!(store.agent_runs("m", "a", Some("delay/b"), 0..i64::MAX).expect("kept").len(), 40);
     let mut watcher = after.watcher();
     after.rounds(NOW_S - 20, 28, |_, _| 1.0);
     let mut changes = |at_s: i64, watcher: &mut Watcher<'_>| {
         assert_eq!(work(watcher, &path, at_s), Vec::<String>::new());
-        let key = ("m/a", "delay/b");
-        store.task_series(key, (f64::MIN, f64::MAX), 999).expect("readable").len()
+        store.task_series("m/a", "delay/b", f64::MIN, f64::MAX, 999).expect("readable").len()
     };
     assert_eq!(changes(NOW_S - 20, &mut watcher), 28);
     after.rounds(NOW_S + 280, 30, slow);
@@ -99,8 +95,9 @@ fn the_newest_values_of_a_figure_are_read_the_oldest_first() {
     mesh.rounds(NOW_S, 30, |_, _| 1.0);
     let mut store = mesh.store();
     let mut starts = |after: i64, until: i64, limit: usize| {
-        let span = (after as f64, until as f64);
-        let values = store.task_series(("m/a", "delay/b"), span, limit).expect("readable");
+        let (after_s, until_s) = (after as f64, until as f64);
+        let values = store.task_series("m/a", "delay/b", after_s, until_s, limit);
+        let values = values.expect("readable");
         assert!(values.iter().all(|it| it.metric == "rtt_ns" && it.value >= 10e6), "{values:?}");
         assert!(values.iter().all(|it| it.task == "delay/b" && !it.record.is_empty()));
         values.iter().map(|it| it.at_s as i64 - NOW_S).collect::<Vec<_>>()

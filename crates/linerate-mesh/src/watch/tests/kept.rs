@@ -2,7 +2,7 @@
 
 use linerate_core::mesh::{Incident, IncidentKind, Member, Moved};
 use linerate_core::schedule::EventKind;
-use linerate_store::{HAPPENED_KEPT_S, HubStore, NewAlert, TaskNote};
+use linerate_store::{HAPPENED_KEPT_S, HubStore, NewAlert, OutgoingAlert, TaskNote};
 
 use super::{Database, NOW_S, mesh};
 
@@ -41,12 +41,11 @@ pub(super) fn an_incident_is_kept_with_its_alert_its_changes_and_its_notes_or_no
         kind,
         detail: serde_json::json!({ "sentence": kind }),
     };
-    let key = ("m/a", "delay/b");
-    let ids =
-        store.mesh_watched(key, NOW_S as f64, &[note(EventKind::Change), note(EventKind::Change)]);
+    let notes = [note(EventKind::Change), note(EventKind::Change)];
+    let ids = store.mesh_watched("m/a", "delay/b", NOW_S as f64, &notes);
     let ids = ids.expect("room");
-    assert_eq!(store.mesh_watched_s(key.0, key.1), Ok(Some(NOW_S as f64)));
-    assert_eq!(store.mesh_watched_s(key.0, "delay/c"), Ok(None));
+    assert_eq!(store.mesh_watched_s("m/a", "delay/b"), Ok(Some(NOW_S as f64)));
+    assert_eq!(store.mesh_watched_s("m/a", "delay/c"), Ok(None));
     mesh.give("a", "c", NOW_S, 10e6);
     let mark =
         |task: &str, after_s| (("m/a".to_owned(), task.to_owned()), (NOW_S + after_s) as f64);
@@ -54,11 +53,10 @@ pub(super) fn an_incident_is_kept_with_its_alert_its_changes_and_its_notes_or_no
     let marks = ["delay/b", "delay/c"].map(|task| store.mesh_watched_s("m/a", task));
     assert_eq!(marks, [1, 2].map(|after_s| Ok(Some((NOW_S + after_s) as f64))));
     let (alert, to) = (alert_of("x", NOW_S), ["command".to_owned()]);
-    let out = || Some(("mesh:m", &alert, &to[..]));
-    store.incident_is("m", &incident_of("1"), (&ids[..1], &[]), out()).expect("room");
+    let out = || Some(OutgoingAlert { owner: "mesh:m", alert: &alert, outputs: &to });
+    store.incident_is("m", &incident_of("1"), &ids[..1], &[], out()).expect("room");
     // The alert of that identifier is there: nothing of the second is kept.
-    let refused =
-        store.incident_is("m", &incident_of("2"), (&ids, &[note(EventKind::Data)]), out());
+    let refused = store.incident_is("m", &incident_of("2"), &ids, &[note(EventKind::Data)], out());
     assert!(refused.is_err());
     assert_eq!(mesh.incidents(), [incident_of("1")]);
     let events = mesh.events("a");
@@ -67,7 +65,7 @@ pub(super) fn an_incident_is_kept_with_its_alert_its_changes_and_its_notes_or_no
     // Over, it is what it was, and is passed over later on.
     let over = Incident { until_s: Some(NOW_S + 5), ..incident_of("1") };
     let mut store = mesh.store();
-    store.incident_is("m", &over, (&[], &[note(EventKind::Data)]), None).expect("room");
+    store.incident_is("m", &over, &[], &[note(EventKind::Data)], None).expect("room");
     assert_eq!(store.incidents("m", NOW_S + 5), Ok(vec![over]));
     assert_eq!(store.incidents("m", NOW_S + 6), Ok(Vec::new()));
     assert_eq!(store.incidents("n", 0), Ok(Vec::new()));
@@ -83,8 +81,8 @@ pub(super) fn each_output_of_a_mesh_gets_an_alert_until_it_has_it(database: Data
     let to = ["command".to_owned(), "webhook".to_owned()];
     for (id, at_s) in [("x", NOW_S), ("y", NOW_S + 1)] {
         let alert = alert_of(id, at_s);
-        let out = Some(("mesh:m", &alert, &to[..]));
-        store.incident_is("m", &incident_of("1"), (&[], &[]), out).expect("room");
+        let out = Some(OutgoingAlert { owner: "mesh:m", alert: &alert, outputs: &to });
+        store.incident_is("m", &incident_of("1"), &[], &[], out).expect("room");
     }
     let due = |store: &mut Box<dyn HubStore>, output: &str, now_s| {
         let due = store.alert_due("mesh:m", output, now_s).expect("readable");
@@ -95,11 +93,11 @@ pub(super) fn each_output_of_a_mesh_gets_an_alert_until_it_has_it(database: Data
     assert_eq!(due(&mut store, "command", NOW_S + 1), is("x", 0));
     assert_eq!(store.alert_due("mesh:n", "command", NOW_S + 1), Ok(None));
     store.alert_told("x", "command", NOW_S + 1).expect("room");
-    store.alert_failed(("x", "webhook"), Some(NOW_S + 20), "HTTP 500").expect("room");
+    store.alert_failed("x", "webhook", Some(NOW_S + 20), "HTTP 500").expect("room");
     assert_eq!(due(&mut store, "command", NOW_S + 1), is("y", 0));
     assert_eq!(due(&mut store, "webhook", NOW_S + 1), is("y", 0));
     assert_eq!(due(&mut store, "webhook", NOW_S + 20), is("x", 1), "the older one first");
-    store.alert_failed(("x", "webhook"), None, "HTTP 500").expect("room");
+    store.alert_failed("x", "webhook", None, "HTTP 500").expect("room");
     assert_eq!(due(&mut store, "webhook", NOW_S + 9999), is("y", 0), "it was given up");
     let wanted = [("webhook", Some("HTTP 500")), ("command", None), ("webhook", None)];
     let wanted = wanted.map(|(to, why)| (to.to_owned(), why.map(str::to_owned)));
@@ -108,8 +106,8 @@ pub(super) fn each_output_of_a_mesh_gets_an_alert_until_it_has_it(database: Data
     // A month later it is forgotten.
     let month_s = 30 * 86_400;
     let alert = alert_of("z", NOW_S + month_s + 1);
-    let out = Some(("mesh:m", &alert, &to[..1]));
-    store.incident_is("m", &incident_of("1"), (&[], &[]), out).expect("room");
+    let out = Some(OutgoingAlert { owner: "mesh:m", alert: &alert, outputs: &to[..1] });
+    store.incident_is("m", &incident_of("1"), &[], &[], out).expect("room");
     assert_eq!(store.alerts_waiting("mesh:m", 0).expect("readable").len(), 3);
 }
 
@@ -142,7 +140,7 @@ pub(super) fn what_is_over_goes_after_its_time_and_what_is_open_stays_with_its_e
     };
     let of = |id: &str, until_s: Option<i64>| Incident { until_s, ..incident_of(id) };
     let mut keep = |mesh: &str, incident: &Incident, notes: &[TaskNote]| {
-        store.incident_is(mesh, incident, (&[], notes), None).expect("room");
+        store.incident_is(mesh, incident, &[], notes, None).expect("room");
     };
     let over: Vec<TaskNote> =
         (0..1200).map(|_| note("m/a", old_s, EventKind::NoData, "over")).collect();

@@ -1,4 +1,4 @@
-//! What became of the datagrams of a round, one way.
+//! Counts of the datagrams of a round, one way: lost, duplicated, reordered, jitter.
 
 use linerate_core::record::{Direction, PageDatagrams, ProbePhase};
 use linerate_core::stats::{JitterRfc3550, PacketArrival, StreamArrivals};
@@ -7,20 +7,20 @@ use serde::Serialize;
 /// Counts of one way. Lost is what had not come when the round was over, a second after its last.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct OneWayCounts {
-    /// Datagrams that left.
+    /// Datagrams that the sender sent.
     pub(crate) sent: u64,
-    /// Of these never came (RFC 7680 §4.1).
+    /// Datagrams among `sent` that never came (RFC 7680 §4.1).
     pub(crate) lost: u64,
-    /// Came again (RFC 5560).
+    /// Datagrams that came again (RFC 5560).
     pub(crate) duplicates: u64,
-    /// Came behind one that left later (RFC 4737 §3).
+    /// Datagrams that came behind one that left later (RFC 4737 §3).
     pub(crate) reordered: u64,
     /// Interarrival jitter in microseconds (RFC 3550 §6.4.1); none below two arrivals.
     pub(crate) jitter_us: Option<f64>,
 }
 
 impl OneWayCounts {
-    /// Of `sent` datagrams, by `arrivals` in the order in which they came.
+    /// Counts `sent` datagrams by their `arrivals`, which are in the order in which they came.
     pub(crate) fn from_arrivals(sent: u64, arrivals: &[PacketArrival]) -> Self {
         let arrivals = StreamArrivals::new(sent, arrivals);
         let mut jitter = JitterRfc3550::default();
@@ -59,9 +59,9 @@ mod tests {
         PacketArrival { sequence, received_ns, delay_ns: (came_ms - sent_ms) * 1_000_000 }
     }
 
-    /// By hand: 6 left every 10 ms. 0, 2, 1, 2 and 5 came; 3 and 4 did not; 2 came twice, and 1
-    /// behind 2. Delays in the order of arrival are 5, 5, 21, 9 ms (the second 2 left out), so that
-    /// |D| = 0, 16, 12 and J = 0; 16/16 = 1; 1 + (12 − 1)/16 = 1.6875 ms.
+    /// Counted by hand: 6 left every 10 ms. 0, 2, 1, 2 and 5 came; 3 and 4 did not; 2 came twice,
+    /// and 1 behind 2. Delays in the order of arrival are 5, 5, 21, 9 ms (the second 2 left out),
+    /// so that |D| = 0, 16, 12 and J = 0; 16/16 = 1; 1 + (12 − 1)/16 = 1.6875 ms.
     #[test]
     fn a_round_is_counted_as_by_hand() {
         let arrivals = [

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::web::run::BrowserRun;
 use crate::web::state::State;
 
-/// Where the datagrams of a test would go.
+/// Address of a test's datagrams, which a build without WebTransport does not have.
 #[derive(Debug, Serialize)]
 pub(crate) enum WebTransportAddress {}
 
@@ -19,6 +19,7 @@ pub(crate) enum WebTransportAddress {}
 pub(crate) enum QuicPort {}
 
 impl QuicPort {
+    /// Refuses: this build answers no datagrams of browsers.
     /// # Errors
     /// Always.
     pub(crate) fn bind(_: SocketAddr) -> Result<Self, Failure> {

@@ -24,8 +24,8 @@ impl LoadSpan {
     }
 }
 
-/// What became of datagrams at rest and beside each load. Of several rounds at rest it is the
-/// first, beside a load the one that was there for the longest.
+/// Counts of datagrams at rest and during each load. Of several rounds at rest the first counts, of
+/// several during a load the one that overlaps it longest.
 pub(crate) fn by_phase(rounds: &[RoundResult], loads: &[LoadSpan]) -> Vec<PageDatagrams> {
     let beside = |round: &RoundResult, load: &LoadSpan| {
         let most = loads.iter().map(|other| other.overlap_ns(round)).max();

@@ -49,7 +49,7 @@ impl QuicPort {
         Ok(Self { socket: Mutex::new(Some(socket)), address, certificate })
     }
 
-    /// The UDP port.
+    /// Number of the UDP port that is bound.
     pub(crate) const fn number(&self) -> u16 {
         self.address.port()
     }

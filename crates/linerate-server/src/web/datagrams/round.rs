@@ -124,7 +124,8 @@ fn delay_ns(sent_us: u64, came_us: u64) -> i64 {
 /// What is wrong with the client's part, or that it left.
 pub(super) async fn serve_round(
     connection: &Connection,
-    (mut send, mut recv): (SendStream, RecvStream),
+    mut send: SendStream,
+    mut recv: RecvStream,
     rounds: &DatagramRounds,
     rate_bps: Option<u64>,
 ) -> Result<RoundResult, String> {

@@ -11,7 +11,7 @@ pub(crate) struct RoundResult {
     pub(super) round: u8,
     pub(super) down: OneWayCounts,
     pub(super) up: OneWayCounts,
-    /// Payload of each.
+    /// Payload of each datagram, bytes.
     #[serde(skip)]
     pub(super) bytes: u16,
     /// When it was asked for, and when its last datagram was to leave.
@@ -20,13 +20,13 @@ pub(crate) struct RoundResult {
 }
 
 impl RoundResult {
-    /// One with this fate both ways, at a planned time.
+    /// A result with the same counts both ways, at a planned time.
     #[cfg(test)]
     pub(super) const fn from_counts(fate: OneWayCounts, planned: (MonoTime, MonoTime)) -> Self {
         Self { round: 0, down: fate, up: fate, bytes: 100, planned }
     }
 
-    /// What went down, with so much around each.
+    /// Bytes sent to the browser, with `around` bytes of headers for each datagram.
     #[cfg(feature = "datagrams")]
     pub(super) fn bytes_down(&self, around: u64) -> u64 {
         self.down.sent * (u64::from(self.bytes) + around)

@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const SILENCE_MS: u32 = 10_000;
 /// Streams of a session at once, beside those of HTTP/3: rounds.
 const STREAMS: u8 = 8;
-/// What a client may send on streams before it is read: a report.
+/// Bytes that a client may send on streams before they are read; the longest message is a report.
 const STREAM_WINDOW: u32 = 128 * 1024;
 /// Bytes in flight: two seconds of the fastest round, 200 datagrams/s of 1000 bytes. It does not
 /// move: a window that shrinks at a loss would hold the next datagrams back, and the sender's own

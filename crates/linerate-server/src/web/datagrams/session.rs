@@ -89,11 +89,11 @@ async fn run_session(
                 Err(_) => return,
             },
             stream = connection.accept_bi() => match stream {
-                Ok(stream) => {
+                Ok((send, recv)) => {
                     let (connection, rounds) = (Arc::clone(connection), Arc::clone(&rounds));
                     let (state, run) = (Arc::clone(state), Arc::clone(run));
                     tokio::spawn(async move {
-                        handle_round(&connection, stream, &rounds, (peer, &state, &run)).await;
+                        handle_round(&connection, send, recv, &rounds, peer, &state, &run).await;
                     });
                 }
                 Err(_) => return,
@@ -117,15 +117,18 @@ fn charge(state: &State, peer: SocketAddr, bytes: usize) {
 /// One round, and what there is to say of it.
 async fn handle_round(
     connection: &Connection,
-    stream: (wtransport::SendStream, wtransport::RecvStream),
+    send: wtransport::SendStream,
+    recv: wtransport::RecvStream,
     rounds: &DatagramRounds,
-    (peer, state, run): (SocketAddr, &State, &BrowserRun),
+    peer: SocketAddr,
+    state: &State,
+    run: &BrowserRun,
 ) {
     let client = PolicyClient::without_token(Program::Http, run.peer.ip());
     let rate_bps = state.gate.policy_guard().allowance(&client).rate_bps;
     // The record waits for it, also where it comes to nothing.
     let _open = run.open_round();
-    match round::serve_round(connection, stream, rounds, rate_bps).await {
+    match round::serve_round(connection, send, recv, rounds, rate_bps).await {
         Ok(result) => {
             state
                 .gate

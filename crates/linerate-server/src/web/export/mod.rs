@@ -76,7 +76,7 @@ impl ExportReceiver {
     }
 }
 
-/// Bodies that wait.
+/// Bodies that wait to be posted to a receiver, the oldest first.
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Arc<Vec<u8>>>,
@@ -159,7 +159,7 @@ fn queue_figures(state: &State, receiver: &ExportReceiver, queue: &Mutex<Queue>)
         match metrics::collect_metrics(store, &state.gate, hub) {
             Ok(found) => {
                 failed = false;
-                let body = encoded(receiver, &found, &mut writer, (begun, wall_time()));
+                let body = encoded(receiver, &found, &mut writer, begun, wall_time());
                 with_queue(queue, |queue| queue.push(body));
             }
             // A store without a result yet is not there.
@@ -179,7 +179,8 @@ fn encoded(
     receiver: &ExportReceiver,
     found: &OpenMetrics,
     writer: &mut Writer,
-    (begun, now): (WallTime, WallTime),
+    begun: WallTime,
+    now: WallTime,
 ) -> Vec<u8> {
     match receiver {
         ExportReceiver::RemoteWrite(_) => snappy::compressed(&writer.request(found, now)),

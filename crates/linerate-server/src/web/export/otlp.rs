@@ -12,17 +12,17 @@ use super::super::open_metrics::{
     Exemplar, Labels, MetricFamily, MetricFamilyKind, MetricSample, OpenMetrics,
 };
 
-/// `AGGREGATION_TEMPORALITY_CUMULATIVE`.
+/// `AGGREGATION_TEMPORALITY_CUMULATIVE` of OTLP's metrics.proto: values count since the start.
 const CUMULATIVE: u8 = 2;
 
 /// The `ExportMetricsServiceRequest` for the figures of a time.
 pub(super) fn request(found: &OpenMetrics, begun: WallTime, now: WallTime) -> Value {
-    let times = (nanos_text(begun), nanos_text(now));
+    let (begun, now) = (nanos_text(begun), nanos_text(now));
     let metrics: Vec<Value> = found
         .0
         .iter()
         .filter(|family| !family.samples.is_empty())
-        .map(|family| metric(family, &times))
+        .map(|family| metric(family, &begun, &now))
         .collect();
     let version = env!("CARGO_PKG_VERSION");
     let name = vec![("service.name".to_owned(), "linerate".to_owned())];
@@ -41,12 +41,10 @@ fn nanos_text(time: WallTime) -> String {
 
 fn attributes(labels: &Labels) -> Value {
     let each = labels.iter().filter(|(_, value)| !value.is_empty());
-    let one =
-        |(key, value): &(String, String)| json!({"key": key, "value": {"stringValue": value}});
-    each.map(one).collect()
+    each.map(|(key, value)| json!({"key": key, "value": {"stringValue": value}})).collect()
 }
 
-fn metric(family: &MetricFamily, (begun, now): &(String, String)) -> Value {
+fn metric(family: &MetricFamily, begun: &str, now: &str) -> Value {
     let point = |sample: &MetricSample| {
         json!({
             "attributes": attributes(&sample.labels),
@@ -69,7 +67,7 @@ fn metric(family: &MetricFamily, (begun, now): &(String, String)) -> Value {
         MetricFamilyKind::Histogram => (
             "histogram",
             json!({
-                "dataPoints": histograms(&family.samples, (begun, now)),
+                "dataPoints": histograms(&family.samples, begun, now),
                 "aggregationTemporality": CUMULATIVE,
             }),
         ),
@@ -78,7 +76,7 @@ fn metric(family: &MetricFamily, (begun, now): &(String, String)) -> Value {
 }
 
 /// Buckets, count and sum of each histogram; the buckets of OTLP do not add up.
-fn histograms(samples: &[MetricSample], (begun, now): (&str, &str)) -> Vec<Value> {
+fn histograms(samples: &[MetricSample], begun: &str, now: &str) -> Vec<Value> {
     let ends = |sample: &&MetricSample| sample.suffix == "_sum";
     let each = samples.split_inclusive(|sample| ends(&sample));
     each.map(|of| {

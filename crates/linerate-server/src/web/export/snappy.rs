@@ -36,7 +36,7 @@ pub(super) fn compressed(bytes: &[u8]) -> Vec<u8> {
     block
 }
 
-/// Knuth's multiplicative hash.
+/// Knuth's multiplicative hash of four bytes.
 fn hash(four: &[u8]) -> usize {
     let number = u32::from_le_bytes([four[0], four[1], four[2], four[3]]);
     (number.wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS)) as usize

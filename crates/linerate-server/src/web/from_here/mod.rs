@@ -68,7 +68,7 @@ pub(crate) struct Begun {
     windows_bytes: &'static [u64],
 }
 
-/// `POST /api/v1/measure`.
+/// `POST /api/v1/measure`: begins a measurement from this server to a target.
 pub(crate) async fn post_measure(
     Shared(state): Shared<Arc<State>>,
     Extension(Peer(peer)): Extension<Peer>,
@@ -115,7 +115,8 @@ pub(crate) async fn post_measure(
     Ok((StatusCode::CREATED, Json(answer)).into_response())
 }
 
-/// What is asked, as far as any test may go.
+/// The measurement as it was asked for, checked against the limits of the server and of the
+/// client's rule.
 fn within_limits(
     request: &MeasureRequest,
     state: &State,
@@ -149,7 +150,7 @@ fn within_limits(
     Ok(Wanted { kind, seconds, direction, streams, rate_bps })
 }
 
-/// What it takes of the gate.
+/// Time, rate and streams that the measurement asks of the gate.
 fn demand(wanted: &Wanted) -> Demand {
     Demand {
         planned: Some(Duration::from_secs(wanted.seconds * wanted.kind.test_count())),

@@ -30,7 +30,7 @@ pub(crate) struct Wanted {
     /// `Up` is from this server to the target.
     pub(super) direction: Direction,
     pub(super) streams: u16,
-    /// All streams together.
+    /// Rate of all streams together, bit/s; none for as fast as possible.
     pub(super) rate_bps: Option<u64>,
 }
 

@@ -52,7 +52,7 @@ impl MeasureTarget {
         self.address
     }
 
-    /// Its port.
+    /// Port of the target.
     pub(crate) const fn port(&self) -> u16 {
         self.port
     }

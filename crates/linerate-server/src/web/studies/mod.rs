@@ -120,7 +120,7 @@ impl RunLine {
     }
 }
 
-/// `GET /api/v1/studies`.
+/// `GET /api/v1/studies`: the studies that can be run, and the runs in the store.
 pub(crate) async fn get_studies(
     Shared(state): Shared<Arc<State>>,
     Extension(peer): Extension<Peer>,
@@ -143,7 +143,8 @@ pub(crate) async fn get_studies(
     Ok(Json(StudyList { studies: studies.collect(), runs, may_start, why_not }))
 }
 
-/// Whether a client may start a study, and end it.
+/// Refuses a client that may not start a study, nor end one: no rule of the policy lets it measure
+/// from here.
 fn may_start(state: &State, client: &PolicyClient) -> Result<(), ApiError> {
     if state.gate.policy_guard().targets(client).is_empty() {
         let say = "a study is for whom a rule of the policy lets measure from here: measure_to";
@@ -152,7 +153,7 @@ fn may_start(state: &State, client: &PolicyClient) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// `POST /api/v1/studies`.
+/// `POST /api/v1/studies`: begins a run of a study, or goes on with one.
 pub(crate) async fn post_study(
     Shared(state): Shared<Arc<State>>,
     Extension(Peer(peer)): Extension<Peer>,
@@ -175,7 +176,7 @@ pub(crate) async fn post_study(
     let demand = Demand::new(TestKind::Tcp, 1);
     // Whoever waits in the gate's line waits for tests, not for a study that takes minutes.
     let stop = state.studies.take_place(&id)?;
-    let begun = start_study(&state, (run, &id, stop), |state| {
+    let begun = start_study(&state, run, &id, stop, |state| {
         Ok(state.gate.admit_by_ticket(&demand, ticket, &client)?)
     });
     if let Err(error) = begun.await {
@@ -187,7 +188,7 @@ pub(crate) async fn post_study(
     Ok((StatusCode::CREATED, Json(line)).into_response())
 }
 
-/// What is to be measured.
+/// A run that is to be started: a new one of a plan, or a stored one, by its identifier.
 enum Begin {
     New(Box<StudyPlan>),
     Again(String),
@@ -210,7 +211,9 @@ fn study_plan(name: &str, repetitions: Option<u32>) -> Result<StudyPlan, ApiErro
 /// Notes the run and starts its process, with a place at the gate.
 async fn start_study(
     state: &Arc<State>,
-    (run, id, stop): (Begin, &str, Stop),
+    run: Begin,
+    id: &str,
+    stop: Stop,
     admit: impl FnOnce(&State) -> Result<linerate_engine::flow::admission::Permit, ApiError>,
 ) -> Result<(), ApiError> {
     let none = || ApiError::not_found("this server keeps no results, so it can run no study");
@@ -241,7 +244,7 @@ async fn stored(state: &State, id: &str) -> Result<StudyRun, ApiError> {
     found.await?.ok_or(unknown)
 }
 
-/// `GET /api/v1/studies/RUN`.
+/// `GET /api/v1/studies/RUN`: one run of a study, and how far it is.
 pub(crate) async fn get_study_run(
     Shared(state): Shared<Arc<State>>,
     Path(id): Path<String>,
@@ -266,7 +269,7 @@ pub(crate) async fn delete_study_run(
     Ok(Json(serde_json::json!({ "run": id, "ended": true })))
 }
 
-/// `GET /api/v1/studies/RUN/report`.
+/// `GET /api/v1/studies/RUN/report`: the report of a run, a page of HTML.
 pub(crate) async fn report(
     Shared(state): Shared<Arc<State>>,
     Path(id): Path<String>,
@@ -284,7 +287,7 @@ pub(crate) async fn report(
     Ok(response)
 }
 
-/// What was published of the study that a plan rebuilds.
+/// Published figures of the study that a plan rebuilds; none for other plans.
 fn published(plan: &StudyPlan) -> PublishedFigures {
     let of_study = TABLES.iter().filter(|table| table.about.study == plan.name);
     PublishedFigures::from_tables(of_study.filter_map(|table| table.read().ok()))

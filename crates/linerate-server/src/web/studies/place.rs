@@ -14,7 +14,7 @@ pub(crate) struct Studies(Mutex<Now>);
 #[derive(Debug, Default)]
 pub(super) struct Now {
     pub(super) run: Option<(String, Stop)>,
-    /// Of the last one: its identifier, and its last words where it failed.
+    /// Identifier of the last run, and the last line of its output, where it failed.
     pub(super) said: Option<(String, String)>,
 }
 
