@@ -9,8 +9,8 @@ type Other = (RepeatedRun, usize, (u32, u32));
 
 impl MeshCalendar {
     /// The first second from `earliest_s` to `latest_s` at which a run could begin that comes
-    /// within the margin of nothing that excludes it and shares an agent, a site or an uplink, nor of a
-    /// run of the same task by the same agents.
+    /// within the margin of nothing that excludes it and shares an agent, a site or an uplink, nor
+    /// of a run of the same task by the same agents.
     pub fn find_free_start(
         &self,
         plan: &MeshPlan,
