@@ -70,7 +70,7 @@ pub fn book_run(
         let mut next_s = earliest_s;
         why_not = format!("no time of {} s is free for it", wanted.within_s);
         for _ in 0..TRIES_MAX {
-            let Some(start_s) = calendar.find_free_start(plan, &wish, (next_s, latest_s)) else {
+            let Some(start_s) = calendar.find_free_start(plan, &wish, next_s, latest_s) else {
                 break;
             };
             asked.booking.start_s = start_s;
@@ -156,8 +156,8 @@ pub(super) fn booking_desk(checked: Checked, place: usize) -> Desk {
         let Checked { plan, calendar } = &checked;
         let known: Vec<Occupied> =
             known.iter().map(|(task, start_s)| occupied(plan, task, *start_s)).collect();
-        let wish = admit_booking((plan, calendar), place, booking, &known)?;
-        let words = plan.command_words((wish.what.name, wish.what.run), place, wish.to);
+        let wish = admit_booking(plan, calendar, place, booking, &known)?;
+        let words = plan.command_words(wish.what.name, wish.what.run, place, wish.to);
         Ok(booked_task(&wish.what, &booking.task, &words))
     }))
 }

@@ -215,8 +215,8 @@ fn evaluate_further_runs(
         heard += further.len();
         let earlier = series.iter().filter(of).filter(|value| value.at_s < change.between_s.0);
         let floor = own_difference(&earlier.map(known).collect::<Vec<f64>>()).unwrap_or(0.0);
-        let levels = (watched(metric, change.before), watched(metric, change.after));
-        further.is_empty() || confirms(levels, floor.max(least), &further)
+        let (before, after) = (watched(metric, change.before), watched(metric, change.after));
+        further.is_empty() || confirms(before, after, floor.max(least), &further)
     });
     found.further = if heard > 0 { Further::Shown } else { Further::None };
     if found.changes.is_empty() {

@@ -425,7 +425,7 @@ impl Hub {
         let Checked { plan, calendar } = &served.checked;
         let mut store = self.open_store()?;
         let (agents, cells) = (store.agents(&plan.mesh)?, store.newest_cells(&plan.mesh)?);
-        let found = matrix((plan, calendar), &agents, &cells, (served.since_s, now_s));
+        let found = matrix(plan, calendar, &agents, &cells, served.since_s, now_s);
         let found = found.with_bookings(store.bookings(&plan.mesh, now_s - NEWS_S)?);
         Ok(found.with_incidents(store.incidents(&plan.mesh, now_s - NEWS_S)?))
     }

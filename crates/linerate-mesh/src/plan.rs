@@ -109,7 +109,7 @@ pub fn load_mesh_matrix(place: &HubPlace, mesh: &str, now_s: i64) -> Result<Matr
     })?;
     let Checked { plan, calendar } = parse_plan_text(&kept.text, mesh)?;
     let (agents, cells) = (store.agents(mesh)?, store.newest_cells(mesh)?);
-    let found = matrix((&plan, &calendar), &agents, &cells, (kept.kept_s, now_s));
+    let found = matrix(&plan, &calendar, &agents, &cells, kept.kept_s, now_s);
     let found = found.with_bookings(store.bookings(mesh, now_s - NEWS_S)?);
     Ok(found.with_incidents(store.incidents(mesh, now_s - NEWS_S)?))
 }

@@ -263,7 +263,7 @@ impl Talk {
                 task.command_words().and_then(|words| (self.accept)(&words))?;
             }
             for command in plan.adhoc.iter().flat_map(|adhoc| &adhoc.commands) {
-                (self.accept)(&plan.command_words((&command.name, &command.run), agent, agent))?;
+                (self.accept)(&plan.command_words(&command.name, &command.run, agent, agent))?;
             }
         }
         self.apart_s = clock_offset_limit(&plan);

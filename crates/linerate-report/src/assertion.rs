@@ -5,7 +5,7 @@ use linerate_core::record::Direction;
 
 use crate::number::{self, NONE};
 
-/// The line.
+/// An assertion with its judgement and the values that it compares, in one line.
 pub fn judged_line(assertion: &Assertion, judged: &Judged) -> String {
     let met = if judged.met { "met" } else { "NOT met" };
     let way = match judged.direction {

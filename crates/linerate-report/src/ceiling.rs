@@ -24,7 +24,7 @@ pub(crate) fn remark_lines(ceiling: &Ceiling, measured: Option<f64>) -> Vec<Stri
     out.extend(other_layers(ceiling));
     let near = |rung: &&Rung| rung.value.is_none_or(|value| is_near(ceiling, value, measured));
     let rungs = ceiling.rungs.iter().filter(near);
-    let rungs: Vec<String> = rungs.map(|it| rung_with_inputs(ceiling, it)).collect();
+    let rungs: Vec<String> = rungs.map(|rung| rung_with_inputs(ceiling, rung)).collect();
     if !rungs.is_empty() {
         out.push(format!("further bounds: {}", rungs.join("; ")));
     }

@@ -97,7 +97,7 @@ fn stored(record: &Record) -> Option<String> {
     Some(format!("{}; the difference has what changed in between", results?.join(", ")))
 }
 
-/// What stands under the headline.
+/// The candidates' table and the facts of a comparison, which stand under the headline.
 pub(crate) fn brief_blocks(record: &Record) -> Vec<Block> {
     Comparison::from_record(record).filter(|comparison| comparison.rounds > 0).map_or_else(
         Vec::new,
@@ -110,7 +110,7 @@ pub(crate) fn brief_blocks(record: &Record) -> Vec<Block> {
     )
 }
 
-/// The whole page.
+/// The whole page of a comparison.
 pub(crate) fn document(record: &Record) -> Document {
     let comparison = Comparison::from_record(record).filter(|comparison| comparison.rounds > 0);
     let names = comparison

@@ -15,7 +15,7 @@ use crate::{number, words};
 /// Rows of the table of bursts; JSON has them all.
 const ROWS_MAX: usize = 16;
 
-/// What a run found.
+/// The page of a conformance run: each contract, bursts, peaks and the bucket's level.
 pub fn document(found: &Conformance) -> Document {
     let mut sections: Vec<ReportSection> =
         found.contracts.iter().map(|contract| contract_section(found, contract)).collect();
@@ -121,7 +121,7 @@ fn contract_section(found: &Conformance, result: &ContractResult) -> ReportSecti
     if let (Some(inside), Some(outside)) = (result.cells_conforming, result.cells_outside) {
         lines.push(format!("cells: {inside} conform, {outside} do not"));
     }
-    lines.extend(result.first.as_ref().map(|it| format!("first outside: {}", violation(it))));
+    lines.extend(result.first.as_ref().map(|first| format!("first outside: {}", violation(first))));
     let worst = result.worst.filter(|worst| Some(*worst) != result.first);
     lines.extend(worst.map(|worst| format!("worst: {}", violation(&worst))));
     let longest = result.longest_run.as_ref();
@@ -255,7 +255,7 @@ fn bucket(found: &Conformance) -> Option<String> {
     ))
 }
 
-/// What was metered, each contract's result, and where its figures are.
+/// The metered traffic, each contract's result, and where its figures are.
 fn brief_blocks(found: &Conformance) -> Vec<Block> {
     let metered =
         Fact::new("metered", LABEL, format!("{}{}", amount(&found.total), span_text(found)));

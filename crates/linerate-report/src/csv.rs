@@ -11,7 +11,7 @@ use crate::escape::without_controls;
 
 /// Begins of a formula.
 const FORMULA: [char; 4] = ['=', '+', '-', '@'];
-/// Head of [`record`].
+/// Names of the columns of [`record`].
 const HEAD: &str = "id,started_at,name,metric,stat,direction,flow,payload_bytes,n,value,unit,layer,\
     ceiling,ceiling_share,ceiling_unknown,kind,host,directions";
 

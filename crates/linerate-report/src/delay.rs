@@ -148,8 +148,8 @@ pub(crate) fn both_ways(record: &Record) -> Option<String> {
     (!loaded.is_empty()).then(|| format!("{idle}loaded {}", loaded.join(", ")))
 }
 
-/// What probes of several kinds saw under load: `BE 122.4 ms, CS1 130.2 ms, EF 25.0 ms, ICMP 122.1
-/// ms`; none where all were of one kind.
+/// Median round trips under load by kind of probe: `BE 122.4 ms, CS1 130.2 ms, EF 25.0 ms, ICMP
+/// 122.1 ms`; none where all probes were of one kind.
 pub(crate) fn delays_by_kind(record: &Record) -> Option<String> {
     let first = record.probes.as_deref().filter(|_| !record.probes_beside.is_empty())?;
     let each = [first].into_iter().chain(&record.probes_beside).map(|probes| {

@@ -103,7 +103,9 @@ pub fn differences(first: &Record, second: &Record) -> Vec<MetricDifference> {
                     .map(|(one, other)| other / one - 1.0),
                 spread,
                 noise,
-                verdict: pair.and_then(|pair| verdict(row.metric.table_row().better, pair, noise)),
+                verdict: pair.and_then(|(first, second)| {
+                    verdict(row.metric.table_row().better, first, second, noise)
+                }),
             }
         })
         .collect()
@@ -115,11 +117,7 @@ fn direction_count(record: &Record) -> usize {
     [Direction::Up, Direction::Down].iter().filter(has).count()
 }
 
-fn verdict(
-    better: Better,
-    (first, second): (f64, f64),
-    noise: Option<f64>,
-) -> Option<&'static str> {
+fn verdict(better: Better, first: f64, second: f64, noise: Option<f64>) -> Option<&'static str> {
     let is_better = match better {
         Better::Higher => second > first,
         Better::Lower => second < first,

@@ -40,7 +40,7 @@ pub fn of_several(record: &Record, decision: &Decision, verdicts: &[LimitVerdict
     Document { headline: Some(headline), sections: sections(verdicts), ..Document::default() }
 }
 
-/// Of both directions that which is limited.
+/// The verdict of the direction that is limited; without one, the first.
 fn telling(verdicts: &[LimitVerdict]) -> Option<&LimitVerdict> {
     let limited = verdicts.iter().find(|verdict| verdict.outcome == Outcome::Limited);
     limited.or_else(|| verdicts.first())

@@ -66,7 +66,7 @@ fn of_flows(record: &Record, plan: &TcpPlan) -> Option<Value> {
         raw.iter().map(|(name, points)| (name, absolute(points))).collect();
     Some(json!({
         "version": VERSION,
-        "metadata": metadata(record, plan, (begin_s, end_s, step_s), &results),
+        "metadata": metadata(record, plan, begin_s, end_s, step_s, &results),
         "x_values": axis,
         "results": results,
         "raw_values": raw,
@@ -191,17 +191,20 @@ fn add_totals(results: &mut BTreeMap<String, Vec<Option<f64>>>) {
 fn metadata(
     record: &Record,
     plan: &TcpPlan,
-    (begin_s, end_s, step_s): (f64, f64, f64),
+    begin_s: f64,
+    end_s: f64,
+    step_s: f64,
     results: &BTreeMap<String, Vec<Option<f64>>>,
 ) -> Value {
     let began = record.started_at.format_utc("%Y-%m-%dT%H:%M:%S%.3fZ");
     let streams = plan.test.streams.to_string();
-    let of_series = |(name, values): (&String, &Vec<Option<f64>>)| {
+    let of_series = |name: &str, values: &[Option<f64>]| {
         let present: Vec<f64> = values.iter().copied().flatten().collect();
         let units = if name.starts_with("Ping") { "ms" } else { "Mbits/s" };
-        (name.clone(), json!({"UNITS": units, "MEAN_VALUE": mean_value(&present)}))
+        json!({"UNITS": units, "MEAN_VALUE": mean_value(&present)})
     };
-    let series: BTreeMap<String, Value> = results.iter().map(of_series).collect();
+    let series: BTreeMap<&String, Value> =
+        results.iter().map(|(name, values)| (name, of_series(name, values))).collect();
     let first = record.flows.first();
     let version = first.map(|flow| if flow.client_addr.starts_with('[') { 6 } else { 4 });
     let here = first.and_then(|flow| flow.client_addr.rsplit_once(':'));

@@ -5,7 +5,7 @@
 
 use linerate_core::units::{BitRate, Bytes};
 
-/// What stands where nothing was measured (the studies print NODATA).
+/// The dash that stands where nothing was measured (the studies print NODATA).
 pub(crate) const NONE: &str = "\u{2014}";
 
 /// Steps of 1000 with their prefix.

@@ -21,10 +21,11 @@ pub(crate) fn clock_label(clocks: &ClockAgreement, decimals: usize) -> String {
     }
 }
 
-/// A value of one direction and size.
+/// A statistic of a metric for one direction and payload size.
 pub(crate) fn one_way(
     record: &Record,
-    (metric, stat): (MetricId, Stat),
+    metric: MetricId,
+    stat: Stat,
     way: Option<Direction>,
     size: u32,
 ) -> Option<f64> {
@@ -36,8 +37,8 @@ pub(crate) fn one_way(
 /// A delay of one direction and size, where the clocks say more of it than the round trip does.
 pub(crate) fn known_delay(record: &Record, stat: Stat, way: Direction, size: u32) -> Option<f64> {
     let clocks = clocks_of(record, size)?;
-    let median = one_way(record, (MetricId::OneWayDelay, Stat::P50), Some(way), size)?;
-    let value = one_way(record, (MetricId::OneWayDelay, stat), Some(way), size)?;
+    let median = one_way(record, MetricId::OneWayDelay, Stat::P50, Some(way), size)?;
+    let value = one_way(record, MetricId::OneWayDelay, stat, Some(way), size)?;
     clocks.resolves_delay(median).then_some(value)
 }
 

@@ -104,8 +104,9 @@ impl EventFields {
         one_line(&format!("{now}{level}{}{}", self.peer, self.message))
     }
 
-    /// `{"time":"2026-11-22T22:01:01.123Z","level":"info","peer":"192.0.2.1:40000","message":"tcp
-    /// up: ...","ways":[{"direction":"up","streams":1,"bytes":...,"seconds":...,"rate_bps":...}]}`.
+    /// The event as a line of JSON: `{"time":"2026-11-22T22:01:01.123Z","level":"info",
+    /// "peer":"192.0.2.1:40000","message":"tcp up: ...","ways":[{"direction":"up","streams":1,
+    /// "bytes":...,"seconds":...,"rate_bps":...}]}`.
     fn json_line(&self, now: WallTime, level: Level) -> String {
         let peer = Some(self.peer.trim()).filter(|peer| !peer.is_empty());
         let ways: serde_json::Value = serde_json::from_str(&self.ways).unwrap_or_default();

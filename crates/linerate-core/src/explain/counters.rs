@@ -146,29 +146,39 @@ pub(super) fn lossy_path(record: &Record, way: Direction) -> Option<Limitation> 
 
 /// A round trip that grew under load: the sender fills a queue faster than the path empties it.
 pub(super) fn standing_queue(record: &Record, way: Direction) -> Option<Limitation> {
-    let (least_ns, loaded_ns) = round_trips(record, way).filter(is_queue)?;
+    let RestAndLoad { least_ns, loaded_ns } =
+        round_trips(record, way).filter(RestAndLoad::is_queue)?;
     Some(Limitation::new(LimitedBy::Path, Ground::Queue { least_ns, loaded_ns }))
 }
 
 /// True of a direction whose round trip grew under load: a queue stood on its path.
 pub fn has_queue(record: &Record, way: Direction) -> bool {
-    round_trips(record, way).is_some_and(|pair| is_queue(&pair))
+    round_trips(record, way).is_some_and(|rtts| rtts.is_queue())
 }
 
-fn is_queue((least_ns, loaded_ns): &(f64, f64)) -> bool {
-    *loaded_ns >= QUEUE_TIMES * least_ns && loaded_ns - least_ns >= QUEUE_NS
+/// The round trips of a direction at rest and under load.
+struct RestAndLoad {
+    least_ns: f64,
+    loaded_ns: f64,
+}
+
+impl RestAndLoad {
+    fn is_queue(&self) -> bool {
+        self.loaded_ns >= QUEUE_TIMES * self.least_ns && self.loaded_ns - self.least_ns >= QUEUE_NS
+    }
 }
 
 /// The round trip at rest and under load: TCP's own, else that of the probes beside the load.
-fn round_trips(record: &Record, way: Direction) -> Option<(f64, f64)> {
+fn round_trips(record: &Record, way: Direction) -> Option<RestAndLoad> {
     let stats = [Stat::Value, Stat::Mean, Stat::Max];
     let loaded =
         stats.into_iter().find_map(|stat| record.summary_value(MetricId::TcpRtt, stat, Some(way)));
     let least = record.summary_value(MetricId::TcpRttMin, Stat::Min, Some(way));
-    least.zip(loaded).or_else(|| {
+    let (least_ns, loaded_ns) = least.zip(loaded).or_else(|| {
         let loaded = record.summary_value(MetricId::DelayLoaded, Stat::P50, Some(way))?;
         Some((record.summary_value(MetricId::DelayIdle, Stat::P50, None)?, loaded))
-    })
+    })?;
+    Some(RestAndLoad { least_ns, loaded_ns })
 }
 
 /// Between two ends on one host there is no path.

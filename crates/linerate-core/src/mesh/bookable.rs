@@ -165,7 +165,7 @@ mod tests {
             ("burst", 14, Class::Exclusive, 1)
         );
         assert_eq!(
-            with.command_words((burst.name, burst.run), 0, to),
+            with.command_words(burst.name, burst.run, 0, to),
             ["tcp", "192.0.2.2:6000", "-t5"]
         );
         let (delay, to) = with.parse_command_line("ping  a -c2").expect("a task's");

@@ -119,7 +119,8 @@ pub fn is_plausible(booking: &Booking, now_s: i64) -> bool {
 /// # Errors
 /// One line that says why not, which begins with [`REFUSED`].
 pub fn admit_booking<'a>(
-    (plan, calendar): (&'a MeshPlan, &MeshCalendar),
+    plan: &'a MeshPlan,
+    calendar: &MeshCalendar,
     me: usize,
     booking: &Booking,
     known: &[Occupied],
@@ -147,11 +148,11 @@ pub fn admit_booking<'a>(
         return refuse(format!("it meets {other} of the calendar"));
     }
     let margin_s = i64::try_from(plan.margin.seconds()).unwrap_or(0);
-    let near = |it: &&Occupied| {
-        let apart = !what.class.beside(it.class);
+    let near = |other: &&Occupied| {
+        let apart = !what.class.beside(other.class);
         apart
-            && it.start_s < booking.start_s + what.takes_s + margin_s
-            && booking.start_s < it.start_s + it.takes_s + margin_s
+            && other.start_s < booking.start_s + what.takes_s + margin_s
+            && booking.start_s < other.start_s + other.takes_s + margin_s
     };
     if known.iter().any(|occupied| near(&occupied)) {
         return refuse("it meets another booking".to_owned());
@@ -235,7 +236,7 @@ mod tests {
         {
             let wish = booking_wish(&plan, name, from, to);
             for earliest in (begin_s..begin_s + 600).step_by(7) {
-                let found = calendar.find_free_start(&plan, &wish, (earliest, earliest + 7200));
+                let found = calendar.find_free_start(&plan, &wish, earliest, earliest + 7200);
                 let found = found.expect("a calendar with gaps");
                 let wanted = (earliest..).find(|at| !plainly(&plan, &calendar, &wish, *at));
                 assert_eq!(Some(found), wanted, "{name} {from} to {to} from {earliest} on");
@@ -247,7 +248,7 @@ mod tests {
         let tight = MeshPlan::from_toml(&tight).expect("a plan");
         let calendar = MeshCalendar::from_plan(&tight).expect("twelve slots of 16 s");
         let wish = booking_wish(&tight, "burst", 0, 1);
-        let found = calendar.find_free_start(&tight, &wish, (begin_s, begin_s + 7200));
+        let found = calendar.find_free_start(&tight, &wish, begin_s, begin_s + 7200);
         let plain = (begin_s..begin_s + 300).find(|at| !plainly(&tight, &calendar, &wish, *at));
         assert_eq!(found, plain);
     }
@@ -285,13 +286,13 @@ mod tests {
         let free = calendar.find_free_start(
             &plan,
             &booking_wish(&plan, "burst", 0, 1),
-            (1_795_478_400, 1_795_485_600),
+            1_795_478_400,
+            1_795_485_600,
         );
         let start_s = free.expect("a gap");
         let good = Booking { id: "i".to_owned(), task: "burst/b".to_owned(), start_s, takes_s: 18 };
         let of = |booking: &Booking, known: &[Occupied]| {
-            admit_booking((&plan, &calendar), 0, booking, known)
-                .map(|wish| (wish.what.name, wish.to))
+            admit_booking(&plan, &calendar, 0, booking, known).map(|wish| (wish.what.name, wish.to))
         };
         assert_eq!(of(&good, &[]), Ok(("burst", 1)));
         let wrong = |task: &str| Booking { task: task.to_owned(), ..good.clone() };
@@ -330,7 +331,7 @@ mod tests {
         assert!(of(&good, &[known(hour - 1, 23, Class::Background)]).is_ok());
         let bare =
             MeshPlan::from_toml(PLAN.split("[adhoc]").next().expect("a part")).expect("a plan");
-        let error = admit_booking((&bare, &calendar), 0, &good, &[]).expect_err("no allowance");
+        let error = admit_booking(&bare, &calendar, 0, &good, &[]).expect_err("no allowance");
         assert!(error.contains("lets nothing run beside"), "{error}");
     }
 }

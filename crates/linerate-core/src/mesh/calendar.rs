@@ -177,24 +177,24 @@ impl MeshCalendar {
             let (takes_s, period_s) = (placed.takes_s, placed.period_s);
             placed.rounds.iter().flat_map(move |round| {
                 let offset_s = round.offset_s;
-                let run = move |(from, to): &(u32, u32)| {
+                round.pairs.iter().map(move |(from, to)| {
                     let (from, to) = (*from as usize, *to as usize);
                     MeshRun { task, from, to, offset_s, period_s, takes_s }
-                };
-                round.pairs.iter().map(run)
+                })
             })
         })
     }
 
     /// How the pairs of each task came out.
     pub fn rounds(&self, plan: &MeshPlan) -> Vec<TaskRounds> {
-        let of = |(placed, task): (&Placed, &MeshTask)| TaskRounds {
+        let rounds_of_task = |placed: &Placed, task: &MeshTask| TaskRounds {
             task: task.name.clone(),
             runs: placed.rounds.iter().map(|round| round.pairs.len()).sum(),
             used: (placed.class != Class::Background).then_some(placed.rounds.len()),
             least: placed.least,
         };
-        self.tasks.iter().zip(&plan.tasks).map(of).collect()
+        let tasks = self.tasks.iter().zip(&plan.tasks);
+        tasks.map(|(placed, task)| rounds_of_task(placed, task)).collect()
     }
 
     /// What an agent does, by its place in the plan.
@@ -217,7 +217,7 @@ fn agent_calendar(plan: &MeshPlan, agent: usize, runs: &[MeshRun]) -> AgentCalen
     let tasks = runs.iter().map(|run| {
         let (task, to) = (&plan.tasks[run.task], &plan.agents[run.to]);
         let name = format!("{}/{}", task.name, to.name);
-        let words = plan.command_words((&task.name, &task.run), agent, run.to).join(" ");
+        let words = plan.command_words(&task.name, &task.run, agent, run.to).join(" ");
         let takes_s = (run.takes_s - ROOM_S).unsigned_abs();
         let every = Some(seconds(run.period_s));
         ScheduleTask {

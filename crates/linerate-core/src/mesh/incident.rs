@@ -164,9 +164,10 @@ pub const fn ordered_pair(a: usize, b: usize) -> Pair {
     if a < b { (a, b) } else { (b, a) }
 }
 
-/// Whether the pair's runs occupy the thing.
-pub fn crosses(plan: &MeshPlan, shared: &SharedElement, (a, b): Pair) -> bool {
-    let (Some(one), Some(other)) = (plan.agents.get(a), plan.agents.get(b)) else { return false };
+/// True if the runs of the pair occupy the shared element.
+pub fn crosses(plan: &MeshPlan, shared: &SharedElement, pair: Pair) -> bool {
+    let (one, other) = (plan.agents.get(pair.0), plan.agents.get(pair.1));
+    let (Some(one), Some(other)) = (one, other) else { return false };
     let of = |name: &Option<String>| name.as_deref() == Some(&shared.name);
     match shared.kind {
         SharedKind::Agent => one.name == shared.name || other.name == shared.name,

@@ -126,10 +126,12 @@ pub type Cells = BTreeMap<(String, String, String), CellState>;
 
 /// How a mesh stands at a time; `since_s` is when its hub first had a plan.
 pub fn matrix(
-    (plan, calendar): (&MeshPlan, &MeshCalendar),
+    plan: &MeshPlan,
+    calendar: &MeshCalendar,
     agents: &BTreeMap<String, AgentState>,
     cells: &Cells,
-    (since_s, now_s): (i64, i64),
+    since_s: i64,
+    now_s: i64,
 ) -> Matrix {
     let row = |agent: &super::Agent| {
         let seen = agents.get(&agent.name).and_then(|state| state.seen.as_ref());
@@ -320,7 +322,7 @@ mod tests {
             (key("c", "b"), good(10)),
         ]
         .into();
-        let found = matrix((&plan, &calendar), &agents, &cells, (0, now));
+        let found = matrix(&plan, &calendar, &agents, &cells, 0, now);
         assert_eq!(found.cells.len(), 6);
         assert_eq!(newest_rates(&found.cells, 0), [1e9; 4]);
         assert!(newest_rates(&found.cells, 1).is_empty());
@@ -375,13 +377,12 @@ mod tests {
         let without_plan = |ago| {
             let [a, b] = [state_seen_at(now - 1, 0, 0.0).seen, None].map(|seen| joined(ago, seen));
             let agents = [("a".to_owned(), a), ("b".to_owned(), b)].into();
-            matrix((&plan, &calendar), &agents, &BTreeMap::new(), (now - 900, now)).alerts
+            matrix(&plan, &calendar, &agents, &BTreeMap::new(), now - 900, now).alerts
         };
         assert_eq!(without_plan(5), ["c has never joined"]);
         assert_eq!(without_plan(900).len(), 3);
         // Right after the first plan nothing is missed yet, but for who has not joined.
-        let fresh =
-            matrix((&plan, &calendar), &BTreeMap::new(), &BTreeMap::new(), (now - 900, now));
+        let fresh = matrix(&plan, &calendar, &BTreeMap::new(), &BTreeMap::new(), now - 900, now);
         assert!(fresh.cells.iter().all(|cell| !cell.no_data));
         assert_eq!(fresh.alerts.len(), 3, "{:?}", fresh.alerts);
     }

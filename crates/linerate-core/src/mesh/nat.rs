@@ -32,16 +32,18 @@ impl MeetAt {
     }
 }
 
-/// What two agents behind NAT can measure of each other.
+/// True for a `stamp` command: the only measurement between two agents behind NAT.
 fn is_stamp(run: &str) -> bool {
     run.split_whitespace().next() == Some("stamp")
 }
 
 impl MeshPlan {
-    /// How an agent reaches another with a command; none where it does not.
+    /// How agent `from` reaches agent `to` with the command `name`, whose line is `run`; none where
+    /// it does not.
     pub(super) fn reach_method(
         &self,
-        (name, run): (&str, &str),
+        name: &str,
+        run: &str,
         from: usize,
         to: usize,
     ) -> Option<ReachMethod> {
@@ -57,9 +59,10 @@ impl MeshPlan {
         is_stamp(run).then_some(ReachMethod::Meet(MeetAt { third, word }))
     }
 
-    /// The words of a command of one agent to another, which it reaches.
-    pub fn command_words(&self, (name, run): (&str, &str), from: usize, to: usize) -> Vec<String> {
-        let target = match self.reach_method((name, run), from, to) {
+    /// The words of the command `name`, whose line is `run`, from one agent to another that it
+    /// reaches.
+    pub fn command_words(&self, name: &str, run: &str, from: usize, to: usize) -> Vec<String> {
+        let target = match self.reach_method(name, run, from, to) {
             Some(ReachMethod::Meet(at)) => at.command_flags().to_vec(),
             Some(ReachMethod::Direct) | None => vec![self.agents[to].target(run)],
         };
@@ -107,7 +110,7 @@ impl MeshCalendar {
     pub fn meetings(&self, plan: &MeshPlan, agent: usize) -> (Vec<MeetAt>, Calendar) {
         let met = |run: MeshRun| {
             let task = &plan.tasks[run.task];
-            match plan.reach_method((&task.name, &task.run), run.from, run.to) {
+            match plan.reach_method(&task.name, &task.run, run.from, run.to) {
                 Some(ReachMethod::Meet(at)) => {
                     let MeshRun { period_s, offset_s, takes_s, .. } = run;
                     Some((
@@ -158,10 +161,10 @@ mod tests {
     fn both_say_one_word_at_the_third_and_the_measured_one_knows_when() {
         let plan = MeshPlan::from_toml(PLAN).expect("a plan");
         let plan = MeshPlan { secret: "5ec".to_owned(), ..plan };
-        let words = plan.command_words(("delay", "stamp {to} -c9"), 1, 2);
+        let words = plan.command_words("delay", "stamp {to} -c9", 1, 2);
         assert_eq!(words, ["stamp", "--meet=192.0.2.1:6000", "--word=5ec/delay/a/b", "-c9"]);
         assert_eq!(
-            plan.command_words(("delay", "stamp {to} -c9"), 1, 0),
+            plan.command_words("delay", "stamp {to} -c9", 1, 0),
             ["stamp", "192.0.2.1", "-c9"]
         );
         let calendar = MeshCalendar::from_plan(&plan).expect("room");

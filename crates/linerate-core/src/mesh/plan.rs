@@ -385,8 +385,7 @@ mod tests {
         // 2026-11-24 00:00 UTC.
         assert_eq!(plan.from_s(), 1_795_478_400);
         let [rate, delay] = plan.tasks.as_slice() else { panic!("two tasks") };
-        let words =
-            |task: &MeshTask, from, to| plan.command_words((&task.name, &task.run), from, to);
+        let words = |task: &MeshTask, from, to| plan.command_words(&task.name, &task.run, from, to);
         assert_eq!(words(rate, 0, 1), ["tcp", "[2001:db8::2]:6000", "-t5", "-R"]);
         assert_eq!(words(delay, 1, 0), ["ping", "192.0.2.1"]);
         assert_eq!(

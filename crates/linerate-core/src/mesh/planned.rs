@@ -59,7 +59,7 @@ pub(super) fn planned(
     runs: &[MeshRun],
     rates: &dyn Fn(usize) -> Vec<f64>,
 ) -> Vec<Planned> {
-    let of_task = |(at, task): (usize, &MeshTask)| {
+    let of_task = |at: usize, task: &MeshTask| {
         let mine = || runs.iter().filter(|run| run.task == at);
         let period_s = i64::try_from(task.every.seconds()).unwrap_or(i64::MAX);
         let (count, a_day) = (mine().count(), DAY_S / period_s as f64);
@@ -84,7 +84,7 @@ pub(super) fn planned(
             unknown,
         }
     };
-    plan.tasks.iter().enumerate().map(of_task).collect()
+    plan.tasks.iter().enumerate().map(|(at, task)| of_task(at, task)).collect()
 }
 
 /// Seconds that a command without `-t` sends: tcp and udp 10, the others what they take.

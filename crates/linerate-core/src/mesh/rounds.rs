@@ -43,7 +43,7 @@ pub(super) fn rounds(
     let agents = agents.map_or(0, |most| most as usize + 1);
     let mut loads = vec![0_usize; agents + shared];
     for (from, to) in order.iter().flatten() {
-        things((*from, *to), agents, occupies).for_each(|thing| loads[thing] += 1);
+        things(*from, *to, agents, occupies).for_each(|thing| loads[thing] += 1);
     }
     let most = loads.iter().copied().max().unwrap_or(0);
     // An odd number of agents, all of whom meet, has one who waits in each round.
@@ -69,7 +69,7 @@ fn order_rounds(meeting: &Meeting, both_ways: bool) -> Vec<Vec<(u32, u32)>> {
         Some(to) => across(members.len(), to.len()).iter().map(|round| pick(round, to)).collect(),
     };
     let excepted = |pair: &(u32, u32)| meeting.except.contains(pair);
-    let back = |(from, to): (u32, u32)| (to, from);
+    let back = |pair: (u32, u32)| (pair.1, pair.0);
     if both_ways {
         let second: Vec<_> =
             order.iter().map(|round| round.iter().copied().map(back).collect()).collect();
@@ -98,7 +98,8 @@ fn order_rounds(meeting: &Meeting, both_ways: bool) -> Vec<Vec<(u32, u32)>> {
 
 /// All that a run occupies: both agents, and what is shared behind them.
 fn things(
-    (from, to): (u32, u32),
+    from: u32,
+    to: u32,
     agents: usize,
     occupies: &dyn Fn(u32, u32) -> Vec<usize>,
 ) -> impl Iterator<Item = usize> {
@@ -115,8 +116,8 @@ fn overlaps(meeting: &Meeting) -> bool {
 /// Places in one group with places in another by round, each pair once.
 fn across(from: usize, to: usize) -> Vec<Vec<(usize, usize)>> {
     let (fewer, more) = (from.min(to), from.max(to));
-    let turned = |(few, many): (usize, usize)| if from <= to { (few, many) } else { (many, few) };
-    let round = |at: usize| (0..fewer).map(|i| turned((i, (i + at) % more))).collect();
+    let turned = |few: usize, many: usize| if from <= to { (few, many) } else { (many, few) };
+    let round = |at: usize| (0..fewer).map(|i| turned(i, (i + at) % more)).collect();
     if fewer == 0 { Vec::new() } else { (0..more).map(round).collect() }
 }
 
@@ -156,7 +157,7 @@ fn fitted(
     order.sort_by_key(|(load, at)| (std::cmp::Reverse(*load), *at));
     let mut rounds: Vec<Vec<(u32, u32)>> = Vec::new();
     for (_, at) in order {
-        let things: Vec<usize> = things(pairs[at], agents, occupies).collect();
+        let things: Vec<usize> = things(pairs[at].0, pairs[at].1, agents, occupies).collect();
         let round = first_free(&things, &taken);
         for thing in things {
             let words = &mut taken[thing];

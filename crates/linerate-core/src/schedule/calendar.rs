@@ -95,12 +95,15 @@ impl Calendar {
 
     /// One whose runs are placed already: a run of each task, in the plan's order.
     pub(crate) fn placed(runs: impl IntoIterator<Item = (Class, RepeatedRun)>) -> Self {
-        let at = |(class, run): (Class, RepeatedRun)| PlacedTask {
+        let at = |class: Class, run: RepeatedRun| PlacedTask {
             class,
             takes_s: run.takes_s,
             when: When::Every(run.period_s, run.offset_s),
         };
-        Self { placed: runs.into_iter().map(at).collect(), zone: Zone::utc() }
+        Self {
+            placed: runs.into_iter().map(|(class, run)| at(class, run)).collect(),
+            zone: Zone::utc(),
+        }
     }
 
     /// The runs that begin from `from_s` on and before `until_s`, in their order.
@@ -203,8 +206,8 @@ fn place_task(
     let mut moved = 0;
     while moved < period {
         let collides = before.iter().filter(|other| !class.beside(other.class));
-        let wait =
-            collides.filter_map(|other| shift_past_task_s(other, (period, offset, takes_s))).max();
+        let run = RepeatedRun { period_s: period, offset_s: offset, takes_s };
+        let wait = collides.filter_map(|other| shift_past_task_s(other, run)).max();
         match wait {
             None => return Ok(at(When::Every(period, offset))),
             Some(wait) => {
@@ -221,14 +224,11 @@ fn place_task(
 }
 
 /// Seconds until a run no longer overlaps those of another task; none where it never does.
-fn shift_past_task_s(
-    other: &PlacedTask,
-    (period, offset, takes_s): (i64, i64, i64),
-) -> Option<i64> {
+fn shift_past_task_s(other: &PlacedTask, run: RepeatedRun) -> Option<i64> {
     let When::Every(other_period, other_offset) = other.when else { return None };
     let other =
         RepeatedRun { period_s: other_period, offset_s: other_offset, takes_s: other.takes_s };
-    RepeatedRun { period_s: period, offset_s: offset, takes_s }.shift_needed_s(other, MARGIN_S)
+    run.shift_needed_s(other, MARGIN_S)
 }
 
 /// A run that repeats: at the same second of each period, counted from 1970-01-01 UTC.

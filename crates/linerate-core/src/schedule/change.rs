@@ -92,12 +92,22 @@ pub enum SeriesFinding {
     Changed(LevelChange),
 }
 
+/// A value of a watched series.
+#[derive(Clone, Copy, Debug)]
+struct WatchedValue {
+    at_s: f64,
+    /// Natural logarithm of the value.
+    log: f64,
+    /// Number of the level that it belongs to.
+    level: u64,
+}
+
 /// A watched series. The same values in the same order give the same findings, so that a program
 /// that was started anew reads the stored series again.
 #[derive(Clone, Debug)]
 pub struct Watch {
-    /// Logarithms, with the number of the level that each belongs to.
-    window: VecDeque<(f64, f64, u64)>,
+    /// The last values, the oldest first.
+    window: VecDeque<WatchedValue>,
     /// The level now, and that before it.
     level: u64,
     levels: Vec<(u64, f64)>,
@@ -153,7 +163,7 @@ impl Watch {
         if self.window.len() == WINDOW {
             self.window.pop_front();
         }
-        self.window.push_back((at_s, value.ln(), self.level));
+        self.window.push_back(WatchedValue { at_s, log: value.ln(), level: self.level });
         let Some(score) = score else { return SeriesFinding::Steady };
         self.up = (self.up + score - REFERENCE).max(0.0);
         self.down = (self.down - score - REFERENCE).max(0.0);
@@ -177,8 +187,8 @@ impl Watch {
 
     /// The median of the first `count` values, those that are of a level, without the hour.
     fn level_of(&self, level: u64, count: usize) -> Option<f64> {
-        let of = self.window.iter().take(count).filter(|(.., of)| *of == level);
-        median(of.map(|(at_s, log, _)| log - self.offset(*at_s)).collect())
+        let mine = self.window.iter().take(count).filter(|value| value.level == level);
+        median(mine.map(|value| value.log - self.offset(value.at_s)).collect())
     }
 
     /// The normal score of a value among what varies; none while too little is known.
@@ -188,15 +198,15 @@ impl Watch {
         }
         let settled = self.settled();
         let mut numbers: Vec<u64> =
-            self.window.iter().take(settled).map(|(.., level)| *level).collect();
+            self.window.iter().take(settled).map(|value| value.level).collect();
         numbers.dedup();
         let known =
             numbers.iter().filter_map(|number| Some((*number, self.level_of(*number, settled)?)));
         self.levels = known.collect();
         let now = self.known_level(self.level)?;
         let before = || self.window.iter().take(settled);
-        let count = before().filter(|(.., level)| *level == self.level).count() as f64;
-        let residuals: Vec<f64> = before().filter_map(|point| self.value_residual(point)).collect();
+        let count = before().filter(|value| value.level == self.level).count() as f64;
+        let residuals: Vec<f64> = before().filter_map(|value| self.value_residual(value)).collect();
         // A level that few values show is not known better than they are (the variance of a
         // median is pi/2 of that of a mean).
         let off = (log - self.offset(at_s) - now) / (1.0 + 1.57 / count).sqrt();
@@ -214,7 +224,7 @@ impl Watch {
     fn settled(&self) -> usize {
         let open = if self.up >= self.down { self.open.0 } else { self.open.1 };
         let settled = self.window.len().saturating_sub(open);
-        let of_level = self.window.iter().take(settled).any(|(.., level)| *level == self.level);
+        let of_level = self.window.iter().take(settled).any(|value| value.level == self.level);
         if settled >= VALUES_MIN && of_level { settled } else { self.window.len() }
     }
 
@@ -228,7 +238,7 @@ impl Watch {
             self.season = if self.cycles() { self.seasons() } else { [0.0; 24] };
         }
         let rests: Vec<f64> =
-            self.window.iter().filter_map(|point| self.value_residual(point)).collect();
+            self.window.iter().filter_map(|value| self.value_residual(value)).collect();
         self.leaning = leaning(&rests);
     }
 
@@ -237,17 +247,19 @@ impl Watch {
         self.levels.iter().find(|(of, _)| *of == level).map(|(_, value)| *value)
     }
 
-    /// A value without its level and its hour.
-    fn value_residual(&self, (at_s, log, level): &(f64, f64, u64)) -> Option<f64> {
-        self.known_level(*level).map(|level| log - self.offset(*at_s) - level)
+    /// The logarithm of a value without its level and its hour.
+    fn value_residual(&self, value: &WatchedValue) -> Option<f64> {
+        let level = self.known_level(value.level)?;
+        Some(value.log - self.offset(value.at_s) - level)
     }
 
-    /// Whether the hour of the day tells anything of a value, by the ranks of eight parts of the
+    /// True if the hour of the day tells anything of a value, by the ranks of eight parts of the
     /// day. Where it does not, the offset of an hour would be noise of forty values that all values
     /// of the hour share, and the short tail of skewed values lies within it.
     fn cycles(&self) -> bool {
-        let part = |it: &(f64, f64, u64)| {
-            Some((Self::hour_of_day(it.0) * PARTS / 24, it.1 - self.known_level(it.2)?))
+        let part = |value: &WatchedValue| {
+            let level = self.known_level(value.level)?;
+            Some((Self::hour_of_day(value.at_s) * PARTS / 24, value.log - level))
         };
         let mut values: Vec<(usize, f64)> = self.window.iter().filter_map(part).collect();
         values.sort_unstable_by(|a, b| a.1.total_cmp(&b.1));
@@ -258,17 +270,17 @@ impl Watch {
         }
         let count = values.len() as f64;
         let seen = parts.iter().filter(|(seen, _)| *seen > 0.0);
-        let apart = |(seen, sum): &(f64, f64)| seen * (sum / seen - (count + 1.0) / 2.0).powi(2);
-        let between = 12.0 / (count * (count + 1.0)) * seen.map(apart).sum::<f64>();
+        let apart = seen.map(|(seen, sum)| seen * (sum / seen - (count + 1.0) / 2.0).powi(2));
+        let between = 12.0 / (count * (count + 1.0)) * apart.sum::<f64>();
         // Values that lean on those before tell less than as many that do not.
         between / self.leaning.powi(2) > CYCLES
     }
 
     fn seasons(&self) -> [f64; 24] {
         let mut hours: [Vec<f64>; 24] = std::array::from_fn(|_| Vec::new());
-        for (at_s, log, level) in &self.window {
-            let Some(level) = self.known_level(*level) else { continue };
-            hours[Self::hour_of_day(*at_s)].push(log - level);
+        for value in &self.window {
+            let Some(level) = self.known_level(value.level) else { continue };
+            hours[Self::hour_of_day(value.at_s)].push(value.log - level);
         }
         std::array::from_fn(|hour| {
             let near = [23, 0, 1].iter().flat_map(|by| hours[(hour + by) % 24].iter().copied());
@@ -304,9 +316,9 @@ impl Watch {
             near.fold((first, first), |(low, high), place| (low.min(place), high.max(place)));
         self.level += 1;
         let level = self.level;
-        self.window.iter_mut().skip(first).for_each(|point| point.2 = level);
+        self.window.iter_mut().skip(first).for_each(|value| value.level = level);
         let Some(after) = self.level_of(level, WINDOW) else { return SeriesFinding::Steady };
-        let at = |place: usize| self.window[place].0;
+        let at = |place: usize| self.window[place].at_s;
         let change = LevelChange {
             at_s: at(first),
             between_s: (at(earliest), at(latest)),
@@ -323,14 +335,14 @@ impl Watch {
     /// The places of the last values of this level, with their scores against the level before.
     fn recent_scores(&self, before: f64) -> Vec<(usize, f64)> {
         let mut residuals: Vec<f64> =
-            self.window.iter().filter_map(|point| self.value_residual(point)).collect();
+            self.window.iter().filter_map(|value| self.value_residual(value)).collect();
         residuals.sort_unstable_by(f64::total_cmp);
         let places = (0..self.window.len()).rev().take(DATED_WITHIN);
-        let mine = places.take_while(|place| self.window[*place].2 == self.level);
+        let mine = places.take_while(|place| self.window[*place].level == self.level);
         let mut scored: Vec<(usize, f64)> = mine
             .map(|place| {
-                let (at, log, _) = self.window[place];
-                let off = log - self.offset(at) - before;
+                let value = self.window[place];
+                let off = value.log - self.offset(value.at_s) - before;
                 let below = residuals.partition_point(|residual| *residual < off) as f64;
                 (place, normal_score((below + 0.5) / (residuals.len() as f64 + 1.0)))
             })

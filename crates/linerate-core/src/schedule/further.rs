@@ -26,9 +26,9 @@ pub fn own_difference(before: &[f64]) -> Option<f64> {
     Some(apart[place.clamp(1, apart.len()) - 1])
 }
 
-/// Whether further values confirm that a level changed from one to another; all of them, and one
-/// at least.
-pub fn confirms((before, after): (f64, f64), floor: f64, further: &[f64]) -> bool {
+/// True if all of `further`, at least one value, confirm that a level changed from `before` to
+/// `after`, by more than the `floor` of [`own_difference`].
+pub fn confirms(before: f64, after: f64, floor: f64, further: &[f64]) -> bool {
     let way = after.ln() - before.ln();
     let holds = |value: &f64| {
         let went = value.ln() - before.ln();
@@ -65,8 +65,7 @@ mod tests {
 
     #[test]
     fn each_further_run_has_to_lie_beyond_the_floor_and_nearer_to_the_level_since() {
-        let rose = (10.0, 40.0);
-        // 20 is half of the way by its logarithm.
+        // The level rose from 10 to 40; 20 is half of the way by its logarithm.
         for (further, floor, wanted) in [
             (&[39.0, 41.0][..], 0.1, true),
             (&[39.0, 21.0], 0.1, true),
@@ -80,10 +79,9 @@ mod tests {
             (&[39.0, 41.0], 5.0_f64.ln(), false),
             (&[39.0, 51.0], 3.8_f64.ln(), true),
         ] {
-            assert_eq!(confirms(rose, floor, further), wanted, "{further:?}, {floor}");
+            assert_eq!(confirms(10.0, 40.0, floor, further), wanted, "{further:?}, {floor}");
         }
-        let fell = (940e6, 95e6);
-        assert!(confirms(fell, 0.05, &[95e6, 90e6]));
-        assert!(!confirms(fell, 0.05, &[95e6, 939e6]));
+        assert!(confirms(940e6, 95e6, 0.05, &[95e6, 90e6]));
+        assert!(!confirms(940e6, 95e6, 0.05, &[95e6, 939e6]));
     }
 }

@@ -242,8 +242,9 @@ impl Runner {
     }
 
     fn hinders(&self, task: usize, class: Class) -> Option<usize> {
-        let excludes = |(other, of): &&(usize, Class)| *other == task || !class.beside(*of);
-        self.running.iter().find(excludes).map(|(other, _)| *other)
+        let excludes = |other: usize, its: Class| other == task || !class.beside(its);
+        let mut running = self.running.iter();
+        running.find(|(other, its)| excludes(*other, *its)).map(|(other, _)| *other)
     }
 
     /// The class and the seconds of a run.

@@ -83,11 +83,12 @@ pub fn followed(record: &Record) -> Vec<(Followed, f64)> {
     let whole = |row: &&Summary| row.flow.is_none();
     let mut found: Vec<(Followed, f64)> = Vec::new();
     for group in GROUPS {
-        let of = |(metric, stat): &(MetricId, Stat)| -> Vec<&Summary> {
+        let rows_of = |metric: MetricId, stat: Stat| -> Vec<&Summary> {
             let rows = record.summary.iter().filter(whole);
-            rows.filter(|row| row.metric == *metric && row.stat == *stat).collect()
+            rows.filter(|row| row.metric == metric && row.stat == stat).collect()
         };
-        let Some(rows) = group.iter().map(of).find(|rows| !rows.is_empty()) else { continue };
+        let mut each = group.iter().map(|(metric, stat)| rows_of(*metric, *stat));
+        let Some(rows) = each.find(|rows| !rows.is_empty()) else { continue };
         for row in rows {
             let followed = Followed { metric: row.metric, direction: row.direction };
             // Of several sizes of a ping the first.

@@ -159,7 +159,8 @@ mod tests {
 
     /// Segments of one block arrive at `now`; those lost, and the time of the next check.
     fn sack_block(
-        (rack, board): (&mut Rack, &mut Scoreboard),
+        rack: &mut Rack,
+        board: &mut Scoreboard,
         now: MonoTime,
         block: (u64, u64),
     ) -> (u64, Option<MonoTime>) {
@@ -179,24 +180,24 @@ mod tests {
         rack.note_arrivals(time_from_ms(40), &heard, 0, RTTS.smallest);
         assert_eq!(rack.mark_lost(time_from_ms(40), &mut board, false, RTTS), (0, None));
         assert_eq!(
-            sack_block((&mut rack, &mut board), time_from_ms(42), (2, 3)),
+            sack_block(&mut rack, &mut board, time_from_ms(42), (2, 3)),
             (0, Some(time_from_ms(52)))
         );
         assert_eq!(
-            sack_block((&mut rack, &mut board), time_from_ms(43), (3, 4)),
+            sack_block(&mut rack, &mut board, time_from_ms(43), (3, 4)),
             (0, Some(time_from_ms(53)))
         );
-        assert_eq!(sack_block((&mut rack, &mut board), time_from_ms(44), (4, 5)), (1, None));
+        assert_eq!(sack_block(&mut rack, &mut board, time_from_ms(44), (4, 5)), (1, None));
         assert_eq!(board.retransmit(time_from_ms(44), SendMark::default()), Some(1));
     }
 
     #[test]
     fn after_reordering_the_window_stays_and_duplicates_widen_it() {
         let (mut rack, mut board) = ten_sent_segments();
-        sack_block((&mut rack, &mut board), time_from_ms(43), (3, 4));
+        sack_block(&mut rack, &mut board, time_from_ms(43), (3, 4));
         // 2 arrives below 3, and was sent once: reordering, so three arrivals prove nothing.
-        sack_block((&mut rack, &mut board), time_from_ms(44), (2, 3));
-        let (lost, due) = sack_block((&mut rack, &mut board), time_from_ms(47), (4, 8));
+        sack_block(&mut rack, &mut board, time_from_ms(44), (2, 3));
+        let (lost, due) = sack_block(&mut rack, &mut board, time_from_ms(47), (4, 8));
         assert_eq!((lost, due), (0, Some(time_from_ms(57))));
         // One step more a round trip: 20 ms, and not by the second duplicate of the same.
         rack.duplicate(0, 6);
@@ -209,15 +210,15 @@ mod tests {
     #[test]
     fn a_retransmission_that_is_lost_is_found_by_what_was_sent_after_it() {
         let (mut rack, mut board) = ten_sent_segments();
-        assert_eq!(sack_block((&mut rack, &mut board), time_from_ms(44), (1, 5)).0, 1);
+        assert_eq!(sack_block(&mut rack, &mut board, time_from_ms(44), (1, 5)).0, 1);
         let number =
             board.retransmit(time_from_ms(44), SendMark::default()).expect("the first is lost");
         rack.note_sent(time_from_ms(44), number);
         let next = board.send_new(time_from_ms(45), SendMark::default());
         rack.note_sent(time_from_ms(45), next);
         // 5 to 9 were sent before the retransmission, and say nothing about it.
-        assert_eq!(sack_block((&mut rack, &mut board), time_from_ms(49), (5, 10)).0, 0);
-        assert_eq!(sack_block((&mut rack, &mut board), time_from_ms(85), (10, 11)).0, 1);
+        assert_eq!(sack_block(&mut rack, &mut board, time_from_ms(49), (5, 10)).0, 0);
+        assert_eq!(sack_block(&mut rack, &mut board, time_from_ms(85), (10, 11)).0, 1);
         assert_eq!(board.retransmit(time_from_ms(85), SendMark::default()), Some(0));
     }
 }

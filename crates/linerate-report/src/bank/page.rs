@@ -47,14 +47,15 @@ impl BankPageCase {
         self.planted == Label::AT_CEILING
     }
 
-    /// What the verdict says the path gives once the cause is gone.
+    /// Rate in bit/s that the verdict promises once the cause is gone.
     fn promised_bps(&self) -> Option<f64> {
         let verdict =
             self.verdict.as_ref().filter(|verdict| verdict.outcome == Outcome::Limited)?;
         verdict.next.as_ref().map(|next| next.bps).filter(|_| !self.is_innocent())
     }
 
-    /// Whether the path gave the share of the promise that keeps it; none without a promise.
+    /// True if the path without the cause carried the share of the promised rate that keeps a
+    /// promise; none without a promise.
     fn is_kept(&self) -> Option<bool> {
         Some(self.without_bps? >= KEPT * self.promised_bps()?)
     }
@@ -92,7 +93,7 @@ impl BankPageCase {
     }
 }
 
-/// The page.
+/// The page of all cases that were run: how many causes were named rightly, and each case.
 pub fn cases_page(shown: &[BankPageCase]) -> Document {
     let right = shown.iter().filter(|case| case.is_right).count();
     let kept: Vec<bool> = shown.iter().filter_map(BankPageCase::is_kept).collect();

@@ -32,15 +32,19 @@ pub(crate) fn group_figures(group: &DeviceGroup<'_>, number: usize) -> Vec<Repor
     out
 }
 
-/// A curve of the throughput chart: its name, its style, and the function that takes the rate from
-/// a record.
-type Curve = (&'static str, usize, fn(&BenchCase<'_>) -> Option<f64>);
+/// A curve of the throughput chart.
+struct Curve {
+    name: &'static str,
+    style: usize,
+    /// Takes the rate from a case, in frames per second.
+    rate: fn(&BenchCase<'_>) -> Option<f64>,
+}
 
 const CURVES: [Curve; 4] = [
-    ("typical", 0, |case| case.goal_fps("typical")),
-    ("strict", 1, |case| case.goal_fps("strict")),
-    ("verified", 3, |case| case.goal_fps("verified")),
-    ("flood", 2, |case| case.flood_fps()),
+    Curve { name: "typical", style: 0, rate: |case| case.goal_fps("typical") },
+    Curve { name: "strict", style: 1, rate: |case| case.goal_fps("strict") },
+    Curve { name: "verified", style: 3, rate: |case| case.goal_fps("verified") },
+    Curve { name: "flood", style: 2, rate: |case| case.flood_fps() },
 ];
 
 /// RFC 2544 §26.1: frame rate by frame length, with the theoretical curve where the medium is
@@ -50,12 +54,9 @@ fn throughput(group: &DeviceGroup<'_>, file: &str) -> Option<ReportFigure> {
     let points = |rate: &dyn Fn(&FrameSize) -> Option<f64>| -> Vec<(f64, f64)> {
         sizes.iter().filter_map(|size| Some((f64::from(size.bytes), rate(size)?))).collect()
     };
-    let curve = |(name, style, rate): &Curve| {
-        ChartSeries::new(
-            *name,
-            *style,
-            points(&|size| group.median_figure(size, group.fewest_filters(), rate)),
-        )
+    let curve = |curve: &Curve| {
+        let rate = |size: &FrameSize| group.median_figure(size, group.fewest_filters(), curve.rate);
+        ChartSeries::new(curve.name, curve.style, points(&rate))
     };
     let mut curves: Vec<ChartSeries> = CURVES.iter().map(curve).collect();
     curves.retain(|curve| !curve.points.is_empty());

@@ -16,7 +16,7 @@ use crate::{number, svg, words};
 /// Style of every page; colours are variables, so that dark and print swap them in one place.
 const STYLE: &str = include_str!("page.css");
 
-/// The whole document.
+/// The whole document as a page of HTML.
 pub(super) fn render(document: &Document) -> String {
     let mut body = format!("<h1>{}</h1>\n", unparted(&document.title));
     // A single result has its answer first, then when, where and with what.
@@ -247,7 +247,7 @@ fn remark_list(items: &[String]) -> String {
     format!("<ul>\n{items}</ul>\n")
 }
 
-/// What each metric counts, from the one table, folded away.
+/// The definitions of the metrics from the one table, folded away.
 fn methods(metrics: &[MetricId]) -> String {
     let mut out = String::from("<details><summary>How the figures are defined</summary>\n<dl>\n");
     for row in METRICS.iter().filter(|row| metrics.contains(&row.id)) {

@@ -4,7 +4,7 @@
 use super::{Block, Document, ReportSection};
 use crate::escape;
 
-/// The whole document.
+/// The whole document as Markdown.
 pub(super) fn render(document: &Document) -> String {
     let mut out = String::new();
     if !document.title.is_empty() {

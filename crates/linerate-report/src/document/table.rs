@@ -11,9 +11,9 @@ use crate::{escape, words};
 /// Where a column's cells stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Names and words.
+    /// At the left: names and words.
     Left,
-    /// Figures.
+    /// At the right: figures.
     Right,
     /// Sentences, in the last column: broken below themselves where they are long.
     Prose,
@@ -44,7 +44,7 @@ pub struct ReportTable {
 /// Origin of a row's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowKind {
-    /// Measured now.
+    /// Measured by the run itself.
     Measured,
     /// Printed by the study that is rebuilt.
     Published,
@@ -149,7 +149,7 @@ impl ReportTable {
         let mut left_out = Vec::new();
         let mut text = whole;
         for column in empty.into_iter().chain(full) {
-            kept.retain(|it| *it != column);
+            kept.retain(|other| *other != column);
             left_out.push(column);
             text = self.select_columns(&kept).laid_out(indent, Some(width));
             if widest(&text) <= width {

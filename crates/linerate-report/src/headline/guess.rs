@@ -18,8 +18,7 @@ const ABOVE_MAX: f64 = 1.05;
 /// Fewer intervals may all lie in slow start.
 const INTERVALS_MIN: usize = 4;
 
-/// What the path carried in the typical interval of a test under which its queue stood, in bit/s
-/// of payload.
+/// Rate of payload in the typical interval of a test under which the path's queue stood, in bit/s.
 pub(super) fn typical_interval_bps(record: &Record, way: Direction) -> Option<f64> {
     let at_ease = |end: &FlowEnd| {
         let span = end.span_start_ns + end.span_ns;

@@ -23,18 +23,18 @@ pub(crate) use crate::verdict::limit::part_in_words;
 pub use crate::verdict::limit::{LimitText, LimitedBy, Sentence};
 pub(crate) use compared::{ComparedIn, verdict};
 
-/// What a reader takes away from a result.
+/// The summary of a result for a reader: rate, limit and trust.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Headline {
-    /// What was measured: `941.5 Mbit/s to b`.
+    /// The measured result: `941.5 Mbit/s to b`.
     pub result: String,
-    /// What was measured over its ceiling; of both directions the smaller one. None without a
+    /// The measured rate over its ceiling, 0 … 1; the smaller one of two directions. None without a
     /// ceiling.
     pub share: Option<f64>,
     /// The share in words, or why there is none: `94.1 % of the ceiling 941.5 Mbit/s`, `no ceiling
     /// (loopback)`. Empty where nothing bounds what was measured.
     pub ceiling: String,
-    /// What limited the result.
+    /// The limit of the result.
     pub limit: LimitText,
     /// How far the result is to be trusted.
     pub quality: Quality,
@@ -100,7 +100,7 @@ impl Headline {
         }
     }
 
-    /// Whether this host limited a direction.
+    /// True if this host limited a direction.
     pub(crate) fn names_this_host(&self) -> bool {
         let limits = [Some(&self.limit), self.limit.other.as_deref()];
         limits.into_iter().flatten().any(|limit| limit.by == LimitedBy::ThisHost)

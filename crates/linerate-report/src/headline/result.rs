@@ -10,7 +10,7 @@ use crate::device::limit as device;
 use crate::one_way;
 use crate::{delay, number, words};
 
-/// What was measured.
+/// The measured result in words, by the kind of the test.
 pub(super) fn measured_result(record: &Record) -> String {
     match &record.plan {
         // Streams of several classes are there for what they do to the delay.

@@ -1,14 +1,14 @@
 //! The document of `-J` and the lines of `--json-stream`, with iperf3's keys.
 
 use linerate_core::record::{
-    Direction, FlowEnd, FlowSide, IntervalRow, MetricId, Record, StreamOpened, TcpDirections,
+    Direction, Flow, FlowEnd, FlowSide, IntervalRow, MetricId, Record, StreamOpened, TcpDirections,
 };
 use serde_json::{Map, Value, json};
 
 use super::sheet::{BothEndCounts, DatagramSums, ENDLESS_NS, EndCounts, Iperf3Role, Sheet};
 use super::text::{VERSION, host_and_port};
 
-/// A day.
+/// A day in nanoseconds: an interval as long as that stands for `-i 0`, none.
 const DAY_NS: u64 = 86_400_000_000_000;
 
 /// A document that grows with the test.
@@ -20,19 +20,19 @@ pub struct Iperf3Document {
     system: String,
     /// Start: civil time in words, and milliseconds since 1970.
     started: (String, u64),
-    /// `-T`.
+    /// The prefix that `-T` gives.
     pub title: Option<String>,
-    /// `--extra-data`.
+    /// The text that `--extra-data` gives.
     pub extra_data: Option<String>,
     intervals: Vec<Value>,
     /// Rows of the interval that is not complete.
     rows: Vec<IntervalRow>,
 }
 
-/// What goes into the document beside the test.
+/// Facts of the host and of the start that the document has beside the test.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// Kernel and machine.
+    /// Kernel and machine, as `uname -a` has them.
     pub system: String,
     /// Civil time of the start in words.
     pub time: String,
@@ -95,7 +95,7 @@ impl Iperf3Document {
         whole
     }
 
-    /// What stands under `start`.
+    /// The content of the key `start`.
     pub fn start_object(&self) -> Value {
         let plan = &self.sheet.plan;
         let first = self.sheet.streams.first();
@@ -238,7 +238,7 @@ impl Iperf3Document {
         }
     }
 
-    /// What stands under `end`; nothing where no stream was measured.
+    /// The content of the key `end`; empty where no stream was measured.
     pub fn end_object(&self, record: &Record) -> Value {
         let mut end = Map::new();
         if record.flows.is_empty() {
@@ -312,7 +312,7 @@ impl Iperf3Document {
         ]
     }
 
-    fn end_stream(&self, record: &Record, flow: &linerate_core::record::Flow) -> Value {
+    fn end_stream(&self, record: &Record, flow: &Flow) -> Value {
         let ends = self.sheet.counts_of_flow(flow);
         let number = self.sheet.number(flow.direction, flow.flow);
         let sends = self.sheet.is_sending(flow.direction);
@@ -338,10 +338,9 @@ impl Iperf3Document {
         if let Some(count) = ends.sender {
             let mut sender = with_place(count);
             sender["retransmits"] = count.retransmits.into();
-            let place = (flow.direction, flow.flow);
-            let cwnd = levels(record, MetricId::Cwnd, place);
-            let window = levels(record, MetricId::SendWindow, place);
-            let rtt = levels(record, MetricId::TcpRtt, place);
+            let cwnd = levels(record, MetricId::Cwnd, flow);
+            let window = levels(record, MetricId::SendWindow, flow);
+            let rtt = levels(record, MetricId::TcpRtt, flow);
             let max = |values: &[f64]| values.iter().copied().reduce(f64::max);
             let whole = |value: Option<f64>, unit: f64| value.map(|value| (value / unit) as u64);
             let mean = (!rtt.is_empty()).then(|| rtt.iter().sum::<f64>() / rtt.len() as f64);
@@ -402,12 +401,12 @@ fn count_json(count: &EndCounts) -> Value {
     value
 }
 
-/// The samples of a stream's sender.
-fn levels(record: &Record, metric: MetricId, (direction, flow): (Direction, u16)) -> Vec<f64> {
+/// The samples of a metric at a stream's sender.
+fn levels(record: &Record, metric: MetricId, flow: &Flow) -> Vec<f64> {
     let same = record.series.iter().find(|series| {
         series.metric == metric
-            && series.direction == Some(direction)
-            && series.flow == Some(flow)
+            && series.direction == Some(flow.direction)
+            && series.flow == Some(flow.flow)
             && series.side == Some(FlowSide::Sender)
     });
     same.map(|series| series.values.iter().flatten().copied().collect()).unwrap_or_default()

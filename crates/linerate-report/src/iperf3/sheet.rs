@@ -10,7 +10,7 @@ use linerate_core::record::{
 /// the most that iperf3's servers take.
 pub const ENDLESS_NS: u64 = 86_400_000_000_000 - 1;
 
-/// Which end prints.
+/// The end of the test that prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Iperf3Role {
     /// The one that asked for the test.
@@ -22,12 +22,12 @@ pub enum Iperf3Role {
 /// A test as it goes on.
 #[derive(Clone, Debug)]
 pub struct Sheet {
-    /// Which end prints.
+    /// The end of the test that prints.
     pub role: Iperf3Role,
     /// The plan. A UDP test fills in the settings that it shares with TCP; its blocks are
     /// datagrams.
     pub plan: TcpPlan,
-    /// Over UDP.
+    /// True for a test over UDP.
     pub udp: bool,
     /// The streams so far, in the order in which they were connected.
     pub streams: Vec<StreamOpened>,

@@ -2,7 +2,7 @@
 
 use linerate_core::record::{Direction, Finish, IntervalRow, Record, StreamOpened, TcpPlan};
 
-use super::sheet::{DatagramSums, ENDLESS_NS, EndCounts, Iperf3Role, Sheet};
+use super::sheet::{BothEndCounts, DatagramSums, ENDLESS_NS, EndCounts, Iperf3Role, Sheet};
 use super::unit::{Iperf3Unit, amount};
 
 macro_rules! separator {
@@ -11,8 +11,8 @@ macro_rules! separator {
     };
 }
 
-/// What `-v` prints and `-J` carries as the version: scripts choose by the first two words what
-/// they ask for. It is that of `linerate_proto::iperf3::VERSION`.
+/// The version that `-v` prints and `-J` carries, that of `linerate_proto::iperf3::VERSION`.
+/// Scripts choose by its first two words which features they use.
 pub const VERSION: &str = concat!("iperf 3.21 (linerate ", env!("CARGO_PKG_VERSION"), ")");
 
 /// The line between sections.
@@ -45,7 +45,7 @@ impl Iperf3Lines {
         lines
     }
 
-    /// What `-V` says of a test once its server is there.
+    /// The lines that `-V` prints of a test once its server is connected.
     pub fn session(&self, stream: &StreamOpened) -> String {
         let plan = &self.sheet.plan;
         let cookie = stream.session.as_ref().map(|cookie| format!("      Cookie: {cookie}\n"));
@@ -99,7 +99,7 @@ impl Iperf3Lines {
             datagrams: sheet.datagrams_of(row),
         };
         let (start, end) = sheet.seconds_of(row);
-        lines.push_str(&self.line_start(number, row.direction, (start, end), &count));
+        lines.push_str(&self.line_start(number, row.direction, start, end, &count));
         if let Some(datagrams) = count.datagrams {
             lines.push_str(&match sheet.is_sending(row.direction) {
                 true if sheet.is_both() => format!("            {}  ", datagrams.total),
@@ -147,19 +147,11 @@ impl Iperf3Lines {
             for flow in self.sheet.flows_in_direction(record, direction) {
                 let number = self.sheet.number(direction, flow.flow);
                 let ends = self.sheet.counts_of_flow(flow);
-                lines.push_str(&self.sender_receiver_lines(
-                    Some(number),
-                    direction,
-                    (ends.sender, ends.receiver),
-                ));
+                lines.push_str(&self.sender_receiver_lines(Some(number), direction, ends));
             }
             if several {
                 let sum = self.sheet.sum(record, direction);
-                lines.push_str(&self.sender_receiver_lines(
-                    None,
-                    direction,
-                    (sum.sender, sum.receiver),
-                ));
+                lines.push_str(&self.sender_receiver_lines(None, direction, sum));
             }
             if self.verbose {
                 lines.push_str(&self.details(record, direction));
@@ -174,13 +166,13 @@ impl Iperf3Lines {
         &self,
         number: Option<u64>,
         direction: Direction,
-        (sender, receiver): (Option<EndCounts>, Option<EndCounts>),
+        ends: BothEndCounts,
     ) -> String {
         let own = |sends: bool| {
             self.sheet.role == Iperf3Role::Client || self.sheet.is_sending(direction) == sends
         };
         let line = |count: EndCounts, word: &str| {
-            let start = self.line_start(number, direction, (0.0, count.seconds), &count);
+            let start = self.line_start(number, direction, 0.0, count.seconds, &count);
             let retransmits = match (count.datagrams, count.retransmits) {
                 (Some(datagrams), _) => jitter_and_loss(&datagrams),
                 (None, Some(retransmits)) => format!("  {retransmits:3}             "),
@@ -188,8 +180,8 @@ impl Iperf3Lines {
             };
             format!("{start}{retransmits}{word}\n")
         };
-        let sender = sender.filter(|_| own(true)).map(|count| line(count, "sender"));
-        let receiver = receiver.filter(|_| own(false)).map(|count| line(count, "receiver"));
+        let sender = ends.sender.filter(|_| own(true)).map(|count| line(count, "sender"));
+        let receiver = ends.receiver.filter(|_| own(false)).map(|count| line(count, "receiver"));
         sender.into_iter().chain(receiver).collect()
     }
 
@@ -198,13 +190,14 @@ impl Iperf3Lines {
         &self,
         number: Option<u64>,
         direction: Direction,
-        (start, end): (f64, f64),
+        start_s: f64,
+        end_s: f64,
         count: &EndCounts,
     ) -> String {
         let number = number.map_or_else(|| "SUM".to_owned(), |number| format!("{number:3}"));
         let tag = self.sheet.role_tag(direction);
         let (bytes, rate) = (amount(count.bytes), self.unit.format_rate(count.average_bps()));
-        format!("[{number}]{tag} {start:6.2}-{end:<6.2} sec  {bytes}  {rate}")
+        format!("[{number}]{tag} {start_s:6.2}-{end_s:<6.2} sec  {bytes}  {rate}")
     }
 
     fn column_heads(&self, intervals: bool) -> String {

@@ -1,7 +1,7 @@
 //! Amounts as iperf3 prints them: four places at most, bytes by powers of 1024, bits by powers of
 //! 1000. With an upper-case letter of `-f` rates are bytes per second, by powers of 1024.
 
-/// What `-f` asks for.
+/// The unit that `-f` asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Iperf3Unit {
     /// Rates in bytes, not bits.

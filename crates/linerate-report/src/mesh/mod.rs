@@ -66,8 +66,8 @@ fn pairs_table(matrix: &Matrix, cells: &[&Cell]) -> ReportTable {
     let mut table = ReportTable::from_columns(head);
     for (from, agent) in matrix.agents.iter().enumerate() {
         let of = |to: usize| cells.iter().find(|cell| cell.from == from && cell.to == to);
-        let row =
-            (0..matrix.agents.len()).map(|to| of(to).map_or_else(String::new, |it| cell_text(it)));
+        let row = (0..matrix.agents.len())
+            .map(|to| of(to).map_or_else(String::new, |cell| cell_text(cell)));
         table.add_measured_row(std::iter::once(agent.name.clone()).chain(row));
     }
     table

@@ -7,14 +7,14 @@ use crate::schedule::{change_in_words, span_in_words, utc_date_time};
 /// Members that a sentence names.
 const NAMED: usize = 3;
 
-/// What was hit: `5 of 5 pairs of agent c`.
-fn subject(shared: Option<&SharedElement>, (hit, of): (usize, usize)) -> String {
+/// The pairs that were hit, of all pairs: `5 of 5 pairs of agent c`.
+fn subject(shared: Option<&SharedElement>, hit: usize, all: usize) -> String {
     let Some(SharedElement { kind, name }) = shared else { return format!("{hit} pairs") };
     match kind {
-        SharedKind::Agent => format!("{hit} of {of} pairs of agent {name}"),
-        SharedKind::Site => format!("{hit} of {of} pairs of site {name}"),
-        SharedKind::Uplink => format!("{hit} of {of} pairs over uplink {name}"),
-        SharedKind::Mesh => format!("{hit} of {of} pairs of the mesh"),
+        SharedKind::Agent => format!("{hit} of {all} pairs of agent {name}"),
+        SharedKind::Site => format!("{hit} of {all} pairs of site {name}"),
+        SharedKind::Uplink => format!("{hit} of {all} pairs over uplink {name}"),
+        SharedKind::Mesh => format!("{hit} of {all} pairs of the mesh"),
         SharedKind::Pair => format!("the pair {name}"),
     }
 }
@@ -52,7 +52,7 @@ pub fn change_sentence(
     let further = if confirmed { "confirmed" } else { "not confirmed" };
     let moves = members.iter().flat_map(|member| &member.moved);
     let since = moves.map(|moved| moved.since_s).fold(f64::INFINITY, f64::min);
-    let one = |it: &Moved| change_in_words(&it.metric, it.before, it.after);
+    let one = |moved: &Moved| change_in_words(&moved.metric, moved.before, moved.after);
     let each = |member: &Member| {
         let moves: Vec<String> = member.moved.iter().map(one).collect();
         format!("{}: {}", task_and_path(member), moves.join(", "))
@@ -60,7 +60,7 @@ pub fn change_sentence(
     let together = if counts.0 > 1 { " changed together" } else { " changed" };
     format!(
         "{mesh}: {}{together}, since {} UTC: {}; {further} by further runs",
-        subject(shared, counts),
+        subject(shared, counts.0, counts.1),
         utc_date_time(since),
         listed(members, each)
     )
@@ -68,7 +68,7 @@ pub fn change_sentence(
 
 /// Why a change is dropped: further runs say otherwise.
 pub fn dropped_sentence(mesh: &str, member: &Member) -> String {
-    let each = |it: &Moved| change_in_words(&it.metric, it.before, it.after);
+    let each = |moved: &Moved| change_in_words(&moved.metric, moved.before, moved.after);
     let moves: Vec<String> = member.moved.iter().map(each).collect();
     let moves = moves.join(", ");
     format!("{mesh}: {}: {moves}: dropped, for further runs did not show it", task_and_path(member))
@@ -104,10 +104,13 @@ pub fn no_data_sentence(
         format!("{}{why}", task_and_path(member))
     };
     let members = listed(members, each);
-    format!("{mesh}: no data from {}, since {since} UTC: {members}", subject(shared, counts))
+    format!(
+        "{mesh}: no data from {}, since {since} UTC: {members}",
+        subject(shared, counts.0, counts.1)
+    )
 }
 
-/// What was in alert is over.
+/// The end of an alert in a sentence.
 pub fn over_sentence(
     mesh: &str,
     kind: IncidentKind,
@@ -117,7 +120,8 @@ pub fn over_sentence(
 ) -> String {
     let of_agents = members.iter().all(|member| member.to.is_none());
     let names = || members.iter().map(|member| member.from.clone()).collect::<Vec<_>>().join(", ");
-    let what = if of_agents { format!("agent {}", names()) } else { subject(shared, counts) };
+    let what =
+        if of_agents { format!("agent {}", names()) } else { subject(shared, counts.0, counts.1) };
     match kind {
         IncidentKind::Change => format!("{mesh}: {what}: the levels are back"),
         IncidentKind::NoData => format!("{mesh}: {what}: results are back"),

@@ -6,7 +6,7 @@ use crate::csv::{field_or_empty, rows_with_head};
 use crate::document::{Document, ReportSection, ReportTable};
 use crate::number;
 
-/// Both tables.
+/// Both tables of frame rates.
 pub fn document(rates: &FrameRates) -> Document {
     let title = "Whole frames per second that fill an Ethernet (RFC 5180 appendix A); frame sizes \
                  with FCS";

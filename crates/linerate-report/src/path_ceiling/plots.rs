@@ -22,7 +22,7 @@ pub fn svg_files(facts: &CeilingFacts) -> Result<Vec<(&'static str, String)>, La
     Ok(files)
 }
 
-/// What a plot says about itself.
+/// The words of a plot: title, description, label of the horizontal axis.
 struct PlotWords {
     title: &'static str,
     description: &'static str,

@@ -13,7 +13,8 @@ use crate::document::{Align, Block, Document, Fact, ReportSection, ReportTable};
 use crate::number::{self, NONE, or_dash};
 use crate::words;
 
-/// The whole answer.
+/// The page of a ceiling: rates by layer, rungs, the lowest of them in a sentence, and the inputs
+/// that are missing.
 pub fn document(ceiling: &PathCeiling) -> Document {
     let unit = RateUnit::for_line_rate(ceiling.layers.first().map_or(0.0, |line| line.rate_bps));
     let measured = ceiling.measured.as_ref().map(|measured| measured_words(ceiling, measured));
@@ -152,7 +153,7 @@ fn binding_mark(ceiling: &PathCeiling, rung: &CeilingRung) -> String {
     }
 }
 
-/// What a rung is called.
+/// The name of a rung.
 pub(crate) const fn rung_name(kind: RungKind) -> &'static str {
     match kind {
         RungKind::LocalLink => "link",
@@ -261,7 +262,7 @@ fn measured_words(ceiling: &PathCeiling, measured: &MeasuredShare) -> String {
     text + &measured.statement.as_ref().map_or_else(String::new, statement)
 }
 
-/// What a measured rate says.
+/// The sentence that a measured rate leads to.
 pub(crate) fn statement(statement: &Statement) -> String {
     match statement {
         Statement::AboveCeiling { rung } => format!(
@@ -354,7 +355,8 @@ const SYSCTL_MAX: u64 = 2_147_483_647;
 /// send buffer, 4 MiB (Linux Documentation/networking/ip-sysctl, tcp_rmem and tcp_wmem).
 const TCP_RMEM_MAX: u64 = 6 << 20;
 const TCP_WMEM_MAX: u64 = 4 << 20;
-/// What kernels set for rmem_max and wmem_max (Linux net/core/sock.c, 256 packets of 832 bytes).
+/// Bytes that kernels set for rmem_max and wmem_max (Linux net/core/sock.c, 256 packets of 832
+/// bytes).
 const CORE_MEM_MAX: u64 = 212_992;
 
 /// The limits of socket buffers that Linux's own are too small for.

@@ -14,10 +14,10 @@ use crate::{csv, number};
 
 /// The milestones in order of their year.
 pub fn document(milestones: &[Milestone]) -> Document {
-    let row = |(at, milestone): (usize, &Milestone)| {
+    let row = |number: usize, milestone: &Milestone| {
         let packets = milestone.packets();
         vec![
-            (at + 1).to_string(),
+            number.to_string(),
             milestone.year.to_string(),
             milestone.label.clone(),
             milestone.rate_mbit_s.to_string(),
@@ -31,7 +31,8 @@ pub fn document(milestones: &[Milestone]) -> Document {
         ["no.", "year", "who", "Mbit/s", "payload, bytes", "packets/s", "which are", "over"];
     let note = "derived: rate / (8 x payload of a full packet); the payload is the MTU less 40 \
                 bytes where only the MTU is known";
-    Document::from_table(typed_table(names, milestones.iter().enumerate().map(row).collect()))
+    let rows = (1..).zip(milestones).map(|(number, milestone)| row(number, milestone));
+    Document::from_table(typed_table(names, rows.collect()))
         .with_section([Block::Remarks(vec![note.to_owned()])])
 }
 
@@ -47,7 +48,7 @@ fn packet_text(packets: PacketsPerSecond) -> String {
     }
 }
 
-/// Head of [`csv()`].
+/// Names of the columns of [`csv()`].
 const HEAD: &str = "year,label,set,rate_mbit_s,mtu_bytes,payload_bytes,packets_per_s_low,\
     packets_per_s_high,packets_are,network,source";
 
@@ -88,12 +89,12 @@ pub fn svg_files(milestones: &[Milestone]) -> Vec<(String, String)> {
         let ends =
             (milestone.rate_mbit_s.lower_end()? * 1e6, milestone.rate_mbit_s.upper_end()? * 1e6);
         let label = format!("{} Mbit/s", milestone.rate_mbit_s);
-        numbered_point((milestone, number), ends, false, &label)
+        numbered_point(milestone, number, ends, false, &label)
     });
     let packets = milestones.iter().zip(1..).filter_map(|(milestone, number)| {
         let packets = milestone.packets()?;
         let label = format!("{} packets/s, {}", packet_text(packets), origin(&packets));
-        numbered_point((milestone, number), (packets.low, packets.high), packets.derived, &label)
+        numbered_point(milestone, number, (packets.low, packets.high), packets.derived, &label)
     });
     let rates = scatter_chart("TCP throughput by year", "TCP throughput, bit/s", rates.collect());
     let packets = scatter_chart("Packets per second by year", "packets/s", packets.collect());
@@ -105,7 +106,8 @@ pub fn svg_files(milestones: &[Milestone]) -> Vec<(String, String)> {
 
 /// A point with its number in [`document`], so that both charts and the table speak of the same.
 fn numbered_point(
-    (milestone, number): (&Milestone, usize),
+    milestone: &Milestone,
+    number: usize,
     y: (f64, f64),
     open: bool,
     what: &str,

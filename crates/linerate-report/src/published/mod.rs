@@ -15,16 +15,15 @@ fn typed_table<T: Into<String>>(
     names: impl IntoIterator<Item = T>,
     rows: Vec<Vec<String>>,
 ) -> ReportTable {
-    let column = |(at, name): (usize, T)| {
+    let align = |at: usize| {
         let mut cells = rows.iter().filter_map(|row: &Vec<String>| row.get(at));
-        let align = if cells.all(|cell| is_figure(cell)) { Align::Right } else { Align::Left };
-        (name, align)
+        if cells.all(|cell| is_figure(cell)) { Align::Right } else { Align::Left }
     };
-    ReportTable::from_columns(names.into_iter().enumerate().map(column).collect::<Vec<_>>())
-        .with_rows(rows)
+    let columns = names.into_iter().enumerate().map(|(at, name)| (name, align(at)));
+    ReportTable::from_columns(columns.collect::<Vec<_>>()).with_rows(rows)
 }
 
-/// Whether a cell is a number, a range, a bound, a share, or the dash.
+/// True if a cell is a number, a range, a bound, a share, or the dash.
 fn is_figure(cell: &str) -> bool {
     let signs = |c: char| c.is_ascii_digit() || " .,%<>+-".contains(c) || c == '\u{2212}';
     cell == number::NONE || (cell.chars().all(signs) && cell.contains(|c: char| c.is_ascii_digit()))

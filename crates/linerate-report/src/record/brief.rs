@@ -96,7 +96,8 @@ fn amount(record: &Record, way: Direction) -> Option<String> {
     Some(format!("{}{span}", number::amount(bytes as u64)))
 }
 
-/// What probes saw beside the load; without an answer to them what TCP saw of its own segments.
+/// Delays of the probes beside the load; without an answer to them, the round trips of TCP's own
+/// segments.
 fn delays_of_path(record: &Record, ways: &[Direction]) -> Fact {
     match (delay::idle_and_loaded_line(record, None), ways) {
         (Some(text), _) => Fact::new("delay", LABEL, text),
@@ -198,7 +199,7 @@ fn span_in_ms(ns: u64) -> String {
 /// path.
 const FLOORS: f64 = 3.0;
 
-/// What this host adds, where that bends the median of a ping.
+/// The time that this host adds to a round trip, where it is a good part of a ping's median.
 fn calibration(record: &Record, median_ns: Option<f64>) -> Option<String> {
     let end = record.ends.first()?;
     let found = end.calibration.as_ref()?;
@@ -206,7 +207,7 @@ fn calibration(record: &Record, median_ns: Option<f64>) -> Option<String> {
     near.then(|| words::calibration(found, end.clock_tick_ns))
 }
 
-/// Of one size the lines that ping prints, of several a table with a column for each.
+/// The lines that ping prints; for several sizes a table with a column for each.
 fn ping_blocks(record: &Record, plan: &PingPlan) -> Vec<Block> {
     let step = record.ends.first().and_then(|end| end.clock_tick_ns).unwrap_or(1.0);
     let ms = |ns| number::ms_of_clock(ns, decimals_of_ms(step));

@@ -21,7 +21,7 @@ const SIZES_MIN: usize = 3;
 /// Bits of a byte that go there and come back.
 const BITS_BOTH_WAYS: f64 = 16.0;
 
-/// What the sizes of a ping say together.
+/// The smallest round trip of each payload size of a ping, and the line through them.
 pub(super) struct BySize {
     /// Sizes with their smallest round trips in ns.
     pub(super) least: Vec<(u32, f64)>,

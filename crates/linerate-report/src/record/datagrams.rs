@@ -52,7 +52,7 @@ pub(super) fn losses(record: &Record, direction: Direction) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Whether datagrams travelled as packets of their own.
+/// How datagrams were handed over: one by one, or several per call (GSO) and received merged (GRO).
 pub(super) fn travel(record: &Record, direction: Direction) -> Option<String> {
     let (mut handed, mut most, mut joined, mut widest, mut all) = (0, 0, 0, 0, 0);
     for flow in flows_in_direction(record, direction) {

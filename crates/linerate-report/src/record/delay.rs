@@ -61,7 +61,7 @@ fn probes_in_words(probes: &Probes) -> String {
 fn over_time_chart(record: &Record) -> Option<DelayChart> {
     let all: Vec<&Probes> =
         record.probes.iter().map(AsRef::as_ref).chain(&record.probes_beside).collect();
-    let trail = |(style, probes): (usize, &&Probes)| {
+    let trail = |style: usize, probes: &Probes| {
         let sent = probes.sent_ns.iter().zip(&probes.rtt_ns);
         Trail {
             label: if all.len() == 1 { "delay".to_owned() } else { probe_kind_name(probes) },
@@ -74,7 +74,7 @@ fn over_time_chart(record: &Record) -> Option<DelayChart> {
         title: "Round trip of each probe, and the load".to_owned(),
         description: format!("{count} probes"),
         since: "the load began",
-        trails: all.iter().enumerate().map(trail).collect(),
+        trails: all.iter().enumerate().map(|(style, probes)| trail(style, probes)).collect(),
         shown: ProbeDrawing::Probes,
         load: load_series(record),
     };

@@ -45,7 +45,7 @@ fn goal_tiles(result: &BenchResult) -> Vec<Tile> {
     tiles
 }
 
-/// What was measured, in a line.
+/// Ports, frames and protocol of a benchmark in a line.
 fn title_line(plan: &BenchPlan) -> String {
     let ports: Vec<_> = plan.ports.iter().map(|port| port.interface.as_str()).collect();
     let frames = &plan.frames;

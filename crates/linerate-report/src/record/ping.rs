@@ -288,7 +288,7 @@ impl View<'_> {
         Some(format!("split {}", split.parts_with_shares(|ns| self.format_ms(ns))))
     }
 
-    /// Sizes as columns.
+    /// The figures of several sizes, each size a column.
     fn sizes_table(&self, sizes: &[u32]) -> ReportTable {
         let head = sizes.iter().map(u32::to_string);
         let mut table = ReportTable::new(std::iter::once("payload, bytes".to_owned()).chain(head));

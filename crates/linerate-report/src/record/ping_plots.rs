@@ -35,7 +35,7 @@ const fn colour(index: usize) -> usize {
 /// The probes of each size in order of sending.
 fn trails(record: &Record) -> Vec<Trail> {
     let rtt = record.series.iter().filter(|series| series.metric == MetricId::Rtt);
-    let trail = |(style, series): (usize, &linerate_core::record::Series)| {
+    let trail = |style: usize, series: &linerate_core::record::Series| {
         let bytes = series.payload_bytes.map(|bytes| counted(bytes.into(), "byte"));
         let probes = series.t_ns.iter().zip(&series.values);
         let probes = probes.map(|(&t, ns)| (t as f64 / 1e9, ns.map(|ns| ns as u64)));
@@ -45,7 +45,7 @@ fn trails(record: &Record) -> Vec<Trail> {
             probes: probes.collect(),
         }
     };
-    rtt.enumerate().map(trail).collect()
+    rtt.enumerate().map(|(style, series)| trail(style, series)).collect()
 }
 
 fn over_time(record: &Record, shown: ProbeDrawing) -> Option<ReportFigure> {

@@ -56,7 +56,7 @@ impl Split {
         &self.parts
     }
 
-    /// Whether it rests on some of the answered probes alone.
+    /// True if it rests on some of the answered probes only.
     pub(super) const fn is_of_some(&self) -> bool {
         self.some.is_some()
     }
@@ -64,10 +64,10 @@ impl Split {
     /// Each part with its share of all.
     pub(super) fn parts_with_shares(&self, ms: impl Fn(f64) -> String) -> String {
         let all: f64 = self.parts.iter().map(|(_, ns)| ns).sum();
-        let part = |(name, ns): &(&str, f64)| {
-            format!("{name} {} ms ({:.0} %)", ms(*ns), 100.0 * ns / all.max(f64::MIN_POSITIVE))
+        let part = |name: &str, ns: f64| {
+            format!("{name} {} ms ({:.0} %)", ms(ns), 100.0 * ns / all.max(f64::MIN_POSITIVE))
         };
-        let parts: Vec<String> = self.parts.iter().map(part).collect();
+        let parts: Vec<String> = self.parts.iter().map(|(name, ns)| part(name, *ns)).collect();
         let some = self.some.map(|count| format!("; of {}", words::counted(count, "probe")));
         format!("{}{}", parts.join(", "), some.unwrap_or_default())
     }

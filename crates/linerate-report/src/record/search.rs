@@ -129,7 +129,7 @@ fn course(record: &Record, found: &CapacitySearch) -> Option<String> {
     ))
 }
 
-/// What was offered and what arrived over time, below the ceiling.
+/// Offered and received rates over time, below the ceiling.
 fn rates_chart(record: &Record, found: &CapacitySearch) -> LineChart {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let offered =

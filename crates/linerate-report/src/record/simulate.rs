@@ -19,7 +19,7 @@ const METRICS: &[MetricId] = &[
     MetricId::Ssthresh,
 ];
 
-/// What was simulated and what came of it.
+/// The page of a simulated test: its plan, its result, and charts over virtual time.
 pub(super) fn document(record: &Record, plan: &SimulatePlan) -> Document {
     let charts = simulate::charts(record, plan).into_iter().map(|(_, chart)| chart);
     let drawn = charts.filter(|chart| chart.series.iter().any(|series| !series.points.is_empty()));

@@ -76,7 +76,7 @@ impl StampView<'_> {
 
     /// Values joined by slashes, where all of them are there.
     fn slashed(&self, metric: MetricId, stats: &[Stat], way: Option<Direction>) -> Option<String> {
-        let value = |stat: &Stat| one_way(self.record, (metric, *stat), way, self.size);
+        let value = |stat: &Stat| one_way(self.record, metric, *stat, way, self.size);
         let texts: Option<Vec<String>> =
             stats.iter().map(|stat| value(stat).map(|ns| self.format_ms(ns))).collect();
         texts.map(|texts| texts.join("/"))
@@ -90,7 +90,7 @@ impl StampView<'_> {
             let some = || self.slashed(metric, &STATS[..3], None);
             all.or_else(|| some().map(|values| format!("min/avg/max = {values} ms")))
         };
-        let residence = one_way(self.record, (MetricId::Residence, Stat::Mean), None, self.size);
+        let residence = one_way(self.record, MetricId::Residence, Stat::Mean, None, self.size);
         let residence = residence.map_or_else(String::new, |ns| {
             format!("; the reflector took {} ms on average", self.format_ms(ns))
         });
@@ -98,7 +98,7 @@ impl StampView<'_> {
     }
 
     fn direction(&self, way: Direction, name: &str, clocks: &ClockAgreement) -> Option<String> {
-        let value = |metric, stat| one_way(self.record, (metric, stat), Some(way), self.size);
+        let value = |metric, stat| one_way(self.record, metric, stat, Some(way), self.size);
         let mut parts = Vec::new();
         let median = value(MetricId::OneWayDelay, Stat::P50);
         if median.is_some_and(|ns| clocks.resolves_delay(ns)) {
@@ -153,7 +153,7 @@ impl StampView<'_> {
     }
 }
 
-/// Who says how right a clock is.
+/// The name of the program, or the kernel, that says how right a clock is.
 const fn name(keeper: ClockKeeper) -> &'static str {
     match keeper {
         ClockKeeper::Kernel => "the kernel",

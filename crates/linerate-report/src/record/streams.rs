@@ -4,7 +4,8 @@ use linerate_core::record::{Direction, Flow, FlowEnd, FlowSide, Record};
 
 use crate::document::{ReportTable, RowKind};
 
-/// Of more streams than this a terminal shows the sum, and the extremes where there are some.
+/// Streams that a terminal shows one by one; of more it shows the sum, and the extremes where there
+/// are some.
 pub(super) const STREAMS_MAX: usize = 16;
 
 /// A column: its heading, the cell of a stream, the cell of all of them.

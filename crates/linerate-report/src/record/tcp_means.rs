@@ -66,7 +66,8 @@ const fn treatment(contents: Contents) -> &'static str {
     }
 }
 
-/// What the trials chose, and beside what.
+/// The means of sending and receiving that the trials chose, and those that they were compared
+/// with.
 fn chosen(record: &Record, plan: &TcpPlan) -> Option<String> {
     if !plan.fast {
         return None;

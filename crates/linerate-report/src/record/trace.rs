@@ -39,7 +39,7 @@ fn blocks(trace: &TraceResult) -> Vec<Block> {
     blocks
 }
 
-/// The whole page.
+/// The whole page of a trace.
 pub(super) fn document(record: &Record, plan: &TracePlan) -> Document {
     let sections = record.trace.iter().map(|trace| {
         let caption = "Median round trip to each hop that answers.";
@@ -341,8 +341,8 @@ fn limited(trace: &TraceResult) -> Option<String> {
             _ => {}
         }
     }
-    let of_group = |(rate, hops): &(String, Vec<u8>)| format!("{} {rate}", answering(hops));
-    let parts: Vec<String> = groups.iter().map(of_group).chain(parts).collect();
+    let groups = groups.iter().map(|(rate, hops)| format!("{} {rate}", answering(hops)));
+    let parts: Vec<String> = groups.chain(parts).collect();
     (!parts.is_empty()).then(|| format!("{}: not loss", parts.join("; ")))
 }
 

@@ -57,7 +57,7 @@ pub(super) fn document(record: &Record, plan: &UdpPlan) -> Document {
     }
 }
 
-/// What became of the losses, how evenly and in what way datagrams travelled.
+/// Lines on losses, delays, the kept pace, the receiver, and how datagrams were handed over.
 fn direction_lines(record: &Record, direction: Direction) -> Vec<String> {
     let each = [losses, delays, pace_kept_line, receiver_limited, travel];
     each.into_iter().filter_map(|line| line(record, direction)).collect()
@@ -208,7 +208,8 @@ fn pace_kept_line(record: &Record, direction: Direction) -> Option<String> {
 /// Below this share of the time, waiting for the receiver is not told.
 const HELD_RATIO: f64 = 0.01;
 
-/// That the receiver was the limit of a sender without a pace.
+/// The share of the time that a sender without a pace waited for the receiver; none below
+/// [`HELD_RATIO`].
 fn receiver_limited(record: &Record, direction: Direction) -> Option<String> {
     let share = flows_in_direction(record, direction).filter_map(|flow| {
         let end = flow.sender.as_ref().filter(|end| end.span_ns > 0)?;

@@ -15,29 +15,29 @@ use linerate_core::schedule::EventKind;
 use linerate_core::stats::Sketch;
 use serde::Serialize;
 
-/// A plan as it stands.
+/// A schedule's plan with its results at a time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ScheduleView {
-    /// Its name.
+    /// Name of the plan.
     pub plan: String,
     /// Now, seconds since 1970-01-01 UTC.
     pub now_s: i64,
     /// From when on series, gaps and events are shown.
     pub from_s: i64,
-    /// Whether a program keeps it.
+    /// True while a program runs the schedule.
     pub running: bool,
     /// Its tasks, as the plan has them.
     pub tasks: Vec<TaskView>,
-    /// What happened, the oldest first.
+    /// Events, the oldest first.
     pub events: Vec<EventView>,
-    /// What is in alert now, each in a sentence.
+    /// Alerts that are open now, each in a sentence.
     pub alerts: Vec<String>,
 }
 
 /// A task as it stands.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TaskView {
-    /// Its name.
+    /// Name of the task.
     pub name: String,
     /// Its command without `linerate`.
     pub run: String,
@@ -49,15 +49,15 @@ pub struct TaskView {
     pub next_s: Option<i64>,
     /// Runs with a result in the time that is shown.
     pub good: usize,
-    /// Runs without one.
+    /// Runs without a result in the time that is shown.
     pub without: usize,
-    /// Those without one that follow one another for the same reason.
+    /// Spans of runs without a result that follow one another for the same reason.
     pub gaps: Vec<Gap>,
-    /// Its values.
+    /// Values of its figures over time.
     pub series: Vec<SeriesView>,
     /// How all samples of its runs are spread.
     pub spreads: Vec<SampleSpread>,
-    /// Whether it is in alert.
+    /// True while an alert of the task is open.
     pub alert: bool,
 }
 
@@ -68,16 +68,16 @@ pub struct Gap {
     pub from_s: i64,
     /// Begin of the last.
     pub until_s: i64,
-    /// How many.
+    /// Number of runs in it.
     pub runs: usize,
-    /// Why.
+    /// Reason why they have no result.
     pub reason: String,
 }
 
 /// The values of one figure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SeriesView {
-    /// Its key: `goodput_bps/down`.
+    /// Key of the figure: `goodput_bps/down`.
     pub metric: String,
     /// Seconds since 1970-01-01 UTC and the value, the oldest first.
     pub points: Vec<(f64, f64)>,
@@ -87,28 +87,28 @@ pub struct SeriesView {
 /// Percentiles are those of RFC 2330 §11.3, at most 1/128 above the true ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SampleSpread {
-    /// Its key.
+    /// Key of the figure: `rtt_ns`.
     pub metric: String,
     /// From when on, seconds since 1970-01-01 UTC.
     pub from_s: i64,
-    /// Samples.
+    /// Number of samples added up.
     pub n: u64,
-    /// The smallest.
+    /// The smallest sample, in the figure's unit.
     pub min: u64,
-    /// The median.
+    /// The median of the samples.
     pub p50: u64,
-    /// The 90th percentile.
+    /// The 90th percentile of the samples.
     pub p90: u64,
-    /// The 99th.
+    /// The 99th percentile of the samples.
     pub p99: u64,
-    /// The 99.9th.
+    /// The 99.9th percentile of the samples.
     pub p999: u64,
-    /// The largest.
+    /// The largest sample, in the figure's unit.
     pub max: u64,
 }
 
 impl SampleSpread {
-    /// Of a sketch; none of one without samples.
+    /// The spread of a sketch's samples; none without samples.
     pub fn from_sketch(metric: &str, from_s: i64, sketch: &Sketch) -> Option<Self> {
         let at = |share| sketch.quantile(share);
         Some(Self {
@@ -125,7 +125,7 @@ impl SampleSpread {
     }
 }
 
-/// Something that happened.
+/// An event of a schedule: a change, an alert or its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct EventView {
     /// When it was seen, seconds since 1970-01-01 UTC.
@@ -134,11 +134,11 @@ pub struct EventView {
     pub since_s: f64,
     /// Its task; empty for the whole plan.
     pub task: String,
-    /// Its kind.
+    /// Kind of the event.
     pub kind: EventKind,
-    /// In a sentence.
+    /// The event in a sentence.
     pub sentence: String,
-    /// What the survey said.
+    /// Verdict of the survey that the event led to.
     pub verdict: Option<String>,
     /// The figures that changed.
     pub metrics: Vec<String>,
@@ -149,11 +149,11 @@ pub struct EventView {
 pub struct CalendarEntry {
     /// Begin, seconds since 1970-01-01 UTC.
     pub start_s: i64,
-    /// Latest end.
+    /// Latest end, in the same seconds.
     pub until_s: i64,
-    /// Its task.
+    /// Name of its task.
     pub task: String,
-    /// Its command.
+    /// Its command without `linerate`.
     pub run: String,
     /// The most bytes that it moves; none where nothing bounds it.
     pub bytes: Option<u64>,

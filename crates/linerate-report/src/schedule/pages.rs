@@ -140,20 +140,19 @@ fn series_band(
     if !low.is_finite() {
         return Vec::new();
     }
-    let axis = (view.from_s as f64, view.now_s as f64);
+    let (from_s, until_s) = (view.from_s as f64, view.now_s as f64);
     let range = format!(
         "{} to {}",
         value_with_unit(&series.metric, low),
         value_with_unit(&series.metric, high)
     );
     let mut lines = vec![format!("{}, {}: {range}", task.name, name(&series.metric))];
-    lines.extend(
-        smoke_rows(&series.points, axis, columns).iter().map(|row| row.trim_end().to_owned()),
-    );
+    let rows = smoke_rows(&series.points, from_s, until_s, columns);
+    lines.extend(rows.iter().map(|row| row.trim_end().to_owned()));
     let mut marks = vec![' '; columns];
     let changes = view.events.iter().filter(|event| event.task == task.name);
     for event in changes.filter(|event| event.metrics.contains(&series.metric)) {
-        let share = (event.since_s - axis.0) / (axis.1 - axis.0);
+        let share = (event.since_s - from_s) / (until_s - from_s);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "held")]
         let at = ((share.clamp(0.0, 1.0) * columns as f64) as usize).min(columns - 1);
         marks[at] = '^';

@@ -6,7 +6,7 @@ use linerate_core::time::WallTime;
 
 use crate::number;
 
-/// What a figure is called: `goodput (down)`.
+/// The name of a figure: `goodput (down)`.
 pub(super) fn name(key: &str) -> String {
     let Some(followed) = Followed::from_key(key) else { return key.to_owned() };
     let name = match followed.metric {
@@ -48,7 +48,7 @@ pub(super) fn format(at_s: f64, format: &str) -> String {
     WallTime::from_unix_nanos(nanos).format_utc(format).unwrap_or_default()
 }
 
-/// What a figure did, with its values before and since.
+/// The change of a figure in words, with its values before and since.
 pub(crate) fn change_in_words(key: &str, before: f64, after: f64) -> String {
     let ratio = after / before;
     let by = match ratio {

@@ -7,11 +7,7 @@ const ROWS: usize = 4;
 const SHADES: [char; 4] = ['░', '▒', '▓', '█'];
 
 /// A band of so many columns from one time to another: its rows, the highest values first.
-pub fn smoke_rows(
-    points: &[(f64, f64)],
-    (from_s, until_s): (f64, f64),
-    columns: usize,
-) -> Vec<String> {
+pub fn smoke_rows(points: &[(f64, f64)], from_s: f64, until_s: f64, columns: usize) -> Vec<String> {
     let low = points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
     let high = points.iter().map(|point| point.1).fold(f64::NEG_INFINITY, f64::max);
     let mut counts = vec![[0_usize; ROWS]; columns];
@@ -43,9 +39,9 @@ mod tests {
     #[test]
     fn a_column_is_dark_where_its_values_are_and_empty_where_there_are_none() {
         let points = [(0.0, 10.0), (0.5, 10.0), (1.0, 10.0), (3.0, 0.0), (3.5, 10.0)];
-        let rows = smoke_rows(&points, (0.0, 4.0), 4);
+        let rows = smoke_rows(&points, 0.0, 4.0, 4);
         assert_eq!(rows, ["██ ▓", "    ", "    ", "   ▓"]);
-        assert_eq!(smoke_rows(&[], (0.0, 4.0), 2), ["  "; 4]);
-        assert_eq!(smoke_rows(&[(1.0, 5.0)], (0.0, 4.0), 2), ["  ", "█ ", "  ", "  "]);
+        assert_eq!(smoke_rows(&[], 0.0, 4.0, 2), ["  "; 4]);
+        assert_eq!(smoke_rows(&[(1.0, 5.0)], 0.0, 4.0, 2), ["  ", "█ ", "  ", "  "]);
     }
 }

@@ -172,18 +172,19 @@ pub(crate) fn points(record: &Record) -> Vec<Vec<SequencePoint>> {
             let (cwnd, ssthresh) =
                 (of(MetricId::Cwnd, acked.flow), of(MetricId::Ssthresh, acked.flow));
             let at = |series: Option<&Series>, index: usize| *series?.values.get(index)?;
-            let point = |(index, (ns, value)): (usize, (&u64, &Option<f64>))| SequencePoint {
-                at: MonoTime::from_nanos(*ns),
-                acked_bytes: count_or_zero(*value),
+            let point = |index: usize, ns: u64, acked_bytes: Option<f64>| SequencePoint {
+                at: MonoTime::from_nanos(ns),
+                acked_bytes: count_or_zero(acked_bytes),
                 cwnd_bytes: count_or_zero(at(cwnd, index)),
                 ssthresh_bytes: at(ssthresh, index).map(|bytes| count_or_zero(Some(bytes))),
             };
-            acked.t_ns.iter().zip(&acked.values).enumerate().map(point).collect()
+            let values = acked.t_ns.iter().zip(&acked.values).enumerate();
+            values.map(|(index, (ns, value))| point(index, *ns, *value)).collect()
         })
         .collect()
 }
 
-/// What all flows had acknowledged at the end of each interval.
+/// Bytes that all flows together had acknowledged at the end of each interval.
 fn samples(record: &Record) -> Vec<ProgressSample> {
     let whole = |series: &&Series| series.metric == MetricId::Goodput && series.flow.is_none();
     let Some(series) = record.series.iter().find(whole) else { return Vec::new() };

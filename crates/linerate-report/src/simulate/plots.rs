@@ -13,7 +13,7 @@ const POINTS_DRAWN: usize = 1000;
 /// How far a run was at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProgressSample {
-    /// Virtual time.
+    /// Virtual time, ns since the start.
     pub at_ns: u64,
     /// Payload of all flows that was acknowledged by then.
     pub acked_bytes: u64,
@@ -47,7 +47,7 @@ fn sequence(flows: &[Vec<SequencePoint>]) -> LineChart {
     sequences("Time and sequence", lines)
 }
 
-/// What each of several flows had acknowledged by when, at most eight of them.
+/// Acknowledged payload of each flow over time, of at most eight flows.
 pub(crate) fn sequences<'a>(
     title: &str,
     lines: impl Iterator<Item = (String, &'a [SequencePoint])>,

@@ -12,7 +12,7 @@ use crate::{number, words};
 /// Flows of one run that are listed one by one.
 const FLOWS_LISTED: usize = 16;
 
-/// What was simulated, each flow of the first run, and the runs.
+/// The page of a simulation: its plan, each flow of the first run, and all runs.
 pub fn document(report: &SimulationReport) -> Document {
     let headline = headline(report);
     let document = Document {
@@ -60,7 +60,7 @@ fn headline(report: &SimulationReport) -> Headline {
     }
 }
 
-/// What was asked, and of one run what came of it.
+/// The simulated path, and the totals of one run or the range of several.
 fn brief_blocks(report: &SimulationReport) -> Vec<Block> {
     let asked = [("path", path_text(report))];
     let found = match report.runs.as_slice() {
@@ -155,7 +155,7 @@ fn flow_table(report: &SimulationReport, run: &RunSummary) -> Option<ReportTable
     Some(ReportTable::from_rows(
         (1..).zip(&run.flows),
         &[
-            ("flow", &|(number, _): &(u32, &FlowSummary)| number.to_string()),
+            ("flow", &|row: &(u32, &FlowSummary)| row.0.to_string()),
             ("goodput Mbit/s", &|(_, flow)| number::rate_in_mbit(flow.goodput_bps)),
             ("of ceiling", &|(_, flow)| number::or_dash(share(flow), number::percent)),
             ("sent", &|(_, flow)| flow.segments_sent.to_string()),

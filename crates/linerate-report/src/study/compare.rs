@@ -130,7 +130,7 @@ pub(crate) struct TopologyComparison {
     /// Value of the varied parameter in the throughput column; a window of 0 is the kernel's
     /// choice.
     pub value: u64,
-    /// That parameter and value in words: `64K window`, `streams 4`.
+    /// The parameter and its value in words: `64K window`, `streams 4`.
     pub setting: String,
     /// Payload length of the delay column.
     pub payload_bytes: u32,

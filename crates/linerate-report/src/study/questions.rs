@@ -256,8 +256,9 @@ impl AnswerRuns<'_> {
         let mut names = names_in_question(question).into_iter().filter(todays);
         let (name, figure) = names.find_map(|name| Some((name, value(name)?)))?;
         // A figure of another kind beside it would be read as its past.
-        let same_unit = |(_, then): &(&str, &Evaluated)| then.quantity.unit == figure.quantity.unit;
-        let then = published_figures(&self.answer).find(same_unit);
+        let unit = &figure.quantity.unit;
+        let mut published = published_figures(&self.answer);
+        let then = published.find(|(_, then)| then.quantity.unit == *unit);
         let then = then.map(|(_, figure)| format!("{past}: {}", quantity_text(&figure.quantity)));
         Some(Tile::new(self.figure_with_unit(name)?, self.meaning(name), then.unwrap_or_default()))
     }
@@ -272,8 +273,9 @@ impl AnswerRuns<'_> {
         let pair = |[one, other]: &[String; 2], word: &str| {
             let (one, other) = (title(one), title(other));
             // A place is named once.
-            let same = |(place, _): &(&str, &str)| one.starts_with(&format!("{place}: "));
-            let short = other.rsplit_once(": ").filter(same).map(|(_, value)| value.to_owned());
+            let same = |place: &str| one.starts_with(&format!("{place}: "));
+            let short = other.rsplit_once(": ").filter(|(place, _)| same(place));
+            let short = short.map(|(_, value)| value.to_owned());
             format!("{one}, {word} {}", short.unwrap_or(other))
         };
         match &figure.kind {

@@ -58,9 +58,10 @@ impl AxisScale {
     }
 }
 
-/// Round values at about `target` places from `lo` to `hi`, in steps of 1, 2 or 5 times a power of
-/// ten; the ends themselves when no step fits.
-pub(crate) fn linear_ticks((lo, hi): (f64, f64), target: usize) -> Vec<f64> {
+/// Round values at about `target` places from the low to the high end of `domain`, in steps of 1,
+/// 2 or 5 times a power of ten; the ends themselves when no step fits.
+pub(crate) fn linear_ticks(domain: (f64, f64), target: usize) -> Vec<f64> {
+    let (lo, hi) = domain;
     let span = hi - lo;
     if !lo.is_finite() || !span.is_finite() || span <= 0.0 {
         return Vec::new();
@@ -81,7 +82,8 @@ fn nice_step(raw: f64) -> f64 {
 
 /// Ticks of a logarithmic axis: 1-2-5 within up to three decades, whole decades up to eight, then
 /// every second, third, … decade.
-pub(crate) fn log_ticks((lo, hi): (f64, f64)) -> Vec<f64> {
+pub(crate) fn log_ticks(domain: (f64, f64)) -> Vec<f64> {
+    let (lo, hi) = domain;
     if !(lo.is_finite() && hi.is_finite() && lo > 0.0 && hi > lo) {
         return Vec::new();
     }

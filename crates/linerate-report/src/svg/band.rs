@@ -55,7 +55,7 @@ pub(crate) struct BandMark {
 type Column = (f64, [f64; 5]);
 
 impl BandChart {
-    /// Draws the chart.
+    /// Draws the chart as SVG.
     pub(crate) fn svg(&self) -> Svg {
         let names: Vec<&str> = self.bands.iter().map(|band| band.name.as_str()).collect();
         let description = format!("{} over time, with gaps and changes", names.join(", "));

@@ -50,7 +50,7 @@ const ROW_GAP: f64 = 12.0;
 const LABEL_MOST: f64 = 230.0;
 
 impl BarChart {
-    /// Draws the chart.
+    /// Draws the chart as SVG.
     pub(crate) fn svg(&self) -> Svg {
         let whole = |row: &BarRow| row.values.iter().flatten().sum::<f64>();
         let values: Vec<f64> = match self.stacked {
@@ -87,7 +87,7 @@ impl BarChart {
         self.draw_axis(&mut canvas, area, &scale);
         for (index, row) in self.rows.iter().enumerate() {
             let from = top + index as f64 * row_height;
-            let span = (from, from + row_height);
+            let span = RowSpan { top: from, bottom: from + row_height };
             draw_label(&mut canvas, area, row, span);
             match self.stacked {
                 true => draw_stack(&mut canvas, &scale, row, span),
@@ -106,7 +106,8 @@ impl BarChart {
                 (x, y) = (0.0, y + LINE_HEIGHT + 2.0);
             }
             let filled = self.stacked || index == 0;
-            canvas.push_markup(&bar_markup((index, filled), (x, y - 10.0), (12.0, 12.0), name));
+            let sample = Bar { index, filled, x, y: y - 10.0, width: 12.0, height: 12.0 };
+            canvas.push_markup(&sample.markup(name));
             canvas.draw_text(x + 18.0, y, Anchor::Start, "name", name);
             x += text_width(name) + 44.0;
         }
@@ -124,19 +125,64 @@ impl BarChart {
     }
 }
 
-/// The name of a row from the first height to the second.
-fn draw_label(canvas: &mut Canvas, area: Area, row: &BarRow, (top, end): (f64, f64)) {
+/// Heights between which a row stands, as places on the canvas.
+#[derive(Clone, Copy)]
+struct RowSpan {
+    top: f64,
+    bottom: f64,
+}
+
+impl RowSpan {
+    const fn middle(self) -> f64 {
+        f64::midpoint(self.top, self.bottom)
+    }
+}
+
+/// One bar, as places on the canvas.
+struct Bar {
+    /// Place of its name among the chart's names, which gives its colour.
+    index: usize,
+    /// Open where it is false, so that grey print tells the published one apart.
+    filled: bool,
+    x: f64,
+    y: f64,
+    width: f64,
+    height: f64,
+}
+
+impl Bar {
+    /// A rectangle in the colour of its name, with a hint.
+    fn markup(&self, hint: &str) -> String {
+        let (n, colour) = (colour_class(self.index), light_colour(self.index));
+        let paint = if self.filled {
+            format!("class=\"f{n}\" fill=\"{colour}\"")
+        } else {
+            format!("class=\"s{n}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"")
+        };
+        format!(
+            "<rect {paint} x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
+            coordinate_text(self.x),
+            coordinate_text(self.y),
+            coordinate_text(self.width),
+            coordinate_text(self.height),
+            escape::xml_escaped(hint)
+        )
+    }
+}
+
+/// Draws the name of a row in the middle of its height.
+fn draw_label(canvas: &mut Canvas, area: Area, row: &BarRow, span: RowSpan) {
     let label = broken(&row.label, area.left - 12.0);
-    let mut y = f64::midpoint(top, end) + 4.5 - (label.len() as f64 - 1.0) * LINE_HEIGHT / 2.0;
+    let mut y = span.middle() + 4.5 - (label.len() as f64 - 1.0) * LINE_HEIGHT / 2.0;
     for line in label {
         canvas.draw_text(area.left - 8.0, y, Anchor::End, "name", &fitted(&line, area.left - 8.0));
         y += LINE_HEIGHT;
     }
 }
 
-/// The parts of a whole one after the other; a hint on each says what it is.
-fn draw_stack(canvas: &mut Canvas, scale: &AxisScale, row: &BarRow, (top, end): (f64, f64)) {
-    let y = f64::midpoint(top, end) - BAR / 2.0;
+/// Draws the parts of a whole one after the other, each with a hint that names it.
+fn draw_stack(canvas: &mut Canvas, scale: &AxisScale, row: &BarRow, span: RowSpan) {
+    let y = span.middle() - BAR / 2.0;
     let mut sum = 0.0;
     for (index, value) in row.values.iter().enumerate() {
         let from = scale.position_of(sum);
@@ -144,63 +190,36 @@ fn draw_stack(canvas: &mut Canvas, scale: &AxisScale, row: &BarRow, (top, end): 
         let Some((from, to)) = from.zip(scale.position_of(sum)) else { continue };
         if to > from {
             let hint = format!("{}: {}", row.label, row.texts.get(index).map_or("", |t| t));
-            canvas.push_markup(&bar_markup((index, true), (from, y), (to - from, BAR), &hint));
+            let bar = Bar { index, filled: true, x: from, y, width: to - from, height: BAR };
+            canvas.push_markup(&bar.markup(&hint));
         }
     }
     let zero = scale.position_of(0.0).unwrap_or(0.0);
     let text = row.texts.last().map_or(number::NONE, |text| text);
     let tip = scale.position_of(sum).unwrap_or(zero);
     canvas.draw_text(tip + 5.0, y + BAR - 2.5, Anchor::Start, "name", text);
-    canvas.draw_line("axis", (zero, top), (zero, end));
+    canvas.draw_line("axis", (zero, span.top), (zero, span.bottom));
 }
 
-/// Bars under each other from the first height to the second.
-fn draw_row(
-    canvas: &mut Canvas,
-    area: Area,
-    scale: &AxisScale,
-    row: &BarRow,
-    (top, end): (f64, f64),
-) {
+/// Draws the bars of a row under each other.
+fn draw_row(canvas: &mut Canvas, area: Area, scale: &AxisScale, row: &BarRow, span: RowSpan) {
     let height = row.values.len() as f64 * (BAR + 2.0);
-    let middle = f64::midpoint(top, end);
+    let middle = span.middle();
     let zero = scale.position_of(0.0).unwrap_or(area.left);
     for (index, value) in row.values.iter().enumerate() {
         let y = middle - height / 2.0 + index as f64 * (BAR + 2.0);
         let tip = value.and_then(|value| scale.position_of(value));
         if let Some(tip) = tip {
             let hint = format!("{}: {}", row.label, row.texts.get(index).map_or("", |t| t));
-            let size = ((tip - zero).abs().max(1.0), BAR);
-            canvas.push_markup(&bar_markup((index, index == 0), (tip.min(zero), y), size, &hint));
+            let (x, width) = (tip.min(zero), (tip - zero).abs().max(1.0));
+            let bar = Bar { index, filled: index == 0, x, y, width, height: BAR };
+            canvas.push_markup(&bar.markup(&hint));
         }
         let x = tip.unwrap_or(zero).max(zero) + 5.0;
         let text = row.texts.get(index).map_or(number::NONE, |text| text);
         canvas.draw_text(x, y + BAR - 2.5, Anchor::Start, "name", text);
     }
-    canvas.draw_line("axis", (zero, top), (zero, end));
-}
-
-/// A bar in the colour of its name; the published one is open, so that grey print tells them apart.
-fn bar_markup(
-    (index, filled): (usize, bool),
-    (x, y): (f64, f64),
-    (width, height): (f64, f64),
-    hint: &str,
-) -> String {
-    let (n, colour) = (colour_class(index), light_colour(index));
-    let paint = if filled {
-        format!("class=\"f{n}\" fill=\"{colour}\"")
-    } else {
-        format!("class=\"s{n}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"")
-    };
-    format!(
-        "<rect {paint} x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
-        coordinate_text(x),
-        coordinate_text(y),
-        coordinate_text(width),
-        coordinate_text(height),
-        escape::xml_escaped(hint)
-    )
+    canvas.draw_line("axis", (zero, span.top), (zero, span.bottom));
 }
 
 #[cfg(test)]

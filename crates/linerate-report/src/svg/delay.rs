@@ -44,7 +44,7 @@ const SHARES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
 /// Probes of one kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Trail {
-    /// Their name.
+    /// Name of the kind of probe.
     pub label: String,
     /// Number of their colour.
     pub style: usize,
@@ -130,7 +130,7 @@ impl DelayChart {
         })
     }
 
-    /// Draws the chart.
+    /// Draws the chart as SVG.
     pub(crate) fn svg(&self) -> Svg {
         let (x, y) = self.time_and_delay_axes();
         let Some(layout) = self.layout([&x, &y]) else {
@@ -406,7 +406,7 @@ fn draw_load(canvas: &mut Canvas, layout: &ChartLayout, load: &ChartSeries) {
     }
 }
 
-/// A filled polygon.
+/// A filled polygon without an outline.
 fn filled(style: usize, opacity: f64, corners: &[(f64, f64)]) -> String {
     let corners: Vec<String> = corners
         .iter()

@@ -227,10 +227,10 @@ impl LineChart {
 
     fn layout(&self) -> Option<ChartLayout> {
         let points = || self.series.iter().flat_map(|series| series.points.iter());
-        let both = |(x, y): &&(f64, f64)| {
+        let both = |point: &&(f64, f64)| {
             let has_place =
                 |kind: AxisKind, v: f64| v.is_finite() && (kind == AxisKind::Linear || v > 0.0);
-            has_place(self.x.kind, *x) && has_place(self.y.kind, *y)
+            has_place(self.x.kind, point.0) && has_place(self.y.kind, point.1)
         };
         let (xs, ys) = (
             points().filter(both).map(|point| point.0),
@@ -262,7 +262,7 @@ impl LineChart {
             if layout.area.right - end.0 <= NEAR_END {
                 canvas.draw_line("link", (end.0 + 6.0, end.1), (layout.area.right + 6.0, y));
             }
-            draw_sample(canvas, series, (layout.area.right + 13.0, y));
+            draw_sample(canvas, series, layout.area.right + 13.0, y);
             canvas.draw_text(left, y + 4.5, Anchor::Start, "name", &fitted(&series.label, room));
         }
     }
@@ -284,7 +284,7 @@ impl LineChart {
             if x > 8.0 && x + 12.0 + width > WIDTH {
                 (x, y) = (8.0, y + LINE_HEIGHT + 2.0);
             }
-            draw_sample(canvas, series, (x, y - 4.5));
+            draw_sample(canvas, series, x, y - 4.5);
             for (below, line) in label.iter().enumerate() {
                 y += if below == 0 { 0.0 } else { LINE_HEIGHT };
                 canvas.draw_text(x + 12.0, y, Anchor::Start, "name", line);
@@ -296,7 +296,7 @@ impl LineChart {
 }
 
 /// The marker of a line beside its name, a dash of a dashed one.
-fn draw_sample(canvas: &mut Canvas, series: &ChartSeries, (x, y): (f64, f64)) {
+fn draw_sample(canvas: &mut Canvas, series: &ChartSeries, x: f64, y: f64) {
     if !series.dashed {
         return canvas.push_markup(&marker(series.style, (x, y)));
     }
@@ -380,8 +380,10 @@ fn ticks_of(axis: &Axis, domain: (f64, f64)) -> Vec<(f64, String)> {
     values.into_iter().map(|value| (value, (axis.show)(value))).collect()
 }
 
-pub(super) fn point_position(layout: &ChartLayout, (x, y): (f64, f64)) -> Option<(f64, f64)> {
-    Some((layout.x.position_of(x)?, layout.y.position_of(y)?))
+/// The place on the canvas of a point of the data, held within the plot; none without one
+/// on either axis (zero on a logarithmic one).
+pub(super) fn point_position(layout: &ChartLayout, point: (f64, f64)) -> Option<(f64, f64)> {
+    Some((layout.x.position_of(point.0)?, layout.y.position_of(point.1)?))
 }
 
 pub(super) fn draw_series(

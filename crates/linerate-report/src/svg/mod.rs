@@ -92,7 +92,7 @@ impl Canvas {
         Self { body: String::new() }
     }
 
-    /// Text in ink.
+    /// Draws text in the colour of its class.
     fn draw_text(&mut self, x: f64, y: f64, anchor: Anchor, class: &str, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",

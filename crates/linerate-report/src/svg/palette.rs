@@ -47,7 +47,8 @@ pub(crate) fn style_sheet() -> String {
 
 /// A marker centred on a point: filled shapes for the first seven series, open ones beyond, so
 /// that no two of fourteen series look the same.
-pub(super) fn marker(series: usize, (x, y): (f64, f64)) -> String {
+pub(super) fn marker(series: usize, centre: (f64, f64)) -> String {
+    let (x, y) = centre;
     let n = colour_class(series);
     let paint = if (series / SERIES.len()).is_multiple_of(2) {
         format!("class=\"f{n}\" fill=\"{}\"", light_colour(series))

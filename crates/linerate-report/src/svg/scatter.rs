@@ -58,18 +58,18 @@ pub(crate) struct ScatterPoint {
     pub label: String,
 }
 
-/// The whole chart.
+/// A chart of points with ranges, by group.
 #[derive(Clone, Debug)]
 pub(crate) struct ScatterChart {
     /// Over the chart, and its accessible name.
     pub title: String,
-    /// Its accessible description.
+    /// The description that screen readers get.
     pub description: String,
-    /// Horizontal.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Vertical.
+    /// The vertical axis.
     pub y: Axis,
-    /// Families of points.
+    /// Groups of points, in the key's order.
     pub groups: Vec<ScatterGroup>,
     /// In the order of the list.
     pub points: Vec<ScatterPoint>,
@@ -83,7 +83,7 @@ struct PlacedPoint<'a> {
 }
 
 impl PlacedPoint<'_> {
-    /// What its markers take.
+    /// The areas that its two markers cover.
     fn marker_boxes(&self) -> [Area; 2] {
         [(self.x.0, self.y.0), (self.x.1, self.y.1)].map(|(x, y)| Area {
             left: x - 5.0,
@@ -93,8 +93,9 @@ impl PlacedPoint<'_> {
         })
     }
 
-    /// What its number would take at an offset from its right or its left edge.
-    fn number_at(&self, (dx, dy): (f64, f64), text: &str) -> Area {
+    /// The area that its number would cover at an offset from its right edge, or from its left
+    /// edge where `dx` is negative.
+    fn number_at(&self, dx: f64, dy: f64, text: &str) -> Area {
         let width = text.len() as f64 * DIGIT_WIDTH;
         let left = if dx > 0.0 { self.x.1 + dx } else { self.x.0 + dx - width };
         let bottom = f64::midpoint(self.y.0, self.y.1) + dy;
@@ -103,7 +104,7 @@ impl PlacedPoint<'_> {
 }
 
 impl ScatterChart {
-    /// Draws the chart.
+    /// Draws the chart as SVG.
     pub(crate) fn svg(&self) -> Svg {
         let Some(layout) = self.layout() else {
             return Canvas::nothing(&self.title, &self.description);
@@ -207,7 +208,7 @@ fn draw_numbers(canvas: &mut Canvas, layout: &ChartLayout, placed: &[PlacedPoint
         };
         let best = PLACES
             .iter()
-            .map(|offset| place.number_at(*offset, &text))
+            .map(|&(dx, dy)| place.number_at(dx, dy, &text))
             .min_by(|a, b| covers(a).total_cmp(&covers(b)));
         let Some(at) = best else { continue };
         canvas.push_markup(&format!(

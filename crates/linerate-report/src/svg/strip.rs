@@ -13,7 +13,7 @@ pub(crate) struct StripRow {
     pub label: String,
     /// Each run over the best one, 0 … 1.
     pub shares: Vec<f64>,
-    /// The middle run.
+    /// The median run, as its share of the best one.
     pub median: Option<f64>,
     /// Text at the right of the row: the best run and the median.
     pub note: String,
@@ -22,26 +22,26 @@ pub(crate) struct StripRow {
 /// Cells that belong together: a topology.
 #[derive(Clone, Debug)]
 pub(crate) struct StripGroup {
-    /// Its name.
+    /// Name of the topology.
     pub label: String,
     /// Number of its colour.
     pub style: usize,
-    /// Top to bottom.
+    /// Rows from top to bottom.
     pub rows: Vec<StripRow>,
 }
 
-/// The whole chart.
+/// A chart of cells, one for each run of a row.
 #[derive(Clone, Debug)]
 pub(crate) struct StripChart {
     /// Over the chart, and its accessible name.
     pub title: String,
-    /// Its accessible description.
+    /// The description that screen readers get.
     pub description: String,
     /// Heading of the texts at the right.
     pub notes: String,
-    /// Under the chart.
+    /// Label of the axis under the chart.
     pub axis: String,
-    /// Top to bottom.
+    /// Groups from top to bottom.
     pub groups: Vec<StripGroup>,
 }
 
@@ -49,7 +49,7 @@ const ROW: f64 = 17.0;
 const GROUP_GAP: f64 = 10.0;
 
 impl StripChart {
-    /// Draws the chart.
+    /// Draws the chart as SVG.
     pub(crate) fn svg(&self) -> Svg {
         let rows = || self.groups.iter().flat_map(|group| group.rows.iter());
         let shares = rows().flat_map(|row| row.shares.iter().copied()).filter(|s| s.is_finite());

@@ -9,9 +9,9 @@ use crate::escape;
 /// How a trial ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// Nothing was lost.
+    /// No frame was lost.
     Clean,
-    /// Something was lost.
+    /// Some frames were lost.
     Lossy,
     /// It does not count.
     Void,
@@ -31,27 +31,27 @@ impl Mark {
     }
 }
 
-/// One trial.
+/// One trial of a search.
 #[derive(Clone, Debug)]
 pub(crate) struct TracePoint {
-    /// Where it stands.
+    /// Place in the units of both axes.
     pub at: (f64, f64),
-    /// How it ended.
+    /// Outcome of the trial.
     pub mark: Mark,
     /// Shown when a pointer rests on it.
     pub hint: String,
 }
 
-/// The whole chart.
+/// A chart of a search's trials in their order.
 #[derive(Clone, Debug)]
 pub(crate) struct TraceChart {
     /// Over the chart, and its accessible name.
     pub title: String,
-    /// Its accessible description.
+    /// The description that screen readers get.
     pub description: String,
-    /// Horizontal.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Vertical.
+    /// The vertical axis.
     pub y: Axis,
     /// In the order in which they were made, joined by a thin line.
     pub points: Vec<TracePoint>,
@@ -60,7 +60,7 @@ pub(crate) struct TraceChart {
 }
 
 impl TraceChart {
-    /// Draws the chart.
+    /// Draws the chart as SVG.
     pub(crate) fn svg(&self) -> Svg {
         let Some(layout) = self.layout() else {
             return Canvas::nothing(&self.title, &self.description);

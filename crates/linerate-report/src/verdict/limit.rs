@@ -29,7 +29,7 @@ pub struct LimitText {
 /// A limit as a sentence: `the link is full (it carries about 93.32 Mbit/s)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sentence {
-    /// Its words.
+    /// The words of the sentence.
     pub text: String,
     /// True where it has the rate that the path carries, so that no ceiling has to be named.
     pub has_rate: bool,

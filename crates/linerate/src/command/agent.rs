@@ -43,7 +43,7 @@ fn parse_plan_time(text: &str) -> Result<Duration, String> {
     Span::try_from(text.to_owned()).map(|span| span.0)
 }
 
-/// Runs the command.
+/// Runs `linerate agent` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(Fault::System, "find", "this program", error.to_string()))?;

@@ -25,7 +25,7 @@ pub(crate) use flags::Args;
 
 use crate::exit::Outcome;
 
-/// Runs the command.
+/// Runs `linerate bench` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     run::run(&args)
 }

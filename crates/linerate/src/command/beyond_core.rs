@@ -65,7 +65,7 @@ pub(crate) enum BeyondCore {
 }
 
 impl BeyondCore {
-    /// Runs the command.
+    /// Runs the command, which core builds leave out.
     pub(crate) fn run(self) -> Outcome {
         match self {
             Self::Rrul(args) => command::rrul::run(args),

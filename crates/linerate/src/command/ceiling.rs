@@ -16,7 +16,7 @@ pub(crate) use flags::Args;
 use crate::exit::Outcome;
 use crate::{output, paths};
 
-/// Runs the command.
+/// Runs `linerate ceiling` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     if args.all_links {
         return all_links(&args);

@@ -83,7 +83,7 @@ pub(crate) struct Args {
     output: OutputFlags,
 }
 
-/// Runs the command.
+/// Runs `linerate compare` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     if args.candidates.iter().any(|text| text.starts_with('@')) {
         return stored::run(&args);

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     store: Option<PathBuf>,
 }
 
-/// Runs the command.
+/// Runs `linerate diff` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     let stored = |name: &str| {
         paths::find_result("diff", name, args.store.as_deref(), |store| store.get(name))

@@ -44,7 +44,7 @@ struct Explained {
     document: Document,
 }
 
-/// Runs the command.
+/// Runs `linerate explain` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     let found = explained(&args)?;
     if found.verdicts.is_empty() {

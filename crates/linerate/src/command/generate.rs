@@ -68,7 +68,7 @@ enum SchemaKind {
     Conform,
 }
 
-/// Runs the command.
+/// Runs `linerate generate` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.what {
         GenerateCommand::Man { directory } => write_man_pages(&directory)?,

@@ -100,7 +100,7 @@ fn named_time(text: &str) -> Result<WallTime, String> {
 }
 
 impl Filters {
-    /// What the store is asked.
+    /// The filter that the flags describe.
     pub(super) fn store_filter(&self, store: &Store) -> Result<HistoryFilter, Failure> {
         let run = self.run.as_ref().map(|name| store.run(name).map(|run| run.id)).transpose()?;
         Ok(HistoryFilter {
@@ -118,7 +118,7 @@ impl Filters {
     }
 }
 
-/// Runs the command.
+/// Runs `linerate history` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     if let Some(name) = args.keep.as_ref().or(args.unkeep.as_ref()) {
         let stays = args.keep.is_some();

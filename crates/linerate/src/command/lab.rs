@@ -92,7 +92,7 @@ struct ShellArgs {
     command: Vec<String>,
 }
 
-/// Runs the command.
+/// Runs `linerate lab` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.action {
         Action::Run(args) => hold_lab(&args),

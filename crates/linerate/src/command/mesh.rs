@@ -123,7 +123,7 @@ enum Command {
 /// How long after its end a booked run is waited for: an agent tells of it with its next words.
 const HEARD_WITHIN_S: i64 = 60;
 
-/// Runs the command.
+/// Runs `linerate mesh` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.command {
         Command::Archive(args) => mesh_archive::run(&args),
@@ -143,7 +143,7 @@ pub(crate) fn run(args: Args) -> Outcome {
             let (what, within_s) = (What::Line(command), WITHIN_S);
             let wanted =
                 BookingRequest { from, what, why: BookingWhy::Adhoc, earliest_s: 0, within_s };
-            book_one(&wanted, mesh.as_deref(), (result, json), store.as_deref())
+            book_one(&wanted, mesh.as_deref(), result, json, store.as_deref())
         }
         Command::Status { mesh, json, store } => status(mesh.as_deref(), json, store.as_deref()),
     }
@@ -169,13 +169,11 @@ fn read(path: &Path) -> Result<(String, Checked), Failure> {
 fn accepted(text: &str, file: &str) -> Result<Checked, Failure> {
     let checked = parse_plan_text(text, file)?;
     let plan = &checked.plan;
-    let tasks = plan
-        .tasks
-        .iter()
-        .map(|task| (&task.name, plan.command_words((&task.name, &task.run), 0, 0)));
+    let tasks =
+        plan.tasks.iter().map(|task| (&task.name, plan.command_words(&task.name, &task.run, 0, 0)));
     let adhoc = plan.adhoc.iter().flat_map(|adhoc| &adhoc.commands);
-    let adhoc = adhoc
-        .map(|command| (&command.name, plan.command_words((&command.name, &command.run), 0, 0)));
+    let adhoc =
+        adhoc.map(|command| (&command.name, plan.command_words(&command.name, &command.run, 0, 0)));
     for (name, words) in tasks.chain(adhoc) {
         accept(&words).map_err(|reason| {
             let object = format!("{file}: task {name:?}");
@@ -317,7 +315,8 @@ pub(super) fn find_mesh_name(
 fn book_one(
     wanted: &BookingRequest,
     mesh: Option<&str>,
-    (result, json): (bool, bool),
+    result: bool,
+    json: bool,
     store: Option<&str>,
 ) -> Outcome {
     let mut store = filled(store)?.open_store()?;

@@ -95,7 +95,7 @@ struct Explain {
     streams: usize,
 }
 
-/// Runs the command.
+/// Runs `linerate policy` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.what {
         PolicyCommand::Check { file } => {

@@ -58,7 +58,7 @@ enum ReportSubject {
     Run(Box<StudyResults>),
 }
 
-/// Runs the command.
+/// Runs `linerate report` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     let subject = subject(&args)?;
     let wrote = match &subject {

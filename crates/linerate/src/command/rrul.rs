@@ -67,7 +67,7 @@ pub(crate) struct Args {
     output: OutputFlags,
 }
 
-/// Runs the command.
+/// Runs `linerate rrul` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     let plan = tcp_plan(&args)?;
     let flags = &args.output;

@@ -76,7 +76,7 @@ enum ScheduleCommand {
     },
 }
 
-/// Runs the command.
+/// Runs `linerate schedule` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.command {
         ScheduleCommand::Check { plan, all, json } => check_plan(&plan, all, json),
@@ -122,7 +122,10 @@ fn parse_schedule(text: String, file: &str) -> Result<RunnableSchedule, Failure>
     Ok(RunnableSchedule { text, plan, calendar })
 }
 
-/// Whether a run's command is one, with room for what the schedule adds to it.
+/// Checks that the words of a run are a command of linerate, and leave the flags that the schedule
+/// adds to it free.
+/// # Errors
+/// The first line of what is wrong with them.
 pub(crate) fn accept(words: &[String]) -> Result<(), String> {
     let own = ["--tag", "schedule=p", "--name", "t", "--store", "s", "--json"];
     let all = ["linerate"].into_iter().chain(words.iter().map(String::as_str)).chain(own);
@@ -227,7 +230,7 @@ fn agents_store(plan: &str, flag: Option<&Path>) -> Result<Option<Store>, Failur
     Ok(runs.then_some(store))
 }
 
-/// What an agent does by the plan of its mesh.
+/// The schedule of one agent (`MESH/AGENT`) by the plan of its mesh.
 fn of_agent(text: &str, name: &str) -> Option<RunnableSchedule> {
     let (_, agent) = name.rsplit_once('/')?;
     let plan = MeshPlan::from_toml(text).ok()?;

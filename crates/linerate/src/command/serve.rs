@@ -375,7 +375,7 @@ fn say_limits(limits: ServerLimits) {
 const ASKS_CLIENTS: &str =
     "linerate: asks clients of iperf3 who they are, those of others do not say";
 
-/// Runs the command.
+/// Runs `linerate serve` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     log::install_logger(args.log_level, args.log);
     let stop = Stop::on_signals()?;
@@ -564,7 +564,7 @@ mod tests {
     #[test]
     #[cfg(feature = "web")]
     fn a_browser_of_another_host_is_told_an_address_that_it_can_open() {
-        let own = ["192.0.2.1", "2001:db8::1"].map(|it| it.parse().expect("an address"));
+        let own = ["192.0.2.1", "2001:db8::1"].map(|text| text.parse().expect("an address"));
         let lines = |page, local: &str, own: &[IpAddr]| {
             page_lines(page, local.parse().expect("an address"), own).join("\n")
         };

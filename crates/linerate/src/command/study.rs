@@ -71,7 +71,7 @@ enum StudyCommand {
     Milestones(milestones::Args),
 }
 
-/// Runs the command.
+/// Runs `linerate study` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.command {
         StudyCommand::List { store } => list::run(store.as_deref()),

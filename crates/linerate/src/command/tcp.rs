@@ -65,7 +65,7 @@ pub(crate) struct Args {
     background: Option<BitRate>,
 }
 
-/// Runs the command.
+/// Runs `linerate tcp` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     let plan = tcp_plan(&args)?;
     let flow = &args.flow;

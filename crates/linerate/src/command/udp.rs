@@ -41,7 +41,7 @@ pub(crate) struct Args {
     cpu: Option<u32>,
 }
 
-/// Runs the command.
+/// Runs `linerate udp` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     let plan = udp_plan(&args)?;
     let flow = &args.flow;

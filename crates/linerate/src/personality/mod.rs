@@ -34,13 +34,13 @@ pub(crate) struct ProgramArguments {
 /// A program whose command line is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Personality {
-    /// ttcp.
+    /// The command line of ttcp.
     Ttcp,
-    /// iperf 2.
+    /// The command line of iperf 2.
     Iperf,
-    /// nuttcp.
+    /// The command line of nuttcp.
     Nuttcp,
-    /// iperf 3.
+    /// The command line of iperf 3.
     Iperf3,
 }
 

@@ -204,8 +204,9 @@ impl Contest<'_> {
         }
         let mut best = best?;
         let rate = best.rate?.value;
-        let good = |&&(_, likelihood): &&(f64, f64)| likelihood >= best.likelihood - RATE_NATS;
-        let near = tried.iter().filter(good).map(|(rate, _)| *rate);
+        let least = best.likelihood - RATE_NATS;
+        let near =
+            tried.iter().filter(|(_, likelihood)| *likelihood >= least).map(|(rate, _)| *rate);
         let low = near.clone().fold(rate, f64::min) * (1.0 - step_last);
         let high = near.fold(rate, f64::max) * (1.0 + step_last);
         best.rate = Some(Estimate { value: rate, interval: Interval { low, high } });

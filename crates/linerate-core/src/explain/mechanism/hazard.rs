@@ -166,11 +166,11 @@ fn rising(counts: impl Iterator<Item = LossCount>, chance: f64) -> Vec<f64> {
         pools.push(pool);
     }
     let prior = LossCount { all: PRIOR, lost: PRIOR * chance };
-    let with_prior = |(mut pool, bins): (LossCount, usize)| {
+    let with_prior = |mut pool: LossCount, bins: usize| {
         pool += prior;
         std::iter::repeat_n(pool.chance(), bins)
     };
-    pools.into_iter().flat_map(with_prior).collect()
+    pools.into_iter().flat_map(|(pool, bins)| with_prior(pool, bins)).collect()
 }
 
 #[cfg(test)]

@@ -29,8 +29,10 @@ pub(super) fn reordering(fates: &Fates) -> Reordering {
 }
 
 fn add(all: &mut Reordering, probes: &[TimedProbe]) {
-    let arrived = |(place, probe): (usize, &TimedProbe)| Some((probe.at + probe.delay?, place));
-    let mut arrivals: Vec<(f64, usize)> = probes.iter().enumerate().filter_map(arrived).collect();
+    let arrival = |probe: &TimedProbe| Some(probe.at + probe.delay?);
+    let arrived =
+        probes.iter().enumerate().filter_map(|(place, probe)| Some((arrival(probe)?, place)));
+    let mut arrivals: Vec<(f64, usize)> = arrived.collect();
     // Packets with the same stamp keep their order: they are not known to be late.
     arrivals.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut highest: Vec<usize> = Vec::with_capacity(arrivals.len());

@@ -8,14 +8,15 @@ use crate::mesh::plan::MeshPlan;
 type Other = (RepeatedRun, usize, (u32, u32));
 
 impl MeshCalendar {
-    /// The first second, from one on and to another, at which a run could begin that comes within
-    /// the margin of nothing that excludes it and shares an agent, a site or an uplink, nor of a
-    /// run of the same task by the same agents.
+    /// The first second from `earliest_s` to `latest_s` at which a run could begin that comes
+    /// within the margin of nothing that excludes it and shares an agent, a site or an uplink, nor
+    /// of a run of the same task by the same agents.
     pub fn find_free_start(
         &self,
         plan: &MeshPlan,
         wish: &Wish<'_>,
-        (earliest_s, latest_s): (i64, i64),
+        earliest_s: i64,
+        latest_s: i64,
     ) -> Option<i64> {
         let others = self.hindering(plan, wish);
         let margin_s = signed_seconds(plan.margin.seconds());
@@ -54,7 +55,7 @@ impl MeshCalendar {
         let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let mine = (place(wish.from), place(wish.to));
         let beside = shared.between(mine.0, mine.1);
-        let meets = |(from, to): (u32, u32)| {
+        let meets = |from: u32, to: u32| {
             let one = [from, to].iter().any(|at| *at == mine.0 || *at == mine.1);
             one || !beside.is_empty()
                 && shared.between(from, to).iter().any(|thing| beside.contains(thing))
@@ -66,8 +67,9 @@ impl MeshCalendar {
             let (period_s, takes_s) = (placed.period_s, placed.takes_s);
             for round in placed.rounds.iter().filter(|_| excludes || same) {
                 let run = RepeatedRun { period_s, offset_s: round.offset_s, takes_s };
-                let hinders =
-                    |pair: &(u32, u32)| (same && *pair == mine) || (excludes && meets(*pair));
+                let hinders = |pair: &(u32, u32)| {
+                    (same && *pair == mine) || (excludes && meets(pair.0, pair.1))
+                };
                 let pair = round.pairs.iter().copied().find(hinders);
                 found.extend(pair.map(|pair| (run, task, pair)));
             }

@@ -9,7 +9,7 @@ use crate::record::IpFamily;
 
 /// Seconds that a slot has beside its run: what a calendar keeps (`ROOM_S`), and the connection.
 const ROOM_S: f64 = 9.0;
-/// What a background measurement is cut into.
+/// Seconds of one piece of a background measurement, which is cut into such.
 const PIECE_S: f64 = 60.0;
 /// Seconds between two probes, and how many, where a spec says nothing: those of perfSONAR's
 /// owping (0.1 s, 100) and ping (1 s, 5).
@@ -210,26 +210,29 @@ impl Spec<'_, '_> {
         }
     }
 
-    /// Probes by count and interval; seconds that they take.
+    /// Adds the flags of probes by the specification's keys for their count and interval; returns
+    /// the seconds that they take.
     fn probes(
         &mut self,
-        (count, interval): (&'static str, &'static str),
+        count_key: &'static str,
+        interval_key: &'static str,
         usual: (f64, u64),
     ) -> f64 {
-        let count = self.take_number(count).unwrap_or(usual.1);
-        let interval = self.take_seconds(interval).unwrap_or(usual.0);
+        let count = self.take_number(count_key).unwrap_or(usual.1);
+        let interval = self.take_seconds(interval_key).unwrap_or(usual.0);
         self.add_flag("-c", count);
         self.add_flag("-i", milliseconds(interval));
         count as f64 * interval
     }
 
     fn latency(&mut self) -> Timed {
-        let probes = self.probes(("packet-count", "packet-interval"), LATENCY);
+        let probes = self.probes("packet-count", "packet-interval", LATENCY);
         let wait = self.one_way(f64::MAX);
         ("stamp", None, Some(whole_seconds(probes + wait + ROOM_S)))
     }
 
-    /// What both tests of one-way delay say; seconds that are waited for a reply.
+    /// Adds the flags that both tests of one-way delay share; returns the seconds that a reply is
+    /// waited for.
     fn one_way(&mut self, wait_max: f64) -> f64 {
         // 0 is the tool's own.
         let said = self.take_seconds("packet-timeout").filter(|wait| *wait > 0.0);
@@ -270,7 +273,7 @@ impl Spec<'_, '_> {
     fn round_trip(&mut self) -> Timed {
         let twamp = self.spec.get("protocol").and_then(Value::as_str) == Some("twamp");
         self.mark_used(&["protocol"]);
-        let probes = self.probes(("count", "interval"), RTT);
+        let probes = self.probes("count", "interval", RTT);
         let wait = self.add_time_flag("timeout", "-W").unwrap_or(1.0);
         let deadline = self.add_time_flag("deadline", "-w");
         self.counted("length", "-s");

@@ -18,8 +18,11 @@ pub(super) struct Hosts<'a> {
     keys: Vec<BTreeSet<String>>,
 }
 
-/// What a group names: the key of an address, and the label of one of its addresses.
-type Selected = (String, Option<String>);
+/// An address that a group names: its key, and the label of one of its addresses.
+struct SelectedAddress {
+    key: String,
+    label: Option<String>,
+}
 
 impl<'a> Hosts<'a> {
     pub(super) fn from_template(template: &'a Map<String, Value>, lookup: Lookup<'a>) -> Self {
@@ -59,7 +62,7 @@ impl<'a> Hosts<'a> {
         if count < 2 || from.is_empty() || to.as_ref().is_some_and(Vec::is_empty) {
             return Err(format!("its group {key:?} has no two hosts left"));
         }
-        let except = self.excepted(&place, group, (&from, to.as_ref()), family, notes);
+        let except = self.excepted(&place, group, &from, to.as_ref(), family, notes);
         for (key, value) in group.as_object().into_iter().flatten() {
             let known = ["type", "addresses", "a-addresses", "b-addresses", "excludes", "_meta"];
             let known = known.contains(&key.as_str())
@@ -103,7 +106,7 @@ impl<'a> Hosts<'a> {
         group: &Value,
         selector: &Value,
         notes: &mut Notes,
-    ) -> Vec<Selected> {
+    ) -> Vec<SelectedAddress> {
         let word = |of: &str| selector.get(of).and_then(Value::as_str);
         if is_true(selector, "disabled") {
             notes.add_note(place, &format!("{selector}: left out: it is disabled"));
@@ -112,7 +115,7 @@ impl<'a> Hosts<'a> {
         let usual = group.get("default-address-label").and_then(Value::as_str);
         let label = word("label").or(usual).map(str::to_owned);
         if let Some(name) = word("name") {
-            return vec![(name.to_owned(), label)];
+            return vec![SelectedAddress { key: name.to_owned(), label }];
         }
         let Some(class) = word("class") else {
             notes.add_note(place, &format!("{selector}: left out: it names no address"));
@@ -136,16 +139,18 @@ impl<'a> Hosts<'a> {
             tags.into_iter().flatten().any(|value| value.as_str() == Some(tag))
         };
         let all = object(self.template, "addresses").filter(|(_, it)| tagged(it));
-        all.map(|(key, _)| (key.to_owned(), label.clone())).collect()
+        let named = |key: &str| SelectedAddress { key: key.to_owned(), label: label.clone() };
+        all.map(|(key, _)| named(key)).collect()
     }
 
     /// The agent that an address is; none where it cannot be one, which is noted.
     fn find_or_add_agent(
         &mut self,
-        (key, label): &Selected,
+        selected: &SelectedAddress,
         family: Option<IpFamily>,
         notes: &mut Notes,
     ) -> Option<usize> {
+        let SelectedAddress { key, label } = selected;
         let place = format!("addresses.{key}");
         let address = match self.address(key, label.as_deref(), family) {
             Ok(address) => address,
@@ -246,7 +251,8 @@ impl<'a> Hosts<'a> {
         &self,
         place: &str,
         group: &Value,
-        (from, to): (&[usize], Option<&Vec<usize>>),
+        from: &[usize],
+        to: Option<&Vec<usize>>,
         family: Option<IpFamily>,
         notes: &mut Notes,
     ) -> BTreeSet<(usize, usize)> {
@@ -256,7 +262,7 @@ impl<'a> Hosts<'a> {
             let mut of = |selector: Option<&Value>| -> Vec<usize> {
                 let Some(selector) = selector else { return Vec::new() };
                 let selected = self.selected(&format!("{place}.excludes"), group, selector, notes);
-                let known = selected.iter().filter_map(|(key, label)| {
+                let known = selected.iter().filter_map(|SelectedAddress { key, label }| {
                     let address = self.address(key, label.as_deref(), family).ok()?;
                     self.agents.iter().position(|agent| agent.address == address)
                 });

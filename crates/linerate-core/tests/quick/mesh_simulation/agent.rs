@@ -387,8 +387,8 @@ impl World {
                 me.ends(run, "unheard");
                 continue;
             }
-            let plan = (&revision.plan, &revision.calendar);
-            match admit_booking(plan, me.place, &booking, &me.taken) {
+            let (plan, calendar) = (&revision.plan, &revision.calendar);
+            match admit_booking(plan, calendar, me.place, &booking, &me.taken) {
                 Err(reason) => panic!("a booking of the hub was refused: {reason}"),
                 Ok(wish) => {
                     let Booking { start_s, takes_s, .. } = booking;

@@ -155,7 +155,7 @@ impl World {
             let mut next_s = from_s.max(now_s + LEAD_S);
             let latest_s = until_s.min(now_s + 1200) - what.takes_s;
             while let Some(start_s) =
-                revision.calendar.find_free_start(&revision.plan, &wish, (next_s, latest_s))
+                revision.calendar.find_free_start(&revision.plan, &wish, next_s, latest_s)
             {
                 if let Some(until_s) = self.hub.hindered(&wish, &things, start_s) {
                     next_s = until_s;

@@ -4,8 +4,7 @@
 use std::net::SocketAddr;
 
 use linerate_core::record::{
-    DatagramCounts, Direction, EndReport, FlowEnd, MeasurementEnd, SearchNews, TcpTest,
-    TraceResult, UdpTest,
+    DatagramCounts, Direction, EndReport, FlowEnd, MeasurementEnd, SearchNews, TraceResult, UdpTest,
 };
 use linerate_core::search::{DelayRange, StreamCounts};
 use linerate_proto::datagrams::{Datagram, DatagramArrival, DatagramRoundRequest, Report};

@@ -27,7 +27,7 @@ const NEAR_BOUND: f64 = 0.5;
 /// A plot for each throughput test of the plan.
 pub(super) fn throughput_plots(grid: &Grid<'_>) -> Vec<ReportFigure> {
     let tests: Vec<&Test> = grid.flow_tests().collect();
-    let plot = |(index, test): (usize, &&Test)| {
+    let plot = |index: usize, test: &Test| {
         let earlier = tests[..index].iter().any(|other| test_title(other) == test_title(test));
         let stem = test_title(test).replace("TCP ", "");
         let file = plot_file_name(&stem, &test.id, usize::from(earlier));
@@ -37,11 +37,11 @@ pub(super) fn throughput_plots(grid: &Grid<'_>) -> Vec<ReportFigure> {
             line_figure(grid, &file, test)
         }
     };
-    tests.iter().enumerate().map(plot).collect()
+    tests.iter().enumerate().map(|(index, test)| plot(index, test)).collect()
 }
 
-/// Whether the values are names and not numbers, without order and distance, or only one, through
-/// which no line goes.
+/// True if bars show the test: its values are names, which have no order or distance, or there is
+/// only one, through which no line goes.
 fn is_for_bars(test: &Test) -> bool {
     let numbers = |label: &str| label.parse::<f64>().is_ok();
     let values = test.values();
@@ -174,8 +174,8 @@ impl AxisValues {
     }
 }
 
-/// What the dashed lines are: bounds of windows over emulated round trips, ceilings, windows over
-/// round trips that were seen.
+/// The legend of the dashed lines: bounds of windows over emulated round trips, ceilings, windows
+/// over measured round trips.
 fn dashes_caption(has: [bool; 3]) -> String {
     let each = [
         " Dashed, \u{201c}window over RTT\u{201d}: the largest window that the receiver advertised \
@@ -190,13 +190,14 @@ fn dashes_caption(has: [bool; 3]) -> String {
 
 /// The least of window/RTT and the ceiling for each topology with an emulated round trip.
 fn bound_lines(grid: &Grid<'_>, test: &Test, asked: &AxisValues) -> Vec<ChartSeries> {
-    let line = |(style, row): (usize, &TopologyRow<'_>)| {
+    let line = |style: usize, row: &TopologyRow<'_>| {
         let flow = row.find_flow_test(&test.id).filter(|flow| row.has_window_bound(flow))?;
         let points = bound_points(row, flow, asked);
         let label = format!("window over RTT: {}", row.topology.title);
         dashed(label, style, points.into_iter())
     };
-    let all = grid.topologies.iter().enumerate().filter_map(line);
+    let rows = grid.topologies.iter().enumerate();
+    let all = rows.filter_map(|(style, row)| line(style, row));
     without_repeats(all, |one, other| is_close(&one.points, &other.points))
 }
 
@@ -223,7 +224,7 @@ fn bound_points(row: &TopologyRow<'_>, flow: &FlowTest<'_>, asked: &AxisValues) 
     points.into_iter().map(|(place, bps)| (place, least(bps))).collect()
 }
 
-/// Whether two bounds differ by little wherever both are known.
+/// True if two bounds differ by at most [`SAME_BOUND`] wherever both are known.
 fn is_close(one: &[(f64, f64)], other: &[(f64, f64)]) -> bool {
     let at = |place: f64| other.iter().find(|point| (point.0 / place - 1.0).abs() < 1e-9);
     let mut both = one.iter().filter_map(|point| Some((point.1, at(point.0)?.1))).peekable();
@@ -235,11 +236,11 @@ fn is_close(one: &[(f64, f64)], other: &[(f64, f64)]) -> bool {
 fn ceiling_lines(grid: &Grid<'_>, test: &Test, asked: &AxisValues) -> Vec<ChartSeries> {
     let is_near = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-3;
     let rate = number::rate_with_unit;
-    let line = |(style, row): (usize, &TopologyRow<'_>)| {
+    let line = |style: usize, row: &TopologyRow<'_>| {
         let flow = row.find_flow_test(&test.id).filter(|flow| !row.has_window_bound(flow))?;
-        let point = |it: &FlowFigure<'_>| {
-            it.best_bps()?;
-            Some((asked.position_of(it.number), row.ceiling_bps(it)?))
+        let point = |figure: &FlowFigure<'_>| {
+            figure.best_bps()?;
+            Some((asked.position_of(figure.number), row.ceiling_bps(figure)?))
         };
         let mut points: Vec<(f64, f64)> = flow.figures.iter().filter_map(point).collect();
         points.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -248,7 +249,8 @@ fn ceiling_lines(grid: &Grid<'_>, test: &Test, asked: &AxisValues) -> Vec<ChartS
         dashed(format!("ceiling {}{to}", rate(least)), style, points.into_iter())
     };
     let rows = grid.topologies.iter().enumerate();
-    without_repeats(rows.filter_map(line), |one, other| one.label == other.label)
+    let all = rows.filter_map(|(style, row)| line(style, row));
+    without_repeats(all, |one, other| one.label == other.label)
 }
 
 /// A dashed line for the window seen over the smallest round trip, where none is emulated, of each
@@ -260,24 +262,26 @@ fn seen_window_lines(
     asked: &AxisValues,
     top: f64,
 ) -> Vec<ChartSeries> {
-    let line = |(style, row): (usize, &TopologyRow<'_>)| {
+    let line = |style: usize, row: &TopologyRow<'_>| {
         let flow = row.find_flow_test(&test.id).filter(|flow| !row.has_window_bound(flow))?;
-        let bound = |it: &FlowFigure<'_>| {
-            let rungs = &it.ceiling.as_ref()?.rungs;
+        let bound = |figure: &FlowFigure<'_>| {
+            let rungs = &figure.ceiling.as_ref()?.rungs;
             rungs.iter().find(|rung| rung.kind == "receive_window")?.value
         };
-        let comes_near = |it: &FlowFigure<'_>| {
-            it.best_bps().zip(bound(it)).is_some_and(|(bps, bound)| bps >= NEAR_BOUND * bound)
+        let comes_near = |figure: &FlowFigure<'_>| {
+            let both = figure.best_bps().zip(bound(figure));
+            both.is_some_and(|(bps, bound)| bps >= NEAR_BOUND * bound)
         };
-        let point = |it: &FlowFigure<'_>| {
-            let bps = bound(it).filter(|bps| *bps <= top)?;
-            Some((asked.position_of(it.number), bps))
+        let point = |figure: &FlowFigure<'_>| {
+            let bps = bound(figure).filter(|bps| *bps <= top)?;
+            Some((asked.position_of(figure.number), bps))
         };
         let points = flow.figures.iter().filter_map(point);
         flow.figures.iter().any(comes_near).then_some(())?;
         dashed(format!("window over RTT seen: {}", row.topology.title), style, points)
     };
-    let all = grid.topologies.iter().enumerate().filter_map(line);
+    let rows = grid.topologies.iter().enumerate();
+    let all = rows.filter_map(|(style, row)| line(style, row));
     // One point is no line: the bound of the others lies above all that is shown.
     all.filter(|line| by_window(test) && line.points.len() > 1).collect()
 }
@@ -287,7 +291,7 @@ fn dashed(
     style: usize,
     points: impl Iterator<Item = (f64, f64)>,
 ) -> Option<ChartSeries> {
-    series(style, (label, points.collect())).map(ChartSeries::dashed)
+    series(style, label, points.collect()).map(ChartSeries::dashed)
 }
 
 fn knee_caption(grid: &Grid<'_>, now: &[ChartSeries], past: &[ChartSeries]) -> String {

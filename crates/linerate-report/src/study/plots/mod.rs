@@ -113,18 +113,25 @@ type Curve = Option<(String, Vec<(f64, f64)>)>;
 
 fn curves(grid: &Grid<'_>, of: impl Fn(&TopologyRow<'_>) -> Curve) -> Vec<ChartSeries> {
     let rows = grid.topologies.iter().enumerate();
-    rows.filter_map(|(style, row)| series(style, of(row)?)).collect()
+    let curve = |style: usize, row: &TopologyRow<'_>| {
+        let (label, points) = of(row)?;
+        series(style, label, points)
+    };
+    rows.filter_map(|(style, row)| curve(style, row)).collect()
 }
 
 /// Published curves, each once: several topologies may stand beside the same published rows.
 fn past_curves(grid: &Grid<'_>, of: impl Fn(&TopologyRow<'_>) -> Curve) -> Vec<ChartSeries> {
     let rows = grid.topologies.iter().enumerate();
-    let first = |(index, row): &(usize, &TopologyRow<'_>)| {
-        let earlier = grid.topologies[..*index].iter();
+    let is_first = |index: usize, row: &TopologyRow<'_>| {
+        let mut earlier = grid.topologies[..index].iter();
         row.topology.published.is_some()
-            && !earlier.clone().any(|other| other.topology.published == row.topology.published)
+            && !earlier.any(|other| other.topology.published == row.topology.published)
     };
-    let curves = rows.filter(first).filter_map(|(style, row)| series(style, of(row)?));
+    let curves = rows.filter(|(index, row)| is_first(*index, row)).filter_map(|(style, row)| {
+        let (label, points) = of(row)?;
+        series(style, label, points)
+    });
     // c.1 with two MTUs has one ping table.
     without_repeats(curves, |one, other| one.points == other.points)
 }
@@ -142,7 +149,7 @@ fn without_repeats(
     })
 }
 
-fn series(style: usize, (label, points): (String, Vec<(f64, f64)>)) -> Option<ChartSeries> {
+fn series(style: usize, label: String, points: Vec<(f64, f64)>) -> Option<ChartSeries> {
     (!points.is_empty()).then(|| ChartSeries::new(label, style, points))
 }
 

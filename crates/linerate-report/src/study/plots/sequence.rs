@@ -66,11 +66,12 @@ fn of_topology(row: &TopologyRow<'_>, flow: &FlowTest<'_>, file: &str) -> Vec<(S
     let last = lines.iter().filter_map(|(_, points)| points.last());
     let last_ns = last.map(|point| point.at.as_nanos()).max().unwrap_or(0) as f64;
     if start_ns > 0.0 && last_ns > START_WORTH * start_ns {
-        let of_start = |(label, points): &(String, Vec<SequencePoint>)| {
+        let early = |points: &[SequencePoint]| {
             let early = points.iter().take_while(|point| point.at.as_nanos() as f64 <= start_ns);
-            (label.clone(), early.copied().collect())
+            early.copied().collect()
         };
-        let lines: Vec<(String, Vec<SequencePoint>)> = lines.iter().map(of_start).collect();
+        let starts = lines.iter().map(|(label, points)| (label.clone(), early(points)));
+        let lines: Vec<(String, Vec<SequencePoint>)> = starts.collect();
         out.push((format!("{file}-start.svg"), lent(&lines, &format!("{title} of the start"))));
     }
     out

@@ -25,7 +25,7 @@ const SOME_FAILED: u8 = 5;
 /// Exit code of a run that the user stopped.
 const INTERRUPTED: u8 = 130;
 
-/// Runs the command.
+/// Runs `linerate bench` by its flags: a new study, or one that goes on.
 pub(super) fn run(args: &Args) -> Outcome {
     args.output.check_files()?;
     args.report.as_deref().map_or(Ok(()), paths::make_folder)?;

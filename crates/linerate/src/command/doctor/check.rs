@@ -10,7 +10,7 @@ pub(super) enum State {
     Ok,
     /// Some measurements are limited.
     Warn,
-    /// Measurements are spoiled.
+    /// Measurements on this host are spoiled.
     Bad,
 }
 

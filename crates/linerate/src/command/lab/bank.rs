@@ -108,7 +108,7 @@ struct ReplayChoice {
     half: Option<Half>,
 }
 
-/// Runs the command.
+/// Runs `linerate lab bank` by its flags.
 pub(super) fn run(args: Args) -> Outcome {
     match args.action {
         BankCommand::List(choice) => list_scenarios(&choice),

@@ -28,7 +28,7 @@ enum PathCommand {
     Check(simulate_check::Args),
 }
 
-/// Runs the command.
+/// Runs `linerate path` by its flags.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.action {
         PathCommand::Run(args) => run::run(&args),

@@ -35,7 +35,7 @@ const SHOW_EVERY: Duration = Duration::from_millis(200);
 /// Addresses of ends that nobody named: of the block for benchmarks (RFC 2544 §C.2.2).
 const ADDRESSES: [&str; 2] = ["198.18.0.1/30", "198.18.0.2/30"];
 
-/// Runs the command.
+/// Runs `linerate path run` by its flags.
 pub(super) fn run(args: &Args) -> Outcome {
     let plan = args.path.path_plan()?;
     if plan.is_netem() {

@@ -34,7 +34,7 @@ struct Drawn {
     samples: Vec<ProgressSample>,
 }
 
-/// Runs the command.
+/// Runs `linerate path simulate` by its flags.
 pub(super) fn run(args: &Args) -> Outcome {
     let task = SeedRun::new(args)?;
     if let Some(folder) = &args.svg {

@@ -12,7 +12,7 @@ use crate::columns::to_the_second;
 use crate::exit::Outcome;
 use crate::{output, paths};
 
-/// Runs the command.
+/// Runs `linerate study list` by its flags.
 pub(super) fn run(store: Option<&Path>) -> Outcome {
     let (runs, path) = match paths::stored(store)? {
         Ok(mut store) => {

@@ -47,7 +47,7 @@ enum Mine {
     Newest,
 }
 
-/// Runs the command.
+/// Runs `linerate study milestones` by its flags.
 pub(super) fn run(args: &Args) -> Outcome {
     let mut milestones = shipped()?;
     milestones.extend(added_milestones(args)?);
@@ -77,7 +77,8 @@ fn shipped() -> Result<Vec<Milestone>, Failure> {
     Ok(tables.iter().flat_map(|table| table.milestones()).cloned().collect())
 }
 
-/// What the flags add; the store is opened only when one of them names something in it.
+/// The milestones that the flags add; the store is opened only when one of them names a result in
+/// it.
 fn added_milestones(args: &Args) -> Result<Vec<Milestone>, Failure> {
     let now = clock::wall_time().to_string();
     let in_store = |addition: &Addition| matches!(addition, Addition::Record(_));

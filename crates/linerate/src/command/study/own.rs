@@ -8,7 +8,7 @@ use linerate_core::units::BitRate;
 
 use crate::columns::short_id;
 
-/// What `--add` names.
+/// A result that `--add` names.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Addition {
     /// A record by the start of its identifier, `last`, or `@-1`.

@@ -11,7 +11,7 @@ use crate::paths;
 
 /// A study that was found.
 pub(crate) struct StudyFile {
-    /// Its plan.
+    /// The plan of the study.
     pub(crate) plan: StudyPlan,
     /// The text of its file.
     pub(crate) text: String,

@@ -24,7 +24,7 @@ impl<'a> StudyProgressBar<'a> {
         Self { bar, plan }
     }
 
-    /// Shows one step.
+    /// Shows one step of a run.
     pub(super) fn show_step(&mut self, progress: &StudyProgress<'_>) {
         self.bar.set_length(u64::try_from(progress.total).unwrap_or(u64::MAX));
         self.bar.set_position(u64::try_from(progress.done).unwrap_or(u64::MAX));

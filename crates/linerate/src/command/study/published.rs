@@ -8,7 +8,7 @@ use linerate_report::published;
 use crate::exit::Outcome;
 use crate::output;
 
-/// Runs the command.
+/// Runs `linerate study published` by its flags.
 pub(super) fn run(name: Option<&str>, json: bool, csv: bool) -> Outcome {
     let Some(name) = name else {
         let tables = read(TABLES.iter())?;

@@ -21,7 +21,7 @@ const SOME_FAILED: u8 = 5;
 /// Exit code of a run that the user stopped.
 const INTERRUPTED: u8 = 130;
 
-/// Runs the command.
+/// Runs `linerate study run` by its flags.
 pub(super) fn run(args: Args) -> Outcome {
     args.report.as_deref().map_or(Ok(()), paths::make_folder)?;
     let mut store = paths::open_store(args.store.as_deref())?;

@@ -43,11 +43,11 @@ pub(crate) struct Args {
 
 /// A run that this command measures for.
 pub(crate) struct StudySession {
-    /// Its identifier.
+    /// Identifier of the run.
     pub(crate) run: String,
     /// The plan that it follows.
     pub(crate) plan: StudyPlan,
-    /// What it already has.
+    /// Identifier, measured cells and retries, as the engine takes them.
     pub(crate) options: Options,
 }
 
@@ -106,8 +106,8 @@ pub(crate) fn unkept(plan: StudyPlan) -> StudySession {
     StudySession { run, plan, options }
 }
 
-/// Whether the run that the flags ask for sends packets between hosts, and so needs laboratories.
-/// What is wrong with the flags is told by [`open_session`].
+/// True if the run that the flags ask for sends packets between hosts, and so needs laboratories.
+/// [`open_session`] tells what is wrong with the flags.
 pub(super) fn is_live(args: &Args, store: &Store) -> bool {
     let found = args.study.as_deref().and_then(|name| plan::find_study(name).ok());
     let found = found.map(|found| found.plan);
@@ -192,7 +192,7 @@ impl StudySession {
         format!("study {study}, run {run} resumes: {left} of {total} left, about {time}")
     }
 
-    /// What the user types to go on.
+    /// The command line that goes on with the run.
     pub(super) fn resume_command(&self, store: Option<&Path>) -> String {
         let store = store.map(|path| format!(" --store {}", path.display())).unwrap_or_default();
         format!("linerate study run --resume {}{store}", self.run)

@@ -12,7 +12,7 @@ use crate::columns::spoken;
 use crate::exit::Outcome;
 use crate::{output, paths};
 
-/// Shows a plan.
+/// Shows a study's plan as text, JSON or TOML.
 pub(super) fn run(study: &str, json: bool, toml: bool) -> Outcome {
     let found = plan::find_study(study)?;
     if json {
@@ -25,7 +25,7 @@ pub(super) fn run(study: &str, json: bool, toml: bool) -> Outcome {
     Ok(0)
 }
 
-/// Checks a file.
+/// Checks a study file and prints its extent.
 pub(super) fn check_file(file: &Path) -> Outcome {
     let name = file.display().to_string();
     let found = plan::parse(&paths::read(file)?, &name)?;

@@ -6,11 +6,11 @@ use super::super::getopt::{Known, Takes};
 /// End at which a flag is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FlagSide {
-    /// At either end.
+    /// For a client or a server.
     Both,
-    /// With `-s` only.
+    /// For a server only, with `-s`.
     Server,
-    /// With `-c` only.
+    /// For a client only, with `-c`.
     Client,
 }
 

@@ -23,7 +23,7 @@ const NOTHING_MEASURED: u8 = 3;
 const WITHIN_NS: u64 = 35_000_000_000;
 const QUICK_NS: u64 = 12_000_000_000;
 
-/// Runs the command.
+/// Runs `linerate lab bank run` by its flags.
 pub(super) fn run(args: &BankRunArgs) -> Outcome {
     let scenarios = args.choice.scenarios()?;
     args.save.as_deref().map_or(Ok(()), paths::make_folder)?;
