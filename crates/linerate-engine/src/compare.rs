@@ -75,12 +75,12 @@ pub fn run(
     record
 }
 
-/// What the rounds came to.
+/// The comparisons of all rounds so far.
 #[derive(Default)]
 struct ComparisonRounds {
     /// The parts of whole rounds.
     parts: Vec<Record>,
-    /// What ended them early.
+    /// The failure that ended the rounds early; none where all were made.
     failure: Option<Failure>,
     /// Why rounds were measured again.
     spoilt: Vec<String>,
@@ -154,8 +154,8 @@ fn too_few(few: &TooFew, plan: &ComparePlan, records: &[Record]) -> Failure {
     Failure::new(Fault::Usage, "compare", name, reason).advise(advice)
 }
 
-/// One measurement, without the samples: a comparison rests on the summaries of its parts, and has
-/// some fifty of them.
+/// Makes one measurement and drops its samples: a comparison rests on the summaries of its parts,
+/// and has some fifty of them.
 fn measure_candidate(
     candidate: &ComparisonCandidate,
     site: Option<&StudySite>,

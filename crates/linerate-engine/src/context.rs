@@ -9,6 +9,6 @@ pub struct Context<'a> {
     pub tool: Tool,
     /// Set when the user wants no more.
     pub stop: Stop,
-    /// Told of everything as it happens, from the calling thread.
+    /// Observer of everything as it happens, on the calling thread.
     pub watch: &'a mut dyn FnMut(&Event),
 }

@@ -78,7 +78,7 @@ pub(crate) struct StolenTime {
 }
 
 impl StolenTime {
-    /// Starts to measure.
+    /// Starts the measurement of stolen time.
     pub(crate) fn start_measuring() -> Self {
         Self { begin: host::processor_time() }
     }
@@ -125,7 +125,7 @@ pub(crate) struct CoreWaits {
 }
 
 impl CoreWaits {
-    /// Starts to measure.
+    /// Starts the measurement of waiting times.
     pub(crate) fn start_measuring() -> Self {
         Self { begin: thread::current_run_queue_waits() }
     }

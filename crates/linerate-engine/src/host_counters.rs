@@ -107,7 +107,7 @@ impl HostCounters {
         Self { at: monotonic(), peer, before: Reading::read_counters(peer), cached }
     }
 
-    /// What the counters grew by since.
+    /// The growth of the counters since they were read.
     pub(crate) fn deltas(self) -> HostDeltas {
         let now = Reading::read_counters(self.peer);
         let span_ns = monotonic().nanos_since(self.at);

@@ -7,18 +7,18 @@ use linerate_core::record::{Direction, EndReport};
 use linerate_core::units::{BitRate, Bytes};
 use serde::Serialize;
 
-/// What there is to say of a client: a line, and the figures of a test that came to its end. Where
-/// a program's counts are of its own kind, the line alone has them.
+/// The log text of a client: a line, and the figures of a test that came to its end. Where a
+/// program's counts are of its own kind, the line alone has them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LogText {
-    /// For people.
+    /// The line for people.
     pub line: String,
-    /// For programs.
+    /// The totals for programs.
     pub ways: Vec<DirectionTotals>,
 }
 
 impl LogText {
-    /// Of a test with these streams.
+    /// The text of a test with these streams.
     pub(crate) fn from_reports(line: String, reports: &[EndReport]) -> Self {
         Self { line, ways: totals_by_direction(reports) }
     }
@@ -42,7 +42,7 @@ impl From<String> for LogText {
 pub struct DirectionTotals {
     /// Up is from the client.
     pub direction: Direction,
-    /// Streams.
+    /// Number of streams.
     pub streams: usize,
     /// Payload of the measured span: received where the client sent, else sent.
     pub bytes: u64,
@@ -53,7 +53,7 @@ pub struct DirectionTotals {
     /// Datagrams that this end sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datagrams_sent: Option<u64>,
-    /// Datagrams that came.
+    /// Datagrams that arrived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datagrams_received: Option<u64>,
     /// Datagrams that were sent to this end and did not come.
@@ -62,7 +62,7 @@ pub struct DirectionTotals {
 }
 
 impl DirectionTotals {
-    /// So many bytes of so many streams in a span.
+    /// The totals of so many bytes of so many streams in a span.
     pub(crate) fn from_transfer(
         direction: Direction,
         streams: usize,
@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    fn report(direction: Direction, bytes: u64, (start_ms, ms): (u64, u64)) -> EndReport {
+    fn report(direction: Direction, bytes: u64, start_ms: u64, ms: u64) -> EndReport {
         let (span_start_ns, span_ns) = (start_ms * 1_000_000, ms * 1_000_000);
         let end =
             FlowEnd { bytes, bytes_measured: bytes, span_start_ns, span_ns, ..FlowEnd::default() };
@@ -168,11 +168,9 @@ mod tests {
 
     #[test]
     fn each_way_has_its_bytes_over_the_time_from_the_first_begin_to_the_last_end() {
-        let up = [
-            report(Direction::Up, 1_000_000, (0, 900)),
-            report(Direction::Up, 250_000, (100, 900)),
-        ];
-        let down = report(Direction::Down, 0, (0, 0));
+        let up =
+            [report(Direction::Up, 1_000_000, 0, 900), report(Direction::Up, 250_000, 100, 900)];
+        let down = report(Direction::Down, 0, 0, 0);
         let said = log_line(&[up[0].clone(), down, up[1].clone()]);
         // 1.25 MB in one second are 10 Mbit/s.
         let expected = "up: 2 streams, 1.250 MB in 1.000 s, 10 Mbit/s; down: 1 stream, 0 B";

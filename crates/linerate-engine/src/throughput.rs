@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::flow::{tcp, udp};
 use crate::foreign;
 
-/// Measures TCP throughput.
+/// Measures TCP throughput with the server of a plan.
 pub fn run_tcp(plan: &TcpPlan, context: &mut Context<'_>) -> Record {
     tcp::client::run_by(plan, context, |context, account| match plan.server.via {
         None => tcp::client::measure(plan, context, account),
@@ -16,13 +16,14 @@ pub fn run_tcp(plan: &TcpPlan, context: &mut Context<'_>) -> Record {
     })
 }
 
-/// Measures UDP throughput.
+/// Measures UDP throughput with the server of a plan.
 pub fn run_udp(plan: &UdpPlan, context: &mut Context<'_>) -> Record {
     let usual_bytes_max = plan.server.via.map_or(u32::MAX, foreign::datagram_bytes_usual);
-    udp::client::run_by(plan, usual_bytes_max, context, |plan, server, (context, account)| {
-        match plan.server.via {
-            None => udp::client::measure(plan, server, context, account),
-            Some(via) => foreign::measure_udp(via, (plan, server), context, account),
-        }
+    udp::client::run_by(plan, usual_bytes_max, context, |plan, server, context, account| match plan
+        .server
+        .via
+    {
+        None => udp::client::measure(plan, server, context, account),
+        Some(via) => foreign::measure_udp(via, plan, server, context, account),
     })
 }

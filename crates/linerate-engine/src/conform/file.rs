@@ -18,7 +18,7 @@ use crate::failure::words_of;
 /// How long a silent pipe is waited for before the stop flag is looked at.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Meters a file.
+/// Meters the packets of a capture file.
 pub(super) fn meter_file(
     metering: Metering,
     path: &Path,
@@ -29,7 +29,7 @@ pub(super) fn meter_file(
     read(metering, &name, file, stop)
 }
 
-/// Meters standard input.
+/// Meters the capture that comes on standard input.
 pub(super) fn meter_stdin(metering: Metering, stop: &Stop) -> Result<Conformance, Failure> {
     let name = "standard input";
     let input = std::io::stdin().as_fd().try_clone_to_owned();
@@ -98,7 +98,8 @@ fn read_available(source: &mut File, stream: &mut Stream) -> std::io::Result<boo
     }
 }
 
-/// What was found before a fault; the fault alone when that is nothing.
+/// The packets metered before a fault, as a result with that fault in it; the fault alone when
+/// there were none.
 fn result_before_fault(
     metering: &mut Metering,
     stream: &Stream,

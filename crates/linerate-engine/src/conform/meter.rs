@@ -100,7 +100,7 @@ impl Metering {
     }
 }
 
-/// Whether the protocol has ports and the capture does not show them.
+/// True where the protocol has ports and the capture does not show them.
 const fn lost_ports(ip: &IpPacket) -> bool {
     // TCP, UDP, DCCP, SCTP and UDP-Lite (IANA protocol numbers).
     matches!(ip.protocol, 6 | 17 | 33 | 132 | 136) && ip.ports.is_none()

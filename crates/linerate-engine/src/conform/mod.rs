@@ -20,7 +20,7 @@ use meter::Metering;
 /// Where packets come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PacketInput {
-    /// A capture file.
+    /// A capture file, by its path.
     File(PathBuf),
     /// A capture on standard input.
     Stdin,

@@ -29,7 +29,8 @@ const DOWN_NS: u64 = 20_000_000;
 pub(super) fn addresses(
     setup: &mut dyn TestSetup,
     plan: &BenchPlan,
-    (throughput, most): (f64, u64),
+    throughput_fps: f64,
+    max_fps: u64,
 ) -> Result<Caching, TrialAbort> {
     if setup.port_names().len() < 3 {
         let reason = "frames to unknown addresses are seen at a third port: name three";
@@ -37,15 +38,15 @@ pub(super) fn addresses(
         return Err(Failure::new(Fault::Usage, "count addresses on", object, reason).into());
     }
     let max = if plan.frames.flows > 1 { plan.frames.flows } else { ADDRESSES_MAX };
-    let gentle = GENTLE_FPS.min((throughput / 10.0) as u64).max(1);
+    let gentle = GENTLE_FPS.min((throughput_fps / 10.0) as u64).max(1);
     let mut trials = Trials { setup, gentle_fps: gentle, series: 0 };
     let mut capacity = AddressSearch::capacity(u64::from(max), gentle);
     trials.run_search(&mut capacity)?;
     let addresses = capacity.largest_passed().unwrap_or(0);
     let mut learning_fps = None;
     if addresses > 0 {
-        let step = (most / RATE_STEPS).max(1);
-        let mut rate = AddressSearch::learning_rate(addresses, most.max(1), step);
+        let step = (max_fps / RATE_STEPS).max(1);
+        let mut rate = AddressSearch::learning_rate(addresses, max_fps.max(1), step);
         trials.run_search(&mut rate)?;
         learning_fps = rate.largest_passed().map(|fps| fps as f64);
     }
@@ -129,7 +130,7 @@ mod tests {
         let mut setup = Simulated { ports, ..Simulated::new(device) };
         let mut plan = bench_plan(1);
         plan.frames.flows = 2000;
-        addresses(&mut setup, &plan, (10_000.0, 20_000))
+        addresses(&mut setup, &plan, 10_000.0, 20_000)
     }
 
     #[test]

@@ -5,12 +5,12 @@ use linerate_core::device::medium::is_tester_limited;
 /// No search goes below this load, frames per second.
 pub(super) const LEAST_FPS: u64 = 10;
 
-/// What the loads of a device are held against.
+/// The bounds that hold for every load of a device, in frames per second of one port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// What the tester can send and count on one port.
+    /// The most that the tester can send and count on one port.
     pub tester_fps: f64,
-    /// What the medium allows.
+    /// The most that the medium allows; none where its rate is not known.
     pub theoretical_fps: Option<f64>,
     /// The plan's own bound.
     pub asked_max: Option<u64>,
@@ -26,6 +26,6 @@ impl Bounds {
 
     pub(super) fn is_tester_limited(&self, fps: f64) -> bool {
         is_tester_limited(fps, self.tester_fps)
-            && self.theoretical_fps.is_none_or(|it| fps < it * 0.999)
+            && self.theoretical_fps.is_none_or(|theoretical| fps < theoretical * 0.999)
     }
 }

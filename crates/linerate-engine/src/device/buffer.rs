@@ -25,7 +25,7 @@ const OVERLOAD_FACTOR: f64 = 2.0;
 const SINGLE_FACTOR_MAX: f64 = 1.25;
 const SINGLE_WIDTH: f64 = 1.0025;
 
-/// Longest overload, ns.
+/// The longest overload, in ns.
 const LONGEST_NS: u64 = 1_000_000_000;
 
 /// A buffer that makes less of the rate than this does not matter.
@@ -35,8 +35,8 @@ const NEGLIGIBLE: f64 = 0.001;
 /// middle.
 const UNCERTAIN: f64 = 0.02;
 
-/// What a device at about this load holds, in trials of `trial_ns`; none where nothing can be told
-/// or nothing was lost.
+/// Frames that the device buffers at about this load before it loses one, from overloads of
+/// `trial_ns`; none where the trials tell nothing or nothing was lost.
 pub(super) fn measure_buffer_depth(
     setup: &mut dyn TestSetup,
     lower_fps: f64,
@@ -110,7 +110,7 @@ pub(super) fn without_buffer(
     Ok(())
 }
 
-/// Whether most of the trials at a load lose less than a third; none where they say nothing.
+/// True where most of the trials at a load lose less than a third; none where they say nothing.
 fn loses_less_than_a_third(
     setup: &mut dyn TestSetup,
     fps: f64,
@@ -128,8 +128,8 @@ fn loses_less_than_a_third(
     Ok((few.len() * 2 > TRIALS && yes * 2 != few.len()).then_some(yes * 2 > few.len()))
 }
 
-/// Takes what was held off the bounds of a goal: `passed` is what was sent without loss at its
-/// lower bound, `lost` what lost at its upper one.
+/// Subtracts the frames that the device buffers from the bounds of a goal: `passed` are the loads
+/// sent without loss at its lower bound, `lost` those that lost frames at its upper one.
 pub(super) fn subtract_buffered(
     goal: &mut GoalFound,
     held: &BufferDepth,

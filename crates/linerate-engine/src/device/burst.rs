@@ -64,9 +64,10 @@ pub(super) fn back_to_back(
 pub(super) fn recovery(
     setup: &mut dyn TestSetup,
     plan: &BenchPlan,
-    (throughput, most): (f64, u64),
+    throughput_fps: f64,
+    max_fps: u64,
 ) -> Result<OverloadRecovery, TrialAbort> {
-    let RecoveryLoads { overload_fps, after_fps } = RecoveryLoads::new(throughput, most);
+    let RecoveryLoads { overload_fps, after_fps } = RecoveryLoads::new(throughput_fps, max_fps);
     let mut found = OverloadRecovery {
         overload_fps: overload_fps as f64,
         after_fps: after_fps as f64,
@@ -143,7 +144,7 @@ mod tests {
         // after the drop are lost, the last of them 27 / 550 = 49.09 ms after it.
         let outage = Some((990_000_000, 1_050_000_000));
         let mut setup = Simulated::new(Device { outage, ..Device::default() });
-        let found = recovery(&mut setup, &bench_plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
+        let found = recovery(&mut setup, &bench_plan(1_000_000_000), 1000.0, 1_000_000).unwrap();
         assert_eq!((found.overload_fps, found.after_fps), (1100.0, 550.0));
         assert_eq!(found.times_ns, [(27.0_f64 * 1e9 / 550.0).round() as u64; 3]);
     }
@@ -153,14 +154,14 @@ mod tests {
         // 1100 frames/s into 1000, with room for 10: all losses are before the drop.
         let device = Device { capacity_fps: 1000, buffer: 10, ..Device::default() };
         let mut setup = Simulated::new(device);
-        let found = recovery(&mut setup, &bench_plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
+        let found = recovery(&mut setup, &bench_plan(1_000_000_000), 1000.0, 1_000_000).unwrap();
         assert_eq!((found.times_ns, found.without_overload), (vec![0; 3], 0));
     }
 
     #[test]
     fn a_device_that_is_not_overloaded_has_nothing_to_recover_from() {
         let mut setup = Simulated::new(Device::default());
-        let found = recovery(&mut setup, &bench_plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
+        let found = recovery(&mut setup, &bench_plan(1_000_000_000), 1000.0, 1_000_000).unwrap();
         assert_eq!((found.times_ns, found.without_overload), (vec![], 3));
     }
 
@@ -169,7 +170,7 @@ mod tests {
         // From 0.99 s on; the drop is at 1 s, the last of 550 frames 549 / 550 s after it.
         let outage = Some((990_000_000, u64::MAX));
         let mut setup = Simulated::new(Device { outage, ..Device::default() });
-        let found = recovery(&mut setup, &bench_plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
+        let found = recovery(&mut setup, &bench_plan(1_000_000_000), 1000.0, 1_000_000).unwrap();
         assert!(found.times_ns.is_empty());
         assert_eq!(found.not_recovered_ns, [(549.0_f64 * 1e9 / 550.0).round() as u64; 3]);
     }

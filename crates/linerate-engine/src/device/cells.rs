@@ -40,7 +40,8 @@ const LONGEST_S: f64 = 60.0;
 /// Time without frames before the first train, s: nothing is known about the device yet.
 const FIRST_REST_S: f64 = 2.0;
 
-/// What the device grants in cells, and whether that is what was ordered.
+/// The peak and sustained rules of a device that grants cells (GCRA), compared with what was
+/// ordered.
 pub(super) fn measure_cell_contract(
     setup: &mut dyn TestSetup,
     plan: &BenchPlan,
@@ -71,7 +72,7 @@ pub(super) fn measure_cell_contract(
     Ok(found)
 }
 
-/// What the first train showed.
+/// The rule that the first train of cells showed.
 enum FirstCellRule {
     /// With the train that shows it.
     Peak(BucketEstimate, Vec<TrainFrame>),
@@ -135,8 +136,7 @@ impl CellTest<'_> {
         for load_fps in loads {
             let trial = self.train_trial(load_fps, duration_s, self.rest_s().max(FIRST_REST_S));
             let (plan, tolerance_ns) = (self.plan, self.tolerance_ns());
-            let read =
-                |outcome: &TrialCounts| find_first_rule(plan, (&trial, outcome), tolerance_ns);
+            let read = |outcome: &TrialCounts| find_first_rule(plan, &trial, outcome, tolerance_ns);
             match send_train(self.setup, plan, &trial, read)?.1 {
                 Ok((bucket, train, false)) => return Ok(FirstCellRule::Peak(bucket, train)),
                 Ok((bucket, train, true)) => {
@@ -220,7 +220,7 @@ impl CellTest<'_> {
             let frames_s = ROOM_FRAMES as f64 / load_fps as f64;
             let trial = self.train_trial(load_fps, duration_s.min(frames_s), self.rest_s());
             let plan = self.plan;
-            let read = |outcome: &TrialCounts| bucket(plan, (&trial, outcome), peak);
+            let read = |outcome: &TrialCounts| bucket(plan, &trial, outcome, peak);
             match send_train(self.setup, plan, &trial, read)?.1 {
                 Ok(bucket) => return Ok(Some(bucket)),
                 Err(FindError::NoLoss) => {}
@@ -302,7 +302,8 @@ impl CellTest<'_> {
         self.found.compared.push(compared);
     }
 
-    /// What the order allows, sent as it allows it.
+    /// Sends cells as the contract allows them, at the peak rate and at the sustained one: none may
+    /// be lost.
     fn send_within_contract(&mut self) -> Result<(), TrialAbort> {
         let CellContract { pcr_per_sec, scr_per_sec, mbs_cells, .. } = *self.ordered;
         let rest = truncate_to_u64(self.rest_s().min(LONGEST_S) * SECOND_NS);
@@ -346,7 +347,8 @@ type FirstRule = (BucketEstimate, Vec<TrainFrame>, bool);
 /// The rule that is met first.
 fn find_first_rule(
     plan: &BenchPlan,
-    (trial, outcome): (&TrainTrial, &TrialCounts),
+    trial: &TrainTrial,
+    outcome: &TrialCounts,
     tolerance_ns: u64,
 ) -> Result<Result<FirstRule, FindError>, Failure> {
     let mut best: Result<FirstRule, FindError> = Err(FindError::NothingArrived);

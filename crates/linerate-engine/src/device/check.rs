@@ -39,8 +39,8 @@ pub(super) struct PortNow {
     pub counters: LinkCounters,
 }
 
-/// What was seen around a trial: ports before and after, foreign frames and own drops of each
-/// port's counter.
+/// The interfaces around a trial: the ports before and after, the foreign frames and the own drops
+/// of each port's counter.
 pub(super) struct TrialObservation<'a> {
     pub before: &'a [PortNow],
     pub after: &'a [PortNow],
@@ -89,13 +89,13 @@ pub(super) fn invalid(
         .or_else(|| disagree(trial))
 }
 
-/// Whose the loss of a port is.
+/// The cause of a port's loss: the device, perhaps the tester, or none.
 pub(super) fn blame_of(port: &TrialPort) -> Blame {
     assign_blame(port.lost_frames(), port.lost_explained, port.could_lose)
 }
 
-/// What the tester sent otherwise than it was asked to, unless more was lost than that explains:
-/// what a device loses of less it loses of the load, too.
+/// The tester's own fault in a trial, unless the device lost more than that explains: a device that
+/// loses less than the tester did not send may lose it of the load, too.
 fn testers(trial: &BenchTrial, expected: Option<u64>) -> Option<InvalidTrialReason> {
     if trial.ports.iter().any(|port| is_devices(trial, port)) {
         return None;
@@ -141,8 +141,8 @@ fn counter_drops(seen: &TrialObservation<'_>, lost: u64) -> Option<InvalidTrialR
     None
 }
 
-/// Whether a port's loss is the device's. A generator that is far from a load fills rings that no
-/// load of the device would: what it lost has to be more than what it did not send.
+/// True where a port's loss is the device's. A generator that is far from a load fills rings that
+/// no load of the device would: what it lost has to be more than what it did not send.
 fn is_devices(trial: &BenchTrial, port: &TrialPort) -> bool {
     let intended = trial.intended_fps.unwrap_or(0.0);
     let missing = port.steady_fps.map_or(0.0, |fps| (1.0 - fps / intended).max(0.0));
@@ -171,8 +171,8 @@ fn tester_fell_short(trial: &BenchTrial, expected: Option<u64>) -> Option<Invali
     None
 }
 
-/// Whether a load was offered at its rate but for pauses, for long enough: enough to search by, and
-/// to see whether what is within a contract passes.
+/// True where a load was offered at its rate but for pauses, for long enough: enough to search by,
+/// and to see whether what is within a contract passes.
 fn is_steady(trial: &BenchTrial, port: &TrialPort, intended: f64) -> bool {
     let long = trial.duration_ns as f64 * WITHOUT_PAUSE;
     matches!(trial.test, BenchTest::Throughput | BenchTest::Contract)

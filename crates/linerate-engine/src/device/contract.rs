@@ -34,7 +34,7 @@ const TRIES: u32 = 4;
 /// A delay that grows by this much within a train is a queue's, ns.
 const QUEUE_NS: u64 = 1_000_000;
 
-/// What the device grants, and whether that is what was ordered.
+/// The token bucket of a device that polices, compared with what was ordered.
 pub(super) fn contract(
     setup: &mut dyn TestSetup,
     plan: &BenchPlan,
@@ -43,7 +43,7 @@ pub(super) fn contract(
     let mut found = ContractFound::default();
     let mut search = PolicerSearch::new(most, plan.frames.size_bytes, PRECISION);
     while let Some(trial) = search.next().into_trial() {
-        let read = |outcome: &TrialCounts| bucket(plan, (&trial, outcome), None);
+        let read = |outcome: &TrialCounts| bucket(plan, &trial, outcome, None);
         let (outcome, bucket) = send_train(setup, plan, &trial, read)?;
         search.add_outcome(bucket);
         note_delay(&outcome, &mut found.findings);
@@ -92,7 +92,8 @@ pub(super) fn send_train<T>(
 /// The bucket that drops what was dropped of a train, and not by the one before it.
 pub(super) fn bucket(
     plan: &BenchPlan,
-    (trial, outcome): (&TrainTrial, &TrialCounts),
+    trial: &TrainTrial,
+    outcome: &TrialCounts,
     before: Option<&BucketEstimate>,
 ) -> Result<Result<BucketEstimate, FindError>, Failure> {
     let both = trains(plan, trial, outcome)?;
@@ -148,12 +149,12 @@ pub(super) fn lateness(outcome: &TrialCounts, trains: &[Vec<TrainFrame>], most_n
 }
 
 fn train_frames(plan: &BenchPlan, result: &SenderResult, times: &[u64]) -> Vec<TrainFrame> {
-    let frame = |(number, sent_ns): (usize, &u64)| TrainFrame {
+    let frame = |number: usize, sent_ns: &u64| TrainFrame {
         sent_ns: *sent_ns,
         bytes: plan.frames.size_bytes,
         arrived: result.arrivals.get(number).is_some_and(Option::is_some),
     };
-    times.iter().enumerate().map(frame).collect()
+    times.iter().enumerate().map(|(number, sent_ns)| frame(number, sent_ns)).collect()
 }
 
 /// When each frame was sent: when it was due, but after a pause of the tester at once.

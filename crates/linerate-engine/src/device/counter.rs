@@ -8,18 +8,18 @@ use linerate_sys::xdp::{Sink, SinkExpected, SinkOptions};
 
 use crate::failure::system;
 
-/// What counts the frames of a port.
+/// The counter of a port's frames: by XDP, or by a packet socket.
 pub(super) enum Counter {
     Xdp(Box<Sink>),
     Packet(Box<FrameCounter>),
 }
 
-/// What a counter saw.
+/// The counts of one port's counter.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counted {
-    /// By number of the sending port.
+    /// The counts of each sending port's frames, by its number.
     pub streams: Vec<(u8, ReceiveCounts)>,
-    /// What was not of the trial.
+    /// Frames that are not of the trial.
     pub foreign: ForeignFrames,
     /// Frames that the counter itself dropped.
     pub dropped: u64,
@@ -75,7 +75,7 @@ impl Counter {
         }
     }
 
-    /// What came so far.
+    /// Reads the counts so far.
     pub(super) fn read(&self) -> Result<Counted, Failure> {
         match self {
             Self::Xdp(it) => {

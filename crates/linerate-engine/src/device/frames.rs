@@ -11,12 +11,12 @@ use linerate_proto::test_frame::{
 
 use super::setup::AddressSeries;
 
-/// One end of what is sent.
+/// A sending or receiving station of test frames.
 #[derive(Clone, Debug)]
 pub(super) struct Station {
-    /// Its hardware address.
+    /// The hardware address of the station.
     pub mac: Mac,
-    /// Its network address, where the protocol has one.
+    /// The network address of the station, where the protocol has one.
     pub address: Option<IpAddr>,
     /// Where frames to others go: the device's hardware address on this port, when it routes.
     pub gateway: Option<Mac>,
@@ -61,7 +61,7 @@ pub(super) fn learning(
     learnt: AddressSeries,
     to: &Station,
 ) -> Result<PortFrameSet, Failure> {
-    series_frames(frames, learnt, (to.mac, first_address(learnt)), Field::SourceMac)
+    series_frames(frames, learnt, to.mac, first_address(learnt), Field::SourceMac)
 }
 
 /// Frames from one station to each of many hardware addresses.
@@ -70,7 +70,7 @@ pub(super) fn learnt(
     learnt: AddressSeries,
     from: &Station,
 ) -> Result<PortFrameSet, Failure> {
-    series_frames(frames, learnt, (first_address(learnt), from.mac), Field::DestinationMac)
+    series_frames(frames, learnt, first_address(learnt), from.mac, Field::DestinationMac)
 }
 
 /// The first hardware address of a series; they are locally administered.
@@ -82,7 +82,8 @@ fn first_address(learnt: AddressSeries) -> Mac {
 fn series_frames(
     frames: &BenchFrames,
     learnt: AddressSeries,
-    (destination, source): (Mac, Mac),
+    destination: Mac,
+    source: Mac,
     field: Field,
 ) -> Result<PortFrameSet, Failure> {
     let object = format!("{} hardware addresses", learnt.count);
@@ -141,8 +142,8 @@ fn template(
     frame.template().map_err(|error| frame_usage_error(&object, &error))
 }
 
-/// What differs from flow to flow: ports, and addresses where the plan has many hosts; hardware
-/// addresses of frames without either.
+/// The fields that differ from flow to flow: ports, and addresses where the plan has many hosts;
+/// hardware addresses of frames without either.
 fn fields(frames: &BenchFrames) -> Vec<Field> {
     let ip = matches!(
         frames.protocol,

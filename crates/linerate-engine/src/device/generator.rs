@@ -9,7 +9,7 @@ use linerate_sys::xdp_socket::{XdpOptions, XdpSender};
 
 use crate::failure::system;
 
-/// What sends the frames of a port.
+/// The generator of a port's frames: XDP's live frames, AF_XDP, or a packet socket.
 pub(super) enum PortGenerator {
     Live(xdp::Generator),
     Xdp(XdpSender),

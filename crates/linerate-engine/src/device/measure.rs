@@ -12,7 +12,7 @@ use super::bounds::Bounds;
 use super::search::search_outcome;
 use super::setup::{TestSetup, TrialAbort, TrialCounts, TrialSpec};
 
-/// What comes out of all that the generators can do.
+/// The frame rate that comes out of all that the generators can do.
 pub(super) fn measure_flood(
     setup: &mut dyn TestSetup,
     plan: &BenchPlan,
@@ -45,20 +45,21 @@ pub(super) fn loss_curve(
     Ok(())
 }
 
-/// Whether load and loss of a trial are the device's. They are where the generator fell short:
-/// what it sent stands beside what it was asked for.
+/// True where load and loss of a trial are the device's. They are also where the generator fell
+/// short: the load that it sent stands beside the one that it was asked for.
 fn is_of_device(outcome: &TrialCounts) -> bool {
     matches!(outcome.trial.invalid, None | Some(InvalidTrialReason::GeneratorShort { .. }))
 }
 
-/// What comes out beyond the throughput (RFC 2285 §3.6, RFC 2889 §5.6).
+/// Measures the rate that comes out at loads beyond the throughput (RFC 2285 §3.6, RFC 2889 §5.6).
 pub(super) fn overload(
     setup: &mut dyn TestSetup,
     plan: &BenchPlan,
-    (bounds, throughput): (&Bounds, f64),
+    bounds: &Bounds,
+    throughput_fps: f64,
     curve: &mut Vec<LoadPoint>,
 ) -> Result<(), TrialAbort> {
-    for fps in curve::overload_loads(throughput, bounds.max_fps()) {
+    for fps in curve::overload_loads(throughput_fps, bounds.max_fps()) {
         let outcome = setup.run_trial(&TrialSpec::new(
             BenchTest::Overload,
             Some(fps),
@@ -153,7 +154,7 @@ mod tests {
         let mut curve = Vec::new();
         let bounds = bounds(1000.0);
         let plan = bench_plan(2 * SECOND_NS);
-        overload(&mut Simulated::new(device), &plan, (&bounds, 500.0), &mut curve).unwrap();
+        overload(&mut Simulated::new(device), &plan, &bounds, 500.0, &mut curve).unwrap();
         // 110, 125, 150, 200 %, where the tester ends.
         let loads: Vec<f64> = curve.iter().filter_map(|point| point.intended_fps).collect();
         assert_eq!(loads, [550.0, 625.0, 750.0, 1000.0]);

@@ -13,8 +13,8 @@ pub trait Namespaces: Sync {
     /// When there is no such host, or its namespace cannot be entered.
     fn run(&self, host: Option<&str>, work: &mut (dyn FnMut() + Send)) -> Result<(), Failure>;
 
-    /// Told before trials whose numbers share the upper 16 bits of `trial`, while nothing is on its
-    /// way: devices that are planted here start anew.
+    /// Called before trials whose numbers share the upper 16 bits of `trial`, while nothing is on
+    /// its way: devices that are planted here start anew.
     fn trials_begin(&self, _trial: u32) {}
 }
 

@@ -65,7 +65,7 @@ fn answer_until_stopped(raw: &RawPort, mut neighbours: Neighbours, stop: &Stop) 
     }
 }
 
-/// What a port stands for: its own station, and one for each flow where hosts are many.
+/// The stations that a port stands for: its own, and one for each flow where hosts are many.
 pub(super) fn stations(station: &Station, frames: &BenchFrames) -> Stations {
     let mut stations = Stations::default();
     if let Some(address) = station.address {

@@ -30,7 +30,7 @@ const ADDRESS_TRIES: u32 = 6;
 const PROBE_FRAMES: u64 = 16;
 const PROBE_TRIAL: u32 = u32::MAX;
 
-/// What to do about a veth that refuses frames of a program: the kernel says nothing.
+/// The advice about a veth that refuses frames of a program: the kernel says nothing.
 const NEEDS_NAPI: &str = "the veth's other end needs NAPI for them: `ethtool -K NAME gro on` there \
                           gives it one; or --generator packet";
 
@@ -40,7 +40,7 @@ pub(super) struct TesterPort {
     pub host: Option<String>,
     pub name: String,
     pub ifindex: u32,
-    /// Its number among the ports, which is the stream of its frames.
+    /// Number of the port, which is the stream of its frames.
     pub stream: u8,
     pub station: Station,
     pub facts: PortFacts,
@@ -288,7 +288,7 @@ impl TesterPort {
         Ok(self.counter()?.frames())
     }
 
-    /// What came.
+    /// Reads what the port's counter has counted so far.
     pub(super) fn read(&mut self) -> Result<Counted, Failure> {
         self.counter()?.read()
     }

@@ -80,7 +80,7 @@ fn describe_restart(target: &RestartTarget, ports: &[String]) -> String {
 /// Reset time of each sending port (RFC 6201). Where the counter tells no times of arrival, the
 /// longest gap between two is the one outage.
 fn reset_times(outcome: &TrialCounts) -> Vec<ResetTime> {
-    let of = |(port, result): (&TrialPort, &SenderResult)| {
+    let reset_time = |port: &TrialPort, result: &SenderResult| {
         let longest = result.received.iter().map(|(_, it)| it.gap.max_ns).max().unwrap_or(0);
         let outages = match result.arrivals.is_empty() {
             true if port.lost_frames() > 0 => vec![longest],
@@ -89,10 +89,11 @@ fn reset_times(outcome: &TrialCounts) -> Vec<ResetTime> {
         };
         ResetTime::new(port.lost_frames(), port.offered_fps, &outages)
     };
-    outcome.trial.ports.iter().zip(&outcome.results).filter_map(of).collect()
+    let ports = outcome.trial.ports.iter().zip(&outcome.results);
+    ports.filter_map(|(port, result)| reset_time(port, result)).collect()
 }
 
-/// One more repetition: of several sending ports each figure is the worst.
+/// Adds one more repetition: of several sending ports each figure is the worst.
 fn add_repetition(found: &mut Reset, times: &[ResetTime]) {
     let worst = |of: fn(&ResetTime) -> Option<u64>| times.iter().filter_map(of).max();
     found.by_loss_ns.extend(worst(|time| Some(time.by_loss_ns)));
@@ -130,7 +131,7 @@ pub(super) enum RestartJob {
 }
 
 impl RestartJob {
-    /// The restart of one of `ports`, or by a command.
+    /// The restart of the link of one of `ports`, or by a command.
     pub(super) fn from_target(target: &RestartTarget, ports: &[TesterPort]) -> Self {
         match target {
             RestartTarget::Command(command) => Self::Command(command.clone()),
@@ -153,7 +154,7 @@ impl RestartJob {
         if stop.is_requested() { Ok(()) } else { self.run(namespaces, stop) }
     }
 
-    /// Restarts now.
+    /// Restarts the target now.
     pub(super) fn run(&self, namespaces: &dyn Namespaces, stop: &Stop) -> Result<(), Failure> {
         match self {
             Self::Command(command) => run_command(command, stop),

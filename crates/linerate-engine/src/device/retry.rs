@@ -38,8 +38,8 @@ fn is_clean(trial: &BenchTrial) -> bool {
     trial.ports.iter().all(|port| port.lost_frames() == 0)
 }
 
-/// Whether the generator keeps the load's rate when nothing holds it up: it does unless so many
-/// frames without a pause between them were slower.
+/// True where the generator keeps the load's rate when nothing holds it up: it does unless 100
+/// frames or more without a pause between them were slower.
 pub(super) fn keeps_its_rate(trial: &BenchTrial) -> bool {
     const FRAMES: f64 = 100.0;
     let intended = trial.intended_fps.unwrap_or(0.0);
@@ -51,7 +51,7 @@ pub(super) fn keeps_its_rate(trial: &BenchTrial) -> bool {
     !trial.ports.iter().any(is_slow)
 }
 
-/// Whether a load was nearly offered, and nothing was lost. When the tester's pauses are made up
+/// True where a load was nearly offered, and nothing was lost. When the tester's pauses are made up
 /// for in bursts it may be offered in full, and a device with room for these carries it.
 fn fell_just_short(trial: &BenchTrial) -> bool {
     let intended = trial.intended_fps.unwrap_or(f64::INFINITY);

@@ -51,8 +51,8 @@ pub fn run(plan: &BenchPlan, namespaces: &dyn Namespaces, context: &mut Context<
     record
 }
 
-/// What the tester kept from having a result: a search that came to no end, or a test of which
-/// every trial was spoilt.
+/// The failure of a benchmark that the tester kept from having a result: a search that came to no
+/// end, or a test of which every trial was spoilt.
 fn without_result(found: &BenchResult) -> Option<Failure> {
     let undecided = found.goals.iter().find_map(|goal| Some((goal, goal.unfinished.as_ref()?)));
     if let Some((goal, reason)) = undecided {
@@ -77,7 +77,7 @@ fn without_result(found: &BenchResult) -> Option<Failure> {
     None
 }
 
-/// Whether a trial says nothing of the device. One that was to show loss or delay at a load says
+/// True where a trial says nothing of the device. One that was to show loss or delay at a load says
 /// something where all of less than that load came through.
 fn tells_nothing(trial: &BenchTrial) -> bool {
     let shows_less = matches!(trial.test, BenchTest::Soak | BenchTest::Latency)
@@ -95,18 +95,18 @@ fn measure_all(
     found: &mut BenchResult,
 ) -> Result<(), TrialAbort> {
     check_plan(plan)?;
-    let (kinds, mtu, facts) = {
+    let (generator, counter, mtu, facts) = {
         let mut tester = BenchTester::open_ports(plan, namespaces, context)?;
         forwarding::check_forwarding(&mut tester, plan)?;
         let mtu = tester.ports.iter().map(|port| port.facts.mtu_bytes).min().unwrap_or(0);
-        ((tester.generator, tester.counter), mtu, tester.port_facts())
+        (tester.generator, tester.counter, mtu, tester.port_facts())
     };
     found.ports = facts;
     let speed_bps = found.ports.iter().filter_map(|facts| facts.speed_bps).min();
     let line = plan.line.or_else(|| speed_bps.map(BitRate::from_bits_per_sec));
     found.theoretical_fps = theoretical(plan, line);
     (context.watch)(&Event::BenchStep("the tester alone, over a virtual cable".to_owned()));
-    let own = self_test::over_own_cable(plan, kinds, mtu, context)?;
+    let own = self_test::over_own_cable(plan, generator, counter, mtu, context)?;
     let bounds = Bounds {
         tester_fps: own.frames_per_sec,
         theoretical_fps: found.theoretical_fps,
@@ -138,7 +138,7 @@ fn run_tests(
                 measure::loss_curve(setup, plan, bounds, &mut found.loss_curve)?;
             }
             BenchTest::Overload => {
-                measure::overload(setup, plan, (bounds, throughput), &mut found.overload)?;
+                measure::overload(setup, plan, bounds, throughput, &mut found.overload)?;
                 let senders = plan.way.senders(plan.ports.len()) as f64;
                 let known = found.goals.iter().find_map(|goal| goal.lower_fps);
                 let all = found.load_points().filter(|_| !found.overload.is_empty());
@@ -154,14 +154,14 @@ fn run_tests(
                 found.back_to_back = burst::back_to_back(setup, plan, known)?;
             }
             BenchTest::Recovery => {
-                let load = (throughput, bounds.max_fps());
-                found.recovery = Some(burst::recovery(setup, plan, load)?);
+                let max_fps = bounds.max_fps();
+                found.recovery = Some(burst::recovery(setup, plan, throughput, max_fps)?);
             }
             BenchTest::Soak => found.soak = measure::measure_soak(setup, plan, throughput)?,
             BenchTest::Reset => found.reset = Some(reset::measure_reset(setup, plan, throughput)?),
             BenchTest::Addresses => {
-                let load = (throughput, bounds.max_fps());
-                found.caching = Some(addresses::addresses(setup, plan, load)?);
+                let max_fps = bounds.max_fps();
+                found.caching = Some(addresses::addresses(setup, plan, throughput, max_fps)?);
             }
             BenchTest::Blocking => {
                 let load = found.theoretical_fps.unwrap_or(throughput);

@@ -36,7 +36,8 @@ struct Search<'a> {
     plan: &'a BenchPlan,
     bounds: &'a Bounds,
     search: MultiSearch,
-    /// What was sent in the trials that count, by the asked load, and whether it was lost of.
+    /// The loads that were really sent in the trials that count, by the load asked for, each with
+    /// true where frames were lost.
     sent: BTreeMap<u64, Vec<(bool, OfferedLoad)>>,
     /// Why the last trial that did not count did not.
     spoilt: Option<String>,
@@ -141,7 +142,8 @@ impl Search<'_> {
         }
     }
 
-    /// What was sent at a load of trials that lost, or of those that did not.
+    /// The loads really sent when `load` was asked for: of trials that lost frames, or of those
+    /// that did not.
     fn sent_at(&self, load: Option<u64>, lost: bool) -> Vec<&OfferedLoad> {
         let at = load.and_then(|load| self.sent.get(&load)).into_iter().flatten();
         at.filter(|load| load.0 == lost).map(|load| &load.1).collect()
@@ -264,7 +266,7 @@ fn in_time(port: &TrialPort, trial: &LoadTrial, is_short: bool) -> (u64, u64) {
     (sent, (sent as f64 * came).round() as u64)
 }
 
-/// What the device carried at a load that it passed: a tester that is behind offered less.
+/// The rate that the device carried at a load that it passed: a tester that is behind offered less.
 fn carried(load_fps: f64, offered_fps: Option<f64>) -> f64 {
     // Less than a frame in a thousand is the clock of counting.
     offered_fps.filter(|offered| *offered < load_fps * 0.999).unwrap_or(load_fps)
@@ -301,7 +303,8 @@ mod tests {
         found
     }
 
-    /// That the bounds hold the capacity: a buffer of a frame is one more in the whole trial.
+    /// Asserts that the bounds hold the capacity: a buffer of a frame is one more in the whole
+    /// trial.
     fn assert_bounds_hold(found: &GoalFound, capacity: f64) {
         let (lower, upper) = (found.lower_fps.unwrap(), found.upper_fps.unwrap());
         assert!(lower <= capacity + 2.0 && lower >= capacity * 0.995 - 1.0, "{found:?}");

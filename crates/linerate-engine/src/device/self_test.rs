@@ -30,11 +30,12 @@ pub(super) const LATENCY_FPS: f64 = 100_000.0;
 /// MTU of the cable: as much as the ports'.
 const MTU_MIN: u32 = 1500;
 
-/// Measures the tester over a cable of its own. `kinds` is how the ports' generators and counters
-/// work.
+/// Measures the tester over a cable of its own, by the kinds of generator and counter of its
+/// ports.
 pub(super) fn over_own_cable(
     plan: &BenchPlan,
-    (kind, counter): (GeneratorKind, CounterKind),
+    kind: GeneratorKind,
+    counter: CounterKind,
     mtu_bytes: u32,
     context: &mut Context<'_>,
 ) -> Result<Found, TrialAbort> {

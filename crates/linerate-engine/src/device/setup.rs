@@ -7,14 +7,14 @@ use linerate_core::record::{
     BenchTest, BenchTrial, Failure, Fault, InvalidTrialReason, LoadPoint, TrialPort,
 };
 
-/// What a trial is to be (RFC 2544 §23).
+/// The settings of one trial (RFC 2544 §23).
 #[derive(Clone, Debug)]
 pub(super) struct TrialSpec {
-    /// What it is for.
+    /// The test that the trial belongs to.
     pub test: BenchTest,
     /// Frames per second of each sending port; none is all that it can.
     pub fps: Option<u64>,
-    /// When it ends.
+    /// The time or the number of frames that ends the trial.
     pub length: Length,
     /// Which ports send; none is those of the plan's way.
     pub senders: Option<Vec<usize>>,
@@ -26,7 +26,7 @@ pub(super) struct TrialSpec {
     pub pattern: Option<FramePattern>,
     /// Ports where the frames are to come out; none is every other.
     pub outputs: Option<Vec<usize>>,
-    /// What is restarted while frames run.
+    /// A restart of the device or a link while frames run; none without one.
     pub restart: Option<Restart>,
     /// Rest before the first frame, at least, ns.
     pub idle_ns: u64,
@@ -61,7 +61,7 @@ impl TrialSpec {
         Self { length: Length::Frames(frames), arrivals: true, ..Self::new(test, fps, 0) }
     }
 
-    /// Whether this is what the trial is about, and does not spoil it.
+    /// True where this fault is what the trial is about, and does not spoil it.
     pub(super) fn excuses(&self, invalid: &InvalidTrialReason) -> bool {
         match invalid {
             InvalidTrialReason::LinkDown { .. }
@@ -87,29 +87,29 @@ pub(super) enum FramePattern {
     Learning(AddressSeries, usize),
     /// To each of these hardware addresses once.
     Learnt(AddressSeries),
-    /// Of each port, the first to last, to the stations of these ports in turn.
+    /// Frames of each sending port, the first to last, to the stations of these ports in turn.
     Towards(Vec<Vec<usize>>),
 }
 
 /// Hardware addresses in a row, which a switch is to learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AddressSeries {
-    /// How many.
+    /// Number of addresses in the row.
     pub count: u32,
-    /// Those of another series differ, up to 256 series.
+    /// Number of the series, 0 to 255: addresses of different series differ.
     pub series: u8,
 }
 
-/// What is restarted, and when.
+/// A restart in the middle of a trial, and its moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Restart {
     /// After the first frame, ns.
     pub after_ns: u64,
-    /// What.
+    /// The device or link that is restarted.
     pub target: RestartTarget,
 }
 
-/// What can be restarted.
+/// A device or link that can be restarted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RestartTarget {
     /// The link of one of the tester's ports: it is down for so many ns.
@@ -127,21 +127,21 @@ pub(super) enum Length {
     Frames(u64),
 }
 
-/// What came of a trial.
+/// The counts of a trial.
 #[derive(Clone, Debug)]
 pub(super) struct TrialCounts {
-    /// For the record.
+    /// The trial as the record keeps it.
     pub trial: BenchTrial,
     /// Each sending port, in the order of the trial's ports.
     pub results: Vec<SenderResult>,
 }
 
-/// What one sending port offered and what came of it.
+/// The frames of one sending port: sent, received and their times.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SenderResult {
-    /// What was sent.
+    /// Frames sent, with the times of sending.
     pub sent: SendCounts,
-    /// What each receiving port counted of it: the port and its count.
+    /// Frames received of this sender, by the receiving port.
     pub received: Vec<(usize, ReceiveCounts)>,
     /// The number of the first frame after the load's drop.
     pub drop_at: Option<u64>,
@@ -150,7 +150,7 @@ pub(super) struct SenderResult {
 }
 
 impl SenderResult {
-    /// That the counter stamped each arrival.
+    /// Checks that the counter stamped each arrival.
     /// # Errors
     /// Frames came, and it did not.
     pub(super) fn has_arrivals(&self) -> Result<(), Failure> {
@@ -197,7 +197,7 @@ impl TrialCounts {
 pub(super) enum TrialAbort {
     /// The user wants no more.
     Stopped,
-    /// Something failed.
+    /// A step of the trial failed.
     Failed(Failure),
 }
 

@@ -20,18 +20,18 @@ use super::setup::{
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What is planted; the default forwards everything at once.
+/// A simulated device with planted limits; the default forwards everything at once.
 #[derive(Clone, Debug)]
 pub(super) struct Device {
     /// Frames per second that it can forward.
     pub(super) capacity_fps: u64,
     /// Frames that it holds, the one that goes out included.
     pub(super) buffer: usize,
-    /// It loses each frame whose number, over all trials, is a multiple of this.
+    /// The device loses each frame whose number, over all trials, is a multiple of this.
     pub(super) lose_every: Option<u64>,
-    /// It forwards nothing from so many ns after a trial's first frame until then.
+    /// The device forwards nothing between these times after a trial's first frame, in ns.
     pub(super) outage: Option<(u64, u64)>,
-    /// It stands still at each multiple of the first for the second, ns.
+    /// The device stands still at each multiple of the first time for the second, in ns.
     pub(super) stall: Option<(u64, u64)>,
     /// Frames of 64 bytes beyond any of them are dropped.
     pub(super) policers: Vec<TokenBucket>,
@@ -80,7 +80,7 @@ impl Late {
         z ^ (z >> 31)
     }
 
-    fn between(&mut self, (least, most): (u64, u64)) -> u64 {
+    fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.next() % (most - least + 1)
     }
 
@@ -89,8 +89,8 @@ impl Late {
         let mut pauses = Vec::new();
         let mut at = 0;
         while self.every_ns.1 > 0 && at < until_ns {
-            at += self.between(self.every_ns);
-            let length = self.between(self.pause_ns);
+            at += self.between(self.every_ns.0, self.every_ns.1);
+            let length = self.between(self.pause_ns.0, self.pause_ns.1);
             pauses.push((at, at + length));
             at += length;
         }
@@ -100,7 +100,7 @@ impl Late {
 
 /// When frames leave a generator that is off its times, as the real ones pace themselves.
 fn departures(load: &FrameLoad, late: &mut Late, pauses: &[(u64, u64)]) -> (Vec<u64>, SendTiming) {
-    /// What a generator takes for a frame at least.
+    /// The least time between two frames of a generator, in ns.
     const LEAST_NS: u64 = 250;
     let FramePace::Rate { frames_per_sec } = load.pace else { panic!("a rate") };
     let rule = WatchRule::from_load(load, 1).expect("a rate");
@@ -109,7 +109,7 @@ fn departures(load: &FrameLoad, late: &mut Late, pauses: &[(u64, u64)]) -> (Vec<
     let mut watch = SendWatch::new(rule);
     let mut pauses = pauses.iter().peekable();
     let times = (0..load.frames).map(|number| {
-        let mut at = due.max(free) + late.between((0, late.jitter_ns));
+        let mut at = due.max(free) + late.between(0, late.jitter_ns);
         while let Some((_, end)) = pauses.next_if(|(begin, _)| *begin <= at) {
             at = at.max(*end);
         }
@@ -131,10 +131,10 @@ fn departures(load: &FrameLoad, late: &mut Late, pauses: &[(u64, u64)]) -> (Vec<
 #[derive(Debug)]
 pub(super) struct Simulated {
     pub(super) device: Device,
-    /// What the tester can send.
+    /// The most frames per second that the tester can send.
     pub(super) ceiling_fps: u64,
     pub(super) ports: usize,
-    /// Of so many trials one is spoilt, and loses half of its frames.
+    /// One trial of so many is spoilt, and loses half of its frames.
     pub(super) spoil_every: Option<usize>,
     /// How it is off its times, if it is.
     pub(super) late: Option<Late>,
@@ -237,7 +237,8 @@ impl Simulated {
         times.iter().map(|at| forward(*at)).collect()
     }
 
-    /// What a switch does with frames to and from many addresses: where each of `count` came out.
+    /// Forwards frames to and from many addresses as a learning switch does: the output port of
+    /// each of `count` frames, and how many came out there.
     fn switched(&mut self, spec: &TrialSpec, count: u64) -> Vec<(usize, u64)> {
         match spec.pattern.as_ref() {
             Some(FramePattern::Learning(learnt, to)) => {
@@ -273,10 +274,10 @@ impl Simulated {
             let pauses = late.pauses(4 * times.last().copied().unwrap_or(0) + SECOND_NS);
             (times, watched) = departures(&load, &mut late, &pauses);
             if late.skew_ns > 0 {
-                let skewed = |&(begin, end): &(u64, u64)| {
-                    (begin, end + late.between((0, late.skew_ns.min(end - begin))))
-                };
-                self.standing = pauses.iter().map(skewed).collect();
+                let mut skewed_end =
+                    |begin: u64, end: u64| end + late.between(0, late.skew_ns.min(end - begin));
+                let skewed = pauses.iter().map(|&(begin, end)| (begin, skewed_end(begin, end)));
+                self.standing = skewed.collect();
             }
             self.late = Some(late);
         }
@@ -343,11 +344,11 @@ impl Simulated {
         let results: Vec<SenderResult> = senders.iter().map(result).collect();
         let is_output =
             |at: usize| spec.outputs.as_ref().is_none_or(|outputs| outputs.contains(&at));
-        let port = |(port, result): (&usize, &SenderResult)| {
+        let trial_port = |port: usize, result: &SenderResult| {
             let came = || result.received.iter().filter(|(at, _)| is_output(*at)).map(|(_, it)| it);
             let watched = &result.sent.timing;
             let mut found = TrialPort {
-                port: *port as u8,
+                port: port as u8,
                 sent: result.sent.frames,
                 offered_fps: result.sent.frames_per_sec().unwrap_or(0.0),
                 received: came().map(|counts| counts.frames).sum(),
@@ -378,7 +379,11 @@ impl Simulated {
             at_ns: self.now_ns,
             duration_ns: if let Length::Time(ns) = spec.length { ns } else { 0 },
             intended_fps: spec.fps.map(|fps| fps as f64),
-            ports: senders.iter().zip(&results).map(port).collect(),
+            ports: senders
+                .iter()
+                .zip(&results)
+                .map(|(port, result)| trial_port(*port, result))
+                .collect(),
             stolen_ns: None,
             pause_frames: None,
             invalid: is_spoilt

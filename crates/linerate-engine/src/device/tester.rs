@@ -135,7 +135,7 @@ impl<'a, 'b> BenchTester<'a, 'b> {
         Ok(())
     }
 
-    /// What a port sends: to the next of two, to every other in a mesh.
+    /// The frames that a port sends: to the next of two, to every other in a mesh.
     fn frames_of(&self, at: usize, stations: &[Station]) -> Result<PortFrameSet, Failure> {
         let others: Vec<&Station> = if self.senders.len() > 2 {
             stations
@@ -150,7 +150,7 @@ impl<'a, 'b> BenchTester<'a, 'b> {
         frames::frame_set(&self.frames, &stations[at], &others)
     }
 
-    /// All counters at 0 for a trial.
+    /// Sets all counters to 0 for a trial.
     pub(super) fn counters_begin(&mut self, frames: u64) -> Result<(), Failure> {
         let frames = frames.min(REMEMBERED);
         let streams: Vec<u8> = self.ports.iter().map(|port| port.stream).collect();
@@ -193,8 +193,8 @@ impl<'a, 'b> BenchTester<'a, 'b> {
         self.ports.iter().try_for_each(TesterPort::send_learning_frames)
     }
 
-    /// What each port's counter saw beside the trial's frames, and what it dropped itself; and the
-    /// counts of the senders' frames.
+    /// Reads each port's counter: the counts of the senders' frames, and beside them the foreign
+    /// frames and those that the counter itself dropped.
     pub(super) fn read_results(
         &mut self,
         senders: &[usize],
@@ -226,7 +226,7 @@ impl<'a, 'b> BenchTester<'a, 'b> {
         Ok((results, beside))
     }
 
-    /// What was true of each port.
+    /// The interface facts of each port, in the order of the ports.
     pub(super) fn port_facts(&self) -> Vec<PortFacts> {
         self.ports.iter().map(|port| port.facts.clone()).collect()
     }

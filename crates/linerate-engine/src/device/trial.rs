@@ -59,7 +59,7 @@ struct Loads {
 }
 
 impl Loads {
-    /// Those of a port that has its own mix.
+    /// The loads of a port that has its own mix.
     fn with_mix(&self, mix: &[u8]) -> Vec<FrameLoad> {
         let part = |part: &FrameLoad| FrameLoad { mix: mix.to_vec(), ..part.clone() };
         self.parts.iter().map(part).collect()
@@ -79,7 +79,7 @@ impl BenchTester<'_, '_> {
         Ok(outcome)
     }
 
-    /// One trial, which is not recorded.
+    /// Runs one trial without recording it.
     pub(super) fn run_single_trial(
         &mut self,
         spec: &TrialSpec,
@@ -147,7 +147,7 @@ impl BenchTester<'_, '_> {
         Ok(TrialCounts { trial, results })
     }
 
-    /// What each sender did, and what came of it.
+    /// The record's account of each sending port, with whose its loss is.
     fn trial_ports(
         &self,
         spec: &TrialSpec,
@@ -155,9 +155,9 @@ impl BenchTester<'_, '_> {
         senders: &[usize],
         results: &mut [SenderResult],
     ) -> Vec<TrialPort> {
-        let of = |(port, result): (&usize, &mut SenderResult)| {
-            let mut found = trial_port(*port, result, spec.outputs.as_deref());
-            self.explain(*port, &mut found, result, spec.fps);
+        let account = |port: usize, result: &mut SenderResult| {
+            let mut found = trial_port(port, result, spec.outputs.as_deref());
+            self.explain(port, &mut found, result, spec.fps);
             if when_late == WhenLate::KeepSchedule {
                 // Pauses were made up for: the rate was kept for the whole of it.
                 found.steady_ns = result.sent.last_ns.saturating_sub(result.sent.first_ns);
@@ -168,7 +168,7 @@ impl BenchTester<'_, '_> {
             }
             found
         };
-        senders.iter().zip(results).map(of).collect()
+        senders.iter().zip(results).map(|(port, result)| account(*port, result)).collect()
     }
 
     /// Frames that the device's ring had no room for are the device's losses. Those of a port that
@@ -394,7 +394,7 @@ fn stolen_since(before: Option<host::ProcessorTime>) -> Option<u64> {
     Some(ticks * 10_000_000)
 }
 
-/// What came at its outputs; none is every other port.
+/// The account of one sending port, from what came at its outputs; none is every other port.
 fn trial_port(port: usize, result: &SenderResult, outputs: Option<&[usize]>) -> TrialPort {
     let is_output = |at: usize| outputs.is_none_or(|outputs| outputs.contains(&at));
     let received = || result.received.iter().filter(|(at, _)| is_output(*at)).map(|(_, it)| it);

@@ -4,8 +4,8 @@ use linerate_core::record::{Direction, MetricId, Plan, Record, RecordStatus, Sta
 
 use super::SIZES_BYTES;
 
-/// What the parts say for the whole: the smallest ping, the best rate of each direction with its
-/// ceiling and round trips, each kind of caveat once, the first failure.
+/// Sums up the parts of an examination in its record: the smallest ping, the best rate of each
+/// direction with its ceiling and round trips, each kind of caveat once, the first failure.
 pub(super) fn summarise_parts(record: &mut Record) {
     let failed = record.parts.iter().filter(|part| part.failure.is_some()).count();
     record.failure = record.parts.iter().find_map(|part| part.failure.clone());

@@ -27,7 +27,7 @@ const PAIRS_MAX: usize = 4;
 const CHANGES_MAX: usize = 4;
 
 impl ExaminationRun<'_> {
-    /// Whether there is a change to try: for a cause that is not sure, or for its remedy.
+    /// True where there is a change to try: for a cause that is not sure, or for its remedy.
     pub(super) fn is_open(&self, examined: &mut Examined, context: &Context<'_>) -> bool {
         let ways = [Direction::Up, Direction::Down].into_iter();
         ways.filter_map(|way| self.next(way, examined, context)).count() > 0
@@ -43,7 +43,7 @@ impl ExaminationRun<'_> {
                 let others = self.others(way, sure, examined, context);
                 let room = self.remaining_time(monotonic().duration_since(self.begin));
                 let share = room.map(|room| if others { room / 2 } else { room });
-                let end = (monotonic(), share);
+                let begun = monotonic();
                 for _ in 0..most {
                     let next = self.next(way, examined, context);
                     let next = next.filter(|(_, of)| (*of == Some(Confidence::High)) == sure);
@@ -51,7 +51,7 @@ impl ExaminationRun<'_> {
                     if quick && !examined.interventions.is_empty() {
                         return;
                     }
-                    if !self.try_one(way, change, end, context, examined) {
+                    if !self.try_one(way, change, begun, share, context, examined) {
                         break;
                     }
                 }
@@ -59,7 +59,7 @@ impl ExaminationRun<'_> {
         }
     }
 
-    /// Whether the other direction is still to come and has as much need of the time.
+    /// True where the other direction is still to come and has as much need of the time.
     fn others(
         &self,
         way: Direction,
@@ -73,7 +73,8 @@ impl ExaminationRun<'_> {
                 .is_some_and(|(_, of)| (of == Some(Confidence::High)) == sure)
     }
 
-    /// What the diagnosis of all that was measured would change next.
+    /// The change that the diagnosis of everything measured so far proposes next for a direction,
+    /// with its confidence in the cause.
     fn next(
         &self,
         way: Direction,
@@ -109,7 +110,8 @@ impl ExaminationRun<'_> {
         &mut self,
         way: Direction,
         change: Change,
-        (begun, room): (MonoTime, Option<Duration>),
+        begun: MonoTime,
+        room: Option<Duration>,
         context: &mut Context<'_>,
         examined: &mut Examined,
     ) -> bool {
@@ -154,7 +156,8 @@ impl ExaminationRun<'_> {
         !context.stop.is_requested()
     }
 
-    /// One stream with the kernel's own window, no longer than it takes to see its rate.
+    /// The plan of a short run: one stream with the kernel's own window, no longer than it takes to
+    /// see its rate.
     fn short_test_plan(&self, way: Direction) -> Option<TcpPlan> {
         let plan = self.examination.tcp_plans(self.first).into_iter().next()?;
         let directions = match way {
@@ -171,8 +174,9 @@ impl ExaminationRun<'_> {
     }
 }
 
-/// What a change is compared with. Buffers and segments that are asked for need a listener of their
-/// own: so that the port is no second thing that differs, the runs without have one as well.
+/// The plan of the runs that a change is compared with. Buffers and segments that are asked for
+/// need a listener of their own: so that the port is no second thing that differs, the runs without
+/// have one as well.
 fn beside(plain: TcpPlan, change: &Change) -> TcpPlan {
     let other_port = matches!(change, Change::Segments(_) | Change::Buffers(_));
     TcpPlan { test: TcpTest { other_port, ..plain.test }, ..plain }
@@ -210,7 +214,7 @@ pub(super) fn other_family(server: &ServerPlan) -> Option<IpFamily> {
     resolve(&server.host, server.port, Some(other)).ok().map(|_| other)
 }
 
-/// One run's figures; none where it failed.
+/// Runs a plan once and gives its figures; none where it failed.
 fn short_run(plan: &TcpPlan, way: Direction, context: &mut Context<'_>) -> Option<ShortRun> {
     let (tool, stop) = (context.tool.clone(), context.stop.clone());
     let record = throughput::run_tcp(plan, &mut Context { tool, stop, watch: &mut |_| {} });

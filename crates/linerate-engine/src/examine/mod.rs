@@ -28,7 +28,7 @@ use fold::summarise_parts;
 use probing::{PACED_ROUNDS, PacedRound, Probing};
 use schedule::FirstRtts;
 
-/// What to examine, and how thoroughly.
+/// The settings of an examination: the server, and how thoroughly to test.
 #[derive(Clone, Debug, PartialEq)]
 struct Examination {
     server: ServerPlan,
@@ -110,18 +110,18 @@ const MAIN_SHARES: [f64; 2] = [0.7, 0.35];
 /// Probes without load before each TCP test, 10 ms apart.
 const IDLE_PROBES: u32 = 8;
 
-/// Told of an examination as it goes on.
+/// An event of an examination under way.
 #[derive(Debug)]
 pub enum ExaminationEvent<'a> {
     /// So many measurements are planned, in about this time.
     Planned(usize, Duration),
     /// The measurement with this number is done.
     Done(usize, &'a Record),
-    /// One thing was changed for short runs.
+    /// A change that was tried in short runs.
     Tried(&'a Intervention),
 }
 
-/// What an examination came to: every measurement, in the order made, and the tests for which no
+/// The results of an examination: every measurement, in the order made, and the tests for which no
 /// time was left.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Examined {
@@ -275,25 +275,25 @@ struct ExaminationRun<'a> {
 }
 
 impl ExaminationRun<'_> {
-    /// What both directions of a test take.
+    /// The time that both directions of a test take.
     fn test_duration(&self, plan: &TcpPlan) -> Duration {
         let Finish::TimeNs(measured_ns) = plan.test.finish else { return Duration::ZERO };
         self.first.timed_test_duration(plan, measured_ns) * 2
     }
 
-    /// What is left of the time once `spent` of it is over, without the reserve of a thirty-second
-    /// part that hosts take that are late; none without a limit.
+    /// The time that is left once `spent` of it is over, less a reserve of one thirty-second for
+    /// hosts that are late; none without a limit.
     fn remaining_time(&self, spent: Duration) -> Option<Duration> {
         let within = self.examination.within?;
         Some((within - within / 32).saturating_sub(spent))
     }
 
-    /// Whether a test fits into what is left of the time, both ways.
+    /// True where a test in both directions fits into the time that is left.
     fn fits_remaining_time(&self, spent: Duration, plan: &TcpPlan) -> bool {
         self.remaining_time(spent).is_none_or(|room| self.test_duration(plan) <= room)
     }
 
-    /// Whether tests may be of any length: nobody says how long they are, and both ends are ours.
+    /// True where tests may be of any length: the user names none, and both ends are linerate.
     fn is_flexible(&self) -> bool {
         self.examination.tcp_time.is_none() && self.examination.server.via.is_none()
     }
@@ -316,7 +316,8 @@ impl ExaminationRun<'_> {
         self.first.lengthened(&plan, room.mul_f64(share / 2.0))
     }
 
-    /// Whether trains fit into the time, with which paced probes if any.
+    /// The round of paced probes that fits into the time with the trains: none where not even the
+    /// trains fit, and `Some(None)` for trains alone.
     fn trains_that_fit(
         &self,
         spent: Duration,
@@ -433,12 +434,13 @@ impl ExaminationRun<'_> {
         let rtt = Duration::from_nanos(self.first.small_ns);
         let planned = Probing::session_duration(rates, rtt, paced) * 2 + Duration::from_secs(5);
         let mut probing = if failed { Probing::mtu_alone() } else { Probing::new(rates, paced) };
-        let end = trains::run(server, (self.begin, planned), &mut probing, &context.stop);
+        let end = trains::run(server, self.begin, planned, &mut probing, &context.stop);
         (examined.trains, examined.path_mtu) = probing.into_results();
         examined.caveat = end.err().and_then(|failure| missing(failure.to_string()));
     }
 
-    /// What TCP reaches, trains around that rate, TCP for longer, then by streams and windows.
+    /// Measures TCP, then trains around the rate that it reached, then TCP for longer, and by
+    /// streams and windows.
     fn all_tcp(&mut self, context: &mut Context<'_>, examined: &mut Examined) {
         let spent = monotonic().duration_since(self.begin);
         if let Some(record) = self.too_short(spent, context) {
@@ -501,7 +503,8 @@ impl ExaminationRun<'_> {
         self.keep_record(examined, record);
     }
 
-    /// Whether the rest is to be left: it would fail like this one, or nobody wants it.
+    /// Runs a test in both directions; true where the rest is to be left: it would fail like this
+    /// one, or the user wants no more.
     fn both_ways(
         &mut self,
         plan: &TcpPlan,

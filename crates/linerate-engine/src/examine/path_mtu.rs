@@ -77,7 +77,7 @@ impl MtuSearch {
         trains
     }
 
-    /// What arrived.
+    /// Takes the sizes of trains that arrived, were refused or were lost.
     pub(super) fn add_results(&mut self, seen: &[ObservedTrain]) {
         for way in &mut self.ways {
             let of_way = || seen.iter().filter(|seen| seen.train.direction == way.direction);
@@ -103,7 +103,7 @@ impl MtuSearch {
         up.zip(down).map(|(up, down)| up.min(down))
     }
 
-    /// What was found.
+    /// The path MTU of each direction that was found.
     pub(super) fn path_mtus(&self) -> Vec<PathMtu> {
         self.ways.iter().filter_map(Way::path_mtu).collect()
     }
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    /// What is found of a path each way, and in how many rounds.
+    /// The path MTUs found on a simulated path each way, and the number of rounds that it took.
     fn search(up: SimulatedMtuPath, down: SimulatedMtuPath) -> (Vec<PathMtu>, u32) {
         let mut search = MtuSearch::default();
         loop {

@@ -43,7 +43,7 @@ pub(super) const PACED_ROUNDS: [PacedRound; 5] = [
 const PACED_PACKETS_MAX: f64 = 4000.0;
 /// Fewest packets that say anything.
 const PACED_PACKETS_MIN: f64 = 20.0;
-/// Between two of them the queue drains.
+/// Pause between two paced probes, in which the queue drains.
 const PAUSE_NS: u64 = 150 * MS;
 /// Paced probes in the order in which they are sent, overload last.
 const PACED: [Paced; 5] = [
@@ -53,8 +53,8 @@ const PACED: [Paced; 5] = [
     Paced { share: 0.5, size: ProbePacketSize::SmallAtEqualBits },
     Paced { share: 1.1, size: ProbePacketSize::Large },
 ];
-/// Those of a survey that has time for three: many packets at half the rate, of which those that
-/// are lost are lost at random; then what passes of a little less than the rate and of more.
+/// Paced probes of a survey that has time for three: many packets at half the rate, of which those
+/// that are lost are lost at random; then what passes of a little less than the rate and of more.
 const PACED_FEW: [Paced; 3] = [PACED[3], PACED[1], PACED[4]];
 /// Share of both rates of the paced probes that go both ways at once, after all others: a medium
 /// that both directions share carries them, a link of unlike duplex loses what collides.
@@ -83,7 +83,7 @@ impl PacedRound {
         Self { each_ns, ..self }
     }
 
-    /// Whether probes go both ways at once at its end.
+    /// True where the round ends with probes that go both ways at once.
     const fn has_both(self) -> bool {
         self.each_ns >= BOTH_NS
     }
@@ -98,7 +98,7 @@ fn trains_before(paced: Option<PacedRound>) -> u64 {
     paced.map_or(TRAINS, |round| round.trains)
 }
 
-/// One paced probe.
+/// One paced probe: its rate and the size of its packets.
 #[derive(Clone, Copy, Debug)]
 struct Paced {
     /// Share of the rate of TCP.
@@ -115,7 +115,7 @@ enum ProbePacketSize {
     SmallAtEqualBits,
 }
 
-/// What the next round is.
+/// The kind of the next round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProbingStage {
     Mtu,
@@ -131,7 +131,7 @@ pub(super) struct Probing {
     mtu: MtuSearch,
     /// IP bit/s that TCP reached each way; none where that is unknown.
     rates_bps: [Option<f64>; 2],
-    /// Nothing but the path MTU.
+    /// True where only the path MTU is searched.
     alone: bool,
     /// Paced probes, where there are any.
     paced: Option<PacedRound>,
@@ -161,7 +161,7 @@ impl Probing {
         (self.trains, self.mtu.path_mtus())
     }
 
-    /// What a session takes, with paced probes or without.
+    /// The time that a session of trains takes, with paced probes or without.
     pub(super) fn session_duration(
         rates_bps: [Option<f64>; 2],
         rtt: Duration,
@@ -238,7 +238,8 @@ impl Probing {
         [(Direction::Up, up), (Direction::Down, down)].map(of).into()
     }
 
-    /// One after the other, so that neither the ends nor a half-duplex link carry both; then both.
+    /// The trains of a round with paced probes: one direction after the other, so that neither the
+    /// ends nor a half-duplex link carry both; then both at once.
     fn paced_trains(&self, header_bytes: u32, round: PacedRound) -> Vec<TrainPlan> {
         let mut at_ns = 0;
         let mut trains = Vec::new();

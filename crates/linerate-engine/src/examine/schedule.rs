@@ -21,7 +21,8 @@ const TIMEOUT_NS_MIN: u64 = 500 * MS;
 
 /// Windows of the kernel's own choice grow up to this: the default of net.ipv4.tcp_rmem's maximum.
 const AUTOTUNED_BYTES: u64 = 6 << 20;
-/// What TCP's start takes at least: the queue of a near bottleneck fills and empties once.
+/// The least time that the start of TCP takes: the queue of a near bottleneck fills and empties
+/// once.
 const START_UP_NS_MIN: u64 = 100 * MS;
 /// Measured time of a TCP test: this, or so many round trips where they take longer.
 const MEASURED_NS: u64 = 1_000 * MS;
@@ -38,7 +39,7 @@ const SAMPLE_NS_MIN: u64 = 20 * MS;
 /// what is on the way at the end, result; and up to two more of a queue that a start has filled
 /// (8.8 in all were measured over 300 ms).
 const ROUND_TRIPS: u64 = 9;
-/// What both hosts need beside that.
+/// The time that both hosts need beside the round trips.
 const HOSTS_NS: u64 = 60 * MS;
 
 /// The round trip where nothing tells it.
@@ -90,7 +91,7 @@ impl FirstRtts {
         (omit_ns.max(START_UP_NS_MIN), measured_ns)
     }
 
-    /// What the probes of so many sizes take.
+    /// The time that the probes of so many sizes take.
     pub(super) fn ping_cost(self, sizes: usize) -> Duration {
         Duration::from_nanos(SIZE_NS + self.large_ns) * sizes as u32
     }
@@ -138,7 +139,7 @@ impl FirstRtts {
         (left >= 2 * measured_ns).then_some(plan)
     }
 
-    /// What a test by time takes in all, its probes at rest included.
+    /// The time that a test by time takes in all, its probes at rest included.
     pub(super) fn timed_test_duration(self, plan: &TcpPlan, measured_ns: u64) -> Duration {
         let idle = plan.server.probes.as_ref().map_or(0, |plan| u64::from(plan.idle_count));
         let beside = ROUND_TRIPS * self.small_ns + HOSTS_NS + idle * IDLE_INTERVAL_NS;

@@ -13,7 +13,7 @@ use super::probes::Probers;
 use crate::flow::udp::search_account::SearchAccount;
 use crate::path::witness::PathWitness;
 
-/// An open stream.
+/// An open stream and the addresses of its ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
     pub(crate) direction: Direction,
@@ -59,7 +59,7 @@ pub(crate) struct Account {
     pub(crate) rows_until: Option<usize>,
     /// The server tells nothing of its side: what the client's end knows is the result.
     pub(crate) one_sided: bool,
-    /// What each stream of such a test begins with before its payload, where that counts.
+    /// Bytes that each stream of such a test begins with before its payload, where they count.
     pub(crate) head_bytes: u64,
     /// Payload of each datagram; 0 over TCP.
     pub(crate) size_bytes: u32,
@@ -69,7 +69,7 @@ pub(crate) struct Account {
     pub(crate) route_mtu_bytes: Option<u32>,
     /// Rounds that chose how data is moved.
     pub(crate) trials: Vec<Trial>,
-    /// What both ends told of a search; none in other tests.
+    /// The account of a search for the capacity, from both ends; none in other tests.
     pub(crate) search: Option<SearchAccount>,
     /// Watches the emulated paths on the way.
     pub(crate) witness: Option<PathWitness>,
@@ -83,7 +83,7 @@ pub(crate) struct Account {
 /// while its thread looked.
 const REST_NS_MIN: u64 = 10_000_000;
 
-/// What both ends knew of their streams at one moment.
+/// Samples of both ends' streams at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct IntervalSamples {
     pub(crate) local: Vec<Sample>,
@@ -136,7 +136,7 @@ impl Account {
         self.background = Some(Connection { direction, flow: 0, client_addr, server_addr });
     }
 
-    /// Whether anything was measured.
+    /// True where anything was measured.
     pub(crate) fn has_samples(&self) -> bool {
         let moved = |samples: &Vec<Vec<Sample>>| {
             samples.last().is_some_and(|last| last.iter().any(|sample| sample.bytes > 0))

@@ -19,14 +19,14 @@ pub struct Permit(
     pub Box<dyn Any + Send>,
 );
 
-/// What a test takes of a server.
+/// The demand of a test on a server: its streams, time and rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Streams of all directions, a flow in the background among them.
     pub streams: usize,
     /// How long it is planned to send, where that is known.
     pub planned: Option<Duration>,
-    /// What it is.
+    /// The kind of the test.
     pub kind: TestKind,
     /// Highest payload rate of one direction, all its streams together, bit/s; none where it is as
     /// fast as it goes, or not told.
@@ -37,7 +37,7 @@ pub struct Demand {
     pub bytes: Option<u64>,
 }
 
-/// What a server lets a client do; none where the server's own limits hold alone.
+/// The limits that a server sets for one client; none where the server's own limits hold alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     /// Longest time of sending.
@@ -49,12 +49,12 @@ pub struct Allowed {
 }
 
 impl Demand {
-    /// That of a test of which nothing else is known.
+    /// The demand of a test of which nothing else is known.
     pub const fn new(kind: TestKind, streams: usize) -> Self {
         Self { streams, planned: None, kind, rate_bps: None, ways: 0, bytes: None }
     }
 
-    /// That of one over UDP.
+    /// The demand of a test over UDP.
     pub(crate) fn of_udp(test: &UdpTest) -> Self {
         let each = test.pace.map(BitRate::bits_per_sec).filter(|bps| *bps > 0);
         let streams = test.places().count();
@@ -69,7 +69,7 @@ impl Demand {
         }
     }
 
-    /// That of a test over TCP.
+    /// The demand of a test over TCP.
     pub(crate) fn from_tcp_test(test: &TcpTest) -> Self {
         let streams = test.places().count() + usize::from(test.background.is_some());
         let each = test.pace.map(BitRate::bits_per_sec).filter(|bps| *bps > 0);
@@ -88,7 +88,7 @@ impl Demand {
         }
     }
 
-    /// That of a request, and of those that are to follow it in the same place.
+    /// The demand of a request, and of those that are to follow it in the same place.
     pub(crate) fn of_rounds(request: &NativeTcpTestRequest) -> Self {
         let follow = Duration::from_nanos(request.follow_ns.unwrap_or(0));
         let one = Self::from_tcp_test(&request.test);
@@ -149,12 +149,12 @@ pub trait Admission: Sync {
     /// Longest time a test may send.
     fn duration_max(&self) -> Duration;
 
-    /// What the client may do at most, for one that asked for more.
+    /// The limits that the client is told that asked for more.
     fn allowed(&self) -> Allowed {
         Allowed::default()
     }
 
-    /// What a client is told whose test by bytes takes longer than [`Admission::duration_max`].
+    /// The refusal of a test by bytes that takes longer than [`Admission::duration_max`].
     fn overdue(&self) -> String {
         format!("a test sends no longer than {} s", self.duration_max().as_secs_f64())
     }

@@ -28,7 +28,7 @@ pub(super) fn nothing_arrived(plan: &Plan, account: &Account, stopped: bool) -> 
     ))
 }
 
-/// Whether it is known of every direction of a test over TCP that it carried nothing.
+/// True where it is known of every direction of a test over TCP that it carried nothing.
 pub(super) fn nothing_at_all(plan: &Plan, account: &Account) -> bool {
     let Plan::Tcp(plan) = plan else { return false };
     plan.test.directions.each_direction().iter().all(|way| received(account, *way) == Some(0))

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is left for all who share it; without an end in tests by time.
+/// Bytes that are left for all streams that share them; without an end in tests by time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Budget(Option<Arc<AtomicU64>>);
 
 impl Budget {
-    /// That of a test that ends with so much.
+    /// The budget of a test that ends with so much.
     pub(crate) fn from_amount(amount: Option<u64>) -> Self {
         Self(amount.map(|amount| Arc::new(AtomicU64::new(amount))))
     }
 
-    /// One that others may add to.
+    /// A budget that others may add to.
     pub(crate) const fn of_shared(left: Arc<AtomicU64>) -> Self {
         Self(Some(left))
     }

@@ -183,7 +183,7 @@ fn multipath(flows: &[Flow]) -> Option<Caveat> {
     ))
 }
 
-/// Both ends on one kernel, by the name that the other end gave.
+/// The caveat that both ends run on one kernel, by the name that the other end gave.
 fn same_host(server_host_id: Option<&str>) -> Option<Caveat> {
     let here = linerate_sys::host::boot_id()?;
     (server_host_id == Some(here.as_str())).then(|| {
@@ -379,8 +379,8 @@ fn above_ceiling(record: &Record, ceiling: &Ceiling) -> Option<Caveat> {
     ))
 }
 
-/// Whether a span that began under way may hold bytes that had come before it: what arrives behind
-/// a lost segment is read all at once, when that segment comes.
+/// True where a span that began under way may hold bytes that had come before it: what arrives
+/// behind a lost segment is read all at once, when that segment comes.
 fn waited_behind_a_hole(record: &Record, direction: Direction) -> bool {
     let Plan::Tcp(plan) = &record.plan else { return false };
     let lost = record.summary_value(MetricId::Retransmits, Stat::Value, Some(direction));

@@ -16,7 +16,7 @@ use linerate_core::units::BitRate;
 use super::Sample;
 use super::account::{Account, Connection, client_side, server_side};
 
-/// What a stream may begin with, and another end counts: headers, cookies.
+/// The most bytes that a stream may begin with and the other end counts: headers, cookies.
 const HEAD_BYTES_MAX: u64 = 4096;
 /// A sender that is cancelled in its last write leaves that out (iperf3 3.16 and newer), a block of
 /// 1 MiB at most.
@@ -132,12 +132,12 @@ pub(crate) fn failure(peer: &str, reason: &str) -> Failure {
     Failure::new(Fault::PeerMisbehaved, "take the result of", peer, reason)
 }
 
-/// What a server says beside its own figures of a client whose figures cannot be.
+/// The sentence that a server's log adds about a client whose figures cannot be true.
 pub(crate) fn left_out(reason: &str) -> String {
     format!("the client's figures contradict these and are left out: {reason}")
 }
 
-/// Whether a sender's count has all bytes that left it: other programs leave out those of the
+/// True where a sender's count has all bytes that left it: other programs leave out those of the
 /// omitted span, and some tell what came.
 fn tells_all_sent(server: &ServerPlan, omit_ns: u64) -> bool {
     match server.via {
@@ -209,11 +209,11 @@ fn seconds(ns: u64) -> String {
     format!("{:.3} s", ns as f64 / 1e9)
 }
 
-/// What this end counted, and what the other one tells.
+/// The figures of this end, and those that the other one tells.
 struct Figures<'a> {
     own: &'a [EndReport],
     told: &'a [EndReport],
-    /// Those of the other end, one list an interval.
+    /// Samples that the other end told, one list an interval.
     told_samples: &'a [Vec<Sample>],
     /// The side of this end in a direction.
     side_of: fn(Direction) -> FlowSide,
@@ -221,12 +221,12 @@ struct Figures<'a> {
     cpus: Option<u32>,
 }
 
-/// What can be.
+/// The limits within which the other end's figures can be true.
 struct PlausibleLimits<'a> {
     elapsed_ns: u64,
     cpus: u64,
     copies: u64,
-    /// Of datagrams; 0 over TCP.
+    /// Payload of each datagram in bytes; 0 over TCP.
     size_bytes: u32,
     connections: &'a [Connection],
     /// A sender's count has all that left it.
@@ -310,7 +310,8 @@ impl PlausibleLimits<'_> {
         Some(format!("a thread waited {} there in {test}", seconds(wait)))
     }
 
-    /// What it told while the test ran.
+    /// The reason why a sample that the other end told while the test ran cannot be true; none
+    /// where all can.
     fn samples(&self, figures: &Figures<'_>) -> Option<String> {
         figures.told_samples.iter().find_map(|interval| {
             if let Some(late) = interval.iter().find(|sample| sample.t_ns > self.elapsed_ns) {

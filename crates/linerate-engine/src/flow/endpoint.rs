@@ -31,18 +31,18 @@ pub(crate) struct Switches {
 }
 
 impl Switches {
-    /// Whether everybody is to leave.
+    /// True where all threads are to leave.
     pub(crate) fn halted(&self) -> bool {
         self.halt.load(Ordering::Relaxed)
     }
 
-    /// Whether senders are to stop.
+    /// True where senders are to stop.
     pub(crate) fn stopped(&self) -> bool {
         self.stop_sending.load(Ordering::Relaxed) || self.halted()
     }
 }
 
-/// What a data thread shares with the thread that watches it.
+/// The state that a data thread shares with the thread that watches it.
 #[derive(Debug, Default)]
 pub(crate) struct StreamProgress {
     /// Payload bytes written or read so far over TCP.
@@ -50,8 +50,8 @@ pub(crate) struct StreamProgress {
     counts: Mutex<DatagramCounts>,
     /// When a receiver last showed them, on the monotonic clock; 0 before.
     shown_ns: AtomicU64,
-    /// What the sender of datagrams has sent in all, by its own word or the other end's, and since
-    /// when that is known here.
+    /// The total that the sender of datagrams has sent, by its own word or the other end's, and
+    /// since when that is known here.
     sent: Mutex<Option<(DatagramsSent, MonoTime)>>,
     /// A sender has sent everything, a receiver has taken everything.
     pub(crate) done: AtomicBool,
@@ -88,7 +88,7 @@ impl StreamProgress {
         (shown_ns > 0).then(|| now.as_nanos().saturating_sub(shown_ns))
     }
 
-    /// What the sender has sent in all, once it is known.
+    /// The total that the sender has sent, once it is known.
     pub(crate) fn datagrams_sent(&self) -> Option<DatagramsSent> {
         self.sent_since().map(|(sent, _)| sent)
     }
@@ -103,7 +103,7 @@ impl StreamProgress {
         lock(&self.sent).get_or_insert((sent, now));
     }
 
-    /// Whether the thread has left its loop.
+    /// True where the thread has left its loop.
     pub(crate) fn is_done(&self) -> bool {
         self.done.load(Ordering::Acquire)
     }
@@ -151,7 +151,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a data thread did.
+/// The results of one data thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StreamOutcome {
     pub(crate) measured: MeasuredSpan,
@@ -172,13 +172,13 @@ pub(crate) struct StreamOutcome {
 }
 
 impl StreamOutcome {
-    /// Of a thread that could not begin, or did not end.
+    /// The outcome of a thread that could not begin, or did not end.
     pub(crate) fn failed(reason: impl Into<String>) -> Self {
         let technique = "none".to_owned();
         Self { failure: Some(reason.into()), technique, ..Self::default() }
     }
 
-    /// What the record keeps of it, in a test that began at `started`.
+    /// The end of a stream as the record keeps it, in a test that began at `started`.
     fn flow_end(&self, started: MonoTime) -> FlowEnd {
         FlowEnd {
             bytes: self.measured.bytes_total,
@@ -208,18 +208,19 @@ impl StreamOutcome {
     }
 }
 
-/// What differs between the streams of TCP and of UDP.
+/// The parts in which the streams of TCP and of UDP differ.
 pub(crate) trait Transport {
-    /// What an end holds of each stream beside its thread.
+    /// The state that an end holds of each stream beside its thread.
     type Socket;
 
     /// Threads of this transport go on until they are told to leave.
     const LINGERS: bool;
 
-    /// What the sockets and the thread of a stream tell now.
+    /// Completes a sample of a stream with the counts of its sockets and its thread now.
     fn sample(&self, stream: &EndpointStream<Self::Socket>, sample: Sample) -> Sample;
 
-    /// What the socket of a stream that is over tells beside its thread, and the client's SYN.
+    /// Completes the record of a stream that is over with the counts of its socket; also the
+    /// client's SYN.
     fn flow_end(&self, socket: &Self::Socket, end: FlowEnd) -> (FlowEnd, Option<SynOptions>);
 
     /// Payload that a stream moved so far, bytes.
@@ -314,12 +315,12 @@ impl<T: Transport> Endpoint<T> {
         self.counters = Some(HostCounters::start_counting(peers.next()));
     }
 
-    /// Whether the test has begun at this end.
+    /// True where the test has begun at this end.
     pub(crate) const fn has_started(&self) -> bool {
         self.stolen.is_some()
     }
 
-    /// One sample of every stream at `now`.
+    /// Takes a sample of every stream at `now`.
     pub(crate) fn sample(&self, now: MonoTime) -> Vec<Sample> {
         let t_ns = now.nanos_since(self.started);
         let samples = self.streams.iter().map(|stream| {
@@ -352,12 +353,12 @@ impl<T: Transport> Endpoint<T> {
         self.switches.halt.store(true, Ordering::Relaxed);
     }
 
-    /// Whether senders have sent everything and receivers have taken everything.
+    /// True where senders have sent everything and receivers have taken everything.
     pub(crate) fn is_done(&self) -> bool {
         self.streams.iter().all(|stream| stream.progress.is_done())
     }
 
-    /// Whether a stream was given up.
+    /// True where a stream was given up.
     pub(crate) fn has_failed(&self) -> bool {
         self.streams.iter().any(|stream| stream.progress.failed.load(Ordering::Acquire))
     }

@@ -45,7 +45,7 @@ pub(crate) fn fill_record(record: &mut Record, account: &Account) {
     record.caveats = caveats(record, account);
 }
 
-/// Both ends, each with the processor time that was taken from it.
+/// The record of both ends, each with the processor time that was taken from it.
 fn ends_with_stolen_time(account: &Account) -> Vec<MeasurementEnd> {
     let mut ends = account.ends.clone();
     for (end, reports) in ends.iter_mut().zip([&account.local, &account.remote]) {
@@ -55,7 +55,7 @@ fn ends_with_stolen_time(account: &Account) -> Vec<MeasurementEnd> {
     ends
 }
 
-/// One stream with what both ends saw of it.
+/// The record of one stream, with the accounts of both ends.
 fn flow_from_reports(place: &Connection, account: &Account) -> Flow {
     let of = |reports: &[EndReport]| {
         let same =
@@ -82,7 +82,7 @@ fn flow_from_reports(place: &Connection, account: &Account) -> Flow {
     }
 }
 
-/// What the last sample of the server tells of a stream.
+/// The end of a stream as the server's last sample tells it.
 fn last_sample(place: &Connection, account: &Account) -> Option<FlowEnd> {
     let stream = Sample::empty_at(place.direction, place.flow, 0);
     let sample = account.remote_samples.last()?.iter().find(|sample| sample.is_of(&stream))?;
@@ -126,7 +126,8 @@ fn series(place: &Connection, account: &Account) -> Vec<Series> {
 /// Values over time at one end of a stream.
 fn values_of(
     place: &Connection,
-    (metric, side): (MetricId, FlowSide),
+    metric: MetricId,
+    side: FlowSide,
     t_ns: impl Iterator<Item = u64>,
     values: Vec<Option<f64>>,
 ) -> Series {
@@ -145,7 +146,7 @@ fn tcp_series(place: &Connection, account: &Account) -> Vec<Series> {
     let (sent, received) = account.samples(place.direction);
     let (sent, received) = (samples_of(place, sent), samples_of(place, received));
     let build = |metric, side, samples: &[&Sample], values| {
-        values_of(place, (metric, side), samples.iter().map(|sample| sample.t_ns), values)
+        values_of(place, metric, side, samples.iter().map(|sample| sample.t_ns), values)
     };
     // What the sender's kernel saw acknowledged stands in for a count that nobody tells.
     let untold = account.one_sided && client_side(place.direction) == FlowSide::Sender;
@@ -204,7 +205,7 @@ fn tcp_series(place: &Connection, account: &Account) -> Vec<Series> {
 fn datagram_series(place: &Connection, account: &Account) -> Vec<Series> {
     let known = account.datagram_totals(place.direction, place.flow);
     let build = |metric, values| {
-        values_of(place, (metric, FlowSide::Receiver), known.iter().map(|known| known.t_ns), values)
+        values_of(place, metric, FlowSide::Receiver, known.iter().map(|known| known.t_ns), values)
     };
     let bytes = known.iter().map(|known| (known.t_ns, known.bytes));
     let rates = interval_rates(bytes, account.row_ns_min);
@@ -228,7 +229,7 @@ fn samples_of<'a>(place: &Connection, samples: &'a [Vec<Sample>]) -> Vec<&'a Sam
     samples.iter().flat_map(|interval| interval.iter().filter(same)).collect()
 }
 
-/// What a counter of nanoseconds grew by in each interval, over the interval; absent where the
+/// The growth of a counter of nanoseconds in each interval, over the interval; absent where the
 /// counter is.
 fn interval_shares(samples: &[&Sample], pick: fn(&Sample) -> Option<u64>) -> Vec<Option<f64>> {
     let mut before = (0, Some(0));

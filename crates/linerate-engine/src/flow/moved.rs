@@ -6,19 +6,19 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Nothing is counted until a server asks.
+/// Bytes moved by client; nothing is counted until a server asks.
 static MOVED: Mutex<Option<HashMap<IpAddr, u64>>> = Mutex::new(None);
 
 fn lock() -> MutexGuard<'static, Option<HashMap<IpAddr, u64>>> {
     MOVED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Begins to count.
+/// Begins to count bytes by client.
 pub fn start_counting() {
     lock().get_or_insert_default();
 }
 
-/// What was moved since the last call, in bytes, by the client's address.
+/// Bytes moved since the last call, by the client's address.
 pub fn take_client_bytes() -> Vec<(IpAddr, u64)> {
     lock().as_mut().map(|moved| moved.drain().collect()).unwrap_or_default()
 }

@@ -13,7 +13,7 @@ use crate::flow::peer::plain_address;
 
 /// A stream of control bytes, and the time.
 pub(crate) trait Net {
-    /// Now.
+    /// The time of the monotonic clock now.
     fn now(&self) -> MonoTime;
 
     /// Takes the bytes that are there, without waiting; none is the end of the stream.
@@ -41,7 +41,7 @@ impl Socket {
         Ok(Self { stream })
     }
 
-    /// The connection itself.
+    /// The stream of the control connection.
     pub(crate) const fn stream(&self) -> &TcpStream {
         &self.stream
     }

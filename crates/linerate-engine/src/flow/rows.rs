@@ -6,7 +6,7 @@ use linerate_core::record::{DatagramRow, Direction, FlowSide, IntervalRow};
 use super::Sample;
 use super::account::{Account, rate_bps};
 
-/// What both ends told of a stream at the end of an interval.
+/// The samples of both ends of a stream at the end of an interval.
 #[derive(Clone, Copy, Default)]
 struct Moment<'a> {
     receiver: Option<&'a Sample>,
@@ -22,16 +22,16 @@ impl<'a> Moment<'a> {
     }
 }
 
-/// What both ends knew of a stream of datagrams at the end of an interval, counted from the start.
+/// The counts of both ends of a stream of datagrams at the end of an interval, from the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DatagramTotals {
     pub(crate) t_ns: u64,
     pub(crate) bytes: u64,
-    /// By the sender's word, or by the numbers of arrivals where these are ahead of it: each end
-    /// looks at its own time.
+    /// Datagrams sent, by the sender's word, or by the numbers of arrivals where these are ahead of
+    /// it: each end looks at its own time.
     pub(crate) sent: u64,
     pub(crate) received: u64,
-    /// Numbers passed over.
+    /// Datagrams lost: sequence numbers passed over.
     pub(crate) lost: u64,
     pub(crate) lost_here: u64,
     pub(crate) duplicates: u64,
@@ -40,7 +40,7 @@ pub(crate) struct DatagramTotals {
 }
 
 impl DatagramTotals {
-    /// None over TCP, and where no receiver tells.
+    /// The totals at a moment; none over TCP, and where no receiver tells.
     fn from_moment(moment: Moment<'_>) -> Option<Self> {
         let received = moment.receiver?;
         let counts = received.datagrams?;
@@ -78,8 +78,7 @@ impl DatagramTotals {
 }
 
 impl Account {
-    /// What was known of a stream of datagrams at the end of each interval that both ends have
-    /// sampled.
+    /// The totals of a stream of datagrams at the end of each interval that both ends have sampled.
     pub(super) fn datagram_totals(&self, direction: Direction, flow: u16) -> Vec<DatagramTotals> {
         let stream = Sample::empty_at(direction, flow, 0);
         let intervals = self.local_samples.len().min(self.remote_samples.len());
@@ -87,7 +86,7 @@ impl Account {
         moments.filter_map(DatagramTotals::from_moment).collect()
     }
 
-    /// What was told of a stream at the end of interval `at`.
+    /// The samples of a stream at the end of interval `at`.
     fn moment(&self, stream: &Sample, at: Option<usize>) -> Moment<'_> {
         let (sent, received) = self.samples(stream.direction);
         let of = |samples| same_stream(samples, at?, stream);

@@ -16,9 +16,9 @@ pub struct Sample {
     pub bytes: u64,
     /// Segments retransmitted so far.
     pub retransmits: Option<u64>,
-    /// Congestion window.
+    /// The sender's congestion window in bytes.
     pub cwnd_bytes: Option<u64>,
-    /// Smoothed round-trip time.
+    /// The kernel's smoothed round-trip time.
     pub rtt_ns: Option<u64>,
     /// Mean deviation of the round-trip time.
     pub rtt_var_ns: Option<u64>,
@@ -26,9 +26,9 @@ pub struct Sample {
     pub send_window_bytes: Option<u64>,
     /// Window that this end advertises.
     pub receive_window_bytes: Option<u64>,
-    /// Delivery rate.
+    /// The kernel's delivery rate in bit/s.
     pub delivery_rate_bps: Option<u64>,
-    /// Path MTU.
+    /// The kernel's path MTU in bytes.
     pub pmtu_bytes: Option<u32>,
     /// Datagrams so far; none over TCP.
     pub datagrams: Option<DatagramCounts>,
@@ -40,12 +40,13 @@ pub struct Sample {
     pub blocked_ns: Option<u64>,
     /// Time so far that it slept to keep a pace; none over UDP.
     pub asleep_ns: Option<u64>,
-    /// What else the kernel tells of a TCP connection: `flow::tcp::signals`.
+    /// Further values that the kernel tells of a TCP connection, in the order of
+    /// `flow::tcp::signals`.
     pub signals: Vec<Option<u64>>,
 }
 
 impl Sample {
-    /// Of a stream of which nothing is known yet at this time.
+    /// The sample of a stream of which nothing is known yet at this time.
     pub const fn empty_at(direction: Direction, flow: u16, t_ns: u64) -> Self {
         Self {
             direction,
@@ -81,12 +82,13 @@ impl Sample {
         self.datagrams.unwrap_or_default()
     }
 
-    /// Whether both are of one stream.
+    /// True where both samples are of one stream.
     pub fn is_of(&self, other: &Self) -> bool {
         (self.direction, self.flow) == (other.direction, other.flow)
     }
 
-    /// What a server of the native protocol tells of a UDP stream, whose datagrams have a size.
+    /// The sample that a server of the native protocol tells of a UDP stream, whose datagrams have
+    /// a size.
     pub(crate) fn of_udp(told: &UdpSample, size_bytes: u32) -> Self {
         let UdpSample { direction, flow, t_ns, counts, cpu_ns, run_queue_wait_ns } = *told;
         let sample = Self { cpu_ns, run_queue_wait_ns, ..Self::empty_at(direction, flow, t_ns) };

@@ -22,10 +22,10 @@ pub(crate) trait Served {
         output: Output<NativeServerMachine>,
     ) -> Result<(), Failure>;
 
-    /// What the client is to be told now.
+    /// Messages for the client that are due now.
     fn news_for_client(&mut self) -> Result<Vec<Message>, Failure>;
 
-    /// One sample of every stream.
+    /// Takes a sample of every stream.
     fn sample(&mut self, now: MonoTime) -> Message;
 
     fn flow_state(&self) -> FlowState;

@@ -18,18 +18,18 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 * 1024;
 
-/// What was asked of the flows, once it is known.
+/// The answer of the flows to a question of the machine, once it is known.
 pub(crate) enum FlowsAnswer<M: Machine> {
     Decided(Result<M::Terms, M::Refusal>),
     Opened,
     Counted(Box<M::Report>),
-    /// What the other end is to be told now.
+    /// Messages for the other end.
     Tell(Vec<M::News>),
 }
 
 /// The data of a test at one end, and its account.
 pub(crate) trait Flows {
-    /// Whose test it is.
+    /// The machine of the protocol's side.
     type Machine: Words;
 
     /// Does what the machine wants, or begins to.
@@ -74,7 +74,7 @@ pub(crate) struct TestSession<F: Flows> {
     pub(crate) flows: F,
     /// Control bytes that found no room yet, and since when none did.
     unsent: (Vec<u8>, MonoTime),
-    /// What broke the control connection.
+    /// The failure that broke the control connection; none while it holds.
     broken: Option<Failure>,
     end: Option<Result<(), Failure>>,
 }
@@ -110,7 +110,7 @@ impl<F: Flows> TestSession<F> {
         self.end.is_none().then(|| wants.wake_at.map_or(look, |at| at.min(look)))
     }
 
-    /// Whether control bytes are of use now.
+    /// True where control bytes are of use now.
     pub(crate) fn wants_bytes(&self) -> bool {
         self.machine.wait_conditions().reads && self.broken.is_none() && self.unsent.0.is_empty()
     }

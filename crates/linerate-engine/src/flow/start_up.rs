@@ -42,7 +42,7 @@ pub(super) fn caveat(record: &Record, plan: &TcpPlan) -> Option<Caveat> {
     })
 }
 
-/// What a sender's slow start took, from its first window and its last.
+/// The time that a sender's slow start took, in ns, from its first window and its last.
 fn slow_start_ns(end: &FlowEnd) -> Option<u64> {
     let info = end.tcp_info?;
     let initial = u64::from(end.initial_window_segments?) * u64::from(info.snd_mss_bytes?);
@@ -68,7 +68,8 @@ mod tests {
     fn caveat_for_test(
         rtt_us: u32,
         cwnd_segments: u32,
-        (span_s, omit_s): (u64, u64),
+        span_s: u64,
+        omit_s: u64,
     ) -> Option<Caveat> {
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         let finish = Finish::TimeNs(span_s * 1_000_000_000);
@@ -105,12 +106,12 @@ mod tests {
     #[test]
     fn a_result_with_much_of_slow_start_in_it_says_so() {
         // From 10 to 640 segments in six round trips of 40 ms: 0.24 of 1 s.
-        let caveat = caveat_for_test(40_000, 640, (1, 0)).expect("24 %");
+        let caveat = caveat_for_test(40_000, 640, 1, 0).expect("24 %");
         assert!(caveat.detail.ends_with("slow start, about 0.2 of its 1.0 s"), "{caveat}");
-        assert_eq!(caveat_for_test(40_000, 640, (1, 1)), None, "left out");
-        assert_eq!(caveat_for_test(40_000, 640, (10, 0)), None, "2.4 %");
-        assert_eq!(caveat_for_test(100, 640, (1, 0)), None, "no way to speak of");
-        assert_eq!(caveat_for_test(300_000, 10, (1, 0)), None, "the window did not grow");
-        assert!(caveat_for_test(300_000, 5120, (10, 0)).is_some(), "nine round trips of 0.3 s");
+        assert_eq!(caveat_for_test(40_000, 640, 1, 1), None, "left out");
+        assert_eq!(caveat_for_test(40_000, 640, 10, 0), None, "2.4 %");
+        assert_eq!(caveat_for_test(100, 640, 1, 0), None, "no way to speak of");
+        assert_eq!(caveat_for_test(300_000, 10, 1, 0), None, "the window did not grow");
+        assert!(caveat_for_test(300_000, 5120, 10, 0).is_some(), "nine round trips of 0.3 s");
     }
 }

@@ -64,7 +64,7 @@ pub(crate) fn totals(flows: &[&Flow], one_sided: bool) -> Vec<Summary> {
     ]
 }
 
-/// What the sending kernels tell.
+/// The rows of the sending kernels' counters.
 fn sender_rows(flows: &[&Flow]) -> Vec<Summary> {
     let senders: Vec<&FlowEnd> = flows.iter().filter_map(|flow| flow.sender.as_ref()).collect();
     let infos: Vec<_> = senders.iter().filter_map(|end| end.tcp_info).collect();
@@ -94,7 +94,7 @@ fn sender_rows(flows: &[&Flow]) -> Vec<Summary> {
     rows
 }
 
-/// What the receiving kernels sent back.
+/// The rows of the receiving kernels' counters of what they sent back.
 fn return_rows(flows: &[&Flow]) -> Vec<Summary> {
     let infos: Option<Vec<_>> =
         flows.iter().map(|flow| flow.receiver.as_ref().and_then(|end| end.tcp_info)).collect();
@@ -157,7 +157,7 @@ pub(crate) fn run_queue_share(end: &FlowEnd) -> Option<f64> {
     (span > 0).then_some(end.run_queue_wait_ns? as f64 / span as f64)
 }
 
-/// What became of the datagrams of all streams, and how fast they came.
+/// The rows of all streams' datagrams: sent, received, lost, and how fast they came.
 fn count_rows(flows: &[&Flow]) -> Vec<Summary> {
     let tallies = flows.iter().filter_map(|flow| Some(received(flow)?.measured));
     let tallies: Vec<DatagramTally> = tallies.collect();
@@ -193,7 +193,7 @@ fn count_rows(flows: &[&Flow]) -> Vec<Summary> {
     rows
 }
 
-/// What the senders of datagrams did.
+/// The rows of the senders of datagrams.
 fn datagram_sender_rows(flows: &[&Flow]) -> Vec<Summary> {
     let senders = flows.iter().filter_map(|flow| flow.sender.as_ref());
     let senders: Vec<(&FlowEnd, &SentDatagrams)> =
@@ -202,10 +202,10 @@ fn datagram_sender_rows(flows: &[&Flow]) -> Vec<Summary> {
         return Vec::new();
     }
     let measured: u64 = senders.iter().map(|(_, sent)| sent.measured).sum();
-    let rate = |(end, _): &(&FlowEnd, _)| rate_bps(end.bytes_measured, end.span_ns);
+    let rates = senders.iter().map(|(end, _)| rate_bps(end.bytes_measured, end.span_ns));
     let mut rows = vec![
         Summary::from_value(MetricId::DatagramsSent, Stat::Value, measured as f64),
-        Summary::from_value(MetricId::SendRate, Stat::Value, senders.iter().map(rate).sum()),
+        Summary::from_value(MetricId::SendRate, Stat::Value, rates.sum()),
     ];
     let busiest = senders.iter().filter_map(|(_, sent)| sent.pace?.busiest_1ms_ratio);
     let busiest = busiest.reduce(f64::max);

@@ -62,7 +62,8 @@ impl MarkedStream<'_> {
     /// Gives the socket to the endpoint and tells that the stream is there.
     pub(super) fn opened(
         &mut self,
-        (direction, peer): (Direction, SocketAddr),
+        direction: Direction,
+        peer: SocketAddr,
         context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<(), Failure> {
@@ -95,7 +96,7 @@ impl MarkedStream<'_> {
         }
     }
 
-    /// Whether every mark is sent, and all data.
+    /// True where every mark is sent, and all data.
     pub(super) fn is_done(&self) -> bool {
         self.marks.is_none_or(|marks| marks.is_over()) && self.endpoint.is_done()
     }

@@ -73,7 +73,8 @@ pub(crate) const fn datagram_bytes_usual(via: Via) -> u32 {
 /// The same over UDP, with a server at an address.
 pub(crate) fn measure_udp(
     via: Via,
-    (plan, server): (&UdpPlan, SocketAddr),
+    plan: &UdpPlan,
+    server: SocketAddr,
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
@@ -86,9 +87,9 @@ pub(crate) fn measure_udp(
     account.prober = probes::begin_probing(&plan.server, request.dscp, &context.stop);
     match via {
         Via::Iperf3 => iperf3::measure_udp(plan, server, request, context, account),
-        Via::Iperf2 => iperf2::measure_udp((plan, server, request), context, account),
-        Via::Nuttcp => nuttcp::measure_udp((plan, server, request), context, account),
-        Via::Ttcp => ttcp::measure_udp((plan, server, request), context, account),
+        Via::Iperf2 => iperf2::measure_udp(plan, server, request, context, account),
+        Via::Nuttcp => nuttcp::measure_udp(plan, server, request, context, account),
+        Via::Ttcp => ttcp::measure_udp(plan, server, request, context, account),
         Via::Http => Err(no_client()),
     }
 }

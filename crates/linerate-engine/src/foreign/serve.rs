@@ -13,7 +13,7 @@ use crate::flow::admission::Admission;
 /// A receiver whose end comes from the sender alone: more than any test may send.
 pub(crate) const UNTIL_CLOSED: Finish = Finish::Bytes(1 << 60);
 
-/// What a server is given for every connection.
+/// The settings that a server gives every connection.
 pub struct Serving<'a> {
     /// Decides which tests run.
     pub admission: &'a dyn Admission,
@@ -21,11 +21,11 @@ pub struct Serving<'a> {
     pub stop: &'a Stop,
     /// Time between two looks of the watcher.
     pub interval: Duration,
-    /// Told of what is seen, for those who print it.
+    /// Observer of the client, for those who print its events.
     pub watch: &'a mut dyn FnMut(&ServedEvent<'_>),
 }
 
-/// What a server sees of a client.
+/// An event of a client that is served.
 #[derive(Debug)]
 pub enum ServedEvent<'a> {
     /// A stream is there: its socket, which way its data goes, its number.

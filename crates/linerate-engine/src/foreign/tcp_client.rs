@@ -14,7 +14,7 @@ use crate::flow::{self, Flows, FlowsAnswer, Net, TestSession, Words};
 
 /// A program's own part in the client's end.
 pub(super) trait Dialect {
-    /// The program's protocol.
+    /// The machine of the program's protocol.
     type Machine: Words;
 
     /// True where the machine itself asks for a sample when the streams have ended.
@@ -74,7 +74,7 @@ impl<D: Dialect> Flows for ForeignTcpClient<'_, '_, D> {
             Output::Ended if D::SAMPLES_END => {}
             Output::Ended => test.add_last_interval(now, context, account),
             told @ (Output::News(_) | Output::Peer(_)) => dialect.take_output(told, account),
-            other => test.carry_out((now, &other), context, account)?,
+            other => test.carry_out(now, &other, context, account)?,
         }
         Ok(None)
     }

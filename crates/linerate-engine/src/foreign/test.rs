@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::flow::account::{Account, IntervalSamples, client_side};
 use crate::flow::peer::plain_address;
 use crate::flow::peer::{bind_address, connect_failure};
-use crate::flow::tcp::endpoint::{Endpoint, StreamRules, socket_options};
+use crate::flow::tcp::endpoint::{Endpoint, StreamId, StreamRules, socket_options};
 
 /// A client that acknowledges nothing for this long has vanished: its place is free within 5 s, for
 /// the kernel looks once a second.
@@ -44,7 +44,7 @@ pub(crate) struct Test {
 
 impl Test {
     /// Finds the server and holds the plan against what any test allows.
-    pub(crate) fn of(
+    pub(crate) fn from_plan(
         plan: &TcpPlan,
         rules: StreamRules,
         account: &mut Account,
@@ -99,14 +99,17 @@ impl Test {
     pub(crate) fn add(
         &mut self,
         socket: TcpStream,
-        (direction, flow): (Direction, u16),
+        direction: Direction,
+        flow: u16,
         account: &mut Account,
     ) {
-        let address = socket.local_addr().map_or_else(|_| String::new(), |addr| addr.to_string());
+        let client_addr =
+            socket.local_addr().map_or_else(|_| String::new(), |addr| addr.to_string());
         let server = socket.peer_addr().unwrap_or(self.server);
-        account.connected(direction, flow, &address, server);
+        account.connected(direction, flow, &client_addr, server);
         let side = client_side(direction);
-        self.sockets.push(self.endpoint.add(socket, (direction, flow, side), address));
+        let place = StreamId { direction, flow, side, client_addr };
+        self.sockets.push(self.endpoint.add(socket, place));
         self.places.push((direction, flow));
     }
 
@@ -115,15 +118,16 @@ impl Test {
         let noun = if plan.test.streams == 1 { "stream" } else { "streams" };
         let line = format!("{} {noun} to {}, {}", plan.test.streams, self.server, self.via);
         (context.watch)(&Event::Connected(line));
-        for (place, socket) in self.places.iter().zip(&self.sockets) {
-            (context.watch)(&Event::Stream(opened(socket, *place, None)));
+        for (&(direction, flow), socket) in self.places.iter().zip(&self.sockets) {
+            (context.watch)(&Event::Stream(opened(socket, direction, flow, None)));
         }
     }
 
     /// Does what the machine of any of these programs wants of the streams.
     pub(crate) fn carry_out<M: Machine>(
         &mut self,
-        (now, output): (MonoTime, &Output<M>),
+        now: MonoTime,
+        output: &Output<M>,
         context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<(), Failure> {
@@ -203,10 +207,11 @@ impl Test {
     }
 }
 
-/// What is told of a stream of a `session` when it is connected.
+/// The event of a stream of a `session` that is connected.
 pub(super) fn opened(
     stream: &TcpStream,
-    (direction, flow): (Direction, u16),
+    direction: Direction,
+    flow: u16,
     session: Option<String>,
 ) -> StreamOpened {
     let (sndbuf_bytes, rcvbuf_bytes) = tcp::buffers(stream);
@@ -225,7 +230,7 @@ pub(super) fn opened(
     }
 }
 
-/// What a record can say of a host of which only the program is known.
+/// The record's entry of a host of which only the program is known.
 pub(crate) fn remote_end(program: Option<String>) -> MeasurementEnd {
     MeasurementEnd { role: "remote".to_owned(), version: program, ..MeasurementEnd::default() }
 }

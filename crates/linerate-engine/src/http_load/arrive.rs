@@ -19,7 +19,7 @@ use crate::flow::registry::Registry;
 const LOOK: Duration = Duration::from_millis(2);
 /// A client that is refused has this long to take the answer.
 const LEAVE: Duration = Duration::from_millis(500);
-/// What a client may still send while it is refused.
+/// Most bytes that are read of a client while it is refused.
 const LEAVE_BYTES: usize = 1 << 20;
 
 /// Where connections of load find the run that waits for their token.

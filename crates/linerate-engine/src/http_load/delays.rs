@@ -10,13 +10,13 @@ use crate::flow::probes;
 /// Payload of a message.
 const MESSAGE_BYTES: u32 = 16;
 
-/// What a page measured: when each message was sent, since the load of the record's direction
-/// began, and how long its answer took.
+/// The delays that a page measured: when each message was sent, since the load of the record's
+/// direction began, and how long its answer took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageDelays {
     /// Before any load; their times are negative.
     pub idle: Vec<(i64, u64)>,
-    /// Beside the load of this direction.
+    /// Delays beside the load of this direction.
     pub loaded: Vec<(i64, u64)>,
 }
 

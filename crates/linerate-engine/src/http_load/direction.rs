@@ -28,7 +28,7 @@ use crate::flow::account::{Account, rate_bps, server_side};
 use crate::flow::peer::plain_address;
 use crate::flow::record::record_of;
 use crate::flow::registry::Registration;
-use crate::flow::tcp::endpoint::{Endpoint, StreamRules};
+use crate::flow::tcp::endpoint::{Endpoint, StreamId, StreamRules};
 
 /// The first stream of a direction has this long to come.
 const FIRST_WITHIN: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ const OTHERS_WITHIN: Duration = Duration::from_secs(3);
 const TOLD_EVERY: Duration = Duration::from_millis(100);
 /// No two of them are closer: the last one, at the end, is left out rather than that.
 const TOLD_APART: Duration = Duration::from_millis(50);
-/// Of these the record keeps one in so many.
+/// The record keeps one delay in so many.
 const KEPT_EVERY: u32 = 2;
 /// After the planned end a direction may take this much longer: what is on the way arrives.
 const GRACE: Duration = Duration::from_secs(12);
@@ -50,13 +50,14 @@ const EARLY_MAX: usize = 128;
 /// One direction that a run is to move.
 #[derive(Clone, Debug)]
 pub struct LoadPlan {
-    /// Which way.
+    /// Direction of the load.
     pub direction: Direction,
-    /// Connections.
+    /// Number of connections.
     pub streams: u16,
     /// How long they move data.
     pub time: Duration,
-    /// That much of it does not count: slow start, and streams that begin one after the other.
+    /// Time at the begin that does not count: slow start, and streams that begin one after the
+    /// other.
     pub omit: Duration,
     /// The rate that all streams together are held to; none is as fast as possible.
     pub pace: Option<BitRate>,
@@ -69,7 +70,7 @@ pub struct LoadPlan {
 /// How the streams of a direction stand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadSample {
-    /// Which way.
+    /// Direction of the load.
     pub direction: Direction,
     /// Time since its begin.
     pub t_ns: u64,
@@ -230,11 +231,12 @@ impl LoadRun {
         let LoadArrival { stream, peer, target, head } = arrival;
         let (direction, flow) = (target.direction, target.stream);
         tcp::notice_vanished_peer(&stream, VANISHED);
-        let client = plain_address(peer);
+        let client_addr = plain_address(peer);
         if let Ok(local) = stream.local_addr() {
-            account.connected(direction, flow, &client, local);
+            account.connected(direction, flow, &client_addr, local);
         }
-        endpoint.add(stream, (direction, flow, server_side(direction)), client);
+        let side = server_side(direction);
+        endpoint.add(stream, StreamId { direction, flow, side, client_addr });
         match direction {
             Direction::Down => endpoint.begin_with(load_head()),
             Direction::Up => {

@@ -26,7 +26,7 @@ use super::visits::{Visit, VisitEnd, VisitServing, place_of};
 use crate::flow::admission::{Demand, Permit};
 use crate::flow::moved;
 
-/// What a test is expected to take, for those that wait.
+/// The time that a test is expected to take, for those that wait.
 const PLANNED: Duration = Duration::from_secs(20);
 /// After a transfer the next one has this long to begin in the same place.
 const LINGER: Duration = Duration::from_secs(2);
@@ -35,9 +35,9 @@ const LINGER: Duration = Duration::from_secs(2);
 const OVERDUE: Duration = Duration::from_secs(10);
 /// Time between two points of the account.
 const POINT_EVERY: Duration = Duration::from_millis(200);
-/// What waits unsent delays the answers to probes of the same connection: no more than goes in so
-/// many nanoseconds (draft-ietf-ippm-responsiveness, on end systems), within bounds that a
-/// wake-up is worth and a probe is not.
+/// The time of sending that may wait unsent in the socket, in ns. Unsent bytes delay the answers to
+/// probes of the same connection (draft-ietf-ippm-responsiveness, on end systems); the bounds are
+/// what a wake-up is worth and a probe is not.
 const UNSENT_NS: u64 = 5_000_000;
 const UNSENT_BYTES: (u64, u64) = (16 << 10, 4 << 20);
 const UNSENT_AT_FIRST: i32 = 128 << 10;
@@ -74,12 +74,12 @@ struct Held {
     _permit: Mutex<Permit>,
 }
 
-/// What is under way in one direction.
+/// The transfers that are under way in one direction.
 #[derive(Debug, Default)]
 struct Under {
     legs: usize,
     begin: MonoTime,
-    /// What the kernel had acknowledged before.
+    /// Bytes that the kernel had acknowledged before.
     before: u64,
     bytes: u64,
     points: Vec<(MonoTime, u64)>,
@@ -99,7 +99,8 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Guest {
-    /// That of a connection; `wire` is its socket, which is looked at and never read or written.
+    /// The guest of a connection; `wire` is its socket, which is looked at and never read or
+    /// written.
     pub fn new(wire: TcpStream, peer: SocketAddr) -> Arc<Self> {
         let (held, ways, legs, ended, until) = Default::default();
         Arc::new(Self { wire, peer, held, ways, legs, ended, until })
@@ -155,25 +156,25 @@ impl Guest {
         let demand = Demand { planned, rate_bps, ..Demand::new(TestKind::Tcp, 1) };
         let permit = serving.admission.admit_test(&demand, self.peer)?;
         let server = self.wire.local_addr().unwrap_or(self.peer);
-        let ends = (self.peer, server);
-        let visit = serving.visits.join_or_create(Visitor::NetworkQuality, ends, agent, serving);
+        let visitor = Visitor::NetworkQuality;
+        let visit = serving.visits.join_or_create(visitor, self.peer, server, agent, serving);
         Ok(self.held.get_or_init(|| Held { visit, _permit: Mutex::new(permit) }))
     }
 
-    /// Whether it keeps a place for nothing.
+    /// True where it keeps a place without a transfer.
     pub fn is_idle(&self) -> bool {
         let ended = *lock_ignoring_poison(&self.ended);
         self.legs.load(Ordering::Acquire) == 0
             && ended.is_some_and(|ended| monotonic() >= ended + LINGER)
     }
 
-    /// Whether it keeps a place with transfers that should have ended.
+    /// True where it keeps a place with transfers that should have ended.
     pub fn is_overdue(&self) -> bool {
         self.legs.load(Ordering::Acquire) > 0
             && monotonic() >= *lock_ignoring_poison(&self.until) + OVERDUE
     }
 
-    /// Whether it has moved any load.
+    /// True where it has moved any load.
     pub fn has_begun(&self) -> bool {
         self.held.get().is_some()
     }
@@ -227,7 +228,7 @@ fn payload_of(wire_bytes: u64) -> u64 {
     u64::try_from(u128::from(wire_bytes) * FRAME / (FRAME + AROUND)).unwrap_or(u64::MAX)
 }
 
-/// What may wait unsent where so many bytes went in a span.
+/// Bytes that may wait unsent where so many went in a span.
 fn unsent(bytes: u64, span: Duration) -> i32 {
     let share = u128::from(bytes) * u128::from(UNSENT_NS) / span.as_nanos().max(1);
     let (least, most) = UNSENT_BYTES;
@@ -236,7 +237,7 @@ fn unsent(bytes: u64, span: Duration) -> i32 {
 }
 
 impl Leg {
-    /// So many bytes may move now, at most; 0 when its time or the client's bytes are over.
+    /// The most bytes that may move now; 0 when its time or the client's bytes are over.
     pub fn take_allowed_bytes(&self) -> usize {
         let Some(held) = self.guest.held.get() else { return 0 };
         if monotonic() >= self.until {
@@ -281,7 +282,7 @@ impl Leg {
         self.until
     }
 
-    /// So many bytes that nothing on the way can pack.
+    /// A number of bytes that nothing on the way can compress.
     pub fn incompressible_bytes(bytes: usize) -> &'static [u8] {
         let all = content();
         &all[..bytes.min(all.len())]

@@ -81,7 +81,7 @@ impl Script {
         }
     }
 
-    /// What is said beside the code of a normal end.
+    /// The text beside the code of a normal end.
     const fn farewell(self) -> &'static [u8] {
         match self {
             Self::Ndt7 => b"",
@@ -90,13 +90,13 @@ impl Script {
     }
 }
 
-/// What came next of the client.
+/// The next part of the client's stream of frames.
 enum Ndt7Incoming {
-    /// Load.
+    /// A part of a message of load.
     Load,
-    /// The end.
+    /// The close frame of the client.
     End,
-    /// Something else.
+    /// A frame that is neither load nor close.
     Other,
     Nothing,
 }
@@ -112,7 +112,7 @@ pub(super) struct Test<'a> {
     texts: [u64; 2],
     frames: [u64; 2],
     has_said_who: bool,
-    /// What is to come of the client's frame, and whether it counts.
+    /// Bytes that are to come of the client's frame, and whether they count.
     left: u64,
     counts: bool,
     /// The end was said: nothing may follow it (RFC 6455 §5.5.1).
@@ -192,7 +192,7 @@ impl<'a> Test<'a> {
         Ok(())
     }
 
-    /// Whether the client ended it.
+    /// Runs the download; true where the client ended it.
     fn run_download(&mut self) -> io::Result<bool> {
         let (mut size, (time, _)) = (self.script.first_message_bytes(), self.script.time_limits());
         while self.transfer.elapsed() < time && !self.transfer.is_over() {
@@ -231,7 +231,7 @@ impl<'a> Test<'a> {
         Ok(false)
     }
 
-    /// What the client sends, if it does within this time.
+    /// Reads the next part that the client sends, if it does within this time.
     fn next(&mut self, within: Duration) -> io::Result<Ndt7Incoming> {
         let stream = self.transfer.stream;
         if !readable(&stream, within)? {
@@ -306,7 +306,7 @@ impl<'a> Test<'a> {
         self.message(Opcode::Close, &[&code.to_be_bytes(), say].concat())
     }
 
-    /// What messages carried.
+    /// Bytes that messages carried, without the frames around them.
     const fn application(&self) -> ByteCounters {
         ByteCounters {
             bytes_sent: self.transfer.sent + self.texts[SENT],
@@ -375,8 +375,8 @@ impl<'a> Test<'a> {
     }
 }
 
-/// Whether enough of a frame is there to take it: of load its head. A control frame is taken whole,
-/// so that one that comes byte by byte keeps nobody beyond the time of the test.
+/// True where enough of a frame is there to take it: of load its head. A control frame is taken
+/// whole, so that one that comes byte by byte keeps nobody beyond the time of the test.
 fn is_whole(head: &FrameHead, count: usize) -> bool {
     let payload = usize::try_from(head.payload_bytes).unwrap_or(usize::MAX);
     !head.opcode.is_control() || count >= head.head_bytes.saturating_add(payload)

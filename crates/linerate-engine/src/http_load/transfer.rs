@@ -74,22 +74,22 @@ impl Pace {
     }
 }
 
-/// What holds a transfer.
+/// The bounds of a transfer: time, pace and bytes.
 #[derive(Clone, Debug)]
 pub(super) struct TransferBounds<'a> {
     pub(super) stop: &'a Stop,
-    /// Nothing is begun after this.
+    /// The time after which nothing is begun.
     pub(super) until: MonoTime,
     pub(super) pace: Option<&'a Pace>,
     pub(super) budget: Budget,
 }
 
-/// What a transfer moved.
+/// The bytes that a transfer moved, over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Track {
     pub(super) begin: MonoTime,
     pub(super) end: MonoTime,
-    /// Payload.
+    /// Payload in bytes.
     pub(super) bytes: u64,
     /// Payload so far, at some times between.
     pub(super) points: Vec<(MonoTime, u64)>,
@@ -100,7 +100,7 @@ pub(super) struct Track {
 pub(super) struct HttpTransfer<'a> {
     pub(super) stream: &'a TcpStream,
     bounds: TransferBounds<'a>,
-    /// What was acknowledged before the first byte: the kernel counts the SYN, too.
+    /// Bytes that were acknowledged before the first one: the kernel counts the SYN, too.
     before: u64,
     /// Bytes written and read that are load, and those written that are not.
     pub(super) sent: u64,
@@ -113,7 +113,7 @@ pub(super) struct HttpTransfer<'a> {
 }
 
 impl<'a> HttpTransfer<'a> {
-    /// One that begins now.
+    /// A transfer that begins now.
     pub(super) fn begin_on_stream(stream: &'a TcpStream, bounds: TransferBounds<'a>) -> Self {
         let before = info_of(stream).bytes_acked.unwrap_or(0);
         let (sent, taken, aside, spent) = (0, 0, 0, false);
@@ -125,7 +125,7 @@ impl<'a> HttpTransfer<'a> {
         self.spent || self.bounds.stop.is_requested() || monotonic() >= self.bounds.until
     }
 
-    /// Since it began.
+    /// Time since the transfer began.
     pub(super) fn elapsed(&self) -> Duration {
         monotonic().duration_since(self.begin)
     }
@@ -225,14 +225,14 @@ impl<'a> HttpTransfer<'a> {
         }
     }
 
-    /// What was moved, ending now.
+    /// The bytes moved, ending now.
     pub(super) fn finish_track(&mut self) -> Track {
         let end = monotonic();
         let bytes = if self.sent > 0 { self.delivered() } else { self.taken };
         Track { begin: self.begin, end, bytes, points: std::mem::take(&mut self.points) }
     }
 
-    /// Whether the server is to end.
+    /// True where the server is to end.
     pub(super) fn is_stopped(&self) -> bool {
         self.bounds.stop.is_requested()
     }
@@ -241,7 +241,7 @@ impl<'a> HttpTransfer<'a> {
         self.bounds.pace.map_or(PIECE, Pace::bytes_per_call)
     }
 
-    /// As much of what is wanted as the budget has left.
+    /// Bytes of those wanted that the budget still has.
     fn take_from_budget(&mut self, wanted: usize) -> usize {
         let drawn = self.bounds.budget.take_up_to(wanted);
         self.spent |= drawn == 0 && wanted > 0;
@@ -309,7 +309,7 @@ fn info_of(stream: &TcpStream) -> TcpInfo {
     tcp_info(stream.as_fd()).unwrap_or_default()
 }
 
-/// Whether nothing that was written is on the way, or the connection is gone.
+/// True where nothing that was written is on the way, or the connection is gone.
 fn is_delivered(stream: &TcpStream) -> bool {
     let info = info_of(stream);
     let none = |count: Option<u32>| count.is_none_or(|count| count == 0);

@@ -28,10 +28,10 @@ const LAST_REQUEST: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(super) struct Upload {
     token: Token,
-    /// What is to come of the body, and its length.
+    /// Bytes that are to come of the body, and its length.
     left: u64,
     length: u64,
-    /// Nothing follows the answer that was given last.
+    /// True where nothing follows the answer that was given last.
     last: bool,
     /// When a head began to come, or the wait for a last one.
     since: Option<MonoTime>,
@@ -111,7 +111,7 @@ impl Upload {
         Ok(true)
     }
 
-    /// What a read within a body came to; a client that leaves once all is over has not failed.
+    /// The bytes of a read within a body; a client that leaves once all is over has not failed.
     fn check_body_read(&self, result: io::Result<usize>, over: bool) -> io::Result<usize> {
         match result {
             Ok(0) if !over => Err(io::Error::other("the client left within a request")),

@@ -31,7 +31,7 @@ use crate::failure::words_of;
 use crate::flow::admission::{Demand, Permit};
 use crate::flow::moved;
 
-/// What a test is expected to take, for those that wait.
+/// The time that a test is expected to take, for those that wait.
 const PLANNED: Duration = Duration::from_secs(20);
 /// After a transfer the next one has this long to begin in the same place.
 const LINGER: Duration = Duration::from_secs(2);
@@ -43,7 +43,7 @@ const HEAD_WITHIN: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(2);
 /// How often the stop flag is looked at.
 const WAKE: Duration = Duration::from_millis(100);
-/// Between two questions for a place.
+/// Time between two questions for a place.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 /// A host that acknowledges nothing for this long has vanished.
 const VANISHED: Duration = Duration::from_millis(8800);
@@ -51,7 +51,7 @@ const VANISHED: Duration = Duration::from_millis(8800);
 /// How a connection of a visitor ended.
 #[derive(Debug)]
 pub struct Visited {
-    /// What there is of the test, where this was its last connection.
+    /// The log text and the record of the test, where this was its last connection.
     pub end: Option<VisitEnd>,
     /// A connection whose next request is no visitor's: nothing of it was taken.
     pub other: Option<TcpStream>,
@@ -100,7 +100,7 @@ pub fn serve_visitor(
 }
 
 impl VisitorConnection<'_> {
-    /// Whether what follows is for another.
+    /// Answers the requests; true where the next one is no visitor's.
     fn answer_all(&mut self) -> Result<bool, Failure> {
         loop {
             let Some(head) = self.next_head()? else { return Ok(false) };
@@ -289,8 +289,9 @@ impl VisitorConnection<'_> {
             let permit = self.permit(visitor)?;
             let server =
                 self.stream.local_addr().map_err(|error| self.connection_failure(&error))?;
-            let (ends, agent) = ((self.peer, server), head.user_agent.as_deref());
-            let visit = self.serving.visits.join_or_create(visitor, ends, agent, &self.serving);
+            let agent = head.user_agent.as_deref();
+            let serving = &self.serving;
+            let visit = serving.visits.join_or_create(visitor, self.peer, server, agent, serving);
             self.held = Some(AdmittedVisit { visit, _permit: permit });
         }
         let over =

@@ -36,12 +36,12 @@ pub(super) struct VisitEnds {
     pub(super) server: SocketAddr,
     /// The program of the client, as it says.
     pub(super) agent: Option<String>,
-    /// What the record is called.
+    /// The name of the record.
     pub(super) name: &'static str,
     pub(super) tool: Tool,
 }
 
-/// What one connection moved one way.
+/// The bytes that one connection moved in one direction, over time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ConnectionTraffic {
     pub(super) client: Option<SocketAddr>,
@@ -89,7 +89,7 @@ impl ConnectionTraffic {
     }
 }
 
-/// What went one way.
+/// The bytes of one direction, connection by connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DirectionTraffic(Vec<ConnectionTraffic>);
 
@@ -186,11 +186,11 @@ impl DirectionTraffic {
         let times = (1..=(busy / every).min(SAMPLES_MAX)).map(|at| at * every);
         let at_time = |t_ns: u64| {
             let at = clock.time_of(t_ns);
-            let of = |(flow, moved): (u16, &ConnectionTraffic)| Sample {
+            let sample = |flow: u16, moved: &ConnectionTraffic| Sample {
                 bytes: moved.bytes_by(at),
                 ..Sample::empty_at(direction, flow, t_ns)
             };
-            (0..).zip(&self.0).map(of).collect()
+            (0..).zip(&self.0).map(|(flow, moved)| sample(flow, moved)).collect()
         };
         times.map(at_time).collect()
     }
@@ -242,7 +242,7 @@ impl BusyClock {
         self.0.iter().map(|(begin, end)| end.nanos_since(*begin)).sum()
     }
 
-    /// What it shows at a time.
+    /// Time within the spans up to `at`, in ns.
     fn busy_by(&self, at: MonoTime) -> u64 {
         let before = self.0.iter().take_while(|span| span.0 < at);
         before.map(|(begin, end)| at.min(*end).nanos_since(*begin)).sum()

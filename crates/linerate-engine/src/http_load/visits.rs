@@ -17,47 +17,47 @@ use crate::flow::admission::Admission;
 use crate::flow::budget::Budget;
 use crate::served::{DirectionTotals, LogText, line_of};
 
-/// One address at one time tests for this long, then others have their turn.
+/// Longest time of one address's tests: then others have their turn.
 pub(super) const TEST: Duration = Duration::from_secs(120);
-/// One request moves data for this long at most.
+/// Longest time in which one request moves data.
 const TRANSFER: Duration = Duration::from_secs(30);
 
 /// The tests of visitors that run now, by their clients.
 #[derive(Debug, Default)]
 pub struct Visits(Mutex<HashMap<(IpAddr, Visitor), Weak<Visit>>>);
 
-/// What a client may do, beside what the gate decides.
+/// The limits of one client, beside what the gate decides.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VisitCaps {
     /// Rate of one direction, all connections together.
     pub rate_bps: Option<u64>,
     /// Payload of both directions together.
     pub bytes: Option<u64>,
-    /// Connections at once.
+    /// Most connections at once.
     pub streams: Option<u16>,
 }
 
-/// What serves a visitor.
+/// The settings by which a visitor is served.
 #[derive(Clone, Copy)]
 pub struct VisitServing<'a> {
-    /// The gate.
+    /// Decides which tests may run.
     pub admission: &'a dyn Admission,
-    /// What this client may do.
+    /// The limits of this client.
     pub caps: VisitCaps,
     /// Pages of other sites that may ask, by their origins; `any` is each.
     pub origins: &'a [String],
-    /// All visitors.
+    /// The visits that run, of all clients.
     pub visits: &'a Visits,
     /// This program, for records.
     pub tool: &'a Tool,
-    /// Ends everything.
+    /// Set when the server is to end.
     pub stop: &'a Stop,
 }
 
-/// What there is of a test that is over.
+/// The log text and the record of a test that is over.
 #[derive(Debug)]
 pub struct VisitEnd {
-    /// For the log.
+    /// The text for the log.
     pub text: LogText,
     /// A record for each direction in which data moved.
     pub records: Vec<Record>,
@@ -93,7 +93,8 @@ impl Visits {
     pub(super) fn join_or_create(
         &self,
         visitor: Visitor,
-        (peer, server): (SocketAddr, SocketAddr),
+        peer: SocketAddr,
+        server: SocketAddr,
         agent: Option<&str>,
         serving: &VisitServing<'_>,
     ) -> Arc<Visit> {
@@ -135,7 +136,7 @@ impl Visit {
         most.map(|most| (format!("{connections} connections; the limit is {most}"), None))
     }
 
-    /// What holds a transfer that begins now; none where the direction has had its time.
+    /// The bounds of a transfer that begins now; none where the direction has had its time.
     pub(super) fn bounds<'a>(
         &'a self,
         direction: Direction,

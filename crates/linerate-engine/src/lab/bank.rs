@@ -28,7 +28,7 @@ const RIVAL_SPAN: Duration = Duration::from_secs(600);
 /// How long rivals are at work before the test.
 const RIVALS_AHEAD: Duration = Duration::from_secs(3);
 
-/// Measures settings.
+/// Measures the settings of a bank, each in a laboratory of its own.
 pub struct Bank {
     tool: Tool,
     stop: Stop,
@@ -42,7 +42,7 @@ impl std::fmt::Debug for Bank {
 }
 
 impl Bank {
-    /// One whose receivers answer with `serve`; `stop` ends the measurement under way.
+    /// A bank whose receivers answer with `serve`; `stop` ends the measurement under way.
     pub fn new(tool: Tool, stop: Stop, serve: Arc<Serve>) -> Self {
         Self { tool, stop, serve }
     }

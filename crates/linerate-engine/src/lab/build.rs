@@ -30,12 +30,12 @@ const LINK_INDEX_FIRST: u32 = 10;
 /// Longest wait for carriers. They come within a millisecond on an idle host.
 const CARRIER_WAIT: Duration = Duration::from_secs(5);
 
-/// What a layout became.
+/// The hosts, devices and paths of a layout that was built.
 pub(super) struct Built {
     pub(super) nodes: Vec<LabNode>,
     pub(super) paths: Vec<LabPath>,
     pub(super) devices: Vec<ForwardingDevice>,
-    /// What could not be had.
+    /// Facilities that this host does not have, one line each.
     pub(super) notes: Vec<String>,
 }
 
@@ -104,7 +104,7 @@ fn make_node(plan: &lab::Node) -> Result<LabNode, Failure> {
 }
 
 impl LabNode {
-    /// One request on the node's socket, its failure named after the node.
+    /// Makes a request on the node's socket; its failure is named after the node.
     pub(super) fn run_request<T>(
         &self,
         plan: &lab::Node,
@@ -161,18 +161,18 @@ fn add_link(nodes: &[LabNode], layout: &Layout, index: usize) -> Result<(), Fail
     for end in [0, 1] {
         let node = &nodes[link.ends[end].node];
         if layout.quiet || layout.nodes.iter().any(has_program) {
-            set_offload(node, plan(end), &interface(end).name, (Offload::SendChecksum, false))?;
+            set_offload(node, plan(end), &interface(end).name, Offload::SendChecksum, false)?;
         }
         set_up_end(node, plan(end), &interface(end).name, link, link_index(index, end))?;
         if has_program(plan(1 - end)) && !has_program(plan(end)) {
             // A veth takes frames that are redirected in the kernel by NAPI alone.
-            set_offload(node, plan(end), &interface(end).name, (Offload::Receive, true))?;
+            set_offload(node, plan(end), &interface(end).name, Offload::Receive, true)?;
         }
     }
     Ok(())
 }
 
-/// Whether super-packets may be on a cable. netem would delay and lose them whole.
+/// True where super-packets may be on a cable. netem would delay and lose them whole.
 fn super_packets(link: &Link) -> bool {
     link.offload && !paths::is_netem(link)
 }
@@ -227,7 +227,8 @@ fn set_up_end(
     })
 }
 
-/// Whether a program passes frames on: without the sums that the sender's driver would have made.
+/// True where a program passes frames on: without the sums that the sender's driver would have
+/// made.
 fn has_program(node: &lab::Node) -> bool {
     node.role == Role::Device || node.forwarding.how == lab::RouterHow::Xdp
 }
@@ -236,7 +237,8 @@ fn set_offload(
     node: &LabNode,
     plan: &lab::Node,
     ifname: &str,
-    (offload, on): (Offload, bool),
+    offload: Offload,
+    on: bool,
 ) -> Result<(), Failure> {
     let set = || ethtool::set_offload(ifname, offload, on);
     let set = run_inside(&node.netns, &plan.name, set)?;

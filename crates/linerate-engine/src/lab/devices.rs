@@ -30,18 +30,19 @@ pub(super) struct ForwardingDevice {
 
 #[derive(Debug)]
 enum Works {
-    /// The kernel forwards.
+    /// The kernel forwards; XDP programs on these links only pass frames up.
     Held {
         _links: Vec<XdpLink>,
     },
     Router(Router),
-    /// One in each direction, the first from the node's first interface.
+    /// A wire in each direction, the first from the node's first interface.
     Wires([Wire; 2]),
     Planted([PlantedDevice; 2]),
 }
 
-/// What a device counted in one direction; a router by XDP in all directions together. A planted
-/// device counts frames of trials since they began, the others all frames since they are there.
+/// The frames that a device counted in one direction; a router by XDP in all directions together. A
+/// planted device counts frames of trials since they began, the others all frames since they are
+/// there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounters {
     /// Frames that came in: the sum of what was forwarded, passed and lost.
@@ -98,7 +99,7 @@ pub(super) fn start_devices(
     Ok(devices)
 }
 
-/// Whether a program belongs on the interfaces of a node.
+/// True where a program belongs on the interfaces of a node.
 fn has_program(plan: &lab::Node, quiet: bool) -> bool {
     let forwarding = &plan.forwarding;
     match plan.role {
@@ -110,7 +111,7 @@ fn has_program(plan: &lab::Node, quiet: bool) -> bool {
     }
 }
 
-/// Whether a node forwards what sockets send without a program of its own.
+/// True where a node forwards what sockets send without a program of its own.
 fn is_plain(plan: &lab::Node) -> bool {
     let forwarding = &plan.forwarding;
     plan.role != Role::Device
@@ -187,7 +188,7 @@ fn threads(plan: &lab::Node) -> Result<(), Failure> {
 }
 
 impl ForwardingDevice {
-    /// What it counted, by direction; none where the kernel forwards.
+    /// The device's counters, by direction; none where the kernel forwards.
     pub(super) fn counters(&self) -> Option<Vec<DeviceCounters>> {
         match &self.works {
             Works::Held { .. } => None,

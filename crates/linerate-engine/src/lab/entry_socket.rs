@@ -62,7 +62,7 @@ impl EntrySocket {
     }
 }
 
-/// What the entry_socket leads to.
+/// The hosts and the user namespace that the entry socket gives access to.
 struct Inside {
     hosts: Vec<(String, Arc<Netns>)>,
     userns: Userns,
@@ -119,7 +119,7 @@ fn printable(name: &str) -> String {
 pub struct Running {
     /// The process that holds it.
     pub pid: u32,
-    /// Its name.
+    /// The name of the laboratory.
     pub name: String,
 }
 

@@ -1,4 +1,4 @@
-//! Filter rules of a router: loaded by `nft` in batches, then counted.
+//! Filter rules of a router: loaded by the program `nft` in batches, then counted.
 //!
 //! Each rule drops UDP from an address of the documentation networks (RFC 5737) to one port, which
 //! no laboratory sends, so every forwarded packet is held against all rules and passes. The chain
@@ -22,7 +22,7 @@ use crate::netns::run_inside;
 const PROGRAMS: [&str; 3] = ["nft", "/usr/sbin/nft", "/sbin/nft"];
 /// Hosts of a /24.
 const HOSTS: u32 = 254;
-/// Rules of one transaction, about 100 KB of netlink messages. `nft` sends a transaction whole,
+/// Rules of one transaction, about 100 KB of netlink messages. nft sends a transaction whole,
 /// and without privilege outside its user namespace it keeps the default send buffer, 208 KiB on
 /// most hosts (net.core.wmem_default). nftables 1.0.6 failed so with 1000 rules (EMSGSIZE).
 const RULES_AT_ONCE: u32 = 250;
@@ -97,7 +97,7 @@ fn set_batch(rules: Range<u32>) -> String {
     text
 }
 
-/// What a rule drops: an address and a port.
+/// The address and the port that a rule drops.
 fn denied(index: u32) -> (String, u32) {
     let network = if index.is_multiple_of(2) { "198.51.100" } else { "203.0.113" };
     let host = index / 2 % HOSTS + 1;
@@ -105,7 +105,7 @@ fn denied(index: u32) -> (String, u32) {
     (format!("{network}.{host}"), port)
 }
 
-/// Runs `nft` in the calling thread's namespace and returns what it printed.
+/// Runs nft in the calling thread's namespace and returns what it printed.
 fn run_nft(router: &str, arguments: &[&str], input: &str) -> Result<String, Failure> {
     let failed = |reason: &dyn std::fmt::Display| system("load filters of", router, reason);
     for program in PROGRAMS {

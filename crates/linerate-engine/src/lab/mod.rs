@@ -44,7 +44,7 @@ use paths::LabPath;
 pub struct Lab {
     name: String,
     layout: Layout,
-    /// It and the paths end before the namespaces do.
+    /// The teller of the paths; it and the paths end before the namespaces do.
     teller: Option<Teller>,
     paths: Vec<LabPath>,
     devices: Vec<ForwardingDevice>,
@@ -79,22 +79,22 @@ impl Lab {
         &self.name
     }
 
-    /// Its nodes, links, addresses and routes.
+    /// The nodes, links, addresses and routes of the laboratory.
     pub const fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Its emulated paths, in the order of their links.
+    /// The emulated paths, in the order of their links.
     pub fn emulated_paths(&self) -> impl Iterator<Item = &PathSite> {
         self.paths.iter().map(|path| &*path.site)
     }
 
-    /// Whether measurements on its hosts learn what its paths did.
+    /// True where measurements on its hosts learn what its paths did.
     pub const fn tells_of_paths(&self) -> bool {
         self.teller.is_some()
     }
 
-    /// What could not be had on this host, one line each; the laboratory works without it.
+    /// Facilities that this host does not have, one line each; the laboratory works without them.
     pub fn build_notes(&self) -> &[String] {
         &self.notes
     }
@@ -152,7 +152,7 @@ impl Lab {
         self.link_facts(host, ifname).map(|link| link.counters)
     }
 
-    /// What the kernel tells about an interface of a node.
+    /// The kernel's facts about an interface of a node.
     /// # Errors
     /// When there is no such node or interface.
     pub fn link_facts(&self, host: &str, ifname: &str) -> Result<LinkFacts, Failure> {
@@ -162,8 +162,8 @@ impl Lab {
         socket.link_by_name(ifname).map_err(|error| system("look at interface", object, error))
     }
 
-    /// What a device counted, from its first link to its second and back; a router by XDP counts
-    /// all its directions together.
+    /// The frames that a device counted, from its first link to its second and back; a router by
+    /// XDP counts all its directions together.
     /// # Errors
     /// When there is no such node, or the kernel forwards there, which counts at its interfaces.
     pub fn device_counters(&self, name: &str) -> Result<Vec<DeviceCounters>, Failure> {

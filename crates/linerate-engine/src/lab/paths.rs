@@ -54,7 +54,7 @@ pub(super) fn of_netem(layout: &Layout, index: usize, ends: [(RouteSocket, u32);
     LabPath { link: index, site: Arc::new(PathSite::of_netem(facts, NetemLink::new(ends))) }
 }
 
-/// Whether the kernel's netem is to carry a link.
+/// True where the kernel's netem is to carry a link.
 pub(super) fn is_netem(link: &Link) -> bool {
     link.path.as_ref().is_some_and(PathPlan::is_netem)
 }

@@ -3,17 +3,17 @@
 use linerate_core::record::{Failure, Fault};
 use linerate_sys::{sysctl, userns};
 
-/// Whose privilege a laboratory is built with.
+/// The privilege that a laboratory is built with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privilege {
     /// The host's: the process came with CAP_SYS_ADMIN and CAP_NET_ADMIN.
     Host,
-    /// That of a user namespace that this process made.
+    /// The privilege of a user namespace that this process made.
     UserNamespace,
 }
 
-/// Gives this process what [`super::Lab::build_from_plan`] needs. Call it first thing: a process with a
-/// second thread can no longer enter a user namespace.
+/// Gives this process the privilege that [`super::Lab::build_from_plan`] needs. Call it first
+/// thing: a process with a second thread can no longer enter a user namespace.
 /// # Errors
 /// When the process has no privilege and the host lets users make no user namespaces.
 pub fn enter_user_namespace_if_needed() -> Result<Privilege, Failure> {
@@ -31,7 +31,7 @@ pub fn enter_user_namespace_if_needed() -> Result<Privilege, Failure> {
     Ok(Privilege::UserNamespace)
 }
 
-/// What this host's settings say about user namespaces of plain users.
+/// The advice on what this host's settings say about user namespaces of plain users.
 fn advice() -> String {
     let is = |name, value| sysctl::read(name).is_ok_and(|now| now == value);
     let line = if is("user/max_user_namespaces", "0") {

@@ -192,7 +192,8 @@ fn write_sysctl(host: &str, key: &str, setting: &str, value: &str) -> Result<(),
     Err(system("set", object(), reason))
 }
 
-/// What a namespace may have as its default: the kernel keeps the others for sockets that ask.
+/// The congestion controls that a namespace may have as its default: the kernel keeps the others
+/// for sockets that ask.
 fn congestion_controls() -> String {
     let allowed = sysctl::read(&sysctl_path("tcp_allowed_congestion_control")).unwrap_or_default();
     format!(

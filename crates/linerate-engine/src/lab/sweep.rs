@@ -6,7 +6,7 @@ use linerate_sys::{clock, netns};
 
 /// Time between asking and killing; a shell passes the request on to its jobs.
 const GRACE: Duration = Duration::from_millis(500);
-/// Between two looks at who is inside.
+/// Time between two looks for processes inside.
 const LOOK: Duration = Duration::from_millis(10);
 /// Longest time for killing; processes may be started while others are killed.
 const KILLING: Duration = Duration::from_secs(2);

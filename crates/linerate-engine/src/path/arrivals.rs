@@ -23,7 +23,7 @@ impl DeviceArrivals {
         Self { stamps, emptied: clock::monotonic(), first: None }
     }
 
-    /// Nothing waits now.
+    /// Notes that nothing waits now.
     pub(super) fn note_empty(&mut self, now: MonoTime) {
         self.emptied = now;
     }

@@ -116,7 +116,7 @@ pub(super) fn mark_congestion(bytes: &mut [u8], frame: &EmulatedFrame) {
     }
 }
 
-/// Whether the path set Congestion Experienced in what came without it.
+/// True where the path set Congestion Experienced in a packet that came without it.
 pub(super) fn is_marked(frame: &EmulatedFrame, ecn: Ecn) -> bool {
     ecn == Ecn::Experienced && frame.ecn != Ecn::Experienced
 }

@@ -10,7 +10,7 @@ use linerate_sys::tun::{HEADER_BYTES, TunKind};
 
 /// virtio header: the checksum is left to the receiver.
 pub(super) const NEEDS_CSUM: u8 = 1;
-/// Kinds of super-packets.
+/// Kinds of super-packets in the virtio header (Linux virtio_net.h).
 const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
 const GSO_UDP: u8 = 5;
@@ -26,7 +26,7 @@ const ICMPV6: u8 = 58;
 const OF_HOSTS: [u8; 9] = [130, 131, 132, 133, 134, 135, 136, 137, 143];
 const UDP: u8 = 17;
 
-/// What cuts a super-packet into segments.
+/// The transport by which a super-packet is cut into segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SegmentedTransport {
     /// Sequence numbers count bytes.
@@ -72,7 +72,7 @@ pub(super) struct Super {
     pub(super) segment_bytes: u16,
 }
 
-/// What is known of a packet.
+/// The headers of a packet as the emulator needs them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EmulatedFrame {
     /// Bytes with the virtio header.
@@ -81,7 +81,7 @@ pub(super) struct EmulatedFrame {
     pub(super) ip_at: u16,
     /// 4, 6, or 0 for what is not IP.
     pub(super) version: u8,
-    /// None: one packet.
+    /// The parts of a super-packet; none for one packet.
     pub(super) super_packet: Option<Super>,
     pub(super) segments: u16,
     pub(super) flow: u32,
@@ -218,7 +218,8 @@ impl EmulatedFrame {
 /// headers of IPv6.
 pub(super) const MAX_HEADER_BYTES: usize = 256;
 
-/// Of at least 40 bytes. Messages on groups have a hop-by-hop header of 8 bytes (RFC 3810 §5).
+/// True for the messages of an IPv6 host for itself; `ip` has at least 40 bytes. Messages on groups
+/// have a hop-by-hop header of 8 bytes (RFC 3810 §5).
 fn is_housekeeping_v6(ip: &[u8]) -> bool {
     let (protocol, at) = match ip[6] {
         0 => (ip.get(40).copied(), 48),
@@ -227,7 +228,7 @@ fn is_housekeeping_v6(ip: &[u8]) -> bool {
     protocol == Some(ICMPV6) && ip.get(at).is_some_and(|kind| OF_HOSTS.contains(kind))
 }
 
-/// One number for an address.
+/// A hash of an address.
 fn address_hash(address: &[u8]) -> u32 {
     let words = address.chunks_exact(4);
     words.fold(0, |hash: u32, word| {
@@ -237,7 +238,7 @@ fn address_hash(address: &[u8]) -> u32 {
     })
 }
 
-/// One number for addresses, protocol and ports: multiplicative mixing, eight bytes at a time.
+/// A hash of addresses, protocol and ports: multiplicative mixing, eight bytes at a time.
 fn flow_hash(addresses: &[u8], protocol: u8, transport: Option<&[u8]>) -> u32 {
     let mut hash = u64::from(protocol);
     let mut mix = |word: u64| {

@@ -95,7 +95,7 @@ impl PacketRing {
         self.arena.get_mut(self.tail..self.tail + READ_BYTES)
     }
 
-    /// [`Self::keep_after`] no wait.
+    /// Keeps a packet as [`Self::keep_after`] does, read without a wait.
     #[cfg(test)]
     pub(super) fn keep_packet(&mut self, frame: EmulatedFrame) -> u64 {
         self.keep_after(0, frame)

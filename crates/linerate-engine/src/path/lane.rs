@@ -79,8 +79,8 @@ impl Lane {
         self.arrivals = DeviceArrivals::new(stamps);
     }
 
-    /// Whether a packet of a program was read since the last call; what hosts send for themselves
-    /// is none.
+    /// True where a packet of a program was read since the last call; what hosts send for
+    /// themselves is none.
     pub(super) fn take_conversed(&mut self) -> bool {
         std::mem::take(&mut self.conversed)
     }
@@ -144,7 +144,7 @@ impl Lane {
         self.write_departures(now, to)
     }
 
-    /// What waits in the elements, into the counters.
+    /// Copies the backlog of each element into the counters.
     pub(super) fn note_backlog(&mut self, now: MonoTime) {
         self.counters.backlog.clear();
         self.counters.queued = Backlog::default();
@@ -323,14 +323,15 @@ fn run_length(departures: &[Departure]) -> Option<usize> {
     if first.corrupted {
         return Some(1);
     }
-    let follows = |(place, departure): &(usize, &Departure)| {
+    let follows = |place: usize, departure: &Departure| {
         let packet = departure.packet;
-        packet.tag == first.tag + *place as u64 && packet.ecn == first.ecn && !packet.corrupted
+        packet.tag == first.tag + place as u64 && packet.ecn == first.ecn && !packet.corrupted
     };
-    Some(departures.iter().enumerate().take_while(follows).count())
+    let numbered = departures.iter().enumerate();
+    Some(numbered.take_while(|(place, departure)| follows(*place, departure)).count())
 }
 
-/// What is written for a run: a header and the payload where it is, or the packet as it came.
+/// The bytes to write for a run: a header and the payload where it is, or the packet as it came.
 fn pieces<'a>(
     bytes: &'a [u8],
     frame: &EmulatedFrame,

@@ -70,7 +70,7 @@ pub struct Emulator {
 /// A thread that does not answer for this long has a processor of its own no longer.
 const SNAPSHOT_WAIT: Duration = Duration::from_millis(500);
 
-/// What an emulator did up to a time.
+/// The counters of an emulator up to a time.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// The counters of both directions.
@@ -86,7 +86,7 @@ pub struct Snapshot {
     pub busy: Duration,
     /// Packets that the host dropped before they were read; absent when a device is gone.
     pub unread: [Option<u64>; 2],
-    /// Whether its thread answered; without that only the counters are known.
+    /// True where its thread answered; without that only the counters are known.
     pub answered: bool,
 }
 
@@ -123,13 +123,13 @@ impl Emulator {
         Ok(Self { shared, thread: Some(thread), sockets, memory_bytes, late_thresholds })
     }
 
-    /// What it did so far, at most a few milliseconds old. Does not disturb it.
+    /// The counters so far, at most a few milliseconds old. Does not disturb the emulator.
     pub fn counters(&self) -> Counters {
         self.shared.counters()
     }
 
-    /// What it did so far with the lateness of its packets. Waits for its thread, some 20 µs of
-    /// which it takes.
+    /// The counters so far with the lateness of packets. Waits for the emulator's thread, some 20
+    /// µs of which it takes.
     pub fn snapshot(&mut self) -> Snapshot {
         let known = self.shared.request_snapshot(SNAPSHOT_WAIT);
         let unread = self.unread();
@@ -142,7 +142,7 @@ impl Emulator {
         Snapshot { counters, lateness_ns, stops, run_queue_wait_ns, busy, unread, answered }
     }
 
-    /// What the host put on the devices and nobody read in time.
+    /// Packets that the host put on the devices and nobody read in time.
     fn unread(&mut self) -> [Option<u64>; 2] {
         self.sockets.each_mut().map(|(socket, name)| {
             socket.link_by_name(name).ok().map(|link| link.counters.tx_dropped)
@@ -154,12 +154,12 @@ impl Emulator {
         self.memory_bytes
     }
 
-    /// Beyond this a packet of a direction is late.
+    /// Lateness beyond which a packet of a direction counts as late.
     pub const fn late_thresholds(&self) -> [Duration; 2] {
         self.late_thresholds
     }
 
-    /// Whether it still carries packets; [`Emulator::stop`] tells why not.
+    /// True where it still carries packets; [`Emulator::stop`] tells why not.
     pub fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }

@@ -56,17 +56,17 @@ pub fn check_netem_support(name: &str) -> Result<(), Failure> {
 #[derive(Debug)]
 pub struct NetemLink {
     ends: [(RouteSocket, u32); 2],
-    /// What the path did when it was last told.
+    /// The counters that the kernel told last.
     told: Counters,
 }
 
 impl NetemLink {
-    /// By a socket in the namespace of each end and the index of the link there.
+    /// The link by a socket in the namespace of each end and the index of the interface there.
     pub fn new(ends: [(RouteSocket, u32); 2]) -> Self {
         Self { ends, told: Counters::default() }
     }
 
-    /// What the path did; none when the kernel does not tell any more.
+    /// Reads the path's counters; none when the kernel does not tell any more.
     pub(super) fn counters(&mut self) -> Option<Counters> {
         for ((socket, index), told) in self.ends.iter_mut().zip(&mut self.told) {
             *told = direction(&socket.root_counters(*index).ok().flatten()?);
@@ -74,7 +74,7 @@ impl NetemLink {
         Some(self.told.clone())
     }
 
-    /// What it did when it was last told.
+    /// The counters that the kernel told last.
     pub(super) fn last_counters(&self) -> Counters {
         self.told.clone()
     }

@@ -19,13 +19,13 @@ use linerate_sys::packet_capture::{CaptureOptions, LinkKind, LivePacket, PacketC
 use crate::failure::words_of;
 use crate::netns::run_inside;
 
-/// Times in ns.
+/// Magic number of a capture with times in ns.
 const MAGIC: u32 = 0xa1b2_3c4d;
 /// Longest packet that is kept: longer ones than a super-packet do not exist.
 const SNAPLEN: u32 = 262_144;
 /// LINKTYPE_RAW: the packet begins with its IP header.
 const LINKTYPE_RAW: u32 = 101;
-/// LINKTYPE_ETHERNET.
+/// Link type of captures with Ethernet headers (LINKTYPE_ETHERNET).
 const LINKTYPE_ETHERNET: u32 = 1;
 /// How often the stop flag is looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ pub struct Tap {
     file: String,
 }
 
-/// What a capture has.
+/// The packets of a capture that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Captured {
     /// Packets in the file.

@@ -98,7 +98,7 @@ pub struct EmulatedEnd<'a> {
     pub name: String,
     /// IP for a point-to-point link, Ethernet for a port of a bridge.
     pub kind: TunKind,
-    /// Largest IP packet.
+    /// Largest IP packet of the device.
     pub mtu_bytes: u32,
     /// Addresses with their prefix lengths.
     pub addresses: Vec<(IpAddr, u8)>,
@@ -115,13 +115,13 @@ impl<'a> EmulatedEnd<'a> {
 /// One direction: its elements, and how much they hold at most.
 #[derive(Debug, Default)]
 pub struct EmulatedDirection {
-    /// The elements.
+    /// The elements in the order in which packets pass them.
     pub pipeline: Pipeline,
     /// The slowest rate that its packets pass before they are delayed; none where they pass none.
     pub rate: Option<BitRate>,
     /// Longest time that an element delays a packet: propagation, jitter, reordering.
     pub delay_max: Duration,
-    /// What all queues hold together, in bytes of IP packets.
+    /// The most that all queues hold together, in bytes of IP packets.
     pub queue_bytes: u64,
     /// Senders of longer packets that may not be fragmented are told this MTU; none tells nobody.
     pub announced_mtu_bytes: Option<u32>,

@@ -20,19 +20,19 @@ pub const STOP_MAX: Duration = Duration::from_millis(200);
 /// Above this share of its time at work a thread has no time left: the rate is its own.
 const BUSY_MAX: f64 = 0.95;
 
-/// What one direction did so far. Packets are IP packets, segments of super-packets each for
+/// The counters of one direction. Packets are IP packets, segments of super-packets each for
 /// itself; bytes are those of IP packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DirectionCounters {
     /// Packets that came from the host.
     pub taken_packets: u64,
-    /// Their bytes.
+    /// Bytes of those packets.
     pub taken_bytes: u64,
     /// Reads: a super-packet counts once.
     pub reads: u64,
     /// Packets handed to the other host; copies that the path made count.
     pub delivered_packets: u64,
-    /// Their bytes.
+    /// Bytes of those packets.
     pub delivered_bytes: u64,
     /// Writes: a run of segments counts once.
     pub writes: u64,
@@ -55,11 +55,11 @@ pub struct DirectionCounters {
     /// Packets handed over later than due by more than the quantum and
     /// [`LATE`](super::stops::LATE), with the time that they waited to be read.
     pub late_packets: u64,
-    /// Latest of all.
+    /// The largest lateness of a packet, in ns.
     pub lateness_max_ns: u64,
-    /// What waits in each element, in the order of the path.
+    /// Packets and bytes that wait in each element, in the order of the path.
     pub backlog: Vec<Backlog>,
-    /// What waits in queues: all of that but what travels.
+    /// Packets and bytes that wait in queues: all of `backlog` but those that travel.
     pub queued: Backlog,
 }
 
@@ -85,7 +85,7 @@ impl DirectionCounters {
 /// Both directions: from the first end to the second, and back.
 pub type Counters = [DirectionCounters; 2];
 
-/// What an emulator did, whole.
+/// The report of an emulator that has ended.
 #[derive(Debug)]
 pub struct EmulatorReport {
     /// From the first end to the second, and back.
@@ -100,9 +100,9 @@ pub struct EmulatorReport {
     pub cpu: Option<Duration>,
     /// Time that its thread was ready to run and waited for a processor.
     pub run_queue_wait: Option<Duration>,
-    /// Whether it had real-time priority.
+    /// True where its thread had real-time priority.
     pub real_time: bool,
-    /// Whether its memory was locked.
+    /// True where its memory was locked.
     pub locked: bool,
     /// Memory that it was allowed to take, at most.
     pub memory_bytes: u64,
@@ -113,7 +113,7 @@ pub struct EmulatorReport {
 /// One direction, with the times of its packets.
 #[derive(Debug)]
 pub struct DirectionReport {
-    /// What it did.
+    /// The counters of the direction.
     pub counters: DirectionCounters,
     /// Time at which each packet was handed to the other host, less the time at which it was due,
     /// and the time that it waited to be read.

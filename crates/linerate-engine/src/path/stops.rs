@@ -60,7 +60,7 @@ impl Stops {
         self.counted_to = self.counted_to.max(until);
     }
 
-    /// Those that came after `earlier`, a former state of them.
+    /// The stops after `earlier`, a former state of them.
     #[must_use]
     pub fn difference_since(&self, earlier: &Self) -> Self {
         Self {
@@ -71,8 +71,8 @@ impl Stops {
         }
     }
 
-    /// As a record has them, over the conversation within a span; over all of the span when there
-    /// was none.
+    /// The stops as a record has them, over the conversation within a span; over all of the span
+    /// when there was none.
     pub fn within(&self, span: Duration) -> PathStops {
         let whole = if self.conversed.is_zero() { span } else { self.conversed.min(span) };
         let whole_ns = u64::try_from(whole.as_nanos()).unwrap_or(u64::MAX);

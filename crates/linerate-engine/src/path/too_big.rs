@@ -22,7 +22,7 @@ use super::frame::EmulatedFrame;
 /// icmp_msgs_burst, Documentation/networking/ip-sysctl.rst).
 const MESSAGES_PER_S: u64 = 1000;
 const MESSAGES_BURST: u64 = 50;
-/// Longest messages.
+/// Longest ICMP messages in bytes, by family.
 const IPV4_BYTES_MAX: usize = 576;
 const IPV6_BYTES_MAX: usize = 1280;
 const IPV4_HEADER_BYTES: usize = 20;
@@ -55,7 +55,7 @@ impl TooBig {
         Self { mtu_bytes, limit: limit.expect("neither constant is 0") }
     }
 
-    /// Whether a message may be sent, which it takes from what may be.
+    /// True where a message may be sent; it is taken from the allowance.
     pub(super) fn allow_message(&mut self, now: MonoTime) -> bool {
         self.limit.arrive(now.as_nanos(), 1).is_none()
     }

@@ -26,7 +26,7 @@ const SPIN_MAX_REAL_TIME: Duration = Duration::from_micros(120);
 /// Shortest time between two looks at the counters from outside while packets flow.
 const PUBLISH_EVERY: Duration = Duration::from_millis(1);
 
-/// What the thread and its owner share.
+/// The state that the thread and its owner share.
 #[derive(Debug)]
 pub(super) struct WorkerShared {
     pub(super) stop: AtomicBool,
@@ -38,7 +38,7 @@ pub(super) struct WorkerShared {
     answered: Condvar,
 }
 
-/// All that the thread knows at one moment.
+/// The counters of the thread at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WorkerSnapshot {
     pub(super) counters: Counters,
@@ -90,7 +90,7 @@ pub(super) struct PathWorker {
     busy: Duration,
 }
 
-/// What the thread leaves when it ends. The devices end with it.
+/// The results that the thread leaves when it ends. The devices end with it.
 pub(super) struct WorkerResult {
     pub(super) lanes: [Lane; 2],
     pub(super) stops: Stops,

@@ -13,13 +13,13 @@ use linerate_sys::{clock, sched};
 const SPIN_NS: u64 = 100_000;
 /// How often a sleeping responder looks at its stop flag.
 const SLEEP: Duration = Duration::from_millis(100);
-/// Largest UDP datagram.
+/// Bytes of the largest UDP datagram.
 const DATAGRAM_BYTES_MAX: usize = 65_536;
 
-/// Whether a source is answered.
+/// Decides whether a source is answered.
 pub(super) type Admits<'a> = &'a (dyn Fn(IpAddr) -> bool + Sync);
 
-/// What is done with each question.
+/// The protocol by which each question is answered.
 pub(super) trait Answering {
     /// Answers `question`, which is at the start of `buffer`; whether another one is expected soon.
     fn answer(&mut self, question: &ReceivedUdpRequest, buffer: &mut [u8], now: MonoTime) -> bool;

@@ -31,7 +31,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// needs more, which its driver does not say.
 const STAMP_ERROR_NS: u64 = 1_000;
 
-/// What is known of this host's civil time.
+/// The civil time of this host, and the programs that keep it.
 #[derive(Debug)]
 pub struct CivilTime {
     socket: Option<DatagramSocket>,
@@ -113,12 +113,12 @@ impl CivilTime {
         self.said.is_some_and(|said| said.keeps_civil_time())
     }
 
-    /// What chronyd says; `None` where none answers.
+    /// The tracking report of chronyd; `None` where none answers.
     pub fn tracking(&self) -> Option<&Tracking> {
         self.tracking.as_ref()
     }
 
-    /// What ptp4l says; `None` where none answers.
+    /// The status of ptp4l; `None` where none answers.
     pub fn ptp4l_status(&self) -> Option<&Ptp4l> {
         self.said.as_ref()
     }
@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// What a ptp4l that keeps civil time by a master of its own says (recorded ones are in
+    /// The status of a ptp4l that keeps civil time by a master of its own (recorded ones are in
     /// testdata/ptp4l).
     fn of_own_master() -> Ptp4l {
         let current = Current { steps: 1, offset_ns: -758.0, path_delay_ns: 1_940.0 };

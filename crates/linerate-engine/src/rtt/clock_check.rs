@@ -41,28 +41,28 @@ const QUICK_PINGS: u64 = 800;
 /// How long the test may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockCheckExtent {
-    /// About 0.3 s.
+    /// A test of about 0.3 s.
     Short,
-    /// About 1 s.
+    /// A test of about 1 s.
     Whole,
 }
 
-/// What the clock test found.
+/// The result of the clock test.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClockReport {
     /// The hardware behind the clock.
     pub clocksource: Option<String>,
-    /// clock_getres(2).
+    /// The resolution that clock_getres(2) tells, in ns.
     pub claimed_resolution_ns: u64,
     /// Smallest difference of successive readings that is not 0.
     pub step_min_ns: Option<u64>,
     /// Median difference of successive readings.
     pub step_p50_ns: Option<u64>,
-    /// 99th percentile.
+    /// The 99th percentile of the steps, in ns.
     pub step_p99_ns: Option<u64>,
-    /// 99.99th percentile.
+    /// The 99.99th percentile of the steps, in ns.
     pub step_p9999_ns: Option<u64>,
-    /// Largest.
+    /// The largest step, in ns.
     pub step_max_ns: Option<u64>,
     /// The true step, and how clearly it shows (0 … 1).
     pub tick_ns: Option<f64>,
@@ -88,7 +88,7 @@ pub struct ClockReport {
     pub gaps: u64,
     /// Hold-ups longer than 10 µs.
     pub gaps_long: u64,
-    /// Longest hold-up.
+    /// The longest hold-up, in ns.
     pub gap_max_ns: u64,
     /// Stop-and-wait echo on loopback.
     pub floor: Option<Floor>,
@@ -103,7 +103,7 @@ pub struct ClockReport {
 }
 
 impl ClockReport {
-    /// What is worth knowing beside every delay.
+    /// The calibration that a record keeps beside every delay.
     pub fn calibration(&self) -> Calibration {
         Calibration {
             reading_ns: self.reading_ns,
@@ -118,11 +118,11 @@ impl ClockReport {
 /// Differences of [`CLASSIC_CALLS`] successive calls, in µs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CallTimeSpread {
-    /// Smallest.
+    /// The smallest time of a call.
     pub min_us: u64,
-    /// Arithmetic mean.
+    /// The arithmetic mean.
     pub mean_us: f64,
-    /// Largest.
+    /// The largest time of a call.
     pub max_us: u64,
     /// Differences that are 0: calls within one microsecond.
     pub zeros: u64,
@@ -133,7 +133,7 @@ pub fn calibrate() -> Option<Tick> {
     tick::find_tick(&irregular_steps(QUICK_READINGS))
 }
 
-/// What is worth knowing beside every delay, in about 10 ms.
+/// The calibration that a record keeps beside every delay, in about 10 ms.
 pub fn quick_calibration(stop: &Stop) -> Calibration {
     let _slack = sched::ShortSlack::shorten_slack();
     let floor = host_floor::measure_floor(QUICK_PINGS, stop).ok().flatten();
@@ -146,7 +146,7 @@ pub fn quick_calibration(stop: &Stop) -> Calibration {
     }
 }
 
-/// Runs the test.
+/// Runs the clock test.
 pub fn examine(extent: ClockCheckExtent, stop: &Stop) -> ClockReport {
     let steps = Sorted::new(reading_steps(if extent == ClockCheckExtent::Whole {
         READINGS
@@ -262,7 +262,7 @@ fn oversleeps(count: usize) -> Vec<u64> {
         .collect()
 }
 
-/// What a loop that does nothing but read the clock saw.
+/// The hold-ups that a loop saw that does nothing but read the clock.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stolen {
     span_ns: u64,

@@ -15,8 +15,8 @@ use super::wire::ProbeAnswer;
 /// Probes whose samples are kept in order on request: 48 MB.
 const KEPT_MAX: usize = 1_000_000;
 
-/// Those of a paced run that nobody asked to keep: what plots over time need, and half a megabyte
-/// of a record.
+/// Probes of a paced run whose samples are kept in order without a request: enough for plots over
+/// time, half a megabyte of a record.
 const KEPT_UNASKED: usize = 10_000;
 
 /// Paced probes whose lateness is remembered until their answer: 512 KiB. A probe whose place was
@@ -42,10 +42,10 @@ struct KeptProbe {
     times: [u64; KEPT.len()],
 }
 
-/// What is told while a run goes on.
+/// The events that are told while a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Telling {
-    /// Nothing: a warm-up.
+    /// No event: a warm-up.
     Nothing,
     /// Each answer and each loss.
     EachProbe,
@@ -74,7 +74,7 @@ impl SampleRetention {
     }
 }
 
-/// What the collector of one run is to do.
+/// The tasks of the collector of one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wishes {
     pub(crate) payload_bytes: u32,
@@ -82,20 +82,20 @@ pub(crate) struct Wishes {
     pub(crate) telling: Telling,
     pub(crate) stamps: bool,
     pub(crate) keep: SampleRetention,
-    /// Of a STAMP run: what is known of its ends.
+    /// The ends of a STAMP run; none in other runs.
     pub(crate) four_times: Option<OneWayEnds>,
     /// Origin of times in kept samples.
     pub(crate) started: MonoTime,
 }
 
-/// Collects one run.
+/// Collects the samples of one run.
 pub(crate) struct Collector<'a> {
     wishes: Wishes,
     watch: &'a mut dyn FnMut(&Event),
     pub(crate) rtt: TimeSamples,
     pub(crate) kernel: TimeSamples,
-    /// Of the probes whose split is whole: before the queueing discipline, in it, and between the
-    /// arrival of the answer and the program.
+    /// This host's own parts of the probes whose split is whole: before the queueing discipline, in
+    /// it, and between the arrival of the answer and the program.
     pub(crate) own_parts: [TimeSamples; 3],
     pub(crate) book: Option<StampBook>,
     pub(crate) civil: CivilOffset,
@@ -160,12 +160,12 @@ impl<'a> Collector<'a> {
     pub(crate) fn series(&self) -> Vec<Series> {
         let Some(kept) = &self.kept else { return Vec::new() };
         let known = |ns: u64| (ns != NONE).then_some(ns as f64);
-        let of = |(place, metric): (usize, &MetricId)| {
+        let series = |place: usize, metric: MetricId| {
             let values: Vec<_> = kept.iter().map(|probe| known(probe.times[place])).collect();
-            let any = *metric == MetricId::Rtt || values.iter().any(Option::is_some);
-            any.then(|| self.series_of(kept, *metric, values))
+            let any = metric == MetricId::Rtt || values.iter().any(Option::is_some);
+            any.then(|| self.series_of(kept, metric, values))
         };
-        KEPT.iter().enumerate().filter_map(of).collect()
+        KEPT.iter().enumerate().filter_map(|(place, metric)| series(place, *metric)).collect()
     }
 
     /// The same of the delays of each direction, where all samples were asked for.
@@ -174,16 +174,16 @@ impl<'a> Collector<'a> {
         else {
             return Vec::new();
         };
-        let of = |(direction, probes): &(Direction, Vec<(u64, i64)>)| {
+        let series = |direction: Direction, probes: &[(u64, i64)]| {
             let mut values = vec![None; kept.len()];
             for (sequence, ns) in probes {
                 let place = usize::try_from(*sequence).ok().and_then(|place| values.get_mut(place));
                 place.into_iter().for_each(|value| *value = Some(*ns as f64));
             }
             let series = self.series_of(kept, MetricId::OneWayDelay, values);
-            Series { direction: Some(*direction), ..series }
+            Series { direction: Some(direction), ..series }
         };
-        delays.iter().map(of).collect()
+        delays.iter().map(|(direction, probes)| series(*direction, probes)).collect()
     }
 
     fn series_of(&self, kept: &[KeptProbe], metric: MetricId, values: Vec<Option<f64>>) -> Series {

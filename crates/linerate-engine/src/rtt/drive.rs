@@ -17,15 +17,15 @@ use super::wire::{ProbeAnswer, SendStamp, Wire};
 const FULL_QUEUE_PAUSE: Duration = Duration::from_micros(100);
 /// A run whose spacing is another's looks at it, and at the stop flag, as often at least.
 const SPACING_LOOK: Duration = Duration::from_millis(50);
-/// One at a time is one in this time at least, whether or not the last was answered.
+/// Probes sent one at a time leave at least this often, whether or not the last was answered.
 const ALONE_MAX: Duration = Duration::from_secs(1);
 
 /// When the next probe leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProbePace {
-    /// As soon as fewer than this many are unanswered; 1 is stop and wait.
+    /// A probe is sent as soon as fewer than this many are unanswered; 1 is stop and wait.
     Window(u64),
-    /// One in each interval of so many ns.
+    /// A probe is sent in each interval of so many ns.
     Every(u64),
     /// After exponential intervals with this mean in ns (RFC 2330 §11.1.1), those of OWAMP's
     /// schedule for a seed (RFC 4656 §5).
@@ -49,7 +49,7 @@ pub(crate) struct ProbeRunRules<'a> {
     pub(crate) spacing: Option<Spacing<'a>>,
 }
 
-/// Told of everything that happens to a probe.
+/// Observer of everything that happens to a probe.
 pub(crate) trait Sink {
     fn probe_sent(&mut self, sequence: u64, t1: MonoTime);
     /// A paced probe left so long after its time in a schedule of one each `interval_ns`.
@@ -59,7 +59,7 @@ pub(crate) trait Sink {
     fn probe_lost(&mut self, sequence: u64);
     fn departed(&mut self, sequence: u64, stamp_ns: u64);
     fn queued(&mut self, _sequence: u64, _stamp_ns: u64) {}
-    /// Whether send stamps are to be collected.
+    /// True where send stamps are to be collected.
     fn wants_departures(&self) -> bool;
 }
 
@@ -70,13 +70,13 @@ pub(crate) enum ProbeRunEnd {
     Complete,
     /// Somebody asked to stop.
     Stopped,
-    /// The deadline came.
+    /// The deadline of the run came.
     Deadline,
-    /// It could not go on.
+    /// The run could not go on.
     Failed(Failure),
 }
 
-/// What a run came to.
+/// The counts of a run, and its end.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ProbeRun {
     pub(crate) counts: Counts,
@@ -199,7 +199,7 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
         spacing.map_or(interval_ns, |spacing_ns| spacing_ns.max(interval_ns))
     }
 
-    /// Whether a paced probe may go when its time has come.
+    /// True where a paced probe may go when its time has come.
     fn may_send_more(&self) -> bool {
         let alone = self.rules.spacing.is_some_and(|spacing| spacing().is_none());
         let waits = self.tracker.outstanding() > 0 && self.now < self.last_sent + ALONE_MAX;

@@ -34,15 +34,15 @@ const CONFIDENCE: f64 = 0.95;
 /// The host's own share of any round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Floor {
-    /// Smallest.
+    /// The smallest round trip.
     pub min_ns: f64,
-    /// Median.
+    /// The median round trip.
     pub p50_ns: f64,
-    /// Sample standard deviation.
+    /// Sample standard deviation of round trips.
     pub stddev_ns: f64,
     /// Answered probes per second.
     pub pings_per_s: f64,
-    /// What one half of the probes may differ from the other by: the farther end of the 95 %
+    /// The most that one half of the probes differs from the other by: the farther end of the 95 %
     /// interval of the median difference of neighbouring blocks.
     pub difference_ns: Option<f64>,
 }
@@ -52,9 +52,9 @@ pub struct Floor {
 pub struct StampHealth {
     /// Probes that were answered.
     pub answered: u64,
-    /// Those with a send and a receive timestamp that lie within the program's own times.
+    /// Probes with a send and a receive timestamp that lie within the program's own times.
     pub paired: u64,
-    /// Of these, those with one before the queueing discipline too.
+    /// Probes of `paired` with a timestamp before the queueing discipline, too.
     pub split: u64,
 }
 
@@ -128,7 +128,7 @@ fn run(
     }
 }
 
-/// What one half differs from the other by, in blocks A B B A A B B A …, so that a drift cancels.
+/// The difference of one half from the other, in blocks A B B A A B B A …, so that a drift cancels.
 fn difference(rtt_ns: &[u64]) -> Option<f64> {
     let blocks: Vec<f64> = rtt_ns
         .chunks_exact((rtt_ns.len() / BLOCKS).max(1))

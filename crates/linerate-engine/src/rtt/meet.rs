@@ -19,7 +19,7 @@ use crate::address::resolve;
 use crate::failure::words_of;
 use crate::socket_address::canonical;
 
-/// Between two questions to the third, and two greetings of the other.
+/// Time between two questions to the third host, and between two greetings of the other end.
 const ASK_EVERY: Duration = Duration::from_millis(200);
 const HELLO_EVERY: Duration = Duration::from_millis(50);
 /// The other has been told of, and nothing of it came through for so long: there is no hole.
@@ -35,12 +35,12 @@ const QUIET: Duration = Duration::from_secs(10);
 /// How often a wait looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What both ends know of a meeting.
+/// The host and the key by which two ends meet.
 #[derive(Clone, Copy, Debug)]
 pub struct Rendezvous {
-    /// The third.
+    /// The third host, at which both ends meet.
     pub third: SocketAddr,
-    /// What names the pair.
+    /// The key that names the pair.
     pub key: MeetKey,
     /// How long the other is waited for.
     pub wait: Duration,
@@ -51,7 +51,8 @@ impl Rendezvous {
     /// # Errors
     /// When the host has no address.
     pub fn from_host_and_word(
-        (host, port): (&str, u16),
+        host: &str,
+        port: u16,
         family: Option<IpFamily>,
         word: &str,
         wait: Duration,
@@ -64,9 +65,9 @@ impl Rendezvous {
 /// Where the other's datagrams come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetPeer {
-    /// Its address; the third's where that passes on.
+    /// Address of the other end; the third host's where that relays.
     pub peer: SocketAddr,
-    /// As a record has it.
+    /// The meeting as a record has it.
     pub meeting: NatMeeting,
 }
 
@@ -158,7 +159,7 @@ pub fn reflect(
     Ok(Some(met))
 }
 
-/// What has been learnt on the way.
+/// The state of a meeting that is under way.
 #[derive(Debug, Default)]
 struct MeetProgress {
     cookie: u64,
@@ -168,7 +169,7 @@ struct MeetProgress {
     relayed: bool,
     /// Where a greeting of the other came from, which a NAT may have made another than was told.
     heard_from: Option<SocketAddr>,
-    /// It has heard this one.
+    /// True where the other end has heard this one.
     both: bool,
 }
 
@@ -214,7 +215,7 @@ impl MeetEnd {
             if seen.relayed {
                 return Ok(Some(MetWay::Relay));
             }
-            self.check_timeouts(seen, now, (began, wait))?;
+            self.check_timeouts(seen, now, began, wait)?;
         }
         Ok(None)
     }
@@ -223,7 +224,8 @@ impl MeetEnd {
         &self,
         seen: &MeetProgress,
         now: MonoTime,
-        (began, wait): (MonoTime, Duration),
+        began: MonoTime,
+        wait: Duration,
     ) -> Result<(), Failure> {
         let failed = |reason: String| {
             Failure::new(Fault::Unreachable, "meet at", self.third.to_string(), reason)

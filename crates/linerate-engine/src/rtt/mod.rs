@@ -1,8 +1,8 @@
 //! Round-trip times: ping by ICMP, UDP and STAMP, the reflector of STAMP, and the host's own
 //! clocks.
 //!
-//! `drive` is the loop, over anything that is a `wire`; `socket_wire` is the real one.
-//! `collector` keeps what comes, `session` makes a record of it.
+//! `drive` sends and receives probes over a `wire`, in a loop; `socket_wire` is the real one.
+//! `collector` keeps the samples, `session` makes the record of them.
 
 mod answering;
 pub mod civil_time;
@@ -41,26 +41,27 @@ use linerate_sys::clock;
 use crate::context::Context;
 use crate::environment::{CoreWaits, StolenTime, stolen_time};
 
-/// As [`run_signed`], without a key.
+/// Pings as [`run_signed`] does, without a key.
 pub fn run(plan: &PingPlan, context: &mut Context<'_>) -> Record {
     run_signed(plan, None, context)
 }
 
-/// As [`run`], for one of many: what this host adds is looked at by who runs them.
+/// Pings as [`run`] does, for one of many runs: their caller calibrates this host once.
 pub(crate) fn run_uncalibrated(plan: &PingPlan, context: &mut Context<'_>) -> Record {
-    measured(plan, (None, None), context)
+    measured(plan, None, None, context)
 }
 
 /// Pings as `plan` says, by STAMP with packets that `key` signs, and returns the record: always
 /// one, with `failure` set when something went wrong and the samples so far kept.
 pub fn run_signed(plan: &PingPlan, key: Option<StampKey>, context: &mut Context<'_>) -> Record {
     let calibration = clock_check::quick_calibration(&context.stop);
-    measured(plan, (key, Some(calibration)), context)
+    measured(plan, key, Some(calibration), context)
 }
 
 fn measured(
     plan: &PingPlan,
-    (key, calibration): (Option<StampKey>, Option<Calibration>),
+    key: Option<StampKey>,
+    calibration: Option<Calibration>,
     context: &mut Context<'_>,
 ) -> Record {
     let started = clock::monotonic();

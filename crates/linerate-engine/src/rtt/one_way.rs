@@ -55,15 +55,15 @@ struct ProbeTimes {
 /// When the program had an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Had {
-    /// By the monotonic clock.
+    /// The time by the monotonic clock.
     pub(crate) at: MonoTime,
-    /// By civil time.
+    /// The civil time in ns.
     pub(crate) civil_ns: u64,
-    /// By civil time, as the kernel stamped it.
+    /// The civil time in ns at which the kernel stamped the answer.
     pub(crate) kernel_ns: Option<u64>,
 }
 
-/// What is known of both ends before a run.
+/// The facts about both ends that are known before a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OneWayEnds {
     /// Number on the wire of the run's first probe.
@@ -162,7 +162,7 @@ impl TimesBook {
         }
     }
 
-    /// What the run says of its directions.
+    /// The one-way figures of the run; none where too few probes have all four times.
     pub(crate) fn figures(&self, payload_bytes: u32) -> Option<OneWayFigures> {
         let has = |count: usize| count > 0 && count as f64 >= self.answered.len() as f64 * SHARE;
         let count =
@@ -209,7 +209,7 @@ impl TimesBook {
         Some(figures)
     }
 
-    /// What both ends claim for their clocks.
+    /// The claims of both ends for their clocks.
     fn clock_claim(&self) -> ClockClaim {
         let remote_error_ns = self.remote_error_ns.filter(|_| self.remote_synchronised);
         let both = self.ends.local_error.zip(remote_error_ns);
@@ -277,7 +277,7 @@ struct FourStampSeries {
     probes: Vec<(u64, FourStamps)>,
     /// In the order of arrival.
     arrivals: Vec<u64>,
-    /// What the local clock was set by, and at which probe.
+    /// The steps by which the local clock was set, in ns, each with the index of its probe.
     steps: Vec<(usize, i64)>,
 }
 
@@ -292,8 +292,9 @@ fn changes(
         let cause = if change.clock { ChangeCause::RemoteClock } else { ChangeCause::Path };
         (change.first, cause, whole(change.there_ns), whole(change.back_ns))
     });
-    let set = |(first, step): &(usize, i64)| (*first, ChangeCause::LocalClock, -step, *step);
-    let mut all: Vec<_> = found.chain(steps.iter().take(STEPS_MAX).map(set)).collect();
+    let set = steps.iter().take(STEPS_MAX);
+    let set = set.map(|(first, step)| (*first, ChangeCause::LocalClock, -step, *step));
+    let mut all: Vec<_> = found.chain(set).collect();
     all.sort_unstable_by_key(|(first, ..)| *first);
     all.into_iter()
         .filter_map(|(first, cause, there_ns, back_ns)| {
@@ -321,7 +322,7 @@ impl Numbers {
     }
 }
 
-/// Whether the reflector began its count anew between two neighbours.
+/// True where the reflector began its count anew between two neighbours.
 fn reflector_restarted(a: Numbers, b: Numbers) -> bool {
     let back = -serial_difference(b.reply, a.reply);
     back >= RESTART || (back > OVERTAKEN && u64::from(b.reply) <= b.probe - a.probe)
@@ -398,7 +399,7 @@ impl ProbeTimes {
     }
 }
 
-/// What goes into a record.
+/// The one-way figures that go into a record.
 #[derive(Debug)]
 pub(crate) struct OneWayFigures {
     pub(crate) clocks: ClockAgreement,

@@ -17,7 +17,7 @@ struct UndecidedProbe {
     lost: Option<bool>,
 }
 
-/// What is known of outages so far.
+/// The outages of a run so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OutageTracker {
     /// Probes of which one at least of those before is not decided; as many as can be in flight.
@@ -73,7 +73,7 @@ impl OutageTracker {
         }
     }
 
-    /// All of them with their number and the longest; one that lasts goes to the last probe of
+    /// The outages with their number and the longest; one that lasts goes to the last probe of
     /// which it is known.
     pub(crate) fn stretches_and_totals(&self) -> (Vec<LostStretch>, u64, u64) {
         let mut all = self.clone();

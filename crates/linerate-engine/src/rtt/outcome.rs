@@ -8,7 +8,7 @@ use linerate_core::stats::{Z_95, wilson_interval};
 use super::collector::Collector;
 use super::drive::ProbeRun;
 
-/// What a run's collector is asked for.
+/// The results of a run, from its collector.
 pub(super) struct PingOutcome {
     pub(super) distributions: Vec<Distribution>,
     pub(super) delays: Vec<Summary>,

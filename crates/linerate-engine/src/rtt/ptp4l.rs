@@ -14,7 +14,7 @@ const PATHS: [&str; 2] = ["/var/run/ptp4lro", "/var/run/ptp4l"];
 #[derive(Debug)]
 pub(super) struct Ptp4lClient {
     socket: LocalDatagram,
-    /// Of the first question of the last round; the others follow it.
+    /// Sequence number of the first question of the last round; the others follow it.
     number: u16,
 }
 
@@ -47,7 +47,7 @@ impl Ptp4lClient {
         heard.then_some(said)
     }
 
-    /// Sends all questions.
+    /// Sends all questions of a round.
     pub(super) fn request(&mut self) {
         let count = Ptp4lDataSet::ALL.len() as u16;
         self.number = self.number.wrapping_add(count);
@@ -57,7 +57,7 @@ impl Ptp4lClient {
         }
     }
 
-    /// What was answered since; `None` where nothing was.
+    /// The answers since the last round; `None` where nothing came.
     pub(super) fn answers(&self) -> Option<Ptp4l> {
         let mut said = Ptp4l::default();
         self.receive_answers(&mut said).then_some(said)

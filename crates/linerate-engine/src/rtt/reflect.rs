@@ -20,7 +20,7 @@ const LEAVING_MAX: usize = 4096;
 /// A time of leaving is not later than this after the program gave the reply away.
 const LEAVES_WITHIN_NS: u64 = 1_000_000_000;
 
-/// A bound reflector.
+/// A reflector of STAMP whose socket is bound.
 #[derive(Debug)]
 pub struct StampReflector {
     socket: AnswerSocket,

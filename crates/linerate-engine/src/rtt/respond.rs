@@ -17,7 +17,7 @@ use super::answering::{self, Admits, Answering};
 
 /// Answers in one second: twice what one asker with a full window reached (250,000/s).
 pub const ANSWERS_PER_SECOND_MAX: u64 = 500_000;
-/// A bound responder.
+/// A responder to UDP probes whose socket is bound.
 #[derive(Debug)]
 pub struct UdpResponder {
     socket: AnswerSocket,
@@ -117,7 +117,7 @@ impl Answering for EchoResponder<'_> {
     }
 }
 
-/// So many answers in each second, counted from the first answer of that second.
+/// A limit of answers in each second, counted from the first answer of that second.
 #[derive(Clone, Copy, Debug)]
 struct AnswerAllowance {
     per_second: u64,

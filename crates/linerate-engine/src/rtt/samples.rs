@@ -84,7 +84,8 @@ mod tests {
         samples.summary(&distribution).into_iter().map(|row| (row.stat, row.value)).collect()
     }
 
-    /// Of 1 … 1000 µs: mean 500.5, sample variance n(n+1)/12 = 83416.67, so 288.819 µs.
+    /// Samples of 1 … 1000 µs have the mean 500.5 and the sample variance n(n+1)/12 = 83416.67, so
+    /// 288.819 µs.
     #[test]
     fn moments_stay_exact_when_samples_are_binned() {
         for exact_max in [2000, 500] {

@@ -142,7 +142,7 @@ impl PingSession<'_, '_> {
         }
     }
 
-    /// What is known before the first probe and colours every figure.
+    /// Notes the settings that are known before the first probe and colour every figure.
     fn note_setting(&mut self) {
         if let PingMode::Window(window) = self.plan.mode
             && window > 1
@@ -258,7 +258,7 @@ impl PingSession<'_, '_> {
         self.verdict_on_silence()
     }
 
-    /// One size from load to rows.
+    /// Measures one size, from the probes to the rows of the record.
     fn measure_size(&mut self, size: u32) -> Result<ProbeRun, Failure> {
         let telling = match self.plan.mode {
             PingMode::Paced => Telling::EachProbe,

@@ -23,7 +23,7 @@ pub fn run_several(
     let calibration = clock_check::quick_calibration(stop);
     let (events, heard) = mpsc::channel();
     thread::scope(|scope| {
-        let begin = |(index, plan): (usize, &PingPlan)| {
+        let begin = |index: usize, plan: &PingPlan| {
             let (events, calibration, plan) = (events.clone(), calibration.clone(), plan.clone());
             let after = plan.interval_ns / plans.len() as u64 * index as u64;
             scope.spawn(move || {
@@ -32,10 +32,11 @@ pub fn run_several(
                 let mut watch = |event: &Event| drop(events.send((index, event.clone())));
                 let mut context =
                     Context { tool: tool.clone(), stop: stop.clone(), watch: &mut watch };
-                measured(&plan, (None, Some(calibration)), &mut context)
+                measured(&plan, None, Some(calibration), &mut context)
             })
         };
-        let threads: Vec<_> = plans.iter().enumerate().map(begin).collect();
+        let plans = plans.iter().enumerate();
+        let threads: Vec<_> = plans.map(|(index, plan)| begin(index, plan)).collect();
         drop(events);
         heard.iter().for_each(|(index, event)| watch(index, &event));
         let ended = threads.into_iter().map(thread::ScopedJoinHandle::join);

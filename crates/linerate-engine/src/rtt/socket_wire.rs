@@ -26,7 +26,7 @@ const PACKET_BYTES_MAX: usize = 65_536;
 /// Notices read in one go, so that a flood of them cannot hold up the probes.
 const NOTICES_PER_LOOK: usize = 64;
 
-/// What probes are made of.
+/// The maker of probes, by their protocol.
 #[derive(Debug)]
 enum WireProbe {
     Icmp(IcmpProbe),
@@ -67,7 +67,7 @@ pub(crate) enum AnswerWaitMode {
     Spin,
     /// Ask again at once for so many ns after the last send, then sleep.
     SpinThenSleep(u64),
-    /// Sleep at once.
+    /// The thread sleeps at once.
     Sleep,
 }
 
@@ -86,11 +86,11 @@ pub(crate) struct SocketWire {
     queue_stamps: bool,
     /// Probes ask for the responder's times.
     peer_times: bool,
-    /// They have this traffic class, ask for it in answers, and how it came there.
+    /// Traffic class of the probes, which ask for it in answers, and for how it came there.
     class: Option<u8>,
     probe: WireProbe,
     buffer: Vec<u8>,
-    /// Of STAMP.
+    /// The session of STAMP; none with other probes.
     session: Option<StampSession>,
     newest: u64,
     sent: bool,
@@ -102,7 +102,7 @@ pub(crate) struct SocketWire {
     troubles: Troubles,
 }
 
-/// What was said about undeliverable probes: the last message, and how many.
+/// Messages about undeliverable probes: the last one, and how many.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Troubles {
     pub(crate) count: u64,
@@ -199,12 +199,12 @@ impl SocketWire {
         })
     }
 
-    /// Whether answers come with their time to live.
+    /// Sets whether answers come with their time to live.
     pub(crate) fn take_notes(&mut self, notes: bool) {
         self.notes = notes;
     }
 
-    /// Whether probes ask for the responder's times; from the next run on.
+    /// Sets whether probes ask for the responder's times, from the next run on.
     pub(crate) fn ask_peer_times(&mut self, peer_times: bool) {
         self.peer_times = peer_times;
     }

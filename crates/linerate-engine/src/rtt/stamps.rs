@@ -19,8 +19,8 @@ pub(super) const CLOCK_SLACK_NS: u64 = 1_000;
 /// so long at most.
 const OFFSET_NS: u64 = 1_000_000_000;
 
-/// What CLOCK_REALTIME, which the kernel stamps by, shows more than CLOCK_MONOTONIC, which the
-/// program's times are by. It changes only when civil time is set.
+/// CLOCK_REALTIME, by which the kernel stamps, less CLOCK_MONOTONIC, by which the program's times
+/// are. The offset changes only when civil time is set.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CivilOffset {
     known: Option<(MonoTime, i64)>,
@@ -29,7 +29,7 @@ pub(crate) struct CivilOffset {
 }
 
 impl CivilOffset {
-    /// Whether it is to be read anew.
+    /// True where the offset is to be read anew.
     pub(crate) fn is_old(&self, now: MonoTime) -> bool {
         self.known.is_none_or(|(at, _)| now.nanos_since(at) > OFFSET_NS)
     }
@@ -59,7 +59,7 @@ struct StampSlot {
     answered: Option<Answered>,
 }
 
-/// What is known of a probe when its answer is there; all by CLOCK_REALTIME.
+/// The times of a probe when its answer is there; all by CLOCK_REALTIME.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
     /// Just before the send call.
@@ -79,7 +79,7 @@ pub(crate) struct RoundTripParts {
     pub(crate) own: Option<OwnParts>,
 }
 
-/// What this host adds to a round trip.
+/// The times that this host adds to a round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OwnParts {
     /// From before the send call to the queueing discipline.
@@ -162,7 +162,7 @@ impl StampBook {
 mod tests {
     use super::*;
 
-    /// Of a probe whose program had the answer at a time, `rtt_ns` after it sent it.
+    /// A probe whose program had the answer at a time, `rtt_ns` after it sent it.
     fn answered_at(t4_ns: u64, rtt_ns: u64, arrived_ns: u64) -> Answered {
         Answered { t1_ns: t4_ns - rtt_ns, t4_ns, arrived_ns }
     }

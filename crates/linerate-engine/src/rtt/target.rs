@@ -132,7 +132,7 @@ fn explain(failed: &OpenError, peer: SocketAddr) -> Failure {
     }
 }
 
-/// Whether an address means something on one link only.
+/// True where an address means something on one link only.
 fn needs_zone(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(_) => false,

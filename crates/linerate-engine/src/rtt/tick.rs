@@ -21,7 +21,7 @@ const DIFFERENCE_MAX: u64 = 16;
 /// A clock whose smallest difference is so coarse shows its step directly.
 const COARSE_NS: u64 = 1_000;
 
-/// What the readings of a clock tell.
+/// The step of a clock, as its readings show it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tick {
     /// The step, in ns; 1 when there is none coarser than the unit of the readings.

@@ -21,7 +21,7 @@ pub(crate) struct ProbeAnswer {
     /// The traffic class of the probe as it came there, and that of the answer as it came here,
     /// where asked for and told.
     pub(crate) classes: [Option<u8>; 2],
-    /// What a reflector of STAMP told, and T4 by civil time.
+    /// The times that a reflector of STAMP told, and T4 by civil time.
     pub(crate) reflected: Option<(Reflected, u64)>,
 }
 
@@ -44,7 +44,7 @@ impl ProbeAnswer {
 
 /// Carries probes out and answers in.
 pub(crate) trait Wire {
-    /// Now.
+    /// The time of the monotonic clock now.
     fn now(&self) -> MonoTime;
     /// Sends a probe and returns T1, read just before; `None` when the kernel has no room now.
     fn send_probe(&mut self, sequence: u64) -> Result<Option<MonoTime>, Failure>;

@@ -14,9 +14,9 @@ const EVENTS_AT_ONCE: u64 = 50_000;
 /// A simulation that has ended or was stopped.
 #[derive(Clone, Debug)]
 pub struct Driven {
-    /// Its flows, in the order of its results.
+    /// The flows, in the order of the results.
     pub flows: Vec<FlowPlan>,
-    /// What it gave.
+    /// The result of the simulation.
     pub result: SimulationResult,
     /// Payload that each flow had acknowledged when the omitted span was over; empty when nothing
     /// is omitted, or when it was stopped before.
@@ -57,7 +57,7 @@ pub fn run_simulation(
     })
 }
 
-/// Whether flows are left that have not reached their end.
+/// Runs the flows until `end`; true where some have not reached their own end.
 fn run(
     simulation: &mut Simulation,
     end: MonoTime,

@@ -37,7 +37,7 @@ pub(super) fn without_tcp_settings(end: MeasurementEnd) -> MeasurementEnd {
 /// A figure of a point.
 type Figure = fn(&SequencePoint) -> Option<u64>;
 
-/// Fills the record.
+/// Fills the record of the simulation.
 pub(super) fn fill_record(
     record: &mut Record,
     plan: &SimulatePlan,
@@ -126,7 +126,7 @@ fn totals(driven: &Driven, parts: &[MeasuredFlowPart]) -> Vec<Summary> {
     rows
 }
 
-/// What the senders counted, of all flows together.
+/// The counts of the senders, of all flows together.
 fn counts(flows: &[FlowResult]) -> Vec<Summary> {
     let sum = |count: fn(&FlowResult) -> u64| flows.iter().map(count).sum::<u64>();
     let (sent, again) = (sum(|flow| flow.segments_sent), sum(|flow| flow.retransmitted));
@@ -204,7 +204,7 @@ fn series(driven: &Driven, samples: &[Sample]) -> Vec<Series> {
     all
 }
 
-/// What the path did, as an emulated one tells it. It held no packet, only their lengths.
+/// The account of the path, as of an emulated one. It held no packet, only their lengths.
 fn emulated_path(plan: &SimulatePlan, driven: &Driven) -> EmulatedPath {
     let [forward, backward] = &driven.result.directions;
     EmulatedPath {

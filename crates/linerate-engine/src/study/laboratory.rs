@@ -23,7 +23,7 @@ pub struct Laboratory {
     /// The server's name in the topology that was prepared last.
     server: String,
     site: Option<StudySite>,
-    /// Told of what happens within a benchmark of a device.
+    /// Observer of the events within a benchmark of a device.
     watch: Box<dyn FnMut(&Event)>,
 }
 

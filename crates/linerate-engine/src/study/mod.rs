@@ -56,7 +56,7 @@ pub struct Options {
 
 /// Measurer, clock and outlets that a run works with.
 pub struct Tools<'a> {
-    /// Makes the measurements.
+    /// Makes the measurements of a study.
     pub measurer: &'a mut dyn Measurer,
     /// For the time left.
     pub clock: &'a dyn Clock,
@@ -64,7 +64,7 @@ pub struct Tools<'a> {
     pub stop: &'a Stop,
     /// Takes each record as soon as it is there; the run ends when it fails.
     pub keep: &'a mut dyn FnMut(Record) -> Result<(), Failure>,
-    /// Told of every step.
+    /// Observer of every step.
     pub progress: &'a mut dyn FnMut(&StudyProgress<'_>),
 }
 
@@ -226,7 +226,7 @@ impl<'a> Walk<'a, '_> {
         None
     }
 
-    /// Measures the missing cells before `end`. Those that need a laboratory have the
+    /// Measures the missing cells before index `end`. Those that need a laboratory have the
     /// failure of theirs, where it has one.
     fn measure_cells(&mut self, end: usize, failure: Option<&Failure>) -> Result<(), Failure> {
         while self.next < end && !self.tools.stop.is_requested() {

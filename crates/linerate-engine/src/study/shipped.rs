@@ -7,7 +7,7 @@ use super::tables::{ShippedTable, TABLES};
 /// A plan that ships with the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shipped {
-    /// Its name, as in its file.
+    /// Name of the study, as in its file.
     pub name: &'static str,
     /// The text of its TOML file.
     pub toml: &'static str,

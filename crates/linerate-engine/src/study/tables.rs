@@ -93,7 +93,7 @@ pub fn shipped_table(id: &str) -> Option<&'static ShippedTable> {
 }
 
 impl ShippedTable {
-    /// Its rows.
+    /// Reads the table's rows.
     /// # Errors
     /// [`PublishedError`] when the shipped table is spoilt, which a test rules out.
     pub fn read(&self) -> Result<PublishedTable, PublishedError> {

@@ -34,7 +34,7 @@ use crate::socket_address::{at_port, canonical};
 const STEP: Duration = Duration::from_secs(2);
 /// The server's last wait for answers, and the way of its report.
 const GRACE: Duration = Duration::from_secs(5);
-/// Between looks at the stop flag.
+/// Time between looks at the stop flag.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Asks the host at `peer` for the path from there to here. `None` where no linerate answers that
@@ -220,7 +220,7 @@ impl Network for Bounded<'_> {
     }
 }
 
-/// Whether the other end of a connection has closed it.
+/// True where the other end of a connection has closed it.
 fn has_gone(stream: &TcpStream) -> bool {
     if stream.set_nonblocking(true).is_err() {
         return true;

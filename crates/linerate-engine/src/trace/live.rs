@@ -40,14 +40,14 @@ pub(super) struct TraceCourse {
     pub(super) probes: TraceProbes,
 }
 
-/// What the probes of a socket are.
+/// The protocol of a socket's probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TraceCarrier {
     Udp,
     Tcp,
     /// Echo requests; received packets start with the IP header.
     EchoRaw,
-    /// Echo requests.
+    /// Echo requests of an unprivileged ICMP socket.
     Echo,
 }
 
@@ -172,7 +172,7 @@ impl Live {
         (octets, checksum)
     }
 
-    /// What routers told the raw socket.
+    /// Reads the messages of routers from the raw socket.
     fn read_icmp_errors(&mut self, answers: &mut Vec<TraceAnswer>) {
         for _ in 0..TAKEN_MAX {
             let Some(listener) = &self.listener else { return };
@@ -231,7 +231,7 @@ impl Live {
         ArrivedMarks { dscp: quote.dscp, ecn: quote.ecn, translated: ports || addresses }
     }
 
-    /// What one socket has: stamps, messages where no raw socket hears them, replies.
+    /// Reads one socket: stamps, messages where no raw socket hears them, replies.
     fn read_port(&mut self, port: &mut TracePort, answers: &mut Vec<TraceAnswer>) {
         for _ in 0..TAKEN_MAX {
             match port.socket.next_told(&mut self.buffer) {
@@ -347,7 +347,7 @@ impl Live {
     }
 }
 
-/// Who answered, when by the kernel, when by the program.
+/// The source of an answer, and its times by the kernel and by the program.
 #[derive(Clone, Copy)]
 struct AnswerArrival {
     from: IpAddr,

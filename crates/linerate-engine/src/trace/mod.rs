@@ -37,7 +37,7 @@ use crate::socket_address::at_port;
 
 /// Above this share of late rounds the host is told of.
 const LATE_SHARE: f64 = 0.01;
-/// Of links that the kernel tells no MTU of.
+/// MTU of links of which the kernel tells none.
 const USUAL_MTU: u32 = 1500;
 
 /// Traces as `plan` says and returns the record: always one, with `failure` set when something

@@ -4,28 +4,28 @@ use std::net::IpAddr;
 
 use linerate_core::record::{ArrivedMarks, Failure, MplsLabel};
 
-/// One probe.
+/// One probe of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TraceProbe {
-    /// Its number, by which its answer is known.
+    /// Number of the probe, by which its answer is known.
     pub(super) number: u16,
-    /// Its flow: source and destination port.
+    /// Flow of the probe: source and destination port.
     pub(super) flow: u16,
-    /// Time to live.
+    /// Time to live of the probe.
     pub(super) ttl: u8,
     /// Octets of the IP packet; 0 for the smallest.
     pub(super) bytes: u32,
-    /// DSCP and ECN.
+    /// DSCP and ECN bits (the traffic class).
     pub(super) tos: u8,
     /// An ICMP echo request, whatever the flows are.
     pub(super) echo: bool,
 }
 
-/// What came back of a probe.
+/// The answer to a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TraceAnswer {
     pub(super) number: u16,
-    /// Who answered.
+    /// The address of the host that answered.
     pub(super) from: IpAddr,
     pub(super) said: Said,
     pub(super) rtt_ns: u64,
@@ -34,7 +34,7 @@ pub(super) struct TraceAnswer {
     pub(super) labels: Vec<MplsLabel>,
 }
 
-/// What an answer says.
+/// The meaning of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// A router: its time to live ended.
@@ -47,7 +47,7 @@ pub(super) enum Said {
     Refused(u8),
 }
 
-/// The way out.
+/// The network that carries the probes out.
 pub(super) trait Network {
     /// Monotonic time in ns.
     fn now_ns(&self) -> u64;
@@ -59,11 +59,11 @@ pub(super) trait Network {
     fn answers(&mut self, until_ns: u64) -> Vec<TraceAnswer>;
     /// The port that a flow leaves from, where it has one.
     fn source_port(&mut self, flow: u16) -> Option<u16>;
-    /// Whether the user wants no more.
+    /// True where the user wants no more.
     fn stopped(&self) -> bool;
-    /// Whether answers tell how headers arrived.
+    /// True where answers tell how headers arrived.
     fn reads_quotes(&self) -> bool;
-    /// Whether echo requests can be sent beside other probes.
+    /// True where echo requests can be sent beside other probes.
     fn has_echo(&self) -> bool;
     /// Largest IP packet that this host's own link takes.
     fn link_mtu(&self) -> u32;

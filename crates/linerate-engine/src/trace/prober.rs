@@ -24,7 +24,7 @@ pub(super) struct ProbeRound {
     pub(super) late_ns_max: u64,
 }
 
-/// What became of a probe.
+/// The outcome of a probe.
 #[derive(Clone, Debug)]
 pub(super) struct ProbeOutcome {
     pub(super) probe: TraceProbe,

@@ -16,7 +16,7 @@ use super::survey::TraceSurvey;
 const LEAST: u32 = 576;
 /// Pairs of a large and a small probe before a size counts as vanished.
 const PAIRS: usize = 3;
-/// Between pairs: routers that answer one a second answer each.
+/// Time between pairs: routers that answer one a second answer each.
 const PAIR_GAP_NS: u64 = 250_000_000;
 /// Limits on one path.
 const LIMITS_MAX: usize = 8;
@@ -65,7 +65,7 @@ impl<N: Network> TraceSurvey<'_, N> {
         Ok(goes)
     }
 
-    /// What is known to arrive at hops from (counted from 0) to.
+    /// Sets the size known to arrive at the hops from `from` (counted from 0) to `to`.
     fn set_hop_mtu(&mut self, from: usize, to: usize, size: u32) {
         let last = to.min(self.trace.hops.len());
         for hop in self.trace.hops.get_mut(from..last).unwrap_or(&mut []) {

@@ -18,13 +18,13 @@ use super::prober::{ProbeOutcome, ProbeRound, Shot, TraceProber};
 /// Probes of the search go out in bunches of so many hops: the end answers those beyond it too,
 /// and its answers are limited.
 const BUNCH: u8 = 4;
-/// So many hops in a row that say nothing end the search.
+/// The search ends after this many hops in a row that say nothing.
 const SILENT_MAX: usize = 8;
-/// Between the probes of a bunch, so that they make no queue.
+/// Time between the probes of a bunch, so that they make no queue.
 const GAP_NS: u64 = 3_000_000;
 /// Tries for flows that are not answered; Linux answers one a second of those beyond a burst.
 const PATH_TRIES: usize = 12;
-/// Between tries for flows that were not answered.
+/// Time between tries for flows that were not answered.
 const PATH_PAUSE_NS: u64 = 800_000_000;
 /// Round trips to wait for an answer, and the least.
 const WAITS: u64 = 4;
@@ -249,12 +249,12 @@ impl<'a, N: Network> TraceSurvey<'a, N> {
     }
 }
 
-/// Whether a router passes nothing on.
+/// True where a router says that it passes nothing on.
 fn is_refusal(outcome: &ProbeOutcome) -> bool {
     outcome.answer.as_ref().is_some_and(|answer| matches!(answer.said, Said::Refused(_)))
 }
 
-/// Whether an answer is the target's.
+/// True where an answer is the target's.
 fn is_end(outcome: &ProbeOutcome) -> bool {
     outcome.answer.as_ref().is_some_and(|answer| matches!(answer.said, Said::Reached))
 }

@@ -97,12 +97,7 @@ fn rendezvous(third: &HostAndPort, args: &Args) -> Result<Rendezvous, Failure> {
     let port = third.choose_port(None, profile.port.unwrap_or(DEFAULT_PORT))?;
     let word = args.word.as_deref().unwrap_or_default();
     let wait = if args.reflect { REFLECTOR_WAITS } else { PROBER_WAITS };
-    Rendezvous::from_host_and_word(
-        (&profile.host, port),
-        args.prober.round_trip.family(),
-        word,
-        wait,
-    )
+    Rendezvous::from_host_and_word(&profile.host, port, args.prober.round_trip.family(), word, wait)
 }
 
 /// Reflects the probes of the other host of the rendezvous; 1 where it was stopped before.

@@ -17,12 +17,12 @@ pub(super) struct Emulated {
 }
 
 impl Emulated {
-    /// What the path leaves of its rate for packets of a length.
+    /// The rate that the path leaves for packets of a length.
     pub(super) fn bound_for_ip_bytes(&self, ip_bytes: u32) -> Option<Bound> {
         self.plan.packet_rate_bound(self.backward, ip_bytes, self.flows).ok().flatten()
     }
 
-    /// What the path leaves at each layer.
+    /// The rate that the path leaves at each layer.
     pub(super) fn framing(&self, packet: &FullPacket) -> Option<FramingCeiling> {
         let bound = self.bound_for_ip_bytes(packet.bytes)?;
         let payload_bytes = packet.bytes.checked_sub(packet.segment.header_bytes())?;

@@ -51,20 +51,20 @@ pub(super) struct LinkRate {
     pub(super) source: String,
 }
 
-/// What a rate counts of a packet.
+/// The bytes of a packet that a rate counts.
 #[derive(Clone, Debug)]
 pub(super) enum RateLayer {
     /// Everything on an Ethernet wire.
     Wire,
     /// The IP packet and the Ethernet header.
     Shaped,
-    /// What the line of an emulated path counts, or a link that the user tells.
+    /// The bytes that the line of an emulated path counts, or a link that the user names.
     Emulated(Box<Emulated>),
-    /// The IP packet.
+    /// The IP packet alone.
     Packet,
 }
 
-/// What the interfaces of both ends tell about the rate of one direction.
+/// The rates of the links of one direction, as the interfaces of both ends tell them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LinkRates {
     pub(super) rates: Vec<LinkRate>,
@@ -226,7 +226,7 @@ fn name_with_kind(interface: &RecordedInterface) -> String {
 }
 
 impl LinkRate {
-    /// Whether it tells of what is around the IP packets.
+    /// True where the rate counts more than the IP packets: the bytes around them.
     pub(super) const fn has_frames(&self) -> bool {
         !matches!(self.counts, RateLayer::Packet)
     }
@@ -240,7 +240,7 @@ impl LinkRate {
         [rate].into_iter().chain(tags).collect()
     }
 
-    /// What the rate leaves at each layer for full packets; none for impossible ones.
+    /// The rate that the link leaves at each layer for full packets; none for impossible ones.
     ///
     /// The bucket of a shaper does not see the tags of a VLAN: a driver that inserts them itself,
     /// as nearly all do, gets the packet without them (struct sk_buff, vlan_tci).

@@ -22,7 +22,7 @@ use link::LinkRate;
 /// Bit of `tcpi_options` for timestamps (Linux tcp.h, TCPI_OPT_TIMESTAMPS).
 const OPTION_TIMESTAMPS: u8 = 1;
 
-/// What the rates of a ceiling may be from.
+/// The sources that the rates of a ceiling may be from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
     /// The interfaces of both ends, and the plans of the emulated paths between them: what a study
@@ -140,14 +140,14 @@ pub(super) struct FullPacket {
     pub(crate) bytes: u32,
     /// Largest packet of the sender's route, where the kernel told.
     pub(crate) route_mtu_bytes: Option<u32>,
-    /// Whose packets these are: `the sender's segments`.
+    /// The sender of these packets in words: `the sender's segments`.
     pub(crate) source: &'static str,
     /// Where the length of the headers is from.
     pub(crate) headers: String,
 }
 
 impl FullPacket {
-    /// Its length, beside the MTU where that is larger, and its headers.
+    /// The inputs of the packet: its length, the MTU where that is larger, and its headers.
     fn inputs(&self, sender: Option<&RecordedInterface>) -> Vec<CeilingInput> {
         let route = self.route_mtu_bytes.map(|mtu| (mtu, "of the sender's route".to_owned()));
         let link = sender

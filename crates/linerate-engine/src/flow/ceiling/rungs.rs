@@ -80,7 +80,7 @@ fn windows(flows: &[&Flow]) -> Option<CeilingInput> {
     Some(CeilingInput::from_value("window_bytes", bytes as f64, "largest receive window seen"))
 }
 
-/// Whether windows are scaled; taken to be so where neither end told.
+/// True where windows are scaled; taken to be so where neither end told.
 fn is_scaled(flow: &Flow) -> bool {
     let ends = [&flow.sender, &flow.receiver].into_iter().flatten();
     let mut options = ends.filter_map(|end| end.tcp_info?.options);
@@ -97,9 +97,9 @@ fn waits_for_room(flow: &Flow) -> bool {
         .is_some_and(|(limited, busy)| busy > 0 && limited as f64 >= WAITED_SHARE_MIN * busy as f64)
 }
 
-/// What the send buffers held, of all streams together: a sender without a pace keeps its buffer
-/// full, so the most that was seen is what fits, bookkeeping apart. Else what the kernel set, which
-/// counts its bookkeeping in and not the super-packets that go beyond it.
+/// The size of the send buffers of all streams together: what they held, for a sender without a
+/// pace keeps its buffer full, so the most that was seen is what fits, bookkeeping apart. Else what
+/// the kernel set, which counts its bookkeeping in and not the super-packets that go beyond it.
 fn send_buffers(flows: &[&Flow], plan: &TcpPlan) -> Option<CeilingInput> {
     let held = |flow: &&Flow| flow.sender.as_ref()?.send_queue_bytes_max;
     let held: Option<u64> = flows.iter().map(held).sum();

@@ -24,7 +24,7 @@ pub(super) struct Handshakes {
     pub(super) local: Option<IpAddr>,
     /// From the begin of one to that of the next, unless it takes longer.
     pub(super) interval: Duration,
-    /// One that takes longer is lost.
+    /// A handshake that takes longer counts as lost.
     pub(super) timeout: Duration,
 }
 

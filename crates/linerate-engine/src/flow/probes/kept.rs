@@ -22,17 +22,18 @@ enum Fate {
     Lost,
 }
 
-/// One probe.
+/// One probe of the connection under load.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     t1: MonoTime,
     fate: Fate,
-    /// By the kernel: before and behind the queueing discipline, and the arrival of the answer.
+    /// Times of the kernel: before and behind the queueing discipline, and the arrival of the
+    /// answer.
     queued_ns: Option<u64>,
     left_ns: Option<u64>,
     arrived_ns: Option<u64>,
     peer: Option<PeerTimes>,
-    /// As the probe came there, and its answer here.
+    /// Traffic classes of the probe as it came there, and of its answer here.
     classes: [Option<u8>; 2],
 }
 

@@ -73,7 +73,7 @@ pub(crate) struct Probers {
     beside: Vec<Prober>,
 }
 
-/// What a person is told of probes before the load that take a second or more.
+/// The notice to the user that probes before the load take a second or more.
 pub(crate) fn long_rest(server: &ServerPlan) -> Option<String> {
     let plan = server.probes.as_ref()?;
     let interval_ns = plan.idle_interval_ns.unwrap_or(IDLE_INTERVAL_NS);

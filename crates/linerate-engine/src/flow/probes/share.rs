@@ -47,8 +47,8 @@ impl ProbeShare {
     }
 }
 
-/// What arrived a second so far. A sender of TCP knows it by the kernel's delivery rate: what it
-/// wrote may wait in its send buffer for seconds.
+/// The rate that has arrived so far, in bit/s. A sender of TCP knows it by the kernel's delivery
+/// rate: what it wrote may wait in its send buffer for seconds.
 fn carried_bps(samples: &[&Sample], receives: bool) -> Option<f64> {
     let span_ns = samples.iter().map(|sample| sample.t_ns).max()?;
     let bytes: u64 = samples.iter().map(|sample| sample.bytes).sum();

@@ -118,7 +118,7 @@ const COUNT_MIN: usize = 5;
 const CLOCK_MOVED_NS: f64 = 500_000.0;
 const CLOCK_MOVED_SHARE: f64 = 0.05;
 
-/// What the load adds in each place: the median under load less the median at rest.
+/// The delay that the load adds in each place: the median under load less the median at rest.
 fn places_added(probes: &Probes) -> [(MetricId, Option<f64>); 5] {
     let here = added_delay(probes, &probes.own_queue_ns, |ns| ns as f64);
     let path = added_delay(probes, &probes.path_ns, |ns| ns as f64);
@@ -185,9 +185,9 @@ mod tests {
         }
     }
 
-    /// What is added, in ms, by a queue under load of so many ms in this host, on the way there, on
-    /// the way back and within the other end, whose clock is far off and moves by `step` when the
-    /// load begins.
+    /// The delay added in each place, in ms, by a queue under load of so many ms in this host, on
+    /// the way there, on the way back and within the other end, whose clock is far off and moves by
+    /// `step` when the load begins.
     fn queues([here, there, back, peer]: [i64; 4], step: i64) -> Vec<Option<f64>> {
         const OFF: i64 = 1 << 60;
         let mut probes = probes();

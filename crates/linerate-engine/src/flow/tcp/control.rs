@@ -132,7 +132,8 @@ pub(crate) fn connect_control(
     Ok(stream)
 }
 
-/// What may answer without a hello: by its port a server of another program.
+/// The advice about a server that may be that of another program by its port, and so answers no
+/// hello.
 fn advice_of_port(port: u16) -> String {
     let others = [Via::Iperf3, Via::Iperf2, Via::Nuttcp];
     match others.iter().find(|via| via.default_port() == port) {

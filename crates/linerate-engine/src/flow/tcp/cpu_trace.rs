@@ -14,7 +14,8 @@ pub(super) struct CpuTrace {
 }
 
 impl CpuTrace {
-    /// Of the calling thread, kept on `cpu` until dropped where the kernel lets it.
+    /// Begins the trace of the calling thread, kept on `cpu` until dropped where the kernel lets
+    /// it.
     pub(super) fn begin_on_cpu(cpu: Option<u32>) -> Self {
         let pinned = cpu.map(|cpu| (cpu, Pinned::on_cpu(cpu))).filter(|(_, pin)| pin.is_pinned());
         let mut cpu_trace = Self { last: None, seen: Vec::new(), pinned };

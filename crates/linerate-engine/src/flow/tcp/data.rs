@@ -41,7 +41,7 @@ pub(crate) const DRAIN_NS: u64 = 2_000_000_000;
 /// Blocking calls come back this often to look at the flags.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// A receiving stream.
+/// The receiving thread of one stream.
 pub(crate) struct TcpStreamReceiver {
     pub(crate) stream: Arc<TcpStream>,
     pub(crate) finish: Finish,
@@ -57,7 +57,7 @@ pub(crate) struct TcpStreamReceiver {
     pub(crate) autotuned: bool,
     /// How bytes are taken; where the test names the size of a read, one follows every wake-up.
     pub(crate) treatment: Treatment,
-    /// What the payload is wrapped in; none where the stream is payload alone.
+    /// The framing that the payload is wrapped in; none where the stream is payload alone.
     pub(crate) framing: Option<Box<dyn Framing>>,
     /// The processor to stay on.
     pub(crate) cpu: Option<u32>,
@@ -91,8 +91,8 @@ impl TcpStreamReceiver {
             Ok(Some(now)) => {
                 meter.readable(now, waiting(&self.stream).bytes);
                 low_water = LowWater::starting_at(now, receive_method.mark_max());
-                let mut watched = (&mut meter, marked.then_some(&mut low_water), &mut cpu_trace);
-                self.read_all(&mut receive_method, &mut watched)
+                let low_water = marked.then_some(&mut low_water);
+                self.read_all(&mut receive_method, &mut meter, low_water, &mut cpu_trace)
             }
             Ok(None) => (0, None),
             Err(error) => (0, Some(format!("wait: {}", words_of(&error)))),
@@ -127,7 +127,9 @@ impl TcpStreamReceiver {
     fn read_all(
         &self,
         receive_method: &mut ReceiveMethod,
-        (meter, low_water, cpu_trace): &mut (&mut SpanMeter, Option<&mut LowWater>, &mut CpuTrace),
+        meter: &mut SpanMeter,
+        mut low_water: Option<&mut LowWater>,
+        cpu_trace: &mut CpuTrace,
     ) -> (u64, Option<String>) {
         let begin = monotonic();
         let mut calls = 0;
@@ -182,7 +184,7 @@ impl TcpStreamReceiver {
     }
 }
 
-/// A sending stream.
+/// The sending thread of one stream.
 pub(crate) struct Sender {
     pub(crate) stream: Arc<TcpStream>,
     pub(crate) payload: Arc<Payload>,
@@ -201,12 +203,13 @@ pub(crate) struct Sender {
     pub(crate) whole_buffers: bool,
     /// Bytes that the streams of a direction have left to send, where bytes end the test.
     pub(crate) budget: Budget,
-    /// What goes before the payload and counts as payload: the header of another protocol. It is
-    /// not in the budget.
+    /// The bytes sent before the payload that count as payload: the header of another protocol.
+    /// They are not in the budget.
     pub(crate) head: Vec<u8>,
     /// The streams take turns at whole buffers.
     pub(crate) turns: Option<Turns>,
-    /// Nobody else counts: this end measures what its kernel saw acknowledged.
+    /// The count of acknowledged bytes, where nobody else counts: this end measures what its kernel
+    /// saw acknowledged.
     pub(crate) delivery: Option<Delivery>,
     /// When it began, where all streams count the same time; else when it gets to run.
     pub(crate) begin: Option<MonoTime>,
@@ -229,7 +232,8 @@ impl Sender {
         self.progress.begin_transfer(current_id(), monotonic());
         let mut cpu_trace = CpuTrace::begin_on_cpu(self.cpu);
         let payload = Arc::clone(&self.payload);
-        let mut send_method = match payload.send_method(&self.stream, self.place) {
+        let (direction, flow) = self.place;
+        let mut send_method = match payload.send_method(&self.stream, direction, flow) {
             Ok(send_method) => send_method,
             Err(error) => {
                 // The receiver is not left to wait for what will not come.
@@ -244,7 +248,7 @@ impl Sender {
         }
         let mut counted = CountingStart { delivery: self.delivery, from: None };
         let (total, io_calls, failure) =
-            self.write_all(begin, (&mut send_method, &mut cpu_trace), &mut counted);
+            self.write_all(begin, &mut send_method, &mut cpu_trace, &mut counted);
         if let Some(seen) = &mut counted.delivery {
             seen.written(monotonic(), &self.stream);
         }
@@ -270,7 +274,7 @@ impl Sender {
         }
     }
 
-    /// What was written until now, which began at `begin`: bytes and time of the same span.
+    /// The span from `begin` until now: the bytes written in it, and its time.
     fn measured(&self, counted: &CountingStart, begin: MonoTime, total: u64) -> MeasuredSpan {
         let from = if self.omit_ns == 0 { Some((begin, 0)) } else { counted.from };
         // Stopped before the omitted span was over.
@@ -288,7 +292,8 @@ impl Sender {
     fn note_omitted_end(
         &self,
         counted: &mut CountingStart,
-        (now, begin): (MonoTime, MonoTime),
+        now: MonoTime,
+        begin: MonoTime,
         total: u64,
     ) {
         if self.omit_ns > 0 && counted.from.is_none() && now.nanos_since(begin) >= self.omit_ns {
@@ -302,7 +307,8 @@ impl Sender {
     fn write_all(
         &self,
         begin: MonoTime,
-        (send_method, cpu_trace): (&mut SendMethod<'_>, &mut CpuTrace),
+        send_method: &mut SendMethod<'_>,
+        cpu_trace: &mut CpuTrace,
         counted: &mut CountingStart,
     ) -> (u64, u64, Option<String>) {
         let deadline = match self.finish {
@@ -310,8 +316,8 @@ impl Sender {
             Finish::Bytes(_) | Finish::Buffers(_) => u64::MAX,
         };
         if let Some(turns) = &self.turns {
-            let span = (begin, MonoTime::from_nanos(deadline));
-            return self.write_in_turn(span, turns, (send_method, counted));
+            let deadline = MonoTime::from_nanos(deadline);
+            return self.write_in_turn(begin, deadline, turns, send_method, counted);
         }
         let pacer = self.pace.map(|rate| StreamPacer::starting_at(rate, begin));
         let mut pacer = pacer.map(|pacer| pacer.in_bursts(self.burst));
@@ -328,7 +334,7 @@ impl Sender {
             if over && (begun == 0 || self.switches.halted()) {
                 return (total, calls, None);
             }
-            self.note_omitted_end(counted, (now, begin), total);
+            self.note_omitted_end(counted, now, begin, total);
             let due = pacer.map(|pacer| pacer.next_due()).filter(|due| !over && *due > monotonic());
             if let Some(due) = due {
                 self.sleep_for_pace(due.min(MonoTime::from_nanos(deadline)));
@@ -372,9 +378,11 @@ impl Sender {
     /// Writes whole buffers until the streams agree that it is over.
     fn write_in_turn(
         &self,
-        (begin, deadline): (MonoTime, MonoTime),
+        begin: MonoTime,
+        deadline: MonoTime,
         turns: &Turns,
-        (send_method, counted): (&mut SendMethod<'_>, &mut CountingStart),
+        send_method: &mut SendMethod<'_>,
+        counted: &mut CountingStart,
     ) -> (u64, u64, Option<String>) {
         let mut pacer = self.pace.map(|rate| StreamPacer::starting_at(rate, begin));
         let whole = self.payload.length();
@@ -385,7 +393,7 @@ impl Sender {
                 if self.switches.halted() {
                     return (total, calls, None);
                 }
-                self.note_omitted_end(counted, (monotonic(), begin), total);
+                self.note_omitted_end(counted, monotonic(), begin, total);
                 if let Some(due) =
                     pacer.map(|pacer| pacer.next_due()).filter(|due| *due > monotonic())
                 {
@@ -426,7 +434,7 @@ fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), Interrupted | WouldBlock)
 }
 
-/// What the calling thread cost since `before`.
+/// The processor time that the calling thread has used since `before`.
 pub(crate) fn cost_since(before: ThreadCost) -> ThreadCost {
     let after = current_cost();
     let spent = |after: Option<u64>, before: Option<u64>| Some(after?.saturating_sub(before?));

@@ -15,7 +15,7 @@ use linerate_sys::tcp;
 
 use super::span::MeasuredSpan;
 
-/// What was written has this long to be acknowledged after the last write.
+/// The time that written bytes have to be acknowledged in after the last write.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The first look for the acknowledgement, and the longest pause between two.
 const LOOK_FIRST: Duration = Duration::from_micros(50);
@@ -36,7 +36,7 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    /// Of a connection that has sent nothing yet.
+    /// The count of a connection that has sent nothing yet.
     pub(crate) fn from_stream(stream: &TcpStream) -> Self {
         let before = acknowledged(stream).unwrap_or(0);
         Self { before, begin: None, end: None, steady: false }
@@ -133,8 +133,8 @@ fn acknowledged(stream: &TcpStream) -> Option<u64> {
     tcp::tcp_info(stream.as_fd())?.bytes_acked
 }
 
-/// Whether the end of the stream is acknowledged: FIN-WAIT-2, TIME-WAIT or CLOSED
-/// (RFC 9293 §3.3.2; 5, 6 and 7 of Linux tcp_states.h).
+/// True where the end of the stream is acknowledged: FIN-WAIT-2, TIME-WAIT or CLOSED (RFC 9293
+/// §3.3.2; 5, 6 and 7 of Linux tcp_states.h).
 fn is_delivered(stream: &TcpStream) -> bool {
     let state = tcp::tcp_info(stream.as_fd()).and_then(|info| info.state);
     state.is_none_or(|state| matches!(state, 5..=7))

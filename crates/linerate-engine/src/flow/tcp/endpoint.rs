@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Asked, Direction, EndReport, FlowEnd, FlowSide, MultipathTcp, SynOptions, TcpInfo, TcpTest,
+    Asked, EndReport, FlowEnd, FlowSide, MultipathTcp, SynOptions, TcpInfo, TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
@@ -25,15 +25,16 @@ use super::signals;
 use super::span::Extent;
 use crate::flow::Sample;
 use crate::flow::budget::Budget;
-use crate::flow::endpoint::{self, EndpointStream, StreamId, Switches, Transport};
+pub(crate) use crate::flow::endpoint::StreamId;
+use crate::flow::endpoint::{self, EndpointStream, Switches, Transport};
 
-/// What is on the way of a flow in the background has this long to arrive once the test is over.
+/// The time that bytes of a flow in the background have to arrive in once the test is over.
 const BACKGROUND_END: Duration = Duration::from_secs(2);
 
 /// The TCP streams of one end of a test.
 pub(crate) type Endpoint = endpoint::Endpoint<Tcp>;
 
-/// What the streams of one end have in common.
+/// The settings that the streams of one end have in common.
 pub(crate) struct Tcp {
     request: TcpTest,
     rules: StreamRules,
@@ -60,7 +61,7 @@ pub(crate) struct Tcp {
 /// How the streams of an end differ between this program's own protocol and others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamRules {
-    /// What senders send, by the length of one write.
+    /// The content that senders send, by the length of one write.
     pub(crate) content: fn(usize) -> Vec<u8>,
     /// The other end tells nothing of what it received.
     pub(crate) one_sided: bool,
@@ -75,7 +76,7 @@ pub(crate) struct StreamRules {
 }
 
 impl StreamRules {
-    /// Between two of this program.
+    /// The rules of streams between two linerate programs.
     pub(crate) const OWN: Self = Self {
         content: own_content,
         one_sided: false,
@@ -89,13 +90,13 @@ impl StreamRules {
 pub(crate) struct StreamConnection {
     socket: Arc<TcpStream>,
     head: Vec<u8>,
-    /// What the payload of a receiving stream is wrapped in.
+    /// The framing that the payload of a receiving stream is wrapped in.
     framing: Option<Box<dyn Framing>>,
     delivery: Option<Delivery>,
     syn: Option<SynOptions>,
     /// Congestion window of a sending stream before its first byte, in segments.
     initial_window: Option<u32>,
-    /// What the peer has acknowledged, from before the first byte on.
+    /// The bytes that the peer has acknowledged, from before the first byte on.
     acknowledged: Delivery,
     windows: Cell<LargestWindows>,
     /// The kernel's account at the start of the test.
@@ -209,30 +210,24 @@ impl Endpoint {
         self
     }
 
-    /// What the stream that was added last sends before its payload.
+    /// Sets the bytes that the stream added last sends before its payload.
     pub(crate) fn begin_with(&mut self, head: Vec<u8>) {
         if let Some(stream) = self.streams.last_mut() {
             stream.socket.head = head;
         }
     }
 
-    /// What the payload of the stream that was added last is wrapped in.
+    /// Sets the framing of the payload of the stream that was added last.
     pub(crate) fn wrapped_in(&mut self, framing: Box<dyn Framing>) {
         if let Some(stream) = self.streams.last_mut() {
             stream.socket.framing = Some(framing);
         }
     }
 
-    /// Takes over a connected data stream over which this end has sent nothing yet. `client_addr`
-    /// is the client's address.
-    pub(crate) fn add(
-        &mut self,
-        socket: TcpStream,
-        (direction, flow, side): (Direction, u16, FlowSide),
-        client_addr: String,
-    ) -> Arc<TcpStream> {
+    /// Takes over a connected data stream over which this end has sent nothing yet.
+    pub(crate) fn add(&mut self, socket: TcpStream, place: StreamId) -> Arc<TcpStream> {
         let socket = Arc::new(socket);
-        let sends = side == FlowSide::Sender;
+        let sends = place.side == FlowSide::Sender;
         let info = tcp::tcp_info(socket.as_fd()).filter(|_| sends);
         let counts = sends && self.transport.rules.one_sided;
         let connection = StreamConnection {
@@ -247,7 +242,7 @@ impl Endpoint {
             windows: Cell::default(),
             at_start: TcpInfo::default(),
         };
-        self.push(connection, StreamId { direction, flow, side, client_addr });
+        self.push(connection, place);
         socket
     }
 
@@ -311,8 +306,8 @@ impl Endpoint {
         self.streams.iter().map(stream_bytes).sum()
     }
 
-    /// What the peer's kernel has acknowledged of every sending stream at `now`, which began with
-    /// `head_bytes` that do not count: the receiver's count as far as this end can tell.
+    /// The bytes that the peer's kernel has acknowledged of every sending stream at `now`, without
+    /// the `head_bytes` that each began with: the receiver's count as far as this end can tell.
     pub(crate) fn acknowledged(&self, now: MonoTime, head_bytes: u64) -> Vec<Sample> {
         let t_ns = self.since_start_ns(now);
         let samples = self.on_side(FlowSide::Sender).map(|stream| {
@@ -348,7 +343,7 @@ impl Endpoint {
         infos.fold(Outstanding::default(), |sum, info| sum.with_stream(&info))
     }
 
-    /// Whether every sending thread has left its loop.
+    /// True where every sending thread has left its loop.
     pub(crate) fn has_sent(&self) -> bool {
         self.on_side(FlowSide::Sender).all(|stream| stream.progress.is_done())
     }
@@ -374,7 +369,7 @@ impl Endpoint {
     }
 }
 
-/// What the threads of one end share.
+/// The state that the threads of one end share.
 struct Common {
     /// When streams could bring data first.
     started: MonoTime,
@@ -445,7 +440,7 @@ impl Tcp {
         }
     }
 
-    /// Whether the same time counts of all streams. A sum over spans of their own that begin one
+    /// True where the same time counts of all streams. A sum over spans of their own that begin one
     /// after the other is divided by more time than any of them moved data in.
     const fn counts_together(&self) -> bool {
         self.rules.steady && self.request.omit_ns > 0
@@ -490,7 +485,8 @@ fn own_content(length: usize) -> Vec<u8> {
     (0..length as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
-/// What stream `flow` of `streams` has of an amount: all have the same, the first ones one more.
+/// The share of stream `flow` of `streams` in an amount: all have the same, the first ones one
+/// more.
 pub(crate) fn stream_share(amount: u64, flow: u16, streams: u16) -> u64 {
     let (flow, streams) = (u64::from(flow), u64::from(streams.max(1)));
     amount / streams + u64::from(flow < amount % streams)
@@ -519,7 +515,8 @@ impl Transport for Tcp {
             pmtu_bytes: info.pmtu_bytes,
             signals: signals::read_values(
                 stream.socket.socket.as_fd(),
-                (&info, &stream.socket.at_start),
+                &info,
+                &stream.socket.at_start,
                 stream.side,
             ),
             ..sample
@@ -579,7 +576,7 @@ impl StreamConnection {
     }
 }
 
-/// Whether a connection that asked for Multipath TCP has it.
+/// The state of Multipath TCP on a connection that asked for it.
 fn multipath(socket: &TcpStream) -> MultipathTcp {
     let plain =
         |reason: &str| MultipathTcp { reason: Some(reason.to_owned()), ..MultipathTcp::default() };

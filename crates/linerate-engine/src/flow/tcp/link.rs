@@ -15,7 +15,7 @@ use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::control::{connect_control, rtt_min, token_of};
-use super::endpoint::{Endpoint, stream_options};
+use super::endpoint::{Endpoint, StreamId, stream_options};
 use crate::address::resolve_server;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
@@ -93,7 +93,7 @@ struct TcpClient<'a, 'w> {
     server: SocketAddr,
     local: Option<IpAddr>,
     timeout: Duration,
-    /// The server's yes.
+    /// The server's answer that admits the test.
     accept: Option<Box<Accept>>,
     context: &'a mut Context<'w>,
     account: &'a mut Account,
@@ -175,7 +175,7 @@ impl TcpClient<'_, '_> {
             .advise("install the same version at both ends"))
     }
 
-    /// Connects every stream.
+    /// Connects every stream of the test.
     fn connect(&mut self) -> Result<(), Failure> {
         let Some(accept) = self.accept.take() else { return Ok(()) };
         let token = token_of(&accept, self.server)?;
@@ -250,8 +250,13 @@ impl Connector {
             .map_err(|error| connect_failure(&error))?;
         let client_addr =
             socket.local_addr().map_or_else(|_| String::new(), |addr| addr.to_string());
-        let socket =
-            endpoint.add(socket, (hello.direction, hello.stream, side), client_addr.clone());
+        let place = StreamId {
+            direction: hello.direction,
+            flow: hello.stream,
+            side,
+            client_addr: client_addr.clone(),
+        };
+        let socket = endpoint.add(socket, place);
         (&mut &*socket).write_all(&hello.to_bytes()).map_err(|error| {
             let server = self.server.to_string();
             Failure::new(Fault::Unreachable, "open data stream to", server, error)

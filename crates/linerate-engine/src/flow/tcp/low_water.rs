@@ -54,7 +54,7 @@ impl LowWater {
         changed.then_some(mark)
     }
 
-    /// Whether a mark above one byte was ever set.
+    /// True where a mark above one byte was ever set.
     pub(super) const fn was_raised(self) -> bool {
         self.used
     }

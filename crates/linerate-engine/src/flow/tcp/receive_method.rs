@@ -42,7 +42,7 @@ pub(super) enum ReceiveMethod {
     Sink(SpliceSink),
 }
 
-/// What a receiving thread is to do with the bytes.
+/// The treatment of received bytes by a receiving thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Treatment {
     pub(crate) with: ReceiveWith,
@@ -106,7 +106,7 @@ impl ReceiveMethod {
         }
     }
 
-    /// Its name in records.
+    /// Name of the method in records.
     pub(super) const fn technique(&self) -> &'static str {
         match self {
             Self::Framed(..) | Self::Copy(_) | Self::Check(_) => "read",
@@ -123,7 +123,7 @@ impl ReceiveMethod {
         }
     }
 
-    /// What checking showed, where it was asked for.
+    /// The result of checking the bytes, where it was asked for.
     pub(super) fn verified(&self) -> Option<Verified> {
         match self {
             Self::Check(checker) => Some(checker.found),

@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// What the streams of a test agree on.
+/// The state by which the streams of a test take turns.
 #[derive(Debug, Default)]
 pub(crate) struct StreamRounds {
     state: Mutex<State>,
@@ -29,7 +29,7 @@ pub(crate) struct Turns {
 }
 
 impl StreamRounds {
-    /// Whether a stream that has sent `sent` buffers sends another.
+    /// True where a stream that has sent `sent` buffers sends another.
     fn another(&self, sent: u64, over: bool) -> bool {
         let mut rounds = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         rounds.closed |= over;

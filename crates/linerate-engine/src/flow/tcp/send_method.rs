@@ -23,13 +23,14 @@ const LARGE_PAGE_BYTES: usize = 2 << 20;
 /// The kernel has this long to tell the end of the last sends.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// What every sending stream of an end sends: one buffer for all, so that it stays in the cache.
+/// The payload that every sending stream of an end sends: one buffer for all, so that it stays in
+/// the cache.
 pub(crate) enum Payload {
-    /// Copied by write().
+    /// A buffer that write() copies.
     Memory(Vec<u8>),
     /// Referred to by vmsplice() or send().
     Pages {
-        /// Their memory, whole large pages where the kernel has them.
+        /// The memory of the pages: whole large pages where the kernel has them.
         pages: Arena,
         /// Which of the two.
         with: SendWith,
@@ -38,14 +39,14 @@ pub(crate) enum Payload {
     },
     /// Referred to by sendfile().
     PageCache {
-        /// The file.
+        /// The file in the page cache.
         file: PageCacheFile,
         /// Bytes of one call.
         length: usize,
     },
     /// A pattern of the stream's own, written as it goes.
     Pattern {
-        /// Its seed.
+        /// The seed of the pattern.
         seed: u32,
         /// Bytes of one call.
         length: usize,
@@ -53,7 +54,7 @@ pub(crate) enum Payload {
 }
 
 impl Payload {
-    /// What the senders of a test send; `content` makes a buffer of a length. The bytes are never
+    /// The payload of a test's senders; `content` makes a buffer of a length. The bytes are never
     /// looked at, unless the test checks them: no compression on the way is assumed.
     pub(super) fn from_request(
         request: &TcpTest,
@@ -92,11 +93,12 @@ impl Payload {
         matches!(self, Self::Memory(_) | Self::Pattern { .. })
     }
 
-    /// What the thread of stream `flow` of `direction` sends by.
+    /// The method by which the thread of stream `flow` of `direction` sends.
     pub(super) fn send_method(
         &self,
         stream: &TcpStream,
-        (direction, flow): (Direction, u16),
+        direction: Direction,
+        flow: u16,
     ) -> linerate_sys::Result<SendMethod<'_>> {
         Ok(match self {
             Self::Memory(buffer) => SendMethod::Memory(buffer),
@@ -136,7 +138,7 @@ impl SendMethod<'_> {
         }
     }
 
-    /// Its name in records.
+    /// Name of the method in records.
     pub(super) const fn technique(&self) -> &'static str {
         match self {
             Self::Memory(_) | Self::Pattern(_) => "write",
@@ -146,7 +148,7 @@ impl SendMethod<'_> {
         }
     }
 
-    /// What it did with the bytes, as far as this end knows: where the kernel told that it copied
+    /// The treatment of the bytes, as far as this end knows: where the kernel told that it copied
     /// what it was to refer to, they were copied.
     pub(super) const fn contents(&self) -> Contents {
         match self {
@@ -182,7 +184,7 @@ impl SendMethod<'_> {
 pub(super) struct PatternWriter {
     pattern: Pattern,
     buffer: Vec<u8>,
-    /// What of the buffer is made and not yet written.
+    /// The part of the buffer that is made and not yet written.
     ready: Range<usize>,
     /// Place in the stream of the end of what is made.
     made: u64,

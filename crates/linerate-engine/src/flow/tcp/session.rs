@@ -26,7 +26,7 @@ use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::control::{closed, misbehaved, read_data_hello_rest, read_hello};
-use super::endpoint::{Endpoint, socket_options};
+use super::endpoint::{Endpoint, StreamId, socket_options};
 use crate::flow::account::server_side;
 use crate::flow::admission::{Admission, Demand, Permit, fitting};
 use crate::flow::peer::plain_address;
@@ -51,7 +51,7 @@ const ROUNDS_MAX: u32 = 32;
 /// Where data connections find the test that waits for their token.
 pub type DataRegistry = Registry<Token, (DataHello, TcpStream)>;
 
-/// Beyond its longest time a test by bytes may take this until its last bytes are there.
+/// Time beyond its longest that a test by bytes may take until its last bytes are there.
 const OVERTIME: Duration = Duration::from_millis(500);
 
 /// Runs one test over a control connection whose hellos are done; returns what the log should say.
@@ -100,11 +100,11 @@ struct ClientSession<'a> {
     waits: Option<(Box<TestRequest>, MonoTime)>,
     opening: bool,
     permit: Option<Permit>,
-    /// What the first round was given.
+    /// The demand that the first round was admitted with.
     place: Option<Demand>,
     rounds: u32,
     streams: Option<Box<dyn Served>>,
-    /// By what it may show its token.
+    /// The nonce with which the client may prove that it has the token.
     challenge: Nonce,
     line: LogText,
 }
@@ -209,8 +209,9 @@ impl ClientSession<'_> {
                 self.accept_tcp(request.test)?
             }
             TestRequest::Udp(request) => {
-                let own = (self.own_end(), self.control()?);
-                let (streams, accept) = NativeUdpServer::new(request.clone(), self.local, own)?;
+                let (own_end, control) = (self.own_end(), self.control()?);
+                let (streams, accept) =
+                    NativeUdpServer::new(request.clone(), self.local, own_end, control)?;
                 let terms = udp::test_terms(&request, accept, self.admission);
                 self.streams = Some(Box::new(streams));
                 terms
@@ -287,7 +288,7 @@ impl ClientSession<'_> {
         Ok(terms)
     }
 
-    /// What this host is, seen from the client.
+    /// This host as the client's record names it.
     fn own_end(&self) -> MeasurementEnd {
         let end = crate::environment::local_end(Some(self.peer.ip()));
         MeasurementEnd { role: "remote".to_owned(), ..end }
@@ -375,7 +376,8 @@ impl TcpServer {
         let client_addr = socket.peer_addr().map_or_else(|_| String::new(), plain_address);
         let endpoint = if of_test { &mut self.test } else { &mut self.background };
         if let Some(endpoint) = endpoint {
-            endpoint.add(socket, (hello.direction, hello.stream, side), client_addr);
+            let (direction, flow) = (hello.direction, hello.stream);
+            endpoint.add(socket, StreamId { direction, flow, side, client_addr });
         }
         Ok(())
     }
@@ -451,7 +453,8 @@ impl DataArrivals {
     }
 }
 
-/// Whether a client's next request stays within the place that its first one was given.
+/// Checks that a client's next request stays within the demand that its first one was admitted
+/// with.
 fn check_round(request: &NativeTcpTestRequest, rounds: u32, place: &Demand) -> Result<(), Refuse> {
     let refuse = |code, reason: String| Err(Refuse::new(code, reason));
     if let Err(error) = request.check_bounds() {

@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 use linerate_core::record::{FlowSide, MetricId, TcpInfo};
 use linerate_sys::tcp::{self, StreamMemory};
 
-/// What is known of a connection at one moment.
+/// The kernel's values of a connection at one moment.
 struct ConnectionSnapshot<'a> {
     info: &'a TcpInfo,
     /// The account at the start of the test: the hello of a stream was sent before.
@@ -76,7 +76,7 @@ const fn signal_table(side: FlowSide) -> &'static [Signal] {
     }
 }
 
-/// What the values of an end are, in their order.
+/// The metrics of the values of an end, in their order.
 pub(crate) fn metrics(side: FlowSide) -> impl Iterator<Item = MetricId> {
     signal_table(side).iter().map(|(metric, _)| *metric)
 }
@@ -84,7 +84,8 @@ pub(crate) fn metrics(side: FlowSide) -> impl Iterator<Item = MetricId> {
 /// The values of a connection of which `info` has just been read, and `start` at the start.
 pub(super) fn read_values(
     socket: BorrowedFd<'_>,
-    (info, start): (&TcpInfo, &TcpInfo),
+    info: &TcpInfo,
+    start: &TcpInfo,
     side: FlowSide,
 ) -> Vec<Option<u64>> {
     let queue_bytes = match side {

@@ -35,7 +35,7 @@ const MEMORY_MAX: u64 = 128 << 10;
 pub(crate) enum Extent {
     /// From its first byte, for the time of the test.
     Own,
-    /// Everything up to its last byte: nobody else says when the test is over.
+    /// The whole stream up to its last byte: nobody else says when the test is over.
     Whole,
     /// From the start of the test, for all streams alike.
     Fixed,
@@ -46,15 +46,15 @@ pub(crate) enum Extent {
 pub(crate) struct SpanMeter {
     limit_ns: Option<u64>,
     omit_ns: u64,
-    /// Nothing can have come before it; a fixed span begins with it.
+    /// Start of the stream: no byte can have come before it, and a fixed span begins with it.
     start: MonoTime,
     extent: Extent,
     first: Option<MonoTime>,
     begin: Option<BytesAtTime>,
     last: BytesAtTime,
-    /// What had come, read or not, before a fixed span began.
+    /// The bytes that had come, read or not, before a fixed span began.
     arrived: BytesAtTime,
-    /// Set once; later reads no longer count.
+    /// Bytes and time of the end; set once, later reads do not count.
     end: Option<BytesAtTime>,
 }
 
@@ -64,7 +64,7 @@ struct BytesAtTime {
     bytes: u64,
 }
 
-/// What a stream received.
+/// The bytes that a stream received or sent in its measured span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MeasuredSpan {
     /// Start of the span on the receiver's clock.
@@ -73,7 +73,7 @@ pub(crate) struct MeasuredSpan {
     pub(crate) span_ns: u64,
     /// Bytes in the span.
     pub(crate) bytes: u64,
-    /// Bytes in all.
+    /// Bytes of the whole test, the omitted span included.
     pub(crate) bytes_total: u64,
 }
 

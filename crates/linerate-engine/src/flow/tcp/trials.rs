@@ -31,7 +31,7 @@ use crate::flow::summary::cpu_ns;
 const TRIAL: Duration = Duration::from_millis(100);
 /// The quickest ones are tried again for this long.
 const FINAL: Duration = Duration::from_millis(150);
-/// How many are.
+/// Number of means that go into the last rounds.
 const FINALISTS: usize = 3;
 /// All rounds together take no longer than this, their set-up among it.
 const ALL: Duration = Duration::from_secs(4);
@@ -40,7 +40,7 @@ const RTT_MAX: Duration = Duration::from_millis(5);
 /// Rates within this share of the best are as good as equal: the cheaper one is taken.
 const SAME_RATE: f64 = 0.95;
 
-/// What a pipe holds: sent by one call where pages are spliced.
+/// Bytes that a pipe holds: sent by one call where pages are spliced.
 const SPLICE_BYTES: u32 = 1 << 20;
 
 /// Tries what there is over `link` and gives it back with what to use in the test of `request`.
@@ -84,43 +84,50 @@ pub(super) fn choose(
     Ok((trials.link, means))
 }
 
-/// What costs least where nothing can be tried.
+/// The means that cost least where nothing can be tried.
 fn between_hosts() -> Means {
     let (send_with, receive_with) = (SendWith::Sendfile, ReceiveWith::Trunc);
     Means { send_with, receive_with, ..Means::default() }
 }
 
-/// What is worth a trial, beside the plain means.
+/// Processors that the streams of each end are kept on; none where they may move.
+#[derive(Default)]
+struct EndCpus {
+    client: Vec<u32>,
+    server: Vec<u32>,
+}
+
+/// The means that are worth a trial, beside the plain ones.
 fn candidates(same_host: bool, streams: u16, cores: &[u32]) -> Vec<Means> {
     use ReceiveWith::{Read, Splice, Trunc};
     use SendWith::{Sendfile, Vmsplice, Write};
-    let of = |send_with, receive_with, (client, server): &(Vec<u32>, Vec<u32>)| Means {
+    let means = |send_with, receive_with, cpus: &EndCpus| Means {
         send_with,
         send_bytes: (send_with == Vmsplice).then_some(SPLICE_BYTES),
         receive_with,
-        client_cpus: client.clone(),
-        server_cpus: server.clone(),
+        client_cpus: cpus.client.clone(),
+        server_cpus: cpus.server.clone(),
         ..Means::default()
     };
-    let free = (Vec::new(), Vec::new());
+    let free = EndCpus::default();
     let mut all: Vec<Means> =
-        [(Sendfile, Read), (Vmsplice, Trunc)].map(|(s, r)| of(s, r, &free)).to_vec();
+        [(Sendfile, Read), (Vmsplice, Trunc)].map(|(s, r)| means(s, r, &free)).to_vec();
     if !same_host || cores.is_empty() {
         let further = [(Sendfile, Trunc), (Write, Trunc), (Vmsplice, Splice), (Sendfile, Splice)];
-        all.extend(further.map(|(s, r)| of(s, r, &free)));
+        all.extend(further.map(|(s, r)| means(s, r, &free)));
         return all;
     }
     let streams = usize::from(streams);
     let pairs: Vec<u32> = cores.iter().copied().take(streams).collect();
-    let shared = (pairs.clone(), pairs);
+    let shared = EndCpus { client: pairs.clone(), server: pairs };
     all.extend(
-        [(Vmsplice, Trunc), (Sendfile, Trunc), (Write, Trunc)].map(|(s, r)| of(s, r, &shared)),
+        [(Vmsplice, Trunc), (Sendfile, Trunc), (Write, Trunc)].map(|(s, r)| means(s, r, &shared)),
     );
     if cores.len() > 1 {
         let of_each = |side: usize| cores.iter().copied().skip(side).step_by(2).take(streams);
-        let apart = (of_each(0).collect(), of_each(1).collect());
+        let apart = EndCpus { client: of_each(0).collect(), server: of_each(1).collect() };
         let further = [(Sendfile, Read), (Vmsplice, Splice), (Write, Trunc)];
-        all.extend(further.map(|(s, r)| of(s, r, &apart)));
+        all.extend(further.map(|(s, r)| means(s, r, &apart)));
     }
     all
 }
@@ -150,7 +157,7 @@ struct MeansTrials<'a> {
     link: ControlLink,
     request: &'a TcpTest,
     rounds: Vec<Trial>,
-    /// Both ends run on one kernel, as far as the rounds so far have told.
+    /// True where both ends run on one kernel, as far as the rounds so far have told.
     same_host: bool,
 }
 
@@ -198,7 +205,7 @@ fn of_trial(request: &TcpTest, means: &Means, span: Duration) -> NativeTcpTestRe
     NativeTcpTestRequest { test, follow_ns: Some(nanos(follow)), host_id, login: false }
 }
 
-/// What a round showed.
+/// The record of a round that tried a means.
 fn trial_result<'a>(
     means: &Means,
     span: Duration,

@@ -136,7 +136,7 @@ fn check_counts(protocol: Protocol) {
     check_seeds(|seed| {
         let mut random = Random::new(seed, 0);
         let rig = Iperf3(protocol);
-        let ((client, server), _) = run(&rig, (seed, Trouble::None), &mut random);
+        let ((client, server), _) = run(&rig, seed, Trouble::None, &mut random);
         let Some([up, down]) = client.counts else { return Err(format!("seed {seed}: no count")) };
         let same = client.counts == server.counts && client.told == server.counts;
         let (_, model, _) = rig.client(&mut Random::new(seed, 0));

@@ -107,16 +107,12 @@ struct Left {
 fn check(rig: &impl Rig, seed: u64) -> Result<(), String> {
     let mut random = Random::new(seed, 0);
     let trouble = Trouble::of_seed(&mut random);
-    let (left, limits) = run(rig, (seed, trouble), &mut random);
-    judge((seed, trouble), &left, &limits)
+    let (left, limits) = run(rig, seed, trouble, &mut random);
+    judge(seed, trouble, &left, &limits)
 }
 
 /// Runs a seed with a trouble; what is left of both ends, and what is expected of them.
-fn run(
-    rig: &impl Rig,
-    (seed, trouble): (u64, Trouble),
-    random: &mut Random,
-) -> ((Left, Left), Limits) {
+fn run(rig: &impl Rig, seed: u64, trouble: Trouble, random: &mut Random) -> ((Left, Left), Limits) {
     let world = World::new(seed, trouble);
     let (client, model, span) = rig.client(random);
     let interval = model.interval;
@@ -125,7 +121,7 @@ fn run(
     let server = TestSession::new(server, SimFlows::new(End::Server, &world, model));
     let nets =
         [SimNet::new(&world, End::Client, 0), SimNet::new(&world, End::Server, rig.greeting())];
-    let left = play((&world, trouble), nets, client, server);
+    let left = play(&world, trouble, nets, client, server);
     let (slack_client, slack_server) = rig.slack();
     let limits = Limits {
         interval,
@@ -146,11 +142,8 @@ struct Limits {
 }
 
 /// Holds the laws against what came of a seed.
-fn judge(
-    (seed, trouble): (u64, Trouble),
-    (client, server): &(Left, Left),
-    limits: &Limits,
-) -> Result<(), String> {
+fn judge(seed: u64, trouble: Trouble, left: &(Left, Left), limits: &Limits) -> Result<(), String> {
+    let (client, server) = left;
     let told = || format!("{trouble:?}\nclient {client:?}\nserver {server:?}");
     let law = |holds: bool, law: &str| {
         if holds { Ok(()) } else { Err(format!("seed {seed}: {law}\n{}", told())) }
@@ -198,7 +191,8 @@ fn judge(
 
 /// Turns by both ends until neither has anything to do.
 fn play(
-    (world, trouble): (&World, Trouble),
+    world: &World,
+    trouble: Trouble,
     mut nets: [SimNet; 2],
     mut client: TestSession<impl Played>,
     mut server: TestSession<impl Played>,

@@ -130,8 +130,8 @@ fn datagrams_that_never_come_are_counted_as_none_once_there_was_time_for_them() 
     check_seeds(|seed| {
         let mut random = Random::new(seed, 0);
         let trouble = Trouble::NoStreams;
-        let (left, limits) = run(&Nuttcp { udp: true }, (seed, trouble), &mut random);
-        judge((seed, trouble), &left, &limits)?;
+        let (left, limits) = run(&Nuttcp { udp: true }, seed, trouble, &mut random);
+        judge(seed, trouble, &left, &limits)?;
         let (client, server) = &left;
         // One that receives knows without the server that nothing comes.
         if client.ran.is_none() {

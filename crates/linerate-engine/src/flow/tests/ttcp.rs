@@ -133,8 +133,8 @@ fn a_transmitter_that_nobody_hears_ends_in_its_time_and_its_receiver_counts_noth
     check_seeds(|seed| {
         let mut random = Random::new(seed, 0);
         let trouble = Trouble::NoStreams;
-        let (left, limits) = run(&OverUdp, (seed, trouble), &mut random);
-        judge((seed, trouble), &left, &limits)?;
+        let (left, limits) = run(&OverUdp, seed, trouble, &mut random);
+        judge(seed, trouble, &left, &limits)?;
         let (client, server) = &left;
         let well = [client, server].iter().all(|it| matches!(it.end, Some(Ok(()))));
         // 1.5 s of data; nothing for 10 s.
@@ -159,8 +159,8 @@ fn a_stopped_transmitter_ends_at_once() {
         let mut random = Random::new(seed, 0);
         let stop_ms = 300 + count(&mut random, 1000);
         let trouble = Trouble::Stop { end: End::Client, at: Duration::from_millis(stop_ms) };
-        let (left, limits) = run(&OverTcp, (seed, trouble), &mut random);
-        judge((seed, trouble), &left, &limits)?;
+        let (left, limits) = run(&OverTcp, seed, trouble, &mut random);
+        judge(seed, trouble, &left, &limits)?;
         match left.0.at < at(stop_ms + 100) {
             true => Ok(()),
             false => Err(format!("seed {seed}: {:?}", left.0)),

@@ -14,7 +14,7 @@ struct Came {
     drops: Option<u32>,
 }
 
-/// What comes, round by round.
+/// The packets of trains that arrive, round by round.
 #[derive(Debug)]
 pub(super) struct TrainArrivals {
     tag: u16,
@@ -37,7 +37,7 @@ struct ReceivingRound {
 }
 
 impl TrainArrivals {
-    /// Of the session with this tag.
+    /// The arrivals of the session with this tag.
     pub(super) const fn new(tag: u16) -> Self {
         Self { tag, begun: 0, early: Vec::new(), round: None }
     }
@@ -98,7 +98,7 @@ impl TrainArrivals {
         true
     }
 
-    /// Whether everything has come.
+    /// True where everything has come.
     pub(super) fn is_complete(&self) -> bool {
         self.round.as_ref().is_none_or(|round| round.missing == 0)
     }
@@ -109,7 +109,7 @@ impl TrainArrivals {
         let own = || (0..).zip(&round.trains).filter(|(_, stamps)| !stamps.is_empty());
         let last = own().map(|(train, _)| train).last();
         let mut before = round.drops_before.unwrap_or(0);
-        let report = |(train, stamps): (u16, &Vec<Option<u64>>)| {
+        let mut report = |train: u16, stamps: &[Option<u64>]| {
             let seen = round.drops[usize::from(train)];
             // What was dropped behind the last arrival belongs to the last train at the latest.
             let now = if last == Some(train) { drops.unwrap_or(seen) } else { seen };
@@ -119,7 +119,7 @@ impl TrainArrivals {
             let socket_drops = known.then_some(here.into());
             TrainReport { socket_drops, ..TrainReport::from_stamps(round.number, train, stamps) }
         };
-        own().map(report).collect()
+        own().map(|(train, stamps)| report(train, stamps)).collect()
     }
 }
 

@@ -29,7 +29,7 @@ use crate::socket_address::{at_port, local_towards};
 /// The other end's reports of a round come this long after this end's own at the latest.
 const REPORTS_WAIT: Duration = Duration::from_secs(10);
 
-/// What is known of the path before the first train.
+/// The round trip and the header length of the path, before the first train.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathSeen {
     /// The shortest round trip of the control connection.
@@ -45,11 +45,11 @@ pub(crate) struct RoundPlan {
     pub(crate) quiet: Duration,
 }
 
-/// What both ends saw of one train.
+/// One train as both ends saw it.
 #[derive(Clone, Debug)]
 pub(crate) struct ObservedTrain {
     pub(crate) train: DatagramTrain,
-    /// Its sender could not send all of it: the link's packets are shorter.
+    /// True where the sender could not send all of it: the link's packets are shorter.
     pub(crate) refused: bool,
     /// The largest packet that a router or the sender's host named.
     pub(crate) icmp_mtu_bytes: Option<u32>,
@@ -60,7 +60,7 @@ pub(crate) trait Rounds {
     /// The next ones, or nothing when all is seen.
     fn next(&mut self, path: PathSeen) -> Option<RoundPlan>;
 
-    /// What was seen of a round, in the order of its plan.
+    /// Takes the trains of a round, in the order of its plan.
     fn take_round(&mut self, seen: Vec<ObservedTrain>);
 }
 
@@ -68,7 +68,8 @@ pub(crate) trait Rounds {
 /// `begin`.
 pub(crate) fn run(
     plan: &ServerPlan,
-    (begin, planned): (MonoTime, Duration),
+    begin: MonoTime,
+    planned: Duration,
     rounds: &mut dyn Rounds,
     stop: &Stop,
 ) -> Result<(), Failure> {
@@ -217,7 +218,7 @@ impl TrainsClient<'_> {
         let server = at_port(self.server, port);
         let socket = open_train_socket(self.local)?;
         socket.connect(server).map_err(|error| crate::failure::system(&error))?;
-        let asking = Asking::new(socket, server, Caller::new(PLACE, token, now));
+        let asking = Asking::new(socket, server, Caller::new(PLACE.0, PLACE.1, token, now));
         self.opening = Some((asking, now + SILENCE_MAX));
         Ok(())
     }
@@ -247,7 +248,7 @@ impl TrainsClient<'_> {
         Message::TrainRound(plan)
     }
 
-    /// What the server saw of a train: one report each, in their order.
+    /// Takes the server's report of a train: one report each, in their order.
     fn take_report(&mut self, report: TrainReport) -> Result<(), Failure> {
         let wrong = "a report of a train that was not asked for";
         let Some(round) = &mut self.round else { return Err(self.misbehaved(wrong)) };
@@ -267,7 +268,7 @@ impl TrainsClient<'_> {
         Ok(())
     }
 
-    /// Both ends' reports, train by train.
+    /// The trains of a round from both ends' reports.
     fn observed_trains(&self, round: &RunningRound) -> Vec<ObservedTrain> {
         let own = round.own.iter().flat_map(|(reports, _)| reports);
         let pairs = round.plan.trains.iter().zip(own.zip(&round.remote));

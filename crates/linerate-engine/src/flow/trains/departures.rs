@@ -3,20 +3,20 @@
 use linerate_core::record::Direction;
 use linerate_proto::native::{TrainPlan, TrainRound};
 
-/// One datagram.
+/// One datagram that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DueDatagram {
     /// After the round begins.
     pub(super) at_ns: u64,
     /// Place of its train in the round.
     pub(super) train: u16,
-    /// Its own place in the train.
+    /// Index of the datagram in its train.
     pub(super) index: u32,
-    /// Its payload.
+    /// The length of its payload.
     pub(super) size_bytes: u32,
 }
 
-/// What is left to send.
+/// The datagrams of a round that are left to send.
 #[derive(Clone, Debug)]
 pub(super) struct Departures {
     /// Trains that are not through, with the next packet of each.
@@ -31,18 +31,19 @@ impl Departures {
         Self { trains: own.map(|(train, plan)| (train, *plan, 0)).collect() }
     }
 
-    /// The next one.
+    /// The datagram that is due next.
     pub(super) fn next(&self) -> Option<DueDatagram> {
-        let due = |&(train, plan, index): &(u16, TrainPlan, u32)| DueDatagram {
+        let datagram = |train: u16, plan: TrainPlan, index: u32| DueDatagram {
             at_ns: plan.at_ns + plan.gap_ns * u64::from(index),
             train,
             index,
             size_bytes: plan.size_bytes,
         };
-        self.trains.iter().map(due).min_by_key(|due| due.at_ns)
+        let due = self.trains.iter().map(|&(train, plan, index)| datagram(train, plan, index));
+        due.min_by_key(|due| due.at_ns)
     }
 
-    /// It has left.
+    /// Notes that a datagram has left.
     pub(super) fn note_departure(&mut self, due: DueDatagram) {
         if let Some(train) = self.trains.iter_mut().find(|(train, ..)| *train == due.train) {
             train.2 = due.index + 1;

@@ -21,9 +21,9 @@ use linerate_sys::timestamps::{Notice, START_DELAY};
 use super::arrivals::TrainArrivals;
 use super::departures::{Departures, DueDatagram};
 
-/// Between two looks for the next round.
+/// Time between two looks for the next round.
 const IDLE: Duration = Duration::from_millis(5);
-/// Between two looks at the socket while a round runs.
+/// Time between two looks at the socket while a round runs.
 const LOOK: Duration = Duration::from_millis(1);
 /// The kernel tells a departure this long after it at the latest, on an idle host.
 const STAMPS_WAIT: Duration = Duration::from_millis(5);
@@ -69,13 +69,13 @@ impl TrainProber {
         Ok(Self { rounds, reports, stop, thread: Some(thread) })
     }
 
-    /// Begins a round.
+    /// Begins a round of trains.
     pub(super) fn begin_round(&self, round: TrainRound) {
         // One that is gone tells nothing, and whoever waits gives up in time.
         let _ = self.rounds.send(round);
     }
 
-    /// What this end saw of a round, once it is over.
+    /// The reports of a round at this end, once it is over.
     pub(super) fn reports(&self) -> Option<Vec<TrainReport>> {
         self.reports.try_recv().ok()
     }
@@ -124,7 +124,7 @@ impl ProberThread {
         self.arrivals.begin_round(round, receives, self.socket.dropped_buffers());
         self.socket.note_departures();
         let begin = monotonic();
-        let mut sending = Sending::new(round, (self.sends, self.tag), begin);
+        let mut sending = Sending::new(round, self.sends, self.tag, begin);
         let quiet = Duration::from_nanos(round.quiet_ns);
         let due = begin + round.last_packet_time(receives) + quiet;
         let mut last = begin;
@@ -171,7 +171,7 @@ impl ProberThread {
     }
 }
 
-/// What an end sends in a round, with its times.
+/// The datagrams that an end sends in a round, with their times.
 struct Sending {
     due: Departures,
     begin: MonoTime,
@@ -185,9 +185,9 @@ struct Sending {
     icmp_mtu_bytes: Option<u32>,
 }
 
-/// What the kernel was given of a train.
+/// The packets of one train that were handed to the kernel.
 struct Given {
-    /// Its place in the round.
+    /// Index of the train in the round.
     train: u16,
     size_bytes: u32,
     /// When it was given each packet, and the number of that send.
@@ -195,7 +195,7 @@ struct Given {
 }
 
 impl Sending {
-    fn new(round: &TrainRound, (direction, tag): (Direction, u16), begin: MonoTime) -> Self {
+    fn new(round: &TrainRound, direction: Direction, tag: u16, begin: MonoTime) -> Self {
         let longest = round.trains.iter().map(|plan| plan.size_bytes).max().unwrap_or(0) as usize;
         // A path that compresses finds nothing to compress.
         let noise: [u8; 1024] = random_bytes();
@@ -243,7 +243,7 @@ impl Sending {
         }
     }
 
-    /// Whether the kernel took it, or dropped it as the path may.
+    /// Sends a datagram; true where the kernel took it, or dropped it as the path may.
     fn send_datagram(&mut self, due: DueDatagram, socket: &DatagramSocket) -> bool {
         let header = TrainHeader { train: due.train, index: due.index, ..self.header };
         self.datagram[..TRAIN_HEADER_BYTES].copy_from_slice(&header.to_bytes());
@@ -289,11 +289,12 @@ impl Sending {
     /// Times of one kind in each train: those of the kernel where it told all of them.
     fn reports(&self, round: u16) -> Vec<TrainReport> {
         let report = |given: &Given| {
-            let left = |&(given_ns, send): &(u64, u32)| {
+            let left_ns = |given_ns: u64, send: u32| {
                 let left = *self.left.get(send as usize)?;
                 left.filter(|left| *left >= given_ns)
             };
-            let kernel: Vec<Option<u64>> = given.packets.iter().map(left).collect();
+            let kernel: Vec<Option<u64>> =
+                given.packets.iter().map(|&(given_ns, send)| left_ns(given_ns, send)).collect();
             let complete = kernel.iter().all(Option::is_some);
             let stamps = match complete {
                 true => kernel,

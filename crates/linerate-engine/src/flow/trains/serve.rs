@@ -45,7 +45,7 @@ impl TrainsServer {
         let token = Token(random_bytes());
         let socket = open_train_socket(at_port(canonical(local), 0))?;
         let port = socket.local_address().map_or(0, |at| at.port());
-        let awaited = Some(Awaiting::new(socket, Callee::new(PLACE, token)));
+        let awaited = Some(Awaiting::new(socket, Callee::new(PLACE.0, PLACE.1, token)));
         let accept = Accept {
             token: token.to_hex(),
             data_port: 0,
@@ -75,7 +75,7 @@ impl TrainsServer {
         Ok(())
     }
 
-    /// What this end saw of the round, once that is over.
+    /// The reports of the round at this end, once it is over.
     fn reports(&mut self) -> Vec<TrainReport> {
         let reports = self.prober.as_ref().and_then(TrainProber::reports);
         self.running &= reports.is_none();

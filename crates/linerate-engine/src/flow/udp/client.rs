@@ -37,17 +37,17 @@ const NEAR: Duration = Duration::from_secs(2);
 /// Ethernet, so that results of most paths compare.
 const PACKET_BYTES: u32 = 1500;
 
-/// Who is told while a test runs, and where what was seen is kept.
-pub(crate) type Reporting<'a, 'b> = (&'a mut Context<'b>, &'a mut Account);
-
 /// The record of a test that `measure` makes with the server at an address. Where the plan does not
 /// say how long datagrams are, they fill a packet of the path, up to `usual_bytes_max`.
-pub(crate) fn run_by(
+pub(crate) fn run_by<F>(
     plan: &UdpPlan,
     usual_bytes_max: u32,
     context: &mut Context<'_>,
-    measure: impl FnOnce(&UdpPlan, SocketAddr, Reporting<'_, '_>) -> Result<(), Failure>,
-) -> Record {
+    measure: F,
+) -> Record
+where
+    F: FnOnce(&UdpPlan, SocketAddr, &mut Context<'_>, &mut Account) -> Result<(), Failure>,
+{
     let mut plan = plan.clone();
     let account = Account {
         row_ns_min: plan.test.interval_ns / 4,
@@ -66,7 +66,7 @@ pub(crate) fn run_by(
         plan.test.size_bytes.get_or_insert_with(|| usual_size(*server).min(usual_bytes_max));
     }
     record_of(Plan::Udp(plan.clone()), account, context, |context, account| {
-        measure(&plan, server?, (context, account))
+        measure(&plan, server?, context, account)
     })
 }
 
@@ -141,7 +141,7 @@ struct NativeUdpClient<'a, 'w> {
     server: SocketAddr,
     local: Option<IpAddr>,
     control: TcpStream,
-    /// The server's yes.
+    /// The server's answer that admits the test.
     accept: Option<Box<Accept>>,
     /// Streams until the server says that all are open, and when they should be.
     opening: Vec<Asking>,
@@ -259,13 +259,13 @@ impl NativeUdpClient<'_, '_> {
             return Err(Failure::new(Fault::PeerMisbehaved, "talk to", peer, reason));
         }
         self.deadline = now + OPEN_TIMEOUT;
-        for (place, &port) in self.request.places().zip(&accept.udp_ports) {
+        for ((direction, flow), &port) in self.request.places().zip(&accept.udp_ports) {
             let server = at_port(self.server, port);
             let local = local_towards(server, self.local);
             let socket = open_socket(&self.request, local)
                 .and_then(|socket| socket.connect(server).map(|()| socket));
             let socket = socket.map_err(|error| crate::failure::system(&error))?;
-            let caller = Caller::new(place, token, now);
+            let caller = Caller::new(direction, flow, token, now);
             self.opening.push(Asking::new(socket, server, caller));
         }
         Ok(())
@@ -301,7 +301,7 @@ impl NativeUdpClient<'_, '_> {
         self.endpoint.start_senders(now).map_err(|error| crate::failure::system(&error))
     }
 
-    /// What the server's streams tell.
+    /// Takes the samples that the server tells of its streams.
     fn take_news(&mut self, news: Message) {
         match news {
             Message::UdpInterval { samples } => {

@@ -21,15 +21,15 @@ use linerate_proto::native::Grant;
 /// datagram's cost leaves out.
 const GRANTED: (u64, u64) = (3, 4);
 
-/// What waits at most where the path itself holds little. Of 50 MiB that wait, a datagram of 64
-/// bytes costs its receiver 1.05 µs, of 2 MiB 0.8 (Linux 6.18, `--take-singly`): memory that was
-/// written long ago is far away.
+/// The most bytes that wait at a receiver where the path itself holds little. Of 50 MiB that wait,
+/// a datagram of 64 bytes costs its receiver 1.05 µs, of 2 MiB 0.8 (Linux 6.18, `--take-singly`):
+/// memory that was written long ago is far away.
 const WAITING_BYTES: u64 = 4 << 20;
 
 /// Grants are told anew when this share of what may wait has been taken in.
 const STEP_DIVISOR: u64 = 4;
 
-/// And after this, since one that is lost must not end a test.
+/// Grants are told again after this, since one that is lost must not end a test.
 const AGAIN: Duration = Duration::from_millis(20);
 
 /// A sender without room goes on with one batch after this: what it sent last may be lost, and
@@ -39,9 +39,9 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(50);
 /// Datagrams that a receiver has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReceiverRoom {
-    /// That may wait.
+    /// Datagrams that may wait.
     waiting: u64,
-    /// That find room.
+    /// Datagrams that find room.
     most: u64,
 }
 
@@ -59,14 +59,14 @@ impl ReceiverRoom {
     }
 }
 
-/// What a receiver grants.
+/// The grants that a receiver gives its sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Grants {
     last: Option<(Grant, MonoTime)>,
 }
 
 impl Grants {
-    /// What to tell the sender now, if anything; `next` is the number that is expected.
+    /// The grant to tell the sender now, if one is due; `next` is the number that is expected.
     pub(super) fn due_grant(
         &mut self,
         next: u64,
@@ -84,19 +84,19 @@ impl Grants {
     }
 }
 
-/// What a sender was granted.
+/// The grant that a sender has from its receiver.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Credit {
     grant: Option<Grant>,
 }
 
 impl Credit {
-    /// Nothing was granted, and nothing is bounded.
+    /// The credit before the first grant: nothing is bounded.
     pub(super) const fn new() -> Self {
         Self { grant: None }
     }
 
-    /// Whether the receiver grants anything.
+    /// True where the receiver grants anything.
     pub(super) const fn is_granted(&self) -> bool {
         self.grant.is_some()
     }

@@ -12,9 +12,9 @@ use linerate_sys::netlink::{EgressDrops, disciplines_to, egress_drops_to, route_
 #[derive(Clone, Debug, Default)]
 pub(super) struct Egress {
     peer: Option<IpAddr>,
-    /// Its queueing disciplines; empty where the kernel does not tell.
+    /// Queueing disciplines of the interface; empty where the kernel does not tell.
     kinds: Vec<String>,
-    /// There is another link under it.
+    /// True where another link is under the interface.
     has_lower: bool,
     /// Where the driver tells.
     pub(super) speed_bps: Option<u64>,
@@ -22,7 +22,7 @@ pub(super) struct Egress {
 }
 
 impl Egress {
-    /// That of a connected socket; its drops count from here.
+    /// The egress of a connected socket; its drops count from here.
     pub(super) fn from_socket(socket: &DatagramSocket) -> Self {
         let Some(peer) = socket.peer_address().map(|peer| peer.ip().to_canonical()) else {
             return Self::default();
@@ -53,15 +53,15 @@ impl Egress {
         egress_drops_to(self.peer?).ok()
     }
 
-    /// Whether it holds each buffer back until the time that it is given: with the discipline fq,
-    /// alone or below mq (tc-fq(8)).
+    /// True where it holds each buffer back until the time that it is given: with the discipline
+    /// fq, alone or below mq (tc-fq(8)).
     pub(super) fn holds_back(&self) -> bool {
         let fq = |kind: &String| kind == "fq";
         self.kinds.iter().any(fq) && self.kinds.iter().all(|kind| fq(kind) || kind == "mq")
     }
 
-    /// Whether datagrams may have to wait before it. The loopback and a veth hand them over within
-    /// the sender's call, unless a discipline was put before them.
+    /// True where datagrams may have to wait before it. The loopback and a veth hand them over
+    /// within the sender's call, unless a discipline was put before them.
     pub(super) fn queues(&self) -> bool {
         let none = !self.kinds.is_empty() && self.kinds.iter().all(|kind| kind == "noqueue");
         self.has_lower || !none

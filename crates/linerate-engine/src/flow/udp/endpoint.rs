@@ -30,11 +30,11 @@ use crate::flow::endpoint::{self, EndpointStream, StreamOutcome, Transport};
 /// The UDP streams of one end of a test.
 pub(crate) type Endpoint = endpoint::Endpoint<Udp>;
 
-/// What the streams of one end have in common.
+/// The settings that the streams of one end have in common.
 pub(crate) struct Udp {
     request: UdpTest,
     layout: DatagramLayout,
-    /// What every datagram holds before its layout writes to it; empty for nothing.
+    /// The bytes of every datagram before its layout writes to it; empty for nothing.
     head: Arc<[u8]>,
     /// The processor of the first thread; the others take those after it.
     cpu: Option<u32>,
@@ -70,7 +70,8 @@ impl Endpoint {
         self.transport.allowed = Some(allowed);
     }
 
-    /// What every datagram of this end's senders begins with, where its layout leaves it alone.
+    /// Sets the bytes that every datagram of this end's senders begins with, where its layout
+    /// leaves them alone.
     pub(crate) fn begin_with(&mut self, head: &[u8]) {
         self.transport.head = head.into();
     }
@@ -158,7 +159,7 @@ impl Endpoint {
                     Some(it) => {
                         let socket = Arc::clone(socket);
                         let switches = Arc::clone(&self.switches);
-                        let run = move || it.beside((&*socket, &switches), || sender.run());
+                        let run = move || it.beside(&socket, &switches, || sender.run());
                         stream.start_thread(kept_on(cpu, run))?;
                     }
                 }
@@ -167,7 +168,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// What there is to tell of a search since the last call; none in other tests.
+    /// The news of a search since the last call; none in other tests.
     pub(crate) fn search_news(&self) -> Option<SearchNews> {
         let search = self.streams.iter().find_map(|stream| stream.socket.search.as_ref())?;
         Some(search.take_news()).filter(|news| !news.is_empty())
@@ -178,7 +179,8 @@ impl Endpoint {
         self.streams.iter().map(|stream| &*stream.socket.socket)
     }
 
-    /// What the senders of this end have sent, once all are done; none without senders.
+    /// The datagrams that the senders of this end have sent, once all are done; none without
+    /// senders.
     pub(crate) fn datagrams_sent(&self) -> Option<Vec<DatagramsSent>> {
         let senders = self.on_side(FlowSide::Sender).map(|stream| &stream.progress);
         let done = senders.map(|progress| progress.datagrams_sent().filter(|_| progress.is_done()));

@@ -27,7 +27,7 @@ struct Bins {
 }
 
 impl Evenness {
-    /// Nothing was sent yet; bins begin at `begin`.
+    /// The bins before anything is sent; they begin at `begin`.
     pub(super) fn starting_at(begin: MonoTime) -> Self {
         let bins = |width_ns| Bins { width_ns, index: 0, now: 0, most: 0 };
         Self {

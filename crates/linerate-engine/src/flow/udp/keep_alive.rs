@@ -51,7 +51,7 @@ impl KeepAlive {
         self.is_silent(now)
     }
 
-    /// What says that this end is there, when it is time.
+    /// The datagram that says that this end is there, when it is time.
     pub(crate) fn due_datagram(&mut self, now: MonoTime) -> Option<[u8; DATAGRAM_HEADER_BYTES]> {
         (now.duration_since(self.told) >= EVERY).then(|| {
             self.told = now;
@@ -59,7 +59,7 @@ impl KeepAlive {
         })
     }
 
-    /// Whether nothing was heard for too long.
+    /// True where nothing was heard for too long.
     pub(crate) fn is_silent(&self, now: MonoTime) -> bool {
         now.duration_since(self.heard) > SILENCE_MAX
     }
@@ -103,7 +103,7 @@ impl KeepAlive {
     }
 }
 
-/// What a stream is given up with.
+/// The reason with which a silent stream is given up.
 pub(super) fn silent() -> String {
     format!("nothing was heard from the other end for {} s", SILENCE_MAX.as_secs())
 }

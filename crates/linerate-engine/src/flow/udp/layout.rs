@@ -4,7 +4,7 @@
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{ALIVE, DATAGRAM_HEADER_BYTES, NativeDatagramHeader, OpeningDatagram};
 
-/// What a datagram says of itself.
+/// The header fields of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DatagramHead {
     /// Counted from 0 in each stream.
@@ -13,10 +13,10 @@ pub(crate) struct DatagramHead {
     pub(crate) stamp_ns: u64,
 }
 
-/// What a datagram turns out to be.
+/// A datagram that was parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParsedDatagram {
-    /// Data.
+    /// A datagram of data.
     Data(DatagramHead),
     /// Data, and the last of its sender.
     Last(DatagramHead),
@@ -56,7 +56,7 @@ pub(crate) struct DatagramLayout {
 }
 
 impl DatagramLayout {
-    /// That of this program (spec/udp-throughput.md).
+    /// The layout of this program (spec/udp-throughput.md).
     pub(crate) const OWN: Self = Self {
         write: write_own,
         read: read_own,
@@ -74,7 +74,7 @@ impl DatagramLayout {
         }
     }
 
-    /// Reads a datagram.
+    /// Parses a received datagram of the stream with a tag.
     #[inline]
     pub(crate) fn read(&self, datagram: &[u8], tag: u16) -> ParsedDatagram {
         if self.own { read_own(datagram, tag) } else { (self.read)(datagram, tag) }
@@ -94,11 +94,12 @@ impl DatagramLayout {
         }
         let next =
             |number| NativeDatagramHeader { number, tag, stamp_ns: head.stamp_ns }.to_bytes();
-        let follows = |(datagram, number): &(&[u8], u64)| {
-            datagram.first_chunk::<DATAGRAM_HEADER_BYTES>() == Some(&next(*number))
+        let follows = |datagram: &[u8], number: u64| {
+            datagram.first_chunk::<DATAGRAM_HEADER_BYTES>() == Some(&next(number))
         };
         // The number of a sign of life is never reached.
-        datagrams.zip(head.number.saturating_add(1)..ALIVE).take_while(follows).count() as u64
+        let numbered = datagrams.zip(head.number.saturating_add(1)..ALIVE);
+        numbered.take_while(|(datagram, number)| follows(datagram, *number)).count() as u64
     }
 
     /// The number that a narrow one stands for: the nearest to the one that is expected.

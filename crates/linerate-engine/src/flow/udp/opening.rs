@@ -23,7 +23,7 @@ pub(crate) struct Asking {
     pub(crate) caller: Caller,
 }
 
-/// What the client says to open a stream, and when.
+/// The client's side of opening one stream: the datagram that it sends, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
     pub(crate) direction: Direction,
@@ -57,15 +57,11 @@ impl Asking {
 
 impl Caller {
     /// A stream that nothing was said on yet.
-    pub(crate) const fn new(
-        (direction, flow): (Direction, u16),
-        token: Token,
-        now: MonoTime,
-    ) -> Self {
+    pub(crate) const fn new(direction: Direction, flow: u16, token: Token, now: MonoTime) -> Self {
         Self { direction, flow, token, nonce: None, next: now }
     }
 
-    /// What to send now, if anything.
+    /// The datagram to send now, if any.
     pub(crate) fn due_datagram(&mut self, now: MonoTime) -> Option<[u8; OPENING_BYTES]> {
         (now >= self.next).then(|| {
             self.next = now + AGAIN;
@@ -74,7 +70,7 @@ impl Caller {
         })
     }
 
-    /// Takes what came.
+    /// Takes a received datagram.
     pub(crate) fn read(&mut self, datagram: &[u8], now: MonoTime) {
         let Some(opening) = OpeningDatagram::parse(datagram) else { return };
         if let OpeningStep::Challenge(nonce) = opening.step
@@ -86,7 +82,7 @@ impl Caller {
         }
     }
 
-    /// Whether the server has answered.
+    /// True where the server has answered.
     pub(crate) const fn is_answered(&self) -> bool {
         self.nonce.is_some()
     }
@@ -124,7 +120,7 @@ pub(crate) struct Awaiting {
     pub(crate) client: Option<SocketAddr>,
 }
 
-/// What the server makes of the datagrams that are to open a stream.
+/// The server's side of opening one stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Callee {
     pub(crate) direction: Direction,
@@ -134,14 +130,14 @@ pub(crate) struct Callee {
     challenged: Option<(SocketAddr, u64)>,
 }
 
-/// What a datagram was.
+/// A datagram that came while a stream was being opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     /// To be answered by this.
     Hello([u8; OPENING_BYTES]),
     /// The proof that datagrams pass both ways.
     Proof,
-    /// Nothing of the stream.
+    /// A datagram that is not of the stream.
     Stray,
 }
 
@@ -192,7 +188,7 @@ impl Awaiting {
 
 impl Callee {
     /// A stream on which nothing came yet.
-    pub(crate) const fn new((direction, flow): (Direction, u16), token: Token) -> Self {
+    pub(crate) const fn new(direction: Direction, flow: u16, token: Token) -> Self {
         Self { direction, flow, token, challenged: None }
     }
 

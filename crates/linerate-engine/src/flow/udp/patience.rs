@@ -17,7 +17,7 @@ const LOOK_NS: u64 = 50_000;
 /// Waits of one receiver.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// Whether looking again is worth the processor it takes.
+    /// Looking again without a sleep is worth the processor time.
     looks: bool,
     /// Mean of the last waits: a new one counts an eighth.
     wait_ns: u64,

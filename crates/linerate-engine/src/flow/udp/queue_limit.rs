@@ -16,7 +16,7 @@ use std::time::Duration;
 use linerate_core::time::MonoTime;
 use linerate_sys::datagram_socket::SendRoom;
 
-/// Of the room that is left, a joined buffer takes one part of so many.
+/// A joined buffer takes at most one part of this many of the room that is left.
 const PARTS: u64 = 4;
 
 /// Datagrams that a sender keeps room for, whatever the link refuses.
@@ -33,9 +33,9 @@ const LINK_NS: u128 = 250_000;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueLimit {
     size: u64,
-    /// There is a queue before the link.
+    /// True where there is a queue before the link.
     queues: bool,
-    /// What it began with, where it may change.
+    /// The room that the sender began with, where it may change.
     full: Option<u64>,
     now: u64,
     turned: MonoTime,
@@ -54,7 +54,7 @@ impl QueueLimit {
         Self { size: size as u64, queues, full, now: full.unwrap_or(0), turned: now }
     }
 
-    /// Whether what waits is to be looked at before datagrams are joined.
+    /// True where the bytes that wait are to be looked at before datagrams are joined.
     pub(super) const fn bounds_joining(&self) -> bool {
         self.queues
     }
@@ -104,8 +104,8 @@ impl QueueLimit {
     }
 }
 
-/// What a datagram of `size` bytes takes up of the kernel's memory (`skb->truesize`): data of the
-/// next power of two with headers and 320 bytes of the kernel's, and 256 beside.
+/// The kernel's memory that a datagram of `size` bytes takes up (`skb->truesize`): data of the next
+/// power of two with headers and 320 bytes of the kernel's, and 256 beside.
 pub(super) const fn kernel_cost(size: u64) -> u64 {
     (size + 384).next_power_of_two() + 256
 }

@@ -39,10 +39,10 @@ const QUIET_COMPLETE: Duration = Duration::from_millis(50);
 /// However much still arrives, this long after the sender is done is the end.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 
-/// So many datagrams show how they come.
+/// Number of datagrams after which it is known how they come.
 const STAMPED_DATAGRAMS: u64 = 1000;
 
-/// A receiving stream.
+/// The receiving thread of one stream.
 pub(super) struct UdpStreamReceiver {
     pub(super) socket: Arc<DatagramSocket>,
     pub(super) request: UdpTest,
@@ -53,7 +53,7 @@ pub(super) struct UdpStreamReceiver {
     /// Since when datagrams are taken in by the kernel: the thread may have to wait for a
     /// processor.
     pub(super) opened: MonoTime,
-    /// What to tell of, where the stream is a search.
+    /// The statuses that the receiver sends, where the stream is a search.
     pub(super) search: Option<Arc<SearchEnd>>,
 }
 
@@ -68,7 +68,7 @@ struct Receiving {
     joined_max: u64,
     /// In the last buffer.
     joined_now: u64,
-    /// What the socket was granted.
+    /// The receive buffer that the kernel granted the socket.
     room_bytes: u64,
     /// The kernel tells times of arrival.
     stamped: bool,
@@ -179,7 +179,7 @@ impl UdpStreamReceiver {
         }
     }
 
-    /// Whether the sender is told how far it can go.
+    /// True where the sender is told how far it can go.
     const fn grants(&self) -> bool {
         self.layout.own && self.request.pace.is_none()
     }
@@ -196,7 +196,7 @@ impl UdpStreamReceiver {
         }
     }
 
-    /// Whether nothing more is to be waited for.
+    /// True where nothing more is to be waited for.
     fn is_over(&self, receiving: &Receiving, now: MonoTime) -> bool {
         if self.switches.halted() {
             return true;
@@ -227,8 +227,8 @@ impl UdpStreamReceiver {
 }
 
 impl UdpStreamReceiver {
-    /// What the sender sent after the omitted span. Where the stamps do not count from its start,
-    /// its own account of that begins at another moment than the receiver's.
+    /// The datagrams that the sender sent after the omitted span. Where the stamps do not count
+    /// from its start, its own account of that begins at another moment than the receiver's.
     fn measured(&self, sent: &DatagramsSent, receiving: &Receiving) -> u64 {
         let all = sent.datagrams.max(receiving.tracker.next_expected());
         let here = receiving.tracker.sent_after_omitted(all);
@@ -408,14 +408,14 @@ impl Receiving {
     }
 }
 
-/// Whether nothing more is to be waited for at `now`, of a sender that was `told` to be done then;
-/// the `last` datagram came then, and perhaps it is all `complete`.
+/// True where nothing more is to be waited for at `now`, of a sender that was `told` to be done
+/// then; the `last` datagram came then, and perhaps it is all `complete`.
 pub(crate) fn is_drained(now: MonoTime, told: MonoTime, last: MonoTime, complete: bool) -> bool {
     let quiet = if complete { QUIET_COMPLETE } else { QUIET_MISSING };
     now.duration_since(last.max(told)) >= quiet || now.duration_since(told) >= DRAIN_MAX
 }
 
-/// What a sender has sent in all, by its last datagram. Whose it is the stream knows.
+/// The total that a sender has sent, by its last datagram. The stream knows whose it is.
 fn sent_until(last: DatagramHead) -> DatagramsSent {
     let datagrams = last.number.saturating_add(1);
     let (direction, flow, span_ns) = (Direction::Down, 0, last.stamp_ns);
@@ -428,8 +428,8 @@ struct TransitTimes {
     jitter: JitterRfc3550,
     samples: Thinned,
     last_stamp_ns: Option<u64>,
-    /// What CLOCK_REALTIME shows when CLOCK_MONOTONIC shows 0, for arrivals without the kernel's
-    /// time. A step of the former between two arrivals would show as one jump.
+    /// The time that CLOCK_REALTIME shows when CLOCK_MONOTONIC shows 0, for arrivals without the
+    /// kernel's time. A step of the former between two arrivals would show as one jump.
     offset_ns: i64,
     kernel: u64,
 }

@@ -92,7 +92,7 @@ impl SendSchedule {
         Self { kernel_paces: false, ..self }
     }
 
-    /// Whether the kernel keeps it.
+    /// True where the kernel keeps the schedule.
     pub(super) const fn is_kept_by_kernel(&self) -> bool {
         self.kernel_paces
     }
@@ -180,7 +180,7 @@ impl SendSchedule {
         self.forgiven_ns
     }
 
-    /// What `count` datagrams take at the pace.
+    /// The time that `count` datagrams take at the pace.
     fn span_ns(&self, count: u64) -> u64 {
         let bits = u128::from(count) * self.bits_per_datagram;
         let span = bits.saturating_mul(1_000_000_000) / self.rate_bps;

@@ -61,7 +61,7 @@ impl SearchEnd {
         self.with_news(|news| news.spans.push(span));
     }
 
-    /// A status came.
+    /// Adds the trial of a status that came.
     pub(super) fn add_trial(&self, trial: SearchTrial) {
         self.with_news(|news| {
             if news.trials.len() < TRIALS_MAX {
@@ -70,7 +70,7 @@ impl SearchEnd {
         });
     }
 
-    /// What there is since the last call.
+    /// The news since the last call.
     pub(super) fn take_news(&self) -> SearchNews {
         self.with_news(std::mem::take)
     }

@@ -10,7 +10,7 @@ use linerate_core::search::SubIntervals;
 /// the table that the rate may have moved by meanwhile.
 const OFFERED_KEPT_RATIO: f64 = 0.95;
 
-/// What both ends told of a search.
+/// The account of a search for the capacity, from both ends.
 #[derive(Debug)]
 pub(crate) struct SearchAccount {
     direction: Direction,
@@ -19,7 +19,7 @@ pub(crate) struct SearchAccount {
 }
 
 impl SearchAccount {
-    /// Nothing was told yet.
+    /// The account before anything was told.
     pub(crate) fn new(direction: Direction, packet_bytes: u32) -> Self {
         Self { direction, packet_bytes, known: SubIntervals::default() }
     }
@@ -54,7 +54,7 @@ pub(crate) fn ceiling(record: &Record, goodput: Ceiling) -> Ceiling {
     Ceiling { metric: MetricId::IpCapacity, layer: HeaderLayer::Ip, value, share, ..goodput }
 }
 
-/// What a reader has to know of a search.
+/// The caveats of a search.
 pub(crate) fn caveats(search: &CapacitySearch) -> Vec<Caveat> {
     let all = [unfinished(search), not_kept(search)];
     all.into_iter().flatten().collect()
@@ -93,7 +93,7 @@ fn not_kept(search: &CapacitySearch) -> Option<Caveat> {
     })
 }
 
-/// What was sent during a sub-interval, by the counts at the statuses of its time.
+/// The rate that was sent during a sub-interval, by the counts at the statuses of its time.
 fn sent_bps(search: &CapacitySearch, row: &SubInterval) -> Option<f64> {
     let within = row.span.start_ns()..row.span.end_ns();
     let mut trials = search.trials.iter().filter(|trial| within.contains(&trial.t_ns));

@@ -18,7 +18,7 @@ use super::search::{SearchEnd, arrival};
 use super::socket::is_pause;
 use crate::flow::endpoint::{StreamOutcome, StreamProgress, Switches};
 
-/// What the two threads of a sender share.
+/// The state that the sending thread and the thread for statuses share.
 #[derive(Debug)]
 pub(super) struct Steering {
     search: Arc<SearchEnd>,
@@ -32,7 +32,7 @@ pub(super) struct Steering {
     over: AtomicBool,
 }
 
-/// What the statuses so far say.
+/// The state of the search by the statuses so far.
 #[derive(Debug)]
 struct Course {
     adjustment: Adjustment,
@@ -57,7 +57,7 @@ impl Steering {
         }
     }
 
-    /// The sender begins.
+    /// Notes that the sender begins.
     pub(super) fn begin_sending(&self, now: MonoTime) {
         self.begin_ns.store(now.as_nanos(), Ordering::Release);
     }
@@ -76,7 +76,8 @@ impl Steering {
     /// Runs the sending thread's work, and takes statuses on a thread of its own meanwhile.
     pub(super) fn beside(
         &self,
-        (socket, switches): (&DatagramSocket, &Switches),
+        socket: &DatagramSocket,
+        switches: &Switches,
         send: impl FnOnce() -> StreamOutcome,
     ) -> StreamOutcome {
         std::thread::scope(|scope| {
@@ -195,7 +196,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn status(number: u64, (received, next): (u64, u64), times: Option<[u64; 3]>) -> UdpStatus {
+    fn status(number: u64, received: u64, next: u64, times: Option<[u64; 3]>) -> UdpStatus {
         UdpStatus {
             tag: 1,
             t_ns: 0,
@@ -213,17 +214,17 @@ mod tests {
     fn a_round_trip_is_from_sending_to_the_status_without_the_time_held() {
         let mut course = Course::new(&SearchPlan::default());
         // Sent at 10, held for 8, back at 60: 42 ms, the smallest so far.
-        let trial = course.take_status(&status(1, (5, 5), Some([10, 8, 500])), 60 * MS);
+        let trial = course.take_status(&status(1, 5, 5, Some([10, 8, 500])), 60 * MS);
         assert_eq!((trial.rtt_ns, trial.delay_ns), (Some(42 * MS), Some(0)));
         assert_eq!((trial.step, trial.row, trial.offered_bps), (SearchStep::Fast, 10, 10_000_000));
         // Sent at 60, held for 8, back at 160: 92 ms, 50 above the smallest.
-        let trial = course.take_status(&status(2, (9, 9), Some([60, 8, 0])), 160 * MS);
+        let trial = course.take_status(&status(2, 9, 9, Some([60, 8, 0])), 160 * MS);
         assert_eq!((trial.rtt_ns, trial.delay_ns), (Some(92 * MS), Some(50 * MS)));
         assert_eq!((trial.step, trial.row), (SearchStep::Hold, 10));
         // Nothing arrived: no delay, and a status of times that cannot be has none either.
-        let trial = course.take_status(&status(3, (9, 9), None), 200 * MS);
+        let trial = course.take_status(&status(3, 9, 9, None), 200 * MS);
         assert_eq!((trial.rtt_ns, trial.step), (None, SearchStep::Hold));
-        let trial = course.take_status(&status(4, (9, 9), Some([u64::MAX / MS, 0, 0])), 250 * MS);
+        let trial = course.take_status(&status(4, 9, 9, Some([u64::MAX / MS, 0, 0])), 250 * MS);
         assert_eq!(trial.rtt_ns, None);
     }
 
@@ -231,21 +232,21 @@ mod tests {
     fn one_way_the_mean_of_the_status_counts() {
         let plan = SearchPlan { delay: SearchDelay::OneWay, ..SearchPlan::default() };
         let mut course = Course::new(&plan);
-        let trial = course.take_status(&status(1, (5, 5), Some([10, 8, 29])), 900 * MS);
+        let trial = course.take_status(&status(1, 5, 5, Some([10, 8, 29])), 900 * MS);
         assert_eq!((trial.delay_ns, trial.step), (Some(29 * MS), SearchStep::Fast));
     }
 
     #[test]
     fn a_lost_status_is_noticed_and_the_next_one_tells_its_part() {
         let mut course = Course::new(&SearchPlan::default());
-        course.take_status(&status(1, (100, 100), Some([10, 0, 0])), 20 * MS);
+        course.take_status(&status(1, 100, 100, Some([10, 0, 0])), 20 * MS);
         // Of 100 more, 8 and 7 are missing; then 5 of them come late.
-        let trial = course.take_status(&status(4, (285, 300), Some([150, 0, 0])), 160 * MS);
+        let trial = course.take_status(&status(4, 285, 300, Some([150, 0, 0])), 160 * MS);
         assert_eq!((trial.missed, trial.sequence_errors), (2, 15));
         assert_eq!((trial.step, trial.row), (SearchStep::Down, 9));
         let late = UdpStatus {
             tally: StreamCounts { received: 390, next: 400, reordered: 5, duplicates: 1 },
-            ..status(5, (0, 0), Some([200, 0, 0]))
+            ..status(5, 0, 0, Some([200, 0, 0]))
         };
         let trial = course.take_status(&late, 210 * MS);
         // No more are missing than before: five came late, and one twice.

@@ -49,14 +49,14 @@ const OLD_JOINED_MAX: usize = 64;
 /// Joined buffers that are held ready for a paced sender.
 const PACED_BUFFERS: usize = 16;
 
-/// A sending stream.
+/// The sending thread of one stream.
 pub(super) struct UdpStreamSender {
     pub(super) socket: Arc<DatagramSocket>,
     pub(super) request: UdpTest,
     pub(super) place: (Direction, u16),
     pub(super) tag: u16,
     pub(super) layout: DatagramLayout,
-    /// What every datagram begins with, where its layout leaves it alone.
+    /// The bytes that every datagram begins with, where its layout leaves them alone.
     pub(super) head: Arc<[u8]>,
     /// Round-trip time of the control connection, where known.
     pub(super) rtt: Option<Duration>,
@@ -80,7 +80,7 @@ struct SendingState {
     joined_most: usize,
     egress: Egress,
     queue_limit: QueueLimit,
-    /// One buffer a call: of several, a call does not tell which one the link refused.
+    /// Each call has one buffer: of several, a call does not tell which one the link refused.
     singly: bool,
     schedule: Option<SendSchedule>,
     evenness: Evenness,
@@ -173,7 +173,7 @@ impl UdpStreamSender {
         let length = self.head.len().min(size);
         let head = &self.head[..length];
         batch.datagrams_mut().for_each(|datagram| datagram[..length].copy_from_slice(head));
-        self.sending(begin, (batch, egress), schedule)
+        self.sending(begin, batch, egress, schedule)
     }
 
     fn schedule(&self, begin: MonoTime, egress: &Egress) -> Option<SendSchedule> {
@@ -211,7 +211,8 @@ impl UdpStreamSender {
     fn sending(
         &self,
         begin: MonoTime,
-        (batch, egress): (SendBatch, Egress),
+        batch: SendBatch,
+        egress: Egress,
         schedule: Option<SendSchedule>,
     ) -> SendingState {
         let elastic = schedule.is_none() && self.request.window_bytes.is_none();
@@ -263,7 +264,7 @@ impl UdpStreamSender {
         ((BUFFER_BYTES - 1 - self.header_bytes()) / size).clamp(1, JOINED_MAX)
     }
 
-    /// Whether each datagram leaves in one packet.
+    /// True where each datagram leaves in one packet.
     fn fits_packets(&self) -> bool {
         let bytes = self.request.size_bytes as usize + self.header_bytes();
         self.socket.mtu_bytes().is_none_or(|mtu| bytes <= mtu as usize)
@@ -348,7 +349,7 @@ impl UdpStreamSender {
         Ok(sent)
     }
 
-    /// As many of `wanted` datagrams as find room before the link, and joined as that allows.
+    /// Number of the `wanted` datagrams that find room before the link; joins them to fit.
     fn fit_link_room(&self, sending: &mut SendingState, wanted: usize) -> usize {
         let by_kernel = sending.schedule.is_some_and(|schedule| schedule.is_kept_by_kernel());
         if sending.joined_most == 1 || by_kernel || !sending.queue_limit.bounds_joining() {
@@ -360,8 +361,7 @@ impl UdpStreamSender {
         count
     }
 
-    /// The link refused the first buffer of `most` datagrams: gives how many those are. They count
-    /// as sent, and as dropped by this host.
+    /// The datagrams of a first buffer that the link refused: sent, and dropped by this host.
     fn refused(&self, sending: &mut SendingState, most: usize) -> usize {
         let count = most.min(sending.batch.joined());
         let now = monotonic();
@@ -386,7 +386,7 @@ impl UdpStreamSender {
         sending.singly = true;
     }
 
-    /// Whether the datagrams that are to leave now count.
+    /// True where the datagrams that are to leave now count.
     fn measures(&self, sending: &SendingState) -> bool {
         let at = sending.times.first().copied().unwrap_or(sending.begin);
         at.nanos_since(sending.begin) >= self.request.omit_ns
@@ -409,7 +409,7 @@ impl UdpStreamSender {
         }
     }
 
-    /// What older kernels take in a buffer; then one by one.
+    /// Joins fewer datagrams: as many as older kernels take in a buffer, then one.
     fn join_fewer(&self, batch: &mut SendBatch) {
         batch.set_joined(if batch.joined() > OLD_JOINED_MAX { OLD_JOINED_MAX } else { 1 });
         if batch.joined() == 1 {

@@ -49,15 +49,16 @@ impl NativeUdpServer {
     pub(crate) fn new(
         request: UdpTest,
         local: SocketAddr,
-        (own_end, control): (MeasurementEnd, TcpStream),
+        own_end: MeasurementEnd,
+        control: TcpStream,
     ) -> Result<(Self, Accept), Failure> {
         let token = Token(random_bytes());
         let local = at_port(canonical(local), 0);
         let mut awaited = Vec::new();
-        for place in request.places() {
+        for (direction, flow) in request.places() {
             let socket =
                 open_socket(&request, local).map_err(|error| crate::failure::system(&error))?;
-            awaited.push(Awaiting::new(socket, Callee::new(place, token)));
+            awaited.push(Awaiting::new(socket, Callee::new(direction, flow, token)));
         }
         let port = |stream: &Awaiting| stream.socket.local_address().map_or(0, |at| at.port());
         let accept = Accept {

@@ -1,7 +1,7 @@
 //! To whom a server of iperf 2 sends over UDP, and how much, because the address of a datagram is
 //! easily forged and one that asks for data would make the server flood a stranger.
 //!
-//! A client of linerate proves its address by a cookie that went there (`iperf2::check_proof`). One
+//! A client of linerate proves its address by a cookie that went there (`iperf2::cookie`). One
 //! of iperf cannot: where it sends all the time (`--full-duplex`, `-d`, `-r`) it is sent in
 //! proportion to what comes; for `-R`, of which a single datagram comes, the server's user has to
 //! name its network, and a rate for all of that network together.
@@ -18,16 +18,16 @@ use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::iperf2::{PROOF_BYTES, UdpArrived, cookie, cookie_answer};
 
-/// All clients of a network together are sent this, where its rate is not named: ten times the pace
-/// that iperf 2 has by default.
+/// The rate at which all clients of a network together are sent data, where the network's rate is
+/// not named: ten times the pace that iperf 2 has by default.
 const RATE_BPS: u64 = 10_000_000;
 
 /// A cookie counts for this long and as long again at most.
 const COOKIE_SPAN: Duration = Duration::from_secs(60);
 
-/// Who proves no address is sent at most so many bytes for each one that came from it.
+/// The most bytes that a client without a proven address is sent for each byte that came from it.
 const BYTES_FOR_ONE: u64 = 3;
-/// And at most so many times as fast.
+/// The most that such a client is sent, as a multiple of the rate at which it sends.
 const TIMES_AS_FAST: u64 = 2;
 /// How fast it comes is known after this.
 const WATCHED: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ const WATCHED: Duration = Duration::from_millis(50);
 pub struct TrustedNetwork {
     address: IpAddr,
     prefix: u32,
-    /// None without a bound.
+    /// The highest rate of all its clients together; none without a bound.
     most_bps: Option<u64>,
 }
 
@@ -77,7 +77,7 @@ impl FromStr for TrustedNetwork {
     }
 }
 
-/// Who is sent what over UDP.
+/// The rules by which a client is sent data over UDP, whose address may be forged.
 #[derive(Debug)]
 pub struct AddressValidation {
     /// With what is left of its rate, where that has a bound.
@@ -101,7 +101,7 @@ impl AddressValidation {
         Self { networks: Vec::new(), secret: RandomState::new() }
     }
 
-    /// These as well.
+    /// Trusts these networks as well.
     #[must_use]
     pub fn with_networks(mut self, networks: &[TrustedNetwork]) -> Self {
         let with_rest = |network: &TrustedNetwork| {
@@ -117,8 +117,8 @@ impl AddressValidation {
         self.secret.hash_one((address.to_canonical(), epoch)).max(1)
     }
 
-    /// Whether a client's first datagram proves its address; else, where it is ready to, the answer
-    /// that it needs.
+    /// Checks whether a client's first datagram proves its address; else, where it is ready to,
+    /// gives the answer that it needs.
     pub(super) fn check_proof(&self, from: IpAddr, datagram: &[u8], now: MonoTime) -> AddressProof {
         let Some(told) = cookie(datagram).filter(|_| datagram.len() >= PROOF_BYTES) else {
             return AddressProof::None;
@@ -146,21 +146,21 @@ impl AddressValidation {
     }
 }
 
-/// What a client's first datagram says of its address.
+/// The proof of the client's address in its first datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum AddressProof {
-    /// It is true.
+    /// The datagram proves that the address is the client's.
     Given,
     /// The client may prove it by this.
     Ask(Vec<u8>),
-    /// Nothing.
+    /// The datagram proves nothing.
     None,
 }
 
 /// How much a client may be sent.
 #[derive(Debug)]
 pub(crate) enum SendLimit {
-    /// All that it asks.
+    /// Everything that it asks for.
     Whole,
     /// In proportion to what comes from it.
     Mirrored,
@@ -168,7 +168,7 @@ pub(crate) enum SendLimit {
     Capped(Share),
 }
 
-/// Given back when dropped.
+/// A share of a network's rate, given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     bps: u64,
@@ -181,17 +181,17 @@ impl Drop for Share {
     }
 }
 
-/// What a stream to a client is bound to.
+/// The bounds of a stream to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SendBounds {
-    /// Its pace.
+    /// The highest pace; none without a bound.
     pub(super) pace: Option<BitRate>,
     /// Datagrams of data that it may send for now; none without a bound.
     pub(super) granted: Option<u64>,
 }
 
 impl SendLimit {
-    /// What a stream with datagrams of `size` bytes is bound to; none while it must not begin.
+    /// The bounds of a stream with datagrams of `size` bytes; none while it must not begin.
     pub(crate) fn bounds(&self, came: UdpArrived, size: u64) -> Option<SendBounds> {
         let granted = self.granted(came, size);
         let pace_bps = match self {

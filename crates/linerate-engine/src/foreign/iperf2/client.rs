@@ -51,13 +51,13 @@ pub struct Return {
 }
 
 impl Return {
-    /// What the header says of it.
+    /// The mode that the client's header asks for.
     pub(super) const fn header_mode(self) -> Mode {
         if self.at_once { Mode::Dual } else { Mode::TradeOff }
     }
 }
 
-/// Who sends on the client's own connections.
+/// The mode of a test by who sends on the client's own connections.
 pub(super) const fn mode_of(directions: TcpDirections) -> Mode {
     match directions {
         TcpDirections::Up => Mode::Forward,
@@ -72,7 +72,7 @@ pub(crate) fn measure(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    measure_in(mode_of(plan.test.directions), plan.server.port, plan, (context, account))
+    measure_in(mode_of(plan.test.directions), plan.server.port, plan, context, account)
 }
 
 /// Measures from here to a server of iperf 2, and asks it to send on a connection of its own to the
@@ -83,7 +83,7 @@ pub fn run_with_return(plan: &TcpPlan, back: Return, context: &mut Context<'_>) 
         ..plan.clone()
     };
     run_by(&plan, context, |context, account| {
-        measure_in(back.header_mode(), back.port, &plan, (context, account))
+        measure_in(back.header_mode(), back.port, &plan, context, account)
     })
 }
 
@@ -91,9 +91,10 @@ fn measure_in(
     mode: Mode,
     listen_port: u16,
     plan: &TcpPlan,
-    (context, account): (&mut Context<'_>, &mut Account),
+    context: &mut Context<'_>,
+    account: &mut Account,
 ) -> Result<(), Failure> {
-    let mut test = Test::of(plan, RULES, account)?;
+    let mut test = Test::from_plan(plan, RULES, account)?;
     for flow in 0..plan.test.streams {
         let header = ClientHeader { listen_port, ..header(mode, flow, plan)? };
         connect(&mut test, flow, header, account)?;
@@ -114,7 +115,7 @@ fn measure_in(
 
 /// The client's own part; its streams are connected before the test begins.
 struct Iperf2 {
-    /// What the server says that it is.
+    /// The name and version of the server's program, as it says.
     program: Option<String>,
 }
 
@@ -150,11 +151,11 @@ impl Words for Client {
     }
 }
 
-/// What the server writes on streams that this end alone sends on, stream after stream until it
-/// closes.
+/// The answers that the server writes on streams that this end alone sends on, read stream after
+/// stream until it closes.
 struct Answers {
     streams: Vec<Arc<TcpStream>>,
-    /// Those before are closed.
+    /// Index of the stream that is read; those before are closed.
     at: usize,
 }
 
@@ -207,16 +208,16 @@ fn connect(
     match header.mode {
         Mode::Reverse => {
             (&socket).write_all(&bytes).map_err(lost)?;
-            test.add(socket, (Direction::Down, flow), account);
+            test.add(socket, Direction::Down, flow, account);
             return Ok(());
         }
         Mode::FullDuplex => {
             let back = socket.try_clone().map_err(lost)?;
-            test.add(back, (Direction::Down, flow), account);
+            test.add(back, Direction::Down, flow, account);
         }
         Mode::Forward | Mode::Dual | Mode::TradeOff => {}
     }
-    test.add(socket, (Direction::Up, flow), account);
+    test.add(socket, Direction::Up, flow, account);
     test.endpoint.begin_with(bytes);
     Ok(())
 }

@@ -27,7 +27,7 @@ use super::client::RULES;
 use crate::failure::{system, words_of};
 use crate::flow::admission::{Demand, Permit};
 use crate::flow::peer::{connection_failure, plain_address};
-use crate::flow::tcp::endpoint::Endpoint;
+use crate::flow::tcp::endpoint::{Endpoint, StreamId};
 use crate::flow::{self, Flows, FlowsAnswer, Net, TestSession, Words};
 use crate::foreign::serve::{ServedEvent, Serving, UNTIL_CLOSED, failure_of, request};
 use crate::foreign::test::VANISHED;
@@ -88,7 +88,7 @@ struct FirstBytes {
     socket: TcpStream,
     /// Bytes that were handed over.
     seen: usize,
-    /// What is read is taken, too.
+    /// True where bytes that are read are taken off the socket, too.
     takes: Rc<Cell<bool>>,
     pause: Duration,
 }
@@ -158,9 +158,9 @@ struct Iperf2TcpServer<'a, 's> {
     /// A connection to the client is refused until then at most.
     opening: Option<MonoTime>,
     endpoint: Option<Endpoint>,
-    /// Those of streams that are over.
+    /// The reports of streams that are over.
     reports: Vec<EndReport>,
-    /// What a latency test came to.
+    /// The log line of a latency test.
     line: Option<String>,
 }
 
@@ -250,7 +250,7 @@ impl Words for Server {
 }
 
 impl Iperf2TcpServer<'_, '_> {
-    /// Whether this test may run here.
+    /// Decides whether this test may run here.
     fn decide(&mut self) -> Result<Terms, Failure> {
         let request = match self.request {
             Request::Bounce(first) => {
@@ -291,8 +291,8 @@ impl Iperf2TcpServer<'_, '_> {
         Failure::new(Fault::PeerRefused, "serve", self.peer.to_string(), reason)
     }
 
-    /// Opens the streams of the test, or those that follow after the client's; not yet where the
-    /// client may still begin to `listen`.
+    /// Opens the streams of the test, or those that follow after the client's; false where the
+    /// client's port refuses and may still open (`listens`).
     fn open_streams(&mut self, listens: bool) -> Result<bool, Failure> {
         let header = match self.request {
             Request::Header(header) => Some(header),
@@ -329,28 +329,24 @@ impl Iperf2TcpServer<'_, '_> {
                 }
                 (Mode::FullDuplex, _) => {
                     back = Some(socket.try_clone().map_err(own)?);
-                    self.add(&mut endpoint, socket, (Direction::Up, FlowSide::Receiver));
+                    self.add(&mut endpoint, socket, Direction::Up, FlowSide::Receiver);
                 }
-                _ => self.add(&mut endpoint, socket, (Direction::Up, FlowSide::Receiver)),
+                _ => self.add(&mut endpoint, socket, Direction::Up, FlowSide::Receiver),
             }
         }
         if let Some(back) = back {
-            self.add(&mut endpoint, back, (Direction::Down, FlowSide::Sender));
+            self.add(&mut endpoint, back, Direction::Down, FlowSide::Sender);
         }
         endpoint.prepare().map_err(|error| system(&error))?;
         self.endpoint = Some(endpoint);
         Ok(true)
     }
 
-    fn add(
-        &mut self,
-        endpoint: &mut Endpoint,
-        socket: TcpStream,
-        (way, side): (Direction, FlowSide),
-    ) {
+    fn add(&mut self, endpoint: &mut Endpoint, socket: TcpStream, way: Direction, side: FlowSide) {
         (self.serving.watch)(&ServedEvent::Stream(&socket, way, 0));
-        let client = socket.peer_addr().map_or_else(|_| String::new(), |peer| peer.to_string());
-        endpoint.add(socket, (way, 0, side), client);
+        let client_addr =
+            socket.peer_addr().map_or_else(|_| String::new(), |peer| peer.to_string());
+        endpoint.add(socket, StreamId { direction: way, flow: 0, side, client_addr });
     }
 
     /// Connects to where the client listens; none while it may not listen yet.
@@ -373,7 +369,7 @@ impl Iperf2TcpServer<'_, '_> {
         }
     }
 
-    /// What the log says of a test that ended well.
+    /// The log line of a test that ended well.
     fn log_line(self) -> LogText {
         let said = served::log_line(&self.reports);
         let line = match (self.line, self.request) {

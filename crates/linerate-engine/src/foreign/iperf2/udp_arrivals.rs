@@ -29,7 +29,8 @@ const CALL_TIMEOUT: Duration = Duration::from_millis(10);
 #[derive(Default)]
 pub(crate) struct SocketBack {
     pub(crate) socket: OnceCell<DatagramSocket>,
-    /// It is a stream of its own, and its client's port refused a datagram.
+    /// True once the client's port refused a datagram of this stream, which has a socket of its
+    /// own.
     pub(crate) refused: Cell<bool>,
 }
 
@@ -62,7 +63,7 @@ impl Net for Iperf2Arrivals<'_> {
         monotonic()
     }
 
-    /// What the client says on a stream of its own.
+    /// Reads a datagram that the client sent on its own stream.
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self.back.socket.get().map(|socket| socket.receive_from(bytes)) {
             Some(Ok(Some((length, _)))) if length > 0 => return Ok(length),

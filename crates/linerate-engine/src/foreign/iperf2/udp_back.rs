@@ -27,30 +27,30 @@ pub(super) struct ReverseStream {
     /// Datagrams of all that the client was granted, and those that are left of them; where it is
     /// sent in proportion to what comes.
     granted: Option<(u64, Arc<AtomicU64>)>,
-    /// It was told to the machine that all is sent.
+    /// True once the machine was told that all is sent.
     told: bool,
 }
 
-/// What a server sent.
+/// The datagrams that a server sent to its client.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UdpSentBack {
     /// Datagrams, the end among them.
     pub datagrams: u64,
-    /// Their bytes.
+    /// Payload of the datagrams in bytes.
     pub bytes: u64,
-    /// Time of sending.
+    /// Time of sending in ns.
     pub span_ns: u64,
-    /// What the client says, where it makes a report that can be.
+    /// The client's report of what it received, where it makes one that can be true.
     pub report: Option<UdpReport>,
-    /// It made one that cannot: it says that it received more than was sent.
+    /// True where the client's report cannot be true: it says that it received more than was sent.
     pub contradicted: bool,
 }
 
 /// Ends of a test that come again have numbers of their own (iperf 2: ten).
 const ENDS_MAX: u64 = 16;
 
-/// Whether a client can have received what it reports, of so many datagrams of a length; a path may
-/// deliver one twice.
+/// True where a client can have received what it reports, of so many datagrams of a length; a path
+/// may deliver one twice.
 fn can_be(report: &UdpReport, datagrams: u64, size_bytes: u32) -> bool {
     let most = datagrams.saturating_mul(2).saturating_add(ENDS_MAX);
     let bytes_max = most.saturating_mul(size_bytes.max(FIRST_BYTES_MIN as u32).into());
@@ -61,7 +61,8 @@ impl ReverseStream {
     /// Begins to send what the client's header asks for.
     pub(super) fn start_sending(
         socket: &DatagramSocket,
-        (terms, bounds): (&UdpBack, SendBounds),
+        terms: &UdpBack,
+        bounds: SendBounds,
         begin: MonoTime,
     ) -> Result<Self, Failure> {
         let mut request: UdpTest = sending(&terms.header)?;
@@ -92,7 +93,7 @@ impl ReverseStream {
         Ok(Self { endpoint, size_bytes, begin, planned, before, granted, told: false })
     }
 
-    /// What was sent until now.
+    /// The datagrams sent until now.
     pub(super) fn so_far(&self) -> UdpSentBack {
         let now = monotonic();
         let samples = self.endpoint.sample(now);
@@ -120,12 +121,12 @@ impl ReverseStream {
         self.size_bytes
     }
 
-    /// Sends no more.
+    /// Stops the senders of the stream.
     pub(super) fn stop_sending(&self) {
         self.endpoint.stop_sending();
     }
 
-    /// Its datagrams, with what was sent before them, once all are sent; told once.
+    /// Number of its datagrams, with those sent before them, once all are sent; told once.
     pub(super) fn all_sent(&mut self) -> Option<u64> {
         let done = !self.told && self.endpoint.is_done();
         self.told |= done;
@@ -138,7 +139,8 @@ impl ReverseStream {
         (count + self.before, span_ns)
     }
 
-    /// What was sent, once the end is said; with the client's report where it made one.
+    /// The datagrams that were sent, once the end is said; with the client's report where it made
+    /// one.
     pub(super) fn finish(self, report: Option<UdpReport>) -> Result<UdpSentBack, Failure> {
         let (count, span_ns) = self.sent_totals();
         let failure = self.endpoint.finish().into_iter().find_map(|report| report.failure);

@@ -12,10 +12,10 @@ use super::udp_layout::wall_us;
 
 /// Sources at once; a newcomer takes the place of one of those of which least is known.
 const CANDIDATES_MAX: usize = 1000;
-/// One that is silent for so long is none.
+/// A source that is silent for this long is dropped.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
-/// The table.
+/// The table of sources that may become clients.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     sources: HashMap<SocketAddr, UdpCandidate>,
@@ -23,9 +23,9 @@ pub(super) struct Candidates {
 
 #[derive(Debug)]
 struct UdpCandidate {
-    /// None of one that runs a test and waits for its place.
+    /// The opening of its test; none where it runs a test and waits for its place.
     opening: Option<UdpOpening>,
-    /// Its datagrams count once it is a client.
+    /// Its datagrams, which count once it is a client.
     tally: UdpTally,
     datagrams: u64,
     /// Since when it waits.
@@ -35,7 +35,7 @@ struct UdpCandidate {
 /// A source that runs a test.
 #[derive(Debug)]
 pub(super) struct ReadySource {
-    /// What came from it before its last datagram.
+    /// The datagrams that came from it before its last one.
     pub(super) tally: UdpTally,
     /// Since when that is known.
     pub(super) since: MonoTime,

@@ -33,7 +33,7 @@ use crate::flow::account::{Account, client_side};
 use crate::flow::peer::bind_address;
 use crate::flow::peer::plain_address;
 use crate::flow::tcp::endpoint::stream_share;
-use crate::flow::udp::client::{Reporting, checked_request, run_by};
+use crate::flow::udp::client::{checked_request, run_by};
 use crate::flow::udp::endpoint::{Endpoint, StreamId, open_socket};
 use crate::flow::{self, Flows, FlowsAnswer, Net, Sample, TestSession, Words};
 use crate::foreign::test::remote_end;
@@ -42,7 +42,7 @@ use crate::socket_address::local_towards;
 /// Bytes of a datagram that the numbers and the header's flags take.
 const SIZE_MIN: u32 = 28;
 
-/// What a UDP test has beside its plan.
+/// The options of a UDP test beside its plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UdpExtras {
     /// The server sends on a stream of its own to the caller, who listens (`-d`, `-r`).
@@ -53,11 +53,13 @@ pub struct UdpExtras {
 
 /// Measures with a server of iperf 2 over UDP.
 pub(crate) fn measure_udp(
-    (plan, server, request): (&UdpPlan, SocketAddr, &UdpTest),
+    plan: &UdpPlan,
+    server: SocketAddr,
+    request: &UdpTest,
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    measure((plan, server, request), UdpExtras::default(), (context, account)).map(|_| ())
+    measure(plan, server, request, UdpExtras::default(), context, account).map(|_| ())
 }
 
 /// The same with what only iperf 2 has, and the server's reports as they came.
@@ -67,18 +69,21 @@ pub fn run_udp(
     context: &mut Context<'_>,
 ) -> (Record, Vec<UdpReport>) {
     let mut reports = Vec::new();
-    let record = run_by(plan, DATAGRAM_BYTES, context, |plan, server, told| {
+    let record = run_by(plan, DATAGRAM_BYTES, context, |plan, server, context, account| {
         let request = checked_request(plan)?;
-        reports = measure((plan, server, &request), extras, told)?;
+        reports = measure(plan, server, &request, extras, context, account)?;
         Ok(())
     });
     (record, reports)
 }
 
 fn measure(
-    (plan, server, request): (&UdpPlan, SocketAddr, &UdpTest),
+    plan: &UdpPlan,
+    server: SocketAddr,
+    request: &UdpTest,
     extras: UdpExtras,
-    (context, account): Reporting<'_, '_>,
+    context: &mut Context<'_>,
+    account: &mut Account,
 ) -> Result<Vec<UdpReport>, Failure> {
     let mode = extras.back.map_or_else(|| mode_of(request.directions), Return::header_mode);
     check_request(request, mode, extras)?;
@@ -124,10 +129,11 @@ fn measure(
     session.flows.conclude(result)
 }
 
-/// What goes beside data on the sockets of the streams: a stream's number, then its datagram.
+/// The control datagrams beside the data on the sockets of the streams: a stream's number, then its
+/// datagram.
 struct ControlDatagrams {
     sockets: Vec<DatagramSocket>,
-    /// What comes is data, too, and stays for its receiver.
+    /// True where arrivals are data, too, and stay for their receiver.
     peeks: bool,
 }
 
@@ -178,7 +184,7 @@ struct Iperf2UdpStreams<'a, 'w> {
     account: &'a mut Account,
     /// The machine knows what was sent.
     sent: bool,
-    /// What the server said that it received, of streams that it makes a report of.
+    /// The server's reports of what it received, of the streams that it makes one of.
     reports: Option<Vec<Option<UdpReport>>>,
 }
 
@@ -301,7 +307,7 @@ impl Iperf2UdpStreams<'_, '_> {
         Ok(sockets)
     }
 
-    /// What has come on the streams that the server sends.
+    /// Samples of the streams that the server sends, as they arrived here.
     fn download_samples(&self, now: MonoTime) -> Vec<Sample> {
         let mut samples = self.endpoint.sample(now);
         samples.retain(|sample| sample.direction == Direction::Down);
@@ -326,7 +332,7 @@ impl Iperf2UdpStreams<'_, '_> {
     }
 }
 
-/// All that the server is known to have sent.
+/// The datagrams that the server is known to have sent.
 fn until_now(sample: &Sample) -> DatagramsSent {
     DatagramsSent {
         direction: sample.direction,
@@ -337,7 +343,7 @@ fn until_now(sample: &Sample) -> DatagramsSent {
     }
 }
 
-/// What iperf 2 has no room for.
+/// Refuses settings that iperf 2 has no room for.
 fn check_request(request: &UdpTest, mode: Mode, extras: UdpExtras) -> Result<(), Failure> {
     let refuse = |reason: &str, advice: &str| {
         Err(Failure::new(Fault::Usage, "ask iperf2 for", "a UDP test", reason).advise(advice))
@@ -367,7 +373,7 @@ fn datagram_gap(request: &UdpTest) -> Duration {
     Duration::from_secs_f64(gap.min(3600.0))
 }
 
-/// What a server that sends is to send on one stream: whole datagrams.
+/// The amount that a sending server is asked for on one stream, in whole datagrams.
 fn amount(request: &UdpTest, flow: u16) -> Result<Iperf2Amount, Failure> {
     let datagrams = match request.finish {
         Finish::TimeNs(ns) => return time_amount(ns),
@@ -380,7 +386,7 @@ fn amount(request: &UdpTest, flow: u16) -> Result<Iperf2Amount, Failure> {
     Ok(Iperf2Amount::Bytes(fits))
 }
 
-/// What the server's end of each stream told.
+/// The report of the server's end of each stream.
 fn remote_reports(
     local: &[EndReport],
     reports: &[Option<UdpReport>],
@@ -394,7 +400,7 @@ fn remote_reports(
     received.chain(downs.filter_map(|own| sent_there(own, size_bytes))).collect()
 }
 
-/// What the server sent, by the number of its last datagram.
+/// The datagrams that the server sent, by the number of its last one.
 fn sent_there(own: &EndReport, size_bytes: u32) -> Option<EndReport> {
     let count = own.end.received_datagrams.as_ref()?.all.sent?;
     let sent = SentDatagrams { size_bytes, count, measured: count, ..SentDatagrams::default() };
@@ -410,8 +416,8 @@ fn sent_there(own: &EndReport, size_bytes: u32) -> Option<EndReport> {
     Some(own.of_other_end(end))
 }
 
-/// What the server counted, without the end, which it counts as a datagram. Its bytes are those
-/// that its buffer had room for (1470 unless told otherwise), so datagrams are counted.
+/// The datagrams that the server counted, without the end, which it counts as a datagram. Its bytes
+/// are those that its buffer had room for (1470 unless told otherwise), so datagrams are counted.
 fn received_there(own: &EndReport, told: &UdpReport, size_bytes: u32) -> EndReport {
     let sent = own.end.sent_datagrams.as_ref().map(|sent: &SentDatagrams| sent.measured);
     // Copies are among those out of order, and cannot be told apart.

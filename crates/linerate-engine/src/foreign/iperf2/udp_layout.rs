@@ -79,7 +79,7 @@ fn batch_us(at: MonoTime) -> u64 {
     us
 }
 
-/// What a server is to send for a client's header.
+/// The test that a server is to send for a client's header.
 pub(super) fn sending(header: &ClientHeader) -> Result<UdpTest, Failure> {
     let finish = match header.amount {
         Iperf2Amount::Bytes(bytes) => Finish::Bytes(bytes.into()),

@@ -26,7 +26,7 @@ use super::udp_session::{ClientPlace, Iperf2UdpClient, UdpSeen, UdpServing};
 use super::udp_waiting::{BUFFERED_MAX, DatagramQueue, QueuedDatagram, canonical};
 use crate::flow::admission::Permit;
 
-/// Clients at once.
+/// Most clients at once.
 const CLIENTS_MAX: usize = 512;
 /// A client that was refused is not asked again for this long.
 const REFUSED_MAX: Duration = Duration::from_secs(5);
@@ -37,7 +37,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Datagrams that are taken between two looks at the clock's other duties.
 const TAKEN_MAX: usize = 4096;
 
-/// The port.
+/// The UDP port of a server.
 #[derive(Debug)]
 pub struct UdpPort {
     socket: DatagramSocket,
@@ -63,7 +63,7 @@ impl UdpPort {
         Ok(Self { socket })
     }
 
-    /// The bound address.
+    /// The address that the port is bound to.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.socket.local_address()
     }
@@ -136,8 +136,8 @@ impl UdpListener<'_, '_> {
         if self.refused.contains_key(&peer) {
             return;
         }
-        let Some((ready, proven)) = self.ready_source((peer, from), datagram, at) else { return };
-        if let Err(failure) = self.open_client((peer, proven), ready, datagram, at) {
+        let Some((ready, proven)) = self.ready_source(peer, from, datagram, at) else { return };
+        if let Err(failure) = self.open_client(peer, proven, ready, datagram, at) {
             // Beyond them nobody is told, else each forged source would be a line of the log.
             if self.refused.len() < CLIENTS_MAX {
                 self.refused.insert(peer, monotonic());
@@ -146,11 +146,12 @@ impl UdpListener<'_, '_> {
         }
     }
 
-    /// What came from a source before this datagram, and whether its address is proven, once it
-    /// is to be a client.
+    /// The datagrams that came from a source before this one, and whether its address is proven,
+    /// once it is to be a client.
     fn ready_source(
         &mut self,
-        (peer, from): (SocketAddr, SocketAddr),
+        peer: SocketAddr,
+        from: SocketAddr,
         datagram: &[u8],
         at: MonoTime,
     ) -> Option<(ReadySource, bool)> {
@@ -174,7 +175,8 @@ impl UdpListener<'_, '_> {
     /// A new client, by the datagram that makes it one.
     fn open_client(
         &mut self,
-        (peer, proven): (SocketAddr, bool),
+        peer: SocketAddr,
+        proven: bool,
         mut ready: ReadySource,
         datagram: &[u8],
         at: MonoTime,
@@ -184,7 +186,7 @@ impl UdpListener<'_, '_> {
             return Err(Failure::new(Fault::PeerRefused, "serve UDP of", peer.to_string(), reason));
         }
         let answer = ready.tally.count_datagram(datagram, at, wall_us(at));
-        let place = match ClientPlace::ask_admission((&ready.tally, peer, proven), self.serving) {
+        let place = match ClientPlace::ask_admission(&ready.tally, peer, proven, self.serving) {
             Ok(place) => place,
             Err(refused)
                 if refused.is_busy && !proven && at.duration_since(ready.since) < HANDOVER =>
@@ -195,7 +197,7 @@ impl UdpListener<'_, '_> {
             Err(refused) => return Err(*refused.failure),
         };
         let (client, permit) =
-            Iperf2UdpClient::open_with_place((ready.tally, peer), place, self.local_for(peer))?;
+            Iperf2UdpClient::open_with_place(ready.tally, peer, place, self.local_for(peer))?;
         let client = Arc::new(client);
         // The end comes again where the answer is lost or finds no room.
         answer.iter().for_each(|answer| drop(client.socket().send(answer)));
@@ -215,8 +217,8 @@ impl UdpListener<'_, '_> {
         SocketAddr::new(address, bound.port())
     }
 
-    /// What came to the port before the client's socket was connected goes to its client first,
-    /// then what came to that socket meanwhile; others' wait.
+    /// Sorts the waiting datagrams: what came to the port before the client's socket was connected
+    /// goes to its client first, then what came to that socket meanwhile; others' wait.
     fn sort_datagrams(&mut self, client: &Iperf2UdpClient, peer: SocketAddr) {
         let give = |datagram: &[u8], at: MonoTime| {
             if let Some(answer) = client.take_datagram(datagram, at) {

@@ -34,19 +34,20 @@ use crate::served::{DirectionTotals, format_transfer};
 /// A client whose port refuses so many datagrams, one after the other, is gone.
 const REFUSALS_MAX: u32 = 3;
 
-/// What the UDP side of a server is given.
+/// The settings of the UDP side of a server.
 pub struct UdpServing<'a> {
     /// Decides which tests run.
     pub admission: &'a dyn Admission,
     /// Set when the server is to end.
     pub stop: &'a Stop,
-    /// Told of what is seen.
+    /// Observer of the clients.
     pub watch: UdpWatch<'a>,
     /// Takes what another protocol sends to this port; true when it did.
     pub aside: UdpAside<'a>,
     /// Time between two looks of the watcher; none for no looks.
     pub interval: Option<Duration>,
-    /// Who is sent what it asks for, although the address of a datagram is easily forged.
+    /// Decides which clients are sent what they ask for, although the address of a datagram is
+    /// easily forged.
     pub trust: &'a AddressValidation,
     /// Clients that prove no address and are not trusted are sent in proportion to what comes from
     /// them, wherever they are. Otherwise only to private addresses.
@@ -56,32 +57,32 @@ pub struct UdpServing<'a> {
 /// Looks at a datagram, of a client or not yet of one, by the address that it came from.
 pub type UdpAside<'a> = &'a (dyn Fn(SocketAddr, &[u8]) -> bool + Sync);
 
-/// Told of every client, by its address.
+/// Observer of every client, by its address.
 pub type UdpWatch<'a> = &'a (dyn Fn(SocketAddr, &UdpSeen<'_>) + Sync);
 
-/// What a server sees of a client over UDP.
+/// An event of a client over UDP.
 #[derive(Debug)]
 pub enum UdpSeen<'a> {
-    /// It is there: the server's own address, and its header.
+    /// A client is there: the server's own address, and the client's header.
     Begin(Option<SocketAddr>, Option<&'a ClientHeader>),
-    /// What was moved until now, since its first datagram.
+    /// The amounts until now, since its first datagram.
     Interval(&'a UdpMoved),
-    /// What was moved in all.
+    /// The amounts of the whole test.
     Done(&'a UdpMoved),
-    /// It was not served, or not to its end.
+    /// A client was not served, or not to its end.
     Failed(&'a Failure),
 }
 
-/// What was moved of one client.
+/// The amounts that were moved for one client.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpMoved {
-    /// What it sent; absent where the server alone sends.
+    /// Datagrams that the client sent; absent where the server alone sends.
     pub received: Option<UdpCounted>,
-    /// What was sent to it.
+    /// Datagrams that were sent to the client.
     pub sent: Option<UdpSentBack>,
     /// Time since its first datagram, or from that to the last one.
     pub span_ns: u64,
-    /// It said that it was done.
+    /// True where the client said that it was done.
     pub ended: bool,
     /// Buffers that the client's socket here had no room for.
     pub dropped: Option<u32>,
@@ -149,14 +150,14 @@ impl std::fmt::Display for UdpMoved {
     }
 }
 
-/// A client.
+/// One client over UDP.
 pub(super) struct Iperf2UdpClient {
     tally: Mutex<UdpTally>,
     socket: DatagramSocket,
     peer: SocketAddr,
     /// How much it may be sent.
     send_limit: SendLimit,
-    /// Asked where the server ends, or the client's place is another's.
+    /// Requested where the server ends, or the client's place is another's.
     stop: Stop,
     over: AtomicBool,
 }
@@ -164,7 +165,7 @@ pub(super) struct Iperf2UdpClient {
 /// A client's place among the tests.
 pub(super) struct ClientPlace {
     permit: Permit,
-    /// Asked once the place is another's.
+    /// Requested once the place is another's.
     stop: Stop,
     send_limit: SendLimit,
 }
@@ -172,7 +173,7 @@ pub(super) struct ClientPlace {
 /// Why a client has none.
 pub(super) struct Refused {
     pub(super) failure: Box<Failure>,
-    /// All are taken.
+    /// True where all places are taken.
     pub(super) is_busy: bool,
 }
 
@@ -180,7 +181,9 @@ impl ClientPlace {
     /// Asks for the place of a client, by what came from it until now; `proven` tells whether its
     /// address is.
     pub(super) fn ask_admission(
-        (tally, peer, proven): (&UdpTally, SocketAddr, bool),
+        tally: &UdpTally,
+        peer: SocketAddr,
+        proven: bool,
         serving: &UdpServing<'_>,
     ) -> Result<Self, Refused> {
         let never = |failure| Refused { failure: Box::new(failure), is_busy: false };
@@ -218,7 +221,8 @@ impl ClientPlace {
 impl Iperf2UdpClient {
     /// A new client with its place, which goes to its thread.
     pub(super) fn open_with_place(
-        (tally, peer): (UdpTally, SocketAddr),
+        tally: UdpTally,
+        peer: SocketAddr,
         place: ClientPlace,
         local: SocketAddr,
     ) -> Result<(Self, Permit), Failure> {
@@ -249,12 +253,12 @@ impl Iperf2UdpClient {
         self.lock_tally().count_datagram(datagram, now, wall_us(now))
     }
 
-    /// Ends its test.
+    /// Ends the client's test.
     pub(super) fn stop_test(&self) {
         self.stop.request_stop();
     }
 
-    /// Whether the thread has left.
+    /// True where the client's thread has left.
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
@@ -306,7 +310,7 @@ impl Iperf2UdpClient {
         Failure::new(Fault::PeerRefused, "serve UDP of", self.peer.to_string(), reason)
     }
 
-    /// What it is sent, where it wants data.
+    /// The stream that the client is sent, where it wants data.
     fn wanted_stream(&self, header: Option<ClientHeader>) -> Option<UdpBack> {
         let header = header.filter(|header| header.mode != Mode::Forward)?;
         let size_bytes = sending(&header).ok()?.size_bytes as usize;
@@ -322,7 +326,7 @@ impl Iperf2UdpClient {
 /// How far the server is with what it sends.
 enum SendingStage {
     Not,
-    /// Its socket is there, and what it may send for now is known.
+    /// The socket is there, and it is known what it may send for now.
     Opened(SendBounds),
     Now(Box<ReverseStream>),
     Done(UdpSentBack),
@@ -332,12 +336,12 @@ enum SendingStage {
 struct ClientStreams<'a> {
     client: &'a Iperf2UdpClient,
     serving: &'a UdpServing<'a>,
-    /// Of a client that wants data.
+    /// The stream to the client, where it wants data.
     back: Option<UdpBack>,
-    /// It is time to begin with that.
+    /// True when it is time to begin that stream.
     opening: bool,
     sending: SendingStage,
-    /// What the client received.
+    /// The client's report of what it received.
     report: Option<UdpReport>,
     socket: Rc<SocketBack>,
     refusals: Rc<Cell<u32>>,
@@ -438,15 +442,13 @@ impl ClientStreams<'_> {
         let opened = (&self.sending, &self.back, self.socket.socket.get());
         if let (SendingStage::Opened(bounds), Some(back), Some(socket)) = opened {
             self.sending = SendingStage::Now(Box::new(ReverseStream::start_sending(
-                socket,
-                (back, *bounds),
-                now,
+                socket, back, *bounds, now,
             )?));
         }
         Ok(())
     }
 
-    /// What was moved until now.
+    /// The amounts moved until now.
     fn moved_so_far(&self) -> UdpMoved {
         let tally = self.client.lock_tally();
         let receives = self.back.is_none_or(|back| back.header.mode != Mode::Reverse);
@@ -493,8 +495,8 @@ fn send_limit_of(
     Ok(SendLimit::Mirrored)
 }
 
-/// Whether an address is of the loopback, a private network (RFC 1918, RFC 4193), the link
-/// (RFC 3927, RFC 4291) or a provider's own (RFC 6598).
+/// True where an address is of the loopback, a private network (RFC 1918, RFC 4193), the link (RFC
+/// 3927, RFC 4291) or a provider's own (RFC 6598).
 fn is_near(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => {

@@ -15,7 +15,7 @@ pub(super) const BUFFERED_MAX: usize = 2 * BUFFER_BYTES_MAX as usize / 768;
 /// Payload that waits at most: what one such buffer holds.
 const BYTES_MAX: usize = BUFFER_BYTES_MAX as usize;
 
-/// One of them.
+/// One datagram that waits.
 #[derive(Debug)]
 pub(super) struct QueuedDatagram {
     pub(super) from: SocketAddr,
@@ -48,7 +48,7 @@ impl DatagramQueue {
         Some(datagram)
     }
 
-    /// All of one client, who has a socket now.
+    /// Takes all datagrams of one client, which has a socket now.
     pub(super) fn take_of(&mut self, peer: SocketAddr) -> VecDeque<QueuedDatagram> {
         let all = std::mem::take(&mut self.datagrams);
         let (own, others) = all.into_iter().partition(|datagram| canonical(datagram.from) == peer);

@@ -38,19 +38,20 @@ use crate::flow::account::{Account, IntervalSamples, client_side, server_side};
 use crate::flow::peer::plain_address;
 use crate::flow::peer::{bind_address, connect_failure};
 use crate::flow::tcp::client::run_by;
+use crate::flow::tcp::endpoint::StreamId;
 use crate::flow::{self, Flows, FlowsAnswer, Sample, Socket, TestSession};
 use crate::foreign::test::opened;
 
-/// What goes with the parameters and is no part of the plan.
+/// The options that go with the parameters and are no part of the plan.
 #[derive(Clone, Debug, Default)]
 pub struct Extras {
     /// The prefix of the client's lines.
     pub title: Option<String>,
     /// A text for the server's document.
     pub extra_data: Option<String>,
-    /// What the server printed is wanted.
+    /// Asks for the lines that the server prints.
     pub server_output: bool,
-    /// Who measures, for a server that asks.
+    /// The user and the key, for a server that asks for a login.
     pub login: Option<Login>,
     /// Blocks that leave at once within the pace.
     pub burst: Option<u64>,
@@ -178,7 +179,7 @@ struct Iperf3TcpClient<'a, 'w> {
     /// When all of it had come, since the begin.
     delivered_ns: u64,
     wants_output: bool,
-    /// What the server printed.
+    /// The lines that the server printed.
     output: Option<ServerOutput>,
 }
 
@@ -240,7 +241,7 @@ impl Flows for Iperf3TcpClient<'_, '_> {
 }
 
 impl Iperf3TcpClient<'_, '_> {
-    /// Connects every stream.
+    /// Connects every stream of the test.
     fn connect(&mut self) -> Result<(), Failure> {
         let Self { streams, way, context, account, open_since, .. } = self;
         *open_since = monotonic();
@@ -251,12 +252,14 @@ impl Iperf3TcpClient<'_, '_> {
             let client_addr =
                 socket.local_addr().map_or_else(|_| String::new(), |addr| addr.to_string());
             account.connected(direction, flow, &client_addr, way.server);
-            let place = (direction, flow, client_side(direction));
-            let socket = streams.endpoint.add(socket, place, client_addr);
+            let side = client_side(direction);
+            let place = StreamId { direction, flow, side, client_addr };
+            let socket = streams.endpoint.add(socket, place);
             way.send_cookie(&socket)?;
             (context.watch)(&Event::Stream(opened(
                 &socket,
-                (direction, flow),
+                direction,
+                flow,
                 Some(way.cookie.printable_text()),
             )));
         }
@@ -295,7 +298,8 @@ impl Iperf3TcpClient<'_, '_> {
         }
     }
 
-    /// What has come of every stream by the last row: at this end, or by the acknowledgements.
+    /// The samples of every stream at the last row: as this end received, or by the
+    /// acknowledgements.
     fn counted(&self) -> Vec<Sample> {
         let Account { local_samples, remote_samples, .. } = &*self.account;
         let received = local_samples.last().into_iter().flatten().filter(|sample| receives(sample));
@@ -322,11 +326,11 @@ impl Iperf3TcpClient<'_, '_> {
         // One that was stopped before the omitted span was over measured nothing.
         if omit_ns == 0 || !streams.omitted.is_empty() {
             let from = &streams.omitted[..];
-            count_between(&mut account.local, (from, &remote), self.delivered_ns);
+            count_between(&mut account.local, from, &remote, self.delivered_ns);
             let received = local.iter().filter(|sample| receives(sample)).cloned();
             let received = received.map(|sample| streams.with_all_bytes(sample, &account.local));
             let received: Vec<Sample> = received.collect();
-            count_between(&mut account.local, (from, &received), received_ns);
+            count_between(&mut account.local, from, &received, received_ns);
             to_the_end(&mut local, from, &account.local);
             to_the_end(&mut remote, from, &account.local);
         }
@@ -353,7 +357,7 @@ impl Iperf3TcpClient<'_, '_> {
         self.account.remote = remote_reports(&self.streams.places, &results, &other);
     }
 
-    /// Whether all that the server counted had been acknowledged here.
+    /// True where all that the server counted had been acknowledged here.
     fn has_delivered(&self, results: &Results) -> bool {
         self.streams.places.iter().all(|place| {
             let same = |it: &&EndReport| is_of(place, it.direction, it.flow);
@@ -382,12 +386,12 @@ fn received_until(reports: &[EndReport]) -> u64 {
     ends.max().unwrap_or(0)
 }
 
-/// Whether this end receives the stream of a sample.
+/// True where this end receives the stream of a sample.
 fn receives(sample: &Sample) -> bool {
     client_side(sample.direction) == FlowSide::Receiver
 }
 
-/// All bytes that this end received.
+/// Bytes that this end received in all streams.
 fn received_bytes(reports: &[EndReport]) -> u64 {
     let received =
         reports.iter().filter(|report| client_side(report.direction) == FlowSide::Receiver);

@@ -141,23 +141,23 @@ pub(super) fn udp_plan_of(
     }
 }
 
-/// What an end knows of its test beside the samples of its streams.
+/// The state of a test at this end, beside the samples of its streams.
 #[derive(Clone, Copy)]
 pub(super) struct TestEnd<'a> {
     /// The side of this end in a direction.
     pub(super) side_of: fn(Direction) -> FlowSide,
     /// The samples at the end of the omitted span.
     pub(super) omitted: &'a [Sample],
-    /// What its senders have sent, once they are done: to the datagram, where samples are taken
+    /// The datagrams that its senders have sent, once they are done: exact, where samples are taken
     /// when a thread comes to it.
     pub(super) sent: &'a [DatagramsSent],
-    /// That span.
+    /// The omitted span in ns.
     pub(super) omit_ns: u64,
     /// When the test ended.
     pub(super) end_ns: u64,
 }
 
-/// What this end's streams did so far, as iperf3 wants it.
+/// The results of this end's streams so far, as iperf3 wants them.
 pub(super) fn udp_results(
     places: &[StreamKey],
     samples: &[Sample],
@@ -205,8 +205,8 @@ pub(super) fn udp_results(
     results
 }
 
-/// What came after the end of the test counts, so the time of all streams lasts until the last of
-/// it came.
+/// Lengthens the time of all streams until the last datagram came: what comes after the end of the
+/// test counts.
 pub(super) fn until_last(results: &mut Results, places: &[StreamKey], reports: &[EndReport]) {
     let of_receivers = reports.iter().filter(|report| report.end.received_datagrams.is_some());
     let last_s = of_receivers.map(|report| report.end.span_ns as f64 / 1e9).fold(0.0, f64::max);
@@ -221,8 +221,9 @@ pub(super) fn until_last(results: &mut Results, places: &[StreamKey], reports: &
     }
 }
 
-/// What the other end's senders sent, for the receivers of this end. A sender of 3.12 leaves the
-/// omitted span out of its bytes, but not out of its datagrams, and says that none were omitted.
+/// The datagrams that the other end's senders sent, for the receivers of this end. A sender of 3.12
+/// leaves the omitted span out of its bytes, but not out of its datagrams, and says that none were
+/// omitted.
 pub(super) fn reported_sent(
     places: &[StreamKey],
     results: &Results,
@@ -242,7 +243,7 @@ pub(super) fn reported_sent(
     told.collect()
 }
 
-/// What the other end tells of its streams, beside what this end's reports tell.
+/// The reports of the other end's streams, from its results and from this end's reports.
 pub(super) fn udp_remote_reports(
     places: &[StreamKey],
     results: &Results,
@@ -262,7 +263,7 @@ pub(super) fn udp_remote_reports(
     .collect()
 }
 
-/// Whether a sender came to less than 99 % of its pace, or had none.
+/// True where a sender came to less than 99 % of its pace, or had none.
 fn is_held_back(end: &FlowEnd, request: &UdpTest) -> bool {
     let Some(pace) = request.pace else { return true };
     let kept_bits =

@@ -18,7 +18,7 @@ use super::keys::{PrivateKey, PublicKey, sha256};
 /// Seconds that clocks may differ by, unless told otherwise.
 pub const SKEW_DEFAULT_S: u64 = 10;
 
-/// What a client needs to be let in.
+/// A client's login: user, password and the server's public key.
 #[derive(Clone)]
 pub struct Login {
     user: String,
@@ -38,7 +38,8 @@ impl Login {
     /// # Errors
     /// When the file holds no RSA key.
     pub fn new(
-        (user, password): (String, String),
+        user: String,
+        password: String,
         public_key: &Path,
         padding: Padding,
     ) -> Result<Self, Failure> {
@@ -61,7 +62,7 @@ impl Login {
     }
 }
 
-/// What a server asks its clients for.
+/// A server's check of its clients' logins: its private key and the users.
 #[derive(Debug)]
 pub struct Guard {
     key: PrivateKey,
@@ -142,8 +143,7 @@ mod tests {
     }
 
     fn login_token(user: &str, password: &str, padding: Padding) -> String {
-        let who = (user.to_owned(), password.to_owned());
-        Login::new(who, &test_file("public.pem"), padding)
+        Login::new(user.to_owned(), password.to_owned(), &test_file("public.pem"), padding)
             .and_then(|login| login.encrypted_token())
             .expect("short")
     }
@@ -214,11 +214,11 @@ mod tests {
         check("public.pem", "users", &["holds no \"BEGIN PRIVATE KEY\""]);
         check("nowhere.pem", "users", &["nowhere.pem", "no such file"]);
         check("private.pem", "public.pem", &["line 1 is not a name", "sha256sum"]);
-        let who = || ("a".to_owned(), "b".to_owned());
-        let wrong = Login::new(who(), &test_file("users"), Padding::Oaep).expect_err("no key");
+        let login =
+            |user: String, key| Login::new(user, String::new(), &test_file(key), Padding::Oaep);
+        let wrong = login("a".to_owned(), "users").expect_err("no key");
         assert!(wrong.to_string().contains("openssl rsa -in PRIVATE -pubout"), "{wrong}");
-        let long = ("a".repeat(250), String::new());
-        let long = Login::new(long, &test_file("public.pem"), Padding::Oaep).expect("a key");
+        let long = login("a".repeat(250), "public.pem").expect("a key");
         assert!(
             long.encrypted_token()
                 .is_err_and(|said| said.to_string().contains("longer than the key"))

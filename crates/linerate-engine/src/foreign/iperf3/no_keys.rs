@@ -6,11 +6,11 @@ use linerate_core::record::{BuildPart, Failure};
 
 use super::key_file::Padding;
 
-/// There is no such key.
+/// Stands for the private key in programs without RSA: there is none.
 #[derive(Clone, Debug)]
 pub(super) enum PublicKey {}
 
-/// There is no such key.
+/// Stands for the public key in programs without RSA: there is none.
 #[derive(Debug)]
 pub(super) enum PrivateKey {}
 

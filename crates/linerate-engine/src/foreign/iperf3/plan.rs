@@ -113,7 +113,7 @@ pub(super) fn plan_of(params: &Params, request: &TcpTest, peer: SocketAddr) -> T
     }
 }
 
-/// What ends a client's test: its time, where it has one.
+/// The limit that ends a client's test: its time, where it has one.
 pub(super) fn finish_of(params: &Params, amount: Finish) -> Finish {
     match params.time_s {
         0 => amount,

@@ -17,12 +17,12 @@ const COOKIE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection whose cookie has been read.
 #[derive(Debug)]
 pub struct Iperf3Connection {
-    /// The connection.
+    /// The control connection of the client.
     pub stream: TcpStream,
-    /// Its other end.
+    /// The client's address and port.
     pub peer: SocketAddr,
-    /// Its place in the order in which connections were accepted: the order gives streams their
-    /// direction and number.
+    /// Number of the connection in the order of accepting: the order gives streams their direction
+    /// and number.
     pub serial: u64,
 }
 

@@ -26,7 +26,8 @@ pub(super) fn places(directions: &[Direction], streams: u16) -> Vec<StreamKey> {
 /// from the first to `end_ns`; a stream without a first sample counts from the start of the test.
 pub(super) fn count_between(
     reports: &mut [EndReport],
-    (from, until): (&[Sample], &[Sample]),
+    from: &[Sample],
+    until: &[Sample],
     end_ns: u64,
 ) {
     for report in reports {
@@ -66,7 +67,7 @@ pub(super) fn in_one_span(reports: &mut [EndReport], direction: Direction, omit_
     }
 }
 
-/// What the streams of this end did, as iperf3 wants it; `side_of` is this end's in a direction.
+/// The results of this end's streams, as iperf3 wants them; `side_of` is this end's in a direction.
 pub(super) fn results(
     places: &[StreamKey],
     reports: &[EndReport],
@@ -108,12 +109,12 @@ fn stream(place: &StreamKey, end: &FlowEnd, side: FlowSide) -> StreamResult {
     }
 }
 
-/// What this end knows of the other's account.
+/// The facts by which this end reads the other's results.
 #[derive(Clone, Copy)]
 pub(super) struct Other {
     /// The side of the other end in a direction.
     pub(super) side_of: fn(Direction) -> FlowSide,
-    /// The omitted span.
+    /// The omitted span in ns.
     pub(super) omit_ns: u64,
     /// The time in which everything came that this end sent, since the start of the test. iperf3
     /// tells that until the end of the test, which may be later.
@@ -122,7 +123,7 @@ pub(super) struct Other {
     pub(super) ended_ns: u64,
 }
 
-/// What the other end tells of its streams.
+/// The reports of the other end's streams, from its results.
 pub(super) fn remote_reports(
     places: &[StreamKey],
     results: &Results,
@@ -198,7 +199,9 @@ mod tests {
     fn report(
         direction: Direction,
         flow: u16,
-        (start_ns, span_ns, bytes): (u64, u64, u64),
+        start_ns: u64,
+        span_ns: u64,
+        bytes: u64,
     ) -> EndReport {
         EndReport::from_flow_end(
             direction,
@@ -227,12 +230,12 @@ mod tests {
         // 120 MB a second on a link of 1 Gbit/s, 2 s omitted and 2 s measured; what was in the
         // send buffers then arrives in another 10 ms.
         let mut reports = [
-            report(Direction::Up, 0, (0, 4 * SECOND, 481_200_000)),
-            report(Direction::Down, 0, (2 * SECOND, 2 * SECOND, 240_000_000)),
+            report(Direction::Up, 0, 0, 4 * SECOND, 481_200_000),
+            report(Direction::Down, 0, 2 * SECOND, 2 * SECOND, 240_000_000),
         ];
         let from = [sample(Direction::Up, 0, 2 * SECOND, 240_000_000)];
         let until = [sample(Direction::Up, 0, 4 * SECOND, 481_200_000)];
-        count_between(&mut reports, (&from, &until), 4 * SECOND + SECOND / 100);
+        count_between(&mut reports, &from, &until, 4 * SECOND + SECOND / 100);
         let expected = (241_200_000, 2 * SECOND, 2 * SECOND + SECOND / 100);
         assert_eq!(measured_figures(&reports), [expected, (240_000_000, 2 * SECOND, 2 * SECOND)]);
         // 241.2 MB in 2.01 s are 960 Mbit/s, not 1920.
@@ -249,8 +252,8 @@ mod tests {
         // one by one, 10 ms apart, with another 1.25 MB each: 130 MB in 1.08 s.
         let late = |flow: u16| SECOND + u64::from(flow + 1) * SECOND / 100;
         let mut reports: Vec<_> =
-            (0..8).map(|flow| report(Direction::Up, flow, (0, late(flow), 16_250_000))).collect();
-        reports.push(report(Direction::Down, 0, (0, SECOND, 1000)));
+            (0..8).map(|flow| report(Direction::Up, flow, 0, late(flow), 16_250_000)).collect();
+        reports.push(report(Direction::Down, 0, 0, SECOND, 1000));
         in_one_span(&mut reports, Direction::Up, 0);
         assert!(reports[..8].iter().all(|report| report.end.span_ns == late(7)));
         assert_eq!(

@@ -36,9 +36,9 @@ use crate::served::LogText;
 /// The line of a connection for the log.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LogLine {
-    /// Of a test that came to its end.
+    /// The result of a test that came to its end.
     Tested(LogText),
-    /// Of one for which there was no place.
+    /// The reason why a test had no place.
     Refused(String),
 }
 
@@ -76,13 +76,13 @@ pub fn serve_test(
     session.flows.conclude(begin, result)
 }
 
-/// What is to be waited for.
+/// The event that a session waits for.
 enum Waits {
     /// A place among the running tests.
     Admission { params: Box<Params>, demand: Demand, until: MonoTime },
     /// The turn of this client's streams.
     Turn { until: MonoTime, terms: Iperf3ServerTerms },
-    /// The streams.
+    /// The connections of the streams.
     Streams,
 }
 
@@ -91,7 +91,7 @@ struct Iperf3Session<'a> {
     about: About<'a>,
     waits: Option<Waits>,
     test: Option<Box<dyn Served + 'a>>,
-    /// Given back at the end.
+    /// The permit of the test, given back at the end.
     permit: Option<Permit>,
     /// Why the test was not let in: a line for the log, or a failure.
     refused: Option<Result<LogLine, Failure>>,
@@ -159,7 +159,8 @@ impl Flows for Iperf3Session<'_> {
 }
 
 impl<'a> Iperf3Session<'a> {
-    /// What this end does not do, and what nobody does.
+    /// Refuses parameters that this end does not support, that nobody does, and logins that are
+    /// wrong.
     fn check_params(&self, params: &Params) -> Result<(), (ErrorCode, String)> {
         if let Some(guard) = self.about.shared.guard {
             let admitted = guard.admit_token(params.auth_token.as_deref());
@@ -290,7 +291,7 @@ impl<'a> Iperf3Session<'a> {
     }
 }
 
-/// What a test takes of the server.
+/// The demand of a test on the server.
 fn demand(params: &Params, interval: Duration) -> Demand {
     let request = request_of(params, interval);
     let streams = usize::from(request.streams) * request.each_direction().len();

@@ -18,13 +18,13 @@ use crate::flow::contradiction;
 use crate::flow::fold::fill_record;
 use crate::served::LogText;
 
-/// What every session of a server shares.
+/// The settings that every session of a server shares.
 pub struct Iperf3Context<'a> {
     /// Where data connections come from.
     pub registry: &'a Registry,
     /// Where UDP streams announce themselves; none where another program has that port.
     pub udp_port: Option<&'a Iperf3UdpPort>,
-    /// Who may run.
+    /// Decides which tests may run.
     pub admission: &'a dyn Admission,
     /// Asks clients who they are; none lets everybody in.
     pub guard: Option<&'a Guard>,
@@ -32,7 +32,7 @@ pub struct Iperf3Context<'a> {
     pub stop: &'a Stop,
     /// This program, for the record.
     pub tool: Tool,
-    /// Time between rows.
+    /// Time between two rows.
     pub interval: Duration,
 }
 
@@ -53,7 +53,7 @@ pub trait Observer {
     fn test_ended(&mut self, _record: &Record) {}
 }
 
-/// What the streams of a test have to know of it.
+/// The session that the streams of a test belong to.
 pub(super) struct About<'a> {
     pub(super) shared: &'a Iperf3Context<'a>,
     pub(super) observer: &'a mut dyn Observer,
@@ -69,7 +69,7 @@ pub(super) struct About<'a> {
 }
 
 impl About<'_> {
-    /// All streams that come by TCP have come.
+    /// Notes that all streams that come by TCP have come.
     pub(super) fn expect_no_streams(&self) {
         self.registration.iter().for_each(Registration::complete);
     }
@@ -94,7 +94,7 @@ impl About<'_> {
 
 /// The streams of a test that was let in.
 pub(super) trait Served {
-    /// Whether streams may be asked for now.
+    /// True where the client may be asked for its streams now.
     fn is_ready(&mut self, about: &About<'_>) -> Result<bool, Failure>;
 
     /// Takes in streams that have arrived; whether all have, and are ready.

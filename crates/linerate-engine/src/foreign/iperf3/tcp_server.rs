@@ -19,6 +19,7 @@ use super::tcp_streams::TcpStreams;
 use crate::flow::Sample;
 use crate::flow::account::{Account, IntervalSamples, client_side, server_side};
 use crate::flow::peer::plain_address;
+use crate::flow::tcp::endpoint::StreamId;
 use crate::foreign::test::opened;
 use crate::served::LogText;
 
@@ -124,7 +125,7 @@ impl Iperf3TcpServer {
         for (place, arrival) in places.iter().zip(&arrivals) {
             let (direction, flow) = (place.direction, place.flow);
             let opened =
-                opened(&arrival.stream, (direction, flow), Some(about.cookie.printable_text()));
+                opened(&arrival.stream, direction, flow, Some(about.cookie.printable_text()));
             if let Ok(local) = arrival.stream.local_addr() {
                 self.account.connected(direction, flow, &opened.remote_addr, local);
             }
@@ -136,14 +137,16 @@ impl Iperf3TcpServer {
             tcp::adjust(&arrival.stream, &options).map_err(|error| {
                 crate::failure::system(&error).advise("check the limits of this host with sysctl")
             })?;
-            let (of, client_addr) =
-                ((place.direction, place.flow, side), plain_address(arrival.peer));
-            self.streams.endpoint.add(arrival.stream, of, client_addr);
+            let (direction, flow) = (place.direction, place.flow);
+            let client_addr = plain_address(arrival.peer);
+            let place = StreamId { direction, flow, side, client_addr };
+            self.streams.endpoint.add(arrival.stream, place);
         }
         Ok(())
     }
 
-    /// Whether every stream has what the client says that it sent, and this end has sent its own.
+    /// True where every stream has what the client says that it sent, and this end has sent its
+    /// own.
     fn has_all(&mut self, now: MonoTime) -> bool {
         let Some(of_client) = &self.of_client else { return false };
         let samples = self.streams.endpoint.sample(now);
@@ -165,7 +168,7 @@ impl Iperf3TcpServer {
         self.account.local_interval(acknowledged, &mut watch);
     }
 
-    /// What had come of every stream by the last row.
+    /// The samples of every stream at the last row.
     fn counted(&self) -> Vec<Sample> {
         let Account { local_samples, remote_samples, .. } = &self.account;
         let received = remote_samples.last().into_iter().flatten();
@@ -174,7 +177,7 @@ impl Iperf3TcpServer {
         received.chain(local_samples.last().into_iter().flatten()).cloned().collect()
     }
 
-    /// What every stream has received, or has had acknowledged.
+    /// The samples of every stream now: bytes received, or acknowledged by the client.
     fn counts(&mut self, now: MonoTime) -> Vec<Sample> {
         let (samples, acknowledged) = self.streams.sample(now);
         let received = samples.into_iter();
@@ -214,7 +217,7 @@ fn settle_counts(streams: &TcpStreams, account: &mut Account, as_it_ended: bool,
     let Account { remote, local, .. } = account;
     let counts = |it: &&Sample| as_it_ended || it.direction == Direction::Down;
     let until: Vec<Sample> = streams.ended.iter().filter(counts).cloned().collect();
-    count_between(remote, (&streams.omitted, &until), ended_ns);
+    count_between(remote, &streams.omitted, &until, ended_ns);
     if !as_it_ended {
         in_one_span(remote, Direction::Up, streams.request.omit_ns);
     }

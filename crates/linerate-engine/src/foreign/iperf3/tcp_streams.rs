@@ -22,7 +22,7 @@ pub(super) struct TcpStreams {
     read_bytes: u64,
     /// Bytes that had come of each stream before the test began at this end, and does not count.
     pub(super) before: Vec<Sample>,
-    /// What was counted of each stream when the omitted span ended, and at the end of the test.
+    /// The samples of each stream when the omitted span ended, and at the end of the test.
     pub(super) omitted: Vec<Sample>,
     pub(super) ended: Vec<Sample>,
 }
@@ -68,7 +68,7 @@ impl TcpStreams {
         self.endpoint.start_streams(begin).map_err(|error| crate::failure::system(&error))
     }
 
-    /// What the other end's kernel has acknowledged of what this end sent.
+    /// The bytes of this end's senders that the other end's kernel has acknowledged.
     pub(super) fn acknowledged(&self, now: MonoTime) -> Vec<Sample> {
         self.endpoint.acknowledged(now, self.head_bytes)
     }

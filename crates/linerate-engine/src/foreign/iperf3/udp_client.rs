@@ -54,7 +54,7 @@ pub(crate) fn measure_udp(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    measure_udp_with(plan, server, request, (Extras::default(), context, account)).map(|_| ())
+    measure_udp_with(plan, server, request, Extras::default(), context, account).map(|_| ())
 }
 
 /// Measures with an iperf3 server over UDP, as `throughput::run_udp` does, and gives what that
@@ -65,9 +65,9 @@ pub fn run_udp(
     context: &mut Context<'_>,
 ) -> (Record, Option<ServerOutput>) {
     let mut output = None;
-    let record = run_by(plan, u32::MAX, context, |plan, server, (context, account)| {
+    let record = run_by(plan, u32::MAX, context, |plan, server, context, account| {
         let request = checked_request(plan)?;
-        output = measure_udp_with(plan, server, &request, (extras, context, account))?;
+        output = measure_udp_with(plan, server, &request, extras, context, account)?;
         Ok(())
     });
     (record, output)
@@ -77,7 +77,9 @@ fn measure_udp_with(
     plan: &UdpPlan,
     server: SocketAddr,
     request: &UdpTest,
-    (extras, context, account): (Extras, &mut Context<'_>, &mut Account),
+    extras: Extras,
+    context: &mut Context<'_>,
+    account: &mut Account,
 ) -> Result<Option<ServerOutput>, Failure> {
     let receive_max = extras.receive_max;
     let (local_port, device) = (extras.local_port, extras.device.clone());
@@ -137,7 +139,7 @@ struct Iperf3UdpClient<'a, 'w> {
     /// The samples when the server was told that the test is over: what comes later does not count
     /// there.
     received: Vec<Sample>,
-    /// What the server counted.
+    /// The server's results, once they came.
     results: Option<Results>,
 }
 
@@ -232,7 +234,7 @@ impl Iperf3UdpClient<'_, '_> {
                 rcvbuf_bytes,
                 session: Some(way.cookie.printable_text()),
             }));
-            streams.add(socket, place, (client_side(direction), client_addr));
+            streams.add(socket, place, client_side(direction), client_addr);
         }
         let (count, size) = (streams.request.streams, streams.request.size_bytes);
         let noun = if count == 1 { "stream" } else { "streams" };
@@ -242,7 +244,7 @@ impl Iperf3UdpClient<'_, '_> {
         started.map_err(|error| crate::failure::system(&error))
     }
 
-    /// Whether all datagrams have left this host a moment ago.
+    /// True where all datagrams have left this host a moment ago.
     fn has_left(&mut self, now: MonoTime) -> bool {
         let endpoint = &self.streams.endpoint;
         let empty =
@@ -261,7 +263,7 @@ impl Iperf3UdpClient<'_, '_> {
         self.account.next_interval(interval, self.context.watch);
     }
 
-    /// What the streams did, for the server.
+    /// The results of the streams, for the server.
     fn final_results(&mut self, now: MonoTime) -> Results {
         let mut samples = self.streams.endpoint.sample(now);
         let receives = |it: &Sample| client_side(it.direction) == FlowSide::Receiver;

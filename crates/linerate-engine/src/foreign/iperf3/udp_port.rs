@@ -47,7 +47,7 @@ impl Iperf3UdpPort {
         Ok(Self { socket, local, waiting: Mutex::default() })
     }
 
-    /// The bound address.
+    /// The address that the port is bound to.
     pub const fn local_address(&self) -> SocketAddr {
         self.local
     }

@@ -26,7 +26,7 @@ pub(super) struct Iperf3UdpServer<'a> {
     params: Params,
     streams: UdpStreams,
     udp_port: Option<&'a Iperf3UdpPort>,
-    /// Its turn at the port that all clients share, until its streams are open.
+    /// Turn of this test at the port that all clients share, until its streams are open.
     turn: Option<PortTurn<'a>>,
     /// Streams that are open.
     open: usize,
@@ -98,7 +98,7 @@ impl Served for Iperf3UdpServer<'_> {
                 rcvbuf_bytes,
                 session: Some(about.cookie.printable_text()),
             }));
-            self.streams.add(socket, place, (server_side(direction), client_addr));
+            self.streams.add(socket, place, server_side(direction), client_addr);
             self.open += 1;
         }
         self.turn = None;

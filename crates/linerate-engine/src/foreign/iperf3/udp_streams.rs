@@ -45,7 +45,8 @@ impl UdpStreams {
         &mut self,
         socket: DatagramSocket,
         place: &StreamKey,
-        (side, client_addr): (FlowSide, String),
+        side: FlowSide,
+        client_addr: String,
     ) {
         let place = StreamId { direction: place.direction, flow: place.flow, side, client_addr };
         self.endpoint.add(socket, place, Token([0; 16]));

@@ -30,10 +30,10 @@ use crate::foreign::test::{Test, refuse, remote_end};
 /// A server that said OK listens within this time.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Told of each interval line of the server: its figures and the line.
+/// Observer of each interval line of the server: its figures and the line.
 pub type ToldInterval<'a> = dyn FnMut(&NuttcpInterval, &str) + 'a;
 
-/// What nuttcp's own command line can ask for beside a plan.
+/// The options of nuttcp's own command line beside a plan.
 pub struct NuttcpExtras<'a> {
     /// Port of the first data stream.
     pub data_port: Option<u16>,
@@ -45,12 +45,12 @@ pub struct NuttcpExtras<'a> {
     pub jitter: u8,
     /// The same of one-way delays (`-o`).
     pub delay: u8,
-    /// Told of the intervals.
+    /// Observer of the server's interval lines.
     pub told: &'a mut ToldInterval<'a>,
 }
 
 impl<'a> NuttcpExtras<'a> {
-    /// Nothing beside the plan.
+    /// The extras of a plan without options of nuttcp's own.
     pub fn without_options(told: &'a mut ToldInterval<'a>) -> Self {
         Self { data_port: None, intervals: false, instant: false, jitter: 0, delay: 0, told }
     }
@@ -106,7 +106,7 @@ fn measure_with(
     if extras.intervals && direction == Direction::Up {
         parameters.interval_s = plan.test.interval_ns as f64 / 1e9;
     }
-    let mut test = Test::of(plan, RULES, account)?;
+    let mut test = Test::from_plan(plan, RULES, account)?;
     test.endpoint.set_drain_ns(DRAIN_NS);
     let control = test.connect(test.server, FlowSide::Receiver)?;
     (context.watch)(&Event::Connected(format!("control to {}", test.server)));
@@ -138,7 +138,7 @@ struct Nuttcp<'a> {
     /// Port of the first stream.
     port: u16,
     told: &'a mut ToldInterval<'a>,
-    /// What the server told of its end.
+    /// The server's summary of its end.
     summary: NuttcpSummary,
 }
 
@@ -165,7 +165,7 @@ impl Dialect for Nuttcp<'_> {
                     result => break result?,
                 }
             };
-            test.add(socket, (self.direction, flow), account);
+            test.add(socket, self.direction, flow, account);
         }
         test.connected(self.plan, context);
         Ok(())
@@ -247,11 +247,12 @@ fn in_turn(plan: &TcpPlan) -> TcpPlan {
     TcpPlan { test: TcpTest { buffer_bytes, ..plan.test.clone() }, ..plan.clone() }
 }
 
-/// One write of nuttcp 6.1.2 over TCP.
+/// Bytes of one write of nuttcp 6.1.2 over TCP.
 const WRITE_BYTES: u32 = 64 << 10;
 
-/// What is written at once in a test by time: with a pace no more than that gives in 10 ms, for the
-/// pace is kept from write to write; by several streams what nuttcp writes where nothing was asked.
+/// Bytes of one write. In a test by time with a pace they are no more than that gives in 10 ms, for
+/// the pace is kept from write to write; with several streams they are what nuttcp writes where
+/// nothing was asked.
 fn buflen(plan: &TcpPlan) -> u32 {
     if !matches!(plan.test.finish, Finish::TimeNs(_)) {
         return plan.test.buffer_bytes;

@@ -7,12 +7,13 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::ops::RangeInclusive;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault, UdpTest};
-use linerate_proto::nuttcp::UdpMark;
+use linerate_proto::nuttcp::{Parameters, UdpMark};
 use linerate_sys::datagram_socket::{BUFFER_BYTES, DatagramSocket};
 use linerate_sys::poll::readable;
 use linerate_sys::tcp::{self, TcpOptions};
@@ -27,7 +28,7 @@ const STRAYS_MAX: u32 = 256;
 pub struct DataPorts {
     /// Ports where this program listens, whatever for.
     own: Vec<u16>,
-    /// Those among them where it takes UDP, too, and hands first marks over.
+    /// Ports of `own` where it takes UDP, too, and hands first marks over.
     heard: Vec<u16>,
     turns: Mutex<HashMap<u16, Arc<()>>>,
     waiting: Mutex<HashMap<(u16, IpAddr), Sender<TcpStream>>>,
@@ -40,7 +41,7 @@ pub(super) struct TestPorts<'a> {
     ports: &'a DataPorts,
     peer: IpAddr,
     first: u16,
-    /// One for each stream: its listener, or what another listener hands over.
+    /// The source of each stream's connection: its listener, or what another listener hands over.
     places: Vec<StreamSource>,
     _taken: Vec<Arc<()>>,
 }
@@ -51,12 +52,12 @@ enum StreamSource {
 }
 
 impl DataPorts {
-    /// Of a server that listens on these ports itself.
+    /// The data ports of a server that listens on these ports itself.
     pub fn beside(own: Vec<u16>) -> Self {
         Self { own, ..Self::default() }
     }
 
-    /// Of one that takes UDP at these of its ports and hands first marks over by
+    /// The same for a server that takes UDP at these of its ports and hands first marks over by
     /// [`Self::deliver_mark`].
     #[must_use]
     pub fn hearing(self, heard: Vec<u16>) -> Self {
@@ -76,14 +77,14 @@ impl DataPorts {
         true
     }
 
-    /// A turn at `count` UDP ports from `first` on; none while another test has one of them.
+    /// A turn at these UDP ports; none while another test has one of them.
     pub(super) fn listen_udp(
         &self,
-        (local, peer): (IpAddr, IpAddr),
-        (first, count): (u16, u16),
+        local: IpAddr,
+        peer: IpAddr,
+        ports: RangeInclusive<u16>,
         request: &UdpTest,
     ) -> Result<Option<UdpTurn<'_>>, Failure> {
-        let ports = first..=first.saturating_add(count - 1);
         let Some(taken) = claim_ports(&self.udp_turns, ports.clone()) else { return Ok(None) };
         let mut turn = UdpTurn {
             ports: self,
@@ -123,17 +124,22 @@ impl DataPorts {
         }
     }
 
-    /// A turn at `count` ports from `first` on, listening there; none while another test has one
-    /// of them.
+    /// A turn at these ports, listening there; none while another test has one of them.
     pub(super) fn listen(
         &self,
-        (local, peer): (IpAddr, IpAddr),
-        (first, count): (u16, u16),
+        local: IpAddr,
+        peer: IpAddr,
+        ports: RangeInclusive<u16>,
         options: &TcpOptions,
     ) -> Result<Option<TestPorts<'_>>, Failure> {
-        let ports = first..=first.saturating_add(count - 1);
         let Some(taken) = claim_ports(&self.turns, ports.clone()) else { return Ok(None) };
-        let mut turn = TestPorts { ports: self, peer, first, places: Vec::new(), _taken: taken };
+        let mut turn = TestPorts {
+            ports: self,
+            peer,
+            first: *ports.start(),
+            places: Vec::new(),
+            _taken: taken,
+        };
         for port in ports {
             let place = if self.own.contains(&port) {
                 let (sender, arrivals) = channel();
@@ -150,7 +156,12 @@ impl DataPorts {
     }
 }
 
-/// All ports at once, or none.
+/// The ports of the data streams that a client's parameters ask for.
+pub(super) const fn data_port_range(parameters: &Parameters) -> RangeInclusive<u16> {
+    parameters.port..=parameters.port.saturating_add(parameters.nstream - 1)
+}
+
+/// Claims all ports at once; none where another test has one of them.
 fn claim_ports(
     turns: &Mutex<HashMap<u16, Arc<()>>>,
     ports: impl Iterator<Item = u16> + Clone,
@@ -214,7 +225,7 @@ impl UdpTurn<'_> {
         Ok(streams)
     }
 
-    /// Whether every stream has its socket.
+    /// True where every stream has its socket.
     pub(super) fn is_complete(&self) -> bool {
         self.places.iter().all(|place| matches!(place, UdpPlace::Given))
     }
@@ -224,7 +235,7 @@ impl UdpTurn<'_> {
 pub(super) struct AnnouncedStream {
     /// Connected to the client.
     pub(super) socket: DatagramSocket,
-    /// What came before it was connected, where that was not handed over as a mark.
+    /// Datagrams that came before it was connected, where they were not handed over as a mark.
     pub(super) first: Vec<Vec<u8>>,
 }
 
@@ -241,7 +252,7 @@ fn announced(socket: &DatagramSocket, peer: IpAddr) -> Option<(SocketAddr, Optio
     None
 }
 
-/// What reached a socket before it was connected to `peer`, without what others sent.
+/// Datagrams that reached a socket before it was connected to `peer`, without those of others.
 fn early_datagrams(socket: &DatagramSocket, peer: SocketAddr) -> Vec<Vec<u8>> {
     let mut bytes = vec![0; BUFFER_BYTES];
     let mut all = Vec::new();
@@ -308,7 +319,7 @@ mod tests {
         let bind = |host: [u8; 4]| UdpSocket::bind((IpAddr::from(host), 0)).expect("a free port");
         let free = bind([127, 0, 0, 1]).local_addr().expect("bound").port();
         let request = UdpTest::<Option<u32>>::default().with_size(1000);
-        let turn = ports.listen_udp((HERE, HERE), (free, 1), &request).expect("a free port");
+        let turn = ports.listen_udp(HERE, HERE, free..=free, &request).expect("a free port");
         let mut turn = turn.expect("nobody has it");
         let (stranger, client) = (bind([127, 9, 9, 9]), bind([127, 0, 0, 1]));
         // More than a receive buffer of 32 MiB has room for, and than one look passes over.
@@ -323,7 +334,7 @@ mod tests {
 
     fn test_ports(ports: &DataPorts, first: u16, count: u16) -> Option<TestPorts<'_>> {
         let options = TcpOptions::default();
-        ports.listen((HERE, HERE), (first, count), &options).expect("free ports")
+        ports.listen(HERE, HERE, first..=first + (count - 1), &options).expect("free ports")
     }
 
     #[test]

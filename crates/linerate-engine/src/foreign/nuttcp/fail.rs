@@ -57,7 +57,7 @@ fn misbehaved(peer: &str, error: &LineError) -> Failure {
     Failure::new(Fault::PeerMisbehaved, "talk to", peer, error)
 }
 
-/// What was awaited did not come.
+/// The failure of a peer that did not send what was awaited.
 pub(super) fn silent(peer: &str, awaited: &str) -> Failure {
     let reason = format!("no {awaited} came in time");
     Failure::new(Fault::Unreachable, "hear from", peer, reason)

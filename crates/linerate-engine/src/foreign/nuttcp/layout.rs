@@ -12,7 +12,7 @@ use crate::flow::udp::layout::{DatagramHead, DatagramLayout, Leaving, ParsedData
 /// Shortest datagram that says how much was sent.
 pub(super) const NUMBERED_BYTES_MIN: u32 = 32;
 
-/// What a transmitter of this byte order sends.
+/// The datagrams of a transmitter of this host's byte order.
 pub(super) const NATIVE: DatagramLayout = DatagramLayout {
     write,
     read: |datagram, _| read(datagram, false),
@@ -22,7 +22,7 @@ pub(super) const NATIVE: DatagramLayout = DatagramLayout {
     own: false,
 };
 
-/// What one of the other byte order sends.
+/// The datagrams of a transmitter of the other byte order.
 pub(super) const SWAPPED: DatagramLayout =
     DatagramLayout { read: |datagram, _| read(datagram, true), ..NATIVE };
 

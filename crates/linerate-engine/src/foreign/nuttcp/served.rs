@@ -15,12 +15,14 @@ use crate::served::LogText;
 /// The streams of a test have this long to connect, and a port this long to be given up.
 pub(super) const STREAMS: Duration = Duration::from_secs(5);
 
-/// What the streams of a test have to know of it.
+/// The session that the streams of a test belong to.
 pub(super) struct NuttcpContext<'a, 's, 'w> {
     /// The client, in words.
     pub(super) peer: String,
-    /// Addresses of this end and of the client.
-    pub(super) ends: (IpAddr, IpAddr),
+    /// The address of this end of the control connection.
+    pub(super) local_ip: IpAddr,
+    /// The address of the client.
+    pub(super) peer_ip: IpAddr,
     pub(super) ports: &'a DataPorts,
     pub(super) serving: &'s mut Serving<'w>,
 }
@@ -34,7 +36,7 @@ impl NuttcpContext<'_, '_, '_> {
 
 /// The streams of a test that was let in.
 pub(super) trait Served<'a> {
-    /// Whether the ports are this test's now, where it needs any.
+    /// True where the ports are this test's now, if it needs any.
     fn is_ready(&mut self, about: &NuttcpContext<'a, '_, '_>) -> Result<bool, Failure> {
         let _ = about;
         Ok(true)

@@ -51,11 +51,12 @@ pub fn serve_connection(
     let stop = serving.stop.clone();
     let about = NuttcpContext {
         peer: plain_address(peer),
-        ends: (own.ip().to_canonical(), peer.ip().to_canonical()),
+        local_ip: own.ip().to_canonical(),
+        peer_ip: peer.ip().to_canonical(),
         ports,
         serving,
     };
-    let place = SocketAddr::new(about.ends.1, peer.port());
+    let place = SocketAddr::new(about.peer_ip, peer.port());
     let (version, line) = (String::new(), Ok(LogText::default()));
     let client =
         NuttcpSession { about, place, waits: None, test: None, permit: None, version, line };
@@ -64,7 +65,7 @@ pub fn serve_connection(
     session.flows.line.map(|line| line.with_prefix(&session.flows.version))
 }
 
-/// What is to be waited for.
+/// The event that a session waits for.
 enum NuttcpWait {
     /// A place among the running tests.
     Admission(Demand, MonoTime),
@@ -80,10 +81,10 @@ struct NuttcpSession<'a, 's, 'w> {
     place: SocketAddr,
     waits: Option<NuttcpWait>,
     test: Option<(Parameters, Box<dyn Served<'a> + 'a>)>,
-    /// Given back at the end.
+    /// The permit of the test, given back at the end.
     permit: Option<Permit>,
     version: String,
-    /// What there is to say for the log of a test that came to its end.
+    /// The log line of a test that came to its end, or its failure.
     line: Result<LogText, Failure>,
 }
 

@@ -18,11 +18,11 @@ use linerate_sys::clock::monotonic;
 use linerate_sys::tcp;
 
 use super::RULES;
-use super::data_ports::TestPorts;
+use super::data_ports::{TestPorts, data_port_range};
 use super::served::{NuttcpContext, STREAMS, Served};
 use crate::failure::words_of;
 use crate::flow::admission::Demand;
-use crate::flow::tcp::endpoint::{Endpoint, socket_options};
+use crate::flow::tcp::endpoint::{Endpoint, StreamId, socket_options};
 use crate::foreign::serve::{ServedEvent, UNTIL_CLOSED, failure_of, request};
 use crate::foreign::test::VANISHED;
 use crate::served::{self, LogText};
@@ -47,7 +47,7 @@ pub(super) struct NuttcpTcpServer<'a> {
 }
 
 impl<'a> NuttcpTcpServer<'a> {
-    /// What a test takes of the server, and the test.
+    /// The demand of a test on the server, and the test.
     pub(super) fn new(
         parameters: &Parameters,
         about: &NuttcpContext<'a, '_, '_>,
@@ -108,7 +108,7 @@ impl<'a> NuttcpTcpServer<'a> {
         for (flow, stream) in std::mem::take(&mut self.streams) {
             self.add(stream, flow, about);
         }
-        self.about = format!("accept from {}", about.ends.1);
+        self.about = format!("accept from {}", about.peer_ip);
         true
     }
 
@@ -121,7 +121,7 @@ impl<'a> NuttcpTcpServer<'a> {
     ) -> Result<bool, Failure> {
         let until = *self.listens.get_or_insert(now + LISTEN_TIMEOUT);
         for flow in (0..self.parameters.nstream).skip(self.endpoint.streams.len()) {
-            let to = SocketAddr::new(about.ends.1, self.parameters.port + flow);
+            let to = SocketAddr::new(about.peer_ip, self.parameters.port + flow);
             let socket = match tcp::connect(to, None, &socket_options(&self.request), STREAMS) {
                 Ok(socket) => socket,
                 Err(error)
@@ -136,7 +136,7 @@ impl<'a> NuttcpTcpServer<'a> {
                     return Err(failure.advise("nuttcp's -F lets the client connect"));
                 }
             };
-            self.about = format!("connect to {}", about.ends.1);
+            self.about = format!("connect to {}", about.peer_ip);
             if let Some(info) = tcp::tcp_info(socket.as_fd()) {
                 let rtt_ms = f64::from(info.rtt_us.unwrap_or(0)) / 1000.0;
                 let mss = info.snd_mss_bytes.unwrap_or(0);
@@ -154,8 +154,9 @@ impl<'a> NuttcpTcpServer<'a> {
             false => (Direction::Down, FlowSide::Sender),
         };
         (about.serving.watch)(&ServedEvent::Stream(&socket, direction, flow));
-        let client = socket.peer_addr().map_or_else(|_| String::new(), |peer| peer.to_string());
-        self.endpoint.add(socket, (direction, flow, side), client);
+        let client_addr =
+            socket.peer_addr().map_or_else(|_| String::new(), |peer| peer.to_string());
+        self.endpoint.add(socket, StreamId { direction, flow, side, client_addr });
     }
 
     /// The line of the interval that ends now: a whole one, or what came after the last of them.
@@ -181,11 +182,12 @@ impl<'a> Served<'a> for NuttcpTcpServer<'a> {
         if self.connects() {
             return Ok(true);
         }
-        let first = (self.parameters.port, self.parameters.nstream);
         // A client sends as soon as the kernel has its streams, and may do so before they are
         // taken: what waits when the test begins came after this.
         self.endpoint.set_open_since(monotonic());
-        self.turn = about.ports.listen(about.ends, first, &socket_options(&self.request))?;
+        let ports = data_port_range(&self.parameters);
+        let options = socket_options(&self.request);
+        self.turn = about.ports.listen(about.local_ip, about.peer_ip, ports, &options)?;
         Ok(self.turn.is_some())
     }
 

@@ -47,13 +47,15 @@ const STRAYS_MAX: u32 = 256;
 
 /// Measures with a server of nuttcp over UDP.
 pub(crate) fn measure_udp(
-    (plan, server, request): (&UdpPlan, SocketAddr, &UdpTest),
+    plan: &UdpPlan,
+    server: SocketAddr,
+    request: &UdpTest,
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
     let mut told = |_: &_, _: &_| {};
     let extras = NuttcpExtras { intervals: true, ..NuttcpExtras::without_options(&mut told) };
-    measure_with((plan, server, request), extras, context, account).map(|_| ())
+    measure_with(plan, server, request, extras, context, account).map(|_| ())
 }
 
 /// Measures with a server of nuttcp over UDP, as `throughput::run_udp` does; also gives what the
@@ -64,16 +66,18 @@ pub fn run_udp(
     context: &mut Context<'_>,
 ) -> (Record, Option<NuttcpSummary>) {
     let mut summary = None;
-    let record = run_by(plan, u32::MAX, context, |plan, server, (context, account)| {
+    let record = run_by(plan, u32::MAX, context, |plan, server, context, account| {
         let request = checked_request(plan)?;
-        summary = Some(measure_with((plan, server, &request), extras, context, account)?);
+        summary = Some(measure_with(plan, server, &request, extras, context, account)?);
         Ok(())
     });
     (record, summary)
 }
 
 fn measure_with(
-    (plan, server, request): (&UdpPlan, SocketAddr, &UdpTest),
+    plan: &UdpPlan,
+    server: SocketAddr,
+    request: &UdpTest,
     extras: NuttcpExtras<'_>,
     context: &mut Context<'_>,
     account: &mut Account,
@@ -122,7 +126,7 @@ fn measure_with(
     flows.run(NuttcpClientMachine::new(monotonic(), test), &mut Socket::new(control)?)
 }
 
-/// What the protocol has a place for.
+/// Refuses settings that the protocol has no place for.
 fn check_request(request: &UdpTest) -> Result<(), Failure> {
     let refuse = |reason: &str, advice: &str| {
         Err(Failure::new(Fault::Usage, "ask nuttcp for", "a UDP test", reason).advise(advice))
@@ -143,7 +147,7 @@ fn check_request(request: &UdpTest) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What its measure of jitter and of delays has a place for.
+/// Refuses settings for which nuttcp cannot measure jitter and delays.
 fn check_times(request: &UdpTest) -> Result<(), Failure> {
     let refuse = |reason: &str, advice: &str| {
         let failure = Failure::new(Fault::Usage, "ask nuttcp for", "jitter", reason);
@@ -193,10 +197,10 @@ struct NuttcpUdpClient<'a, 'w> {
     opens: Option<MonoTime>,
     /// When the last datagram had left.
     ended: MonoTime,
-    /// What a receiving server has told of intervals.
+    /// The counts that a receiving server has told at the ends of intervals.
     received: DatagramCounts,
     told: &'a mut ToldInterval<'a>,
-    /// What the server told of its end, and what it has sent by that.
+    /// The server's summary of its end, and the datagrams that it has sent by that.
     summary: NuttcpSummary,
     sent: Option<DatagramsSent>,
     context: &'a mut Context<'w>,
@@ -343,7 +347,7 @@ impl NuttcpUdpClient<'_, '_> {
 
     fn opened(&mut self, peer: SocketAddr) -> Result<(), Failure> {
         let direction = if self.sends_data() { Direction::Up } else { Direction::Down };
-        self.stream.opened((direction, peer), self.context, self.account)
+        self.stream.opened(direction, peer, self.context, self.account)
     }
 
     /// Tells what an interval had; what a receiving server says of it comes by itself.
@@ -374,7 +378,7 @@ impl NuttcpUdpClient<'_, '_> {
         account.remote_interval(vec![sample], self.context.watch);
     }
 
-    /// What the server has sent, as far as its summary and the datagrams here tell.
+    /// The datagrams that the server has sent, as far as its summary and the arrivals here tell.
     fn sent_by_server(&self, now: MonoTime) -> DatagramsSent {
         let size = u64::from(self.stream.target.request.size_bytes);
         let next = self.next(now);
@@ -436,9 +440,10 @@ impl NuttcpUdpClient<'_, '_> {
             account.remote_interval(vec![sample], self.context.watch);
         }
         self.account.local = self.stream.end_threads();
-        let about = (&self.summary, self.stream.target.request.size_bytes);
+        let (summary, size_bytes) = (&self.summary, self.stream.target.request.size_bytes);
         let told = self.account.local.iter().zip(arrived);
-        self.account.remote = told.map(|(own, arrived)| receiver(own, arrived, about)).collect();
+        let report = |(own, arrived)| receiver(own, arrived, summary, size_bytes);
+        self.account.remote = told.map(report).collect();
     }
 }
 
@@ -447,8 +452,8 @@ const fn all_sent(direction: Direction, datagrams: u64) -> DatagramsSent {
     DatagramsSent { direction, flow: 0, datagrams, measured: datagrams, span_ns: 0 }
 }
 
-/// The reason why the server cannot have received what it says of `sent` datagrams; none
-/// where it can. A path may deliver each twice, and nuttcp counts both; its lines round what was
+/// The reason why the server cannot have received what it says of `sent` datagrams; none where
+/// it can. A path may deliver each twice, and nuttcp counts both; its lines round what was
 /// announced.
 fn of_receiver(sent: u64, announced: u64, arrived: u64) -> Option<String> {
     let counted = if arrived > sent.saturating_mul(2) { arrived } else { announced };
@@ -459,12 +464,8 @@ fn sample(t_ns: u64, counts: DatagramCounts, account: &Account) -> Sample {
     Sample::empty_at(Direction::Up, 0, t_ns).with_datagrams(counts, account.size_bytes)
 }
 
-/// What the server's summary tells of its receiver.
-fn receiver(
-    own: &EndReport,
-    received: u64,
-    (summary, size_bytes): (&NuttcpSummary, u32),
-) -> EndReport {
+/// The report of the server's receiver, from its summary.
+fn receiver(own: &EndReport, received: u64, summary: &NuttcpSummary, size_bytes: u32) -> EndReport {
     let sent = own.end.sent_datagrams.as_ref().map(|sent| sent.measured);
     let received = received.min(sent.unwrap_or(received));
     let lost = sent.unwrap_or(received).saturating_sub(received);
@@ -488,7 +489,7 @@ fn receiver(
     own.of_other_end(end)
 }
 
-/// What the server's summary tells of its transmitter.
+/// The report of the server's transmitter, from its summary.
 fn transmitter(own: &EndReport, told: &DatagramsSent, summary: &NuttcpSummary) -> EndReport {
     let size_bytes =
         own.end.received_datagrams.as_ref().map_or(0, |datagrams| datagrams.size_bytes);

@@ -27,7 +27,7 @@ use linerate_sys::datagram_socket::{DatagramSocket, ReceiveBatch, any_local};
 use linerate_sys::poll::{any_readable, readable};
 use linerate_sys::thread::{ThreadCost, current_cost};
 
-use super::data_ports::{AnnouncedStream, UdpTurn};
+use super::data_ports::{AnnouncedStream, UdpTurn, data_port_range};
 use super::layout::{NATIVE, wall_us};
 use super::served::{NuttcpContext, Served};
 use crate::failure::words_of;
@@ -90,7 +90,7 @@ fn udp_request(
 pub(super) struct UdpReceiving<'a> {
     parameters: Parameters,
     request: UdpTest,
-    /// Its ports, until every stream has announced itself.
+    /// The ports of the test, until every stream has announced itself.
     turn: Option<UdpTurn<'a>>,
     /// Streams for the thread, which ends when it is told to or the end has come.
     streams: Option<mpsc::Sender<AnnouncedStream>>,
@@ -100,7 +100,7 @@ pub(super) struct UdpReceiving<'a> {
 }
 
 impl<'a> UdpReceiving<'a> {
-    /// What a test takes of the server, and the test.
+    /// The demand of a test on the server, and the test.
     pub(super) fn new(
         parameters: &Parameters,
         about: &NuttcpContext<'a, '_, '_>,
@@ -118,7 +118,7 @@ impl<'a> UdpReceiving<'a> {
         Ok((demand, test))
     }
 
-    /// Starts the thread.
+    /// Starts the receiving thread.
     fn start_thread(&mut self) -> Result<(), Failure> {
         lock(&self.count).since = monotonic();
         let (streams, arriving) = mpsc::channel();
@@ -148,9 +148,9 @@ impl<'a> UdpReceiving<'a> {
                 true => stream.socket.note_arrivals(),
                 false => drop(stream.socket.join_receives()),
             }
-            let now = arrival(monotonic(), None);
+            let (now, wall_ns) = arrival(monotonic(), None);
             let mut count = lock(&self.count);
-            stream.first.iter().for_each(|datagram| count.take_datagram(datagram, now));
+            stream.first.iter().for_each(|datagram| count.take_datagram(datagram, now, wall_ns));
             // A thread that has ended wants none.
             let _ = self.streams.as_ref().map(|streams| streams.send(stream));
         }
@@ -163,8 +163,8 @@ impl<'a> UdpReceiving<'a> {
 
 impl<'a> Served<'a> for UdpReceiving<'a> {
     fn is_ready(&mut self, about: &NuttcpContext<'a, '_, '_>) -> Result<bool, Failure> {
-        let first = (self.parameters.port, self.parameters.nstream);
-        self.turn = about.ports.listen_udp(about.ends, first, &self.request)?;
+        let ports = data_port_range(&self.parameters);
+        self.turn = about.ports.listen_udp(about.local_ip, about.peer_ip, ports, &self.request)?;
         if self.turn.is_some() {
             self.start_thread()?;
         }
@@ -296,8 +296,10 @@ impl Thread {
             let mut count = lock(&self.count);
             for arrived in self.batch.arrived() {
                 let size = arrived.joined_bytes.unwrap_or(arrived.bytes.len()).max(1);
-                let at = arrival(now, arrived.arrived_ns);
-                arrived.bytes.chunks(size).for_each(|datagram| count.take_datagram(datagram, at));
+                let (at, wall_ns) = arrival(now, arrived.arrived_ns);
+                for datagram in arrived.bytes.chunks(size) {
+                    count.take_datagram(datagram, at, wall_ns);
+                }
             }
         }
         Ok(())
@@ -313,7 +315,7 @@ fn lock(count: &Mutex<ArrivalCount>) -> MutexGuard<'_, ArrivalCount> {
     count.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What came.
+/// The count of the datagrams that came.
 struct ArrivalCount {
     receiver: NuttcpUdpReceiver,
     request: UdpTest,
@@ -386,14 +388,14 @@ impl ArrivalCount {
         Some(line + &columns + &delay.columns(Timed::Delay, self.shown.1, parse))
     }
 
-    /// What there is to say for the log.
+    /// The log line, with the totals of the direction.
     fn log_text(&self) -> LogText {
         if self.begin.is_none() {
             return "UDP: no datagram came".to_owned().into();
         }
         let lost = self.receiver.lost_datagrams(self.size_bytes);
         let (bytes, datagrams) = (self.receiver.bytes, self.receiver.datagrams);
-        let line = line_of(("received", datagrams), bytes, self.span_ns(), lost);
+        let line = line_of("received", datagrams, bytes, self.span_ns(), lost);
         let up = DirectionTotals {
             datagrams_received: Some(datagrams),
             datagrams_lost: lost,
@@ -408,7 +410,7 @@ impl ArrivalCount {
     }
 
     /// Takes a datagram that came at this time of the monotonic clock and the wall clock.
-    fn take_datagram(&mut self, datagram: &[u8], (now, wall_ns): (MonoTime, u64)) {
+    fn take_datagram(&mut self, datagram: &[u8], now: MonoTime, wall_ns: u64) {
         let announced = self.receiver.announced;
         let head = if self.numbered { datagram } else { &datagram[..datagram.len().min(4)] };
         match self.receiver.count_datagram(head, datagram.len()) {
@@ -480,7 +482,7 @@ pub(super) struct UdpTransmitting {
 }
 
 impl UdpTransmitting {
-    /// What a test takes of the server, and the test.
+    /// The demand of a test on the server, and the test.
     pub(super) fn new(
         parameters: &Parameters,
         about: &NuttcpContext<'_, '_, '_>,
@@ -490,7 +492,7 @@ impl UdpTransmitting {
             return Err(about.refuse("UDP to the client in several streams is not served"));
         }
         request.check().map_err(|error| about.refuse(error.to_string()))?;
-        let peer = SocketAddr::new(about.ends.1, parameters.port);
+        let peer = SocketAddr::new(about.peer_ip, parameters.port);
         let socket = open_socket(&request, any_local(peer))
             .and_then(|socket| socket.connect(peer).map(|()| socket))
             .map_err(|error| crate::failure::system(&error))?;
@@ -560,7 +562,7 @@ impl Served<'_> for UdpTransmitting {
             ..NuttcpServerReport::default()
         };
         let count = end.sent_datagrams.as_ref().map_or(0, |sent| sent.count);
-        let line = line_of(("sent", count), end.bytes, end.span_ns, None);
+        let line = line_of("sent", count, end.bytes, end.span_ns, None);
         let told = LogText::from_reports(line, &reports);
         (report, failure_of(&reports).map_or(Ok(told), Err))
     }
@@ -572,7 +574,7 @@ fn cpu_seconds(user_ns: Option<u64>, system_ns: Option<u64>) -> (f64, f64) {
 }
 
 /// `UDP: 12.35 kB in 1.000 s, 98.8 kbit/s, 12 datagrams received, 0 lost`, for the log.
-fn line_of((verb, count): (&str, u64), bytes: u64, span_ns: u64, lost: Option<u64>) -> String {
+fn line_of(verb: &str, count: u64, bytes: u64, span_ns: u64, lost: Option<u64>) -> String {
     let lost = lost.map_or_else(String::new, |lost| format!(", {lost} lost"));
     format!("UDP: {}, {count} datagrams {verb}{lost}", format_transfer(bytes, span_ns))
 }

@@ -37,7 +37,7 @@ pub(crate) fn measure(
     if plan.test.streams != 1 {
         return Err(refuse("ttcp takes one stream".to_owned()).advise("omit -P"));
     }
-    let test = Test::of(plan, RULES, account)?;
+    let test = Test::from_plan(plan, RULES, account)?;
     account.ends.push(remote_end(None));
     let interval = Duration::from_nanos(plan.test.interval_ns);
     let machine = Transmitter::new(test.request.planned_span(), interval);
@@ -61,7 +61,7 @@ impl Dialect for Ttcp<'_> {
         account: &mut Account,
     ) -> Result<(), Failure> {
         let socket = test.connect(test.server, FlowSide::Sender)?;
-        test.add(socket, (Direction::Up, 0), account);
+        test.add(socket, Direction::Up, 0, account);
         test.connected(self.plan, context);
         Ok(())
     }

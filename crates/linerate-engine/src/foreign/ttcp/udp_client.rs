@@ -34,7 +34,9 @@ fn write(datagram: &mut [u8], _leaving: Leaving, _tag: u16) {
 
 /// Measures with a receiving ttcp over UDP.
 pub(crate) fn measure_udp(
-    (plan, server, request): (&UdpPlan, SocketAddr, &UdpTest),
+    plan: &UdpPlan,
+    server: SocketAddr,
+    request: &UdpTest,
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
@@ -57,7 +59,7 @@ pub(crate) fn measure_udp(
     account.stream_failure().map_or(Ok(()), Err)
 }
 
-/// The transmitter's stream.
+/// The stream of the transmitter.
 struct TtcpUdpClient<'a, 'w> {
     stream: MarkedStream<'a>,
     /// The mark of the begin is not sent yet.
@@ -81,7 +83,7 @@ impl Flows for TtcpUdpClient<'_, '_> {
             Output::Open => {
                 (*opens, stream.marks) = (true, Some(TtcpMarks::new(now, BEGIN_MARKS)));
                 let peer = stream.target.server;
-                stream.opened((Direction::Up, peer), context, account)?;
+                stream.opened(Direction::Up, peer, context, account)?;
             }
             Output::Begin => account.begin = now,
             Output::Start => stream.start_threads(account.begin)?,
@@ -120,7 +122,7 @@ impl Flows for TtcpUdpClient<'_, '_> {
     }
 }
 
-/// What the protocol has a place for.
+/// Refuses settings that the protocol has no place for.
 fn check_request(request: &UdpTest) -> Result<(), Failure> {
     let refuse = |reason: &str, advice: &str| {
         Err(Failure::new(Fault::Usage, "ask ttcp for", "a UDP test", reason).advise(advice))

@@ -23,7 +23,7 @@ pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How often the stop flag is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A receiver's socket.
+/// The UDP socket of a receiving ttcp.
 #[derive(Debug)]
 pub struct TtcpUdpListener {
     socket: DatagramSocket,
@@ -98,7 +98,7 @@ impl TtcpUdpListener {
     }
 }
 
-/// What one transmitter sends.
+/// The datagrams of one transmitter.
 struct TtcpTransmitter<'a> {
     peer: SocketAddr,
     tally: &'a Mutex<UdpTally>,

@@ -40,7 +40,7 @@ impl PathWitness {
         Self { streams: streams.collect() }
     }
 
-    /// What the paths did since the begin.
+    /// The account of each path since the begin.
     pub(crate) fn collect_paths(self) -> Vec<EmulatedPath> {
         self.streams.into_iter().filter_map(answer).flatten().collect()
     }
@@ -68,7 +68,7 @@ fn answer(mut stream: BufReader<UnixStream>) -> Option<Vec<EmulatedPath>> {
     linerate_core::tree::from_json(&line).ok()
 }
 
-/// One caveat for each path that was not the one that was asked for, or not all the time.
+/// Caveats, one for each path that was not the one that was asked for, or not all the time.
 pub(crate) fn caveats(paths: &[EmulatedPath]) -> impl Iterator<Item = Caveat> + '_ {
     paths.iter().filter_map(|path| {
         let (what, advice) = if path.late {

@@ -19,7 +19,7 @@ use crate::netns::run_inside;
 
 /// Measurements that are watched at once; more go without.
 const GUESTS_MAX: usize = 64;
-/// Between two looks at the queues: ten of them in 100 ms of a slow start.
+/// Time between two looks at the queues: ten of them in 100 ms of a slow start.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Longest question: an IPv6 address and a line end, with room.
 const QUESTION_BYTES_MAX: u64 = 64;
@@ -39,7 +39,7 @@ pub type Ways = dyn Fn(IpAddr) -> Vec<OnWay> + Send + Sync;
 pub struct Site {
     /// The namespace; none is that of the calling thread.
     pub netns: Option<Arc<Netns>>,
-    /// Its name in messages.
+    /// Name of the namespace in messages.
     pub name: String,
     /// The paths from here.
     pub ways: Arc<Ways>,

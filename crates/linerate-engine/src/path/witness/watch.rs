@@ -19,14 +19,14 @@ use super::super::{
 };
 use crate::environment::StolenTime;
 
-/// What a record says of a path beside its counters.
+/// The facts that a record keeps of a path beside its counters.
 #[derive(Clone, Debug)]
 pub struct PathFacts {
-    /// Its place: `r1 eth1 - r2 eth0`.
+    /// The place of the path: `r1 eth1 - r2 eth0`.
     pub name: String,
-    /// What its devices carry.
+    /// The kind of its devices: IP packets or Ethernet frames.
     pub kind: TunKind,
-    /// What was asked of it.
+    /// The plan that was asked for.
     pub plan: PathPlan,
     /// Largest IP packet of its devices.
     pub mtu_bytes: u32,
@@ -35,13 +35,13 @@ pub struct PathFacts {
 /// A path that runs.
 #[derive(Debug)]
 pub struct PathSite {
-    /// What it is.
+    /// The facts for the record.
     pub facts: PathFacts,
-    /// What carries its packets.
+    /// The emulator or the kernel's discipline that carries its packets.
     carrier: Mutex<PathCarrier>,
 }
 
-/// What carries the packets of a path.
+/// The emulator or the kernel's netem that carries the packets of a path.
 #[derive(Debug)]
 enum PathCarrier {
     Own(Emulator),
@@ -59,7 +59,7 @@ impl PathSite {
         Self { facts, carrier: Mutex::new(PathCarrier::Netem(Box::new(link))) }
     }
 
-    /// What it is and its emulator; none that the kernel carries.
+    /// The facts and the emulator; none for a path that the kernel carries.
     pub fn into_emulator(self) -> (PathFacts, Option<Emulator>) {
         let carrier = self.carrier.into_inner().unwrap_or_else(PoisonError::into_inner);
         match carrier {
@@ -68,7 +68,7 @@ impl PathSite {
         }
     }
 
-    /// What it did so far.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         match &mut *self.lock_carrier() {
             PathCarrier::Own(emulator) => emulator.counters(),
@@ -76,7 +76,7 @@ impl PathSite {
         }
     }
 
-    /// What it did so far, whole.
+    /// The counters so far, with the lateness of packets.
     pub fn snapshot(&self) -> Snapshot {
         match &mut *self.lock_carrier() {
             PathCarrier::Own(emulator) => emulator.snapshot(),
@@ -91,7 +91,7 @@ impl PathSite {
         }
     }
 
-    /// Whether it still carries packets.
+    /// True where it still carries packets.
     pub fn is_running(&self) -> bool {
         match &mut *self.lock_carrier() {
             PathCarrier::Own(emulator) => emulator.is_running(),
@@ -129,9 +129,10 @@ impl PathSite {
 /// A path on the way of a measurement, and which of its data the two directions carry.
 #[derive(Clone, Debug)]
 pub struct OnWay {
-    /// The path.
+    /// The path on the way.
     pub path: Arc<PathSite>,
-    /// What the path's forward and backward directions carry.
+    /// The measurement's direction that the path carries forward and backward; none where it
+    /// carries none.
     pub directions: [Option<Direction>; 2],
 }
 
@@ -191,7 +192,7 @@ pub fn note_queues(queues: &mut [QueueSeries; 2], at_ns: u64, counters: &Counter
     }
 }
 
-/// What a path did since a moment.
+/// The account of a path since a moment.
 fn path_since(
     site: &PathSite,
     since: &Snapshot,
@@ -230,7 +231,7 @@ fn path_since(
     path
 }
 
-/// What a path did in all, after its end.
+/// The account of a path of its whole time, after its end.
 pub fn path_after_end(
     facts: &PathFacts,
     report: &EmulatorReport,
@@ -352,7 +353,7 @@ pub const fn cause_name(cause: PathLossCause) -> &'static str {
     }
 }
 
-/// What was counted after `before`.
+/// The counts after `before`.
 fn difference(now: &DirectionCounters, before: &DirectionCounters) -> DirectionCounters {
     DirectionCounters {
         taken_packets: now.taken_packets - before.taken_packets,

@@ -25,7 +25,7 @@ impl PingSession<'_, '_> {
         }
     }
 
-    /// Of pairs some of which have no whole split.
+    /// Adds the caveats of probes without a whole split.
     pub(super) fn note_broken_splits(&mut self, size: u32, outcome: &PingOutcome) {
         let without = outcome.paired - outcome.split;
         if without > 0 {
@@ -49,7 +49,7 @@ impl PingSession<'_, '_> {
         }
     }
 
-    /// Of how many replies the ECN bits say that a queue marked them.
+    /// Adds the share of replies that a queue marked, as their ECN bits say.
     pub(super) fn note_marks(&mut self, size: u32, marked: u64, answered: u64) {
         if self.plan.ecn.is_some() && answered > 0 {
             let ratio = marked as f64 / answered as f64;

@@ -22,7 +22,7 @@ pub(super) fn client_login(asked: &Iperf3Options) -> Result<Option<Login>, Failu
                 .advise(format!("put it into {PASSWORD_VARIABLE}"))
         })?,
     };
-    Login::new((user.clone(), password), key, padding).map(Some)
+    Login::new(user.clone(), password, key, padding).map(Some)
 }
 
 /// The guard of a server that asks for logins, where the flags give its files.

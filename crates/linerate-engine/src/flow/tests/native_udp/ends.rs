@@ -207,7 +207,9 @@ impl Flows for UdpClient {
             Output::Open => {
                 let wire = self.ends.wire.borrow();
                 let places = wire.request.places();
-                self.opening = places.map(|place| Caller::new(place, TOKEN, now)).collect();
+                self.opening = places
+                    .map(|(direction, flow)| Caller::new(direction, flow, TOKEN, now))
+                    .collect();
                 self.deadline = now + SILENCE_MAX;
                 return Ok(Some(FlowsAnswer::Opened));
             }
@@ -316,7 +318,8 @@ impl Flows for UdpServer {
             Output::Open => {
                 let wire = self.ends.wire.borrow();
                 let places = wire.request.places();
-                self.opening = places.map(|place| Callee::new(place, TOKEN)).collect();
+                self.opening =
+                    places.map(|(direction, flow)| Callee::new(direction, flow, TOKEN)).collect();
                 self.open = vec![false; self.opening.len()];
             }
             Output::Start => self.ends.start(now),
@@ -439,7 +442,8 @@ fn check(seed: u64) -> Result<(), String> {
     let nets = [SimNet::new(&world, End::Client, 0), SimNet::new(&world, End::Server, 0)];
     let client = TestSession::new(NativeClientMachine::new(begin, test), client);
     let left = play(
-        (&world, trouble),
+        &world,
+        trouble,
         nets,
         client,
         TestSession::new(NativeServerMachine::new(begin), server),
@@ -452,7 +456,7 @@ fn check(seed: u64) -> Result<(), String> {
         server: 2 * STEP_TIMEOUT + 2 * SILENCE_MAX + span + GRACE + path,
         server_answers: true,
     };
-    judge((seed, trouble), &left, &limits)?;
+    judge(seed, trouble, &left, &limits)?;
     for stream in &wire.borrow().streams {
         let threads = stream.threads.iter().flatten();
         let counted = threads.filter(|thread| thread.side == FlowSide::Receiver);
