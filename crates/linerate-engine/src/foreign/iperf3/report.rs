@@ -40,6 +40,21 @@ pub(super) fn count_between(
     }
 }
 
+/// Gives a report the bytes that its stream has in the rows of `told` beyond `from`, where it has
+/// fewer: what was told and then not read, or counted to the span before, stays counted.
+pub(super) fn count_told(report: &mut EndReport, from: &[Sample], told: &[Sample]) {
+    let (direction, flow) = (report.direction, report.flow);
+    let same = |sample: &&Sample| (sample.direction, sample.flow) == (direction, flow);
+    let bytes_of = |samples: &[Sample]| samples.iter().find(same).map_or(0, |sample| sample.bytes);
+    let told = bytes_of(told).saturating_sub(bytes_of(from));
+    let end = &mut report.end;
+    end.bytes_measured = end.bytes_measured.max(told);
+    if let Some(received) = &mut end.received_datagrams {
+        let datagrams = end.bytes_measured / u64::from(received.size_bytes.max(1));
+        received.measured.received = received.measured.received.max(datagrams);
+    }
+}
+
 /// Makes of the samples of a moment those of the end of the test, so that what they have beyond
 /// `from`, the samples at the end of the omitted span, is what `reports` measured.
 pub(super) fn to_the_end(samples: &mut [Sample], from: &[Sample], reports: &[EndReport]) {
@@ -47,10 +62,15 @@ pub(super) fn to_the_end(samples: &mut [Sample], from: &[Sample], reports: &[End
         let same = |it: &&EndReport| (it.direction, it.flow) == (sample.direction, sample.flow);
         let Some(report) = reports.iter().find(same) else { continue };
         let end = &report.end;
-        let before =
-            from.iter().find(|earlier| earlier.is_of(sample)).map_or(0, |sample| sample.bytes);
-        sample.bytes = before + end.bytes_measured;
+        let before = from.iter().find(|earlier| earlier.is_of(sample));
+        sample.bytes = before.map_or(0, |sample| sample.bytes) + end.bytes_measured;
         sample.t_ns = end.span_start_ns + end.span_ns;
+        if let (Some(counts), Some(received)) = (&mut sample.datagrams, &end.received_datagrams) {
+            let before = before.map(Sample::counts).unwrap_or_default();
+            let lost = before.next.saturating_sub(before.datagrams) + received.measured.lost;
+            counts.datagrams = before.datagrams + received.measured.received;
+            counts.next = counts.datagrams + lost;
+        }
     }
 }
 
