@@ -335,10 +335,10 @@ impl Iperf2UdpStreams<'_, '_> {
     /// Keeps what was measured, however the test ended; the reports.
     fn conclude(mut self, result: Result<(), Failure>) -> Result<Vec<UdpReport>, Failure> {
         let now = monotonic();
-        let last = self.endpoint.sample(now);
+        let (has_started, last) = (self.endpoint.has_started(), self.endpoint.sample(now));
         let none = Endpoint::with_layout(self.request.clone(), LAYOUT, None);
         self.account.local = std::mem::replace(&mut self.endpoint, none).finish();
-        if result.is_ok() {
+        if has_started {
             self.tell_rest(now, last);
         }
         let account = self.account;

@@ -177,12 +177,13 @@ pub(super) fn udp_results(
         let sampled = (counts.datagrams - before.datagrams.min(counts.datagrams), before.next);
         let sent = told.sent.iter().find(|sent| is_of(place, sent.direction, sent.flow));
         let exact = sent.filter(|_| !receives);
-        let rest = |sent: &DatagramsSent| sent.datagrams.saturating_sub(before.datagrams);
-        let measured = |sent| if told.omitted.is_empty() { sent.measured } else { rest(&sent) };
-        let (datagrams, omitted) = exact.map_or(sampled, |sent| {
-            let measured = measured(*sent);
-            (measured, sent.datagrams - measured)
-        });
+        // As the rows have it.
+        let measured = |sent: &DatagramsSent| match told.omitted.is_empty() {
+            true => sent.measured,
+            false => sent.datagrams.saturating_sub(before.datagrams),
+        };
+        let (datagrams, omitted) = exact
+            .map_or(sampled, |sent| (measured(sent), sent.datagrams.saturating_sub(measured(sent))));
         let lost = counts.next.saturating_sub(counts.datagrams).cast_signed();
         let lost_before = before.next.saturating_sub(before.datagrams).cast_signed();
         spent_ns += sample.cpu_ns.unwrap_or(0);

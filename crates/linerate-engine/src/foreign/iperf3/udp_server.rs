@@ -16,7 +16,6 @@ use super::report::{amounts, to_the_end};
 use super::shared::{About, Served};
 use super::udp_port::{Iperf3UdpPort, PortTurn};
 use super::udp_streams::UdpStreams;
-use crate::flow::Sample;
 use crate::flow::account::{Account, IntervalSamples, client_side, server_side};
 use crate::flow::peer::plain_address;
 use crate::served::LogText;
