@@ -349,6 +349,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_interval_that_waited_with_more_than_the_end_gives_way_to_it() {
+        let mut account = Account { one_sided: true, ..Account::default() };
+        let mut rows = Vec::new();
+        let mut watch = |event: &Event| {
+            if let Event::Interval(row) = event {
+                rows.push((row.end_ns, row.bytes));
+            }
+        };
+        let at = |t_ns, bytes| IntervalSamples {
+            local: vec![Sample { bytes, ..Sample::empty_at(Direction::Up, 0, t_ns) }],
+            remote: Vec::new(),
+        };
+        account.next_interval(at(1_000_000_000, 50), &mut watch);
+        account.hold_interval(at(2_000_000_000, 110), &mut watch);
+        account.last_interval(at(2_500_000_000, 100), 2_500_000_000, &mut watch);
+        assert_eq!(rows, [(1_000_000_000, 50), (2_500_000_000, 50)]);
+    }
+
+    #[test]
     fn nothing_received_of_what_was_sent_is_a_failure_and_silence_is_not() {
         let report = |end| EndReport::from_flow_end(Direction::Down, 0, end);
         let sent = |count| FlowEnd {

@@ -182,8 +182,9 @@ pub(super) fn udp_results(
             true => sent.measured,
             false => sent.datagrams.saturating_sub(before.datagrams),
         };
-        let (datagrams, omitted) = exact
-            .map_or(sampled, |sent| (measured(sent), sent.datagrams.saturating_sub(measured(sent))));
+        let (datagrams, omitted) = exact.map_or(sampled, |sent| {
+            (measured(sent), sent.datagrams.saturating_sub(measured(sent)))
+        });
         let lost = counts.next.saturating_sub(counts.datagrams).cast_signed();
         let lost_before = before.next.saturating_sub(before.datagrams).cast_signed();
         spent_ns += sample.cpu_ns.unwrap_or(0);
@@ -409,6 +410,24 @@ mod tests {
         );
         assert_eq!((WIDE.read)(b"6789", 0), ParsedDatagram::Opening);
         assert_eq!((WIDE.read)(&[0; 15], 0), ParsedDatagram::Stray);
+    }
+
+    #[test]
+    fn a_sender_that_began_late_has_sent_what_its_rows_have() {
+        // Its thread began 60 ms late, so 94 of 200 left after 1 s by its own begin; by the samples
+        // it had sent 100 when the omitted span was over, at 1.002 s of the test.
+        let sent_datagrams =
+            Some(SentDatagrams { count: 200, measured: 94, ..SentDatagrams::default() });
+        let (span_start_ns, span_ns) = (SECOND_NS, SECOND_NS);
+        let end = FlowEnd { sent_datagrams, span_start_ns, span_ns, ..FlowEnd::default() };
+        let mut report = EndReport::from_flow_end(Direction::Up, 0, end);
+        let counts = DatagramCounts { datagrams: 100, next: 100, ..DatagramCounts::default() };
+        let from = Sample::empty_at(Direction::Up, 0, 1_002_000_000).with_datagrams(counts, 1000);
+        count_sent_since(&mut report, &[from], 1000);
+        let end = &report.end;
+        assert_eq!(end.sent_datagrams.map(|sent| sent.measured), Some(100));
+        assert_eq!((end.bytes_measured, end.span_start_ns), (100_000, 1_002_000_000));
+        assert_eq!(end.span_ns, 998_000_000);
     }
 
     #[test]

@@ -51,7 +51,9 @@ pub(super) fn count_told(report: &mut EndReport, from: &[Sample], told: &[Sample
     end.bytes_measured = end.bytes_measured.max(told);
     if let Some(received) = &mut end.received_datagrams {
         let datagrams = end.bytes_measured / u64::from(received.size_bytes.max(1));
-        received.measured.received = received.measured.received.max(datagrams);
+        let tally = &mut received.measured;
+        tally.received = tally.received.max(datagrams);
+        tally.sent = tally.sent.map(|sent| sent.max(tally.received + tally.lost));
     }
 }
 
@@ -261,6 +263,22 @@ mod tests {
             "{}",
             amounts(&reports)
         );
+    }
+
+    #[test]
+    fn what_rows_have_told_of_a_stream_stays_counted() {
+        // 300 bytes at the end of the omitted span, 900 by the last row; then 500 were read.
+        let mut counted = report(Direction::Down, 0, (SECOND, SECOND, 500));
+        let from = [sample(Direction::Down, 0, SECOND, 300)];
+        let told = [sample(Direction::Down, 0, 2 * SECOND, 900)];
+        count_told(&mut counted, &from, &told);
+        assert_eq!(counted.end.bytes_measured, 600);
+        let mut end = [sample(Direction::Down, 0, 3 * SECOND, 777)];
+        to_the_end(&mut end, &from, &[counted.clone()]);
+        assert_eq!((end[0].bytes, end[0].t_ns), (900, 2 * SECOND));
+        // One that has more keeps it, and one of the other direction is another.
+        count_told(&mut counted, &from, &[]);
+        assert_eq!(counted.end.bytes_measured, 600);
     }
 
     #[test]

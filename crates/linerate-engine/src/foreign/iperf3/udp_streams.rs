@@ -7,8 +7,8 @@ use linerate_proto::iperf3::Params;
 use linerate_proto::native::Token;
 use linerate_sys::datagram_socket::DatagramSocket;
 
-use super::plan::burst_of;
 use super::datagrams::count_sent_since;
+use super::plan::burst_of;
 use super::report::{StreamKey, count_told, places};
 use crate::flow::Sample;
 use crate::flow::udp::endpoint::{Endpoint, StreamId};

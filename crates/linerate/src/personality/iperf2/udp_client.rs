@@ -364,3 +364,17 @@ fn whole_s(ends: &[(u16, &FlowEnd)]) -> f64 {
 fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_that_begin_apart_are_together_from_the_first_begin_to_the_last_end() {
+        let end = |span_start_ns, span_ns| FlowEnd { span_start_ns, span_ns, ..FlowEnd::default() };
+        let ends = [end(20_000_000, 1_000_000_000), end(1_500_000_000, 1_020_000_000)];
+        let ends = [(0, &ends[0]), (1, &ends[1])];
+        // From 20 ms to 2.52 s.
+        assert!((whole_s(&ends) - 2.5).abs() < 1e-9);
+    }
+}
