@@ -425,7 +425,7 @@ mod tests {
         let from = Sample::empty_at(Direction::Up, 0, 1_002_000_000).with_datagrams(counts, 1000);
         count_sent_since(&mut report, &[from], 1000);
         let end = &report.end;
-        assert_eq!(end.sent_datagrams.map(|sent| sent.measured), Some(100));
+        assert_eq!(end.sent_datagrams.as_ref().map(|sent| sent.measured), Some(100));
         assert_eq!((end.bytes_measured, end.span_start_ns), (100_000, 1_002_000_000));
         assert_eq!(end.span_ns, 998_000_000);
     }
