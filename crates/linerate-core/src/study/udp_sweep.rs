@@ -73,13 +73,29 @@ impl TryFrom<String> for OfferedRate {
     }
 }
 
+/// A plan is kept as its text, so the text has every digit of the rate.
 impl fmt::Display for OfferedRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(rate) => rate.fmt(f),
-            None => f.write_str("max"),
+        let Some(rate) = self.0 else { return f.write_str("max") };
+        let short = rate.to_string();
+        if short.parse().is_ok_and(|read: BitRate| read == rate) {
+            f.write_str(&short)
+        } else {
+            f.write_str(&exact_text(rate))
         }
     }
+}
+
+/// `1.234567 Mbit/s`: as many decimals as the rate has.
+fn exact_text(rate: BitRate) -> String {
+    let bps = rate.bits_per_sec();
+    let prefixes = [(1_000_000_000_000, 12, "T"), (1_000_000_000, 9, "G"), (1_000_000, 6, "M")];
+    let all = prefixes.into_iter().chain([(1000, 3, "k")]);
+    let Some((factor, digits, prefix)) = all.into_iter().find(|(factor, ..)| bps >= *factor) else {
+        return format!("{bps} bit/s");
+    };
+    let decimals = format!("{:0digits$}", bps % factor);
+    format!("{}.{} {prefix}bit/s", bps / factor, decimals.trim_end_matches('0'))
 }
 
 impl From<OfferedRate> for String {
@@ -184,6 +200,25 @@ mod tests {
         let TestKind::Udp(udp) = &study.tests[0].kind else { panic!("it is one of UDP") };
         let json = crate::tree::to_value(udp).expect("plain data");
         assert_eq!(json["rates"], serde_json::json!(["100 Mbit/s", "max"]));
+    }
+
+    #[test]
+    fn a_rate_is_kept_to_its_last_digit() {
+        for (bps, text) in [
+            (1_234_567, "1.234567 Mbit/s"),
+            (1_230_000, "1.23 Mbit/s"),
+            (999_999, "999.999 kbit/s"),
+            (1_000_001, "1.000001 Mbit/s"),
+            (10_000_000_300, "10.0000003 Gbit/s"),
+            (7, "7 bit/s"),
+        ] {
+            let rate = OfferedRate(Some(BitRate::from_bits_per_sec(bps)));
+            assert_eq!(rate.to_string(), text);
+            assert_eq!(text.parse(), Ok(rate));
+        }
+        let plans = udp_plans("rates = [\"1.234567 Mbit/s\", \"1.23 Mbit/s\"]\nseconds = 1.0");
+        let asked = plans[0].2.test.pace.map(BitRate::bits_per_sec);
+        assert_eq!(asked, Some(1_234_567), "the plan keeps it");
     }
 
     #[test]

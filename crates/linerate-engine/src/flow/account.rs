@@ -53,6 +53,8 @@ pub(crate) struct Account {
     pub(crate) planned_ns: Option<u64>,
     /// The interval that ended with the time of the test, until the rest after it is known.
     pub(crate) held: Option<IntervalSamples>,
+    /// Intervals waited for the rest, so the rows are to add up to the result.
+    pub(crate) rest_counts: bool,
     /// Intervals that have been looked at for rows.
     pub(crate) intervals_told: usize,
     /// The interval whose end is that of the last rows.
@@ -183,13 +185,15 @@ impl Account {
     /// Takes those of the moment when senders have to stop. What comes afterwards may be too short
     /// to stand alone, so they wait for [`Self::last_interval`].
     pub(crate) fn hold_interval(&mut self, interval: IntervalSamples, watch: Watch<'_>) {
+        self.rest_counts = true;
         if let Some(before) = self.held.replace(interval) {
             self.interval(before, watch);
         }
     }
 
     /// Takes those of the end, which the rows add up to, at `now_ns` since the start: one row with
-    /// the interval that waited, or one after it where the rest is as long as others may be.
+    /// the interval that waited, or one after it where the rest is as long as others may be. Of an
+    /// interval that waited and has more than the end, the end is what counts.
     pub(crate) fn last_interval(
         &mut self,
         mut interval: IntervalSamples,
@@ -198,6 +202,7 @@ impl Account {
     ) {
         let rest_ns = |held: &IntervalSamples| interval.end_ns().saturating_sub(held.end_ns());
         let held = self.held.take().filter(|held| rest_ns(held) >= self.row_ns_min);
+        let held = held.filter(|held| !has_more(held, &interval));
         if let Some(held) = held {
             self.interval(held, watch);
         }
@@ -307,6 +312,15 @@ impl Account {
     }
 }
 
+/// Whether a stream has more bytes in `held` than at the `end`.
+fn has_more(held: &IntervalSamples, end: &IntervalSamples) -> bool {
+    let more = |held: &[Sample], end: &[Sample]| {
+        let same = |sample: &Sample| end.iter().find(|it| it.is_of(sample)).map(|it| it.bytes);
+        held.iter().any(|sample| same(sample).is_some_and(|bytes| bytes < sample.bytes))
+    };
+    more(&held.local, &end.local) || more(&held.remote, &end.remote)
+}
+
 /// The side that the client has in a direction.
 pub(crate) const fn client_side(direction: Direction) -> FlowSide {
     match direction {
@@ -333,6 +347,25 @@ mod tests {
     use linerate_core::record::{DatagramTally, ReceivedDatagrams, SentDatagrams};
 
     use super::*;
+
+    #[test]
+    fn an_interval_that_waited_with_more_than_the_end_gives_way_to_it() {
+        let mut account = Account { one_sided: true, ..Account::default() };
+        let mut rows = Vec::new();
+        let mut watch = |event: &Event| {
+            if let Event::Interval(row) = event {
+                rows.push((row.end_ns, row.bytes));
+            }
+        };
+        let at = |t_ns, bytes| IntervalSamples {
+            local: vec![Sample { bytes, ..Sample::empty_at(Direction::Up, 0, t_ns) }],
+            remote: Vec::new(),
+        };
+        account.next_interval(at(1_000_000_000, 50), &mut watch);
+        account.hold_interval(at(2_000_000_000, 110), &mut watch);
+        account.last_interval(at(2_500_000_000, 100), 2_500_000_000, &mut watch);
+        assert_eq!(rows, [(1_000_000_000, 50), (2_500_000_000, 50)]);
+    }
 
     #[test]
     fn nothing_received_of_what_was_sent_is_a_failure_and_silence_is_not() {

@@ -154,7 +154,7 @@ impl Account {
                 let over = self.planned_ns.is_some_and(|planned| row.start_ns >= planned);
                 // After an omitted begin the rows have as much of what was under way then. What one
                 // stream brings is a row of all of them.
-                let late = self.omit_ns > 0 && !self.rest_is_row;
+                let late = self.omit_ns > 0 && !self.rest_is_row && !self.rest_counts;
                 over && (late || row.bytes == 0 && !brings)
             };
             rows.retain(|row| !waits(row));

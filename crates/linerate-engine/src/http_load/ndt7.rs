@@ -29,6 +29,10 @@ const LONGEST: Duration = Duration::from_secs(13);
 const TOLD_EVERY: Duration = Duration::from_millis(250);
 /// A client has this long to answer the end.
 const LEAVE: Duration = Duration::from_secs(2);
+/// An upload without load for this long, before the first and after it, is no test any more and
+/// gives its place back: else sockets that nobody uses would hold it.
+const BEGIN_WITHIN: Duration = Duration::from_secs(3);
+const SILENCE: Duration = Duration::from_secs(5);
 /// Pause between two looks at a frame that is not whole.
 const LOOK: Duration = Duration::from_millis(1);
 /// Payload of a control frame at most (RFC 6455 §5.5).
@@ -222,10 +226,17 @@ impl<'a> Test<'a> {
     }
 
     fn run_upload(&mut self) -> io::Result<bool> {
+        let mut patience_ends = monotonic() + BEGIN_WITHIN;
         while !self.transfer.is_over() && self.network().bytes_received < self.script.bytes_max() {
             self.tell_in_time()?;
-            if matches!(self.next(TOLD_EVERY / 5)?, Ndt7Incoming::End) {
-                return Ok(true);
+            match self.next(TOLD_EVERY / 5)? {
+                Ndt7Incoming::End => return Ok(true),
+                Ndt7Incoming::Load => patience_ends = monotonic() + SILENCE,
+                Ndt7Incoming::Other | Ndt7Incoming::Nothing => {}
+            }
+            if monotonic() >= patience_ends {
+                self.send_close(WRONG)?;
+                return Err(io::Error::other("no load from the client of an upload"));
             }
         }
         Ok(false)

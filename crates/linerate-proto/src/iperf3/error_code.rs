@@ -32,6 +32,8 @@ impl ErrorCode {
     pub const TOTAL_RATE: Self = Self(27);
     /// The test is longer than the server allows (since 3.20).
     pub const LONGER_THAN_ALLOWED: Self = Self(37);
+    /// The test cannot be set up.
+    pub const NEW_TEST: Self = Self(100);
     /// A control byte out of order.
     pub const MESSAGE: Self = Self(110);
     /// The parameters did not arrive.

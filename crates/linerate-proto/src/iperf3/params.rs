@@ -214,17 +214,23 @@ impl Params {
         Value::Object(map).to_string()
     }
 
-    /// iperf3's number for a test longer than the server allows: clients before 3.20 have no text
-    /// for a server's own limit, so they get that of iperf3's limit.
+    /// iperf3's number for a test longer than the server allows: of those that the client knows,
+    /// the nearest whose text is true. That of iperf3's own limit names the 86400 s of the client.
     pub fn too_long(&self) -> ErrorCode {
         let knows = self.is_own() || self.is_since(20);
-        if knows { ErrorCode::LONGER_THAN_ALLOWED } else { ErrorCode::DURATION }
+        if knows { ErrorCode::LONGER_THAN_ALLOWED } else { self.expired() }
     }
 
-    /// iperf3's number for a test that the server ends because it took too long.
+    /// iperf3's number for a test that the server ends because it took too long, by the same rule:
+    /// 142 is known since 3.2.
     pub fn expired(&self) -> ErrorCode {
-        let knows = self.is_own() || self.is_since(17);
-        if knows { ErrorCode::EXPIRED } else { ErrorCode::DURATION }
+        if self.is_own() || self.is_since(17) {
+            ErrorCode::EXPIRED
+        } else if self.is_since(2) {
+            ErrorCode::AUTHENTICATION
+        } else {
+            ErrorCode::NEW_TEST
+        }
     }
 
     /// True if the client is this program, which ends a test when all data has arrived.

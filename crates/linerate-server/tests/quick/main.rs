@@ -23,6 +23,7 @@ mod mutations;
 mod nuttcp;
 mod nuttcp_udp;
 mod peers;
+mod rows_add_up;
 mod rules;
 #[cfg(feature = "scale")]
 #[path = "../../../linerate-mesh/src/tests/started.rs"]

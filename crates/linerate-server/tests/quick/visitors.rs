@@ -4,6 +4,8 @@
 #![cfg(feature = "web")]
 
 use crate::peers;
+mod idle_uploads;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -495,11 +497,8 @@ fn while_one_tests_others_are_told_when_to_come_back_and_waiting_ones_get_their_
             assert_eq!(status, if waits { 200 } else { 503 }, "{head}");
             if !waits {
                 assert!(head.contains("Retry-After: "), "{head}");
-                let (status, ..) = ask(
-                    &mut connect_from(server, [127, 0, 0, 3]),
-                    &upgrade(server, "download"),
-                    b"",
-                );
+                let mut third = connect_from(server, [127, 0, 0, 3]);
+                let (status, ..) = ask(&mut third, &upgrade(server, "download"), b"");
                 assert_eq!(status, 503, "no upgrade");
                 drop(first);
             }

@@ -1,6 +1,6 @@
 //! Datagrams over WebTransport by a client that is no browser, over loopback: what the server
 //! counts of what is sent by hand, and what it gives to whom shows nothing.
-#![cfg(feature = "web")]
+#![cfg(feature = "datagrams")]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};

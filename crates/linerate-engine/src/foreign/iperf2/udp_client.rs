@@ -29,7 +29,7 @@ use super::client::{Return, mode_of, time_amount};
 use super::udp_layout::{DATAGRAM_BYTES, LAYOUT, UNPACED_BPS, wall_us};
 use crate::context::Context;
 use crate::failure::system;
-use crate::flow::account::{Account, client_side};
+use crate::flow::account::{Account, IntervalSamples, client_side};
 use crate::flow::peer::bind_address;
 use crate::flow::peer::plain_address;
 use crate::flow::tcp::endpoint::stream_share;
@@ -314,15 +314,40 @@ impl Iperf2UdpStreams<'_, '_> {
         samples
     }
 
+    /// The interval that ends with the time waits for what is counted in the end.
     fn sample(&mut self, now: MonoTime) {
-        self.account.local_interval(self.endpoint.sample(now), self.context.watch);
-        self.account.remote_interval(Vec::new(), self.context.watch);
+        let interval = IntervalSamples { local: self.endpoint.sample(now), remote: Vec::new() };
+        let planned = self.request.planned_span();
+        if planned.is_some_and(|planned| now.duration_since(self.account.begin) >= planned) {
+            self.account.hold_interval(interval, self.context.watch);
+        } else {
+            self.account.next_interval(interval, self.context.watch);
+        }
+    }
+
+    /// Tells the rest after the last whole interval, so that rows add up to the result.
+    fn tell_rest(&mut self, now: MonoTime, mut local: Vec<Sample>) {
+        for sample in &mut local {
+            let mut reports = self.account.local.iter();
+            let own = reports.find(|it| (it.direction, it.flow) == (sample.direction, sample.flow));
+            let Some(end) = own.map(|report| &report.end) else { continue };
+            (sample.bytes, sample.t_ns) = (end.bytes_measured, end.span_start_ns + end.span_ns);
+        }
+        let now_ns = now.nanos_since(self.account.begin);
+        let interval = IntervalSamples { local, remote: Vec::new() };
+        self.account.last_interval(interval, now_ns, self.context.watch);
     }
 
     /// Keeps what was measured, however the test ended; the reports.
-    fn conclude(self, result: Result<(), Failure>) -> Result<Vec<UdpReport>, Failure> {
+    fn conclude(mut self, result: Result<(), Failure>) -> Result<Vec<UdpReport>, Failure> {
+        let now = monotonic();
+        let (has_started, last) = (self.endpoint.has_started(), self.endpoint.sample(now));
+        let none = Endpoint::with_layout(self.request.clone(), LAYOUT, None);
+        self.account.local = std::mem::replace(&mut self.endpoint, none).finish();
+        if has_started {
+            self.tell_rest(now, last);
+        }
         let account = self.account;
-        account.local = self.endpoint.finish();
         if let Some(reports) = &self.reports {
             account.remote = remote_reports(&account.local, reports, self.request.size_bytes);
         }

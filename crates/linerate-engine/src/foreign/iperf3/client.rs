@@ -30,7 +30,7 @@ use super::ending::Ending;
 
 use super::login::Login;
 use super::plan::{out_of_bounds, params};
-use super::report::{Other, count_between, is_of, remote_reports, results, to_the_end};
+use super::report::{Other, count_between, count_told, is_of, remote_reports, results, to_the_end};
 use super::tcp_streams::TcpStreams;
 use crate::address::{addresses, choose};
 use crate::context::Context;
@@ -331,6 +331,12 @@ impl Iperf3TcpClient<'_, '_> {
             let received = received.map(|sample| streams.with_all_bytes(sample, &account.local));
             let received: Vec<Sample> = received.collect();
             count_between(&mut account.local, from, &received, received_ns);
+            let [read, acknowledged] = [&account.local_samples, &account.remote_samples]
+                .map(|told| told.last().map(Vec::as_slice).unwrap_or_default());
+            for report in &mut account.local {
+                let receives = client_side(report.direction) == FlowSide::Receiver;
+                count_told(report, from, if receives { read } else { acknowledged });
+            }
             to_the_end(&mut local, from, &account.local);
             to_the_end(&mut remote, from, &account.local);
         }

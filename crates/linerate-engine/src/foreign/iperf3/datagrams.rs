@@ -177,8 +177,14 @@ pub(super) fn udp_results(
         let sampled = (counts.datagrams - before.datagrams.min(counts.datagrams), before.next);
         let sent = told.sent.iter().find(|sent| is_of(place, sent.direction, sent.flow));
         let exact = sent.filter(|_| !receives);
-        let (datagrams, omitted) =
-            exact.map_or(sampled, |sent| (sent.measured, sent.datagrams - sent.measured));
+        // As the rows have it.
+        let measured = |sent: &DatagramsSent| match told.omitted.is_empty() {
+            true => sent.measured,
+            false => sent.datagrams.saturating_sub(before.datagrams),
+        };
+        let (datagrams, omitted) = exact.map_or(sampled, |sent| {
+            (measured(sent), sent.datagrams.saturating_sub(measured(sent)))
+        });
         let lost = counts.next.saturating_sub(counts.datagrams).cast_signed();
         let lost_before = before.next.saturating_sub(before.datagrams).cast_signed();
         spent_ns += sample.cpu_ns.unwrap_or(0);
@@ -203,6 +209,22 @@ pub(super) fn udp_results(
     results.cpu_total_percent = spent_ns as f64 * 100.0 / t_ns.max(1) as f64;
     results.cpu_system_percent = results.cpu_total_percent;
     results
+}
+
+/// Gives a sender what it has sent since the samples of `from`, as the rows have it: a thread that
+/// a busy host let begin late takes the end of the omitted span to be as much later.
+pub(super) fn count_sent_since(report: &mut EndReport, from: &[Sample], size_bytes: u32) {
+    let (direction, flow) = (report.direction, report.flow);
+    let same = |sample: &&Sample| (sample.direction, sample.flow) == (direction, flow);
+    let end = &mut report.end;
+    let (Some(sent), Some(before)) = (&mut end.sent_datagrams, from.iter().find(same)) else {
+        return;
+    };
+    sent.measured = sent.count.saturating_sub(before.counts().datagrams);
+    end.bytes_measured = sent.measured * u64::from(size_bytes);
+    let until_ns = end.span_start_ns + end.span_ns;
+    end.span_start_ns = before.t_ns;
+    end.span_ns = until_ns.saturating_sub(before.t_ns);
 }
 
 /// Lengthens the time of all streams until the last datagram came: what comes after the end of the
@@ -389,6 +411,24 @@ mod tests {
         );
         assert_eq!((WIDE.read)(b"6789", 0), ParsedDatagram::Opening);
         assert_eq!((WIDE.read)(&[0; 15], 0), ParsedDatagram::Stray);
+    }
+
+    #[test]
+    fn a_sender_that_began_late_has_sent_what_its_rows_have() {
+        // Its thread began 60 ms late, so 94 of 200 left after 1 s by its own begin; by the samples
+        // it had sent 100 when the omitted span was over, at 1.002 s of the test.
+        let sent_datagrams =
+            Some(SentDatagrams { count: 200, measured: 94, ..SentDatagrams::default() });
+        let (span_start_ns, span_ns) = (SECOND_NS, SECOND_NS);
+        let end = FlowEnd { sent_datagrams, span_start_ns, span_ns, ..FlowEnd::default() };
+        let mut report = EndReport::from_flow_end(Direction::Up, 0, end);
+        let counts = DatagramCounts { datagrams: 100, next: 100, ..DatagramCounts::default() };
+        let from = Sample::empty_at(Direction::Up, 0, 1_002_000_000).with_datagrams(counts, 1000);
+        count_sent_since(&mut report, &[from], 1000);
+        let end = &report.end;
+        assert_eq!(end.sent_datagrams.as_ref().map(|sent| sent.measured), Some(100));
+        assert_eq!((end.bytes_measured, end.span_start_ns), (100_000, 1_002_000_000));
+        assert_eq!(end.span_ns, 998_000_000);
     }
 
     #[test]

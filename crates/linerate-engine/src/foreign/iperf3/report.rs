@@ -41,6 +41,23 @@ pub(super) fn count_between(
     }
 }
 
+/// Gives a report the bytes that its stream has in the rows of `told` beyond `from`, where it has
+/// fewer: what was told and then not read, or counted to the span before, stays counted.
+pub(super) fn count_told(report: &mut EndReport, from: &[Sample], told: &[Sample]) {
+    let (direction, flow) = (report.direction, report.flow);
+    let same = |sample: &&Sample| (sample.direction, sample.flow) == (direction, flow);
+    let bytes_of = |samples: &[Sample]| samples.iter().find(same).map_or(0, |sample| sample.bytes);
+    let told = bytes_of(told).saturating_sub(bytes_of(from));
+    let end = &mut report.end;
+    end.bytes_measured = end.bytes_measured.max(told);
+    if let Some(received) = &mut end.received_datagrams {
+        let datagrams = end.bytes_measured / u64::from(received.size_bytes.max(1));
+        let tally = &mut received.measured;
+        tally.received = tally.received.max(datagrams);
+        tally.sent = tally.sent.map(|sent| sent.max(tally.received + tally.lost));
+    }
+}
+
 /// Makes of the samples of a moment those of the end of the test, so that what they have beyond
 /// `from`, the samples at the end of the omitted span, is what `reports` measured.
 pub(super) fn to_the_end(samples: &mut [Sample], from: &[Sample], reports: &[EndReport]) {
@@ -48,10 +65,15 @@ pub(super) fn to_the_end(samples: &mut [Sample], from: &[Sample], reports: &[End
         let same = |it: &&EndReport| (it.direction, it.flow) == (sample.direction, sample.flow);
         let Some(report) = reports.iter().find(same) else { continue };
         let end = &report.end;
-        let before =
-            from.iter().find(|earlier| earlier.is_of(sample)).map_or(0, |sample| sample.bytes);
-        sample.bytes = before + end.bytes_measured;
+        let before = from.iter().find(|earlier| earlier.is_of(sample));
+        sample.bytes = before.map_or(0, |sample| sample.bytes) + end.bytes_measured;
         sample.t_ns = end.span_start_ns + end.span_ns;
+        if let (Some(counts), Some(received)) = (&mut sample.datagrams, &end.received_datagrams) {
+            let before = before.map(Sample::counts).unwrap_or_default();
+            let lost = before.next.saturating_sub(before.datagrams) + received.measured.lost;
+            counts.datagrams = before.datagrams + received.measured.received;
+            counts.next = counts.datagrams + lost;
+        }
     }
 }
 
@@ -244,6 +266,22 @@ mod tests {
             "{}",
             amounts(&reports)
         );
+    }
+
+    #[test]
+    fn what_rows_have_told_of_a_stream_stays_counted() {
+        // 300 bytes at the end of the omitted span, 900 by the last row; then 500 were read.
+        let mut counted = report(Direction::Down, 0, (SECOND, SECOND, 500));
+        let from = [sample(Direction::Down, 0, SECOND, 300)];
+        let told = [sample(Direction::Down, 0, 2 * SECOND, 900)];
+        count_told(&mut counted, &from, &told);
+        assert_eq!(counted.end.bytes_measured, 600);
+        let mut end = [sample(Direction::Down, 0, 3 * SECOND, 777)];
+        to_the_end(&mut end, &from, &[counted.clone()]);
+        assert_eq!((end[0].bytes, end[0].t_ns), (900, 2 * SECOND));
+        // One that has more keeps it, and one of the other direction is another.
+        count_told(&mut counted, &from, &[]);
+        assert_eq!(counted.end.bytes_measured, 600);
     }
 
     #[test]

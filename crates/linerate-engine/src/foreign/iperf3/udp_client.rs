@@ -256,11 +256,16 @@ impl Iperf3UdpClient<'_, '_> {
         now.duration_since(*self.left.get_or_insert(now)) >= APART
     }
 
-    /// Tells the rows of the interval that ends now.
+    /// Tells the rows of the interval that ends now; that of the end of the time waits for what
+    /// its senders have counted by then.
     fn report_interval(&mut self, now: MonoTime) {
         let local = self.streams.endpoint.sample(now);
         let interval = IntervalSamples { local, remote: Vec::new() };
-        self.account.next_interval(interval, self.context.watch);
+        if self.streams.is_over(now, self.account.begin) {
+            self.account.hold_interval(interval, self.context.watch);
+        } else {
+            self.account.next_interval(interval, self.context.watch);
+        }
     }
 
     /// The results of the streams, for the server.
@@ -287,6 +292,7 @@ impl Iperf3UdpClient<'_, '_> {
         let mut local = self.streams.endpoint.sample(now);
         self.account.local = self.streams.finish();
         self.give_time_of_the_test();
+        self.streams.count_by_rows(&mut self.account.local, &self.account.local_samples);
         to_the_end(&mut local, &self.streams.omitted, &self.account.local);
         let interval = IntervalSamples { local, remote: Vec::new() };
         let now_ns = now.nanos_since(self.account.begin);

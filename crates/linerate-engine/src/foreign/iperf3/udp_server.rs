@@ -16,7 +16,6 @@ use super::report::{amounts, to_the_end};
 use super::shared::{About, Served};
 use super::udp_port::{Iperf3UdpPort, PortTurn};
 use super::udp_streams::UdpStreams;
-use crate::flow::Sample;
 use crate::flow::account::{Account, IntervalSamples, client_side, server_side};
 use crate::flow::peer::plain_address;
 use crate::served::LogText;
@@ -119,7 +118,7 @@ impl Served for Iperf3UdpServer<'_> {
                 let started = self.streams.endpoint.start_senders(self.account.begin);
                 started.map_err(|error| crate::failure::system(&error))?;
             }
-            Output::Sample => self.report_interval(self.streams.endpoint.sample(now), about),
+            Output::Sample => self.report_interval(now, about),
             // It follows a sample of the same moment.
             Output::OmitOver => {
                 self.account.omit_over();
@@ -169,10 +168,16 @@ impl Served for Iperf3UdpServer<'_> {
 }
 
 impl Iperf3UdpServer<'_> {
-    fn report_interval(&mut self, samples: Vec<Sample>, about: &mut About<'_>) {
+    /// The interval that ends with the time waits for what its streams have counted at the end.
+    fn report_interval(&mut self, now: MonoTime, about: &mut About<'_>) {
         let mut watch = |event: &Event| about.observer.event_seen(event);
-        self.account.remote_interval(samples, &mut watch);
-        self.account.local_interval(Vec::new(), &mut watch);
+        let remote = self.streams.endpoint.sample(now);
+        let interval = IntervalSamples { local: Vec::new(), remote };
+        if self.streams.is_over(now, self.account.begin) {
+            self.account.hold_interval(interval, &mut watch);
+        } else {
+            self.account.next_interval(interval, &mut watch);
+        }
     }
 
     /// Ends the streams and puts both ends' counts together; what the client is told.
@@ -190,6 +195,7 @@ impl Iperf3UdpServer<'_> {
         let mut own = udp_results(&self.streams.places, &samples, request.size_bytes, &told);
         let Self { streams, account, .. } = self;
         account.remote = streams.finish();
+        streams.count_by_rows(&mut account.remote, &account.remote_samples);
         let mut remote = samples;
         to_the_end(&mut remote, &streams.omitted, &account.remote);
         let mut watch = |event: &Event| about.observer.event_seen(event);

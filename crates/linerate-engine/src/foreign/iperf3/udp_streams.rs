@@ -7,8 +7,9 @@ use linerate_proto::iperf3::Params;
 use linerate_proto::native::Token;
 use linerate_sys::datagram_socket::DatagramSocket;
 
+use super::datagrams::count_sent_since;
 use super::plan::burst_of;
-use super::report::{StreamKey, places};
+use super::report::{StreamKey, count_told, places};
 use crate::flow::Sample;
 use crate::flow::udp::endpoint::{Endpoint, StreamId};
 use crate::flow::udp::layout::DatagramLayout;
@@ -65,6 +66,30 @@ impl UdpStreams {
             complete: self.request.each_direction().iter().all(|way| count(*way) >= budget),
             done: self.endpoint.is_done(),
             ..FlowState::default()
+        }
+    }
+
+    /// Whether the time of the test has passed since its `begin`, where time ends it.
+    pub(super) fn is_over(&self, now: MonoTime, begin: MonoTime) -> bool {
+        let planned = self.request.planned_span().filter(|_| self.is_by_time());
+        planned.is_some_and(|planned| now.duration_since(begin) >= planned)
+    }
+
+    fn is_by_time(&self) -> bool {
+        self.request.datagram_budget().is_none()
+    }
+
+    /// Makes the sums of `reports` those of the rows, whose intervals are `told`.
+    pub(super) fn count_by_rows(&self, reports: &mut [EndReport], told: &[Vec<Sample>]) {
+        let (omit_ns, size_bytes) = (self.request.omit_ns, self.request.size_bytes);
+        if omit_ns > 0 && self.omitted.is_empty() {
+            // It was stopped before that was over, and measured nothing.
+            return;
+        }
+        let told = told.last().map(Vec::as_slice).unwrap_or_default();
+        for report in reports {
+            count_sent_since(report, &self.omitted, size_bytes);
+            count_told(report, &self.omitted, told);
         }
     }
 

@@ -22,6 +22,7 @@ use super::{DataWays, Iperf2Options, server, udp_server};
 use crate::command::measure::this_tool;
 use crate::output;
 use crate::personality::listening::{AdmitEveryone, until_interrupted};
+use crate::personality::together;
 
 /// Interval at which the client looks for the end of the server's stream.
 const LOOK: Duration = Duration::from_millis(10);
@@ -289,7 +290,7 @@ impl UdpClientPrinter<'_> {
         if all.len() > 1 {
             let count: u64 = all.iter().sum();
             let row = UdpRow::Sent(count * size, count, true);
-            self.print_row(Direction::Up, None, RowSpan::from_zero(longest_s(&ends)), &row);
+            self.print_row(Direction::Up, None, RowSpan::from_zero(whole_s(&ends)), &row);
         }
         all
     }
@@ -322,7 +323,7 @@ impl UdpClientPrinter<'_> {
             };
         }
         if streams > 1 {
-            let span = RowSpan::from_zero(longest_s(&ends));
+            let span = RowSpan::from_zero(whole_s(&ends));
             self.print_row(Direction::Down, None, span, &UdpRow::Received(sum));
         }
     }
@@ -354,10 +355,26 @@ fn flow_ends(record: &Record, direction: Direction) -> Vec<(u16, &FlowEnd)> {
     ends.collect()
 }
 
-fn longest_s(ends: &[(u16, &FlowEnd)]) -> f64 {
-    ends.iter().map(|(_, end)| end.span_ns).max().unwrap_or(0) as f64 / 1e9
+/// From the first stream's begin to the last one's end: a server that is busy begins to send them
+/// one after another.
+fn whole_s(ends: &[(u16, &FlowEnd)]) -> f64 {
+    together(ends.iter().map(|(_, end)| *end)).1
 }
 
 fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_that_begin_apart_are_together_from_the_first_begin_to_the_last_end() {
+        let end = |span_start_ns, span_ns| FlowEnd { span_start_ns, span_ns, ..FlowEnd::default() };
+        let ends = [end(20_000_000, 1_000_000_000), end(1_500_000_000, 1_020_000_000)];
+        let ends = [(0, &ends[0]), (1, &ends[1])];
+        // From 20 ms to 2.52 s.
+        assert!((whole_s(&ends) - 2.5).abs() < 1e-9);
+    }
 }

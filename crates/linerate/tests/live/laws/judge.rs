@@ -333,16 +333,25 @@ fn untold_rest(case: &Case<'_>, parts: &[&Row], total: &Row) -> f64 {
     }
     let told = parts.iter().filter_map(|row| row.seconds).map(Figure::low).sum::<f64>();
     let left = (seconds.high() - told).max(0.0);
-    match tells_rest(case.cell, total) {
+    let rest = match tells_rest(case.cell, total) {
         true if left > NO_TIME => 0.0,
         // What came before a late row and was counted after it.
         true => case.bound(total, INTERVAL_SLACK + case.stall),
         false => case.bound(total, left + case.stall),
+    };
+    rest + said_ends(case.cell, total)
+}
+
+/// A client of iperf 2 counts the datagram that says the end of each stream in its whole alone.
+fn said_ends(cell: &Cell, total: &Row) -> f64 {
+    let sends = total.printer == Printer::Client && total.side == Side::Sender;
+    match cell.protocol == Protocol::Iperf2 && cell.udp && sends {
+        true => f64::from(cell.streams) * 1470.0,
+        false => 0.0,
     }
 }
 
-/// Whether the rows have that rest too, as ours do but for what a client of iperf 2 sends over UDP.
-/// The end that receives words nuttcp's.
+/// Whether the rows have that rest too, as ours do. The end that receives words nuttcp's.
 fn tells_rest(cell: &Cell, row: &Row) -> bool {
     let nuttcp = cell.protocol == Protocol::Nuttcp;
     let by_client = match nuttcp {
@@ -350,7 +359,7 @@ fn tells_rest(cell: &Cell, row: &Row) -> bool {
         false => row.printer == Printer::Client,
     };
     let program = if by_client { cell.client } else { cell.server };
-    program != Program::Peer && (nuttcp || !by_client || !cell.udp)
+    program != Program::Peer
 }
 
 /// L3: what is called lost was dropped somewhere, and the sender's own queue is not the path.
