@@ -104,7 +104,7 @@ fn an_iperf_client_reads_our_report() {
 fn socket(server: &peers::Running<'_>) -> UdpSocket {
     let socket = UdpSocket::bind((HERE, 0)).expect("a free port");
     socket.connect(server.at(Via::Iperf2)).expect("loopback");
-    socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a time-out");
+    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a time-out");
     socket
 }
 

@@ -305,7 +305,7 @@ fn a_client_that_vanishes_gives_its_place_back() {
                 break;
             }
             assert!(
-                monotonic().duration_since(begin) < Duration::from_secs(10),
+                monotonic().duration_since(begin) < Duration::from_secs(60),
                 "{:?}",
                 record.failure
             );
