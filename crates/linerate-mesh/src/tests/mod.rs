@@ -12,6 +12,9 @@ mod embedded;
 #[cfg(all(test, feature = "scale"))]
 mod load;
 #[cfg(all(test, feature = "scale"))]
+#[path = "../../../linerate-server/tests/quick/peers/ports.rs"]
+mod ports;
+#[cfg(all(test, feature = "scale"))]
 mod scaled;
 #[cfg(all(test, feature = "scale"))]
 pub(crate) mod started;

@@ -1,14 +1,15 @@
 //! A broker and a database, from their packages, for as long as a test needs them: in a temporary
 //! directory, on loopback and on a socket there.
 
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use super::ports;
+
 /// Nothing here takes as long on a machine that does anything at all.
-const TRIES: usize = 600;
+const TRIES: usize = 2400;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A program that ends with the test.
@@ -22,20 +23,29 @@ impl Drop for Program {
     }
 }
 
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..TRIES {
-        if holds() {
-            return;
+impl Program {
+    /// Waits until it is ready; fails once it has ended, with its log.
+    fn wait_until(&mut self, what: &str, log: &Path, mut holds: impl FnMut() -> bool) {
+        for _ in 0..TRIES {
+            if holds() {
+                return;
+            }
+            let ended = self.0.try_wait().expect("it is ours");
+            assert_eq!(ended, None, "it ended before {what}: {}", text_of(log));
+            linerate_sys::clock::sleep(LOOK);
         }
-        linerate_sys::clock::sleep(LOOK);
+        panic!("not within four minutes: {what}: {}", text_of(log));
     }
-    panic!("not within a minute: {what}");
+}
+
+fn text_of(log: &Path) -> String {
+    std::fs::read_to_string(log).unwrap_or_default()
 }
 
 /// A database server of this test.
 #[derive(Debug)]
 pub(crate) struct Postgres {
-    _program: Program,
+    program: Option<Program>,
     programs: PathBuf,
     directory: tempfile::TempDir,
     port: u16,
@@ -51,8 +61,7 @@ impl Postgres {
 
     /// Starts one that is reached by TLS, as `localhost`, where a user needs a password.
     pub(crate) fn start_secure() -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
-        Self::begin(free.expect("a free port").port(), |directory| {
+        Self::begin(ports::reserve(1), |directory| {
             let tls = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tls");
             let key = directory.join("key");
             std::fs::copy(tls.join("one.key"), &key).expect("room");
@@ -87,13 +96,14 @@ impl Postgres {
             command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null());
             command
         };
-        let log = std::fs::File::create(directory.path().join("log")).expect("room");
+        let log_path = directory.path().join("log");
+        let log = std::fs::File::create(&log_path).expect("room");
         let made = as_user("initdb")
             .args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"])
             .arg(&data)
             .stderr(log.try_clone().expect("a file"))
             .status();
-        assert!(made.is_ok_and(|it| it.success()), "initdb; its words are in the log");
+        assert!(made.is_ok_and(|it| it.success()), "initdb: {}", text_of(&log_path));
         let child = as_user("postgres")
             .args(["-p", &port.to_string(), "-c", "max_connections=40"])
             .args(settings(directory.path()).iter().flat_map(|it| ["-c", it]))
@@ -104,10 +114,12 @@ impl Postgres {
             .stderr(log)
             .spawn()
             .expect("postgres starts");
-        let started = Self { _program: Program(child), programs, directory, port };
-        eventually("PostgreSQL takes connections", || {
+        let mut started = Self { program: None, programs, directory, port };
+        let mut program = Program(child);
+        program.wait_until("PostgreSQL takes connections", &log_path, || {
             started.asked("postgres", "SELECT 1").is_ok()
         });
+        started.program = Some(program);
         started
     }
 
@@ -163,10 +175,8 @@ pub(crate) struct Nats {
 impl Nats {
     /// Starts one on a free port.
     pub(crate) fn start() -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let port = free.expect("a free port").port();
-        let mut started = Self { program: None, port, directory };
+        let mut started = Self { program: None, port: ports::reserve(1), directory };
         started.again();
         started
     }
@@ -180,12 +190,15 @@ impl Nats {
         command.arg("-c").arg(root.join("docs/nats/nats-server.conf"));
         command.args(["-a", "127.0.0.1", "-p", &self.port.to_string(), "--tls"]);
         command.arg("--tlscert").arg(tls.join("one.pem")).arg("--tlskey").arg(tls.join("one.key"));
-        command.arg("-l").arg(log).env("STREAM_DIRECTORY", self.directory.path().join("stream"));
+        command.arg("-l").arg(&log).env("STREAM_DIRECTORY", self.directory.path().join("stream"));
         command.env("HUB_PASSWORD", "of-the-hub").env("AGENT_PASSWORD", "of-agents");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        self.program = Some(Program(command.spawn().expect("nats-server is installed")));
+        let mut program = Program(command.spawn().expect("nats-server is installed"));
         let address = ("127.0.0.1", self.port);
-        eventually("the broker listens", || std::net::TcpStream::connect(address).is_ok());
+        program.wait_until("the broker listens", &log, || {
+            std::net::TcpStream::connect(address).is_ok()
+        });
+        self.program = Some(program);
     }
 
     /// Kills it.

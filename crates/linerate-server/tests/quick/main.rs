@@ -37,3 +37,6 @@ mod visitors;
 mod web;
 mod web_datagrams;
 mod web_sockets;
+
+#[cfg(feature = "scale")]
+use peers::ports;

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use crate::peers::{HERE, free_port};
 use linerate_core::record::{
     CaveatCode, Direction, Event, Fault, Finish, MeasurementEnd, MetricId, Record, RecordStatus,
     ServerPlan, Stat, TcpDirections, TcpPlan, TcpTest, Tool,
@@ -304,7 +305,7 @@ fn a_client_that_vanishes_gives_its_place_back() {
                 break;
             }
             assert!(
-                monotonic().duration_since(begin) < Duration::from_secs(10),
+                monotonic().duration_since(begin) < Duration::from_secs(60),
                 "{:?}",
                 record.failure
             );
@@ -413,9 +414,7 @@ fn another_version_of_the_protocol_is_named() {
 
 #[test]
 fn a_refused_connection_says_what_to_start() {
-    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = free.local_addr().expect("bound");
-    drop(free);
+    let address = SocketAddr::new(HERE, free_port());
     let (record, _) = measure(&plan(address));
     let failure = record.failure.as_ref().expect("nobody listens");
     assert!(failure.to_string().contains("start `linerate serve`"), "{failure}");

@@ -93,6 +93,14 @@ pub fn schedule_of(thread: u32) -> Option<(u64, u64)> {
     schedule(&format!("/proc/self/task/{thread}/schedstat"))
 }
 
+/// Whether a thread of this process runs or waits for nothing but a processor (state `R` of
+/// proc_pid_stat(5)); false where it sleeps, waits for a disk, or has ended.
+pub fn is_runnable(thread: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
+    // The name before it may have any character.
+    stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R')))
+}
+
 fn schedule(path: &str) -> Option<(u64, u64)> {
     let text = std::fs::read_to_string(path).ok()?;
     let mut fields = text.split_ascii_whitespace().map(str::parse);
@@ -125,5 +133,23 @@ mod tests {
         // Both clocks tell of the same work; getrusage's two parts are scaled to its sum.
         assert!(spent(after) >= spent(before) + 15_000_000, "{before:?} {after:?}");
         assert!(ran() >= told + 20_000_000, "20 ms of work within 30 s");
+    }
+
+    #[test]
+    fn a_thread_that_waits_is_not_runnable_and_one_that_computes_is() {
+        use std::sync::mpsc;
+        let (id, ids) = mpsc::channel();
+        let (word, words) = mpsc::channel::<()>();
+        let waiting = std::thread::spawn(move || {
+            let _ = id.send(current_id());
+            words.recv()
+        });
+        let thread = ids.recv().expect("it lives");
+        while is_runnable(thread) {
+            std::thread::yield_now();
+        }
+        assert!(is_runnable(current_id()));
+        drop(word);
+        assert!(waiting.join().expect("no panic").is_err());
     }
 }

@@ -2,9 +2,9 @@
 //! (a host, a result, a run, a study) ask the program for it when TAB is pressed.
 //!
 //! An asked program answers at once or with nothing: a store that another process holds, or a slow
-//! file system, must not stop somebody's typing.
+//! file system, must not stop somebody's typing. The wait for a processor of a busy host is neither.
 
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use clap::ValueHint;
@@ -13,6 +13,7 @@ use clap_complete::Shell;
 use linerate_core::record::{ReceiveWith, SendWith, Via};
 use linerate_engine::study::SHIPPED;
 use linerate_store::{CompletionKind, HistoryFilter, Store, default_path};
+use linerate_sys::thread;
 
 use super::lab;
 use crate::config::Config;
@@ -32,8 +33,10 @@ pub(crate) enum CandidateKind {
     Studies,
 }
 
-/// Time after which a shell gets no candidates.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// Looks at whoever reads the candidates: a shell gets none once so many found it waiting for a
+/// file or another process, 0.3 s in all.
+const LOOKS_MAX: usize = 15;
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Results that are offered by `@-N` and by their IDs.
 const RESULTS: usize = 9;
@@ -41,10 +44,7 @@ const RESULTS: usize = 9;
 /// The candidates as text, one a line, some with a tab and a description; none when they cannot be
 /// read.
 pub(crate) fn candidates(what: CandidateKind) -> String {
-    let (sender, receiver) = mpsc::channel();
-    // It ends with the process.
-    std::thread::spawn(move || sender.send(candidates_of(what)));
-    let found = receiver.recv_timeout(PATIENCE).unwrap_or_default();
+    let found = in_time(move || candidates_of(what)).unwrap_or_default();
     let mut lines: Vec<String> = Vec::new();
     for (word, about) in found {
         // A shell splits and expands what it is offered: only words that stay as they are.
@@ -56,6 +56,29 @@ pub(crate) fn candidates(what: CandidateKind) -> String {
         lines.push(if about.is_empty() { word } else { format!("{word}\t{about}") });
     }
     lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// What `read` gives; nothing where it waits for too long, but for a processor.
+fn in_time<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (id_sender, id) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
+    // It ends with the process.
+    std::thread::spawn(move || {
+        let _ = id_sender.send(thread::current_id());
+        let _ = sender.send(read());
+    });
+    let reader = id.recv().ok()?;
+    let mut looks_left = LOOKS_MAX;
+    while looks_left > 0 {
+        match receiver.recv_timeout(LOOK_EVERY) {
+            Ok(found) => return Some(found),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {
+                looks_left -= usize::from(!thread::is_runnable(reader));
+            }
+        }
+    }
+    None
 }
 
 /// Candidates with their descriptions.
@@ -237,4 +260,23 @@ fn values(command: &str, argument: &str) -> Option<Vec<&'static str>> {
         ("lab run" | "lab check", "plan") => lab::SHIPPED.map(|(name, _)| name).to_vec(),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_waits_is_left_behind_and_one_that_computes_is_not() {
+        let (word, words) = mpsc::channel::<()>();
+        assert_eq!(in_time(move || words.recv()), None);
+        drop(word);
+        // Longer than all looks take, on a busy host too.
+        let computes = || {
+            let begin = linerate_sys::clock::monotonic();
+            let span = LOOK_EVERY * 2 * LOOKS_MAX as u32;
+            while linerate_sys::clock::monotonic().duration_since(begin) < span {}
+        };
+        assert_eq!(in_time(computes), Some(()));
+    }
 }

@@ -142,12 +142,13 @@ fn an_agent_joins_once_takes_plans_of_its_key_alone_and_tells_what_it_measured()
     let url = format!("https://localhost:{port}");
     let served = hub(path, &port);
     let first = agent(path, &url, "a.db", Some(&token));
-    eventually("a plan is taken", || first.said().contains("plan of revision 1 was taken"));
+    let programs = [&served, &first];
+    eventually("a plan is taken", &programs, || first.said().contains("revision 1 was taken"));
     let mut second = agent(path, &url, "other.db", Some(&token));
     let end = support::end_of(&mut second.child).expect("it ends");
     assert_eq!(end.code(), Some(4), "{}", second.said());
     assert!(second.said().contains("used by another agent"), "{}", second.said());
-    eventually("something was measured", || {
+    eventually("something was measured", &programs, || {
         let status = status(path);
         let alerts = status["alerts"].as_array().expect("alerts");
         assert!(alerts.contains(&"b has never joined".into()), "{status}");
@@ -165,13 +166,13 @@ fn an_agent_joins_once_takes_plans_of_its_key_alone_and_tells_what_it_measured()
     good(path, &["mesh", "sign", "plan.toml", "--key", "wrong.key"]);
     let hang_up = || signal(&served.child, "-HUP");
     hang_up();
-    eventually("it is refused", || first.said().contains("signed by another key"));
+    eventually("it is refused", &programs, || first.said().contains("signed by another key"));
     let plan = plan.replace("revision = 2", "revision = 3");
     std::fs::write(path.join("plan.toml"), &plan).expect("room");
     good(path, &["mesh", "sign", "plan.toml", "--key", "mesh.key"]);
     hang_up();
-    eventually("it is taken", || first.said().contains("plan of revision 3 was taken"));
-    eventually("the hub knows", || status(path)["agents"][0]["revision"] == 3);
+    eventually("it is taken", &programs, || first.said().contains("revision 3 was taken"));
+    eventually("the hub knows", &programs, || status(path)["agents"][0]["revision"] == 3);
     interrupt(&first.child);
     let mut first = first;
     assert_eq!(support::end_of(&mut first.child).and_then(|end| end.code()), Some(0));
@@ -185,15 +186,15 @@ fn an_agent_that_is_not_heard_any_more_is_an_incident_and_told() {
     let path = directory.path();
     let token = token(path, "a");
     let port = free_port();
-    let _served = hub(path, &port);
+    let served = hub(path, &port);
     let mut agent = agent(path, &format!("https://localhost:{port}"), "a.db", Some(&token));
-    eventually("something was measured", || {
+    eventually("something was measured", &[&served, &agent], || {
         measured(&status(path)) == 1 || agent.said().contains("no result")
     });
     interrupt(&agent.child);
     assert_eq!(support::end_of(&mut agent.child).and_then(|end| end.code()), Some(0));
     let alerts = || std::fs::read_to_string(path.join("alerts")).unwrap_or_default();
-    eventually("silence is told", || alerts().contains("\"kind\":\"no_data\""));
+    eventually("silence is told", &[&served], || alerts().contains("\"kind\":\"no_data\""));
     let alert: Value = serde_json::from_str(alerts().lines().next().expect("one")).expect("JSON");
     let said = alert["sentence"].as_str().expect("a sentence");
     assert!(said.contains("m: no data from agent a, not heard since"), "{said}");
@@ -249,7 +250,8 @@ fn what_is_killed_midway_loses_nothing_and_doubles_nothing() {
     let serve = ["serve", "--foreign", "none", "--stamp-port", "none"];
     let hub_words = [&serve[..], &["--mesh", "plan.toml", "--store", "hub.db"]].concat();
     let hub = lab.start_on("h", path, "hub.log", &hub_words);
-    eventually("the hub is there", || hub.said().contains("hub of mesh m, 3 agents"));
+    let is_there = || hub.said().contains("hub of mesh m, 3 agents");
+    eventually("the hub is there", &[&hub], is_there);
     let others = [&serve[..], &["--no-web"]].concat();
     let _servers = ["a", "b", "c"].map(|host| lab.start_on(host, path, "servers.log", &others));
     let url = format!("http://{}:5210", addresses[0]);
@@ -262,7 +264,8 @@ fn what_is_killed_midway_loses_nothing_and_doubles_nothing() {
     let mut agents: Vec<Running> =
         [0, 1, 2].map(|at| join(["a", "b", "c"][at], Some(&tokens[at]))).into();
     // Two of rates, six of delays.
-    eventually("each pair was measured", || measured(&status(path)) == 8);
+    let programs: Vec<&Running> = agents.iter().chain([&hub]).collect();
+    eventually("each pair was measured", &programs, || measured(&status(path)) == 8);
     a_run_is_booked_and_its_result_is_there(path);
     agents.remove(1).kill();
     hub.kill();
@@ -270,11 +273,14 @@ fn what_is_killed_midway_loses_nothing_and_doubles_nothing() {
         let store = Store::open_existing(&path.join(format!("{agent}.db"))).expect("a store");
         store.mesh_unsent_count(&format!("m/{agent}")).expect("readable")
     };
-    eventually("results wait for the hub", || unsent("a") >= 3 && unsent("c") >= 3);
+    eventually("results wait for the hub", &[&agents[0], &agents[1]], || {
+        unsent("a") >= 3 && unsent("c") >= 3
+    });
     let before = rows(&path.join("b.db"), "b").len();
     let hub = lab.start_on("h", path, "hub.log", &hub_words);
     agents.insert(1, join("b", None));
-    eventually("all is stored", || {
+    let programs: Vec<&Running> = agents.iter().chain([&hub]).collect();
+    eventually("all is stored", &programs, || {
         let more = rows(&path.join("b.db"), "b").len() > before + 3;
         more && ["a", "b", "c"].iter().all(|agent| unsent(agent) == 0)
     });

@@ -88,7 +88,8 @@ fn a_change_is_shown_by_two_booked_runs_and_explained_by_a_booked_test_before_it
     let hub_words = [&serve[..], &mesh].concat();
     let others = [&serve[..], &["--no-web"]].concat();
     let hub = lab.start_on("h", path, "hub.log", &hub_words);
-    eventually("the hub is there", || hub.said().contains("hub of mesh m, 2 agents"));
+    let is_there = || hub.said().contains("hub of mesh m, 2 agents");
+    eventually("the hub is there", &[&hub], is_there);
     let _servers = ["a", "b"].map(|host| lab.start_on(host, path, "servers.log", &others));
     let join = |host: &str| {
         let words = ["mesh", "token", host, "--plan", "plan.toml", "--store", "hub.db"];
@@ -97,14 +98,14 @@ fn a_change_is_shown_by_two_booked_runs_and_explained_by_a_booked_test_before_it
             ["agent", "--join", "http://10.0.1.1:5210", "--store", &store, "--token", &token];
         lab.start_on(host, path, &format!("{host}.log"), &agent)
     };
-    let _agents: [Running; 2] = ["a", "b"].map(join);
+    let [a, b]: [Running; 2] = ["a", "b"].map(join);
     // Booked, so that nobody waits for the calendar.
     let measure = |count: usize| {
         let words = ["mesh", "run", "ping b -c2", "--from", "a", "--store", "hub.db"];
         (0..count).for_each(|_| drop(good(path, &words)));
     };
     measure(1);
-    eventually("the path was measured", || cell(path)["age_s"].is_i64());
+    eventually("the path was measured", &[&hub, &a, &b], || cell(path)["age_s"].is_i64());
     let first = cell(path);
     let key = first["metric"].as_str().expect("a figure").to_owned();
     let metric = Followed::from_key(&key).expect("it is followed").metric;
@@ -121,12 +122,13 @@ fn a_change_is_shown_by_two_booked_runs_and_explained_by_a_booked_test_before_it
         mine.map(|it| it["state"].clone()).collect::<Vec<Value>>()
     };
     measure(6);
-    eventually("two runs are booked", || booked("confirm").len() == 2);
-    eventually("they ran", || booked("confirm").iter().all(|it| *it == "ok"));
-    eventually("a test is booked", || booked("survey").len() == 1);
-    eventually("it ended", || !booked("survey")[0].is_null());
+    let programs = [&hub, &a, &b];
+    eventually("two runs are booked", &programs, || booked("confirm").len() == 2);
+    eventually("they ran", &programs, || booked("confirm").iter().all(|it| *it == "ok"));
+    eventually("a test is booked", &programs, || booked("survey").len() == 1);
+    eventually("it ended", &programs, || !booked("survey")[0].is_null());
     let alerts = || std::fs::read_to_string(path.join("alerts")).unwrap_or_default();
-    eventually("it is told", || alerts().contains("\"kind\":\"change\""));
+    eventually("it is told", &programs, || alerts().contains("\"kind\":\"change\""));
     let alert = alerts().lines().find(|it| it.contains("\"kind\":\"change\"")).map(str::to_owned);
     holds(path, &alert.expect("a line"), booked("survey")[0] == "ok");
     hub.kill();

@@ -97,7 +97,8 @@ fn a_hole_is_punched_where_a_nat_keeps_its_port_and_else_the_third_passes_it_on(
     assert_eq!(ping.expect("it starts").status.code(), Some(1), "b is reached without a hole");
     let serve = ["serve", "--meet", "--no-web", "--foreign", "none", "--stamp-port", "none"];
     let server = lab.start_on("t", path, "third.log", &serve);
-    eventually("the third is there", || server.said().contains("meet on UDP port 5210"));
+    let is_there = || server.said().contains("meet on UDP port 5210");
+    eventually("the third is there", &[&server], is_there);
 
     let (record, said) = measure(&lab, path, &third);
     let met = &record["plan"]["stamp"]["met"];
@@ -143,7 +144,8 @@ fn agents_behind_nat_fill_their_cells_of_the_matrix() {
     let serve =
         ["serve", "--meet", "--foreign", "none", "--mesh", "plan.toml", "--store", "hub.db"];
     let hub = lab.start_on("t", path, "hub.log", &serve);
-    eventually("the hub is there", || hub.said().contains("hub of mesh m, 3 agents"));
+    let is_there = || hub.said().contains("hub of mesh m, 3 agents");
+    eventually("the hub is there", &[&hub], is_there);
     let join = |host: &str| {
         let words = ["mesh", "token", host, "--plan", "plan.toml", "--store", "hub.db"];
         let (token, store) = (good(path, &words), format!("{host}.db"));
@@ -151,7 +153,7 @@ fn agents_behind_nat_fill_their_cells_of_the_matrix() {
         let agent = ["agent", "--join", &hub, "--store", &store, "--token", &token];
         lab.start_on(host, path, &format!("{host}.log"), &agent)
     };
-    let _agents: [Running; 3] = ["t", "a", "b"].map(join);
+    let agents: [Running; 3] = ["t", "a", "b"].map(join);
     let cells = || -> Vec<Value> {
         let output = linerate(path, &["mesh", "status", "--json", "--store", "hub.db"]);
         let status: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
@@ -163,7 +165,10 @@ fn agents_behind_nat_fill_their_cells_of_the_matrix() {
         .map(|it| (it["from"].as_u64().expect("a place"), it["to"].as_u64().expect("a place")))
         .collect();
     assert_eq!(ends, [(1, 0), (1, 2), (2, 0), (2, 1)]);
-    eventually("all were measured", || cells().iter().all(|it| it["record"].is_string()));
+    let programs: Vec<&Running> = agents.iter().chain([&hub]).collect();
+    eventually("all were measured", &programs, || {
+        cells().iter().all(|it| it["record"].is_string())
+    });
     let way = |cell: &Value| -> Value {
         let id = cell["record"].as_str().expect("a record");
         let words = ["report", id, "--json", "--store", "hub.db"];

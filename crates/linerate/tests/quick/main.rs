@@ -36,3 +36,6 @@ mod study_simulate;
 #[path = "../support/mod.rs"]
 mod support;
 mod udp_search;
+
+#[cfg(feature = "scale")]
+use support::ports;

@@ -3,68 +3,23 @@
 #![cfg(feature = "scale")]
 
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
 use crate::started::{Nats, Postgres};
-use crate::support::{self, free_port, interrupt, stderr, stdout};
+use crate::support::mesh::{PROGRAM, Running, eventually, good, linerate};
+use crate::support::{self, interrupt, stderr, stdout};
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 const PLAN: &str = "mesh = \"m\"\nrevision = 1\n\n[[agent]]\nname = \"a\"\n\
     address = \"127.0.0.1\"\n\n[[agent]]\nname = \"b.c\"\naddress = \"127.0.0.2\"\n\n\
     [[task]]\nname = \"delay\"\nrun = \"ping {to} -c2\"\nevery = \"10s\"\ntakes = \"9s\"\n";
 
+/// The program with files of its own.
 fn command(directory: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
-    command.args(words).current_dir(directory).stdin(Stdio::null());
+    command.args(words).current_dir(directory);
     command.env_remove("LINERATE_STORE").env("XDG_DATA_HOME", directory);
     command
-}
-
-fn linerate(directory: &Path, words: &[&str]) -> Output {
-    command(directory, words).output().expect("the program starts")
-}
-
-fn good(directory: &Path, words: &[&str]) -> String {
-    let output = linerate(directory, words);
-    assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
-    stdout(&output).trim().to_owned()
-}
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..480 {
-        if holds() {
-            return;
-        }
-        linerate_sys::clock::sleep(Duration::from_millis(500));
-    }
-    panic!("not within four minutes: {what}");
-}
-
-/// A process that is killed when dropped, whose lines are kept.
-struct Running {
-    child: Child,
-    log: std::path::PathBuf,
-}
-
-impl Running {
-    fn start(mut command: Command, log: &Path) -> Self {
-        let file = std::fs::File::options().create(true).append(true).open(log).expect("room");
-        command.stdout(Stdio::null()).stderr(file);
-        Self { child: command.spawn().expect("it starts"), log: log.to_owned() }
-    }
-
-    fn said(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 #[test]
@@ -78,18 +33,19 @@ fn an_agent_s_results_go_over_the_broker_into_the_database_and_leave_its_spool()
     good(path, &["mesh", "key", "mesh.key"]);
     good(path, &["mesh", "sign", "plan.toml", "--key", "mesh.key"]);
     let token = good(path, &["mesh", "token", "b.c", "--plan", "plan.toml", "--store", &database]);
-    let (port, ca) = (free_port(), Nats::authority().display().to_string());
-    let words = ["serve", "--port", &port, "--bind", "127.0.0.1", "--foreign", "none"];
+    let ca = Nats::authority().display().to_string();
+    let words = ["serve", "--port", "0", "--bind", "127.0.0.1", "--foreign", "none"];
     let mesh = ["--stamp-port", "none", "--mesh", "plan.toml", "--mesh-ca", &ca];
     let (bus, store) = (nats.url("hub"), ["--mesh-store", &database, "--mesh-bus"]);
     let words = [&words[..], &mesh, &store, &[&bus]].concat();
-    let hub = Running::start(command(path, &words), &path.join("hub.log"));
-    eventually("the hub hears the broker", || hub.said().contains("agents join by way of tls://"));
+    let hub = Running::start(&mut command(path, &words), &path.join("hub.log"));
+    let hears = || hub.said().contains("agents join by way of tls://");
+    eventually("the hub hears the broker", &[&hub], hears);
     assert!(!hub.said().contains("of-the-hub"), "no password is shown: {}", hub.said());
     let url = nats.url("agent");
     let words = ["agent", "--join", &url, "--ca", &ca, "--store", "agent.db", "--token", &token];
-    let mut agent = Running::start(command(path, &words), &path.join("agent.log"));
-    eventually("something was measured", || {
+    let mut agent = Running::start(&mut command(path, &words), &path.join("agent.log"));
+    eventually("something was measured", &[&hub, &agent], || {
         let status = linerate(path, &["mesh", "status", "--json", "--store", &database]);
         let status: Value = serde_json::from_str(&stdout(&status)).expect("JSON");
         let cells = status["cells"].as_array().expect("cells");

@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use crate::support::{
-    Server, check_wrong_use, command, end_of, ends_with, interrupt, linerate, stderr, stdout,
+    Server, check_wrong_use, command, end_of, ends_with, free_port, interrupt, linerate, stderr,
+    stdout,
 };
 use serde_json::Value;
 
@@ -119,8 +120,7 @@ fn nobody_there_is_1_when_silent_and_3_when_refused() {
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let text = stdout(&output);
     assert!(text.contains("no answer from 127.0.0.1, 1 of 1 lost \u{b7} bad"), "{text}");
-    drop(silent);
-    let output = ping(&port);
+    let output = ping(&free_port());
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(stderr(&output).contains("start `linerate serve` there"), "{}", stderr(&output));
 }

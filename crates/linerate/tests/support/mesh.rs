@@ -23,15 +23,20 @@ pub(crate) fn good(directory: &Path, words: &[&str]) -> String {
     stdout(&output).trim().to_owned()
 }
 
-/// Looks twice a second until it holds; fails after four minutes.
-pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+/// Looks twice a second until it holds; fails after four minutes, or once a program that has to run
+/// for it has ended, with what all of these programs said.
+pub(crate) fn eventually(what: &str, programs: &[&Running], mut holds: impl FnMut() -> bool) {
+    let said = || programs.iter().map(|program| program.said()).collect::<Vec<_>>().join("\n");
     for _ in 0..480 {
+        // Looked at before: what it did last may be what is waited for.
+        let one_ended = programs.iter().any(|program| program.has_ended());
         if holds() {
             return;
         }
+        assert!(!one_ended, "a program ended before {what}:\n{}", said());
         linerate_sys::clock::sleep(Duration::from_millis(500));
     }
-    panic!("not within four minutes: {what}");
+    panic!("not within four minutes: {what}:\n{}", said());
 }
 
 /// A process that is killed when dropped, whose lines are kept.
@@ -49,6 +54,13 @@ impl Running {
 
     pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Whether it has ended: a child is a zombie until it is waited for (proc_pid_stat(5)).
+    fn has_ended(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
+        let state = stat.ok().and_then(|stat| stat.rsplit_once(") ")?.1.chars().next());
+        state.is_none_or(|state| state == 'Z')
     }
 
     pub(crate) fn kill(mut self) {

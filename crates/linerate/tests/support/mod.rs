@@ -4,7 +4,7 @@
 
 pub(crate) mod mesh;
 #[path = "../../../linerate-server/tests/quick/peers/ports.rs"]
-mod ports;
+pub(crate) mod ports;
 pub(crate) mod turn;
 
 use std::io::{BufRead, BufReader, Lines};
@@ -59,6 +59,19 @@ pub(crate) fn interrupt(child: &Child) {
     assert!(sent.expect("a shell runs").success());
 }
 
+/// Looks again and again until it holds, for four minutes, which is enough on any machine that does
+/// anything at all; whether it does.
+fn comes(look_every: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let end = linerate_sys::clock::monotonic() + Duration::from_secs(240);
+    while !holds() {
+        if linerate_sys::clock::monotonic() >= end {
+            return false;
+        }
+        linerate_sys::clock::sleep(look_every);
+    }
+    true
+}
+
 /// Waits until a process has its own way to end by SIGINT (proc_pid_status(5): signal 2 is bit 1).
 pub(crate) fn wait_until_interruptible(child: &Child) {
     let catches = |status: String| {
@@ -67,21 +80,19 @@ pub(crate) fn wait_until_interruptible(child: &Child) {
                 && u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask & 2 != 0)
         })
     };
-    for _ in 0..1500 {
-        if std::fs::read_to_string(format!("/proc/{}/status", child.id())).is_ok_and(catches) {
-            return;
-        }
-        linerate_sys::clock::sleep(Duration::from_millis(10));
-    }
-    panic!("it takes no signal");
+    let status = format!("/proc/{}/status", child.id());
+    let is_ready = || std::fs::read_to_string(&status).is_ok_and(catches);
+    assert!(comes(Duration::from_millis(10), is_ready), "it takes no signal");
 }
 
-/// How a process ended, or `None` when it has not after thirty seconds.
+/// How a process ended, or `None` when it has not after four minutes.
 pub(crate) fn end_of(child: &mut Child) -> Option<ExitStatus> {
-    (0..600).find_map(|_| {
-        linerate_sys::clock::sleep(Duration::from_millis(50));
-        child.try_wait().expect("the process is ours")
-    })
+    let mut end = None;
+    comes(Duration::from_millis(50), || {
+        end = child.try_wait().expect("the process is ours");
+        end.is_some()
+    });
+    end
 }
 
 /// A port that no other test gets.
@@ -98,15 +109,12 @@ pub(crate) fn free_ports(count: u16) -> String {
 /// may count as a test.
 pub(crate) fn wait_until_listening(port: &str) {
     let hex = format!(":{:04X} ", port.parse::<u16>().expect("a port"));
-    for _ in 0..1500 {
+    let there = |table: String| table.lines().any(|l| l.contains(&hex) && l.contains(" 0A "));
+    let listens = || {
         let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
-        let there = |table: &str| table.lines().any(|l| l.contains(&hex) && l.contains(" 0A "));
-        if tables.into_iter().flatten().any(|table| there(&table)) {
-            return;
-        }
-        linerate_sys::clock::sleep(Duration::from_millis(10));
-    }
-    panic!("nobody listens on {port}");
+        tables.into_iter().flatten().any(there)
+    };
+    assert!(comes(Duration::from_millis(10), listens), "nobody listens on {port}");
 }
 
 /// Why no laboratory can be built on this machine, if so.

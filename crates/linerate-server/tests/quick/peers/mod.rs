@@ -1,7 +1,7 @@
 //! What the tests with other programs share: a server on free ports, its log, the programs.
 #![allow(dead_code, reason = "each test program uses a part")]
 
-mod ports;
+pub(crate) mod ports;
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -165,10 +165,10 @@ impl Peer {
             stderr.map(|pipe| collect(Box::new(pipe), &printed)),
         ];
         let readers = readers.into_iter().flatten().collect();
-        let peer = Self { child: Some(child), port, printed, readers };
+        let mut peer = Self { child: Some(child), port, printed, readers };
         // A look at the listening sockets, because a connection would count as a test.
         let shown = format!(":{port:04X} ");
-        for _ in 0..1500 {
+        for _ in 0..24_000 {
             let read = |name| std::fs::read_to_string(format!("/proc/net/{name}"));
             let listening = |table: &str| {
                 table.lines().any(|line| line.contains(&shown) && line.contains(state))
@@ -176,14 +176,17 @@ impl Peer {
             if tables.map(read).into_iter().flatten().any(|table| listening(&table)) {
                 return peer;
             }
+            if let Some(Ok(Some(end))) = peer.child.as_mut().map(Child::try_wait) {
+                panic!("{program} on port {port} ended with {end}: {}", peer.end());
+            }
             sleep(Duration::from_millis(10));
         }
-        panic!("{program} does not listen on {port}");
+        panic!("{program} does not listen on {port}: {}", peer.end());
     }
 
-    /// Waits until what it printed is enough; goes on after 20 s without.
+    /// Waits until what it printed is enough; goes on after two minutes without.
     pub(crate) fn wait_for(&self, enough: impl Fn(&str) -> bool) {
-        let deadline = monotonic() + Duration::from_secs(20);
+        let deadline = monotonic() + Duration::from_secs(120);
         while !enough(&self.printed.lock().expect("no reader panics")) && monotonic() < deadline {
             sleep(Duration::from_millis(10));
         }

@@ -104,6 +104,16 @@ impl Case<'_> {
         self.buffered() + f64::from(self.cell.limits.queue_bytes)
     }
 
+    /// Payload between the omitted span's end at one end and at the other: what is on the way, and
+    /// what the path carries meanwhile, for each end has its own clock and a thread that may be late.
+    fn between_omissions(&self) -> f64 {
+        if self.cell.flag != Flag::Omit {
+            return 0.0;
+        }
+        let late = INTERVAL_SLACK + 2.0 * self.stall;
+        self.under_way() + self.cell.limits.payload(self.cell.udp, late)
+    }
+
     /// Seconds that the link needs for what waits before it, and for the stalls.
     fn late(&self) -> f64 {
         let queued = f64::from(self.cell.limits.queue_bytes) + self.buffered();
@@ -286,8 +296,7 @@ fn sender_has_what_the_receiver_got(
         let (Some(sent), Some(got)) = (senders.first(), receivers.first()) else { continue };
         let (Some(sent), Some(bytes)) = (sent.bytes, got.bytes) else { continue };
         // What was on the way when the omitted span ended was sent before it and arrives after.
-        let under_way = if case.cell.flag == Flag::Omit { case.under_way() } else { 0.0 };
-        if bytes.low() > sent.high() + under_way {
+        if bytes.low() > sent.high() + case.between_omissions() {
             let why = format!("{:.0} received of {:.0} sent", bytes.value, sent.value);
             case.break_row(found, "L2 sent before received", got, &why);
         }
@@ -308,8 +317,7 @@ fn intervals_make_the_whole(case: &Case<'_>, direction: Direction, found: &mut V
             let untold = parts.iter().any(|row| row.bytes.is_none());
             // Of datagrams those count that were sent after the omitted span, and a row has those
             // that came in its time: what was under way when the span ended is between them.
-            let omits = case.cell.udp && case.cell.flag == Flag::Omit;
-            let between = if omits { case.under_way() } else { 0.0 };
+            let between = if case.cell.udp { case.between_omissions() } else { 0.0 };
             let most = high + between + untold_rest(case, &parts, total);
             if low > bytes.high() + between || (most < bytes.low() && !untold) {
                 let why = format!(
