@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn what_rows_have_told_of_a_stream_stays_counted() {
         // 300 bytes at the end of the omitted span, 900 by the last row; then 500 were read.
-        let mut counted = report(Direction::Down, 0, (SECOND, SECOND, 500));
+        let mut counted = report(Direction::Down, 0, SECOND, SECOND, 500);
         let from = [sample(Direction::Down, 0, SECOND, 300)];
         let told = [sample(Direction::Down, 0, 2 * SECOND, 900)];
         count_told(&mut counted, &from, &told);
