@@ -58,7 +58,7 @@ pub(crate) fn candidates(what: CandidateKind) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// What `read` gives; nothing where it waits for too long, but for a processor.
+/// The result of `read`; nothing where it waits for too long, but for a processor.
 fn in_time<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (id_sender, id) = mpsc::channel();
     let (sender, receiver) = mpsc::channel();
