@@ -2,7 +2,7 @@
 //! (a host, a result, a run, a study) ask the program for it when TAB is pressed.
 //!
 //! An asked program answers at once or with nothing: a store that another process holds, or a slow
-//! file system, must not stop somebody's typing. The wait for a processor of a busy host is neither.
+//! file system, must not stop somebody's typing. A busy host's wait for a processor is neither.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
