@@ -93,7 +93,7 @@ pub fn schedule_of(thread: u32) -> Option<(u64, u64)> {
     schedule(&format!("/proc/self/task/{thread}/schedstat"))
 }
 
-/// Whether a thread of this process runs or waits for nothing but a processor (state `R` of
+/// True while a thread of this process runs or waits for nothing but a processor (state `R` of
 /// proc_pid_stat(5)); false where it sleeps, waits for a disk, or has ended.
 pub fn is_runnable(thread: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));

@@ -2,7 +2,7 @@
 //! (a host, a result, a run, a study) ask the program for it when TAB is pressed.
 //!
 //! An asked program answers at once or with nothing: a store that another process holds, or a slow
-//! file system, must not stop somebody's typing. The wait for a processor of a busy host is neither.
+//! file system, must not stop somebody's typing. A busy host's wait for a processor is neither.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub(crate) fn candidates(what: CandidateKind) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// What `read` gives; nothing where it waits for too long, but for a processor.
+/// The result of `read`; nothing where it waits for too long, but for a processor.
 fn in_time<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (id_sender, id) = mpsc::channel();
     let (sender, receiver) = mpsc::channel();

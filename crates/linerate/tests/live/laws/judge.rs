@@ -105,7 +105,7 @@ impl Case<'_> {
     }
 
     /// Payload between the omitted span's end at one end and at the other: what is on the way, and
-    /// what the path carries meanwhile, for each end has its own clock and a thread that may be late.
+    /// what the path carries meanwhile. Each end has its own clock, and a thread that may be late.
     fn between_omissions(&self) -> f64 {
         if self.cell.flag != Flag::Omit {
             return 0.0;
