@@ -1,8 +1,8 @@
 //! The memory of linerate: every record and every study run in one SQLite file.
 //!
 //! The document of a record is kept as the JSON it is everywhere else; the columns beside it are
-//! for finding it. What [`Store::put_record`] returned for survives a killed process and a power cut
-//! (WAL with synchronous=FULL, sqlite.org/pragma.html#pragma_synchronous). `spec/store.md`
+//! for finding it. What [`Store::put_record`] returned for survives a killed process and a power
+//! cut (WAL with synchronous=FULL, sqlite.org/pragma.html#pragma_synchronous). `spec/store.md`
 //! describes the file. Comparing and rendering are the report's.
 
 mod add_up;

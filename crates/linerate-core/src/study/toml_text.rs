@@ -34,8 +34,8 @@ impl std::error::Error for PlanFileError {}
 impl StudyPlan {
     /// Reads and checks a study.
     /// # Errors
-    /// Text that is no TOML, an unknown or missing key, or a plan that [`StudyPlan::check_runnable`]
-    /// refuses.
+    /// Text that is no TOML, an unknown or missing key, or a plan that
+    /// [`StudyPlan::check_runnable`] refuses.
     pub fn from_toml(text: &str) -> Result<Self, PlanFileError> {
         if let Some(error) = test_error(text) {
             return Err(error);

@@ -312,7 +312,7 @@ impl Account {
     }
 }
 
-/// Whether a stream has more bytes in `held` than at the `end`.
+/// True where a stream has more bytes in `held` than at the `end`.
 fn has_more(held: &IntervalSamples, end: &IntervalSamples) -> bool {
     let more = |held: &[Sample], end: &[Sample]| {
         let same = |sample: &Sample| end.iter().find(|it| it.is_of(sample)).map(|it| it.bytes);

@@ -7,12 +7,13 @@
 //!
 //! Cost, as a sketch: a packet of pcapng is found with a length check at each end and seven words
 //! read, and its headers with about thirty more; with the copies of the results that is about 200
-//! instructions for [`CaptureParser::parse_record`] and [`CapturedPacket::decode`] together (callgrind
-//! counts 228 in a loop over a mix of lengths), 30 to 60 ns. Its bytes are not copied here, so the
-//! reader's own copy out of the page cache, about 8 GB/s, is the larger part for packets of 1,500
-//! bytes (190 ns). A program that calls its library once and stdio twice for each packet copies the
-//! bytes twice. Packets are built in one place each: written field by field and moved on, they took
-//! three times as long, since a wide load waits for the narrow stores before it.
+//! instructions for [`CaptureParser::parse_record`] and [`CapturedPacket::decode`] together
+//! (callgrind counts 228 in a loop over a mix of lengths), 30 to 60 ns. Its bytes are not copied
+//! here, so the reader's own copy out of the page cache, about 8 GB/s, is the larger part for
+//! packets of 1,500 bytes (190 ns). A program that calls its library once and stdio twice for each
+//! packet copies the bytes twice. Packets are built in one place each: written field by field and
+//! moved on, they took three times as long, since a wide load waits for the narrow stores before
+//! it.
 
 pub mod decode;
 mod error;

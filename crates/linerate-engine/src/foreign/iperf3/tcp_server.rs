@@ -7,7 +7,6 @@ use linerate_core::record::{Direction, EndReport, Event, Failure, FlowSide, TcpP
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf3::{COOKIE_BYTES, Iperf3ServerMachine, Params, Results};
-use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::plan::{plan_of, request_of};
@@ -93,10 +92,8 @@ impl Served for Iperf3TcpServer {
             }
             Output::StopSending => self.streams.endpoint.stop_sending(),
             Output::Ended => {
+                self.ended = now;
                 self.streams.ended = self.counts(now);
-                // The kernel tells of a stream only once its sender's thread has left the call that
-                // it is in, and what arrived in that wait is counted, so its time counts too.
-                self.ended = monotonic();
             }
             Output::Peer(results) => self.of_client = Some(*results),
             Output::StopReceiving => self.streams.endpoint.stop_receiving(),

@@ -69,7 +69,7 @@ impl UdpStreams {
         }
     }
 
-    /// Whether the time of the test has passed since its `begin`, where time ends it.
+    /// True once the time of the test has passed since its `begin`, where time ends it.
     pub(super) fn is_over(&self, now: MonoTime, begin: MonoTime) -> bool {
         let planned = self.request.planned_span().filter(|_| self.is_by_time());
         planned.is_some_and(|planned| now.duration_since(begin) >= planned)
