@@ -172,7 +172,8 @@ pub(super) fn udp_results(
         };
         let Some(sample) = of(samples) else { continue };
         let receives = (told.side_of)(place.direction) == FlowSide::Receiver;
-        let before = of(told.omitted).map(|sample| sample.counts()).unwrap_or_default();
+        let begin = of(told.omitted);
+        let before = begin.as_ref().map(Sample::counts).unwrap_or_default();
         let counts = sample.counts();
         let sampled = (counts.datagrams - before.datagrams.min(counts.datagrams), before.next);
         let sent = told.sent.iter().find(|sent| is_of(place, sent.direction, sent.flow));
@@ -185,6 +186,8 @@ pub(super) fn udp_results(
         let (datagrams, omitted) = exact.map_or(sampled, |sent| {
             (measured(sent), sent.datagrams.saturating_sub(measured(sent)))
         });
+        // A look that came late left out more than the omitted span, and its time as well.
+        let begin_ns = begin.filter(|_| exact.is_some()).map_or(told.omit_ns, |sample| sample.t_ns);
         let lost = counts.next.saturating_sub(counts.datagrams).cast_signed();
         let lost_before = before.next.saturating_sub(before.datagrams).cast_signed();
         spent_ns += sample.cpu_ns.unwrap_or(0);
@@ -198,7 +201,7 @@ pub(super) fn udp_results(
             packets: exact.map_or(counts.next, |sent| sent.datagrams),
             packets_omitted: Some(omitted),
             start_s: Some(0.0),
-            end_s: Some(told.end_ns.saturating_sub(told.omit_ns) as f64 / 1e9),
+            end_s: Some(told.end_ns.saturating_sub(begin_ns) as f64 / 1e9),
             ..StreamResult::default()
         });
         if !receives {
@@ -456,11 +459,11 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_tells_what_its_thread_counted_and_not_what_a_late_look_saw() {
+    fn a_sender_tells_what_its_rows_have_in_the_time_that_they_have() {
         let place = StreamKey { direction: Direction::Down, flow: 0, id: 1 };
-        let sample = |datagrams| {
+        let sample = |datagrams, t_ns| {
             let counts = DatagramCounts { datagrams, next: datagrams, ..Default::default() };
-            Sample::empty_at(Direction::Down, 0, 1).with_datagrams(counts, 1000)
+            Sample::empty_at(Direction::Down, 0, t_ns).with_datagrams(counts, 1000)
         };
         let sent = DatagramsSent {
             direction: Direction::Down,
@@ -469,18 +472,19 @@ mod tests {
             measured: 90,
             span_ns: SECOND_NS,
         };
-        // The look at the end of the omitted span came 10 datagrams late.
+        // The look at the end of the omitted span came 10 datagrams late, 0.1 s.
         let told = TestEnd {
             side_of: |_| FlowSide::Sender,
-            omitted: &[sample(100)],
+            omitted: &[sample(100, SECOND_NS + 100_000_000)],
             sent: &[sent],
             omit_ns: SECOND_NS,
             end_ns: 2 * SECOND_NS,
         };
-        let told = udp_results(&[place], &[sample(180)], 1000, &told);
+        let told = udp_results(&[place], &[sample(170, 2 * SECOND_NS)], 1000, &told);
         let stream = &told.streams[0];
-        assert_eq!((stream.bytes, stream.packets), (90_000, 180));
-        assert_eq!(stream.packets_omitted, Some(90));
+        // The thread sent 10 more than the last sample saw.
+        assert_eq!((stream.bytes, stream.packets), (80_000, 180));
+        assert_eq!((stream.packets_omitted, stream.end_s), (Some(100), Some(0.9)));
     }
 
     #[test]
