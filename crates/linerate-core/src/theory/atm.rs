@@ -109,8 +109,8 @@ pub struct CellTrain {
 /// packet with its header is longer than an AAL5 frame.
 ///
 /// ```
-/// # use linerate_core::theory::atm::{Aal5, cells};
-/// let train = cells(9180, Aal5::LlcSnap.header_bytes()).expect("it fits");
+/// # use linerate_core::theory::atm::{Aal5, cell_train};
+/// let train = cell_train(9180, Aal5::LlcSnap.header_bytes()).expect("it fits");
 /// assert_eq!((train.cells, train.padding_bytes, train.wire_bytes), (192, 20, 10_176));
 /// ```
 /// # Source

@@ -138,10 +138,10 @@ pub fn rate_for_run_bps(target: &Target, run_packets: f64) -> Result<f64, Sequen
 /// The first decision stays: what is counted after it is another test.
 ///
 /// ```
-/// # use linerate_core::theory::sequential::{Decision, Risk, Sprt};
+/// # use linerate_core::theory::sequential::{Risk, Sprt, SprtDecision};
 /// let mut test = Sprt::new(363.0, Risk::FIVE_PERCENT).expect("a possible test");
-/// assert_eq!(test.count(353, 0), Ok(Decision::GoOn));
-/// assert_eq!(test.count(1, 0), Ok(Decision::Pass));
+/// assert_eq!(test.count_packets(353, 0), Ok(SprtDecision::GoOn));
+/// assert_eq!(test.count_packets(1, 0), Ok(SprtDecision::Pass));
 /// ```
 /// # Source
 /// RFC 8337 §7.2; A. Wald, "Sequential tests of statistical hypotheses", 1945.

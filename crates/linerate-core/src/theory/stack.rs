@@ -147,17 +147,17 @@ pub enum StackError {
 /// times its own bytes of a packet.
 ///
 /// ```
-/// # use linerate_core::record::Family;
-/// # use linerate_core::theory::framing::{Segment, Transport};
-/// # use linerate_core::theory::stack::{StackPlan, stack};
+/// # use linerate_core::record::IpFamily;
+/// # use linerate_core::theory::framing::{SegmentHeaders, Transport};
+/// # use linerate_core::theory::stack::{StackPlan, layer_rates};
 /// let plan = StackPlan {
 ///     link: "oc12".parse()?,
 ///     carrier: "aal5-llcsnap".parse()?,
 ///     encapsulations: Vec::new(),
 ///     mtu_bytes: 9180,
-///     segment: Segment { family: Family::V4, transport: Transport::Tcp },
+///     segment: SegmentHeaders { family: IpFamily::V4, transport: Transport::Tcp },
 /// };
-/// let stack = stack(&plan)?;
+/// let stack = layer_rates(&plan)?;
 /// let mbps: Vec<String> =
 ///     stack.layers.iter().map(|layer| format!("{:.2}", layer.bps / 1e6)).collect();
 /// assert_eq!(mbps, ["622.08", "599.04", "542.53", "540.88", "540.41", "538.05"]);

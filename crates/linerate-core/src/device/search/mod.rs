@@ -55,7 +55,7 @@ impl<T> NextTrial<T> {
 /// // A device that forwards 1,000 frames per second and loses the rest.
 /// let range = Range { min_fps: 10, max_fps: 2_000 };
 /// let mut search = MultiSearch::new(vec![Goal::typical()], range).expect("goals");
-/// while let Some(trial) = search.next().trial() {
+/// while let Some(trial) = search.next().into_trial() {
 ///     let sent = trial.frames();
 ///     let received = sent.min(1_000 * trial.duration_ns / 1_000_000_000);
 ///     search.add_outcome(TrialOutcome::complete(&trial, sent, received));
