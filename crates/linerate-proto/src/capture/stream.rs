@@ -41,8 +41,8 @@ pub enum Next<'a> {
 ///             assert_eq!(packet.decode().ip.map(|ip| ip.ip_bytes), Ok(20));
 ///             count += 1;
 ///         }
-///         Next::NeedsInput => match std::io::Read::read(&mut left, stream.space()) {
-///             Ok(0) => break stream.end()?,
+///         Next::NeedsInput => match std::io::Read::read(&mut left, stream.free_space()) {
+///             Ok(0) => break stream.check_end()?,
 ///             Ok(bytes) => stream.filled(bytes),
 ///             Err(error) => panic!("{error}"),
 ///         },
